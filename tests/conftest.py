@@ -44,18 +44,24 @@ ON_REAL_TIME = ("dds", "service", "transport")
 """Folders whose tests wait more than they compute: they begin first, beside Java, and none is left for the end."""
 
 
+SETTINGS_OF_ITS_OWN = ("eventlog",)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """In parallel a file stays with one worker; what needs Java begins first, in two groups that start it once each."""
+    """In parallel a file stays with one worker; what needs Java begins first, in two groups that start it once each.
+
+    Where a folder's tests have settings of Spark's own, which take another start, they come behind the others.
+    """
 
     def rank(item: pytest.Item) -> int:
         if item.get_closest_marker("spark") is not None:
-            return 0
-        return 1 if item.path.parent.name in ON_REAL_TIME else 2
+            return 1 if item.path.parent.name in SETTINGS_OF_ITS_OWN else 0
+        return 2 if item.path.parent.name in ON_REAL_TIME else 3
 
     items.sort(key=rank)
     for item in items:
-        if rank(item) == 0:
+        if rank(item) <= 1:
             item.add_marker(
                 pytest.mark.xdist_group("spark" if item.path.parent.name == "summary" else "spark-commands")
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import subprocess
 from collections.abc import Iterator
@@ -36,17 +37,30 @@ def name(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=name)
-def test_a_source_file_is_small_enough_to_hold_one_idea(path: Path) -> None:
-    assert len(path.read_text(encoding="utf-8").splitlines()) <= LONGEST_FILE_LINES
+@functools.cache
+def text_of(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=name)
-def test_no_leftovers(path: Path) -> None:
-    if path == Path(__file__):
-        return
-    text = path.read_text(encoding="utf-8")
-    assert not re.search(r"\b(TODO|FIXME|XXX|HACK)\b|NotImplementedError|assert True\b|breakpoint\(\)", text)
+@functools.cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(text_of(path))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def trees() -> Iterator[None]:
+    """They are kept for this file alone: they are large."""
+    yield
+    tree_of.cache_clear()
+
+
+def test_source_files_are_small_enough_to_hold_one_idea() -> None:
+    assert [name(path) for path in SOURCES if len(text_of(path).splitlines()) > LONGEST_FILE_LINES] == []
+
+
+def test_no_leftovers() -> None:
+    leftover = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b|NotImplementedError|assert True\b|breakpoint\(\)")
+    assert [name(path) for path in SOURCES if path != Path(__file__) and leftover.search(text_of(path))] == []
 
 
 def test_the_top_level_is_the_agreed_one() -> None:
@@ -58,7 +72,7 @@ def module_name(path: Path) -> str:
 
 
 def nodes(path: Path) -> Iterator[ast.AST]:
-    return ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    return ast.walk(tree_of(path))
 
 
 def test_no_module_is_reached_by_tests_alone() -> None:
@@ -114,7 +128,7 @@ def test_no_function_or_class_is_reached_by_tests_alone() -> None:
 
 
 def test_every_module_says_what_it_decides() -> None:
-    silent = [name(path) for path in MODULES if not ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))]
+    silent = [name(path) for path in MODULES if not ast.get_docstring(tree_of(path))]
     assert silent == []
 
 
@@ -145,7 +159,7 @@ def test_only_the_edges_catch_everything_and_keep_it() -> None:
     caught = {
         name(path)
         for path in MODULES
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in ast.walk(tree_of(path))
         if isinstance(node, ast.ExceptHandler)
         and (node.type is None or (isinstance(node.type, ast.Name) and node.type.id in {"Exception", "BaseException"}))
         and not (isinstance(node.body[-1], ast.Raise) and node.body[-1].exc is None)
@@ -157,7 +171,7 @@ def test_only_the_renderer_prints() -> None:
     printers = {
         name(path)
         for path in MODULES
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in ast.walk(tree_of(path))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
     }
     assert printers <= {"qsctl/cli/output/render.py"}
@@ -168,24 +182,28 @@ LOOSE = re.compile(r"\b(tells?|told|says?|said|nobody|somebody|whoever|whom|sett
 SCHEMAS = sorted((ROOT / "schemas").glob("*.xsd"))
 
 
-@pytest.mark.parametrize("topic", [*(topic.name for topic in topics()), "README"])
-def test_a_page_is_in_words_of_one_meaning(topic: str) -> None:
-    text = README if topic == "README" else page(topic)
-    text = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)  # what commands print is tested elsewhere
-    text = re.sub(r"`[^`]*`", "", text)
-    assert [line for line in text.splitlines() if LOOSE.search(line)] == []
+def test_pages_are_in_words_of_one_meaning() -> None:
+    loose = []
+    for topic in (*(topic.name for topic in topics()), "README"):
+        text = README if topic == "README" else page(topic)
+        text = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)  # commands' output is tested elsewhere
+        text = re.sub(r"`[^`]*`", "", text)
+        loose += [(topic, line) for line in text.splitlines() if LOOSE.search(line)]
+    assert loose == []
 
 
-@pytest.mark.parametrize("path", SCHEMAS, ids=name)
-def test_a_schema_explains_in_words_of_one_meaning(path: Path) -> None:
-    texts = [" ".join(each.itertext()) for each in etree.parse(str(path)).iter("{*}documentation")]
-    assert [text for text in texts if LOOSE.search(text)] == []
+def test_schemas_explain_in_words_of_one_meaning() -> None:
+    texts = [
+        (name(path), " ".join(each.itertext()))
+        for path in SCHEMAS
+        for each in etree.parse(str(path)).iter("{*}documentation")
+    ]
+    assert [(where, text) for where, text in texts if LOOSE.search(text)] == []
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name)
-def test_a_message_is_in_words_of_one_meaning(path: Path) -> None:
+def test_messages_are_in_words_of_one_meaning() -> None:
     """Texts that are no docstring and no condition of an `assert` may reach a user."""
-    assert [text for text in messages(ast.parse(path.read_text(encoding="utf-8"))) if LOOSE.search(text)] == []
+    assert [(name(path), text) for path in MODULES for text in messages(tree_of(path)) if LOOSE.search(text)] == []
 
 
 def messages(tree: ast.AST) -> Iterator[str]:

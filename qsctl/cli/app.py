@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import typer
@@ -19,49 +20,49 @@ from qsctl.cli.output.standard_streams import prepare_standard_streams
 from qsctl.cli.rti_options import in_our_spelling
 from qsctl.errors import ExitStatus, OutputClosed, QsctlError
 
-COMMAND_MODULES: Final[tuple[str, ...]] = (
-    "administer.queue",
-    "administer.subscriber",
-    "administer.get",
-    "administer.desired",
-    "context.commands",
-    "samples.produce",
-    "samples.consume",
-    "samples.request",
-    "samples.reply",
-    "samples.peek",
-    "samples.move",
-    "samples.export",
-    "samples.import_",
-    "administer.send",
-    "administer.record",
-    "administer.shutdown",
-    "administer.serve",
-    "configuration.validate",
-    "configuration.effective",
-    "configuration.difference",
-    "configuration.starter",
-    "help.completion",
-    "simulation.simulate",
-    "simulation.replay",
-    "simulation.summarize",
-    "simulation.sweep",
-    "simulation.compare",
-    "simulation.size",
-    "simulation.report",
-    "engine.group",
-    "profiles.client_profile",
-    "top.command",
-    "monitoring.show",
-    "monitoring.check",
-    "monitoring.explain",
-    "monitoring.wait",
-    "monitoring.metrics",
-    "samples.bench",
-    "help.doctor",
-    "help.pages",
-)
-"""Modules of this package with their `COMMANDS`, in the order of `qsctl --help`."""
+COMMAND_MODULES: Final[Mapping[str, tuple[str, ...]]] = {
+    "administer.queue": ("create-queue", "delete-queue", "flush-queue"),
+    "administer.subscriber": ("create-subscriber", "delete-subscriber"),
+    "administer.get": ("get",),
+    "administer.desired": ("plan", "apply"),
+    "context.commands": ("context",),
+    "samples.produce": ("produce",),
+    "samples.consume": ("consume",),
+    "samples.request": ("request",),
+    "samples.reply": ("reply",),
+    "samples.peek": ("peek",),
+    "samples.move": ("move", "requeue"),
+    "samples.export": ("export",),
+    "samples.import_": ("import",),
+    "administer.send": ("send",),
+    "administer.record": ("record",),
+    "administer.shutdown": ("shutdown",),
+    "administer.serve": ("serve",),
+    "configuration.validate": ("validate",),
+    "configuration.effective": ("render",),
+    "configuration.difference": ("diff",),
+    "configuration.starter": ("init",),
+    "help.completion": ("completion",),
+    "simulation.simulate": ("simulate",),
+    "simulation.replay": ("replay",),
+    "simulation.summarize": ("summarize",),
+    "simulation.sweep": ("sweep",),
+    "simulation.compare": ("compare",),
+    "simulation.size": ("size",),
+    "simulation.report": ("report",),
+    "engine.group": ("engine",),
+    "profiles.client_profile": ("client-profile",),
+    "top.command": ("top",),
+    "monitoring.show": ("show",),
+    "monitoring.check": ("check",),
+    "monitoring.explain": ("explain",),
+    "monitoring.wait": ("wait",),
+    "monitoring.metrics": ("metrics",),
+    "samples.bench": ("bench",),
+    "help.doctor": ("doctor",),
+    "help.pages": ("help",),
+}
+"""Modules of this package with the first words of their `COMMANDS`, in the order of `qsctl --help`."""
 
 PROGRAM: Final = "qsctl"
 
@@ -76,8 +77,15 @@ def _root(_version: VersionOption = False) -> None:
     """Administer, run and simulate message queues, and summarize the runs on Spark."""
 
 
-def build_app() -> typer.Typer:
-    """The whole command line, with the commands of every module of `COMMAND_MODULES`."""
+def build_app(words: Sequence[str] = ()) -> typer.Typer:
+    """The command line, with the commands of every module of `COMMAND_MODULES`.
+
+    Args:
+        words: those of one command line, where nothing else is asked of the application: where the first names a
+            command, only its module is imported.
+    """
+    first = words[0] if words else ""
+    modules = [module for module, names in COMMAND_MODULES.items() if first in names]
     app = typer.Typer(
         name=PROGRAM,
         no_args_is_help=True,
@@ -86,7 +94,7 @@ def build_app() -> typer.Typer:
         epilog=f"{_STATUSES}\n\nPages: qsctl help. Every command has examples: qsctl COMMAND --help.",
     )
     app.callback()(_root)
-    for name in COMMAND_MODULES:
+    for name in modules or COMMAND_MODULES:
         importlib.import_module(f"qsctl.cli.{name}").COMMANDS.add_to(app)
     return app
 
@@ -95,7 +103,8 @@ def main() -> None:
     """Run the command line of this process."""
     prepare_standard_streams()
     try:
-        build_app()(in_our_spelling(sys.argv[1:]), prog_name=PROGRAM)
+        words = in_our_spelling(sys.argv[1:])
+        build_app(words)(words, prog_name=PROGRAM)
     except QsctlError as error:  # from what no command prints: help, completion
         if not isinstance(error, OutputClosed):
             sys.stderr.write(f"Error: {error.message}\n{error.remedy}\n")

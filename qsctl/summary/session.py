@@ -59,7 +59,7 @@ class _Running:
     given: frozenset[str]
     gateway: Gateway | None
     folder: Path
-    is_brief: bool = False
+    leaves_at_once: bool = False
 
 
 _running: _Running | None = None
@@ -150,13 +150,16 @@ def _given(options: SparkOptions, environment: Mapping[str, str]) -> frozenset[s
     return frozenset({*options.conf, *_conf_of(environment)})
 
 
-def spark_session(options: SparkOptions | None = None, *, brief: bool = False) -> SparkSession:
+def spark_session(
+    options: SparkOptions | None = None, *, brief: bool = False, runs_python: bool = False
+) -> SparkSession:
     """Return the session of this process; started at the first call, started anew where the settings differ.
 
     Args:
         options: where it runs.
         brief: there is little to do: Java compiles quickly instead of well, and the session is one without MLlib. It
             counts only when Java starts here.
+        runs_python: tasks run Python: its processes report a Java that went before them, so the session ends in order.
 
     Raises:
         Unavailable: no usable Java, or pyspark, or what Spark Connect needs, is not installed.
@@ -165,7 +168,7 @@ def spark_session(options: SparkOptions | None = None, *, brief: bool = False) -
     """
     options = options or SparkOptions()
     with _lock:
-        return _session(options, brief=brief)
+        return _session(options, brief=brief, runs_python=runs_python)
 
 
 def start_early(options: SparkOptions | None = None, *, brief: bool = False) -> None:
@@ -182,13 +185,14 @@ def start_early(options: SparkOptions | None = None, *, brief: bool = False) -> 
     threading.Thread(target=start, name="spark-start").start()
 
 
-def _session(options: SparkOptions, *, brief: bool) -> SparkSession:
+def _session(options: SparkOptions, *, brief: bool, runs_python: bool) -> SparkSession:
     global _running  # noqa: PLW0603 - one Java machine a process is Spark's own rule
     folder = Path(tempfile.mkdtemp(prefix="qsctl-spark-"))
     try:
         settings = resolve_settings(options, os.environ, folder)
         if _running is not None and _same(settings, _running.settings):
             shutil.rmtree(folder, ignore_errors=True)
+            _running.leaves_at_once &= not runs_python
             return _running.session
         check_master(settings["spark.master"])  # before the session of now ends: a misprint shall not cost it
         stop_spark()
@@ -200,7 +204,8 @@ def _session(options: SparkOptions, *, brief: bool) -> SparkSession:
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
-    _running = _Running(session, settings, given, gateway, folder, is_brief=brief and not given)
+    leaves_at_once = brief and not given and not runs_python and gateway is not None and gateway.is_plain
+    _running = _Running(session, settings, given, gateway, folder, leaves_at_once)
     return session
 
 
@@ -244,15 +249,15 @@ def stop_spark() -> None:
 
 
 def _leave() -> None:
-    """End what runs when the process does. A brief session without settings of the user's ends with its Java, at once.
+    """End what runs when the process does.
 
-    To stop it in order takes half a second, most of which PySpark sleeps. It has no Python workers, which would report
-    that Java is gone.
+    A brief session without Python's processes and settings of the user's ends with its Java, at once. To stop it in
+    order takes half a second, most of which PySpark sleeps.
     """
     global _running  # noqa: PLW0603 - as above
     with _lock:
         ending = _running
-        if ending is not None and ending.is_brief and ending.gateway is not None and ending.gateway.is_plain:
+        if ending is not None and ending.leaves_at_once and ending.gateway is not None:
             _running = None
             _forget(ending.gateway)
             shutil.rmtree(ending.folder, ignore_errors=True)

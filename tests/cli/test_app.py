@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import re
@@ -13,6 +14,7 @@ import typer
 from typer.testing import CliRunner
 
 from qsctl import __version__
+from qsctl.cli.app import COMMAND_MODULES
 from qsctl.errors import ExitStatus
 from tests.commands import command_line
 
@@ -37,6 +39,26 @@ def test_help_imports_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert not HEAVY & set(done.stderr.split())
+
+
+@pytest.mark.parametrize("module", COMMAND_MODULES)
+def test_the_commands_of_a_module_are_those_that_it_is_imported_for(module: str) -> None:
+    app = typer.Typer()
+    importlib.import_module(f"qsctl.cli.{module}").COMMANDS.add_to(app)
+    groups = [each.typer_instance for each in app.registered_groups]
+    names = [each.name for each in app.registered_commands] + [each.info.name for each in groups if each is not None]
+    assert tuple(names) == COMMAND_MODULES[module]
+
+
+def test_a_command_line_imports_no_other_command() -> None:
+    script = (
+        "import sys\nfrom qsctl.cli.app import main\nsys.argv[1:] = ['get', 'status', '--help']\ntry:\n    main()\n"
+    )
+    script += "except SystemExit:\n    sys.stderr.write(' '.join(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert "Usage: qsctl get status" in done.stdout
+    commands = {f"qsctl.cli.{module}" for module in COMMAND_MODULES}
+    assert commands & set(done.stderr.split()) == {"qsctl.cli.administer.get"}
 
 
 def test_version_is_the_package_s() -> None:

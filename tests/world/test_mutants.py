@@ -37,6 +37,9 @@ BY_SEARCH: list[tuple[mutants.Mutant, Callable[[int], Scenario]]] = [
     (mutants.notes_what_it_creates_too_late, kinds.administered),
 ]
 
+FOUND_AT = {mutants.accepts_a_stale_master: 38}
+"""Where the search begins for one that few seeds find: at one that does."""
+
 BY_SCHEDULE = [
     (mutants.commits_older_epochs_by_counting, "older-epoch-committed-by-counting", "P6"),
     (mutants.forgets_its_vote, "vote-not-durable", "P5"),
@@ -63,7 +66,9 @@ def test_random_search_catches(
     mutant: mutants.Mutant, kind: Callable[[int], Scenario], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mutant(monkeypatch)
-    assert any(judge(kind(seed)).broken() for seed in range(1, SEEDS_MAX + 1)), "the mutant survives"
+    assert any(judge(kind(seed)).broken() for seed in range(FOUND_AT.get(mutant, 1), SEEDS_MAX + 1)), (
+        "the mutant survives"
+    )
 
 
 @pytest.mark.parametrize(

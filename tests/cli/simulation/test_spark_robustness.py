@@ -117,6 +117,24 @@ def test_py4j_logs_nothing_whichever_logger_it_asks(module: str, tmp_path: Path)
 
 
 @pytest.mark.spark
+def test_a_session_whose_tasks_ran_python_ends_without_a_trace() -> None:
+    """Begun for a summary, and used for a sweep."""
+    program = (
+        "import time\n"
+        "from pyspark.sql.functions import udf\n"
+        "from qsctl.summary import session\n"
+        "options = session.SparkOptions(master='local[1]')\n"
+        "for runs_python in (False, True):\n"
+        "    spark = session.spark_session(options, brief=True, runs_python=runs_python)\n"
+        "print(spark.range(2).select(udf(lambda n: n + 1, 'long')('id')).count())\n"
+        "session._leave()\n"
+        "time.sleep(1)  # the threads of PySpark notice\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE_S)
+    assert (done.stdout, done.stderr) == ("2\n", "")
+
+
+@pytest.mark.spark
 def test_an_interrupt_of_a_sweep_is_one_line_and_what_was_done_stays(tmp_path: Path) -> None:
     (tmp_path / "tiny.xml").write_text(SCENARIO)
     command = [
