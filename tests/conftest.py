@@ -43,21 +43,22 @@ def pytest_configure(config: pytest.Config) -> None:
 ON_REAL_TIME = ("dds", "service", "transport")
 """Folders whose tests wait more than they compute: they begin first, beside Java, and none is left for the end."""
 
-
 SETTINGS_OF_ITS_OWN = ("eventlog",)
+"""Folders whose tests of Spark have settings that take another start of Java."""
+
+LONG = ("world",)
+"""Folders with files of half a minute, which would end alone if they began last."""
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """In parallel a file stays with one worker; what needs Java begins first, in two groups that start it once each.
-
-    Where a folder's tests have settings of Spark's own, which take another start, they come behind the others.
-    """
+    """In parallel a file stays with one worker; what needs Java begins first, in two groups that start it once each."""
 
     def rank(item: pytest.Item) -> int:
+        folder = item.path.parent.name
         if item.get_closest_marker("spark") is not None:
-            return 1 if item.path.parent.name in SETTINGS_OF_ITS_OWN else 0
-        return 2 if item.path.parent.name in ON_REAL_TIME else 3
+            return 1 if folder in SETTINGS_OF_ITS_OWN else 0
+        return next((2 + at for at, folders in enumerate((ON_REAL_TIME, LONG)) if folder in folders), 4)
 
     items.sort(key=rank)
     for item in items:
