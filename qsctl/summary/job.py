@@ -130,7 +130,7 @@ def summarize_runs(
     asked = _checked(by, window_ns, measures, exact, confidence, tuple(clients), len(folders))
     runs = [read_run(folder) for folder in folders]
     brief = sum(run.bytes for run in runs) < BRIEF_BYTES
-    spark = spark_session(options, brief=brief)
+    spark = spark_session(options, brief=brief, runs_python=False)
     with spark_faults(lambda: check_logs(runs)):
         tune(spark, brief=brief)
         return _summary(spark, runs, asked, out)

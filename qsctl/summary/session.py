@@ -151,7 +151,7 @@ def _given(options: SparkOptions, environment: Mapping[str, str]) -> frozenset[s
 
 
 def spark_session(
-    options: SparkOptions | None = None, *, brief: bool = False, runs_python: bool = False
+    options: SparkOptions | None = None, *, brief: bool = False, runs_python: bool = True
 ) -> SparkSession:
     """Return the session of this process; started at the first call, started anew where the settings differ.
 
@@ -159,7 +159,8 @@ def spark_session(
         options: where it runs.
         brief: there is little to do: Java compiles quickly instead of well, and the session is one without MLlib. It
             counts only when Java starts here.
-        runs_python: tasks run Python: its processes report a Java that went before them, so the session ends in order.
+        runs_python: tasks may run Python: its processes report a Java that went before them, so the session ends in
+            order, which takes half a second.
 
     Raises:
         Unavailable: no usable Java, or pyspark, or what Spark Connect needs, is not installed.
@@ -172,7 +173,7 @@ def spark_session(
 
 
 def start_early(options: SparkOptions | None = None, *, brief: bool = False) -> None:
-    """Start Spark in a thread beside what the caller does next; `spark_session` waits until it is there.
+    """Start Spark for a summary, in a thread beside what the caller does next; `spark_session` waits until it is there.
 
     A fault is left to that call, which tries again and raises it.
     """
@@ -180,7 +181,7 @@ def start_early(options: SparkOptions | None = None, *, brief: bool = False) -> 
 
     def start() -> None:
         with suppress(QsctlError):
-            spark_session(options, brief=brief)
+            spark_session(options, brief=brief, runs_python=False)
 
     threading.Thread(target=start, name="spark-start").start()
 

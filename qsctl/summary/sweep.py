@@ -114,7 +114,7 @@ class TaskRunner:
             Unavailable: an executor has another version of qsctl or of Python, or none; the message names it.
         """
         # Java hands out tasks and Python simulates: that compiles quickly is what counts.
-        self._spark = spark or spark_session(options, brief=True, runs_python=True)
+        self._spark = spark or spark_session(options, brief=True)
         self._scenario = scenario
         with spark_faults():
             # What a range is split into by default is how many tasks run at once, on a remote session too.
