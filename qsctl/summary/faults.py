@@ -169,7 +169,7 @@ def spark_faults(look_for_damage: Callable[[], None] = lambda: None) -> Iterator
     """Turn what Spark raises inside the block into one `QsctlError`.
 
     Args:
-        look_for_damage: called before a fault is told that no rule knows; what it raises is told instead.
+        look_for_damage: called before a fault is reported that no rule knows; what it raises is reported instead.
     """
     from py4j.protocol import Py4JError, Py4JNetworkError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkException

@@ -126,7 +126,7 @@ def test_a_session_whose_tasks_ran_python_ends_without_a_trace() -> None:
         "options = session.SparkOptions(master='local[1]')\n"
         "session.spark_session(options, brief=True, runs_python=False)\n"
         "spark = session.spark_session(options)\n"
-        "print(spark.range(2).select(udf(lambda n: n + 1, 'long')('id')).count())\n"
+        "print(spark.range(2).select(udf(lambda n: n + 1, 'long', useArrow=False)('id')).count())\n"
         "session._leave()\n"
         "time.sleep(1)  # the threads of PySpark notice\n"
     )
