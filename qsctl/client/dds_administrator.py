@@ -10,7 +10,6 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable
-from contextlib import ExitStack
 from typing import Any, Final, NamedTuple
 
 from cyclonedds.sub import DataReader
@@ -65,14 +64,12 @@ class Administrator:
         assert participant.entity is not None
         self._domain = ClientDomain(participant)
         self._sent: _Sent | None = None
-        with ExitStack() as undo:
-            undo.callback(self._domain.close)
+        with self._domain.left_on_failure():
             replies = participant.topic(COMMAND_REPLY_TOPIC, WireCommandReply)
             # In one representation, lest a reply come in each.
             reader = DataReader(participant.entity, replies, qos=reader_qos(only_xcdr1=True))
             self._replies = SerializedReader(participant, reader, self._read)
             self._writer = FrameWriter(participant, participant.topic(COMMAND_REQUEST_TOPIC, WireCommandRequest))
-            undo.pop_all()
         self._guid = new_guid()
         self._number = 0
         self._services: dict[int, str] = {}

@@ -5,10 +5,10 @@ Decides: how a blocking call waits, and that a call of a session of tasks does n
 
 from __future__ import annotations
 
-import contextlib
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
 from typing import Final, Self
 
@@ -67,15 +67,9 @@ class Wrapper:
         self._owns_session = session is None
         self._session = session if session is not None else ClientSession(domain_id, settings)
 
-    @contextlib.contextmanager
-    def _making(self) -> Iterator[None]:
-        """Leave the domain again where the rest of the wrapper cannot be made: nobody has it, to close it."""
-        try:
-            yield
-        except BaseException:
-            if self._owns_session:
-                self._session.close()
-            raise
+    def _making(self) -> AbstractContextManager[None]:
+        """What the rest of a wrapper is made in: a session of its own ends where that fails."""
+        return self._session.domain.left_on_failure() if self._owns_session else nullcontext()
 
     @property
     def session(self) -> ClientSession:

@@ -98,7 +98,7 @@ def read_run(folder: Location) -> RecordedRun:
 
 
 def check_logs(runs: Sequence[RecordedRun]) -> None:
-    """Compare the whole logs: where Spark failed and nobody knows why.
+    """Compare the whole logs, as where Spark failed for no known reason.
 
     A flipped bit of a page's header, which no checksum of its own covers, may show as any exception of Java's.
 

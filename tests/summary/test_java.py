@@ -271,9 +271,9 @@ def test_a_setting_that_is_none_is_a_usage_error(text: str) -> None:
     ],
 )
 def test_a_fault_of_java_becomes_one_message(text: str, kind: str, message: str) -> None:
-    with pytest.raises(QsctlError) as told, spark_faults():
+    with pytest.raises(QsctlError) as raised, spark_faults():
         raise PySparkException(text)
-    error = told.value
+    error = raised.value
     assert type(error).__name__ == kind
     assert message in error.message
     assert "\tat" not in error.message

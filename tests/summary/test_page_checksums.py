@@ -107,7 +107,7 @@ def test_a_session_that_passes_over_damaged_files_does_not_pass_over_these(
 
 
 @pytest.mark.parametrize("is_changed", [True, False])
-def test_damage_that_breaks_spark_in_an_unknown_way_is_told_as_damage(
+def test_damage_that_breaks_spark_in_an_unknown_way_is_reported_as_damage(
     is_changed: bool, spaced_run: MadeRun, options: SparkOptions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of 1,786 bits flipped in all pages and their headers one came out of Spark as an index out of bounds."""

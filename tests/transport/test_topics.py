@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -53,36 +54,32 @@ def domain() -> Iterator[int]:
     release_domain(claimed)
 
 
+@pytest.fixture
+def participant(domain: int) -> Iterator[Participant]:
+    with closing(Participant(domain)) as made:
+        yield made
+
+
 def test_a_topic_that_the_library_could_not_make_for_a_moment_is_made(
-    domain: int, monkeypatch: pytest.MonkeyPatch
+    participant: Participant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     library = Refusing(monkeypatch, TOPIC_ATTEMPTS - 1, DDSException.DDS_RETCODE_BAD_PARAMETER)
-    participant = Participant(domain)
-    try:
-        assert participant.topic("Orders", WireFrame).name == "Orders"
-    finally:
-        participant.close()
+    assert participant.topic("Orders", WireFrame).name == "Orders"
     assert library.asked_count == TOPIC_ATTEMPTS
 
 
-def test_what_another_moment_does_not_change_is_refused_at_once(domain: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_another_moment_does_not_change_is_refused_at_once(
+    participant: Participant, monkeypatch: pytest.MonkeyPatch
+) -> None:
     library = Refusing(monkeypatch, 9, DDSException.DDS_RETCODE_OUT_OF_RESOURCES)
-    participant = Participant(domain)
-    try:
-        with pytest.raises(Refused, match="'Orders' cannot be a DDS topic"):
-            participant.topic("Orders", WireFrame)
-    finally:
-        participant.close()
+    with pytest.raises(Refused, match="'Orders' cannot be a DDS topic"):
+        participant.topic("Orders", WireFrame)
     assert library.asked_count == 1
 
 
-def test_a_name_that_cannot_be_a_topic_is_refused(domain: int) -> None:
-    participant = Participant(domain)
-    try:
-        with pytest.raises(Refused, match="'two words' cannot be a DDS topic"):
-            participant.topic("two words", WireFrame)
-    finally:
-        participant.close()
+def test_a_name_that_cannot_be_a_topic_is_refused(participant: Participant) -> None:
+    with pytest.raises(Refused, match="'two words' cannot be a DDS topic"):
+        participant.topic("two words", WireFrame)
 
 
 @pytest.mark.parametrize(("kind", "made_count"), [(kind, made) for kind in CLIENTS for made in range(TOPICS[kind])])

@@ -6,6 +6,8 @@ Decides: what a turn does, and how a client leaves: its last words are received 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Final, Protocol
 
 from qsctl.instant import MILLISECOND_NS, SECOND_NS, Nanoseconds
@@ -40,6 +42,14 @@ class ClientDomain:
         self.participant = participant
         self.discovery = Discovery(participant)
         self._ports: list[Port] = []
+
+    @contextmanager
+    def left_on_failure(self) -> Iterator[None]:
+        """Leave the domain again where what is made inside cannot be: its maker never gets it, to close it."""
+        with ExitStack() as undo:
+            undo.callback(self.close)
+            yield
+            undo.pop_all()
 
     def add(self, port: Port) -> None:
         """Let the pump turn this port; it learns of the endpoints that are there already."""
