@@ -1,4 +1,4 @@
-"""The repository read as text: small files, no leftovers, nothing that only holds on one machine."""
+"""The repository read as text: no leftovers, nothing that only holds on one machine."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from tests.documents import README
 
 ROOT = Path(__file__).parent.parent
 TOP_LEVEL = {"pyproject.toml", "README.md", "LICENSE", "qsctl", "fixtures", "schemas", "tests", "completions"}
-LONGEST_FILE_LINES = 400
 
 
 def tracked() -> list[Path]:
@@ -54,8 +53,12 @@ def trees() -> Iterator[None]:
     tree_of.cache_clear()
 
 
-def test_source_files_are_small_enough_to_hold_one_idea() -> None:
-    assert [name(path) for path in SOURCES if len(text_of(path).splitlines()) > LONGEST_FILE_LINES] == []
+def test_each_change_is_a_fragment_of_a_known_kind_with_a_sentence() -> None:
+    fragments = [path for path in FILES if path.parent.name == ".changes" and path.suffix == ".md"]
+    named = re.compile(r"(\d+|\+[a-z0-9-]+)(\.\d+)?\.(incompatible|new|fixed)\.md")
+    assert fragments
+    assert [name(path) for path in fragments if not named.fullmatch(path.name)] == []
+    assert [name(path) for path in fragments if not text_of(path).rstrip().endswith(".")] == []
 
 
 def test_no_leftovers() -> None:

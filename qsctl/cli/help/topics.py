@@ -28,7 +28,7 @@ GROUPS: Final[dict[str, tuple[str, ...]]] = {
     "The service": (
         "service", "promises", "high-availability", "recording", "programs", "any-dds-application",
         "dds-administration", "security",
-        "state-directory", "backup", "upgrade",
+        "state-directory", "backup", "upgrade", "changes",
     ),
     "Simulation": (
         "simulation", "guaranteed-delivery", "worlds", "replay", "report", "integration-engine", "spark",
