@@ -7,6 +7,7 @@ why it does not, so that a script sees the same exit status as in the foreground
 from __future__ import annotations
 
 import contextlib
+import getpass
 import os
 import shlex
 import sys
@@ -28,17 +29,52 @@ After=network-online.target
 Wants=network-online.target
 
 [Service]
-Type=simple
+Type=notify
+WatchdogSec=30
+# A backlog of millions of samples is read before the service is ready.
+TimeoutStartSec=15min
 ExecStart={command}
+ExecReload=/bin/kill -HUP $MAINPID
 WorkingDirectory={directory}
 KillSignal=SIGTERM
 TimeoutStopSec=30
 Restart=on-failure
-RestartPreventExitStatus=1 2 7
+RestartPreventExitStatus=1 2 7 9
+
+# Only what the service needs. Its files are in the working directory; name other directories in ReadWritePaths.
+User={user}
+UMask=0077
+ReadWritePaths={directory}
+ProtectSystem=strict
+ProtectHome={home}
+PrivateTmp=true
+PrivateDevices=true
+ProtectClock=true
+ProtectControlGroups=true
+ProtectHostname=true
+ProtectKernelLogs=true
+ProtectKernelModules=true
+ProtectKernelTunables=true
+ProtectProc=invisible
+NoNewPrivileges=true
+CapabilityBoundingSet=
+RestrictAddressFamilies=AF_INET AF_INET6 AF_NETLINK AF_UNIX
+RestrictNamespaces=true
+RestrictRealtime=true
+RestrictSUIDSGID=true
+RemoveIPC=true
+LockPersonality=true
+SystemCallArchitectures=native
+SystemCallFilter=@system-service
+SystemCallFilter=~@privileged @resources
+SystemCallErrorNumber=EPERM
 
 [Install]
 WantedBy=multi-user.target
 """
+
+
+_HOMES: Final = (Path("/home"), Path("/root"), Path("/run/user"))
 
 
 class _Failure(msgspec.Struct):
@@ -111,11 +147,23 @@ def _be_daemon(run: Callable[[Callable[[], None]], object], writing: int) -> NoR
 
 
 def systemd_unit(arguments: Sequence[str]) -> str:
-    """A unit that runs `qsctl` with these arguments in the foreground, under systemd's eyes."""
+    """Return a unit that runs `qsctl` with these arguments in the foreground, with no more rights than it needs.
+
+    The user is the present one, and `qsctl` where that is root. Home directories are hidden from the service unless it
+    or its files are in one.
+    """
     kept = [each for each in arguments if each not in ("--print-unit", "--daemon", "-daemon")]
     command = [str(Path(sys.executable)), "-m", "qsctl", *kept]
     description = next((each for each in kept if each.endswith(".xml")), "qsctl")
-    return UNIT.format(description=description, command=shlex.join(command), directory=Path.cwd())
+    places = [Path.cwd(), Path(sys.executable), Path(sys.prefix), Path(__file__)]
+    needs_home = any(path.is_relative_to(home) for path in places for home in _HOMES)
+    return UNIT.format(
+        description=description,
+        command=shlex.join(command),
+        directory=Path.cwd(),
+        user=getpass.getuser() if os.getuid() else "qsctl",
+        home="read-only" if needs_home else "true",
+    )
 
 
 @contextmanager

@@ -25,7 +25,8 @@ from qsctl.instant import MILLISECOND_NS, Nanoseconds
 from qsctl.service.config_snippets import ConfigSnippets, is_configuration_request
 from qsctl.service.logger import ServiceLog
 from qsctl.service.loop import ServiceLoop
-from qsctl.service.metrics import Figures, MetricsServer, Tally
+from qsctl.service.metrics import Figures, Tally
+from qsctl.service.metrics_server import MetricsServer
 from qsctl.service.open_service import (
     SHARE_COUNT,
     DaemonOptions,
@@ -40,6 +41,7 @@ from qsctl.service.recording.reporting import Reporting
 from qsctl.service.replication import Replication
 from qsctl.service.samples_first import read_samples_first
 from qsctl.service.steady_clock import steady_clock
+from qsctl.service.supervisor import NOBODY, Supervisor
 from qsctl.service.sync_thread import QUICK_SYNC_S
 from qsctl.transport.dds.service_transport import CommandSource, ServiceTransport
 
@@ -126,6 +128,7 @@ class Daemon:
         self._recordings = (
             Recordings(configuration, hosted.settings, lambda: 1, self.report_to, log) if commands is None else None
         )
+        self._hangs_up = False
         self._tells_to: str | None = None
         self._not_offered: dict[str, str] = {}
         self.transport.boundary.report_to(log.peer_fault)
@@ -145,6 +148,11 @@ class Daemon:
         self.stop_cause = cause
         self.transport.wake()
 
+    def hang_up(self) -> None:
+        """Open the log again with the next pass; may be called from a signal handler."""
+        self._hangs_up = True
+        self.transport.wake()
+
     def report_to(self, address: str) -> None:
         """Report to the recorder at this address what happens, from the next pass on; empty: no more.
 
@@ -153,8 +161,12 @@ class Daemon:
         self._tells_to = address
         self.transport.wake()
 
-    def run(self, on_start: Callable[[], None] | None = None) -> None:
+    def run(self, on_start: Callable[[], None] | None = None, supervisor: Supervisor = NOBODY) -> None:
         """Serve until `stop` is called or a SHUTDOWN command comes, then leave in order.
+
+        Args:
+            on_start: called once the service can be reached.
+            supervisor: learns that the loop turns, and that the service leaves.
 
         Raises:
             Damaged: the disk refuses; the service stops at once, for it must not answer what it cannot store.
@@ -173,7 +185,8 @@ class Daemon:
                 self.log.info(f"{self._says}started", queues=len(self.engine.hosted.queues()), **port)
                 if on_start is not None:
                     on_start()
-                self._serve()
+                self._serve(supervisor)
+                supervisor.leaving()
                 self._leave()
             finally:
                 self.close()
@@ -192,8 +205,12 @@ class Daemon:
         self.transport.close()
         self._loop.stores.close()
 
-    def _serve(self) -> None:
+    def _serve(self, supervisor: Supervisor) -> None:
         while not self.stop_cause and not self.engine.hosted.shutting_down:
+            supervisor.beat()
+            if self._hangs_up:
+                self._hangs_up = False
+                self.log.reopen()
             inbox, hears = (self._poll(), False) if self._replication is None else self._hear(self._replication)
             deadline = self._loop.next_deadline()
             now = self._loop.clock()
@@ -309,6 +326,7 @@ class Daemon:
     def _leave(self) -> None:
         cause = self.stop_cause = self.stop_cause or "SHUTDOWN"
         self.log.info(f"{self._says}leaving", cause=cause)
+        self._tally.leave()
         self.transport.accept_no_more()
         deadline = time.monotonic_ns() + self.options.grace_ns
         while time.monotonic_ns() < deadline:
@@ -358,13 +376,19 @@ class Daemon:
 
 
 @contextmanager
-def stopped_by_signals(stop: Callable[[str], None]) -> Iterator[None]:
-    """SIGTERM and SIGINT call `stop`; the former handlers come back afterwards."""
+def obeyed_signals(stop: Callable[[str], None], hang_up: Callable[[], None] | None) -> Iterator[None]:
+    """Call `stop` on SIGTERM and SIGINT, and on SIGHUP `hang_up`; the former handlers come back afterwards.
+
+    Without `hang_up` SIGHUP stops, too: the terminal of a service in the foreground is gone, with the lines on it.
+    """
 
     def handler(number: int, _frame: FrameType | None) -> None:
-        stop(signal.Signals(number).name)
+        if number == signal.SIGHUP and hang_up is not None:
+            hang_up()
+        else:
+            stop(signal.Signals(number).name)
 
-    former = {number: signal.signal(number, handler) for number in (signal.SIGTERM, signal.SIGINT)}
+    former = {number: signal.signal(number, handler) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
     try:
         yield
     finally:

@@ -5,15 +5,18 @@ Decides: which verbosity shows what [QS Table 4.1]. The distributed log carries 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
+import threading
 import time
+import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import IntEnum
 from pathlib import Path
-from typing import Final, Protocol, TextIO, assert_never
+from typing import Final, Protocol, TextIO, TypeAlias, assert_never, cast
 
 import structlog
 
@@ -28,7 +31,7 @@ from qsctl.core.events import (
     SamplesPassed,
     SamplesRestored,
 )
-from qsctl.errors import InvalidInput
+from qsctl.errors import InvalidInput, QsctlError
 from qsctl.transport.dds.peer_faults import PeerFault
 
 
@@ -67,9 +70,67 @@ def dds_verbosity(verbosity: Verbosity) -> str:
     return "none" if verbosity is Verbosity.SILENT else _DDS_WORDS.get(verbosity, "severe")
 
 
+class LogFile:
+    """A log file that is appended to line by line, and opened again where it was renamed or deleted.
+
+    Programs that rotate logs rename the file while it is written to.
+
+    Raises:
+        InvalidInput: it cannot be written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        try:
+            self._stream = self._opened()
+        except OSError as error:
+            raise InvalidInput(
+                f"the log file {path} cannot be written: {error.strerror}", remedy="Name another with --log-file."
+            ) from error
+
+    def write(self, text: str) -> int:
+        """Append to the file that has the path now."""
+        with self._lock:
+            self._follow()
+            return self._stream.write(text)
+
+    def flush(self) -> None:
+        """Hand over to the operating system."""
+        with self._lock:
+            self._stream.flush()
+
+    def reopen(self) -> None:
+        """Open the file again now, if the path is another's or nobody's."""
+        with self._lock:
+            self._follow()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._stream.close()
+
+    def _follow(self) -> None:
+        """Open the path again where it is not the open file; while it cannot be opened, the open one is written on."""
+        own = os.fstat(self._stream.fileno())
+        with contextlib.suppress(OSError):
+            try:
+                found = self._path.stat()
+            except FileNotFoundError:
+                found = None
+            if found is None or (found.st_dev, found.st_ino) != (own.st_dev, own.st_ino):
+                before, self._stream = self._stream, self._opened()
+                before.close()
+
+    def _opened(self) -> TextIO:
+        return self._path.open("a", encoding="utf-8", buffering=1)
+
+
+LogStream: TypeAlias = TextIO | LogFile
+
+
 @contextmanager
-def log_stream(path: Path | None) -> Iterator[TextIO]:
-    """The log file, appended to line by line; standard error where there is none.
+def log_stream(path: Path | None) -> Iterator[LogStream]:
+    """Give the log file, or standard error where there is none.
 
     Raises:
         InvalidInput: it cannot be written.
@@ -77,13 +138,7 @@ def log_stream(path: Path | None) -> Iterator[TextIO]:
     if path is None:
         yield sys.stderr
         return
-    try:
-        stream = path.open("a", encoding="utf-8", buffering=1)
-    except OSError as error:
-        raise InvalidInput(
-            f"the log file {path} cannot be written: {error.strerror}", remedy="Name another with --log-file."
-        ) from error
-    with stream:
+    with contextlib.closing(LogFile(path)) as stream:
         yield stream
 
 
@@ -112,13 +167,14 @@ class ServiceLog:
         service_name: str,
         verbosity: Verbosity = DEFAULT_VERBOSITY,
         *,
-        stream: TextIO | None = None,
+        stream: LogStream | None = None,
         as_json: bool = False,
         session: str = "",
     ) -> None:
         self._service_name = service_name
         self._verbosity = verbosity
         self._publisher: Publisher | None = None
+        self._stream = stream
         self._shows_events = verbosity >= Verbosity.WARNINGS
         renderer = (
             structlog.processors.JSONRenderer()
@@ -126,7 +182,7 @@ class ServiceLog:
             else structlog.processors.KeyValueRenderer(key_order=["timestamp", "level", "event"])
         )
         self._logger = structlog.wrap_logger(
-            structlog.WriteLogger(stream or sys.stderr),
+            structlog.WriteLogger(cast(TextIO, stream or sys.stderr)),
             processors=[
                 structlog.processors.add_log_level,
                 structlog.processors.TimeStamper(fmt="iso", utc=True),
@@ -142,6 +198,24 @@ class ServiceLog:
     def publish_through(self, publisher: Publisher | None) -> None:
         """Write every line to the distributed log too; None ends it."""
         self._publisher = publisher
+
+    def reopen(self) -> None:
+        """Open the log file again if it was renamed or deleted: somebody asks for that by SIGHUP."""
+        if isinstance(self._stream, LogFile):
+            self._stream.reopen()
+        self.info("log_reopened")
+
+    @contextmanager
+    def endings(self) -> Iterator[None]:
+        """Log an error that ends the service, and let it pass: nobody may be at the terminal."""
+        try:
+            yield
+        except QsctlError as error:
+            self.error("ended", cause=error.message, **({"remedy": error.remedy} if error.remedy else {}))
+            raise
+        except Exception as error:
+            self.error("crashed", cause=f"{type(error).__name__}: {error}", trace=traceback.format_exc())
+            raise
 
     def error(self, event: str, **fields: object) -> None:
         """Something failed."""

@@ -1,32 +1,53 @@
-"""Figures for Prometheus: off unless a port is given, on the loopback unless an address is given.
+"""Figures for Prometheus: what a service counts and measures, and the names of the metrics.
 
-Decides: the names of the metrics. They are counted from the core's events, as the statistics are; the text is made in
-the thread of the request from plain numbers that the service's thread leaves there.
+Decides: the names, labels and help of the metrics. They are counted from the core's events, as the statistics are; the
+families are made in the thread of the request (`metrics_server`) from plain numbers that the service's thread leaves
+there. A counter of a known queue is 0 before its first event: `increase()` does not see the step of a counter that is
+born at 1, and the alert for the first dead letter would never fire.
 """
 
 from __future__ import annotations
 
 import time
+import typing
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Final, NamedTuple, Protocol
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
+from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
 
-from prometheus_client import CollectorRegistry, start_http_server
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
+from qsctl import __version__
 from qsctl.core.engine import ServiceEngine
-from qsctl.core.events import Event, SamplesRestored
+from qsctl.core.events import Event, SampleRemoved, SamplesPassed, SamplesRestored
 from qsctl.core.high_availability.member import Member
 from qsctl.core.high_availability.roles import Role
 from qsctl.core.queue.shared_reader_queue import SharedReaderQueue
-from qsctl.errors import Unavailable
+from qsctl.core.records import RemovalCause
 from qsctl.instant import SECOND_NS, Nanoseconds
 
 REFRESH_NS: Nanoseconds = SECOND_NS
+ServiceState: TypeAlias = Literal["starting", "serving", "leaving"]
 
 
 _NONE: Final[Mapping[str, int]] = {}
+EVENT_KINDS: Final = tuple(each.__struct_config__.tag for each in typing.get_args(Event) if each is not SamplesPassed)
+"""Values of the label `event`."""
+
+TIME_BOUNDS_S: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
+"""Upper bounds of the histogram's buckets; one more has what took longer."""
+_TIME_BOUNDS_NS: Final = tuple(round(bound * SECOND_NS) for bound in TIME_BOUNDS_S)
+
+
+class TimeToDone(NamedTuple):
+    """How long acknowledged samples of a queue were in it: counts by bucket of `TIME_BOUNDS_S`, and the sum."""
+
+    counts: list[int]
+    sum_ns: int
+
+
+_NO_TIME: Final = TimeToDone([0] * (len(TIME_BOUNDS_S) + 1), 0)
 
 
 class PeerFaults(Protocol):
@@ -61,6 +82,15 @@ class Figures(NamedTuple):
     """Replicas that hold all that is committed; where this service is not the master, 0."""
     has_quorum: Mapping[str, int] = _NONE
     lag: Mapping[str, int] = _NONE
+    is_caught_up: Mapping[str, int] = _NONE
+    """Of replicated queues: 0 where this service lost its log and does not hold all of it again yet."""
+    consumers: Mapping[str, int] = _NONE
+    oldest_ns: Mapping[str, int] = _NONE
+    """When the oldest held sample was enqueued, on the service's clock; absent for an empty queue."""
+    time_to_done: Mapping[str, TimeToDone] = {}
+    refreshed_at_ns: Nanoseconds = 0
+    """On the monotonic clock of the machine; 0: never yet."""
+    state: ServiceState = "starting"
 
 
 _GAUGES: Final = {
@@ -76,6 +106,8 @@ _GAUGES: Final = {
     "up_to_date": ("replicas_up_to_date", "Replicas that hold all that is committed, as the master knows them."),
     "has_quorum": ("has_quorum", "1: the master hears from a quorum, or the replica from its master."),
     "lag": ("replication_lag_entries", "Entries that the replica furthest behind lacks, as the master knows it."),
+    "is_caught_up": ("is_caught_up", "0: this replica lost its log, and does not hold all of it again yet."),
+    "consumers": ("consumers", "Consumers that are matched with the queue."),
 }  # fmt: skip
 """The figures of queues, with the name and help of each for Prometheus."""
 _TOTALS: Final = {
@@ -95,16 +127,25 @@ class Tally:
         self._member = member
         self._boundary = boundary
         self._events: Counter[tuple[str, str]] = Counter()
+        self._times: dict[str, list[int]] = {}
+        """By queue, the counts of the buckets, and the sum behind them."""
         self._refreshed_at_ns: Nanoseconds = -REFRESH_NS
         self.figures = Figures({}, {}, {}, 0, 0, 0, {}, {}, {})
         """As they were at the last `refresh`; never changed, so that any thread may read them."""
 
     def count(self, events: Iterable[Event]) -> None:
-        """Count events, by their kind and queue."""
-        counts = self._events
+        """Count events by their kind and queue, and how long acknowledged samples were in their queue."""
+        counts, times = self._events, self._times
         for event in events:
             number = event.count if type(event) is SamplesRestored else 1
             counts[event.__struct_config__.tag, event.queue] += number  # type: ignore[index]
+            if type(event) is SampleRemoved and event.cause is RemovalCause.DELIVERED:
+                buckets = times.get(event.queue)
+                if buckets is None:
+                    buckets = times[event.queue] = [0] * (len(TIME_BOUNDS_S) + 2)
+                spent_ns = max(0, event.at_ns - event.enqueued_at_ns)
+                buckets[bisect_left(_TIME_BOUNDS_NS, spent_ns)] += 1
+                buckets[-1] += spent_ns
 
     def refresh(self) -> bool:
         """Make new figures, at most once a second; whether it did."""
@@ -124,8 +165,17 @@ class Tally:
             {each.name: each.undeliverable_count() for each in queues},
             {each.name: self._trouble(each) for each in queues},
             **self._of_replicas(),
+            consumers={each.name: len(each.deliveries.consumers) for each in queues},
+            oldest_ns={each.name: oldest.enqueued_at_ns for each in queues if (oldest := next(iter(each.held), None))},
+            time_to_done={name: TimeToDone(buckets[:-1], buckets[-1]) for name, buckets in self._times.items()},
+            refreshed_at_ns=now,
+            state="serving",
         )
         return True
+
+    def leave(self) -> None:
+        """Note that the service accepts no more."""
+        self.figures = self.figures._replace(state="leaving")
 
     def _trouble(self, queue: SharedReaderQueue) -> int:
         replica = None if self._member is None else self._member.replica_of(queue.name)
@@ -143,45 +193,12 @@ class Tally:
             "up_to_date": {name: each.up_to_date_count for name, each in statuses.items()},
             "has_quorum": {name: int(each.has_quorum) for name, each in statuses.items()},
             "lag": {name: each.lag_count for name, each in statuses.items()},
+            "is_caught_up": {name: int(each.role != Role.LEARNER) for name, each in statuses.items()},
         }
 
 
-class MetricsServer(Collector):
-    """A Prometheus endpoint.
-
-    Args:
-        figures: those of each process of the service, for each request; called in the request's thread.
-
-    Raises:
-        Unavailable: the port is taken, or the address is none of this machine.
-    """
-
-    def __init__(self, figures: Callable[[], Iterable[Figures]], address: str, port: int) -> None:
-        self._figures = figures
-        registry = CollectorRegistry()
-        registry.register(self)
-        try:
-            self._server, self._thread = start_http_server(port, address, registry)
-        except OSError as error:
-            raise Unavailable(
-                f"metrics cannot be served on {address}:{port}: {error.strerror}",
-                remedy="Give another --metrics-port, or another --metrics-address.",
-            ) from error
-        self.port: int = self._server.server_port
-
-    def collect(self) -> Iterator[Metric]:
-        """What a request is answered with."""
-        return families(list(self._figures()))
-
-    def close(self) -> None:
-        """Stop serving."""
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
-
-
-def families(parts: Sequence[Figures]) -> Iterator[Metric]:
-    """Yield the metrics of a service from the figures of its processes.
+def families(parts: Sequence[Figures], now: Nanoseconds = 0) -> Iterator[Metric]:
+    """Yield the metrics of a service from the figures of its processes at `now`.
 
     A queue is in one process, so that nothing is to be added up but totals.
     """
@@ -192,15 +209,34 @@ def families(parts: Sequence[Figures]) -> Iterator[Metric]:
         field: GaugeMetricFamily(f"qsctl_queue_{name}", meaning, labels=["queue"])
         for field, (name, meaning) in _GAUGES.items()
     }
+    oldest = GaugeMetricFamily(
+        "qsctl_queue_oldest_sample_age_seconds",
+        "Age of the oldest sample in the queue; 0: it is empty.",
+        labels=["queue"],
+    )
+    times = HistogramMetricFamily(
+        "qsctl_queue_time_to_done_seconds", "Time from enqueueing to the acknowledgment.", labels=["queue"]
+    )
+    bounds = (*map(str, TIME_BOUNDS_S), "+Inf")
     for part in parts:
-        for (kind, queue), count in part.events.items():
+        counts = {(kind, queue): 0 for queue in part.held for kind in EVENT_KINDS} | part.events
+        for (kind, queue), count in counts.items():
             events.add_metric([queue, kind], count)
         for field, gauge in gauges.items():
             for queue, value in getattr(part, field).items():
                 gauge.add_metric([queue], value)
-    yield from (events, *gauges.values())
+        for queue in part.held:
+            since_ns = part.oldest_ns.get(queue)
+            oldest.add_metric([queue], 0 if since_ns is None else max(0, now - since_ns) / SECOND_NS)
+            spent = part.time_to_done.get(queue, _NO_TIME)
+            buckets = list(zip(bounds, accumulate(spent.counts), strict=True))
+            times.add_metric([queue], buckets, sum_value=spent.sum_ns / SECOND_NS)
+    yield from (events, *gauges.values(), oldest, times)
     for field, (name, meaning) in _TOTALS.items():
         yield CounterMetricFamily(f"qsctl_{name}", meaning, value=sum(getattr(part, field) for part in parts))
+    build = GaugeMetricFamily("qsctl_build_info", "1, with the version of qsctl.", labels=["version"])
+    build.add_metric([__version__], 1)
+    yield build
 
 
 def documented() -> Iterator[tuple[str, str, str, str]]:

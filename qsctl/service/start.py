@@ -5,6 +5,7 @@ Decides: the order. Everything that can be refused is refused before a file is w
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,7 @@ from qsctl.core.settings import ServiceSettings
 from qsctl.errors import InvalidInput, UsageError
 from qsctl.instant import SECOND_NS, Nanoseconds
 from qsctl.service.background import written_pid
-from qsctl.service.daemon import Daemon, stopped_by_signals
+from qsctl.service.daemon import Daemon, obeyed_signals
 from qsctl.service.domains import places_of_configuration, warnings_for
 from qsctl.service.heap import heap_snapshots
 from qsctl.service.logger import ServiceLog, Verbosity, dds_verbosity, log_stream
@@ -26,6 +27,7 @@ from qsctl.service.recording.new_folder import check as check_recording
 from qsctl.service.sessions.coordinator import Coordinator
 from qsctl.service.sessions.groups import session_groups
 from qsctl.service.sessions.worker import Surroundings
+from qsctl.service.supervisor import SOCKET_VARIABLE, Supervisor
 from qsctl.transport.dds.participant import LEASE_DURATION_NS, LOOPBACK, DomainSettings
 
 
@@ -104,28 +106,41 @@ def run_service(configuration: ServiceConfiguration, options: StartOptions, on_s
             members=members,
             forgets_configuration=options.forgets_configuration,
         )
-        service: Daemon | Coordinator
-        is_member = instances_of(configuration.service, configuration_replication_of(configuration)) > 0
-        if len(session_groups(configuration.service)) > 1 and not is_member:
-            around = Surroundings(
-                level,
-                options.log_file,
-                options.log_json,
-                options.heap_snapshot_period_s,
-                options.heap_snapshot_directory,
-                options.metrics_port is not None,
-            )
-            service = Coordinator(configuration, daemon_options, around, log)
-        else:
-            service = Daemon(configuration, daemon_options, log)
-        with (
-            stopped_by_signals(service.stop),
-            written_pid(options.pid_file),
-            heap_snapshots(configuration.name, options.heap_snapshot_period_s, options.heap_snapshot_directory),
-        ):
-            hosted = service.engine.hosted.settings
-            service.run(lambda: on_start(_where(configuration, hosted(), options)))
-        return service.stop_cause
+        supervisor = Supervisor()
+        with log.endings():
+            service = _opened(configuration, options, daemon_options, log)
+            outlives_terminal = options.log_file or options.runs_in_background or SOCKET_VARIABLE in os.environ
+            with (
+                obeyed_signals(service.stop, service.hang_up if outlives_terminal else None),
+                written_pid(options.pid_file),
+                heap_snapshots(configuration.name, options.heap_snapshot_period_s, options.heap_snapshot_directory),
+            ):
+                hosted = service.engine.hosted.settings
+
+                def started() -> None:
+                    on_start(_where(configuration, hosted(), options))
+                    supervisor.ready()
+
+                service.run(started, supervisor)
+            return service.stop_cause
+
+
+def _opened(
+    configuration: ServiceConfiguration, options: StartOptions, daemon_options: DaemonOptions, log: ServiceLog
+) -> Daemon | Coordinator:
+    """Return the service as one process, or as one that has a process for each group of sessions [QS 3.3.9]."""
+    is_member = instances_of(configuration.service, configuration_replication_of(configuration)) > 0
+    if len(session_groups(configuration.service)) <= 1 or is_member:
+        return Daemon(configuration, daemon_options, log)
+    around = Surroundings(
+        Verbosity(options.verbosity),
+        options.log_file,
+        options.log_json,
+        options.heap_snapshot_period_s,
+        options.heap_snapshot_directory,
+        options.metrics_port is not None,
+    )
+    return Coordinator(configuration, daemon_options, around, log)
 
 
 def _where(configuration: ServiceConfiguration, hosted: ServiceSettings, options: StartOptions) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import subprocess
 import typing
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,16 +24,36 @@ RULES = yaml.safe_load((FOLDER / "prometheus-alerts.yml").read_text())["groups"]
 
 OF_THE_SCRAPE = {"job", "instance"}
 ANY = {"Q": 0}
+OF_A_QUEUE = {
+    field: ANY
+    for field in Figures._fields
+    if field not in {"events", "refused", "malformed", "unexpected", "time_to_done", "refreshed_at_ns", "state"}
+}
 METRICS = {
     sample.name: set(sample.labels) | OF_THE_SCRAPE
-    for family in families([Figures({("sent", "Q"): 0}, ANY, ANY, 0, 0, 0, ANY, ANY, ANY, ANY, ANY, ANY, ANY, ANY)])
+    for family in families([Figures({}, refused=0, malformed=0, unexpected=0, **OF_A_QUEUE)])
     for sample in family.samples
 } | {"up": OF_THE_SCRAPE}
+PARTS_OF_A_HISTOGRAM = re.compile(r"_(bucket|sum|count)$")
 EVENTS = {each.__struct_config__.tag for each in typing.get_args(Event)}
+
+
+def event(kind: str) -> str:
+    return f'qsctl_queue_events_total{{job="qsctl",instance="a",queue="Q",event="{kind}"}}'
+
+
+def gauge(name: str) -> str:
+    return f'qsctl_queue_{name}{{job="qsctl",instance="a",queue="Q"}}'
+
 
 METRIC = re.compile(r"\b(qsctl_[a-z_]+|up)\b(?:\{([^}]*)\})?")
 GROUPED = re.compile(r"\b(?:by|on)\s*\(([^)]*)\)")
 MATCHER = re.compile(r'([a-z_]+)\s*(?:=~|!=|!~|=)\s*"([^"]*)"')
+
+
+def base(name: str) -> str:
+    """The name of a metric, without the suffix of a part of a histogram."""
+    return PARTS_OF_A_HISTOGRAM.sub("", name)
 
 
 def expressions() -> Iterator[Any]:
@@ -70,12 +92,12 @@ def test_a_counter_is_only_read_as_a_rate() -> None:
 
 
 def test_every_metric_of_a_queue_is_on_the_dashboard_but_the_epoch() -> None:
-    shown = {name for parameter in expressions() for name, _ in METRIC.findall(parameter.values[0])}
-    assert set(METRICS) - shown == {"qsctl_queue_epoch"}
+    shown = {base(name) for parameter in expressions() for name, _ in METRIC.findall(parameter.values[0])}
+    assert set(map(base, METRICS)) - shown == {"qsctl_queue_epoch"}
 
 
 def test_legends_and_texts_name_labels_that_there_are() -> None:
-    known = {"queue", *OF_THE_SCRAPE}
+    known = {"queue", "version", *OF_THE_SCRAPE}
     texts = [target["legendFormat"] for panel in DASHBOARD["panels"] for target in panel.get("targets", ())]
     for text in texts:
         assert set(re.findall(r"\{\{(\w+)\}\}", text)) <= known
@@ -94,4 +116,64 @@ def test_panels_have_places_and_numbers_of_their_own() -> None:
 
 def test_documented_metrics_are_those_that_are_served() -> None:
     listed = {name: set(filter(None, labels.split(", "))) | OF_THE_SCRAPE for name, _, labels, _ in documented()}
-    assert listed == {name: labels for name, labels in METRICS.items() if name != "up"}
+    assert listed == {base(name): labels - {"le"} for name, labels in METRICS.items() if name != "up"}
+
+
+def test_every_counter_of_a_queue_and_every_event_is_served_before_it_happens() -> None:
+    (events,) = (
+        family for family in families([Figures({}, ANY, ANY, 0, 0, 0, ANY, ANY, ANY)]) if "events" in family.name
+    )
+    assert {each.labels["event"]: each.value for each in events.samples} == dict.fromkeys(EVENTS - {"passed"}, 0)
+
+
+FIRST_EVENTS = {
+    "QsctlServiceDown": {'up{job="qsctl",instance="a"}': "1x9 0x20"},
+    "QsctlDeadLetters": {event("dead_lettered"): "0x9 1x20"},
+    "QsctlUndeliverable": {gauge("undeliverable_samples"): "0x9 1x20"},
+    "QsctlQueueFull": {gauge("waiting_samples"): "0x30", event("queue_full"): "0x9 1x20"},
+    "QsctlRefusedSamples": {event("bounced"): "0x9 1+1x20"},
+    "QsctlNothingLeaves": {gauge("samples"): "0x5 1x40", event("removed"): "0x45"},
+    "QsctlRedeliveries": {event("returned"): "0x9 60+60x30", event("sent"): "0x9 70+70x30"},
+    "QsctlStorageTrouble": {gauge("storage_trouble"): "0x9 1x20"},
+    "QsctlNoQuorum": {gauge("has_quorum"): "1x9 0x20"},
+    "QsctlReplicaBehind": {gauge("replication_lag_entries"): "0x9 20000x30"},
+    "QsctlUnexpectedErrors": {'qsctl_unexpected_errors_total{job="qsctl",instance="a"}': "0x9 1x20"},
+}
+"""By alert, what a scrape a minute sees: the first event of its kind comes in minute 10."""
+
+
+def test_every_alert_has_a_first_event() -> None:
+    assert FIRST_EVENTS.keys() == {rule["alert"] for rule in RULES}
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool of Debian's package prometheus is not installed")
+def test_every_alert_fires_on_its_first_event_and_not_before(tmp_path: Path) -> None:
+    without_texts = [{key: value for key, value in rule.items() if key != "annotations"} for rule in RULES]
+    rules = {"groups": [{"name": "qsctl", "rules": without_texts}]}
+    (tmp_path / "rules.yml").write_text(yaml.safe_dump(rules))
+    tests = []
+    for rule in RULES:
+        waits = 2 + int(rule["for"].removesuffix("m"))
+        series = [{"series": name, "values": values} for name, values in FIRST_EVENTS[rule["alert"]].items()]
+        label = {"queue": "Q"} if "queue" in series[0]["series"] else {}
+        job = {"job": "qsctl"} if "by (job, queue)" in rule["expr"] else {"instance": "a"}
+        if "by (" not in rule["expr"]:
+            job |= {"job": "qsctl"}
+        quiet, fires = 5, 10 + waits
+        tests.append(
+            {
+                "interval": "1m",
+                "input_series": series,
+                "alert_rule_test": [
+                    {"eval_time": f"{quiet}m", "alertname": rule["alert"], "exp_alerts": []},
+                    {
+                        "eval_time": f"{fires}m",
+                        "alertname": rule["alert"],
+                        "exp_alerts": [{"exp_labels": {**job, **label, **rule["labels"]}}],
+                    },
+                ],
+            }
+        )
+    (tmp_path / "tests.yml").write_text(yaml.safe_dump({"rule_files": ["rules.yml"], "tests": tests}))
+    done = subprocess.run(["promtool", "test", "rules", tmp_path / "tests.yml"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr

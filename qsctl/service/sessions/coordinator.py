@@ -41,7 +41,8 @@ from qsctl.service.config_snippets import ConfigSnippets, is_configuration_reque
 from qsctl.service.daemon import IDLE_NS
 from qsctl.service.logger import ServiceLog
 from qsctl.service.loop import ServiceLoop
-from qsctl.service.metrics import Figures, MetricsServer
+from qsctl.service.metrics import Figures, ServiceState
+from qsctl.service.metrics_server import MetricsServer
 from qsctl.service.open_service import DaemonOptions, log_damage, open_service, report_drift, report_namesake
 from qsctl.service.recording.recordings import Recordings, is_recording_request
 from qsctl.service.sessions.groups import part_of, session_groups
@@ -49,6 +50,7 @@ from qsctl.service.sessions.link import Answers, Ask, Counted, Failed, Left, Rep
 from qsctl.service.sessions.placement import Placement, ProcessIndex
 from qsctl.service.sessions.processes import FromSession, Mail, SessionProcess
 from qsctl.service.sessions.worker import Surroundings
+from qsctl.service.supervisor import NOBODY, Supervisor
 from qsctl.transport.dds.service_transport import ServiceTransport
 
 LEAVE_NS: Final[Nanoseconds] = 10 * SECOND_NS
@@ -110,6 +112,9 @@ class Coordinator:
             configuration, self.engine.hosted.settings, lambda: len(self._processes), self._report_to, log
         )
         self._figures: dict[SessionProcess, Figures] = {}
+        self._hangs_up = False
+        self._turned_at_ns: Nanoseconds = 0
+        self._state: ServiceState = "starting"
         self.metrics: MetricsServer | None = None
         if options.metrics_port is not None:
             self.metrics = MetricsServer(self._all_figures, options.metrics_address, options.metrics_port)
@@ -123,8 +128,20 @@ class Coordinator:
         self.stop_cause = cause
         self.transport.wake()
 
-    def run(self, on_start: Callable[[], None] | None = None) -> None:
+    def hang_up(self) -> None:
+        """Open the log again with the next pass; may be called from a signal handler.
+
+        The processes of the sessions open it again with their next line.
+        """
+        self._hangs_up = True
+        self.transport.wake()
+
+    def run(self, on_start: Callable[[], None] | None = None, supervisor: Supervisor = NOBODY) -> None:
         """Serve until `stop` is called or a SHUTDOWN command comes, then leave in order.
+
+        Args:
+            on_start: called once the service can be reached.
+            supervisor: learns that the loop turns, and that the service leaves.
 
         Raises:
             QsctlError: a session could not start, or cannot go on; the others left in order.
@@ -140,10 +157,15 @@ class Coordinator:
             if on_start is not None:
                 on_start()
             while not self.stop_cause and not self.engine.hosted.shutting_down:
+                supervisor.beat()
+                if self._hangs_up:
+                    self._hangs_up = False
+                    self.log.reopen()
                 self._turn()
                 for domain_id in self.transport.namesakes():
                     report_namesake(self.log, self.engine.hosted.application_name, domain_id)
                 self.transport.wait(IDLE_NS)
+            supervisor.leaving()
             self._leave()
         finally:
             self.close()
@@ -164,7 +186,10 @@ class Coordinator:
     def _all_figures(self) -> list[Figures]:
         boundary = self.transport.boundary
         refused = self.engine.refused_message_count
-        own = Figures({}, {}, {}, refused, boundary.refused_count, boundary.unexpected_count, {}, {}, {})
+        own = Figures(
+            {}, {}, {}, refused, boundary.refused_count, boundary.unexpected_count, {}, {}, {},
+            refreshed_at_ns=self._turned_at_ns, state=self._state,
+        )  # fmt: skip
         return [own, *list(self._figures.values())]
 
     def _start(self) -> None:
@@ -198,6 +223,7 @@ class Coordinator:
             self.transport.wait(IDLE_NS)
 
     def _turn(self) -> None:
+        self._turned_at_ns, self._state = time.monotonic_ns(), "serving"
         for request in self.transport.poll():
             assert isinstance(request, CommandRequest)
             if is_recording_request(request):
@@ -323,6 +349,7 @@ class Coordinator:
     def _leave(self) -> None:
         cause = self.stop_cause = self.stop_cause or "SHUTDOWN"
         self.log.info("leaving", cause=cause)
+        self._state = "leaving"
         deadline = time.monotonic_ns() + self.options.grace_ns + LEAVE_NS
         self._request_departure()
         while not all(process.has_ended for process in self._processes) and time.monotonic_ns() < deadline:

@@ -33,11 +33,12 @@ FromSession: TypeAlias = Started | Answers | Counted | Left | Failed | Ended
 
 @contextmanager
 def _without_signals() -> Iterator[None]:
-    """Start a process in which SIGINT and SIGTERM wait from its first instruction on: a terminal sends them to every
-    process of the service, and until `run_session` ignores them they would trace and end it.
+    """Start a process in which SIGINT, SIGTERM and SIGHUP wait from its first instruction on.
+
+    A terminal sends them to every process of the service, and until `run_session` ignores them they would end it.
     """
     resource_tracker.ensure_running()  # it lets the signals through again when it is started
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
     try:
         yield
     finally:

@@ -36,7 +36,7 @@ def run_session(
     link: Connection, name: str, configuration: ServiceConfiguration, options: DaemonOptions, around: Surroundings
 ) -> None:
     """Serve the sessions until the coordinator says stop, or is gone. The body of the process."""
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # a terminal and systemd signal every process; the coordinator's counts
     commands = PipedCommands(link)
     with log_stream(around.log_file) as stream:
@@ -48,10 +48,13 @@ def run_session(
             session=name,
         )
         try:
-            report_figures = (lambda figures: commands.report(Counted(figures))) if around.serves_metrics else None
-            daemon = Daemon(configuration, options, log, commands=commands, report_figures=report_figures)
-            commands.listen(daemon.transport.wake, daemon.stop, daemon.report_to)
-            with heap_snapshots(configuration.name, around.heap_snapshot_period_s, around.heap_snapshot_directory):
+            with (
+                log.endings(),
+                heap_snapshots(configuration.name, around.heap_snapshot_period_s, around.heap_snapshot_directory),
+            ):
+                report_figures = (lambda figures: commands.report(Counted(figures))) if around.serves_metrics else None
+                daemon = Daemon(configuration, options, log, commands=commands, report_figures=report_figures)
+                commands.listen(daemon.transport.wake, daemon.stop, daemon.report_to)
                 daemon.run(lambda: commands.report(Started()))
         except QsctlError as error:
             commands.report(Failed(type(error), error.message, error.remedy))

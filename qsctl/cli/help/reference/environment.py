@@ -34,6 +34,9 @@ ELSEWHERE: Final[dict[str, str]] = {
     "NUMBA_CACHE_DIR": "Folder for compiled kernels of the simulator.",
     "XDG_CACHE_HOME": "Folder whose `qsctl` has the compiled kernels, where the former is not set.",
     "TMPDIR": "Folder for temporary files.",
+    "NOTIFY_SOCKET": "Socket of the supervisor that started a service, by the protocol of systemd.",
+    "WATCHDOG_USEC": "Microseconds within which that supervisor wants to hear that the service's loop turns.",
+    "WATCHDOG_PID": "Process that the former is for; every one, unless given.",
 }
 """What no option has, with its meaning in Markdown."""
 
