@@ -108,12 +108,12 @@ class MetricsServer(Collector):
         self._server.task_dispatcher.shutdown()
         wasyncore.close_all(self._map, ignore_all=True)
 
-    def _answer(self, environment: WSGIEnvironment, start: StartResponse) -> list[bytes]:
+    def _answer(self, asked: WSGIEnvironment, start: StartResponse) -> list[bytes]:
         """Answer a request; a WSGI application."""
-        status, kind, body = self._found(environment["REQUEST_METHOD"], environment.get("PATH_INFO", "/"))
+        status, kind, body = self._found(asked["REQUEST_METHOD"], asked.get("PATH_INFO", "/"))
         headers = [("Content-Type", kind), ("Content-Length", str(len(body))), ("Cache-Control", "no-store")]
         start(status, headers)
-        return [] if environment["REQUEST_METHOD"] == "HEAD" else [body]
+        return [] if asked["REQUEST_METHOD"] == "HEAD" else [body]
 
     def _found(self, method: str, path: str) -> tuple[str, str, bytes]:
         if method not in ("GET", "HEAD"):
