@@ -17,7 +17,7 @@ from typing import Final
 
 import msgspec
 
-from qsctl.config.live import live_text
+from qsctl.config.live import live_text, read_live_text
 from qsctl.config.rules.replication import refuse_replication, unserved
 from qsctl.config.settings import ServiceConfiguration
 from qsctl.core.admin.command import Command, GetConfiguration, RecordingCommand
@@ -37,8 +37,9 @@ from qsctl.core.messages import (
     Write,
     WriteAcknowledgment,
 )
+from qsctl.core.records import ServiceStarted
 from qsctl.core.settings import ServiceSettings
-from qsctl.errors import Damaged, Refused
+from qsctl.errors import Damaged, QsctlError, Refused
 from qsctl.eventlog.run_folder import RecordingEnd
 from qsctl.identity import NIL_GUID, Guid, SampleIdentity
 from qsctl.instant import SECOND_NS, Nanoseconds
@@ -48,7 +49,7 @@ from qsctl.service.named_configuration import Configuration, NamedConfiguration,
 from qsctl.service.places import Place
 from qsctl.service.recording.embedded import EmbeddedRecording
 from qsctl.service.restore import restore
-from qsctl.service.state_directory import StateDirectory, locked, new_instance
+from qsctl.service.state_directory import FORMAT_VERSION, StateDirectory, locked, new_instance
 from qsctl.service.stores import Stores
 from qsctl.storage.damage import DamageKind, DamageReport
 from qsctl.storage.room import DiskFull
@@ -286,6 +287,8 @@ class EmbeddedService:
                 configured = DEFAULT_SETTINGS if is_stored else settings_of(self._read_configuration())[0]
             self._restore(replace(configured, application_name=instance.application_name))
             self._compare(is_new=is_new)
+            if self._instance.format < FORMAT_VERSION:
+                self._directory.write_instance(self._instance)
             # An earlier version took them without a word; their samples are not given up for it.
             self.warnings += unserved(self._loop.engine.hosted.settings())
         except BaseException:
@@ -319,7 +322,12 @@ class EmbeddedService:
             Refused: the user named it.
         """
         named, instance = self._configuration, self._instance
-        if not isinstance(named, NamedConfiguration) or (not is_new and named.is_that_of(instance)):
+        if not isinstance(named, NamedConfiguration):
+            return
+        if not is_new and named.is_that_of(instance, self._directory.path, self._began_with):
+            if instance.format < FORMAT_VERSION:
+                digests = {"sources_digest": named.sources_digest, "settings_digest": settings_digest(named.read())}
+                self._instance = msgspec.structs.replace(instance, **digests)
             return
         drift = named.drift(instance, self._loop.engine.hosted.settings(), self._directory.path)
         if drift is None:
@@ -332,6 +340,15 @@ class EmbeddedService:
         if named.is_required:
             raise drift
         self.warnings.append(f"{drift.message}. {drift.remedy}")
+
+    def _began_with(self) -> Configuration | None:
+        """Return what the instance began with, as far as it is known: as a text, or as the first record has it."""
+        text = self._directory.read_configuration()
+        if text:
+            with suppress(QsctlError):  # another version wrote it
+                return read_live_text(text)
+        records = self._stores.service.load() if self._stores.service is not None else ()
+        return next((each.settings for each in records if isinstance(each, ServiceStarted)), None)
 
     def _end_instance(self) -> None:
         """What a service leaves behind when it stops. May be done again after a crash at any place."""

@@ -43,11 +43,25 @@ class NamedConfiguration:
     sources_digest: str = ""
     is_required: bool = True
 
-    def is_that_of(self, instance: Instance) -> bool:
-        """Whether an instance began with this configuration, as its digests show."""
+    def is_that_of(
+        self, instance: Instance, state_directory: Path, began_with: Callable[[], Configuration | None]
+    ) -> bool:
+        """Whether an instance began with this configuration.
+
+        Its digests show that, where this version made them. Those of an earlier one are of other sources, as of the
+        files that are read before each, and of settings that had fewer fields: what `began_with` returns is compared
+        then, by its meaning; None: that is not known.
+        """
         if self.sources_digest and self.sources_digest == instance.sources_digest:
             return True
-        return settings_digest(self.read()) == instance.settings_digest
+        named = self.read()
+        if settings_digest(named) == instance.settings_digest:
+            return True
+        began = began_with()
+        if isinstance(began, ServiceConfiguration):
+            return settings_digest(named) == settings_digest(began)
+        is_same = began == _settings(named)
+        return is_same and not filesystem_differences(named, instance.filesystem, state_directory)
 
     def drift(self, instance: Instance, hosted: ServiceSettings, state_directory: Path) -> Refused | None:
         """What is to be said where the service of a state directory is configured otherwise; None where it is not.

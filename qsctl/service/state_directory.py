@@ -24,14 +24,22 @@ from qsctl.errors import Damaged, InvalidInput, NoAnswer, Refused
 from qsctl.instant import SECOND_NS, Nanoseconds
 from qsctl.service.store_files import volatile_register
 from qsctl.storage.damage import DamageKind, DamageReport
-from qsctl.storage.names import DIRECTORY_MODE, FILE_MODE, open_private, sync_directory
+from qsctl.storage.names import (
+    DIRECTORY_MODE,
+    FILE_MODE,
+    claim_file,
+    open_private,
+    register_file,
+    service_file,
+    sync_directory,
+)
 
-FORMAT_VERSION: Final = 2
+FORMAT_VERSION: Final = 3
 _FORMAT_1: Final = 1
+_FORMAT_2: Final = 2
+"""Of files that may have the path of the state directory itself."""
 _STATISTICS_MAGIC: Final = b"QSST"
 LOCK_POLL_S: Final = 0.02
-_BESIDE: Final = "."
-"""The directory of an instance whose files are in the state directory, as it is noted there."""
 
 
 class Holder(msgspec.Struct, frozen=True):
@@ -70,10 +78,6 @@ class Instance(msgspec.Struct, frozen=True):
     checksum: int | None = None
     """Of all the rest; None in a file of version 0.1, which has none."""
 
-    def sum(self) -> int:
-        """What `checksum` must be."""
-        return crc32(msgspec.json.encode(msgspec.structs.replace(self, checksum=None)))
-
     @property
     def filesystem(self) -> FilesystemSettings:
         """How its files are written."""
@@ -108,6 +112,11 @@ def new_instance(
         filesystem.vacuum,
         **other,
     )
+
+
+def checksum_of(text: bytes) -> int:
+    """Return what `checksum` must be in the text of an instance's file: of all the rest, whatever fields there are."""
+    return crc32(msgspec.json.encode(msgspec.json.decode(text, type=dict[str, Any]) | {"checksum": None}))
 
 
 class StateDirectory:
@@ -145,12 +154,13 @@ class StateDirectory:
             Refused: a later version wrote it.
         """
         try:
-            found = msgspec.json.decode(self._instance_file.read_bytes(), type=Instance)
+            text = self._instance_file.read_bytes()
+            found = msgspec.json.decode(text, type=Instance)
         except FileNotFoundError:
             return None
         except (msgspec.MsgspecError, ValueError, OSError) as error:
             raise self._damaged_instance(str(error)) from error
-        if found.checksum not in (None, found.sum()):
+        if found.checksum not in (None, checksum_of(text)):
             raise self._damaged_instance("its checksum does not match")
         if found.format > FORMAT_VERSION:
             raise Refused(
@@ -159,7 +169,24 @@ class StateDirectory:
             )
         if found.checksum is None and found.format != _FORMAT_1:
             raise self._damaged_instance("it has no checksum")
-        return self._moved(found, _BESIDE, str(self.path.resolve()))
+        return msgspec.structs.replace(found, directory=str(self._directory_of(found)))
+
+    def _directory_of(self, instance: Instance) -> Path:
+        """Return the directory of an instance's files, as its own file has it.
+
+        Up to format 2 that file may have the path that the state directory had when the instance began. It is not
+        believed where the files are here: the state directory was moved since, or this is a copy, and what is at that
+        path is the original.
+        """
+        here = self.path.resolve()
+        if instance.format <= _FORMAT_2 and self._has_files_of(instance):
+            return here
+        return here / instance.directory  # an absolute one replaces what is before it
+
+    def _has_files_of(self, instance: Instance) -> bool:
+        """Whether the state directory has what each instance has in the directory of its files."""
+        of_instance = (instance.file_prefix, instance.application_name)
+        return any(name(self.path, *of_instance).is_file() for name in (service_file, register_file, claim_file))
 
     def _damaged_instance(self, why: str) -> Damaged:
         return Damaged(
@@ -168,17 +195,16 @@ class StateDirectory:
         )
 
     def write_instance(self, instance: Instance) -> None:
-        """Note the instance that lives here now."""
-        noted = self._moved(instance, str(self.path.resolve()), _BESIDE)
-        _replace(self._instance_file, msgspec.json.encode(msgspec.structs.replace(noted, checksum=noted.sum())))
+        """Note the instance that lives here now; a directory in the state directory without the path of that.
 
-    @staticmethod
-    def _moved(instance: Instance, before: str, after: str) -> Instance:
-        """Return the instance with its files in `after` where they were in `before`.
-
-        Noted without its path, a state directory may be moved, and a copy of it has files of its own.
+        So a state directory may be moved, and a copy of it has files of its own.
         """
-        return msgspec.structs.replace(instance, directory=after) if instance.directory == before else instance
+        here, directory = self.path.resolve(), Path(instance.directory)
+        if directory.is_relative_to(here):
+            directory = directory.relative_to(here)
+        noted = msgspec.structs.replace(instance, directory=str(directory), format=FORMAT_VERSION, checksum=None)
+        checksum = checksum_of(msgspec.json.encode(noted))
+        _replace(self._instance_file, msgspec.json.encode(msgspec.structs.replace(noted, checksum=checksum)))
 
     def read_configuration(self) -> str:
         """Return the text of the configuration that the instance began with; empty: it began without one."""
