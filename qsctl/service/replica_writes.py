@@ -54,8 +54,10 @@ class ReplicaWrites:
         self._numbers: dict[str, int] = {}
         """The last write of each stream in what is in progress."""
         self._resting = resting
-        self._streams: dict[str, int] = {}
-        """Those that the log has, and which of the replicas of that name it was that wrote them."""
+        self._streams = {
+            stream: each.outgoing.number // WRITES_MAX for stream, each in member.replicas.items() if each.is_persistent
+        }
+        """Those that the log may have, and which of the replicas of that name it is that writes them."""
         member.stored_before = self._stored_before
         self._members: list[str] | None = None
         self.report_failure: ReportFailure = lambda _: None

@@ -10,15 +10,17 @@ import pytest
 from qsctl.config.filesystem import FilesystemSettings, Synchronization
 from qsctl.core.admin.command import CreateQueue, DeleteQueue
 from qsctl.core.engine import Journal, ServiceEngine
+from qsctl.core.high_availability.frames import Entries
 from qsctl.core.high_availability.member import Member
 from qsctl.core.high_availability.roles import Role
 from qsctl.core.messages import CommandReply, CommandRequest, Write
 from qsctl.core.queue.hosting import queue_identifier, subscriber_identifier
+from qsctl.core.records import Enqueued, EpochBegan
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
 from qsctl.core.turn import Turn
 from qsctl.errors import Damaged
 from qsctl.identity import Guid, SampleIdentity
-from qsctl.instant import SECOND_NS
+from qsctl.instant import INFINITE_NS, SECOND_NS
 from qsctl.service import replica_stores
 from qsctl.service.replica_writes import ReplicaWrites
 from qsctl.storage.replica_log import ReplicaLog
@@ -138,6 +140,27 @@ def test_a_queue_that_was_deleted_and_created_again_is_another(tmp_path: Path) -
     again = Process(tmp_path)
     assert again.held == [7]
     assert not again.log.is_damaged, again.log.damage
+
+
+def test_a_queue_that_is_deleted_before_a_process_wrote_of_it_is_another(tmp_path: Path) -> None:
+    three = ("A", "B", "C")
+    first = Process(tmp_path, names=three)
+    first.member.replicas[STREAM]._vote_again(first.now, 3, "B", "as the others say")
+    sample = Enqueued(STREAM, 1, SampleIdentity(WRITER, 1), 0, INFINITE_NS, payload=b"1")
+    records = (EpochBegan(STREAM, 4, "B", flags_all=False), sample)
+    first.member.receive_frames(first.now, [Entries(STREAM, "B", 4, 0, 0, records, 2, first.now)])
+    first.run()
+    assert len(first.member.replicas[STREAM].log) == 2
+    kill_log(first.log._log)
+    again = Process(tmp_path, names=three)
+    assert len(again.member.replicas[STREAM].log) == 2
+    deleted = queue("orders", instances=3)
+    again.command(DeleteQueue(queue_identifier("P", "S", deleted)))
+    again.command(CreateQueue(subscriber_identifier("P", "S"), deleted))
+    kill_log(again.log._log)
+    third = Process(tmp_path, names=three)
+    assert len(third.member.replicas[STREAM].log) == 0, "nothing of the deleted queue"
+    assert not third.log.is_damaged, third.log.damage
 
 
 @pytest.mark.parametrize("compacts", [False, True])

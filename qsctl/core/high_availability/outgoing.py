@@ -60,6 +60,11 @@ class Outgoing:
         self.durable_index = 0
         """The log is durable up to here."""
 
+    @property
+    def number(self) -> int:
+        """That of the last write that was asked for."""
+        return self._number
+
     def write_hard_state(self, state: HardState) -> None:
         """Ask for the epoch and vote to be kept."""
         self._enter(LogWrite(self._stream, self._number + 1, hard_state=state), None)
