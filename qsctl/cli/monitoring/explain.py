@@ -26,8 +26,10 @@ READY_COMMANDS: Final = {
     "transmit_congestion": "qsctl size burst --target 'discards({queue})=0' --vary 'max-depth({queue})'",
     "client_not_connected": "qsctl simulate slow-subscriber --by group --set broker/slow-disconnect=false",
     "client_disconnected": "qsctl simulate slow-subscriber --by group --set broker/slow-disconnect=false",
-    "msg_spool_egress": "qsctl simulate guaranteed --by group --set 'endpoint[throttled]/max-messages=1000'",
     "msg_spool_ingress": "qsctl simulate guaranteed --by group --set 'endpoint[throttled]/max-messages=1000'",
+    "spool_over_quota": "qsctl simulate guaranteed --by group --set 'endpoint[throttled]/max-messages=1000'",
+    "endpoint_over_quota": "qsctl simulate guaranteed --by group --set 'endpoint[throttled]/max-messages=1000'",
+    "low_priority_congestion": "qsctl simulate guaranteed --by group --set 'endpoint[throttled]/low-priority-limit=50'",
     "egress_spool_congestion": "qsctl simulate guaranteed --by group --set 'endpoint[throttled]/max-messages=1000'",
     "ingress_spool_congestion": "qsctl simulate guaranteed --by group --set 'endpoint[throttled]/max-messages=1000'",
     "message_elided": "qsctl simulate web-messaging --by group --set 'profile[*]/eliding/enabled=false'",
@@ -36,6 +38,7 @@ READY_COMMANDS: Final = {
 }
 """For captured figures, whose load is not known: a ready scenario that shows the mechanism."""
 
+BROKER: Final = "broker"
 _DIRECT: Final = "D-1"
 """Where most congestion is; a listing with queues names its own."""
 
@@ -116,12 +119,28 @@ class ExplainedDiscards(Result):
         """Where the causes do not come to the total that is stated."""
         lines = []
         for of, side, total in self.totals:
-            named = sum(each.messages for each in self.causes if each.of == of and each.cause.side == side)
+            counted = [each for each in self.causes if each.of == of and each.cause.side == side]
+            named = sum(each.messages for each in counted if each.cause.is_loss or each.cause.statistics == "clients")
             rest = total - named
             balance = f"; {rest:,} by causes that are not listed" if rest > 0 else ""
             balance = f"; the causes come to {-rest:,} more" if rest < 0 else balance
             lines.append(f"{of}: {total:,} {side} discards in total{balance}.")
+        lines += self._spool_checks()
         return [TextBlock("\n".join(lines), "faint")] if lines else []
+
+    def _spool_checks(self) -> list[str]:
+        """What the spool's own causes come to, beside the one figure that the broker's statistics have for it."""
+        from qsctl.profiles.listings.discards import SPOOL, SPOOL_FIGURES
+
+        lines = []
+        for side, key in SPOOL_FIGURES.items():
+            stated = next((each.messages for each in self.causes if each.of == BROKER and each.cause.key == key), None)
+            told = [each for each in self.causes if each.of == SPOOL and each.cause.side == side and each.cause.is_loss]
+            if stated is not None and told:
+                lines.append(
+                    f"{SPOOL}: its {side} causes come to {sum(each.messages for each in told):,} of these {stated:,}."
+                )
+        return lines
 
     def _notes(self) -> list[Block]:
         return [TextBlock(note, "faint") for note in self.notes]
@@ -145,13 +164,15 @@ def discards(
         Path,
         typer.Argument(
             metavar="FILE|RUN",
-            help="Run folder; or a captured listing, `show stats client`, SEMP v1 replies; -: standard input.",
+            help="Run folder; or what was captured: `show stats client`, `show message-spool stats`, listings, "
+            "replies of SEMP v1; -: standard input.",
         ),
     ],
 ) -> ExplainedDiscards:
     """Explain discards: how many by which cause, what helps, and the simulation that would show it.
 
-    The total of egress discards that a broker states is mostly not congestion: causes are kept apart.
+    The total of egress discards that a broker states is mostly not congestion: causes are kept apart. What the message
+    spool dropped is told apart by its own statistics, where they are in the same file.
     """
     if not is_standard_input(source) and source.is_dir():
         from qsctl.sim.listings.discards import explain_run
@@ -160,7 +181,8 @@ def discards(
     found = load_listing(source)
     name = "standard input" if is_standard_input(source) else str(source)
     causes = [*_of_statistics(found), *_of_queues(found)]
-    causes.sort(key=lambda each: (each.of, -each.messages))
+    order = {each.of: number for number, each in enumerate(found.discards)}
+    causes.sort(key=lambda each: (order.get(each.of, -1), -each.messages))
     totals = tuple(
         (each.of, side, total)
         for each in found.discards
@@ -168,11 +190,25 @@ def discards(
         if total is not None
     )
     notes = list(found.notes)
+    if _spool_is_untold(causes):
+        notes.append("What the message spool dropped or refused has causes of its own: `show message-spool stats`.")
     if found.clients or found.neighbors:
         notes.append("A listing of queues counts congestion alone: `show stats client` has the other causes.")
     if not (found.discards or found.clients or found.neighbors):
-        notes.append("This listing has no discards: capture `show client … stats queue` or `show stats client`.")
+        notes.append(
+            "This listing has no discards: capture `show stats client`, `show message-spool stats` or "
+            "`show client … stats queue`."
+        )
     return ExplainedDiscards(name, tuple(causes), totals, tuple(notes))
+
+
+def _spool_is_untold(causes: Sequence[Explained]) -> bool:
+    """Return whether there are discards of the spool, and its own statistics are not there."""
+    from qsctl.profiles.listings.discards import SPOOL, SPOOL_FIGURES
+
+    return any(each.cause.key in SPOOL_FIGURES.values() for each in causes) and not any(
+        each.of == SPOOL for each in causes
+    )
 
 
 def _of_statistics(found: Listings) -> list[Explained]:

@@ -26,6 +26,8 @@ _RULE: Final = re.compile(r"\s*-{2,}(?:[ +|]+-{2,})*\s*\Z")
 _DASHES: Final = re.compile(r"-{2,}")
 HEADING_LINES: Final = 3
 _MOST_COLUMNS: Final = 100
+ALLOWED_COLUMNS: Final = "Client, and one of Slow Subscriber, Blocked %, State, Send-Q and the like"
+"""What a table needs to be read."""
 _MOST_FOLDS: Final = 10
 """Lines that one name may go on in."""
 _PROMPT: Final = re.compile(r"\S+[>#]\s*(show\s|\Z)")
@@ -57,12 +59,38 @@ def is_heading(source: Source, at: int) -> bool:
     return any(_RULE.match(line.text) for line in _lines(source, at, HEADING_LINES + 1)[1:])
 
 
+def unknown_headings(source: Source, at: int) -> str | None:
+    """Return the headings of the table whose heading begins at a line, where its columns are not known; else None."""
+    headings, columns = _layout(source, at)[2:]
+    fields = {column.field for column in columns if column is not None}
+    known = "name" in fields and (fields & ONLY_OF_CONNECTIONS or fields & {"slow_subscriber", "blocked_percent"})
+    return None if known else ", ".join(heading.strip() for heading in headings)
+
+
+def pass_over_table(source: Source, at: int) -> None:
+    """Leave the source behind the table whose heading begins at a line."""
+    lines = _lines(source, at)
+    source.at = min(len(source.text), lines[-1].at + len(_whole_line(source, lines[-1].at)))
+
+
 def read_table(source: Source, at: int) -> list[SlowSubscriber] | list[ClientConnection]:
-    """Read the table whose heading begins at a line, and leave the source behind it.
+    """Read the table whose heading begins at a line, whose columns are known, and leave the source behind it.
 
     Raises:
         ListingError: too much of it cannot be understood.
     """
+    rule, starts, _, columns = _layout(source, at)
+    body = _lines(source, rule.at + len(_whole_line(source, rule.at)) + 1)
+    rows = _rows(source, body, starts, columns)
+    source.at = body[-1].at + len(_whole_line(source, body[-1].at)) if body else rule.at + len(rule.text)
+    source.at = min(source.at, len(source.text))
+    if any(column is not None and column.field in ONLY_OF_CONNECTIONS for column in columns):
+        return [ClientConnection(**row) for row in rows]
+    return [SlowSubscriber(**row) for row in rows]
+
+
+def _layout(source: Source, at: int) -> tuple[_Line, list[int], list[str], list[TableColumn | None]]:
+    """Return the rule of dashes, where each column begins, the headings, and the columns that they are."""
     top = _lines(source, at, HEADING_LINES + 1)
     rule = next(number for number, line in enumerate(top) if number and _RULE.match(line.text))
     starts = [0, *(match.start() for match in _DASHES.finditer(top[rule].text))][:_MOST_COLUMNS]
@@ -71,20 +99,7 @@ def read_table(source: Source, at: int) -> list[SlowSubscriber] | list[ClientCon
     plain = [plain_heading(heading) for heading in headings]
     wanted = {key: column for column in CONNECTION_COLUMNS for key in column.keys}
     connections = any(name in wanted and wanted[name].field in ONLY_OF_CONNECTIONS for name in plain)
-    columns = _chosen(plain, CONNECTION_COLUMNS if connections else SLOW_COLUMNS)
-    fields = {column.field for column in columns if column is not None}
-    if "name" not in fields or not (fields & ONLY_OF_CONNECTIONS | fields & {"slow_subscriber", "blocked_percent"}):
-        source.fail(
-            "the columns of this table are not known", found=", ".join(heading.strip() for heading in headings),
-            allowed="Client, and one of Slow Subscriber, Blocked %, State, Send-Q and the like", at=at,
-        )  # fmt: skip
-    body = _lines(source, top[rule].at + len(_whole_line(source, top[rule].at)) + 1)
-    rows = _rows(source, body, starts, columns)
-    source.at = body[-1].at + len(_whole_line(source, body[-1].at)) if body else top[rule].at + len(top[rule].text)
-    source.at = min(source.at, len(source.text))
-    if connections:
-        return [ClientConnection(**row) for row in rows]
-    return [SlowSubscriber(**row) for row in rows]
+    return top[rule], starts, headings, _chosen(plain, CONNECTION_COLUMNS if connections else SLOW_COLUMNS)
 
 
 def _whole_line(source: Source, at: int) -> str:

@@ -33,6 +33,7 @@ LIMITS: Final = Limits(size_bytes=32 * 1024 * 1024)
 MOST_PAGES: Final = 100_000
 
 _PAGE: Final = re.compile(rb"(?:<\?xml[^>]{0,200}\?>\s*)?<rpc-reply(?=[\s>/])")
+_CLOSE: Final = b"</rpc-reply>"
 _QUEUE_ELEMENTS: Final = (
     "length-msgs", "length-work", "high-water-mark-work", "max-work", "discards-msgs", "delivered-msgs",
 )  # fmt: skip
@@ -82,8 +83,8 @@ class _Reading:
 
 
 def looks_like_semp(data: bytes) -> bool:
-    """Return whether it is XML at all."""
-    return data.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"<"
+    """Return whether it is XML at all, or a reply in the middle of what a terminal wrote."""
+    return data.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"<" or _PAGE.search(data) is not None
 
 
 def read_semp(data: bytes, name: str) -> Listings:
@@ -95,7 +96,7 @@ def read_semp(data: bytes, name: str) -> Listings:
     reading = _Reading(name)
     found = _Found()
     cookie = False
-    for number, page in enumerate(_pages(data, reading), 1):
+    for number, page in enumerate(_pages(data, reading, found), 1):
         try:
             root = parse_document(page, name, LIMITS).root
         except ConfigError as error:
@@ -117,20 +118,30 @@ def read_semp(data: bytes, name: str) -> Listings:
     )
 
 
-def _pages(data: bytes, reading: _Reading) -> Iterator[bytes]:
-    """Yield each document of the file, `reading.offset` at its first line."""
+def _pages(data: bytes, reading: _Reading, found: _Found) -> Iterator[bytes]:
+    """Yield each reply of the file, `reading.offset` at its first line; what a terminal wrote around them is left out.
+
+    Of a capture that begins with a prompt, a command line or the request, the replies are read.
+    """
     starts = [match.start() for match in _PAGE.finditer(data)]
     if len(starts) > MOST_PAGES:
         reading.add(problem(reading.name, 0, "the file has too many pages", allowed=f"at most {MOST_PAGES}"))
         raise ListingError(reading.problems)
-    if not starts or data[: starts[0]].removeprefix(b"\xef\xbb\xbf").strip():
+    before = data[: starts[0]].removeprefix(b"\xef\xbb\xbf").strip() if starts else b""
+    if not starts or b"<!" in before:
         yield data  # whatever it is: one document, and the parser says what is wrong
         return
+    around = len(before.splitlines())
+    reading.offset = data.count(b"\n", 0, starts[0])
     for start, end in zip(starts, [*starts[1:], len(data)], strict=True):
-        yield data[start:end]
+        close = data.rfind(_CLOSE, start, end)
+        page = data[start : end if close < 0 else close + len(_CLOSE)]
+        around += len(data[start + len(page) : end].strip().splitlines())
+        yield page
         reading.offset += data.count(b"\n", start, end)
-        if end == len(data):
-            return
+    if around:
+        lines = "1 line" if around == 1 else f"{around} lines"
+        found.notes.append(f"{reading.name}: {lines} around the replies passed over")
 
 
 def _read_page(root: _Element, reading: _Reading, found: _Found, number: int) -> None:
@@ -164,11 +175,20 @@ def _read_page(root: _Element, reading: _Reading, found: _Found, number: int) ->
         if stats_of_vpn is not None:
             known = True
             _read_discards(stats_of_vpn, f"message VPN {_text(vpn, 'name')}", reading, found)
+    for spool in show.iterfind("message-spool/message-spool-stats"):
+        known = True
+        _read_discards(spool, d.SPOOL, reading, found, "spool")
+    for queue in show.iterfind("queue/queues/queue"):
+        stats_of_queue = queue.find("stats/message-spool-stats")
+        if stats_of_queue is not None:
+            known = True
+            _read_discards(stats_of_queue, f"{d.QUEUE}{_text(queue, 'name')}", reading, found, "spool")
     if not known and show.find("client") is None:
         inside = ", ".join(f"<{child.tag}>" for child in show) or "nothing"
         reading.note(
             show, f"page {number} shows what is no listing of clients", found=inside,
-            allowed="<client> with client-queue, connection, slow-subscriber or stats; <stats>; <message-vpn>",
+            allowed="<client> with client-queue, connection, slow-subscriber or stats; <stats>; <message-vpn>; "
+            "<message-spool> or <queue> with stats",
         )  # fmt: skip
 
 
@@ -248,21 +268,25 @@ def _queue(queue: _Element, reading: _Reading) -> QueueStatistics | None:
     return QueueStatistics(name, *figures)
 
 
-def _read_discards(stats: _Element, of: str, reading: _Reading, found: _Found) -> None:
-    causes: list[tuple[str, int]] = []
+def _read_discards(
+    stats: _Element, of: str, reading: _Reading, found: _Found, statistics: d.Statistics = "clients"
+) -> None:
+    causes: dict[str, int] = {}
     totals: dict[str, int | None] = {"egress": None, "ingress": None}
-    for side in d.TOTALS:
-        for counter in stats.iterfind(f"{side}-discards/*"):
+    for side, total in d.TOTALS[statistics].items():
+        for counter in stats.iterfind(f"{side}-discards/*" if statistics == "clients" else "*"):
             tag = str(counter.tag)
+            cause = d.cause_named(statistics, side, tag)
+            if tag != total and (cause is None or cause.side != side):
+                continue
             try:
                 count = read_count(text_of(counter))
             except ValueError:
                 reading.note(counter, f"<{tag}> is not a whole number", text_of(counter), "a whole number")
                 continue
-            cause = d.BY_ELEMENT.get((side, tag))
-            if tag == d.TOTALS[side]:
+            if cause is None:
                 totals[side] = count
-            elif cause is not None and all(cause.key != key for key, _ in causes):
-                causes.append((cause.key, count))
+            else:
+                causes.setdefault(cause.key, count)
     if causes or any(each is not None for each in totals.values()):
-        found.discards.append(Discards(of, tuple(causes), totals["egress"], totals["ingress"]))
+        found.discards.append(Discards(of, tuple(causes.items()), totals["egress"], totals["ingress"]))

@@ -168,7 +168,7 @@ def test_names_are_matched_as_the_broker_does(pattern: str, names: list[str]) ->
         (("client", "x", "stats", "queue", "--listing", "absent.txt"), 4, "there is no file absent.txt"),
         (("cspf", "neighbour", "x", "stats", "queues"), 2, "is no listing"),
         (("client", "x", "stats", "queue"), 4, "there is no run in qsctl-runs"),
-        (("client", "x", "stats", "queue", "--listing", "bad.txt"), 1, "bad.txt:1: error: this line belongs to"),
+        (("client", "x", "stats", "queue", "--listing", "bad.txt"), 1, "bad.txt:1: error: there is no listing in it"),
         (("client", "x", "stats", "queue", "-o", "xml"), 2, "prints no XML"),
     ],
 )  # fmt: skip

@@ -18,7 +18,8 @@ FIXTURES = sorted((Path(__file__).parents[3] / "fixtures" / "listings").iterdir(
 WORDS = st.sampled_from(
     ["Client:", "Neighbor:", "Type:", "***", "Client Transmit Queues", "|", "-------+---------", "--- ---", "G-1",
      "C-1", "Conn-1", "0", "20000", "Listed from lowest", "\n", "  ", "Queue", "Length", "(Msgs)", "HWMark", "Max", "x",
-     "Total Egress Discards:", "Transmit Congestion:", "router>", "Blocked %", "Name", "<rpc-reply>", "Uptime:", "-1"]
+     "Total Egress Discards:", "Transmit Congestion ", "Spool Over Quota", "Message VPN", "7",
+     "router>", "Blocked %", "Name", "<rpc-reply>", "Uptime:", "-1"]
 )  # fmt: skip
 
 
@@ -95,7 +96,7 @@ def test_every_bad_cell_is_named_with_its_line_in_one_error() -> None:
         ("  Message VPN:           markets\n", "  what is this\n", 6, "this line cannot be understood"),
         ("  Message VPN:           markets\n", "  Type: x\n", 6, "Type stands a second time"),
         ("Client:                  desk-1", "Client:", 3, "Client has no name"),
-        ("router1> show", "once upon a time", 1, "this line belongs to no listing"),
+        ("router1> show", "D-1 | 7 |", 1, "this row belongs to no listing"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_line(old: str, new: str, line: int, words: str) -> None:
