@@ -171,8 +171,8 @@ def discards(
 ) -> ExplainedDiscards:
     """Explain discards: how many by which cause, what helps, and the simulation that would show it.
 
-    The total of egress discards that a broker states is mostly not congestion: causes are kept apart. What the message
-    spool dropped is told apart by its own statistics, where they are in the same file.
+    The total of egress discards that a broker states is mostly not congestion: causes are kept apart. Why the message
+    spool dropped messages is in statistics of its own, which may be in the same file.
     """
     if not is_standard_input(source) and source.is_dir():
         from qsctl.sim.listings.discards import explain_run
