@@ -1,11 +1,15 @@
-"""The origin of a sample: a writer's GUID and its sequence number [QS 2.11 and 5.2.2].
+"""What things are, whatever they are called: samples, and the queues, subscribers and services that hold them.
 
-A GUID is 16 octets. A sequence number has 64 bits, written as the pair (high, low) on the wire and in
-selectors.
+A sample is its writer's GUID and a sequence number [QS 2.11 and 5.2.2]. A GUID is 16 octets; a sequence number has
+64 bits, written as the pair (high, low) on the wire and in selectors.
+
+A queue is its incarnation: a number that is drawn when it is created, for its name may be given again to another one.
 """
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Callable
 from typing import Annotated, Final, NewType, TypeAlias
 
 import msgspec
@@ -24,6 +28,23 @@ SEQUENCE_NUMBER_MAX: Final = 2**63 - 1
 WholeGuid: TypeAlias = Annotated[Guid, msgspec.Meta(min_length=GUID_SIZE_BYTES, max_length=GUID_SIZE_BYTES)]
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=SEQUENCE_NUMBER_MAX)]
 """What is read as one of these is refused where it is none; what this process makes is not looked at."""
+
+
+Incarnation = NewType("Incarnation", int)
+"""One creation of a queue, a shared subscriber or a service; positions of samples mean something within one only.
+
+1 to `INCARNATION_MAX`, drawn at random by the driver, so that no two are ever the same (our reading: the manual knows
+a queue by its name alone).
+"""
+
+INCARNATION_MAX: Final = 2**63 - 1
+NIL_INCARNATION: Final = Incarnation(0)
+"""That of what was created before incarnations were recorded."""
+
+WholeIncarnation: TypeAlias = Annotated[Incarnation, msgspec.Meta(ge=0, le=INCARNATION_MAX)]
+
+DrawIncarnation: TypeAlias = Callable[[], Incarnation]
+"""Returns another incarnation with each call: the core has no source of randomness."""
 
 
 class SampleIdentity(msgspec.Struct, frozen=True, order=True, array_like=True, gc=False):
@@ -73,6 +94,17 @@ def identity_from_text(text: str) -> SampleIdentity:
             remedy=f"Write it as GUID:number, as `get messages` does; numbers are 0 to {SEQUENCE_NUMBER_MAX}.",
         )
     return SampleIdentity(guid_from_hex(guid), number)
+
+
+def no_incarnation() -> Incarnation:
+    """Return the nil incarnation: for the model of a service, whose queues hold nothing."""
+    return NIL_INCARNATION
+
+
+def counted_incarnations() -> DrawIncarnation:
+    """Return what gives 1, 2, 3 …: for a service that is made up and whose samples end with it."""
+    count = itertools.count(1)
+    return lambda: Incarnation(next(count))
 
 
 def decimal_from_text(text: str, largest: int) -> int | None:

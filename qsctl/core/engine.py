@@ -39,7 +39,7 @@ from qsctl.core.records import (
     ServiceStarted,
 )
 from qsctl.core.settings import ServiceSettings
-from qsctl.identity import SampleIdentity
+from qsctl.identity import NIL_INCARNATION, DrawIncarnation, SampleIdentity
 from qsctl.instant import INFINITE_NS, Nanoseconds
 from qsctl.resource import ResourceIdentifier
 
@@ -68,6 +68,7 @@ class ServiceEngine:
     Args:
         settings: the configuration; a store that holds one replaces it, see `replay`.
         started_at: the instant statistics count from.
+        draw: gives the service, and each creation of a queue or subscriber, its incarnation.
         journal: which queues write records.
         payload_size_bytes_max: a larger payload is refused (a transport's own bound); -1: none.
         stops_on_command: whether SHUTDOWN is obeyed; a daemon is stopped where it was started [QS 5.4.9].
@@ -81,6 +82,7 @@ class ServiceEngine:
         settings: ServiceSettings,
         *,
         started_at: Nanoseconds,
+        draw: DrawIncarnation,
         journal: Journal,
         payload_size_bytes_max: int = UNLIMITED,
         stops_on_command: bool = True,
@@ -89,6 +91,7 @@ class ServiceEngine:
         self.hosted = HostedService(
             settings,
             started_at,
+            draw=draw,
             journals_everything=journal is Journal.EVERYTHING,
             replicates=journal is Journal.REPLICATED,
             stops_on_command=stops_on_command,
@@ -101,6 +104,7 @@ class ServiceEngine:
         self._payload_size_bytes_max = payload_size_bytes_max if payload_size_bytes_max >= 0 else INFINITE_NS
         self._replays: dict[str, Replay] = {}
         self._has_stored_configuration = False
+        self._has_started = False
         self._refused_count = 0
 
     # A driver's turn.
@@ -256,7 +260,10 @@ class ServiceEngine:
         replays, self._replays = self._replays, {}
         if not self._has_stored_configuration:
             self._has_stored_configuration = True
-            self.hosted.outbox.service_stream.record(ServiceStarted(self.hosted.settings()))
+            self.hosted.outbox.service_stream.record(self.hosted.started())
+        elif not self._has_started:
+            self.hosted.begin_anew()
+        self._has_started = True
         self._complete_moves(now, replays)
         for name, queue in sorted(self.hosted.by_name.items(), key=lambda each: not each[1].settings.is_dead_letter):
             if name in replays:
@@ -330,7 +337,7 @@ class ServiceEngine:
 
     def snapshot_service(self) -> Iterator[ServiceRecord]:
         """The configuration as it is now, for the service's own store."""
-        yield ServiceStarted(self.hosted.settings())
+        yield self.hosted.started()
         if self.hosted.followed is not None:
             yield self.hosted.followed
 
@@ -391,4 +398,6 @@ class ServiceEngine:
             return None
         if replay is None:
             replay = self._replays[name] = Replay(queue, is_restart=True)
+            if not queue.is_replicated:
+                queue.be(NIL_INCARNATION)  # unless its records have another
         return replay, queue.stream

@@ -31,7 +31,7 @@ from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, Shar
 from qsctl.core.statistics.monitors import Monitors
 from qsctl.core.statistics.status import SharedReaderQueueStatus
 from qsctl.errors import NotFound, Refused
-from qsctl.identity import SampleIdentity
+from qsctl.identity import NIL_INCARNATION, DrawIncarnation, Incarnation, SampleIdentity
 from qsctl.instant import INFINITE_NS, Nanoseconds
 from qsctl.resource import ResourceIdentifier, ResourceKind
 
@@ -45,6 +45,7 @@ class HostedService:
     Args:
         settings: what is hosted at first.
         now: the instant statistics count from.
+        draw: gives each creation its incarnation.
         journals_everything: whether volatile queues are recorded too.
         replicates: whether replicated queues are recorded, each in the stream of its replication group.
         stops_on_command: whether SHUTDOWN is obeyed.
@@ -58,10 +59,12 @@ class HostedService:
         settings: ServiceSettings,
         now: Nanoseconds,
         *,
+        draw: DrawIncarnation,
         journals_everything: bool,
         replicates: bool = False,
         stops_on_command: bool = True,
     ) -> None:
+        self._draw = draw
         self._journals_everything = journals_everything
         self._replicates = replicates
         self._stops_on_command = stops_on_command
@@ -70,18 +73,23 @@ class HostedService:
         self._reports_inputs = False
         self.shutting_down = False
         """A SHUTDOWN was accepted [QS 5.4.9]."""
-        self._host(now, settings)
+        self._host(now, ServiceStarted(settings, draw()))
 
-    def _host(self, now: Nanoseconds, settings: ServiceSettings) -> None:
+    def _host(self, now: Nanoseconds, started: ServiceStarted) -> None:
         """Begin with a configuration, and with nothing in its queues."""
         self.outbox = Outbox()
         self.outbox.share_count = self._share_count
         self.outbox.reports_each_step = self._reports_each_step
         self.outbox.reports_inputs = self._reports_inputs
         self._hosting = Hosting(
-            settings, self.outbox, journals_everything=self._journals_everything, replicates=self._replicates
+            started.settings,
+            self.outbox,
+            journals_everything=self._journals_everything,
+            replicates=self._replicates,
+            incarnation=started.incarnation,
+            incarnations=started.incarnations,
         )
-        self.application_name = settings.application_name
+        self.application_name = started.settings.application_name
         """What a command's target pattern is matched against."""
         self.by_name = self._hosting.queues
         """The queues by their full names; a change is made by the methods here alone."""
@@ -132,14 +140,14 @@ class HostedService:
         """Do again what was recorded. A stored configuration takes the place of the one given [QS 2.14.1]."""
         hosting, statistics = self._hosting, self.statistics
         match record:
-            case ServiceStarted(settings):
-                self._host(now, settings)
-            case SubscriberCreated(participant, settings):
-                statistics.watch(now, hosting.add_subscriber(participant, settings))
+            case ServiceStarted():
+                self._host(now, record)
+            case SubscriberCreated(participant, settings, incarnation):
+                statistics.watch(now, hosting.add_subscriber(participant, settings, incarnation))
             case SubscriberDeleted(participant, subscriber):
                 statistics.unwatch(hosting.remove_subscriber(participant, subscriber))
-            case QueueCreated(participant, subscriber, settings):
-                statistics.watch(now, hosting.add_queue(participant, subscriber, settings))
+            case QueueCreated(participant, subscriber, settings, incarnation):
+                statistics.watch(now, hosting.add_queue(participant, subscriber, settings, incarnation))
             case QueueDeleted(participant, subscriber, name):
                 statistics.unwatch(hosting.remove_queue(participant, subscriber, name))
             case ConfigurationFollowed():
@@ -153,6 +161,19 @@ class HostedService:
     def restores(self, queue: SharedReaderQueue) -> bool:
         """Whether the samples of a queue outlive the service."""
         return self._journals_everything or (queue.journaled and queue.settings.persistence.restore)
+
+    def begin_anew(self) -> None:
+        """Give the queues an incarnation that a restart finds empty: their positions begin again.
+
+        Those of a replication group have that of the group.
+        """
+        for queue in self.by_name.values():
+            if not (queue.is_replicated or self.restores(queue)):
+                queue.be(self._draw())
+
+    def started(self) -> ServiceStarted:
+        """Return the record of what is hosted now."""
+        return ServiceStarted(self.settings(), self._hosting.incarnation, self._hosting.incarnations())
 
     def dead_letters_of(self, queue: SharedReaderQueue) -> SharedReaderQueue | None:
         """The queue that takes a queue's dead letters [QS 2.12]."""
@@ -187,17 +208,28 @@ class HostedService:
         self.outbox.service_stream.record(followed)
 
     def create_queue(
-        self, now: Nanoseconds, subscriber: ResourceIdentifier, settings: SharedReaderQueueSettings
+        self,
+        now: Nanoseconds,
+        subscriber: ResourceIdentifier,
+        settings: SharedReaderQueueSettings,
+        incarnation: Incarnation = NIL_INCARNATION,
     ) -> None:
         """Host one more queue, and the implicit reply queue that it brings [QS 5.4.1].
+
+        Args:
+            now: the instant.
+            subscriber: where.
+            settings: what was asked for.
+            incarnation: what all members of a replication group call it; nil: one is drawn.
 
         Raises:
             NotFound: there is no such shared subscriber.
             Refused: its name or topic is taken, or its dead letters are impossible.
         """
         participant, name = self._subscriber(subscriber)
-        self.statistics.watch(now, self._hosting.add_queue(participant, name, settings))
-        self.outbox.service_stream.record(QueueCreated(participant, name, settings))
+        incarnation = incarnation or self._draw()
+        self.statistics.watch(now, self._hosting.add_queue(participant, name, settings, incarnation))
+        self.outbox.service_stream.record(QueueCreated(participant, name, settings, incarnation))
 
     def deleted_with(self, queue: ResourceIdentifier) -> list[ResourceIdentifier]:
         """The queues that go when this one is deleted: it, and its implicit reply queue.
@@ -268,9 +300,19 @@ class HostedService:
         return True
 
     def create_subscriber(
-        self, now: Nanoseconds, participant: ResourceIdentifier, settings: SharedSubscriberSettings
+        self,
+        now: Nanoseconds,
+        participant: ResourceIdentifier,
+        settings: SharedSubscriberSettings,
+        incarnation: Incarnation = NIL_INCARNATION,
     ) -> None:
         """Host one more shared subscriber with its queues, all or nothing [QS 5.4.7].
+
+        Args:
+            now: the instant.
+            participant: where.
+            settings: what was asked for.
+            incarnation: as for `create_queue`, of the subscriber and all its queues.
 
         Raises:
             NotFound: there is no such domain participant.
@@ -278,8 +320,9 @@ class HostedService:
         """
         if participant not in self._hosting.participants():
             raise NotFound(f"there is no domain participant {participant}")
-        self.statistics.watch(now, self._hosting.add_subscriber(participant.name, settings))
-        self.outbox.service_stream.record(SubscriberCreated(participant.name, settings))
+        incarnation = incarnation or self._draw()
+        self.statistics.watch(now, self._hosting.add_subscriber(participant.name, settings, incarnation))
+        self.outbox.service_stream.record(SubscriberCreated(participant.name, settings, incarnation))
 
     def delete_subscriber(self, now: Nanoseconds, subscriber: ResourceIdentifier) -> None:
         """Remove a shared subscriber with its queues [QS 5.4.8].

@@ -15,7 +15,16 @@ import msgspec
 
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.core.settings import ServiceSettings, SharedSubscriberSettings
-from qsctl.identity import NIL_GUID, NIL_IDENTITY, Count, Guid, SampleIdentity, WholeGuid
+from qsctl.identity import (
+    NIL_GUID,
+    NIL_IDENTITY,
+    NIL_INCARNATION,
+    Count,
+    Guid,
+    SampleIdentity,
+    WholeGuid,
+    WholeIncarnation,
+)
 from qsctl.instant import Nanoseconds
 
 
@@ -39,10 +48,10 @@ class Enqueued(msgspec.Struct, frozen=True, array_like=True, tag=1, gc=False):
     """A sample was accepted. `expires_at_ns` is absolute, set once [QS 2.14.2.1].
 
     The members `dead_letter_…` are set in a dead-letter queue only: the queue the sample came from
-    (`<topic>@<subscriber>`), why, and its position there (0: a store of version 0.1 did not say). Such a record's
-    `identity` is that of the undelivered sample. `flags` have the bit REDELIVERED where a consumer may have processed
-    it. `payload_from`, a queue and a position in it, stands in for a payload that is on disk only: the driver
-    puts the payload in its place before it stores the record, see `qsctl.core.payloads`.
+    (`<topic>@<subscriber>`) and its incarnation, why, and its position there (0: a store of version 0.1 did not say).
+    Such a record's `identity` is that of the undelivered sample. `flags` have the bit REDELIVERED where a consumer may
+    have processed it. `payload_from`, a queue and a position in it, stands in for a payload that is on disk only: the
+    driver puts the payload in its place before it stores the record, see `qsctl.core.payloads`.
     """
 
     queue: str
@@ -60,6 +69,7 @@ class Enqueued(msgspec.Struct, frozen=True, array_like=True, tag=1, gc=False):
     dead_letter_position: int = 0
     payload: bytes = b""
     payload_from: tuple[str, int] | None = None
+    dead_letter_incarnation: WholeIncarnation = NIL_INCARNATION
 
 
 class Assigned(msgspec.Struct, frozen=True, array_like=True, tag=2, gc=False):
@@ -101,11 +111,16 @@ class Removed(msgspec.Struct, frozen=True, array_like=True, tag=4, gc=False):
 
 
 class Remembered(msgspec.Struct, frozen=True, array_like=True, tag=5, gc=False):
-    """Identities lately retired, oldest first, written when a store is compacted: duplicates stay suppressed."""
+    """Which queue this is, and the identities that it lately retired, oldest first: duplicates stay suppressed.
+
+    It begins a queue's stream, with nothing retired yet, and is part of what a store is compacted to. Every position
+    in the stream is one of this incarnation.
+    """
 
     queue: str
     next_position: int
     identities: tuple[SampleIdentity, ...]
+    incarnation: WholeIncarnation = NIL_INCARNATION
 
 
 class EpochBegan(msgspec.Struct, frozen=True, array_like=True, tag=20, gc=False):
@@ -146,16 +161,23 @@ class ConfigurationKnown(msgspec.Struct, frozen=True, array_like=True, tag=22):
 
 
 class ServiceStarted(msgspec.Struct, frozen=True, array_like=True, tag=10):
-    """The configuration a service started with [QS 2.14.1]."""
+    """The configuration a service started with [QS 2.14.1].
+
+    `incarnation` is that of the service. A subscriber has it too, and a queue that of its subscriber, unless
+    `incarnations` lists another by full name.
+    """
 
     settings: ServiceSettings
+    incarnation: WholeIncarnation = NIL_INCARNATION
+    incarnations: dict[str, WholeIncarnation] = {}
 
 
 class SubscriberCreated(msgspec.Struct, frozen=True, array_like=True, tag=11):
-    """A shared subscriber came into being in a domain participant."""
+    """A shared subscriber came into being in a domain participant, with its queues: one incarnation for all."""
 
     participant: str
     settings: SharedSubscriberSettings
+    incarnation: WholeIncarnation = NIL_INCARNATION
 
 
 class SubscriberDeleted(msgspec.Struct, frozen=True, array_like=True, tag=12):
@@ -166,11 +188,12 @@ class SubscriberDeleted(msgspec.Struct, frozen=True, array_like=True, tag=12):
 
 
 class QueueCreated(msgspec.Struct, frozen=True, array_like=True, tag=13):
-    """A queue came into being."""
+    """A queue came into being, and its implicit reply queue, which has its incarnation."""
 
     participant: str
     subscriber: str
     settings: SharedReaderQueueSettings
+    incarnation: WholeIncarnation = NIL_INCARNATION
 
 
 class QueueDeleted(msgspec.Struct, frozen=True, array_like=True, tag=14):

@@ -44,6 +44,7 @@ from qsctl.eventlog.run_folder import RecordingEnd
 from qsctl.identity import NIL_GUID, Guid, SampleIdentity
 from qsctl.instant import SECOND_NS, Nanoseconds
 from qsctl.service.embedded_settings import DEFAULT_SETTINGS, configuration_reply, settings_of
+from qsctl.service.incarnations import drawn_incarnation
 from qsctl.service.loop import ServiceLoop
 from qsctl.service.named_configuration import Configuration, NamedConfiguration, settings_digest
 from qsctl.service.places import Place
@@ -296,7 +297,12 @@ class EmbeddedService:
             raise
 
     def _restore(self, configured: ServiceSettings) -> None:
-        engine = ServiceEngine(configured, started_at=self._instance.started_at_ns, journal=Journal.EVERYTHING)
+        engine = ServiceEngine(
+            configured,
+            started_at=self._instance.started_at_ns,
+            draw=drawn_incarnation,
+            journal=Journal.EVERYTHING,
+        )
         restore(engine, self._stores, self._now())
         try:
             if (stored := self._directory.read_statistics()) is not None:

@@ -17,6 +17,7 @@ from qsctl.core.engine import Journal, ServiceEngine
 from qsctl.core.queue.settings import PersistenceKind
 from qsctl.core.settings import ServiceSettings
 from qsctl.instant import SECOND_NS, Nanoseconds
+from qsctl.service.incarnations import drawn_incarnation
 from qsctl.service.logger import ServiceLog
 from qsctl.service.named_configuration import differences, in_one_line
 from qsctl.service.restore import restore
@@ -76,6 +77,7 @@ def open_service(
     engine = ServiceEngine(
         configuration.service,
         started_at=time.time_ns(),
+        draw=drawn_incarnation,
         journal=Journal.REPLICATED,
         payload_size_bytes_max=SAMPLE_SIZE_BYTES_MAX,
         stops_on_command=not options.runs_in_background,

@@ -24,7 +24,7 @@ from qsctl.core.queue.settings import (
     SharedReaderQueueSettings,
 )
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
-from qsctl.identity import Guid, SampleIdentity
+from qsctl.identity import Guid, SampleIdentity, counted_incarnations
 from qsctl.instant import SECOND_NS
 from tests.batches import records_of
 
@@ -52,7 +52,7 @@ def engine(**given: object) -> ServiceEngine:
     queue = SharedReaderQueueSettings("orders", "Order", **given)  # type: ignore[arg-type]
     subscriber = SharedSubscriberSettings("S", (), (queue,))
     settings = ServiceSettings("svc", (DomainParticipantSettings("P", 0, (subscriber,)),))
-    made = ServiceEngine(settings, started_at=0, journal=Journal.PERSISTENT_ONLY)
+    made = ServiceEngine(settings, started_at=0, draw=counted_incarnations(), journal=Journal.PERSISTENT_ONLY)
     made.finish_restore(0)
     made.take_ready()
     return made

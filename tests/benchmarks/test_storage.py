@@ -25,7 +25,7 @@ from qsctl.core.messages import Acknowledgment, ConsumerJoined, Delivery, Inboun
 from qsctl.core.queue.settings import PersistenceKind, PersistenceSettings, SharedReaderQueueSettings
 from qsctl.core.records import Enqueued, RemovalCause, Removed
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
-from qsctl.identity import Guid, SampleIdentity
+from qsctl.identity import Guid, SampleIdentity, counted_incarnations
 from qsctl.instant import INFINITE_NS
 from qsctl.service.loop import ServiceLoop
 from qsctl.service.queue_codec import QUEUE_CODEC
@@ -151,7 +151,7 @@ CONSUMER = Guid(b"c" * 16)
 @contextmanager
 def service(directory: Path) -> Iterator[ServiceLoop]:
     """One that has taken up what the directory holds, and ends without keeping house, as after a kill."""
-    engine = ServiceEngine(SERVICE, started_at=1, journal=Journal.PERSISTENT_ONLY)
+    engine = ServiceEngine(SERVICE, started_at=1, draw=counted_incarnations(), journal=Journal.PERSISTENT_ONLY)
     stores = Stores(directory, FilesystemSettings(), "app", keeps_service_state=False)
     restore(engine, stores, 1)
     loop = ServiceLoop(engine, stores)

@@ -32,6 +32,7 @@ from qsctl.core.settings import (
     queues_by_name,
     with_queues,
 )
+from qsctl.identity import counted_incarnations
 
 EVERYTHING = Wishes(prune=True, replace=True)
 SESSION = SessionSettings("main")
@@ -57,7 +58,7 @@ def shown(plan: Plan) -> list[str]:
 
 def done(live: ServiceConfiguration, steps: list[Step]) -> ServiceConfiguration:
     """The service after these steps."""
-    host = HostedService(live.service, 0, journals_everything=True)
+    host = HostedService(live.service, 0, draw=counted_incarnations(), journals_everything=True)
     for step in steps:
         match step.action, step.settings:
             case Action.CREATE_SUBSCRIBER, SharedSubscriberSettings() as settings:

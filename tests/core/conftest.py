@@ -70,9 +70,9 @@ class Printer:
                 return f"store  {self.at(queue)} #{position} undeliverable: {reason.name.lower()}"
             case Removed(queue, position, cause):
                 return f"store  {self.at(queue)} #{position} removed: {cause.name.lower()}"
-            case Remembered(queue, next_position, identities):
+            case Remembered(queue, next_position, identities, incarnation):
                 known = " ".join(map(self.label, identities)) or "-"
-                return f"store  {self.at(queue)} next=#{next_position} remembers {known}"
+                return f"store  {self.at(queue)} incarnation={incarnation} next=#{next_position} remembers {known}"
         raise AssertionError(record)
 
     def message_line(self, message: Outbound) -> str:

@@ -32,10 +32,10 @@ from qsctl.core.queue.settings import (
     SharedReaderQueueSettings,
 )
 from qsctl.core.ready import Ready
-from qsctl.core.records import Enqueued, QueueCreated, Record, RemovalCause, ServiceStarted
+from qsctl.core.records import Enqueued, QueueCreated, Record, Remembered, RemovalCause, ServiceStarted
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
 from qsctl.errors import Damaged, NotFound, Refused
-from qsctl.identity import NIL_GUID, Guid, SampleIdentity
+from qsctl.identity import NIL_GUID, Guid, Incarnation, SampleIdentity, counted_incarnations
 from qsctl.resource import parse_resource
 from tests.batches import records_of
 
@@ -55,7 +55,7 @@ def service(*queues: SharedReaderQueueSettings) -> ServiceSettings:
 
 
 def engine(*queues: SharedReaderQueueSettings, journal: Journal = Journal.PERSISTENT_ONLY) -> ServiceEngine:
-    made = ServiceEngine(service(*(queues or (queue(),))), started_at=0, journal=journal)
+    made = ServiceEngine(service(*(queues or (queue(),))), started_at=0, draw=counted_incarnations(), journal=journal)
     made.finish_restore(0)
     made.take_ready()
     return made
@@ -136,13 +136,13 @@ def test_a_deleted_queue_wakes_nobody() -> None:
 
 
 def test_the_first_batch_of_a_new_service_records_its_configuration() -> None:
-    one = ServiceEngine(service(queue()), started_at=0, journal=Journal.PERSISTENT_ONLY)
+    one = ServiceEngine(service(queue()), started_at=0, draw=counted_incarnations(), journal=Journal.PERSISTENT_ONLY)
     one.restore(0, [])
-    assert records_of(one.take_ready()) == [ServiceStarted(one.hosted.settings())]
+    assert records_of(one.take_ready()) == [ServiceStarted(one.hosted.settings(), Incarnation(1))]
 
 
 def test_a_stored_configuration_takes_the_place_of_the_given_one() -> None:
-    one = ServiceEngine(service(queue()), started_at=0, journal=Journal.PERSISTENT_ONLY)
+    one = ServiceEngine(service(queue()), started_at=0, draw=counted_incarnations(), journal=Journal.PERSISTENT_ONLY)
     one.restore(0, [ServiceStarted(service(queue("other"))), QueueCreated("P", "S", queue("late"))])
     assert [settings.name for settings in one.hosted.queues().values()] == ["other", "late"]
     assert records_of(one.take_ready()) == []
@@ -153,7 +153,7 @@ def test_the_configuration_as_it_is_now_replays_to_itself() -> None:
     one.hosted.create_queue(0, SUBSCRIBER, queue("late", dead_letter_queue="dead"))
     one.hosted.create_subscriber(0, PARTICIPANT, SharedSubscriberSettings("T", (), (queue("q"),)))
     one.hosted.delete_queue(0, ORDERS)
-    again = ServiceEngine(service(), started_at=0, journal=Journal.PERSISTENT_ONLY)
+    again = ServiceEngine(service(), started_at=0, draw=counted_incarnations(), journal=Journal.PERSISTENT_ONLY)
     again.restore(0, one.snapshot())
     assert again.hosted.settings() == one.hosted.settings()
     assert list(again.hosted.queues()) == list(one.hosted.queues())
@@ -201,7 +201,7 @@ def test_records_of_a_queue_that_is_gone_are_passed_over() -> None:
 def test_everything_is_journaled_for_a_service_that_lives_between_commands() -> None:
     one = engine(journal=Journal.EVERYTHING)
     one.receive(0, write(1))
-    assert [type(record) for record in records_of(one.take_ready())] == [Enqueued]
+    assert [type(record) for record in records_of(one.take_ready())] == [Remembered, Enqueued]
 
 
 def test_statistics_outlive_the_process() -> None:
@@ -288,7 +288,7 @@ def read_first(queue_name: str, position: int) -> bytes:
 )
 def test_an_impossible_configuration_says_what_stands_in_the_way(queues: Any, message: str) -> None:
     with pytest.raises(Refused, match=message):
-        ServiceEngine(service(*queues), started_at=0, journal=Journal.PERSISTENT_ONLY)
+        ServiceEngine(service(*queues), started_at=0, draw=counted_incarnations(), journal=Journal.PERSISTENT_ONLY)
     one = engine()
     before = one.hosted.settings()
     with pytest.raises(Refused, match=message.replace("P/S", "P/T")):

@@ -29,7 +29,7 @@ from qsctl.core.queue.sample import Sample
 from qsctl.core.queue.settings import RedeliverySettings, ResourceLimitSettings, SharedReaderQueueSettings
 from qsctl.core.records import Record
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
-from qsctl.identity import Guid, SampleIdentity, guid_from_hex
+from qsctl.identity import Guid, SampleIdentity, counted_incarnations, guid_from_hex
 from qsctl.resource import ResourceIdentifier, parse_resource
 
 S = "/domain_participant/P/shared_subscriber/S"
@@ -98,7 +98,7 @@ class Driven:
         assert not self.changed(RemoveSamples(DEAD, held)).refused
 
     def restarted(self) -> Driven:
-        engine = ServiceEngine(settings(), started_at=self.now, journal=Journal.EVERYTHING)
+        engine = ServiceEngine(settings(), started_at=self.now, draw=counted_incarnations(), journal=Journal.EVERYTHING)
         engine.restore(self.now, self.records)
         again = Driven(engine, list(self.records), now=self.now)
         again.do()
@@ -134,7 +134,7 @@ def numbers(found: Sequence[MessageData]) -> list[int]:
 
 @pytest.fixture
 def service() -> Driven:
-    engine = ServiceEngine(settings(), started_at=0, journal=Journal.EVERYTHING)
+    engine = ServiceEngine(settings(), started_at=0, draw=counted_incarnations(), journal=Journal.EVERYTHING)
     engine.finish_restore(0)
     return Driven(engine)
 
@@ -295,4 +295,4 @@ def test_too_many_samples_in_one_command_are_refused(service: Driven) -> None:
 
 def test_reply_rests_on_the_records_of_its_queue(service: Driven) -> None:
     (reply,) = service.command(InsertSamples(ORDERS, (inserted(identity(1)),)))
-    assert (reply.queue, reply.rests_on) == ("P/S/orders", 1)
+    assert (reply.queue, reply.rests_on) == ("P/S/orders", 2)

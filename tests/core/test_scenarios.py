@@ -37,7 +37,7 @@ from qsctl.core.queue.settings import (
 from qsctl.core.records import Enqueued, Record
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
 from qsctl.errors import Refused
-from qsctl.identity import NIL_GUID, NIL_IDENTITY, Guid, SampleIdentity
+from qsctl.identity import NIL_GUID, NIL_IDENTITY, Guid, SampleIdentity, counted_incarnations
 from qsctl.instant import INFINITE_NS, format_duration, parse_duration
 from qsctl.resource import ResourceIdentifier, ResourceKind
 from tests.batches import records_of
@@ -120,6 +120,7 @@ class World:
         self.now = 0
         self.request = 0
         self.payload_max = -1
+        self.draw = counted_incarnations()
 
     def run(self, line: str) -> list[str]:
         verb, *words = line.split()
@@ -163,7 +164,11 @@ class World:
         subscribers = tuple(SharedSubscriberSettings(name, (), tuple(held)) for name, held in self.subscribers.items())
         settings = ServiceSettings("svc", (DomainParticipantSettings("P", 0, subscribers),))
         return ServiceEngine(
-            settings, started_at=self.now, journal=Journal.PERSISTENT_ONLY, payload_size_bytes_max=self.payload_max
+            settings,
+            started_at=self.now,
+            draw=self.draw,
+            journal=Journal.PERSISTENT_ONLY,
+            payload_size_bytes_max=self.payload_max,
         )
 
     # What happens.

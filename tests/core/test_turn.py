@@ -57,11 +57,11 @@ def test_a_stream_does_not_wait_for_another_one() -> None:
     run(turn, write(3))
     group = turn.to_write()
     assert group is not None
-    turn.durable("P/S/orders", 2)
-    assert acknowledged(turn) == [("orders", 1), ("orders", 2)]
     turn.durable("P/S/orders", 3)
+    assert acknowledged(turn) == [("orders", 1), ("orders", 2)]
+    turn.durable("P/S/orders", 4)
     assert acknowledged(turn) == [("orders", 3)]
-    turn.durable("P/S/bills", 1)
+    turn.durable("P/S/bills", 2)
     assert acknowledged(turn) == [("bills", 1)]
     assert turn.is_idle
 
@@ -71,10 +71,10 @@ def test_events_leave_with_the_last_of_their_turn_and_in_the_order_of_turns() ->
     run(turn, write(1, "Bills"), now=1)
     run(turn, write(1), now=2)
     assert turn.to_write() is not None
-    turn.durable("P/S/orders", 1)
+    turn.durable("P/S/orders", 2)
     (released,) = turn.to_send()
     assert (len(released.messages), released.events) == (1, [])
-    turn.durable("P/S/bills", 1)
+    turn.durable("P/S/bills", 2)
     assert [event.at_ns for released in turn.to_send() for event in released.events] == [1, 1, 2, 2]
 
 
@@ -120,7 +120,7 @@ def test_what_gathers_during_a_sync_is_one_group() -> None:
     report(turn, first)
     second = turn.to_write()
     assert second is not None
-    assert [batch.first_index for ready in second.turns for batch in ready.batches] == [2, 3]
+    assert [batch.first_index for ready in second.turns for batch in ready.batches] == [3, 4]
 
 
 @pytest.mark.parametrize("by", ["turns", "records"])
@@ -152,9 +152,9 @@ def test_a_reply_rests_on_what_its_command_removed() -> None:
     turn.to_send()
     run(turn, command(FlushQueue(ORDERS)), write(1, "Bills"))
     assert turn.to_write() is not None
-    turn.durable("P/S/bills", 1)
+    turn.durable("P/S/bills", 2)
     assert [type(each) for each in sent(turn)] == [WriteAcknowledgment]
-    turn.durable("P/S/orders", 2)
+    turn.durable("P/S/orders", 3)
     assert [type(each) for each in sent(turn)] == [CommandReply]
 
 
@@ -222,7 +222,7 @@ def test_a_queue_created_again_begins_a_stream_of_its_own() -> None:
     assert sent(turn) == []
     group = turn.to_write()
     assert group is not None
-    assert [(batch.stream, batch.first_index) for batch in group.turns[0].batches] == [("P/S/orders", 2)]
+    assert [(batch.stream, batch.first_index) for batch in group.turns[0].batches] == [("P/S/orders", 3)]
 
 
 def test_a_command_that_is_not_admitted_does_not_reach_the_engine() -> None:

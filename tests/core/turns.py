@@ -19,7 +19,7 @@ from qsctl.core.queue.settings import (
 )
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
 from qsctl.core.turn import Group, Turn
-from qsctl.identity import Guid, SampleIdentity
+from qsctl.identity import Guid, SampleIdentity, counted_incarnations
 from qsctl.resource import parse_resource
 
 WRITER, READER = Guid(b"w" * 16), Guid(b"r" * 16)
@@ -35,7 +35,7 @@ def queue(name: str, **given: Any) -> SharedReaderQueueSettings:
 def engine_of(*queues: SharedReaderQueueSettings) -> ServiceEngine:
     subscriber = SharedSubscriberSettings("S", (), queues)
     settings = ServiceSettings("svc", (DomainParticipantSettings("P", 0, (subscriber,)),))
-    return ServiceEngine(settings, started_at=0, journal=Journal.PERSISTENT_ONLY)
+    return ServiceEngine(settings, started_at=0, draw=counted_incarnations(), journal=Journal.PERSISTENT_ONLY)
 
 
 def turn_of(*queues: SharedReaderQueueSettings, **given: Any) -> Turn:

@@ -14,7 +14,7 @@ from qsctl.core.messages import CommandReply, CommandRequest, ConsumerJoined, Wr
 from qsctl.core.queue.settings import SessionSettings, SharedReaderQueueSettings
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
 from qsctl.errors import QsctlError
-from qsctl.identity import NIL_GUID, NIL_IDENTITY, Guid, SampleIdentity
+from qsctl.identity import NIL_GUID, NIL_IDENTITY, Guid, SampleIdentity, counted_incarnations
 from qsctl.instant import INFINITE_NS, SECOND_NS
 from qsctl.service.config_snippets import ConfigSnippets
 from qsctl.transport.dds.bodies import octets_of
@@ -55,7 +55,7 @@ def one_input(data: bytes) -> None:
     if not data:
         return
     octets = data[1:] if data[0] & 1 else octets_of(request_of_parts(data[1:]))
-    engine = ServiceEngine(SETTINGS, started_at=0, journal=Journal.PERSISTENT_ONLY)
+    engine = ServiceEngine(SETTINGS, started_at=0, draw=counted_incarnations(), journal=Journal.PERSISTENT_ONLY)
     engine.receive(1, ConsumerJoined("P/S/Orders", Guid(b"c" * 16), NIL_GUID))
     for number in range(3):
         identity = SampleIdentity(WRITER, number)

@@ -13,7 +13,7 @@ from qsctl.core.client.consumer import Consumer
 from qsctl.core.client.producer import Producer
 from qsctl.core.engine import Journal, ServiceEngine
 from qsctl.core.messages import Acknowledgment, AckResponse, ConsumerJoined, WriteAcknowledgment
-from qsctl.identity import NIL_GUID, Guid
+from qsctl.identity import NIL_GUID, Guid, counted_incarnations
 from qsctl.resource import ResourceIdentifier, parse_resource
 from qsctl.transport.dds import frames
 from qsctl.transport.dds.bodies import dead_letter_from_octets
@@ -36,7 +36,7 @@ CONSUMER = Guid(b"c" * 16)
 
 
 def engine_with_a_consumer() -> ServiceEngine:
-    engine = ServiceEngine(SETTINGS, started_at=0, journal=Journal.EVERYTHING)
+    engine = ServiceEngine(SETTINGS, started_at=0, draw=counted_incarnations(), journal=Journal.EVERYTHING)
     engine.receive(1, ConsumerJoined("P/S/Orders", CONSUMER, NIL_GUID))
     return engine
 

@@ -32,7 +32,7 @@ from qsctl.core.queue.settings import (
     SharedReaderQueueSettings,
 )
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
-from qsctl.identity import Guid, SampleIdentity
+from qsctl.identity import Guid, SampleIdentity, counted_incarnations
 from qsctl.resource import parse_resource
 from qsctl.storage import compaction
 from tests.batches import records_of
@@ -67,7 +67,7 @@ STEPS = st.lists(
 def service() -> ServiceEngine:
     subscriber = SharedSubscriberSettings("S", (), (SETTINGS,))
     settings = ServiceSettings("svc", (DomainParticipantSettings("P", 0, (subscriber,)),))
-    return ServiceEngine(settings, started_at=0, journal=Journal.PERSISTENT_ONLY)
+    return ServiceEngine(settings, started_at=0, draw=counted_incarnations(), journal=Journal.PERSISTENT_ONLY)
 
 
 def remembered(engine: ServiceEngine) -> Any:

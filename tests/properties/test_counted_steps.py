@@ -19,7 +19,7 @@ from qsctl.core.queue.settings import (
 )
 from qsctl.core.records import RemovalCause
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
-from qsctl.identity import Guid, SampleIdentity
+from qsctl.identity import Guid, SampleIdentity, counted_incarnations
 from qsctl.resource import parse_resource
 
 ORDERS = parse_resource("/domain_participant/P/shared_subscriber/S/shared_reader_queue/orders")
@@ -52,7 +52,7 @@ def service(**given_settings: Any) -> ServiceEngine:
     queue = SharedReaderQueueSettings("orders", "Order", statistics=StatisticsSettings(25), **given_settings)
     subscriber = SharedSubscriberSettings("S", (), (queue,))
     settings = ServiceSettings("svc", (DomainParticipantSettings("P", 0, (subscriber,)),))
-    return ServiceEngine(settings, started_at=0, journal=Journal.EVERYTHING)
+    return ServiceEngine(settings, started_at=0, draw=counted_incarnations(), journal=Journal.EVERYTHING)
 
 
 def in_numbers(events: list[Event]) -> Counter[str]:

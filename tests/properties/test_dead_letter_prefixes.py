@@ -21,7 +21,7 @@ from qsctl.core.queue.settings import (
 )
 from qsctl.core.records import Enqueued, Record, Removed
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
-from qsctl.identity import Guid, SampleIdentity
+from qsctl.identity import Guid, SampleIdentity, counted_incarnations
 from qsctl.resource import parse_resource
 from tests.batches import records_of
 
@@ -47,7 +47,12 @@ def queue(name: str, topic: str, dead_max: int) -> SharedReaderQueueSettings:
 def fresh(dead_max: int) -> ServiceEngine:
     queues = (queue("orders", "Order", dead_max), queue("bills", "Bill", dead_max), queue("dead", "Dead", dead_max))
     participant = DomainParticipantSettings("P", 0, (SharedSubscriberSettings("S", queues=queues),))
-    return ServiceEngine(ServiceSettings("svc", (participant,)), started_at=0, journal=Journal.PERSISTENT_ONLY)
+    return ServiceEngine(
+        ServiceSettings("svc", (participant,)),
+        started_at=0,
+        draw=counted_incarnations(),
+        journal=Journal.PERSISTENT_ONLY,
+    )
 
 
 def history(seed: int, dead_max: int) -> tuple[list[list[Record]], list[set[tuple[str, int]]]]:

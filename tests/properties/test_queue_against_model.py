@@ -41,7 +41,7 @@ from qsctl.core.queue.settings import (
 from qsctl.core.queue.undeliverable import UNDELIVERABLE
 from qsctl.core.records import Assigned, Enqueued, Record
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
-from qsctl.identity import NIL_GUID, Guid, SampleIdentity
+from qsctl.identity import NIL_GUID, Guid, SampleIdentity, counted_incarnations
 from qsctl.instant import INFINITE_NS
 from qsctl.resource import parse_resource
 from tests.batches import records_of
@@ -132,7 +132,9 @@ class QueueMachine(RuleBasedStateMachine):
             self.join(consumer)
 
     def fresh(self) -> ServiceEngine:
-        return ServiceEngine(self.settings, started_at=self.now, journal=Journal.EVERYTHING)
+        return ServiceEngine(
+            self.settings, started_at=self.now, draw=counted_incarnations(), journal=Journal.EVERYTHING
+        )
 
     def turn(self) -> None:
         """Compare one batch with what the model did, and hold it against the rules that need no model."""

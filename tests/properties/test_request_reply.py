@@ -11,7 +11,7 @@ from qsctl.core.engine import Journal, ServiceEngine
 from qsctl.core.messages import Acknowledgment, AckResponse, ConsumerJoined, ConsumerLeft, Delivery, Inbound, Write
 from qsctl.core.queue.settings import RedeliverySettings, SharedReaderQueueSettings
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
-from qsctl.identity import NIL_GUID, Guid, SampleIdentity
+from qsctl.identity import NIL_GUID, Guid, SampleIdentity, counted_incarnations
 from qsctl.instant import SECOND_NS
 
 REPLIES = "P/S/workReply"
@@ -34,7 +34,7 @@ def test_a_reply_reaches_its_requester_and_nobody_else(todo: list[tuple[str, obj
     work = SharedReaderQueueSettings("work", "Work", reply_type="R", redelivery=RedeliverySettings(20, 3 * SECOND_NS))
     subscriber = SharedSubscriberSettings("S", (), (work,))
     settings = ServiceSettings("svc", (DomainParticipantSettings("P", 0, (subscriber,)),))
-    engine = ServiceEngine(settings, started_at=0, journal=Journal.PERSISTENT_ONLY)
+    engine = ServiceEngine(settings, started_at=0, draw=counted_incarnations(), journal=Journal.PERSISTENT_ONLY)
     readers: dict[Guid, Guid] = {}
     meant: dict[int, Guid] = {}
     holders: dict[int, Guid] = {}

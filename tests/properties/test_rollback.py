@@ -25,7 +25,7 @@ from qsctl.core.queue.settings import (
 )
 from qsctl.core.records import Record
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
-from qsctl.identity import Guid, SampleIdentity
+from qsctl.identity import Guid, SampleIdentity, counted_incarnations
 from tests.batches import records_of
 
 QUEUE = "P/S/orders"
@@ -42,7 +42,7 @@ def fresh() -> ServiceEngine:
     )
     subscriber = SharedSubscriberSettings("S", (), (orders,))
     settings = ServiceSettings("svc", (DomainParticipantSettings("P", 0, (subscriber,)),))
-    return ServiceEngine(settings, started_at=0, journal=Journal.EVERYTHING)
+    return ServiceEngine(settings, started_at=0, draw=counted_incarnations(), journal=Journal.EVERYTHING)
 
 
 def of_queue(engine: ServiceEngine) -> list[Record]:
@@ -158,5 +158,5 @@ def test_answers_that_rest_on_what_was_rolled_back_do_not_leave() -> None:
     assert engine.take_ready().messages == []
     engine.receive(2, Write("P", "Order", SampleIdentity(WRITER, 2), b"y"))
     ready = engine.take_ready()
-    assert [(batch.first_index, len(batch.records)) for batch in ready.batches] == [(2, 1)]
-    assert [each.rests_on for each in ready.messages] == [2]
+    assert [(batch.first_index, len(batch.records)) for batch in ready.batches] == [(3, 1)]
+    assert [each.rests_on for each in ready.messages] == [3]

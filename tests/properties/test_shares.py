@@ -25,7 +25,7 @@ from qsctl.core.messages import (
 from qsctl.core.queue.settings import DistributionSettings, RedeliverySettings, SharedReaderQueueSettings
 from qsctl.core.queue.shared_reader_queue import SharedReaderQueue
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
-from qsctl.identity import Guid, SampleIdentity
+from qsctl.identity import Guid, SampleIdentity, counted_incarnations
 from qsctl.instant import INFINITE_NS
 from qsctl.resource import ResourceKind, parse_resource
 
@@ -99,7 +99,7 @@ def driven(timeout: int, threshold: int, retries: int, share_count: int) -> Driv
     dead = SharedReaderQueueSettings("dead", "Dead", is_dead_letter=True)
     subscriber = SharedSubscriberSettings("S", (), (orders, dead))
     settings = ServiceSettings("svc", (DomainParticipantSettings("P", 0, (subscriber,)),))
-    engine = ServiceEngine(settings, started_at=0, journal=Journal.PERSISTENT_ONLY)
+    engine = ServiceEngine(settings, started_at=0, draw=counted_incarnations(), journal=Journal.PERSISTENT_ONLY)
     engine.hosted.share_count = share_count
     engine.finish_restore(0)
     return Driven(engine)

@@ -16,6 +16,7 @@ from qsctl.core.queue.settings import (
     SharedReaderQueueSettings,
 )
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
+from qsctl.identity import counted_incarnations
 from qsctl.instant import MILLISECOND_NS, SECOND_NS
 from qsctl.service.loop import ServiceLoop
 from qsctl.service.restore import restore
@@ -69,7 +70,9 @@ def service_in(directory: Path) -> ServiceLoop:
     """A service that keeps its queues in a directory, whose name ends with the kind of their stores."""
     configured = with_dead_letters(in_memory_state=directory.name.endswith("segments"))
     stores = Stores(directory, configured.filesystem, "crash", keeps_service_state=False)
-    engine = ServiceEngine(configured.service, started_at=1, journal=Journal.PERSISTENT_ONLY)
+    engine = ServiceEngine(
+        configured.service, started_at=1, draw=counted_incarnations(), journal=Journal.PERSISTENT_ONLY
+    )
     loop = ServiceLoop(engine, stores)
     restore(engine, stores, loop.clock())
     return loop

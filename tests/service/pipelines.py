@@ -24,7 +24,7 @@ from qsctl.core.queue.settings import PersistenceKind, PersistenceSettings, Shar
 from qsctl.core.ready import Ready
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
 from qsctl.core.turn import Released
-from qsctl.identity import Guid, SampleIdentity
+from qsctl.identity import Guid, SampleIdentity, counted_incarnations
 from qsctl.resource import parse_resource
 from qsctl.service.loop import ServiceLoop
 from qsctl.service.restore import restore
@@ -45,7 +45,12 @@ def queue(name: str = "orders", persistence: PersistenceSettings = IN_MEMORY) ->
 
 def service(directory: Path, *queues: SharedReaderQueueSettings, keeps_state: bool = False) -> ServiceLoop:
     participant = DomainParticipantSettings("P", 0, (SharedSubscriberSettings("S", queues=queues),))
-    engine = ServiceEngine(ServiceSettings("app", (participant,)), started_at=1, journal=Journal.PERSISTENT_ONLY)
+    engine = ServiceEngine(
+        ServiceSettings("app", (participant,)),
+        started_at=1,
+        draw=counted_incarnations(),
+        journal=Journal.PERSISTENT_ONLY,
+    )
     filesystem = FilesystemSettings(synchronization=Synchronization.FULL)
     stores = Stores(directory, filesystem, "app", keeps_service_state=keeps_state)
     restore(engine, stores, 1)

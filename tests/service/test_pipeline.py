@@ -26,7 +26,7 @@ from qsctl.core.ready import Ready
 from qsctl.core.records import Record
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
 from qsctl.errors import Damaged, InvalidInput, Refused
-from qsctl.identity import SampleIdentity
+from qsctl.identity import SampleIdentity, counted_incarnations
 from qsctl.resource import ResourceKind
 from qsctl.service.loop import COMPACT_AFTER_RECORDS, COMPACT_QUIET_AFTER_RECORDS, ServiceLoop
 from qsctl.service.restore import restore
@@ -168,7 +168,9 @@ def test_a_dead_letter_is_stored_before_it_leaves_its_queue(tmp_path: Path) -> N
 def test_two_queues_never_share_a_file(tmp_path: Path) -> None:
     twin = DomainParticipantSettings("P2", 0, (SharedSubscriberSettings("S", queues=(queue(),)),))
     one = DomainParticipantSettings("P1", 0, (SharedSubscriberSettings("S", queues=(queue(),)),))
-    engine = ServiceEngine(ServiceSettings("app", (one, twin)), started_at=1, journal=Journal.PERSISTENT_ONLY)
+    engine = ServiceEngine(
+        ServiceSettings("app", (one, twin)), started_at=1, draw=counted_incarnations(), journal=Journal.PERSISTENT_ONLY
+    )
     stores = Stores(tmp_path, FilesystemSettings(), "app", keeps_service_state=False)
     with pytest.raises(Refused, match="P1/S/orders and P2/S/orders would share the file"):
         restore(engine, stores, 1)

@@ -19,7 +19,7 @@ from qsctl.core.records import Enqueued, EpochBegan
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
 from qsctl.core.turn import Turn
 from qsctl.errors import Damaged
-from qsctl.identity import Guid, SampleIdentity
+from qsctl.identity import Guid, SampleIdentity, counted_incarnations
 from qsctl.instant import INFINITE_NS, SECOND_NS
 from qsctl.service import replica_stores
 from qsctl.service.replica_writes import ReplicaWrites
@@ -41,7 +41,7 @@ class Process:
         subscriber = SharedSubscriberSettings("S", (), queues)
         settings = ServiceSettings("A", (DomainParticipantSettings("P", 0, (subscriber,)),))
         self.now = SECOND_NS
-        engine = ServiceEngine(settings, started_at=self.now, journal=Journal.REPLICATED)
+        engine = ServiceEngine(settings, started_at=self.now, draw=counted_incarnations(), journal=Journal.REPLICATED)
         self.log = ReplicaLog(directory / "replicas@A", FULL, replica_stores.RECORDS)
         self.member = Member(engine, names, started_at=self.now, jitter=lambda: 0.0)
         resting = replica_stores.restore(self.member, self.log)

@@ -14,7 +14,7 @@ from qsctl.core.queue.settings import RedeliverySettings, ResourceLimitSettings,
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
 from qsctl.core.turn import Turn
 from qsctl.eventlog.recording.story import Ended, Happened
-from qsctl.identity import SampleIdentity
+from qsctl.identity import SampleIdentity, counted_incarnations
 from qsctl.instant import MILLISECOND_NS
 from qsctl.sim.replay.recording import read_recording
 from qsctl.sim.replay.replay import replay
@@ -47,7 +47,7 @@ def test_an_answer_that_is_taken_for_the_delivery_of_its_own_turn_is_given_in_th
         (5, [answer(FIRST, AckResponse.REJECTED), answer(FIRST), Write("P", "O", SECOND, b"for which there is room")]),
         (9, [answer(SECOND)]),
     ]
-    engine = ServiceEngine(SETTINGS, started_at=0, journal=Journal.EVERYTHING)
+    engine = ServiceEngine(SETTINGS, started_at=0, draw=counted_incarnations(), journal=Journal.EVERYTHING)
     engine.hosted.reports_inputs = True
     engine.finish_restore(0)
     turn = Turn(engine)

@@ -20,6 +20,7 @@ from qsctl.core.queue.hosting import queue_identifier, reply_topic, subscriber_i
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.core.settings import ServiceSettings, SharedSubscriberSettings, queues_of
 from qsctl.errors import QsctlError, Refused
+from qsctl.identity import no_incarnation
 from qsctl.resource import ResourceIdentifier
 
 _REPLICATED: Final = (
@@ -75,7 +76,7 @@ class _Planning:
         self._wishes = wishes
         self._members_follow = members_follow
         replicates = any(queue.replication.enabled for _, _, queue in queues_of(live))
-        self._model = HostedService(live, 0, journals_everything=False, replicates=replicates)
+        self._model = HostedService(live, 0, draw=no_incarnation, journals_everything=False, replicates=replicates)
         """The service as it will be after the steps so far."""
         self._creations: list[Step] = []
         self._deletions: list[Step] = []

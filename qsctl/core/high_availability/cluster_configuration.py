@@ -21,7 +21,7 @@ from qsctl.core.hosted_service import HostedService
 from qsctl.core.records import ConfigurationKnown, Enqueued, QueueRecord, Remembered
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
 from qsctl.errors import NotFound, QsctlError
-from qsctl.identity import SampleIdentity
+from qsctl.identity import SampleIdentity, no_incarnation
 
 CONFIGURATION_STREAM: Final = "configuration"
 """The stream of the commands, the special shared reader queue of [QS 7.2.1]; a queue's has slashes in its name."""
@@ -165,4 +165,6 @@ def names_of(subscribers: Subscribers) -> Iterator[str]:
 
 def _host(subscribers: Subscribers) -> HostedService:
     participants = tuple(DomainParticipantSettings(name, 0, each) for name, each in subscribers.items())
-    return HostedService(ServiceSettings("", participants), 0, journals_everything=False, replicates=True)
+    return HostedService(
+        ServiceSettings("", participants), 0, draw=no_incarnation, journals_everything=False, replicates=True
+    )

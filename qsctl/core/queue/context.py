@@ -14,7 +14,7 @@ from qsctl.core.queue.held import Held
 from qsctl.core.queue.outbox import Outbox, Stream
 from qsctl.core.queue.persistence import on_disk_over_bytes
 from qsctl.core.queue.settings import SharedReaderQueueSettings
-from qsctl.identity import SampleIdentity
+from qsctl.identity import NIL_INCARNATION, Incarnation, SampleIdentity
 from qsctl.instant import INFINITE_NS, Nanoseconds
 
 _REJECTED: Final = AckResponse.REJECTED
@@ -39,6 +39,7 @@ class QueueContext:
         "acknowledges",
         "goes_on_at_ns",
         "held",
+        "incarnation",
         "is_shut",
         "is_suspended",
         "journaled",
@@ -68,6 +69,8 @@ class QueueContext:
     ) -> None:
         self.name = name
         self.label = label
+        self.incarnation: Incarnation = NIL_INCARNATION
+        """Which creation of the queue this is; set by `SharedReaderQueue.be`."""
         self.settings = settings
         self.outbox = outbox
         self.sleeper = sleeper

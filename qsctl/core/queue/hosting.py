@@ -6,8 +6,10 @@ Decides: what may be created or deleted beside what is there, which implicit rep
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from types import MappingProxyType
+from typing import Final
 
 from qsctl.core.queue.change import WITHOUT_LOSS, fixed_differences
 from qsctl.core.queue.outbox import Outbox
@@ -15,8 +17,12 @@ from qsctl.core.queue.settings import PersistenceKind, SharedReaderQueueSettings
 from qsctl.core.queue.shared_reader_queue import SharedReaderQueue
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
 from qsctl.errors import Refused
+from qsctl.identity import Incarnation
 from qsctl.instant import Nanoseconds
 from qsctl.resource import ResourceIdentifier, ResourceKind
+
+NOTHING_LISTED: Final[Mapping[str, Incarnation]] = MappingProxyType({})
+"""Incarnations of a service in which all that is hosted came with it."""
 
 
 def participant_identifier(participant: str) -> ResourceIdentifier:
@@ -71,11 +77,12 @@ def implicit_reply_queue(settings: SharedReaderQueueSettings) -> SharedReaderQue
 class HostedSubscriber:
     """A shared subscriber and its queues by name; `implicit` names the ones that no configuration declares."""
 
-    __slots__ = ("implicit", "participant", "queues", "settings")
+    __slots__ = ("implicit", "incarnation", "participant", "queues", "settings")
 
-    def __init__(self, participant: str, settings: SharedSubscriberSettings) -> None:
+    def __init__(self, participant: str, settings: SharedSubscriberSettings, incarnation: Incarnation) -> None:
         self.participant = participant
         self.settings = settings
+        self.incarnation = incarnation
         self.queues: dict[str, SharedReaderQueue] = {}
         self.implicit: dict[str, str] = {}
         """Implicit reply queue to the queue it came with."""
@@ -100,6 +107,8 @@ class Hosting:
         outbox: given to every queue.
         journals_everything: whether volatile queues are recorded too.
         replicates: whether replicated queues are recorded, each in the stream of its replication group.
+        incarnation: of the service, and of what `incarnations` does not list.
+        incarnations: of subscribers and queues, by full name.
 
     Raises:
         Refused: the configuration holds two queues of one name or topic, or impossible dead letters.
@@ -112,14 +121,23 @@ class Hosting:
         "_replicates",
         "_settings",
         "by_topic",
+        "incarnation",
         "queues",
         "subscribers",
     )
 
     def __init__(
-        self, settings: ServiceSettings, outbox: Outbox, *, journals_everything: bool, replicates: bool = False
+        self,
+        settings: ServiceSettings,
+        outbox: Outbox,
+        *,
+        journals_everything: bool,
+        replicates: bool = False,
+        incarnation: Incarnation,
+        incarnations: Mapping[str, Incarnation] = NOTHING_LISTED,
     ) -> None:
         self._settings = settings
+        self.incarnation = incarnation
         self._outbox = outbox
         self._journals_everything = journals_everything
         self._replicates = replicates
@@ -131,7 +149,24 @@ class Hosting:
             raise Refused("two domain participants have the same name", remedy="Give each its own.")
         for participant in settings.participants:
             for subscriber in participant.subscribers:
-                self.add_subscriber(participant.name, subscriber)
+                name = f"{participant.name}/{subscriber.name}"
+                self.add_subscriber(participant.name, subscriber, incarnations.get(name, incarnation))
+        for name, queue in self.queues.items():
+            queue.be(incarnations.get(name, queue.incarnation))
+
+    def incarnations(self) -> dict[str, Incarnation]:
+        """Return the incarnations by full name of what has another than that in which it is hosted.
+
+        A subscriber has that of the service, a queue that of its subscriber, unless it is listed.
+        """
+        listed: dict[str, Incarnation] = {}
+        for (participant, name), hosted in self.subscribers.items():
+            if hosted.incarnation != self.incarnation:
+                listed[f"{participant}/{name}"] = hosted.incarnation
+            for queue in hosted.queues.values():
+                if queue.incarnation != hosted.incarnation:
+                    listed[queue.name] = queue.incarnation
+        return listed
 
     def settings(self) -> ServiceSettings:
         """The configuration as it is now."""
@@ -141,7 +176,9 @@ class Hosting:
         """Every domain participant, as it is now."""
         return {participant_identifier(name): self._current(held) for name, held in self._participants.items()}
 
-    def add_subscriber(self, participant: str, settings: SharedSubscriberSettings) -> list[SharedReaderQueue]:
+    def add_subscriber(
+        self, participant: str, settings: SharedSubscriberSettings, incarnation: Incarnation
+    ) -> list[SharedReaderQueue]:
         """Host a shared subscriber; returns its queues.
 
         Raises:
@@ -149,14 +186,14 @@ class Hosting:
         """
         if (participant, settings.name) in self.subscribers:
             raise Refused(f"shared subscriber {participant}/{settings.name} exists", remedy="Choose another name.")
-        hosted = self.subscribers[participant, settings.name] = HostedSubscriber(participant, settings)
+        hosted = self.subscribers[participant, settings.name] = HostedSubscriber(participant, settings, incarnation)
         added: list[SharedReaderQueue] = []
         try:
             # Dead-letter queues first, for others point at them; implicit reply queues last, for those declared win.
             dead_letters_first = sorted(settings.queues, key=lambda queue: not queue.is_dead_letter)
-            added += [self._add(hosted, queue) for queue in dead_letters_first]
+            added += [self._add(hosted, queue, incarnation) for queue in dead_letters_first]
             for queue in settings.queues:
-                added += self._add_implicit(hosted, queue)
+                added += self._add_implicit(hosted, queue, incarnation)
             hosted.put_in_order(settings.queues)
         except Refused:
             self.remove_subscriber(participant, settings.name)
@@ -172,7 +209,7 @@ class Hosting:
         return removed
 
     def add_queue(
-        self, participant: str, subscriber: str, settings: SharedReaderQueueSettings
+        self, participant: str, subscriber: str, settings: SharedReaderQueueSettings, incarnation: Incarnation
     ) -> list[SharedReaderQueue]:
         """Host one more queue, and the implicit reply queue that it brings; returns both.
 
@@ -180,9 +217,9 @@ class Hosting:
             Refused: its name or topic is taken, or its dead letters are impossible; nothing was changed.
         """
         hosted = self.subscribers[participant, subscriber]
-        added = [self._add(hosted, settings)]
+        added = [self._add(hosted, settings, incarnation)]
         try:
-            added += self._add_implicit(hosted, settings)
+            added += self._add_implicit(hosted, settings, incarnation)
         except Refused:
             self._forget(hosted, added[0])
             raise
@@ -269,7 +306,9 @@ class Hosting:
         name = queue.settings.dead_letter_queue
         return self.queues[f"{queue.name.rpartition('/')[0]}/{name}"] if name else None
 
-    def _add(self, hosted: HostedSubscriber, settings: SharedReaderQueueSettings) -> SharedReaderQueue:
+    def _add(
+        self, hosted: HostedSubscriber, settings: SharedReaderQueueSettings, incarnation: Incarnation
+    ) -> SharedReaderQueue:
         subscriber = hosted.settings.name
         _check(hosted, settings)
         if self._replicates:
@@ -283,6 +322,7 @@ class Hosting:
             f"{topic}@{subscriber}",
             settings,
             self._outbox,
+            incarnation=incarnation,
             journaled=persistent or is_replicated or self._journals_everything,
             dead_letters=dead_letters,
             routes=any(reply_topic(other.settings) == topic for other in hosted.queues.values()),
@@ -294,7 +334,9 @@ class Hosting:
             self.by_topic.setdefault((hosted.participant, topic), []).append(queue)
         return queue
 
-    def _add_implicit(self, hosted: HostedSubscriber, settings: SharedReaderQueueSettings) -> list[SharedReaderQueue]:
+    def _add_implicit(
+        self, hosted: HostedSubscriber, settings: SharedReaderQueueSettings, incarnation: Incarnation
+    ) -> list[SharedReaderQueue]:
         topic = reply_topic(settings)
         if not topic:
             return []
@@ -303,7 +345,7 @@ class Hosting:
                 queue.deliveries.groups.start_routing()
                 return []
         reply = implicit_reply_queue(settings)
-        added = self._add(hosted, reply)
+        added = self._add(hosted, reply, incarnation)
         hosted.implicit[reply.name] = settings.name
         return [added]
 

@@ -23,7 +23,7 @@ class Stream:
     len(stream.records)` for the index of the last record.
     """
 
-    __slots__ = ("_begun", "base_index", "name", "records")
+    __slots__ = ("_begun", "base_index", "name", "opening", "records")
 
     def __init__(self, name: StreamName, begun: list[Stream]) -> None:
         self.name = name
@@ -31,6 +31,8 @@ class Stream:
         self.base_index = 0
         """The index of the last record before the open batch."""
         self.records: list[Record] = []
+        self.opening: Record | None = None
+        """The first record of a stream that has none, written with the next one."""
 
     @property
     def last_index(self) -> int:
@@ -40,6 +42,8 @@ class Stream:
     def begin(self) -> list[Record]:
         """Return the records of the open batch, in which this stream has none yet."""
         self._begun.append(self)
+        if self.opening is not None and not self.base_index:
+            self.records.append(self.opening)
         return self.records
 
     def record(self, record: Record) -> None:

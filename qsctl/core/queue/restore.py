@@ -54,10 +54,11 @@ class Replay:
         is_restart: whether its service starts; else it has been working.
     """
 
-    __slots__ = ("_by_position", "_held", "_one_of", "dead_letters", "is_restart")
+    __slots__ = ("_by_position", "_held", "_one_of", "_queue", "dead_letters", "is_restart")
 
     def __init__(self, queue: SharedReaderQueue, *, is_restart: bool) -> None:
         self.is_restart = is_restart
+        self._queue = queue
         self._held = held = queue.held
         self.dead_letters: list[DeadLetterOrigin] = []
         """Which samples of other queues came here as dead letters, in order, also where they left again."""
@@ -89,6 +90,8 @@ class Replay:
         match record:
             case Remembered():
                 self._held.remember(record.next_position, record.identities)
+                if not self._queue.is_replicated:
+                    self._queue.be(record.incarnation)
             case EpochBegan():
                 self._begin_epoch(flags_all=record.flags_all)
             case ReplicaRejoined() | ConfigurationKnown():
@@ -328,7 +331,7 @@ class Capture:
 
 
 def _remembered(queue: SharedReaderQueue) -> Remembered:
-    return Remembered(queue.name, queue.held.next_position, queue.held.retired())
+    return Remembered(queue.name, queue.held.next_position, queue.held.retired(), queue.incarnation)
 
 
 def _records_of(queue: str, sample: Sample) -> Iterator[QueueRecord]:

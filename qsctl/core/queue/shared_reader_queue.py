@@ -25,8 +25,8 @@ from qsctl.core.queue.removal import Removal
 from qsctl.core.queue.sample import Cause, Sample
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.core.queue.undeliverable import DeadLetterLine, DeadLetterPlace, Source, Undeliverables
-from qsctl.core.records import DeadLetterReason, RemovalCause, Returned
-from qsctl.identity import NIL_GUID, Guid
+from qsctl.core.records import DeadLetterReason, Remembered, RemovalCause, Returned
+from qsctl.identity import NIL_GUID, NIL_INCARNATION, Guid, Incarnation
 from qsctl.instant import INFINITE_NS, Nanoseconds
 
 
@@ -41,6 +41,7 @@ class SharedReaderQueue:
         label: `<topic>@<subscriber>`, how a dead letter names the queue it comes from.
         settings: what was configured.
         outbox: where records, messages and events go.
+        incarnation: which creation of it this is.
         journaled: whether records are written.
         dead_letters: where undeliverable samples go [QS 2.12]; None: nowhere, they are removed.
         routes: whether it is the reply queue of another one [QS 2.11].
@@ -79,6 +80,7 @@ class SharedReaderQueue:
         settings: SharedReaderQueueSettings,
         outbox: Outbox,
         *,
+        incarnation: Incarnation,
         journaled: bool,
         dead_letters: DeadLetterPlace | None = None,
         routes: bool = False,
@@ -107,6 +109,7 @@ class SharedReaderQueue:
             keeps_payloads=keeps_payloads,
             stream=dead_letters.stream if is_replicated and dead_letters is not None else None,
         )
+        self.be(incarnation)
         self._put_together({}, routes=routes)
 
     def _put_together(self, consumers: dict[Guid, Consumer], *, routes: bool) -> None:
@@ -128,6 +131,19 @@ class SharedReaderQueue:
         self.insert = self._entry.insert
         self.acknowledge = deliveries.acknowledge
         self.flush = self.removal.flush
+
+    def be(self, incarnation: Incarnation) -> None:
+        """Take the incarnation that its samples belong to: what is on disk is older than this object."""
+        self.context.incarnation = incarnation
+        if self.journaled and not self.is_replicated and incarnation != NIL_INCARNATION:
+            self.stream.opening = Remembered(self.name, 1, (), incarnation)
+        elif not self.is_replicated:
+            self.stream.opening = None
+
+    @property
+    def incarnation(self) -> Incarnation:
+        """Which creation of a queue of this name it is."""
+        return self.context.incarnation
 
     @property
     def held(self) -> Held:

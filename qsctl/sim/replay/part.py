@@ -18,7 +18,7 @@ from qsctl.core.messages import Inbound, Write
 from qsctl.core.records import Enqueued, Returned
 from qsctl.core.settings import ServiceSettings
 from qsctl.core.turn import Released, Turn
-from qsctl.identity import Guid, SampleIdentity
+from qsctl.identity import Guid, SampleIdentity, counted_incarnations
 from qsctl.instant import INFINITE_NS, MILLISECOND_NS, Nanoseconds
 from qsctl.sim.replay.recording import Arrival
 
@@ -44,6 +44,7 @@ class Part:
         self._engine = ServiceEngine(
             service,
             started_at=started_at_ns,
+            draw=counted_incarnations(),
             journal=Journal.PERSISTENT_ONLY,
             payload_size_bytes_max=payload_size_bytes_max,
         )

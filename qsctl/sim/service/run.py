@@ -28,6 +28,7 @@ from qsctl.eventlog.recording.fold import Fold
 from qsctl.eventlog.recording.queue_state import Row
 from qsctl.eventlog.recording.schema import REPLAY_TABLES
 from qsctl.eventlog.schema import LogLevel
+from qsctl.identity import counted_incarnations
 from qsctl.instant import INFINITE_NS, Nanoseconds
 from qsctl.sim.arrivals.cursor import ArrivalCursor
 from qsctl.sim.model import CHUNK_ROWS, EVENT_ROW, Event, ModelRun, Rows, Stop
@@ -73,7 +74,9 @@ class SharedReaderQueueRun:
         self._queues = hosted_queues(workload.service)
         if len(self._queues) > QUEUES_MAX:
             raise InvalidInput(f"the service has {len(self._queues)} queues; at most {QUEUES_MAX} can be simulated")
-        engine = ServiceEngine(workload.service, started_at=0, journal=Journal.PERSISTENT_ONLY)
+        engine = ServiceEngine(
+            workload.service, started_at=0, draw=counted_incarnations(), journal=Journal.PERSISTENT_ONLY
+        )
         self._turn = Turn(engine)
         self._fold: Fold | None = None
         """Of a run that is to be replayed: it makes the tables that a recording of a live service has."""

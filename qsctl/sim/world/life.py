@@ -22,7 +22,7 @@ from qsctl.core.ready import SERVICE_STREAM
 from qsctl.core.records import QueueDeleted, QueueRecord, Record
 from qsctl.core.settings import ServiceSettings
 from qsctl.core.turn import Group, Turn
-from qsctl.identity import SampleIdentity
+from qsctl.identity import DrawIncarnation, SampleIdentity
 from qsctl.instant import Nanoseconds
 from qsctl.sim.world.disk import Append, Compact, Disk, Drop, Install, Operation, SetHardState, Truncate
 
@@ -53,6 +53,7 @@ class Life:
         disk: what an earlier life left.
         now: the start, by the service's own clock.
         jitter: gives the next number in [0, 1), to spread elections.
+        draw: gives each creation its incarnation.
         compact_records: after so many records a stream is compacted; 0: never, but logs of replicas by their own rule.
         configuration: how the configuration is replicated; None: it is not.
     """
@@ -64,12 +65,13 @@ class Life:
         disk: Disk,
         now: Nanoseconds,
         jitter: Callable[[], float],
+        draw: DrawIncarnation,
         compact_records: int,
         configuration: ReplicationSettings | None = None,
     ) -> None:
         self._disk = disk
         self._compact_records = compact_records
-        self.engine = ServiceEngine(settings, started_at=now, journal=Journal.REPLICATED)
+        self.engine = ServiceEngine(settings, started_at=now, draw=draw, journal=Journal.REPLICATED)
         self.engine.replay_all(disk.stream(SERVICE_STREAM).load())  # before there are replicas: it makes other queues
         self.member = Member(
             self.engine,

@@ -17,7 +17,7 @@ from qsctl.core.high_availability.roles import Role
 from qsctl.core.messages import Inbound, Outbound
 from qsctl.core.queue.settings import ReplicationSettings
 from qsctl.core.settings import ServiceSettings
-from qsctl.identity import SampleIdentity
+from qsctl.identity import DrawIncarnation, SampleIdentity
 from qsctl.instant import SECOND_NS, Nanoseconds
 from qsctl.sim.world.agenda import Agenda, Trace
 from qsctl.sim.world.configuration import instance_name
@@ -57,6 +57,7 @@ class SimulatedService:
         trace: where everything is noted.
         disk: what outlives it.
         random: draws how long it waits before elections.
+        draw: gives each creation its incarnation.
         surroundings: where its messages go.
         observers: who see what it does.
         compact_records: after so many records a stream is compacted; 0: never.
@@ -73,6 +74,7 @@ class SimulatedService:
         trace: Trace,
         disk: Disk,
         random: Random,
+        draw: DrawIncarnation,
         surroundings: Surroundings,
         observers: Audience,
         compact_records: int,
@@ -85,6 +87,7 @@ class SimulatedService:
         self._trace = trace
         self.disk = disk
         self._random = random
+        self._draw_incarnation = draw
         self._surroundings = surroundings
         self._observers = observers
         self._compact_records = compact_records
@@ -133,6 +136,7 @@ class SimulatedService:
             self.disk,
             self.now,
             self._draw_jitter,
+            self._draw_incarnation,
             self._compact_records,
             self._configuration,
         )

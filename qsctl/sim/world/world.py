@@ -26,7 +26,7 @@ from qsctl.core.messages import (
 from qsctl.core.queue.hosting import subscriber_identifier
 from qsctl.core.settings import queues_of
 from qsctl.errors import InvalidInput
-from qsctl.identity import Guid, SampleIdentity
+from qsctl.identity import Guid, Incarnation, SampleIdentity
 from qsctl.instant import Nanoseconds
 from qsctl.resource import ResourceIdentifier, ResourceKind
 from qsctl.sim.arrivals.cursor import ArrivalCursor
@@ -89,6 +89,7 @@ class World(Surroundings):
         self.queues = hosted_queues(settings[0])
         self.consumed_queues: set[str] = set()
         """Queues that somebody consumes: these must drain."""
+        self._incarnations = self.random("incarnations")
         names = [instance_name(number) for number in range(1, count + 1)]
         self._numbers = {name: number for number, name in enumerate(names, 1)}
         self.services = {
@@ -100,6 +101,7 @@ class World(Surroundings):
                 trace=self.trace,
                 disk=Disk(self.random(f"disk-{number}"), workload.sync_ns),
                 random=self.random(f"jitter-{number}"),
+                draw=lambda: Incarnation(self._incarnations.getrandbits(63) or 1),
                 surroundings=self,
                 observers=self.observers,
                 compact_records=declared.compact_records,

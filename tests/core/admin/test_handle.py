@@ -28,7 +28,7 @@ from qsctl.core.queue.sample import SampleState
 from qsctl.core.queue.settings import ResourceLimitSettings, SessionSettings, SharedReaderQueueSettings
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
 from qsctl.core.statistics.status import CONSUMERS_MAX, ConsumerStatus, SharedReaderQueueStatus
-from qsctl.identity import NIL_GUID, SampleIdentity, guid_from_hex
+from qsctl.identity import NIL_GUID, SampleIdentity, counted_incarnations, guid_from_hex
 from qsctl.resource import ResourceIdentifier, ResourceKind, parse_resource
 
 P = parse_resource("/domain_participant/P")
@@ -45,7 +45,9 @@ def queue_settings(name: str = "Orders", **other: object) -> SharedReaderQueueSe
 def service(*, stops_on_command: bool = True) -> HostedService:
     participant = DomainParticipantSettings("P", 0, (SharedSubscriberSettings("S"),))
     settings = ServiceSettings("here", (participant,))
-    return HostedService(settings, 0, journals_everything=False, stops_on_command=stops_on_command)
+    return HostedService(
+        settings, 0, draw=counted_incarnations(), journals_everything=False, stops_on_command=stops_on_command
+    )
 
 
 def write(host: HostedService, queue: str, number: int, now: int = 7) -> None:

@@ -14,7 +14,7 @@ from qsctl.core.engine import Journal, ServiceEngine
 from qsctl.core.messages import CommandReply, CommandRequest, Write, WriteAcknowledgment
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
-from qsctl.identity import Guid, SampleIdentity
+from qsctl.identity import Guid, SampleIdentity, counted_incarnations
 from qsctl.resource import parse_resource
 
 ORDERS = parse_resource("/domain_participant/P/shared_subscriber/S/shared_reader_queue/orders")
@@ -26,7 +26,7 @@ def engine_with(count: int) -> ServiceEngine:
     settings = ServiceSettings(
         "svc", (DomainParticipantSettings("P", 0, (SharedSubscriberSettings("S", (), queues),)),)
     )
-    engine = ServiceEngine(settings, started_at=0, journal=Journal.PERSISTENT_ONLY)
+    engine = ServiceEngine(settings, started_at=0, draw=counted_incarnations(), journal=Journal.PERSISTENT_ONLY)
     engine.finish_restore(0)
     write(engine, range(1, count + 1))
     engine.take_ready()

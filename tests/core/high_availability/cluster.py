@@ -33,7 +33,7 @@ from qsctl.core.queue.settings import (
 from qsctl.core.records import QueueRecord, Record
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
 from qsctl.core.turn import Turn
-from qsctl.identity import Guid, SampleIdentity
+from qsctl.identity import Guid, SampleIdentity, counted_incarnations
 from qsctl.instant import MILLISECOND_NS, SECOND_NS, Nanoseconds
 
 STREAM = "P/S/orders"
@@ -112,7 +112,7 @@ class Process:
     def start(self, now: Nanoseconds, *, is_lost: bool = False) -> None:
         subscriber = SharedSubscriberSettings("S", (), tuple(self._queues))
         settings = ServiceSettings(self.name, (DomainParticipantSettings("P", 0, (subscriber,)),))
-        engine = ServiceEngine(settings, started_at=now, journal=Journal.REPLICATED)
+        engine = ServiceEngine(settings, started_at=now, draw=counted_incarnations(), journal=Journal.REPLICATED)
         for record in self.service_records:
             engine.replay(record)
         self.member = Member(

@@ -12,7 +12,7 @@ from qsctl.core.messages import Acknowledgment, AckResponse, ConsumerLeft
 from qsctl.core.queue.settings import DistributionSettings, RedeliverySettings, ResourceLimitSettings
 from qsctl.core.records import QueueRecord
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
-from qsctl.identity import SampleIdentity
+from qsctl.identity import SampleIdentity, counted_incarnations
 from tests.core.high_availability.cluster import (
     OTHER_READER,
     READER,
@@ -43,7 +43,7 @@ def fresh() -> Follower:
     """A follower that has seen nothing."""
     subscriber = SharedSubscriberSettings("S", (), QUEUES)
     configuration = ServiceSettings("fresh", (DomainParticipantSettings("P", 0, (subscriber,)),))
-    engine = ServiceEngine(configuration, started_at=0, journal=Journal.REPLICATED)
+    engine = ServiceEngine(configuration, started_at=0, draw=counted_incarnations(), journal=Journal.REPLICATED)
     return Follower(DEAD, [engine.hosted.by_name[DEAD], engine.hosted.by_name[STREAM]])
 
 
