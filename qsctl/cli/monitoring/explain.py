@@ -11,6 +11,7 @@ import typer
 
 from qsctl.cli.command import Commands
 from qsctl.cli.input_files import is_standard_input
+from qsctl.cli.monitoring import slow_subscriber
 from qsctl.cli.monitoring.listing_source import load_listing
 from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock
 
@@ -19,7 +20,10 @@ if TYPE_CHECKING:
     from qsctl.sim.listings.discards import Explained
 
 COMMANDS: Final = Commands(
-    panel="Simulate and summarize", group="explain", help="Explain what a run or a captured listing shows."
+    panel="Simulate and summarize",
+    group="explain",
+    help="Explain what a run or a captured listing shows.",
+    parts=(slow_subscriber.COMMANDS,),
 )
 
 READY_COMMANDS: Final = {

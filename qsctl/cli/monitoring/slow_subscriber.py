@@ -1,0 +1,204 @@
+"""`qsctl explain slow-subscriber FILE|RUN`: which clients are slow, since when, what limits them, and what helps."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, ClassVar, Final
+
+import typer
+
+from qsctl.cli.command import Commands
+from qsctl.cli.input_files import is_standard_input
+from qsctl.cli.monitoring.listing_source import ReplicationOption, load_listing, load_run
+from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock
+from qsctl.cli.simulation.durations import short_duration
+from qsctl.instant import MICROSECOND_NS, format_duration
+
+if TYPE_CHECKING:
+    from qsctl.profiles.listings.slowness import SlowClient
+
+COMMANDS: Final = Commands()
+
+_WINDOWS: Final = "Capture `show client NAME connections wide`, with windows, Send-Q, round trip and retransmissions."
+_GUARANTEED: Final = (
+    "A guaranteed consumer that acknowledges late is never a slow subscriber: its messages wait at the endpoint, as "
+    "`show queue NAME` counts them."
+)
+_TIMES: Final = "A listing has no times: Blocked % is of the last minute, so capture it again to see since when."
+_EVENTS: Final = "The run has no event rows: with --level events the instant and the slowness of each client are known."
+_ALONE: Final = (
+    "group[*]/count=1", "broker/egress-buffer=0", "traffic[to-healthy]/rate=10/s",
+)  # fmt: skip
+"""The slow client alone: nobody else fills the port or the broker's buffers."""
+_SMALL_PORT_MBIT: Final = 20
+"""Of a simulated port that is full; how fast the captured one is, no listing of clients contains."""
+_SHOWN: Final = 20
+"""Clients whose figures the table's page explains one by one."""
+
+
+@dataclass(frozen=True)
+class ExplainedSlowness(Result):
+    """The slow subscribers, with what limits each."""
+
+    source: str
+    clients: tuple[SlowClient, ...]
+    notes: tuple[str, ...] = ()
+
+    field_help: ClassVar[Mapping[str, str]] = {
+        "client": "name of the client",
+        "slow_subscriber": "whether the broker called it a slow subscriber; null: not known",
+        "blocked_percent": "seconds of the last minute in which data could not be sent, with penalties, in percent",
+        "since_seconds": "of a run: from its start to when the client first was one; null: not known",
+        "reason": "application, loss, window, link, port, behind (link or port) or unknown",
+        "meaning": "the reason in words",
+        "evidence": "the figures from which the reason follows",
+        "discarded_messages": "messages discarded from its queues by congestion; null: not known",
+        "lever": "what helps",
+        "command": "a simulation that shows it or, of a run, the same run without it; empty where there is none",
+    }
+
+    def rows(self) -> Sequence[Row]:
+        """One row a client, in the order in which they became slow, or the slowest first."""
+        return [
+            {
+                "client": each.name,
+                "slow_subscriber": each.is_slow,
+                "blocked_percent": each.blocked_percent,
+                "since_seconds": None if each.since_ns is None else each.since_ns / 1e9,
+                "reason": each.reason.key,
+                "meaning": each.reason.words,
+                "evidence": each.evidence,
+                "discarded_messages": each.discarded_messages,
+                "lever": each.reason.lever,
+                "command": each.command,
+            }
+            for each in self.clients
+        ]
+
+    def document(self) -> Plain:
+        """The clients and the notes."""
+        return {"source": self.source, "clients": list(self.rows()), "notes": list(self.notes)}
+
+    def blocks(self) -> Sequence[Block]:
+        """A table of the clients; then the figures of each, and what helps against each reason."""
+        notes: list[Block] = [TextBlock(note, "faint") for note in self.notes]
+        if not self.clients:
+            return [TextBlock(f"{self.source}: no client is slow.", "good"), *notes]
+        rows = [
+            {
+                "client": each.name,
+                "slow": {True: "Yes", False: "No", None: "?"}[each.is_slow],
+                "blocked": "?" if each.blocked_percent is None else f"{each.blocked_percent:g} %",
+                "since": "" if each.since_ns is None else short_duration(each.since_ns),
+                "discarded": "?" if each.discarded_messages is None else f"{each.discarded_messages:,}",
+                "why": each.reason.words,
+            }
+            for each in self.clients
+        ]
+        columns = [
+            Column("client", "Client"),
+            Column("slow", "Slow"),
+            Column("blocked", "Blocked", "right"),
+            *([Column("since", "Since", "right")] if any(row["since"] for row in rows) else []),
+            Column("discarded", "Discards (Msgs)", "right"),
+            Column("why", "Why"),
+        ]
+        blocks: list[Block] = [TableBlock(columns, rows, title=f"{self.source}: slow subscribers"), self._figures()]
+        return [*blocks, *self._levers(), *notes]
+
+    def _figures(self) -> Block:
+        lines = [f"{each.name}: {each.evidence}." for each in self.clients[:_SHOWN]]
+        if len(self.clients) > _SHOWN:
+            lines.append(f"and {len(self.clients) - _SHOWN:,} more, see -o json.")
+        return TextBlock("\n".join(lines))
+
+    def _levers(self) -> list[Block]:
+        """What helps, once for each reason; each different command below it."""
+        blocks: list[Block] = []
+        for reason in {each.reason.key: each.reason for each in self.clients}.values():
+            of_it = [each for each in self.clients if each.reason is reason]
+            commands = list(dict.fromkeys(each.command for each in of_it if each.command))[:3]
+            text = "\n  ".join((reason.words, f"Helps: {reason.lever}.", *(f"Check: {each}" for each in commands)))
+            blocks.append(TextBlock(text))
+        return blocks
+
+
+def mechanism(client: SlowClient) -> str:
+    """Return the command that simulates what limits a client of a listing, with the listing's own figures.
+
+    The load is not in a listing: half as much again as the limit is offered, in messages of 1 KB. Empty where nothing
+    is known.
+    """
+    limit = client.limit
+    group = "group[stalled]"
+    changes = [f"{group}/pause[*]/duration=1ms", *_ALONE]
+    round_trip = format_duration(limit.round_trip_us * MICROSECOND_NS)
+    offered = limit.bits_per_second or 0.0
+    match client.reason.key:
+        case "application":
+            changes = []
+        case "window" if offered:
+            changes += [
+                f"{group}/round-trip={round_trip}",
+                f"profile/tcp/maximum-window={limit.window_bytes}",
+                f"profile/tcp/transmit-queue={limit.window_bytes}",
+            ]
+        case "loss" if offered:
+            changes += [f"{group}/round-trip={round_trip}", f"{group}/loss={limit.loss:.2g}"]
+        case "behind":
+            offered = _SMALL_PORT_MBIT * 1e6
+            changes += [f"port/rate={_SMALL_PORT_MBIT} Mbit/s", f"{group}/round-trip={round_trip}"]
+        case _:
+            return ""
+    if offered:
+        changes.append(f"traffic[to-stalled]/rate={math.ceil(1.5 * offered / 8 / 1024)}/s")
+    words = ["qsctl", "simulate", "slow-subscriber", "--by", "group"]
+    return shlex.join([*words, *(word for change in changes for word in ("--set", change))])
+
+
+@COMMANDS.command(
+    "slow-subscriber",
+    examples=(
+        "qsctl explain slow-subscriber qsctl-runs/slow-subscriber-1",
+        "qsctl explain slow-subscriber captured.txt",
+        "ssh broker show client '*' connections wide | qsctl explain slow-subscriber - -o json",
+    ),
+)
+def slow_subscriber(
+    source: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE|RUN",
+            help="Run folder; or what was captured: `show client … connections wide`, `… slow-subscriber`, `… stats "
+            "queue`, replies of SEMP v1; -: standard input.",
+        ),
+    ],
+    replication: ReplicationOption = 0,
+) -> ExplainedSlowness:
+    """Explain slow subscribers: who, since when, what limits them, what helps, and the simulation that would show it.
+
+    What limits a client is its application, its window over the round trip, loss, its link, or the broker's port.
+    """
+    if not is_standard_input(source) and source.is_dir():
+        from qsctl.sim.listings.slowness import explain_slow_clients
+
+        state = load_run(source, replication)
+        notes = [] if state.run.info.log_level == "events" else [_EVENTS]
+        return ExplainedSlowness(str(source), tuple(explain_slow_clients(state, source)), (*notes, _GUARANTEED))
+    from qsctl.profiles.listings.slowness import slow_clients
+
+    found = load_listing(source)
+    clients = tuple(dataclasses.replace(each, command=mechanism(each)) for each in slow_clients(found))
+    notes = list(found.notes)
+    if any(each.reason.key == "unknown" for each in clients):
+        notes.append(_WINDOWS)
+    if clients:
+        notes.append(_TIMES)
+    return ExplainedSlowness(
+        "standard input" if is_standard_input(source) else str(source), clients, (*notes, _GUARANTEED)
+    )

@@ -1,0 +1,205 @@
+"""A run's slow subscribers: who, since when, which limit of the connection is the tightest, and what would lift it.
+
+Each client's connection has a rate that its application, its link, its window, loss and the broker's port allow. The
+least of them is the reason, if it is less than what was offered; else the pauses of its readers are.
+The command changes this one thing of the scenario: what it simulates has the client keep up.
+"""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from qsctl.eventlog.run_folder import SCENARIO_FILE
+from qsctl.instant import SECOND_NS, Nanoseconds, format_duration
+from qsctl.profiles.listings.slowness import (
+    REASONS,
+    SlowClient,
+    loss_limit_bits_per_second,
+    window_limit_bits_per_second,
+)
+from qsctl.sim.listings.run_state import ClientState, RunState
+from qsctl.sim.model import EVENT_NAMES, Event
+from qsctl.sim.scenario.changes import read_changes
+from qsctl.sim.scenario.scenario import Scenario
+
+ROOM: Final = 1.25
+"""A lifted limit carries what is offered and a quarter more, so that bursts drain."""
+BLOCKED_PERCENT: Final = 5.0
+"""A client that was blocked for less of its last minute is not listed: the begin of a connection blocks for moments."""
+_SINCE: Final = frozenset({EVENT_NAMES[Event.SLOW_SUBSCRIBER], EVENT_NAMES[Event.DISCONNECTED_SLOW]})
+
+
+@dataclass(slots=True)
+class _Traffic:
+    """What came for a client and what it was sent, in the observed time."""
+
+    offered_bits_per_second: float = 0.0
+    delivered_bits_per_second: float = 0.0
+    discarded_messages: int = 0
+
+
+def explain_slow_clients(state: RunState, folder: Path) -> list[SlowClient]:
+    """Return the clients that were slow subscribers or blocked in a replication, in the order in which they became it.
+
+    Args:
+        state: of the replication.
+        folder: of the run, for the commands.
+
+    Raises:
+        Damaged: a part of its event log is missing or was changed.
+    """
+    first = _first_slow(state)
+    traffic = [_traffic(client) for client in state.clients]
+    found = []
+    for client in state.clients:
+        lost = traffic[client.number].discarded_messages
+        since = first.get(client.number)
+        blocked = (client.slow_percent or 0.0) >= BLOCKED_PERCENT or (client.slow_percent is None and lost > 0)
+        if since is None and not client.slow and not blocked:
+            continue
+        reason, evidence, changes = _reason(state, client, traffic, since)
+        words = ["qsctl", "simulate", str(folder / SCENARIO_FILE), "--by", "group"]
+        command = shlex.join([*words, *(word for change in changes for word in ("--set", change))]) if changes else ""
+        found.append(
+            SlowClient(
+                client.name,
+                REASONS[reason],
+                evidence,
+                is_slow=True if since is not None else client.slow,
+                blocked_percent=client.slow_percent,
+                since_ns=since,
+                discarded_messages=lost,
+                command=command,
+            )
+        )
+    return sorted(found, key=lambda each: (math.inf if each.since_ns is None else each.since_ns, each.name))
+
+
+def _first_slow(state: RunState) -> dict[int, Nanoseconds]:
+    """Return when each client first was a slow subscriber, as far as the log contains it."""
+    first: dict[int, Nanoseconds] = {}
+    if state.run.info.log_level == "events":
+        for batch in state.run.events():
+            columns = [batch.column(name).to_pylist() for name in ("event", "client_id", "at_ns", "replication")]
+            for event, client, at_ns, replication in zip(*columns, strict=True):
+                if event in _SINCE and replication == state.replication.replication:
+                    first[client] = min(at_ns, first.get(client, at_ns))
+        return first
+    names = {client.name: client.number for client in state.clients}
+    for each in state.replication.happenings:
+        if each.event in _SINCE and each.first_client in names:
+            number = names[each.first_client]
+            first[number] = min(each.first_ns, first.get(number, each.first_ns))
+    return first
+
+
+def _traffic(client: ClientState) -> _Traffic:
+    found = _Traffic()
+    size = _mean_size_bytes(client.counters.values())
+    for row in client.counters.values():
+        seconds = row["observed_ns"] / SECOND_NS
+        found.offered_bits_per_second += row["arrived_messages"] * size * 8 / seconds
+        found.delivered_bits_per_second += row["delivered_bytes"] * 8 / seconds
+        found.discarded_messages += row["discarded_messages"]
+    return found
+
+
+def _mean_size_bytes(rows: Iterable[Mapping[str, Any]]) -> float:
+    """Return the mean length of a client's messages, of those delivered, else of those queued."""
+    kept = list(rows)
+    delivered = sum(row["delivered_messages"] for row in kept)
+    if delivered:
+        return float(sum(row["delivered_bytes"] for row in kept) / delivered)
+    held = sum(row["length_messages"] for row in kept)
+    return 2048.0 * sum(row["length_work_units"] for row in kept) / held if held else 0.0
+
+
+def _reason(
+    state: RunState, client: ClientState, traffic: list[_Traffic], since: Nanoseconds | None
+) -> tuple[str, str, list[str]]:
+    """Return the key of the tightest limit, the figures that show it, and the changes that lift it."""
+    offered = traffic[client.number].offered_bits_per_second
+    limits = _limits(state, client, traffic)
+    reason = min(limits, key=lambda each: limits[each][0])
+    limit, formula, changes = limits[reason]
+    figures = f"{_rate(offered)} offered"
+    if limit < offered:
+        return reason, f"{_rate(limit)} by {formula}; {figures}", changes
+    paused = _paused(state.scenario, client.group.name, since)
+    if paused:
+        return "application", f"its readers pause: {paused}", _without_pauses(state.scenario, client.group.name)
+    return "unknown", f"{figures} on average; {_rate(limit)} by {formula}: it was blocked by bursts", []
+
+
+def _limits(state: RunState, client: ClientState, traffic: list[_Traffic]) -> dict[str, tuple[float, str, list[str]]]:
+    """Return what each part of the connection carries, in bits a second, its formula, and what would lift it."""
+    group, tcp, scenario = client.group, client.profile.tcp, state.scenario
+    wanted = traffic[client.number].offered_bits_per_second * ROOM
+    round_trip = group.round_trip_ns / SECOND_NS
+    window = min(tcp.max_window_bytes, tcp.transmit_queue_bytes)
+    needed = max(math.ceil(wanted * round_trip / 8), tcp.mss_bytes)
+    profile = f"profile[{client.profile.name}]/tcp"
+    port = next(each for each in scenario.ports if each.name == group.port)
+    others = sum(
+        traffic[each.number].delivered_bits_per_second
+        for each in state.clients
+        if each.group.port == port.name and each.number != client.number
+    )
+    everybody = sum(
+        traffic[each.number].offered_bits_per_second for each in state.clients if each.group.port == port.name
+    )
+    return {
+        "loss": (
+            loss_limit_bits_per_second(tcp.mss_bytes, round_trip, group.loss_probability),
+            f"1.22 × MSS {tcp.mss_bytes} B ÷ (round trip {format_duration(group.round_trip_ns)} × "
+            f"√{group.loss_probability:g})",
+            [f"group[{group.name}]/loss=0"],
+        ),
+        "window": (
+            window_limit_bits_per_second(window, round_trip),
+            f"window {window:,} B ÷ round trip {format_duration(group.round_trip_ns)}",
+            [f"{profile}/maximum-window={needed}", f"{profile}/transmit-queue={needed}"],
+        ),
+        "link": (
+            group.link_rate_bits_per_second or math.inf,
+            "its link",
+            [f"group[{group.name}]/link-rate=0"],
+        ),
+        "port": (
+            max(port.rate_bits_per_second * port.links - others, 0.0),
+            f"port {port.name} of {_rate(port.rate_bits_per_second * port.links)} less {_rate(others)} of its others",
+            [f"port[{port.name}]/rate={math.ceil(everybody * ROOM / port.links / 1e6)} Mbit/s"],
+        ),
+    }
+
+
+def _paused(scenario: Scenario, group: str, since: Nanoseconds | None) -> str:
+    """Return when a group's clients first pause, and how long; empty where that is not before they are slow."""
+    spans = sorted(read_changes(scenario)[1].pauses.get(group, []))
+    if not spans or (since is not None and spans[0][0] > since):
+        return ""
+    start, end = spans[0]
+    more = f", and {len(spans) - 1} more times" if len(spans) > 1 else ""
+    return f"from {format_duration(start)} for {format_duration(end - start)}{more}"
+
+
+def _without_pauses(scenario: Scenario, group: str) -> list[str]:
+    changes = []
+    if any(each.pauses for each in scenario.groups if each.name == group):
+        changes.append(f"group[{group}]/pause[*]/duration=1ms")
+    for number, change in enumerate(scenario.changes, 1):
+        if change.path == f"client[{group}]/pause":
+            changes.append(f"change[{number}]/value=1ms")
+    return changes
+
+
+def _rate(bits_per_second: float) -> str:
+    for scale, unit in ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s")):
+        if bits_per_second >= scale:
+            return f"{bits_per_second / scale:.3g} {unit}"
+    return f"{bits_per_second:.3g} bit/s"
