@@ -6,30 +6,24 @@ on and always gives the same answer for the same values, however they came in ba
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from typing import Final
 
 import numpy as np
 
-from qsctl.summary.statistics import (
-    interval_of,
-    runs_without_violation,
-    upper_bound_of_mean,
-    varied_enough,
-)
-
-FIRST_LOOK: Final = 20
-"""Fewer replications show nothing of a mean: their skewness cannot be estimated."""
+from qsctl.summary.statistics import runs_without_violation
 
 EARLIEST_REFUSAL: Final = 5
 """From so many on, a candidate that is plainly worse is given up; that needs no error, for it shows nothing."""
 
 MOST_REPLICATIONS: Final = 160
 """Of one candidate, where the user names no other number and the targets need no more."""
+
+_DOUBLED_UNTIL: Final = 20
+_GROWTH: Final = 1.4
+"""From look to look: at most so many times the replications are spent that were needed."""
 
 
 class Answer(StrEnum):
@@ -38,47 +32,6 @@ class Answer(StrEnum):
     SHOWN = "shown"
     REFUSED = "refused"
     OPEN = "open"
-
-
-@dataclass(frozen=True, slots=True)
-class MeanAnswer:
-    """What is known of a mean: the answer, and the one-sided bound at the look that decided or came last."""
-
-    answer: Answer
-    bound: float
-
-
-def looks_at(most: int) -> tuple[int, ...]:
-    """Return the numbers of replications after which a mean may be found to meet its target; the last is `most`."""
-    doubling = itertools.takewhile(lambda number: number < most, (FIRST_LOOK << step for step in itertools.count()))
-    return (*doubling, most)
-
-
-def below(values: Sequence[float], limit: float, *, strictly: bool, error: float, most: int) -> MeanAnswer:
-    """Test whether the mean of what the values are drawn from is below a limit.
-
-    Args:
-        values: one a replication, in their order; at most `most`.
-        limit: what the mean is compared with.
-        strictly: whether a bound that equals the limit is not enough.
-        error: the probability that SHOWN is given of a mean that is not below, over all looks.
-        most: the replications that there may be.
-    """
-    looks = looks_at(most)
-    bound = float("inf")
-    for count in sorted({EARLIEST_REFUSAL, 2 * EARLIEST_REFUSAL, *looks}):
-        if count > len(values) or count < 2:
-            break
-        seen = values[:count]
-        if not varied_enough(seen):
-            continue
-        if count in looks:
-            bound = upper_bound_of_mean(seen, error / len(looks))
-            if bound < limit or (bound == limit and not strictly):
-                return MeanAnswer(Answer.SHOWN, bound)
-        if interval_of(seen, 1.0 - error).low > limit:
-            return MeanAnswer(Answer.REFUSED, upper_bound_of_mean(seen, error / len(looks)))
-    return MeanAnswer(Answer.REFUSED if len(values) >= most else Answer.OPEN, bound)
 
 
 def fewer_than(violations: Sequence[bool], proportion: float, *, error: float, most: int) -> Answer:
@@ -149,7 +102,10 @@ def rounds(most: int, needed: Sequence[int] = ()) -> Iterator[int]:
 
     Args:
         most: the last.
-        needed: numbers at which something may be decided, besides the looks at means.
+        needed: numbers at which something may be decided, besides those that follow each other.
     """
-    early = (EARLIEST_REFUSAL, 2 * EARLIEST_REFUSAL)
-    yield from sorted({number for number in (*early, *looks_at(most), *needed) if number <= most})
+    looks, at = {most}, EARLIEST_REFUSAL
+    while at < most:
+        looks.add(at)
+        at = 2 * at if at < _DOUBLED_UNTIL else int(at * _GROWTH)
+    yield from sorted({*looks, *(number for number in needed if number <= most)})

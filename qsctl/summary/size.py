@@ -1,271 +1,94 @@
 """The smallest settings that are shown to meet the targets, by simulating only where the answer is still open.
 
-Each setting is searched by bisection with the others as they are, largest first: from settings that meet the targets
-downwards, for a larger limit loses less. A candidate gets more replications until the tests of `sequential.py` decide,
-or until they are spent, and then counts as not meeting. All candidates of a setting see the same arrivals. Where a
-setting has listed values, every combination of them is tried instead: all of them together, so that every processor has
-work. `statistics.py` has what is stated with which error.
+`sim.sizing.directions` states for each target whether a larger setting makes it better or worse. One setting: both
+ends are tried first. Targets that want it larger are met from some value on, which is found by bisection, and those
+that want it smaller up to some value: the settings between the two meet all. Several settings are searched one after
+the other, from the corner of the range that is best by the directions. Where a direction is unknown, or that corner is
+not enough, settings all over the range are tried, and nothing rests on a direction. Where a setting has listed values,
+every combination of them is tried.
+
+Nothing is said to meet no target in the range before its ends and its middle were tried. A candidate gets more
+replications until its targets are decided (`candidates.py`), or until they are spent, and then counts as not shown to
+meet. `statistics.py` has what is stated with which error.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, Protocol
+from typing import Final
 
 from qsctl.errors import UsageError
 from qsctl.sim.figures import Figures
 from qsctl.sim.scenario.randomness import is_deterministic
 from qsctl.sim.scenario.scenario import Scenario
-from qsctl.sim.sizing.memory import memory_bytes
-from qsctl.sim.sizing.targets import ALWAYS_SHARE, Kind, Setting, Target
+from qsctl.sim.sizing.directions import Direction, Effect, effect_of
+from qsctl.sim.sizing.most_arrivals import most_arrivals
+from qsctl.sim.sizing.targets import Kind, Setting, Target
 from qsctl.sim.sweep import Point, Task, scenario_at
-from qsctl.summary.points import EVERY_MEASURE, reading_error
-from qsctl.summary.sequential import (
-    EARLIEST_REFUSAL,
-    MOST_REPLICATIONS,
-    Answer,
-    below,
-    fewer_than,
-    never,
-    rounds,
-)
+from qsctl.summary.candidates import Candidate, Candidates, Runner, Values
+from qsctl.summary.evidence import Knowledge, runs_needed, support_of
+from qsctl.summary.sequential import MOST_REPLICATIONS, Answer
 from qsctl.summary.session import SparkOptions
-from qsctl.summary.statistics import Interval, interval_of, runs_without_violation, varied_enough
 from qsctl.summary.sweep import TaskRunner
-from qsctl.summary.sweep_folder import PointResult
 
 MOST_COMBINATIONS: Final = 10_000
+MOST_RUNS_OF_A_MEAN: Final = 1_000
+"""Replications that a mean may take where the user names no number."""
 _ROOM_FOR_VIOLATIONS: Final = 2.2
 """Times the runs that show a proportion without one violation: so many leave room for a few."""
+_SCANNED: Final = {1: 17, 2: 6}
+"""Values of each setting in a scan, by the number of settings; of more than two, three: the ends and the middle."""
 
 
-class Runner(Protocol):
-    """What simulates tasks."""
+class Method(StrEnum):
+    """How the range was looked at."""
 
-    def run(self, tasks: Sequence[Task]) -> list[PointResult]:
-        """Return the results of the tasks, in their order."""
-
-    def batches(self, tasks: Sequence[Task]) -> Iterable[list[PointResult]]:
-        """Return the results of the tasks in their order, batch by batch."""
-
-
-class Basis(StrEnum):
-    """What a target's answer rests on, and so what is stated."""
-
-    MEAN = "mean"
-    """The mean over runs, by its one-sided bound."""
-    SHARE = "share"
-    """The proportion of runs that violate the target, by their count."""
-    EXACT = "exact"
-    """One run, for nothing is random."""
-    NOTHING = "nothing"
-    """No run has the measure."""
-
-
-@dataclass(frozen=True, slots=True)
-class TargetEvidence:
-    """What the replications of a candidate show of one target.
-
-    `bound` is the one-sided bound of the mean that decides; NaN where a proportion of runs decides. `violating_runs` of
-    `runs` are not as wanted; with the answer SHOWN on the basis SHARE, fewer than `share` of all runs are.
-    """
-
-    target: Target
-    interval: Interval
-    answer: Answer
-    basis: Basis
-    bound: float
-    runs: int
-    violating_runs: int
-    share: float
-
-    @property
-    def met(self) -> bool:
-        """Whether the target is shown to be met."""
-        return self.answer is Answer.SHOWN
-
-    @property
-    def decided(self) -> bool:
-        """Whether more replications change nothing."""
-        return self.answer is not Answer.OPEN
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """Settings that were simulated, and the evidence."""
-
-    values: tuple[int, ...]
-    replications: int
-    evidence: tuple[TargetEvidence, ...]
-    memory_bytes: int
-
-    @property
-    def met(self) -> bool:
-        """Whether every target is met with the confidence asked for."""
-        return all(each.met for each in self.evidence)
+    BISECTION = "bisection"
+    ONE_BY_ONE = "one setting after the other"
+    SCAN = "scan"
+    LIST = "list"
 
 
 @dataclass(frozen=True, slots=True)
 class Sizing:
-    """The answer, or none, and everything that was tried, in order."""
+    """The answer, or none, and everything that was tried, in order.
+
+    `largest`: of one setting, the largest value up to which all meet the targets, where that was looked for.
+    `contradicted`: what was seen and does not fit a direction that the search rests on.
+    """
 
     settings: tuple[Setting, ...]
     targets: tuple[Target, ...]
     confidence: float
     answer: Candidate | None
     candidates: tuple[Candidate, ...]
-    monotone: bool
-    """Whether what was seen fits the assumption of the search: larger settings never did worse."""
+    effects: tuple[Effect, ...]
+    method: Method
+    contradicted: tuple[Effect, ...] = ()
+    largest: int | None = None
     most_replications: int = MOST_REPLICATIONS
     deterministic: bool = False
     """Whether nothing is random with the settings of any candidate, so that each had one replication."""
 
+    @property
+    def monotone(self) -> bool:
+        """Whether what was seen fits the directions that the search rests on."""
+        return not self.contradicted
 
-@dataclass(slots=True)
-class _Search:
-    """The candidates tried so far, and how one more is tried."""
-
-    scenario: Scenario
-    settings: tuple[Setting, ...]
-    targets: tuple[Target, ...]
-    confidence: float
-    error: float
-    """The error of what one setting's search finds."""
-    most_replications: int
-    runner: Runner
-    report: Callable[[Candidate], None]
-    tried: dict[tuple[int, ...], Candidate] = field(default_factory=dict)
-    fixed: dict[tuple[int, ...], bool] = field(default_factory=dict)
-    """Whether nothing is random with a candidate's settings: one replication is then enough."""
-
-    def point(self, values: Sequence[int]) -> Point:
-        return Point(tuple((setting.path, str(value)) for setting, value in zip(self.settings, values, strict=True)))
-
-    def meets(self, values: Sequence[int], block: int = 0) -> bool:
-        """Simulate a candidate until its targets are decided; each block has arrivals of its own."""
-        place = tuple(values)
-        if place not in self.tried:
-            self.simulate([place], block)
-        return self.tried[place].met
-
-    def simulate(self, places: Sequence[tuple[int, ...]], block: int = 0) -> None:
-        """Simulate candidates, each until its targets are decided; every round runs what all the open ones need."""
-        points = {values: self.point(values) for values in places}
-        changed = {values: scenario_at(self.scenario, point) for values, point in points.items()}
-        memory = {values: memory_bytes(scenario) for values, scenario in changed.items()}
-        self.fixed |= {values: is_deterministic(scenario) for values, scenario in changed.items()}
-        figures: dict[tuple[int, ...], list[tuple[Figures, ...]]] = {values: [] for values in places}
-        most = self.most_replications
-        first = block * most
-        left, had = list(places), 0
-        for wanted in rounds(most, [runs_needed(target, self.error) for target in self.targets]):
-            until = {values: 1 if self.fixed[values] else wanted for values in left}
-            missing = [(values, number) for values in left for number in range(had, until[values])]
-            tasks = [Task(points[values], first + number, self.scenario.seed) for values, number in missing]
-            still: list[tuple[int, ...]] = []
-            done = 0
-            for results in self.runner.batches(tasks):
-                for (values, number), result in zip(missing[done:], results, strict=False):
-                    figures[values].append(result.figures)
-                    last = self.fixed[values] or wanted == most
-                    if number == until[values] - 1 and not self._decide(
-                        values, figures[values], memory[values], last=last
-                    ):
-                        still.append(values)
-                done += len(results)
-            left, had = still, wanted
-            if not left:
-                return
-
-    def _decide(
-        self, values: tuple[int, ...], figures: Sequence[tuple[Figures, ...]], memory: int, *, last: bool
-    ) -> bool:
-        """Return whether a candidate's replications decide it, or are its last ones; then it counts as tried."""
-        evidence = tuple(
-            judge(target, figures, self.confidence, self.error, self.most_replications, exact=self.fixed[values])
-            for target in self.targets
-        )
-        missed = any(each.decided and not each.met for each in evidence)
-        if not (last or missed or all(each.decided for each in evidence)):
-            return False
-        self.tried[values] = Candidate(values, len(figures), evidence, memory)
-        self.report(self.tried[values])
-        return True
+    def tried(self, place: int) -> list[int]:
+        """Return the values of a setting that were simulated, in ascending order."""
+        return sorted({each.values[place] for each in self.candidates})
 
 
-def judge(
-    target: Target,
-    replications: Sequence[Sequence[Figures]],
-    confidence: float,
-    error: float,
-    most: int,
-    *,
-    exact: bool = False,
-) -> TargetEvidence:
-    """Return what replications show of a target.
-
-    Args:
-        target: the condition.
-        replications: the figures of each, one row a queue.
-        confidence: of the interval that is shown.
-        error: the probability that the target is found to be met although what is then stated is false.
-        most: the replications that there may be.
-        exact: nothing in the scenario is random: the one value that there is decides.
-
-    A measure that no replication has (a latency where nothing was delivered) does not meet its target; a run without
-    it, beside others that have it, violates.
-    """
-    measure, slack = EVERY_MEASURE[target.measure], 0.0 if target.at_most else reading_error(target.measure)
-    of_runs = [
-        next((measure(each) for each in figures if each.queue == target.queue), None) for figures in replications
-    ]
-    # A percentile may be read too high, which would flatter where a large one is wanted.
-    values = [value / (1.0 + slack) for value in of_runs if value is not None]
-    violations = [value is None or not target.met_by(value / (1.0 + slack)) for value in of_runs]
-    runs, violating = len(violations), sum(violations)
-    if not values:
-        nothing = Interval(math.nan, math.inf, 0)
-        return TargetEvidence(target, nothing, Answer.REFUSED, Basis.NOTHING, math.nan, runs, violating, target.share)
-
-    def evidence(answer: Answer, basis: Basis, bound: float = math.nan) -> TargetEvidence:
-        interval = Interval(values[0], 0.0, 1) if exact else interval_of(values, confidence)
-        return TargetEvidence(target, interval, answer, basis, bound, runs, violating, target.share)
-
-    if exact:
-        return evidence(Answer.REFUSED if violating else Answer.SHOWN, Basis.EXACT, values[0])
-    if target.kind is Kind.ALWAYS:
-        return evidence(never(violations, target.share, error=error), Basis.SHARE)
-    if target.kind is Kind.SHARE:
-        return evidence(fewer_than(violations, target.share, error=error, most=most), Basis.SHARE)
-    # Of a mean, one of two things may be stated: each has half of the error.
-    if not varied_enough(values) and len(values) >= EARLIEST_REFUSAL:
-        if violating == runs:
-            return evidence(Answer.REFUSED, Basis.SHARE)
-        answer = never(violations, ALWAYS_SHARE, error=error / 2.0)
-        if answer is Answer.SHOWN or (answer is Answer.OPEN and runs < most):
-            return evidence(answer, Basis.SHARE)
-    sign = 1.0 if target.at_most else -1.0
-    strictly = target.operator in {"<", ">"}
-    found = below(
-        [sign * value for value in values], sign * target.bound, strictly=strictly, error=error / 2.0, most=most
-    )
-    answer = found.answer if found.answer is not Answer.OPEN or runs < most else Answer.REFUSED
-    return evidence(answer, Basis.MEAN, sign * found.bound)
-
-
-def runs_needed(target: Target, error: float) -> int:
-    """Return how many replications show a target at the earliest, where none violates it."""
-    match target.kind:
-        case Kind.MEAN:
-            return runs_without_violation(ALWAYS_SHARE, error / 2.0)
-        case Kind.ALWAYS:
-            return runs_without_violation(target.share, error)
-        case Kind.SHARE:
-            return runs_without_violation(target.share, error / 2.0)
+@dataclass(frozen=True, slots=True)
+class _Found:
+    method: Method
+    answer: Values | None
+    largest: int | None = None
 
 
 def size(
@@ -275,6 +98,7 @@ def size(
     *,
     confidence: float,
     most_replications: int | None = None,
+    stated: Mapping[tuple[str, str], float] | None = None,
     options: SparkOptions | None = None,
     runner: Runner | None = None,
     report: Callable[[Candidate], None] = lambda _: None,
@@ -288,6 +112,7 @@ def size(
         confidence: that what is stated of the answer is true.
         most_replications: a candidate's; one that is still open then counts as not meeting. By default as many as the
             targets need.
+        stated: what a measure of a queue is at most in every run, for targets on means.
         options: where Spark runs.
         runner: what simulates instead of Spark.
         report: called with every candidate once it is simulated.
@@ -299,53 +124,83 @@ def size(
     """
     if not targets or not settings:
         raise UsageError("there is nothing to size", remedy="Give at least one --target and one --vary.")
-    highest = tuple(setting.high for setting in settings)
-    largest = scenario_at(scenario, Point(tuple((each.path, str(each.high)) for each in settings)))
-    listed = any(setting.choices for setting in settings)
-    error = (1.0 - confidence) / (_orders(settings) if listed else len(settings))
-    most = _enough(targets, error, most_replications, random=not is_deterministic(largest))
+    kept = dict(stated or {})
+    effects = tuple(effect_of(setting, target) for setting in settings for target in targets)
+    highest = Point(tuple((each.path, str(each.high)) for each in settings))
+    changed = scenario_at(scenario, highest)
+    error = (1.0 - confidence) / _divided_among(settings, effects)
+    if most_replications is not None and not is_deterministic(changed):
+        _check_replications(targets, error, most_replications)
     runner = runner or TaskRunner(scenario, options)
-    search = _Search(scenario, tuple(settings), tuple(targets), confidence, error, most, runner, report)
-    _check_queues(search, highest)
-    answer = _cheapest(search) if listed else _descend(search, highest)
+    first = runner.run([Task(highest, 0, scenario.seed)])[0].figures
+    _check_queues(targets, [figures.queue for figures in first])
+    most = most_replications or _enough(targets, error, first, changed, kept)
+    search = Candidates(scenario, tuple(settings), tuple(targets), confidence, error, most, kept, runner, report)
+    found = _search(search, effects)
     return Sizing(
         search.settings,
         search.targets,
         confidence,
-        None if answer is None else search.tried[answer],
+        None if found.answer is None else search.tried[found.answer],
         tuple(search.tried.values()),
-        _monotone(search),
+        effects,
+        found.method,
+        tuple(_contradicted(search, effects)),
+        found.largest,
         most,
-        all(search.fixed[place] for place in search.tried),
+        all(search.is_fixed(place) for place in search.tried),
     )
 
 
-def _enough(targets: Sequence[Target], error: float, asked: int | None, *, random: bool) -> int:
-    """Return the most replications of a candidate: what was asked for, if that can show the targets, else what can."""
-    if asked is None:
-        room = {Kind.MEAN: 1.0, Kind.ALWAYS: 1.0, Kind.SHARE: _ROOM_FOR_VIOLATIONS}
-        return max(MOST_REPLICATIONS, *(math.ceil(room[each.kind] * runs_needed(each, error)) for each in targets))
+def _divided_among(settings: Sequence[Setting], effects: Sequence[Effect]) -> int:
+    """Return among how many events that could make the answer false the error is divided."""
+    directions = {effect.direction for effect in effects}
+    listed = any(setting.choices for setting in settings)
+    if Direction.UNKNOWN in directions:
+        return math.prod(len(values) for values in _lists(settings, listed=listed))
+    sides = 2 if {Direction.BETTER, Direction.WORSE} <= directions else 1
+    if listed:
+        counts = sorted(len(values) for values in _lists(settings, listed=True))
+        return sides * math.prod(counts[:-1])
+    if len(settings) == 1:
+        return sides
+    # One search a setting; where a corner may fail and a scan may follow, each of the two has half of the error.
+    return len(settings) if Direction.WORSE not in directions else 2 * (len(settings) + 1)
+
+
+def _check_replications(targets: Sequence[Target], error: float, asked: int) -> None:
     for target in targets:
         needed = runs_needed(target, error)
-        if random and target.kind is not Kind.MEAN and asked < needed:
+        if target.kind is not Kind.MEAN and asked < needed:
             raise UsageError(
                 f"--max-replications {asked} cannot show {target.text}: that less than {100 * target.share:g} % of "
                 f"runs violate it needs {needed} runs without one that does",
                 remedy=f"Allow {needed} or more, or ask for a larger proportion, as in 'P(…)<20%'.",
             )
-    return asked
 
 
-def _orders(settings: Sequence[Setting]) -> int:
-    """Return in how many orders, each from small to large, all combinations of the listed values stand."""
-    counts = sorted(len(setting.choices or (setting.low, setting.high)) for setting in settings)
-    return math.prod(counts[:-1])
+def _enough(
+    targets: Sequence[Target],
+    error: float,
+    first: Sequence[Figures],
+    scenario: Scenario,
+    stated: dict[tuple[str, str], float],
+) -> int:
+    """Return the most replications of a candidate: so many as can show the targets, of a mean within bounds."""
+    wanted = [MOST_REPLICATIONS]
+    for target in targets:
+        if target.kind is Kind.MEAN:
+            rows = [figures for figures in first if figures.queue == target.queue]
+            known = Knowledge(False, {target.queue: most_arrivals(scenario, target.queue)}, stated)
+            wanted.append(min(MOST_RUNS_OF_A_MEAN, runs_needed(target, error, support_of(target, rows, known))))
+        else:
+            room = _ROOM_FOR_VIOLATIONS if target.kind is Kind.SHARE else 1.0
+            wanted.append(math.ceil(room * runs_needed(target, error)))
+    return max(wanted)
 
 
-def _check_queues(search: _Search, highest: tuple[int, ...]) -> None:
-    first = search.runner.run([Task(search.point(highest), 0, search.scenario.seed)])[0]
-    queues = [figures.queue for figures in first.figures]
-    for target in search.targets:
+def _check_queues(targets: Sequence[Target], queues: Sequence[str]) -> None:
+    for target in targets:
         if target.queue not in queues:
             raise UsageError(
                 f"--target {target.text!r}: no message comes to a queue {target.queue}",
@@ -353,37 +208,113 @@ def _check_queues(search: _Search, highest: tuple[int, ...]) -> None:
             )
 
 
-def _descend(search: _Search, highest: tuple[int, ...]) -> tuple[int, ...] | None:
-    """Bisect one setting after the other, each between its lowest value and one that is known to meet."""
-    if not search.meets(highest):
+def _search(search: Candidates, effects: Sequence[Effect]) -> _Found:
+    """Return what the search finds by the method that the directions allow."""
+    settings = search.settings
+    if any(setting.choices for setting in settings):
+        return _Found(Method.LIST, _cheapest(search, _lists(settings, listed=True)))
+    if any(effect.direction is Direction.UNKNOWN for effect in effects):
+        return _Found(Method.SCAN, _cheapest(search, _lists(settings, listed=False)))
+    if len(settings) == 1:
+        return _between(search, settings[0], effects)
+    found = _descend(search, effects)
+    if found is not None:
+        return _Found(Method.ONE_BY_ONE, found)
+    if any(effect.direction is Direction.WORSE for effect in effects):
+        lists = _lists(settings, listed=False)
+        search.restate((1.0 - search.confidence) / 2.0 / math.prod(len(values) for values in lists))
+        return _Found(Method.SCAN, _cheapest(search, lists))
+    return _Found(Method.ONE_BY_ONE, _ends_and_middle(search))
+
+
+def _between(search: Candidates, setting: Setting, effects: Sequence[Effect]) -> _Found:
+    """Search one setting: what wants it larger is met from some value on, what wants it smaller up to some value."""
+    larger = [effect.target for effect in effects if effect.direction is Direction.BETTER]
+    smaller = [effect.target for effect in effects if effect.direction is Direction.WORSE]
+    low, high = setting.low, setting.high
+    for about in (larger, smaller):
+        if about:
+            search.simulate([(low,), (high,)], about)
+    least = _boundary(lambda value: search.meets((value,), larger), high, low) if larger else low
+    most = _boundary(lambda value: search.meets((value,), smaller), low, high) if smaller else high
+    if least is not None and most is not None and least <= most and search.meets((least,)):
+        return _Found(Method.BISECTION, (least,), most if smaller else None)
+    return _Found(Method.BISECTION, _ends_and_middle(search))
+
+
+def _boundary(meets: Callable[[int], bool], holds: int, fails: int) -> int | None:
+    """Return the last value that meets on the way from one end, which should meet, to the other."""
+    if meets(fails):
+        return fails
+    if not meets(holds):
         return None
-    best = list(highest)
+    while abs(holds - fails) > 1:
+        middle = _middle(min(holds, fails), max(holds, fails))
+        if meets(middle):
+            holds = middle
+        else:
+            fails = middle
+    return holds
+
+
+def _middle(low: int, high: int) -> int:
+    """Return a value between two: the geometric middle while they are far apart, for limits span powers of ten."""
+    if high - low < max(2, high // 8):
+        return (low + high) // 2
+    return max(low + 1, min(high - 1, math.isqrt(max(1, low) * high)))
+
+
+def _ends_and_middle(search: Candidates) -> Values | None:
+    """Try what is left of the ends and the middle, and return the smallest candidate of all that meets, if any.
+
+    Only a candidate that contradicts a direction can.
+    """
+    lows, highs = (tuple(getattr(each, end) for each in search.settings) for end in ("low", "high"))
+    middle = tuple(_middle(low, high) if high - low > 1 else low for low, high in zip(lows, highs, strict=True))
+    search.simulate([place for place in dict.fromkeys((lows, middle, highs)) if place not in search.tried])
+    return min((place for place, candidate in search.tried.items() if candidate.met), default=None)
+
+
+def _descend(search: Candidates, effects: Sequence[Effect]) -> Values | None:
+    """Bisect one setting after the other, each between its lowest value and one that is known to meet.
+
+    The first candidate is the corner that is best by the directions: high where any target wants a setting larger.
+    """
+    raised = {effect.setting for effect in effects if effect.direction is Direction.BETTER}
+    best = [setting.high if setting in raised else setting.low for setting in search.settings]
+    if not search.meets(best):
+        return None
     for place, setting in enumerate(search.settings):
 
         def meets(value: int, place: int = place) -> bool:
             # Arrivals of its own: what is found of this setting must not rest on those that chose the others.
             return search.meets([*best[:place], value, *best[place + 1 :]], block=place)
 
-        if meets(setting.low):
-            best[place] = setting.low
-            continue
-        fails, holds = setting.low, best[place]
-        while holds - fails > 1:
-            # The geometric middle: limits are sought over several powers of ten.
-            middle = max(fails + 1, min(holds - 1, math.isqrt(max(1, fails) * holds)))
-            if holds - fails < max(2, holds // 8):
-                middle = (fails + holds) // 2
-            if meets(middle):
-                holds = middle
-            else:
-                fails = middle
-        best[place] = holds
+        found = _boundary(meets, best[place], setting.low)
+        assert found is not None, "the candidate that it begins with meets"
+        best[place] = found
     return tuple(best)
 
 
-def _cheapest(search: _Search) -> tuple[int, ...] | None:
+def _lists(settings: Sequence[Setting], *, listed: bool) -> list[Sequence[int]]:
+    """Return the values of each setting that are combined: those that are listed, or some all over its range."""
+    if listed:
+        return [setting.choices or tuple(dict.fromkeys((setting.low, setting.high))) for setting in settings]
+    count = _SCANNED.get(len(settings), 3)
+    return [_spread(setting.low, setting.high, count) for setting in settings]
+
+
+def _spread(low: int, high: int, count: int) -> tuple[int, ...]:
+    """Return so many values from one end to the other, each about the same factor larger; all if there are no more."""
+    if high - low < count:
+        return tuple(range(low, high + 1))
+    first = max(1, low)
+    steps = {round(first * (high / first) ** (step / (count - 1))) for step in range(count)}
+    return tuple(sorted({low, high, *steps}))[-count:] if low else tuple(sorted({0, high, *steps}))
+
+
+def _cheapest(search: Candidates, lists: Sequence[Sequence[int]]) -> Values | None:
     """Try every combination and return the one with the least memory, then the smallest values."""
-    lists = [setting.choices or (setting.low, setting.high) for setting in search.settings]
     if math.prod(len(values) for values in lists) > MOST_COMBINATIONS:
         raise UsageError(f"more than {MOST_COMBINATIONS} combinations", remedy="Give fewer values.")
     search.simulate(list(itertools.product(*lists)))
@@ -391,10 +322,21 @@ def _cheapest(search: _Search) -> tuple[int, ...] | None:
     return min(met, key=lambda place: (search.tried[place].memory_bytes, place), default=None)
 
 
-def _monotone(search: _Search) -> bool:
-    """Return whether no candidate that meets the targets has a larger one that was seen to miss them."""
-    met = [place for place, candidate in search.tried.items() if candidate.met]
-    missed = [place for place, candidate in search.tried.items() if not candidate.met]
-    return not any(
-        all(small <= large for small, large in zip(good, bad, strict=True)) for good in met for bad in missed
-    )
+def _contradicted(search: Candidates, effects: Sequence[Effect]) -> list[Effect]:
+    """Return the directions that two candidates which differ in one setting contradict."""
+    found = []
+    for number, effect in enumerate(effects):
+        place, wanted = search.settings.index(effect.setting), number % len(search.targets)
+        rows: dict[Values, list[tuple[int, Answer]]] = {}
+        for values, candidate in search.tried.items():
+            others = (*values[:place], *values[place + 1 :])
+            rows.setdefault(others, []).append((values[place], candidate.evidence[wanted].answer))
+        for row in rows.values():
+            met = [value for value, answer in row if answer is Answer.SHOWN]
+            missed = [value for value, answer in row if answer is Answer.REFUSED]
+            if effect.direction is Direction.WORSE:
+                met, missed = [-value for value in met], [-value for value in missed]
+            if effect.direction is not Direction.UNKNOWN and met and missed and min(met) < max(missed):
+                found.append(effect)
+                break
+    return found

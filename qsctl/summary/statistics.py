@@ -15,15 +15,8 @@ with the stated confidence none of the winners that are named is wrong. Where al
 not zero, their spread of nothing proves nothing: they are counted as signs (the sign test, p = 2^(1 − n)), unless both
 sides are without chance: every replication of each gave exactly the same figures.
 
-One-sided bounds of means (`size`). The t statistic is corrected for skewness by Hall's cubic transformation ("On the
-removal of skewness by transformation", Journal of the Royal Statistical Society B 54, 1992). A mean is looked at
-after 20, 40, 80, … replications; each of k looks spends 1/k of the error (alpha spending: Lan and DeMets,
-"Discrete sequential boundaries for clinical trials", Biometrika 70, 1983; that the looks depend on each other is not
-made use of, so the true error is smaller). No method bounds the mean of whatever distribution (Bahadur and Savage,
-Annals of Mathematical Statistics 27, 1956): what happens in a few runs only and outweighs all others is not seen. So
-where fewer than `LEAST_DIFFERENT` of the values differ from the commonest one, nothing is stated of the mean: the runs
-that violate the bound are counted, and the statement is of their proportion. Measured error of a stated 5 %: 4 % for
-normal values, 5 % for exponential ones, 10 % for lognormal ones with σ = 1.
+One-sided bounds of means (`size`): by betting, for whatever distribution below a bound that is known or assumed and
+stated with the answer; `bounded_means.py` has the method and its sources, `evidence.py` what a run may be at most.
 
 Proportions of runs (`size`: targets of zero, `P(…)<5%`). No run of n violated: if a part s or more did, that had the
 probability (1 − s)^n at most, so n = ln(error) ÷ ln(1 − s) runs are needed: 59 for 5 % with 95 % confidence (the rule
@@ -35,17 +28,18 @@ last run; how often it is crossed at s is computed exactly, run by run.
 Several targets must all be shown; each is tested with the whole error (intersection-union: Berger, "Multiparameter
 hypothesis testing and acceptance sampling", Technometrics 24, 1982).
 
-Many candidates (`size`). All see the same arrivals, and a larger setting does not do worse, run by run: so of
-candidates in one order, none that should not passes unless the largest such would have, and all together have one
-candidate's error. Several settings are searched one after the other, each with arrivals of its own and its part of the
-error; a grid of listed values is covered by as few orders as it needs (Dilworth, Annals of Mathematics 51, 1950), and
-the error is divided among these. Whether larger did worse anywhere is checked and reported.
+Many candidates (`size`). All see the same arrivals, and each target changes in one direction with a setting
+(`sim.sizing.directions`), run by run: so of candidates in one order, none that should not passes unless the nearest
+such would have, and all together have one candidate's error. Where some targets want a setting to be larger and others
+smaller, that may happen on either side, and each has half of the error. Several settings are searched one after the
+other, each with arrivals of its own and its part of the error; a grid of listed values is covered by as few orders as
+it needs (Dilworth, Annals of Mathematics 51, 1950), and the error is divided among these. Where a direction is unknown,
+it is divided among all candidates (Bonferroni). What contradicts a direction is reported.
 """
 
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -55,9 +49,6 @@ from qsctl.summary.student import t_quantile, two_sided_p
 
 READING_ERROR: Final = 2.0**-BUCKETS_PER_OCTAVE_BITS
 """How much too high a percentile from a histogram may be, as a fraction of it (`eventlog.schema.bucket_of`)."""
-
-LEAST_DIFFERENT: Final = 10
-"""So many values must differ from the commonest one before an interval of their mean means anything."""
 
 STUDENT: Final = "Student's t"
 PAIRED: Final = "Student's t of paired differences"
@@ -181,27 +172,6 @@ def runs_without_violation(proportion: float, error: float) -> int:
     runs = math.ceil(math.log(error) / math.log1p(-proportion))
     # The quotient may be a hair above a whole number.
     return runs - 1 if runs > 1 and (1.0 - proportion) ** (runs - 1) <= error else runs
-
-
-def upper_bound_of_mean(values: Sequence[float], error: float) -> float:
-    """Return the bound that the mean is below but for this error; of two or more values that are not all equal."""
-    count = len(values)
-    mean, error_of_mean = _mean_and_error(values)
-    deviation = error_of_mean * math.sqrt(count)
-    # With the population's standard deviation, as the expansion has it.
-    spread = deviation * math.sqrt((count - 1) / count)
-    skewness = math.fsum(((value - mean) / spread) ** 3 for value in values) / count
-    quantile = -t_quantile(1.0 - 2.0 * error, count - 1) / math.sqrt(count)
-    if abs(skewness) < 1e-6:
-        return mean - deviation * quantile
-    inside = 1.0 + skewness * (quantile - skewness / (6.0 * count))
-    return mean - deviation * 3.0 / skewness * (math.copysign(abs(inside) ** (1.0 / 3.0), inside) - 1.0)
-
-
-def varied_enough(values: Sequence[float]) -> bool:
-    """Return whether enough of the values differ for an interval of their mean to mean anything."""
-    ((_, commonest),) = Counter(values).most_common(1)
-    return len(values) - commonest >= min(LEAST_DIFFERENT, len(values) - 1)
 
 
 def _mean_and_error(values: Sequence[float]) -> tuple[float, float]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -33,7 +33,8 @@ from qsctl.sim.sweep import Point, Task, plan_sweep, run_task
 from qsctl.summary.compare import Verdict, compare, sentence
 from qsctl.summary.points import EVERY_MEASURE
 from qsctl.summary.size import Sizing, size
-from qsctl.summary.sweep_folder import PointResult, open_sweep, write_results
+from qsctl.summary.sweep_folder import open_sweep, write_results
+from tests.summary.runners import Here
 
 TRIALS = int(os.environ.get("QSCTL_CONFIDENCE_TRIALS", "0"))
 RATE = 228.0
@@ -47,21 +48,6 @@ def paused(rate: float = RATE) -> Scenario:
         groups=(ClientGroup("c", port="p", profile="default", pauses=(Interval(0, SECOND_NS),)),),
         traffic=(Traffic("t", to="c", arrivals=PoissonArrivals(rate), size=ConstantSize(2048)),),
     )  # fmt: skip
-
-
-class Here:
-    """Runs tasks in this process."""
-
-    def __init__(self, scenario: Scenario) -> None:
-        self.scenario = scenario
-
-    def run(self, tasks: Sequence[Task]) -> list[PointResult]:
-        return [
-            PointResult(task.point, task.replication, task.seed, tuple(run_task(self.scenario, task))) for task in tasks
-        ]
-
-    def batches(self, tasks: Sequence[Task]) -> Iterable[list[PointResult]]:
-        return [self.run(tasks)] if tasks else []
 
 
 def poisson(number: int) -> float:

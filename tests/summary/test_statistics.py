@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qsctl.summary.sequential import Answer, below, fewer_than, looks_at, never, proportion_boundary
+from qsctl.summary.sequential import Answer, fewer_than, never, proportion_boundary, rounds
 from qsctl.summary.statistics import (
     EXACT,
     PAIRED,
@@ -18,70 +18,11 @@ from qsctl.summary.statistics import (
     WELCH,
     difference_of_means,
     holm,
-    interval_of,
     paired_difference,
     runs_without_violation,
-    upper_bound_of_mean,
-    varied_enough,
 )
 
 ERROR = 0.05
-
-
-def drawn(name: str, shape: tuple[int, int]) -> tuple[np.ndarray, float]:
-    """Values and their true mean."""
-    draw = np.random.default_rng(42)
-    match name:
-        case "normal":
-            return draw.standard_normal(shape), 0.0
-        case "exponential":
-            return draw.exponential(size=shape), 1.0
-        case _:
-            return -draw.exponential(size=shape), -1.0
-
-
-@pytest.mark.parametrize(("name", "most"), [("normal", 0.05), ("exponential", 0.065), ("mirrored", 0.05)])
-def test_a_mean_that_is_not_below_its_limit_is_shown_to_be_no_more_often_than_stated(name: str, most: float) -> None:
-    """Over all looks together: looking again and again at 5, 10, 20 and 40 made 14.5 % of a stated 5 %."""
-    values, mean = drawn(name, (1500, 160))
-    wrong = sum(
-        below(row.tolist(), mean, strictly=True, error=ERROR, most=160).answer is Answer.SHOWN for row in values
-    )
-    # Three standard deviations of the count above the promise.
-    assert wrong / 1500 <= most + 3 * math.sqrt(most / 1500)
-    assert wrong > 0, "the test would not notice a method that shows nothing"
-
-
-def test_a_mean_that_is_clearly_below_its_limit_is_shown_at_the_first_look() -> None:
-    values, _ = drawn("normal", (100, 160))
-    found = [below(row.tolist(), 2.0, strictly=True, error=ERROR, most=160) for row in values]
-    assert all(each.answer is Answer.SHOWN and each.bound < 2.0 for each in found)
-    early = [below(row[:20].tolist(), 2.0, strictly=True, error=ERROR, most=160).answer for row in values]
-    assert early.count(Answer.SHOWN) > 95
-    refused = [below(row[:5].tolist(), -5.0, strictly=True, error=ERROR, most=160).answer for row in values]
-    assert refused.count(Answer.REFUSED) > 95
-
-
-def test_equal_values_show_nothing_of_a_mean() -> None:
-    """Zero in most runs and 1,000 in one of twenty: five zeros made the mean less than 10 before."""
-    assert not varied_enough([0.0] * 59)
-    assert not varied_enough([0.0] * 150 + [1.0] * 9)
-    assert varied_enough([0.0] * 150 + [1.0] * 10)
-    assert below([0.0] * 59, 10.0, strictly=True, error=ERROR, most=160).answer is Answer.OPEN
-    assert below([0.0] * 160, 10.0, strictly=True, error=ERROR, most=160).answer is Answer.REFUSED
-
-
-def test_looks_double_and_end_with_the_last_replication() -> None:
-    assert looks_at(160) == (20, 40, 80, 160)
-    assert looks_at(100) == (20, 40, 80, 100)
-    assert looks_at(12) == (12,)
-
-
-def test_the_upper_bound_is_the_t_bound_where_nothing_is_skewed() -> None:
-    symmetric = [-2.0, -1.0, 0.0, 1.0, 2.0]
-    assert upper_bound_of_mean(symmetric, 0.025) == pytest.approx(interval_of(symmetric, 0.95).high, rel=1e-9)
-    to_the_right = [0.0, 0.0, 0.1, 0.2, 0.3, 0.5, 1.0, 4.0]
-    assert upper_bound_of_mean(to_the_right, 0.025) > interval_of(to_the_right, 0.95).high
 
 
 def test_the_rule_of_three_says_how_many_runs_zero_takes() -> None:
@@ -117,6 +58,12 @@ def test_a_proportion_boundary_is_crossed_at_the_share_itself_as_often_as_stated
     counts = np.cumsum(draw.random((20_000, most)) < share, axis=1)
     crossed = float((counts <= np.array(boundary)).any(axis=1).mean())
     assert error / 2 < crossed <= error + 3 * math.sqrt(error / 20_000)
+
+
+def test_rounds_begin_early_grow_and_end_with_the_last_replication() -> None:
+    assert list(rounds(160)) == [5, 10, 20, 28, 39, 54, 75, 105, 147, 160]
+    assert list(rounds(12, [7, 99])) == [5, 7, 10, 12]
+    assert list(rounds(2)) == [2]
 
 
 def test_a_share_forgives_a_few_violations_and_gives_up_when_there_are_too_many() -> None:

@@ -346,8 +346,9 @@ def test_a_candidate_needs_one_replication_where_its_own_settings_leave_nothing_
     targets = [parse_target("discards(D-1)=0", tuple(MEASURES))]
     topics = parse_setting("traffic[t]/topics=1,5")
     sizing = size(paused_client(), targets, [topics], confidence=0.95, options=options)
-    # The other draws topics, so that its losing nothing takes as many runs as show that.
-    assert {each.values: each.replications for each in sizing.candidates} == {(1,): 1, (5,): 59}
+    # The other draws topics, so that its losing nothing takes as many runs as show that, with half of the error: what
+    # more topics do is unknown.
+    assert {each.values: each.replications for each in sizing.candidates} == {(1,): 1, (5,): 72}
     assert not sizing.deterministic
 
 

@@ -13,16 +13,22 @@ from qsctl.cli.command import Commands
 from qsctl.cli.options import ScenarioChanges
 from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock, fields_of
 from qsctl.cli.simulation.command_line import command_line
-from qsctl.cli.simulation.durations import short_duration
 from qsctl.cli.simulation.profile_overlay import ClientProfileOption, with_client_profiles
 from qsctl.cli.simulation.recorded import FromOption, RecordedOptions, scenario_or_recording
+from qsctl.cli.simulation.size_words import (
+    answer_text,
+    evidence_text,
+    looked_at_text,
+    memory_text,
+    statement_of,
+)
 from qsctl.cli.simulation.spark_options import ClusterOptions
 from qsctl.cli.simulation.task_progress import task_progress
 from qsctl.errors import ExitStatus
 
 if TYPE_CHECKING:
-    from qsctl.sim.sizing.targets import Target
-    from qsctl.summary.size import Candidate, Sizing, TargetEvidence
+    from qsctl.summary.candidates import Candidate
+    from qsctl.summary.size import Sizing
 
 COMMANDS: Final = Commands(panel="Simulate and summarize")
 
@@ -36,14 +42,18 @@ class Sized(Result):
     reproduce: str
 
     field_help: ClassVar[Mapping[str, str]] = {
-        "met": "whether these settings are shown to meet every target, with the given confidence",
+        "met": "whether these settings are shown to meet every target, with the given confidence; nothing else is met",
         "chosen": "whether they are the answer",
         "replications": "how many it took to decide",
         "memory_bytes": "what all queues of all clients may hold at most, bursts of the largest messages included",
         "deterministic": "-o json and yaml: nothing in the scenario is random, one replication of each is certain",
         "settings": "each varied path with its value",
         "sentence": "-o json and yaml: the answer in words, with what is stated of it",
-        "evidence": "each target: what is stated, on which basis (mean, share, exact), mean, half_width, bound, runs",
+        "evidence": "each target: what is stated, on which basis (mean, share, exact), mean, half_width, bound, runs; "
+        "answer: shown, refused, or open where these runs cannot show it; of a mean run_at_most, and why",
+        "interval": "-o json and yaml: of one setting, the values from and to which all meet the targets",
+        "looked_at": "-o json and yaml: how the range was looked at, and each setting's ends and values tried",
+        "directions": "-o json and yaml: what a larger setting does to each target (better, worse, unknown), and why",
         "reproduce": "the command that finds this again",
     }
 
@@ -61,6 +71,24 @@ class Sized(Result):
             "confidence": self.sizing.confidence,
             "targets": [target.text for target in self.sizing.targets],
             "answer": None if answer is None else self._row(answer),
+            "interval": self._interval(),
+            "looked_at": {
+                "method": self.sizing.method.value,
+                "settings": [
+                    {"path": setting.path, "low": setting.low, "high": setting.high, "tried": self.sizing.tried(place)}
+                    for place, setting in enumerate(self.sizing.settings)
+                ],
+            },
+            "directions": [
+                {
+                    "target": effect.target.text,
+                    "setting": effect.setting.path,
+                    "larger_is": effect.direction.value,
+                    "reason": effect.reason,
+                    "contradicted": effect in self.sizing.contradicted,
+                }
+                for effect in self.sizing.effects
+            ],
             **fields_of(self.sizing, "monotone", "deterministic"),
             "max_replications": self.sizing.most_replications,
             "candidates": list(self.rows()),
@@ -70,6 +98,12 @@ class Sized(Result):
     def rows(self) -> Sequence[Row]:
         """One row a candidate, in the order tried."""
         return [self._row(candidate) for candidate in self.sizing.candidates]
+
+    def _interval(self) -> Plain:
+        sizing = self.sizing
+        if sizing.answer is None or sizing.largest is None:
+            return None
+        return {"path": sizing.settings[0].path, "from": sizing.answer.values[0], "to": sizing.largest}
 
     def _row(self, candidate: Candidate) -> dict[str, Plain]:
         return {
@@ -86,6 +120,8 @@ class Sized(Result):
                     "half_width": _finite(each.interval.half_width),
                     "bound": _finite(each.bound),
                     **fields_of(each, "runs", "violating_runs", "basis", "answer"),
+                    "run_at_most": None if each.support is None else _finite(each.support.bound),
+                    "run_at_most_source": None if each.support is None else each.support.source.value,
                     "statement": statement_of(each),
                     "met": each.met,
                 }
@@ -117,117 +153,8 @@ class Sized(Result):
             TextBlock(answer_text(sizing), "good" if sizing.answer else "bad"),
             TableBlock(columns, rows, title=f"{self.scenario}: what was simulated"),
         ]
-        if not sizing.monotone:
-            blocks.append(
-                TextBlock(
-                    "A larger setting did worse than a smaller one, which the search and its confidence rest on. "
-                    "List values, as in --vary 'max-depth(D-1)=100,200,400', to try each.",
-                    "bad",
-                )
-            )
+        blocks.append(TextBlock(looked_at_text(sizing), "good" if sizing.monotone else "bad"))
         return blocks
-
-
-def answer_text(sizing: Sizing) -> str:
-    """The answer as a sentence: what is stated of the settings, and no more than was shown."""
-    targets = " and ".join(target.text for target in sizing.targets)
-    sure = f"with {100 * sizing.confidence:g} % confidence"
-    if sizing.answer is None:
-        largest = max(sizing.candidates, key=lambda each: each.values, default=None)
-        missed = next((each for each in largest.evidence if each.decided and not each.met), None) if largest else None
-        why = f": with the largest, {statement_of(missed)}" if missed else ""
-        if sizing.deterministic:
-            return f"No setting in the range meets {targets}{why}."
-        return f"No setting in the range was shown {sure} to meet {targets}{why}."
-    settings = ", ".join(
-        f"{setting.text.partition('=')[0]} = {value}"
-        for setting, value in zip(sizing.settings, sizing.answer.values, strict=True)
-    )
-    memory = (
-        f"All queues together may then hold {memory_text(sizing.answer.memory_bytes)}, bursts of the largest messages "
-        "included."
-    )
-    if sizing.deterministic:
-        return (
-            f"{settings}: the smallest that meets {targets}. {memory} Nothing in the scenario is random: one "
-            "replication of each candidate is certain."
-        )
-    stated = "; ".join(statement_of(each) for each in sizing.answer.evidence)
-    return f"{settings}: the smallest that was shown to meet {targets}; {sure}, {stated}. {memory}"
-
-
-def statement_of(evidence: TargetEvidence) -> str:
-    """Return what the replications show of a target, as a clause; where it is met, what the confidence is of."""
-    from qsctl.summary.sequential import Answer
-    from qsctl.summary.size import Basis
-
-    target, runs = evidence.target, evidence.runs
-    what = f"{target.measure}({target.queue})"
-    match evidence.basis:
-        case Basis.NOTHING:
-            return f"no run delivered anything of which there is a {what}"
-        case Basis.EXACT:
-            return f"{what} is {_value(target, evidence.bound)}"
-        case Basis.SHARE:
-            share = f"{100 * evidence.share:g} %"
-            counted = f"{evidence.violating_runs} of {runs} runs do"
-            if evidence.met:
-                return f"less than {share} of runs have {_violation(target)} ({counted})"
-            if evidence.answer is Answer.REFUSED and evidence.violating_runs:
-                return f"{_violation(target)} in {evidence.violating_runs} of {runs} runs"
-            return f"it was not shown that less than {share} of runs have {_violation(target)} ({counted})"
-        case Basis.MEAN:
-            side = "below" if target.at_most else "above"
-            mean = f"the mean {what} over runs"
-            found = f"{_value(target, evidence.interval.mean)} in {runs} runs"
-            if evidence.met:
-                return f"{mean} is {side} {_value(target, evidence.bound)} ({found})"
-            if not math.isfinite(evidence.bound):
-                return f"it was not shown that {mean} is {side} {_value(target, target.bound)} ({found})"
-            reach = f"may be {'up to' if target.at_most else 'down to'} {_value(target, evidence.bound)}"
-            return f"{mean} {reach} ({found})"
-
-
-def _violation(target: Target) -> str:
-    """What a run has that violates the target."""
-    opposite = {"<": "≥", "<=": ">", ">": "≤", ">=": "<", "=": "≠"}
-    operator = opposite[target.operator] if target.wanted else target.operator
-    return f"{target.measure}({target.queue}) {operator} {_value(target, target.bound)}"
-
-
-def evidence_text(evidence: TargetEvidence) -> str:
-    """The runs that violate a target that is about runs, else a mean with its interval in the measure's unit."""
-    from qsctl.sim.sizing.targets import Kind
-    from qsctl.summary.size import Basis
-
-    if evidence.basis is Basis.NOTHING:
-        return "nothing delivered"
-    if evidence.target.kind is not Kind.MEAN and evidence.basis is not Basis.EXACT:
-        return f"{evidence.violating_runs} of {evidence.runs} runs violate"
-    mean, half = evidence.interval.mean, evidence.interval.half_width
-    if evidence.basis is Basis.EXACT or not math.isfinite(half):
-        return _value(evidence.target, mean)
-    if _is_time(evidence.target):
-        return f"{short_duration(mean)} ± {short_duration(half)}"
-    return f"{mean:.6g} ± {half:.3g}"
-
-
-def _value(target: Target, value: float) -> str:
-    return short_duration(value) if _is_time(target) else f"{value:.6g}"
-
-
-def _is_time(target: Target) -> bool:
-    return target.measure.startswith(("latency_", "time_")) or target.measure.endswith("_ns")
-
-
-def memory_text(size_bytes: int) -> str:
-    """Bytes for people, in powers of 1,024."""
-    value = float(size_bytes)
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if value < 1024:
-            return f"{value:.4g} {unit}"
-        value /= 1024
-    return f"{value:.4g} TiB"
 
 
 def _finite(value: float) -> float | None:
@@ -276,6 +203,14 @@ def size(
             show_default="160, or what the targets need",
         ),
     ] = None,
+    assume: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="BOUND",
+            help="Largest value of a measure that any run has, as in 'latency_p99(D-1)<=1s': what a target on its mean "
+            "rests on; may be repeated.",
+        ),
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of the random numbers.", show_default="the scenario's")] = None,
     client_profile: ClientProfileOption = None,
     *,
@@ -286,8 +221,11 @@ def size(
     """Find the smallest settings that meet targets, by simulating only where the answer is open.
 
     Every replication is a run with random numbers of its own. A target of zero is met when less than 5 % of runs differ
-    from it, which needs 59 runs without one that does. What happens in a few runs only and outweighs all others shows
-    in no mean: name a share of runs, as in 'P(discards(D-1)>0)<1%'.
+    from it, which needs 59 runs without one that does. A target on a mean is met, is not met, or cannot be shown with
+    these runs: one run in many may outweigh all others, so that it rests on what a run has at most, which is printed.
+    Where that is too much, state less with --assume, or name a share of runs, as in 'P(discards(D-1)>0)<1%'.
+
+    A larger setting makes each target better or worse, or that is unknown: which, and why, is printed.
 
     Measures are columns of the tables of simulate: discarded_messages, lost_messages, loss_ratio, waiting_messages,
     delivered_per_second, wait_p50_ns, wait_p99_ns, high_water_mark_work_units and so on; or the short names of sweep:
@@ -298,7 +236,7 @@ def size(
     from qsctl.cli.simulation.sweep_input import checked_confidence
     from qsctl.errors import UsageError
     from qsctl.sim.scenario.overrides import apply_overrides
-    from qsctl.sim.sizing.targets import parse_setting, parse_target
+    from qsctl.sim.sizing.targets import parse_bound, parse_setting, parse_target
     from qsctl.summary.points import EVERY_MEASURE
     from qsctl.summary.size import size as find_size
 
@@ -307,6 +245,7 @@ def size(
         raise UsageError(f"--max-replications {most} is too few for an interval", remedy="Allow 2 or more.")
     targets = [parse_target(text, tuple(EVERY_MEASURE)) for text in target]
     settings = [parse_setting(text) for text in vary]
+    stated = [parse_bound(text, tuple(EVERY_MEASURE)) for text in assume or ()]
     variables, overrides = changes.variables, changes.overrides
     opened = scenario_or_recording(scenario, recording, recorded, variables, seed)
     plain, of_profiles = with_client_profiles(opened, client_profile)
@@ -315,6 +254,7 @@ def size(
     given: list[tuple[str, object]] = [("--from", recording), *recorded.given()]
     given += [("--target", text) for text in target]
     given += [("--vary", text) for text in vary]
+    given += [("--assume", text) for text in assume or ()]
     given += [("--confidence", f"{confidence:g}"), ("--max-replications", most), ("--seed", seed)]
     with task_progress("candidates") as show_progress:
         count = 0
@@ -330,6 +270,7 @@ def size(
             settings,
             confidence=confidence,
             most_replications=most,
+            stated={(measure, queue): bound for measure, queue, bound in stated},
             options=cluster.spark_options(),
             report=note,
         )

@@ -129,19 +129,37 @@ def parse_target(text: str, measures: Sequence[str]) -> Target:
     return Target(text, measure, queue, operator, bound, Kind.SHARE, 1.0 - share if wanted else share, wanted)
 
 
-def _comparison(text: str, inner: str, measures: Sequence[str]) -> tuple[str, str, str, float]:
+def parse_bound(text: str, measures: Sequence[str]) -> tuple[str, str, float]:
+    """Read one `--assume`: the measure, the queue, and what no run has more than.
+
+    Raises:
+        UsageError: it is not of the form `latency_p99(G-1)<=1s`.
+    """
+    measure, queue, operator, bound = _comparison(text, text, measures, "--assume")
+    if operator not in {"<", "<="}:
+        raise UsageError(f"--assume {text!r} is not an upper bound", remedy="Write it as in 'latency_p99(G-1)<=1s'.")
+    return measure, queue, bound
+
+
+def is_time(measure: str) -> bool:
+    """Return whether a measure is a duration, in ns."""
+    return measure.startswith(("latency_", "time_")) or measure.endswith("_ns")
+
+
+def _comparison(
+    text: str, inner: str, measures: Sequence[str], option: str = "--target"
+) -> tuple[str, str, str, float]:
     """Return the measure, the queue, the operator and the bound."""
     found = _TARGET.fullmatch(inner)
     if not found:
         raise UsageError(
-            f"--target {text!r} is not MEASURE(QUEUE) and a bound",
+            f"{option} {text!r} is not MEASURE(QUEUE) and a bound",
             remedy="Write it as in --target 'discards(D-1)=0', 'latency_p99(G-1)<50ms' or 'P(discards(D-1)>0)<5%'.",
         )
     measure = found["measure"]
     if measure not in measures:
-        raise UsageError(f"--target {text!r}: there is no measure {measure!r}", remedy=f"Use {', '.join(measures)}.")
-    in_time = measure.startswith(("latency_", "time_")) or measure.endswith("_ns")
-    bound = float(parse_duration(found["bound"])) if in_time else _number(text, found["bound"])
+        raise UsageError(f"{option} {text!r}: there is no measure {measure!r}", remedy=f"Use {', '.join(measures)}.")
+    bound = float(parse_duration(found["bound"])) if is_time(measure) else _number(text, found["bound"])
     return measure, found["queue"].strip(), found["operator"], bound
 
 

@@ -129,17 +129,20 @@ def test_size_answers_in_words_and_exits_1_when_nothing_is_enough(scenario: Path
         "--target",
         "loss_ratio(D-1)<50%",
         "--max-replications",
-        "5",
+        "40",
         *SPARK,
     )
     made = document(*ask, "--vary", "max-depth(D-1)=10..20")
     assert made["answer"]["settings"] == {"profile[*]/queue[D-1]/max-depth": 10}
     assert document(*shlex.split(made["reproduce"])[1:], *SPARK) == made
+    assert made["looked_at"]["settings"][0]["tried"][0] == 10
+    (direction,) = made["directions"]
+    assert (direction["larger_is"], direction["contradicted"]) == ("better", False)
     none = qsctl("size", scenario, "--target", "discards(D-1)=0", "--vary", "max-depth(D-1)=10..12", *SPARK)
     assert none.exit_code == 1
     assert (
-        "No setting in the range was shown with 95 % confidence to meet discards(D-1)=0: with the largest, "
-        "discards(D-1) ≠ 0 in 5 of 5 runs." in " ".join(none.stdout.split())
+        "No setting in the range was shown with 95 % confidence to meet discards(D-1)=0: with "
+        "max-depth(D-1) = 12, discards(D-1) ≠ 0 in 5 of 5 runs." in " ".join(none.stdout.split())
     )
     few = qsctl(*ask[:2], "--target", "P(discards(D-1)>0)<5%", "--max-replications", "40", "--vary", "max-depth(D-1)")
     assert few.exit_code == 2

@@ -1,0 +1,188 @@
+"""What `qsctl size` says of its answer: no more than was shown, on what it rests, and where it looked."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from qsctl.cli.simulation.durations import short_duration
+
+if TYPE_CHECKING:
+    from qsctl.sim.sizing.targets import Target
+    from qsctl.summary.evidence import Support, TargetEvidence
+    from qsctl.summary.size import Sizing
+
+
+def answer_text(sizing: Sizing) -> str:
+    """Return the answer as a sentence: what is stated of the settings, and no more than was shown."""
+    targets = " and ".join(target.text for target in sizing.targets)
+    sure = f"with {100 * sizing.confidence:g} % confidence"
+    if sizing.answer is None:
+        nearest = max(sizing.candidates, key=lambda each: (sum(one.met for one in each.evidence), each.values))
+        missed = next((each for each in nearest.evidence if each.decided and not each.met), None)
+        why = f": with {_settings(sizing, nearest.values)}, {statement_of(missed)}" if missed else ""
+        if sizing.deterministic:
+            return f"No setting in the range meets {targets}{why}."
+        return f"No setting in the range was shown {sure} to meet {targets}{why}."
+    settings = _settings(sizing, sizing.answer.values)
+    up_to = ""
+    if sizing.largest is not None and sizing.largest > sizing.answer.values[0]:
+        up_to = f" All values up to {sizing.largest} meet it, too." if sizing.monotone else ""
+    memory = (
+        f"All queues together may then hold {memory_text(sizing.answer.memory_bytes)}, bursts of the largest messages "
+        "included."
+    )
+    smallest = "the smallest of those tried that" if sizing.method.value in {"scan", "list"} else "the smallest that"
+    if sizing.deterministic:
+        return (
+            f"{settings}: {smallest} meets {targets}.{up_to} {memory} Nothing in the scenario is random: one "
+            "replication of each candidate is certain."
+        )
+    stated = "; ".join(statement_of(each) for each in sizing.answer.evidence)
+    return f"{settings}: {smallest} was shown to meet {targets}; {sure}, {stated}.{up_to} {memory}"
+
+
+def _settings(sizing: Sizing, values: tuple[int, ...]) -> str:
+    return ", ".join(
+        f"{setting.text.partition('=')[0]} = {value}" for setting, value in zip(sizing.settings, values, strict=True)
+    )
+
+
+def looked_at_text(sizing: Sizing) -> str:
+    """Return which part of the range was looked at, by which directions, and what contradicts them."""
+    from qsctl.sim.sizing.directions import Direction
+
+    parts = []
+    for place, setting in enumerate(sizing.settings):
+        tried = sizing.tried(place)
+        name = setting.text.partition("=")[0]
+        if len(tried) == setting.high - setting.low + 1:
+            parts.append(f"{name} at each of its {len(tried)} values from {tried[0]} to {tried[-1]}")
+        elif sizing.method.value == "list":
+            parts.append(f"{name} at the {len(tried)} values that were listed")
+        else:
+            parts.append(f"{name} at {len(tried)} values between {tried[0]} and {tried[-1]}")
+    sentences = [f"Looked at {' and '.join(parts)}."]
+    words = {
+        Direction.BETTER: "A larger {setting} is better for {target}: {reason}.",
+        Direction.WORSE: "A larger {setting} is worse for {target}: {reason}.",
+        Direction.UNKNOWN: "Whether a larger {setting} is better for {target} is unknown ({reason}): only the values "
+        "that were tried are known.",
+    }
+    for effect in sizing.effects:
+        name = effect.setting.text.partition("=")[0]
+        sentences.append(words[effect.direction].format(setting=name, target=effect.target.text, reason=effect.reason))
+    sentences += [
+        f"What was seen of {effect.target.text} contradicts that, and the search and its confidence rest on it: list "
+        f"values, as in --vary '{effect.setting.text.partition('=')[0]}=100,200,400', to try each."
+        for effect in sizing.contradicted
+    ]
+    return " ".join(sentences)
+
+
+def statement_of(evidence: TargetEvidence) -> str:
+    """Return what the replications show of a target, as a clause; where it is met, what the confidence is of."""
+    from qsctl.summary.evidence import Basis
+    from qsctl.summary.sequential import Answer
+
+    target, runs = evidence.target, evidence.runs
+    what = f"{target.measure}({target.queue})"
+    match evidence.basis:
+        case Basis.NOTHING:
+            return f"no run delivered anything of which there is a {what}"
+        case Basis.EXACT:
+            return f"{what} is {_value(target, evidence.bound)}"
+        case Basis.SHARE:
+            share = f"{100 * evidence.share:g} %"
+            counted = f"{evidence.violating_runs} of {runs} runs do"
+            if evidence.met:
+                return f"less than {share} of runs have {_violation(target)} ({counted})"
+            if evidence.answer is Answer.REFUSED and evidence.violating_runs:
+                return f"{_violation(target)} in {evidence.violating_runs} of {runs} runs"
+            return f"it was not shown that less than {share} of runs have {_violation(target)} ({counted})"
+        case Basis.MEAN:
+            return _mean_statement(evidence, what)
+
+
+def _mean_statement(evidence: TargetEvidence, what: str) -> str:
+    """Return what is shown of a mean, and what it rests on, or why these runs cannot show it."""
+    from qsctl.summary.sequential import Answer
+
+    target, runs = evidence.target, evidence.runs
+    mean = f"the mean {what} over runs"
+    found = f"{_value(target, evidence.interval.mean)} in {runs} runs"
+    if evidence.answer is not Answer.OPEN:
+        below = target.at_most == evidence.met
+        rests = f", where no run has more than {_support(target, evidence.support)}" if evidence.support else ""
+        return f"{mean} is {'below' if below else 'above'} {_value(target, evidence.bound)} ({found}){rests}"
+    side = "below" if target.at_most else "above"
+    cannot = f"it cannot be shown with these runs that {mean} is {side} {_value(target, target.bound)} ({found})"
+    if evidence.support is None:
+        return f"{cannot}: it may be down to {_value(target, evidence.bound)}"
+    why = f"{cannot}, because a run may have up to {_support(target, evidence.support)}"
+    if math.isfinite(evidence.runs_needed):
+        return f"{why}: that takes about {_about(max(evidence.runs_needed, runs + 1))} runs like these"
+    return f"{why}: the mean may be up to {_value(target, evidence.bound)}"
+
+
+def _support(target: Target, support: Support) -> str:
+    """Return what a run has at most, and why."""
+    from qsctl.summary.evidence import Source
+
+    why = {
+        Source.STATED: "as --assume states",
+        Source.RATIO: "the most that a ratio is",
+        Source.ARRIVALS: "the most that its traffic brings",
+        Source.ASSUMED: "an assumption: --assume states another",
+    }
+    return f"{_value(target, support.bound)} ({why[support.source]})"
+
+
+def _about(number: float) -> str:
+    """Return a number of runs in two digits."""
+    digits = max(0, math.floor(math.log10(number)) - 1)
+    return f"{math.ceil(number / 10**digits) * 10**digits:,}"
+
+
+def _violation(target: Target) -> str:
+    """What a run has that violates the target."""
+    opposite = {"<": "≥", "<=": ">", ">": "≤", ">=": "<", "=": "≠"}
+    operator = opposite[target.operator] if target.wanted else target.operator
+    return f"{target.measure}({target.queue}) {operator} {_value(target, target.bound)}"
+
+
+def evidence_text(evidence: TargetEvidence) -> str:
+    """The runs that violate a target that is about runs, else a mean with its interval in the measure's unit."""
+    from qsctl.sim.sizing.targets import Kind
+    from qsctl.summary.evidence import Basis
+
+    if evidence.basis is Basis.NOTHING:
+        return "nothing delivered"
+    if evidence.target.kind is not Kind.MEAN and evidence.basis is not Basis.EXACT:
+        return f"{evidence.violating_runs} of {evidence.runs} runs violate"
+    mean, half = evidence.interval.mean, evidence.interval.half_width
+    if evidence.basis is Basis.EXACT or not math.isfinite(half):
+        return _value(evidence.target, mean)
+    if _is_time(evidence.target):
+        return f"{short_duration(mean)} ± {short_duration(half)}"
+    return f"{mean:.6g} ± {half:.3g}"
+
+
+def _value(target: Target, value: float) -> str:
+    return short_duration(value) if _is_time(target) else f"{value:.6g}"
+
+
+def _is_time(target: Target) -> bool:
+    from qsctl.sim.sizing.targets import is_time
+
+    return is_time(target.measure)
+
+
+def memory_text(size_bytes: int) -> str:
+    """Bytes for people, in powers of 1,024."""
+    value = float(size_bytes)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if value < 1024:
+            return f"{value:.4g} {unit}"
+        value /= 1024
+    return f"{value:.4g} TiB"
