@@ -139,12 +139,12 @@ class EpochBegan(msgspec.Struct, frozen=True, array_like=True, tag=20, gc=False)
 class ReplicaRejoined(msgspec.Struct, frozen=True, array_like=True, tag=21, gc=False):
     """A replica that had lost its log holds it again up to here, and votes from then on.
 
-    `incarnation` is the start of the process, in nanoseconds of its own clock.
+    `run` is the number of its process, as its frames carry it.
     """
 
     queue: str
     replica: str
-    incarnation: int
+    run: int
 
 
 class ConfigurationKnown(msgspec.Struct, frozen=True, array_like=True, tag=22):

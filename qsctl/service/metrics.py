@@ -14,7 +14,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
-from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
@@ -91,6 +91,8 @@ class Figures(NamedTuple):
     refreshed_at_ns: Nanoseconds = 0
     """On the monotonic clock of the machine; 0: never yet."""
     state: ServiceState = "starting"
+    refused_frames: int = 0
+    """Frames of other members without effect: no replica can have sent them."""
 
 
 _GAUGES: Final = {
@@ -115,6 +117,9 @@ _TOTALS: Final = {
     "malformed": ("malformed_messages", "Messages that could not be read."),
     "unexpected": (
         "unexpected_errors", "Malformed messages whose reading raised an error that qsctl does not foresee.",
+    ),
+    "refused_frames": (
+        "refused_replica_frames", "Frames between replicas without effect: no replica can have sent them.",
     ),
 }  # fmt: skip
 
@@ -183,7 +188,7 @@ class Tally:
             return 2 * replica.is_failed  # a slave's queue rests, and nothing is wrong with it
         return queue.context.refuses + queue.context.is_suspended
 
-    def _of_replicas(self) -> dict[str, dict[str, int]]:
+    def _of_replicas(self) -> dict[str, Any]:
         if self._member is None:
             return {}
         statuses = self._member.statuses()
@@ -194,6 +199,7 @@ class Tally:
             "has_quorum": {name: int(each.has_quorum) for name, each in statuses.items()},
             "lag": {name: each.lag_count for name, each in statuses.items()},
             "is_caught_up": {name: int(each.role != Role.LEARNER) for name, each in statuses.items()},
+            "refused_frames": self._member.refused_frame_count,
         }
 
 

@@ -27,7 +27,7 @@ from qsctl.service.membership import Membership
 from qsctl.service.named_configuration import differences, in_one_line
 from qsctl.service.replica_writes import ReplicaWrites
 from qsctl.service.stores import Stores
-from qsctl.transport.dds.replica_link import Received, ReplicaLink, link_qos
+from qsctl.transport.dds.replica_link import SILENCE_NS, Received, ReplicaLink, link_qos
 from qsctl.transport.dds.service_transport import ServiceTransport
 
 _QUEUES: Final = ""
@@ -36,8 +36,15 @@ _QUEUES: Final = ""
 FLUSH_AGAIN_NS: Final[Nanoseconds] = 5 * MILLISECOND_NS
 """How soon to look again while a peer's cache is full."""
 
+SILENT_TIMEOUTS: Final = 2
+"""So many times `master_timeout` a member is silent before another process of its name is heard: each is due to send
+several letters in one."""
+
 REPORTED_AGAIN_AFTER_NS: Final[Nanoseconds] = 60 * SECOND_NS
 """How long a complaint about another service is not said again."""
+
+COMPLAINTS_MAX: Final = 1_000
+"""Complaints that are remembered."""
 
 
 class Replication:
@@ -101,16 +108,18 @@ class Replication:
         self._configuration = configuration
         self._links: dict[str, ReplicaLink] = {}
         """The letters about the configuration, and all others, by the stream that is written about."""
-        self._complaints: dict[str, Nanoseconds] = {}
-        self._is_silent = False
+        self._complaints: dict[tuple[str, ...], Nanoseconds] = {}
         self._all_sent = True
 
     def start(self, transport: ServiceTransport) -> None:
         """Begin to take part, with letters over this transport."""
         qos = link_qos(replicated_queues(self.member.engine.hosted.settings()))
-        self._links[_QUEUES] = transport.open_replica_link(self._mark, self._started_at_ns, qos)
+        silence_ns = SILENT_TIMEOUTS * self.member.master_timeout_ns or SILENCE_NS
+        self._links[_QUEUES] = transport.open_replica_link(self._mark, self._started_at_ns, qos, silence_ns)
         if self.member.configuration is not None:
-            self._links[CONFIGURATION_STREAM] = transport.open_configuration_link(self._mark, self._started_at_ns)
+            self._links[CONFIGURATION_STREAM] = transport.open_configuration_link(
+                self._mark, self._started_at_ns, silence_ns
+            )
         self.member.start(self._clock())
         self._report_membership()
 
@@ -125,14 +134,17 @@ class Replication:
         now = self._clock()
         self._look(now)
         for sender, letter in letters:
-            if self._is_silent:
-                continue
             if not self.membership.agrees(letter.members):
                 self._complain("cluster_disagrees", now, service=sender, members=list(letter.members))
                 continue
             if self.membership.learn(letter.members):
                 self._adopt()
             self.member.receive_frames(now, letter.frames)
+        for refused in self.member.pop_refusals():
+            self._complain(
+                "replica_frame_refused", now, about=(refused.stream, refused.sender, refused.kind),
+                queue=refused.stream, service=refused.sender, kind=refused.kind, reason=refused.reason,
+            )  # fmt: skip
         return bool(letters)
 
     def go_on(self, *, waits: bool = False) -> None:
@@ -180,17 +192,18 @@ class Replication:
     def _look(self, now: Nanoseconds) -> None:
         links = list(self._links.values())
         changes = [link.pop_is_changed() for link in links]
-        if not any(changes) and self.membership.is_known and not self._is_silent:
+        if not any(changes) and self.membership.is_known:
             return
-        namesake = next((each for link in links if (each := link.earlier_namesake) is not None), None)
-        if namesake is not None and not self._is_silent:
-            self._log.error(
+        another = ""
+        if any(link.namesake is not None for link in links):
+            another = f"another service announces itself as {self.member.name}"
+            self._complain(
                 "another_replica_of_this_name",
-                name=namesake.name,
-                text="this one takes no part in the replication before that one is gone: two would both vote",
+                now,
+                name=self.member.name,
+                text="the other members hear the one of the two that they heard first, and refuse the letters of the "
+                "other; end the one that is not to be the member",
             )
-        self._is_silent = namesake is not None
-        another = f"another service of the name {self.member.name} takes part" if namesake is not None else ""
         peers = frozenset[str].intersection(*(link.peers for link in links))
         if self.membership.find(now, peers):
             self._adopt()
@@ -214,12 +227,11 @@ class Replication:
             letters.setdefault((link, recipient), []).append(frame)
         if not self._links:
             return
-        if not self._is_silent:
-            alike: dict[tuple[str, tuple[int, ...]], list[str]] = {}
-            for (link, recipient), frames in letters.items():
-                alike.setdefault((link, tuple(map(id, frames))), []).append(recipient)
-            for (link, _), recipients in alike.items():
-                self._links[link].send(recipients, self.membership.names, letters[link, recipients[0]])
+        alike: dict[tuple[str, tuple[int, ...]], list[str]] = {}
+        for (link, recipient), frames in letters.items():
+            alike.setdefault((link, tuple(map(id, frames))), []).append(recipient)
+        for (link, _), recipients in alike.items():
+            self._links[link].send(recipients, self.membership.names, letters[link, recipients[0]])
         flushed = [link.flush() for link in self._links.values()]
         self._all_sent = all(flushed)
 
@@ -260,7 +272,10 @@ class Replication:
     def _report_failure(self, error: Damaged) -> None:
         self._log.error("replicas_stopped", reason=error.message, remedy=error.remedy)
 
-    def _complain(self, event: str, now: Nanoseconds, **fields: object) -> None:
-        if now - self._complaints.get(event, -REPORTED_AGAIN_AFTER_NS) >= REPORTED_AGAIN_AFTER_NS:
-            self._complaints[event] = now
+    def _complain(self, event: str, now: Nanoseconds, about: tuple[str, ...] = (), **fields: object) -> None:
+        key = (event, *about)
+        if now - self._complaints.get(key, -REPORTED_AGAIN_AFTER_NS) >= REPORTED_AGAIN_AFTER_NS:
+            if len(self._complaints) >= COMPLAINTS_MAX:
+                self._complaints.clear()
+            self._complaints[key] = now
             self._log.error(event, members_known=list(self.membership.names), **fields)

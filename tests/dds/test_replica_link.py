@@ -12,7 +12,7 @@ from qsctl.transport.dds.channels import FrameWriter
 from qsctl.transport.dds.delivery import DomainDelivery
 from qsctl.transport.dds.frames import ENCAPSULATION
 from qsctl.transport.dds.participant import Participant
-from qsctl.transport.dds.replica_letters import Letter, pieces_of
+from qsctl.transport.dds.replica_letters import LETTER_VERSION, Letter, pieces_of
 from qsctl.transport.dds.replica_link import LinkQos, Received, ReplicaLink, link_qos
 from qsctl.transport.dds.replica_wire import REPLICATION_TOPIC, WireReplicaPiece
 from tests.dds.service_process import eventually
@@ -119,7 +119,7 @@ def arrives(nodes: dict[str, Node], letter: Letter) -> None:
 def test_a_letter_reaches_its_addressee_alone_and_no_other_cluster(nodes: dict[str, Node]) -> None:
     see(nodes)
     assert nodes["C"].link.peers == frozenset()
-    arrives(nodes, Letter(("A", "B"), (VOTE,)))
+    arrives(nodes, Letter(LETTER_VERSION, ("A", "B"), (VOTE,)))
     assert (nodes["A"].received, nodes["C"].received) == ([], [])
     nodes["A"].link.send(["C"], (), (VOTE,))
     assert nodes["A"].link.dropped_count == 1
@@ -130,8 +130,10 @@ def test_octets_of_a_stranger_cost_themselves_alone(nodes: dict[str, Node], doma
     stranger = Participant(domain)
     topic = stranger.topic(REPLICATION_TOPIC, WireReplicaPiece)
     writer = FrameWriter(stranger, topic, partition=nodes["B"].link._partition("B"))
-    unknown = list(pieces_of(Letter((), (VOTE,)), "A", "another run", 1))
-    forged = list(pieces_of(Letter((), (Vote("P/S/orders", "B", 2, 3, True, True),)), "A", "run of A", 1))
+    unknown = list(pieces_of(Letter(LETTER_VERSION, (), (VOTE,)), "A", "another run", 1))
+    forged = list(
+        pieces_of(Letter(LETTER_VERSION, (), (Vote("P/S/orders", "B", 2, 3, True, True),)), "A", "run of A", 1)
+    )
 
     def refused() -> bool:
         writer.put(ENCAPSULATION + b"\4\0\0\0\xff\xff\xff\xff")
@@ -144,24 +146,55 @@ def test_octets_of_a_stranger_cost_themselves_alone(nodes: dict[str, Node], doma
     try:
         assert eventually(refused, PATIENCE_S)
         assert nodes["B"].received == []
-        arrives(nodes, Letter((), (VOTE,)))
+        arrives(nodes, Letter(LETTER_VERSION, (), (VOTE,)))
     finally:
         writer.close()
         stranger.close()
 
 
-def test_the_later_of_two_of_one_name_knows_of_the_earlier(domain: int) -> None:
-    nodes = [Node(domain, "1", "A", 1, "first"), Node(domain, "1", "A", 2, "second")]
+def test_an_earlier_namesake_that_is_announced_is_reported_and_nothing_else(domain: int) -> None:
+    """Found: an announcement with an earlier `since` silenced the member that it named."""
+    nodes = {"A": Node(domain, "1", "A", 2, "run of A"), "B": Node(domain, "1", "B")}
+    namesake = Node(domain, "1", "A", 1, "first")
     try:
 
         def seen() -> bool:
-            for each in nodes:
+            for each in (*nodes.values(), namesake):
                 each.look()
-            return nodes[1].link.earlier_namesake is not None
+            return nodes["A"].link.namesake is not None and namesake.link.namesake is not None
 
         assert eventually(seen, PATIENCE_S)
-        assert nodes[0].link.earlier_namesake is None
-        assert nodes[0].link.peers == frozenset()
+        assert nodes["A"].link.peers == {"B"}
+        arrives(nodes, Letter(LETTER_VERSION, (), (VOTE,)))
     finally:
-        for each in nodes:
+        for each in (*nodes.values(), namesake):
+            each.close()
+
+
+def test_letters_of_a_namesake_are_refused_while_the_one_that_was_heard_first_speaks(domain: int) -> None:
+    nodes = {"A": Node(domain, "1", "A", 2, "run of A"), "B": Node(domain, "1", "B")}
+    namesake = Node(domain, "1", "A", 1, "first")
+    try:
+        arrives(nodes, Letter(LETTER_VERSION, (), (VOTE,)))
+
+        def refused() -> bool:
+            for each in (nodes["A"], namesake):
+                each.link.send(["B"], ("A", "B") if each is namesake else (), (VOTE,))
+            for each in (*nodes.values(), namesake):
+                each.look()
+            return nodes["B"].refused_count >= 3
+
+        assert eventually(refused, PATIENCE_S)
+        assert {letter.members for _, letter in nodes["B"].received} <= {()}
+        nodes["A"].close()
+
+        def heard() -> bool:
+            namesake.link.send(["B"], ("A", "B"), (VOTE,))
+            for each in (nodes["B"], namesake):
+                each.look()
+            return any(letter.members for _, letter in nodes["B"].received)
+
+        assert eventually(heard, PATIENCE_S), "the name is free once its process is gone"
+    finally:
+        for each in (nodes["B"], namesake):
             each.close()

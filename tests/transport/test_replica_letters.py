@@ -23,11 +23,11 @@ from qsctl.core.high_availability.frames import (
     Vote,
 )
 from qsctl.core.messages import Write
-from qsctl.core.records import Assigned, Enqueued, EpochBegan, RemovalCause, Removed
+from qsctl.core.records import Assigned, Enqueued, EpochBegan, Remembered, RemovalCause, Removed
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.transport.dds.boundary import Malformed
 from qsctl.transport.dds.replica_letters import (
-    EPOCH_MAX,
+    LETTER_VERSION,
     NUMBER_MAX,
     PIECE_BYTES_MAX,
     Assembly,
@@ -63,23 +63,23 @@ def received(letter: Letter) -> Letter | None:
 
 
 def test_a_letter_comes_as_it_was_sent() -> None:
-    letter = Letter(("A", "B"), FRAMES)
+    letter = Letter(LETTER_VERSION, ("A", "B"), FRAMES)
     assert received(letter) == letter
 
 
 def test_a_long_letter_comes_in_pieces() -> None:
     entries = Entries(S, A, 3, 0, 0, (msgspec.structs.replace(ENQUEUED, payload=bytes(3 * PIECE_BYTES_MAX)),), 0, 1)
-    letter = Letter((), (entries,))
+    letter = Letter(LETTER_VERSION, (), (entries,))
     assert len(list(pieces_of(letter, A, "run", 1))) == 4
     assert received(letter) == letter
 
 
 def test_a_letter_that_lacks_a_piece_is_none() -> None:
     entries = Entries(S, A, 3, 0, 0, (msgspec.structs.replace(ENQUEUED, payload=bytes(3 * PIECE_BYTES_MAX)),), 0, 1)
-    pieces = [piece_from_octets(each) for each in pieces_of(Letter((), (entries,)), A, "run", 1)]
+    pieces = [piece_from_octets(each) for each in pieces_of(Letter(LETTER_VERSION, (), (entries,)), A, "run", 1)]
     assembly = Assembly()
     assert [assembly.add(each) for each in (pieces[0], *pieces[2:])] == [None] * 3
-    other = [piece_from_octets(each) for each in pieces_of(Letter((), (entries,)), A, "run", 2)]
+    other = [piece_from_octets(each) for each in pieces_of(Letter(LETTER_VERSION, (), (entries,)), A, "run", 2)]
     mixed = [pieces[0], *other[1:]]
     assert [assembly.add(each) for each in mixed] == [None] * 4
     whole = [assembly.add(each) for each in other]
@@ -90,7 +90,7 @@ def test_a_letter_that_lacks_a_piece_is_none() -> None:
     "frame",
     [
         Canvass(S, "B", 2, 3, 1, 9, True),
-        Canvass(S, A, EPOCH_MAX + 1, 3, 1, 9, True),
+        Canvass(S, A, NUMBER_MAX + 1, 3, 1, 9, True),
         Canvass(S, A, 2, -1, 1, 9, True),
         Entries(S, A, 3, -1, 2, (), 7, 99),
         Entries(S, A, 3, 8, 4, (), 7, 99),
@@ -101,18 +101,31 @@ def test_a_letter_that_lacks_a_piece_is_none() -> None:
         Confirmed(S, A, 3, 12, NUMBER_MAX + 1, 99),
         Snapshot(S, A, 3, 9, 3, (ENQUEUED,), 99),
         Snapshot(S, A, 3, 0, 3, (BEGAN,), 99),
+        Snapshot(S, A, 3, 9, 2, (BEGAN,), 99),
+        Entries(S, A, 3, 8, 2, (EpochBegan(S, 1, "A", flags_all=False),), 7, 99),
+        Entries(S, A, 3, 8, 2, (msgspec.structs.replace(ENQUEUED, expires_at_ns=-1),), 7, 99),
+        Entries(S, A, 3, 8, 2, (Assigned(S, 4, Guid(b"short"), 1),), 7, 99),
+        Entries(S, A, 3, 8, 2, (Remembered(S, NUMBER_MAX + 1, ()),), 7, 99),
         Relayed(S, A, 3, S, Write("P", "Orders", SampleIdentity(Guid(b""), 1), b"")),
     ],
     ids=repr,
 )
 def test_a_frame_that_cannot_be_a_replica_s_is_refused(frame: Frame) -> None:
     with pytest.raises(Malformed):
-        received(Letter((), (frame,)))
+        received(Letter(LETTER_VERSION, (), (frame,)))
 
 
 def test_a_letter_that_names_a_member_twice_is_refused() -> None:
     with pytest.raises(Malformed, match="2 members"):
-        received(Letter(("A", "A"), ()))
+        received(Letter(LETTER_VERSION, ("A", "A"), ()))
+
+
+@pytest.mark.parametrize(
+    ("letter", "version"), [((("A", "B"), ()), 1), ((LETTER_VERSION + 1, ("A", "B"), ("of another kind",)), 3)]
+)
+def test_a_letter_of_another_version_is_refused_with_what_to_do(letter: object, version: int) -> None:
+    with pytest.raises(Malformed, match=f"a letter of version {version} .*run one version of qsctl on all members"):
+        letter_from_octets(msgspec.msgpack.encode(letter), A)
 
 
 @given(st.binary(max_size=200))
@@ -129,7 +142,7 @@ def test_any_octets_are_a_piece_or_malformed(octets: bytes) -> None:
 @pytest.mark.parametrize("seed", range(20))
 def test_a_letter_with_flipped_octets_is_a_letter_or_malformed(seed: int) -> None:
     chance = random.Random(seed)
-    data = bytearray(msgspec.msgpack.encode(Letter(("A", "B"), FRAMES)))
+    data = bytearray(msgspec.msgpack.encode(Letter(LETTER_VERSION, ("A", "B"), FRAMES)))
     for _ in range(200):
         changed = bytearray(data)
         for _ in range(chance.randint(1, 4)):

@@ -16,6 +16,10 @@ NO_VOTER: Final = "*"
 """In the place of a vote: the replica lost its log and has none until it holds the log again."""
 
 
+NO_LOG: Final = "!"
+"""The same, and the log that it has does not fit: it is replaced from the beginning."""
+
+
 class HardState(msgspec.Struct, frozen=True, array_like=True):
     """What a replica must never forget: the latest epoch that it has seen, and which replica it voted for in it."""
 
@@ -49,26 +53,31 @@ class Ballot:
     @property
     def is_learner(self) -> bool:
         """Whether it has no vote."""
-        return self.state.vote == NO_VOTER
+        return self.state.vote in (NO_VOTER, NO_LOG)
+
+    @property
+    def awaits_beginning(self) -> bool:
+        """Whether only a log from its beginning is taken up."""
+        return self.state.vote == NO_LOG
 
     def observe(self, epoch: int) -> bool:
         """Take up a later epoch, in which it has not voted; false: it is none."""
         if epoch <= self.state.epoch:
             return False
-        self.state = HardState(epoch, NO_VOTER if self.is_learner else "")
+        self.state = HardState(epoch, self.state.vote if self.is_learner else "")
         self._votes.clear()
         self._trial_epoch = 0
         return True
 
-    def try_out(self) -> int:
-        """Ask for votes in the next epoch without standing in it; return that epoch."""
-        self._trial_epoch = self.state.epoch + 1
+    def try_out(self, epoch: int) -> int:
+        """Ask for votes in a later epoch without standing in it; return that epoch."""
+        self._trial_epoch = epoch
         self._votes = {self._name: None}
         return self._trial_epoch
 
     def stand(self) -> int:
-        """Stand in the next epoch, with its own vote; return that epoch."""
-        self.state = HardState(self.state.epoch + 1, self._name)
+        """Stand in the epoch of the trial, with its own vote; return that epoch."""
+        self.state = HardState(max(self._trial_epoch, self.state.epoch + 1), self._name)
         self._trial_epoch = 0
         self._votes = {self._name: None}
         return self.state.epoch
@@ -107,6 +116,10 @@ class Ballot:
     def lose_vote(self) -> None:
         """Have no vote from now on: the log was lost."""
         self.state = HardState(self.state.epoch, NO_VOTER)
+
+    def lose_log(self) -> None:
+        """Have no vote from now on: the log does not fit, and counts for nothing."""
+        self.state = HardState(self.state.epoch, NO_LOG)
 
     def regain_vote(self, epoch: int, spent_on: str) -> None:
         """Vote again, from the epoch after this one on."""

@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from qsctl.core.high_availability.cluster_configuration import ClusterConfiguration, Subscribers
-from qsctl.core.high_availability.log import ReplicatedLog
+from qsctl.core.high_availability.followed import Unplayable
+from qsctl.core.high_availability.log import LogSnapshot, ReplicatedLog
 from qsctl.core.messages import Write
 from qsctl.core.queue.sample import Sample
 from qsctl.core.records import ConfigurationKnown, Enqueued, EpochBegan, QueueRecord
@@ -50,6 +51,11 @@ class ConfigurationFollower:
         return (self,)
 
     @property
+    def names(self) -> frozenset[str]:
+        """What entries can belong to: the stream alone."""
+        return frozenset((self.name,))
+
+    @property
     def held(self) -> ConfigurationFollower:
         """What it has."""
         return self
@@ -83,18 +89,34 @@ class ConfigurationFollower:
     def recorded(self, index: int) -> None:
         """Do nothing: what is not committed changes nothing."""
 
-    def roll_back(self, _now: Nanoseconds, log: ReplicatedLog) -> None:
+    def forget(self, _now: Nanoseconds) -> None:
+        """Know no configuration any more."""
+        self.configuration = ClusterConfiguration(self.name, self._member_count)
+        self.applied_index = 0
+
+    def begin(self, now: Nanoseconds, base: LogSnapshot) -> None:
         """Take up a snapshot that reaches further; what is committed is never taken back."""
-        if log.base.index > self.applied_index:
-            self.configuration = ClusterConfiguration(self.name, self._member_count)
-            self.configuration.install(log.base.index, tuple(log.base.records))
-            self.applied_index = log.base.index
-        self.follow(log, log.commit_index)
+        if base.index <= self.applied_index:
+            return
+        self.forget(now)
+        try:
+            self.configuration.install(base.index, tuple(base.records))
+        except Exception as error:  # whatever a record of it is not
+            raise Unplayable(f"{type(error).__name__}: {error}") from error
+        self.applied_index = base.index
+
+    def roll_back(self, now: Nanoseconds, log: ReplicatedLog, index: int) -> None:
+        """Take up a snapshot that reaches further, and follow the log."""
+        self.begin(now, log.base)
+        self.follow(log, index)
 
     def follow(self, log: ReplicatedLog, index: int) -> None:
         """Follow up to an entry, but to none that is not committed."""
         for at in range(self.applied_index + 1, min(index, log.commit_index) + 1):
-            self.configuration.play(at, log.entry(at)[1])
+            try:
+                self.configuration.play(at, log.entry(at)[1])
+            except Exception as error:  # whatever a record of it is not
+                raise Unplayable(f"entry {at}: {type(error).__name__}: {error}") from error
             self.applied_index = at
 
     def assigned(self) -> dict[str, dict[int, Guid]]:
@@ -110,7 +132,7 @@ class ConfigurationFollower:
             return
         uncommitted = replica.log.records_from(self.applied_index + 1, len(replica.log))
         if not any(isinstance(record, ConfigurationKnown) for record in uncommitted):
-            origin = f"{replica.name} {replica.incarnation} {replica.epoch} {index}"
+            origin = f"{replica.name} {replica.run} {replica.epoch} {index}"
             self.record(now, ConfigurationKnown(self.name, origin, dict(self._own()), {}))
 
     def step_down(self, _now: Nanoseconds, _log: ReplicatedLog) -> list[tuple[str, Write]]:

@@ -1,7 +1,8 @@
 """How a replica becomes master: a trial, in which nothing changes, then the election itself [QS 7.1.2].
 
 Decides: who is asked for votes, and who gets this replica's. A trial first, so that a replica that merely lost contact
-comes back without a later epoch, which would depose a master that works.
+comes back without a later epoch, which would depose a master that works. A trial changes nothing durable anywhere; see
+`epochs` for which epoch is asked for.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class Election:
 
     def begin(self, now: Nanoseconds) -> None:
         """Ask all others whether they would vote for it."""
-        self._canvass(now, self._replica.ballot.try_out(), is_trial=True)
+        self._canvass(now, self._replica.ballot.try_out(self._replica.epochs.reach(self._replica.epoch)), is_trial=True)
 
     def answer(self, now: Nanoseconds, canvass: Canvass) -> None:
         """Vote for another replica, or do not. A vote leaves once it is durable."""
@@ -36,11 +37,9 @@ class Election:
         ballot, own = replica.ballot, replica.log.last
         last = LastEntry(canvass.last_epoch, canvass.last_index)
         if canvass.is_trial:
-            granted = (
-                replica.mastery is None
-                and not replica.allegiance.withholds_vote(now)
-                and ballot.would_vote(last, canvass.candidate_epoch, own)
-            )
+            # A master that steps down to stand in a later epoch is not a rival of itself.
+            is_rival = canvass.sender != replica.master and replica.allegiance.withholds_vote(now)
+            granted = replica.mastery is None and not is_rival and ballot.would_vote(last, canvass.candidate_epoch, own)
         else:
             before = ballot.state
             granted = ballot.vote(canvass.sender, last, canvass.candidate_epoch, own)

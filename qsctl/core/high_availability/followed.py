@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from qsctl.core.high_availability.log import ReplicatedLog
+from qsctl.core.high_availability.log import LogSnapshot, ReplicatedLog
 from qsctl.core.messages import Write
 from qsctl.core.queue.sample import Sample
 from qsctl.core.records import QueueRecord
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.instant import Nanoseconds
+
+
+class Unplayable(Exception):
+    """An entry or a snapshot does not follow from what is before it: no queue can have recorded it there."""
 
 
 class KnownIdentities(Protocol):
@@ -69,14 +73,37 @@ class Followed(Protocol):
     def record(self, now: Nanoseconds, record: QueueRecord, /) -> None:
         """Put a record into the master's log."""
 
+    @property
+    def names(self) -> frozenset[str]:
+        """What entries of this log can belong to: the stream and its queues."""
+
     def recorded(self, index: int, /) -> None:
         """Note that the log has what was recorded, up to here."""
 
-    def roll_back(self, now: Nanoseconds, log: ReplicatedLog, /) -> None:
-        """Follow the log from its beginning to what is committed."""
+    def forget(self, now: Nanoseconds, /) -> None:
+        """Forget everything, and be in the state before any entry."""
+
+    def begin(self, now: Nanoseconds, base: LogSnapshot, /) -> None:
+        """Be in the state of a snapshot.
+
+        Raises:
+            Unplayable: it cannot be one; the state is undefined until the next `begin` or `forget`.
+        """
+
+    def roll_back(self, now: Nanoseconds, log: ReplicatedLog, index: int, /) -> None:
+        """Follow the log from its beginning up to a committed entry.
+
+        Raises:
+            Unplayable: as `begin` does.
+        """
 
     def follow(self, log: ReplicatedLog, index: int, /) -> None:
-        """Follow up to an entry."""
+        """Follow up to an entry.
+
+        Raises:
+            Unplayable: an entry cannot be where it is; the state is undefined until the next `begin` or `forget`, and
+                `applied_index` still names the last entry before this call.
+        """
 
     def assigned(self) -> dict[str, dict[int, Guid]]:
         """Return who was assigned what, by queue and position."""

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import chain
 
-from qsctl.core.high_availability.log import ReplicatedLog
+from qsctl.core.high_availability.followed import Unplayable
+from qsctl.core.high_availability.log import LogSnapshot, ReplicatedLog
 from qsctl.core.messages import Write
 from qsctl.core.queue.restore import Replay, resume, snapshot
 from qsctl.core.queue.shared_reader_queue import SharedReaderQueue
@@ -33,6 +34,7 @@ class Follower:
         """The queues are in the state of this entry."""
         self.follows_commit = self.sends_payloads = False
         self._labels = {queue.label: queue.name for queue in queues}
+        self.names = frozenset((stream, *(queue.name for queue in queues)))
         self._begin()
 
     def _begin(self) -> None:
@@ -40,14 +42,23 @@ class Follower:
             queue.suspend()
         self._replays = {queue.name: Replay(queue, is_restart=False) for queue in self.queues}
 
-    def roll_back(self, now: Nanoseconds, log: ReplicatedLog) -> None:
-        """Let the queues forget everything, and follow the log from its beginning to what is committed."""
+    def forget(self, now: Nanoseconds) -> None:
+        """Let the queues forget everything."""
         for queue in self.queues:
             queue.forget(now)
         self._begin()
-        self._play(log.base.records)
-        self.applied_index = log.base.index
-        self.follow(log, log.commit_index)
+        self.applied_index = 0
+
+    def begin(self, now: Nanoseconds, base: LogSnapshot) -> None:
+        """Put the queues into the state of a snapshot."""
+        self.forget(now)
+        self._play(base.records)
+        self.applied_index = base.index
+
+    def roll_back(self, now: Nanoseconds, log: ReplicatedLog, index: int) -> None:
+        """Follow the log from its beginning up to a committed entry."""
+        self.begin(now, log.base)
+        self.follow(log, index)
 
     def record(self, _now: Nanoseconds, record: QueueRecord) -> None:
         """Record something beside what the queues do."""
@@ -86,7 +97,7 @@ class Follower:
             while (arrival := queue.reader_cache.first()) is not None:
                 queue.reader_cache.leave(arrival.write.identity)
                 outside.append((queue.name, arrival.write))
-        self.roll_back(now, log)
+        self.roll_back(now, log, log.commit_index)
         return outside
 
     def snapshot(self, epoch: int) -> tuple[QueueRecord, ...]:
@@ -99,6 +110,12 @@ class Follower:
         return sum(len(queue.held) for queue in self.queues)
 
     def _play(self, records: Iterable[QueueRecord]) -> None:
+        try:
+            self._play_all(records)
+        except Exception as error:  # whatever an entry does not fit in: the queues are built anew
+            raise Unplayable(f"{type(error).__name__}: {error}") from error
+
+    def _play_all(self, records: Iterable[QueueRecord]) -> None:
         replays = self._replays
         for record in records:
             kind = type(record)

@@ -1,8 +1,8 @@
 """What replicas send to each other. Every frame names its stream, its sender, and the sender's epoch.
 
-A receiver that has seen a later epoch refuses what a frame says and answers with its own. `incarnation` is the start of
-the sender's process, in nanoseconds of its own clock: it sets a replica that lost its log
-apart from what it was before.
+A receiver that has seen a later epoch refuses what a frame says and answers with its own. `run` is a number that the
+sender's process drew: it distinguishes a replica that lost its log from what it was before, and an answer to this
+process from one to another.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Confirmed(msgspec.Struct, frozen=True, array_like=True, tag="confirmed", g
     stream: str
     sender: str
     epoch: int
-    incarnation: int
+    run: int
     match_index: int
     sent_at_ns: Nanoseconds
     agreed: bool = True
@@ -108,12 +108,16 @@ class Snapshot(msgspec.Struct, frozen=True, array_like=True, tag="snapshot", gc=
 
 
 class Roll(msgspec.Struct, frozen=True, array_like=True, tag="roll", gc=False):
-    """A learner without a master asks who is there; `answers` is the incarnation that asked, in an answer."""
+    """A replica asks the others what they have and in which epoch they are; `answers` is the run that asked.
+
+    `answers` is None in a question. A learner without a master asks, and a replica that meets an epoch which is further
+    ahead of its own than one step.
+    """
 
     stream: str
     sender: str
     epoch: int
-    incarnation: int
+    run: int
     last_epoch: int
     last_index: int
     is_learner: bool

@@ -46,12 +46,18 @@ class Learner:
         for other in self._replica.others:
             self._send(other, None)
 
-    def receive(self, now: Nanoseconds, roll: Roll) -> None:
-        """Answer another replica, or note its answer; one to an earlier process of this name counts for nothing."""
+    def receive(self, now: Nanoseconds, roll: Roll) -> bool:
+        """Answer another replica, or note its answer; one to an earlier process of this name counts for nothing.
+
+        Returns:
+            Whether it was an answer to this process.
+        """
         if roll.answers is None:
-            self._send(roll.sender, roll.incarnation)
-        elif roll.answers == self._replica.incarnation:
+            self._send(roll.sender, roll.run)
+        elif roll.answers == self._replica.run:
             self._answers[roll.sender] = (now, roll)
+            return True
+        return False
 
     def formation(self, now: Nanoseconds) -> Formation | None:
         """Return how the group forms anew; None: it does not, for a replica is missing or enough remember."""
@@ -69,7 +75,7 @@ class Learner:
             replica.stream,
             replica.name,
             replica.epoch,
-            replica.incarnation,
+            replica.run,
             last.epoch,
             last.index,
             replica.ballot.is_learner,

@@ -89,15 +89,23 @@ class Mastery:
             if not peer.is_probed:
                 self._replicate(now, peer)
 
+    def misfit(self, now: Nanoseconds, confirmed: Confirmed) -> str:
+        """Return why a replica cannot have confirmed this of the master's log, for people; empty: it can have."""
+        if confirmed.agreed and confirmed.match_index > self._log.last_index:
+            return f"it confirms entry {confirmed.match_index}, and the master's log ends with {self._log.last_index}"
+        if confirmed.sent_at_ns > now:
+            return "it confirms what is not sent yet by this master's clock"
+        return ""
+
     def receive(self, now: Nanoseconds, confirmed: Confirmed) -> Peer | None:
         """Note what a replica holds, and send it what it lacks; return a learner that holds all that is committed."""
         peer = self.progress[confirmed.sender]
         peer.heard_at_ns = max(peer.heard_at_ns, confirmed.sent_at_ns)
-        if confirmed.is_learner and (not peer.is_learner or confirmed.incarnation != peer.incarnation):
+        if confirmed.is_learner and (not peer.is_learner or confirmed.run != peer.run):
             # What it confirmed before it lost its log was true then, and may have committed something: it is one of the
             # faults that a quorum survives. But what it lacks must be sent again. No clock says which process is later.
-            peer.begin_again(confirmed.incarnation)
-        peer.incarnation = confirmed.incarnation
+            peer.begin_again(confirmed.run)
+        peer.run = confirmed.run
         peer.is_learner = confirmed.is_learner
         if confirmed.agreed:
             peer.match_index = max(peer.match_index, confirmed.match_index)

@@ -33,7 +33,7 @@ from qsctl.core.high_availability.follower import Follower
 from qsctl.core.high_availability.frames import Frame
 from qsctl.core.high_availability.outgoing import LogWrite
 from qsctl.core.high_availability.replica import Replica
-from qsctl.core.high_availability.roles import Jitter, RoleChanged, StoredLog
+from qsctl.core.high_availability.roles import FrameRefused, Jitter, RoleChanged, StoredLog
 from qsctl.core.high_availability.status import WITH_STATUS, status_of, with_replication
 from qsctl.core.high_availability.steady_time import SteadyTime
 from qsctl.core.messages import (
@@ -54,6 +54,9 @@ from qsctl.instant import INFINITE_NS, Nanoseconds
 
 WRITES_MAX: Final = 2**40
 """More writes than a replica ever asks for; those of the next one, perhaps of the same stream, are numbered behind."""
+
+REFUSALS_MAX: Final = 100
+"""Refused frames of which the reasons are kept for the driver; all are counted."""
 
 
 class Member:
@@ -93,6 +96,9 @@ class Member:
         """One a replication group, by the name of its stream."""
         self.stored_before: Callable[[StreamName], StoredLog] = lambda _: StoredLog()
         """Gives what an earlier run stored of a stream whose queues are created while the service runs [QS 2.14.2]."""
+        self.refused_frame_count = 0
+        """Frames that no replica of their group can have sent."""
+        self._refusals: list[FrameRefused] = []
         self.note = ""
         """What the driver has to say of the cluster, for the status of queues; empty: nothing."""
         self._started_at = started_at
@@ -123,6 +129,11 @@ class Member:
     def streams(self) -> tuple[StreamName, ...]:
         """The streams of the replication groups; that of the configuration first."""
         return tuple(self.replicas)
+
+    @property
+    def master_timeout_ns(self) -> Nanoseconds:
+        """The longest `master_timeout` of the groups; 0: there is none."""
+        return max((each.master_timeout_ns for each in self.replicas.values()), default=0)
 
     # Start.
 
@@ -253,12 +264,18 @@ class Member:
             replica.lose_time(now)
 
     def receive_frames(self, now: Nanoseconds, frames: Iterable[Frame]) -> None:
-        """Process what other members sent. What is of no stream or no member here has no effect."""
+        """Process what other members sent. What is of no stream here has no effect; see `pop_refusals` for the rest."""
         now = self.time.at(now)
         for frame in frames:
             if (replica := self.replicas.get(frame.stream)) is not None:
-                replica.receive(now, frame)
+                if reason := replica.receive(now, frame):
+                    self._refuse(frame, reason)
                 self._collect(now)
+
+    def pop_refusals(self) -> list[FrameRefused]:
+        """Return the frames that were refused since the last call, the first `REFUSALS_MAX` of them."""
+        refusals, self._refusals = self._refusals, []
+        return refusals
 
     def pop_writes(self) -> list[LogWrite]:
         """Return what is to be stored, in the order of doing."""
@@ -301,6 +318,11 @@ class Member:
             for name, replica in self._by_queue.items()
         }
 
+    def _refuse(self, frame: Frame, reason: str) -> None:
+        self.refused_frame_count += 1
+        if len(self._refusals) < REFUSALS_MAX:
+            self._refusals.append(FrameRefused(frame.stream, frame.sender, type(frame).__name__, reason))
+
     def _host(self) -> list[Replica]:
         """Have a replica for each replication group that is hosted, and for no other; return the new ones."""
         groups: dict[StreamName, list[SharedReaderQueue]] = {}
@@ -332,10 +354,12 @@ class Member:
     ) -> Replica:
         number = self._replica_count * WRITES_MAX
         self._replica_count += 1
-        return Replica(
+        replica = Replica(
             stream, follower, settings, is_persistent, self.name, self.names, self.time.now, self._jitter,
             self._compacted_over_count, number,
         )  # fmt: skip
+        replica.producers.is_too_large = self.engine.is_too_large
+        return replica
 
     def _change(self, now: Nanoseconds) -> Container[StreamName]:
         """Follow a change of the configuration; return the streams that went.

@@ -12,7 +12,7 @@ whatever payload that lacks.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from qsctl.core.high_availability.followed import Fed
@@ -39,6 +39,8 @@ class Producers:
         self._replica = replica
         self._queues = {queue.name: queue for queue in replica.follower.queues}
         self.staging = Staging(sample_timeout_ns)
+        self.is_too_large: Callable[[Write], bool] = lambda _: False
+        """Whether no queue takes a payload of this size; the engine's."""
 
     def receive(self, now: Nanoseconds, queue: Fed, write: Write) -> None:
         """Process a sample that its producer sent here; with the flag REPLICATE, pass it on to the others."""
@@ -51,10 +53,15 @@ class Producers:
                 replica.outgoing.send(other, frame, rests_on_writes=False)
         self._receive(now, queue, write)
 
-    def receive_relayed(self, now: Nanoseconds, queue: str, write: Write) -> None:
-        """Process a sample that another replica passed on."""
-        if (found := self._queues.get(queue)) is not None:
-            self._receive(now, found, write)
+    def receive_relayed(self, now: Nanoseconds, queue: str, write: Write) -> str:
+        """Process a sample that another replica passed on; return why it cannot be one of these queues, or nothing."""
+        found = self._queues.get(queue)
+        if found is None:
+            return f"it passes on a sample of {queue!r}, which is not in this replication group"
+        if self.is_too_large(write):
+            return f"it passes on a sample of {len(write.payload)} octets, more than a queue takes"
+        self._receive(now, found, write)
+        return ""
 
     def take_over(self, now: Nanoseconds) -> None:
         """Let the master's queues have what waited for a master, and answer for what may be unanswered."""

@@ -29,13 +29,13 @@ class Peer:
 
     __slots__ = (
         "heard_at_ns",
-        "incarnation",
         "is_learner",
         "is_probed",
         "match_index",
         "name",
         "next_index",
         "rejoins_at_index",
+        "run",
         "snapshot_sent_at_ns",
         "wants_payloads_to",
     )
@@ -49,7 +49,7 @@ class Peer:
         """Whether it is not known yet where the logs agree: one frame at a time."""
         self.heard_at_ns = now
         """When the latest frame was sent that it confirmed: since then it waits for another sign of the master."""
-        self.incarnation = 0
+        self.run = 0
         self.is_learner = False
         self.rejoins_at_index = 0
         """The entry that gives a learner its vote back; 0: not appended."""
@@ -57,9 +57,9 @@ class Peer:
         """Entries up to here go to it with their payloads."""
         self.snapshot_sent_at_ns: Nanoseconds = -1
 
-    def begin_again(self, incarnation: int) -> None:
+    def begin_again(self, run: int) -> None:
         """Know nothing of it: it lost its log."""
-        self.incarnation = incarnation
+        self.run = run
         self.is_learner = True
         self.match_index = self.rejoins_at_index = self.wants_payloads_to = 0
         self.next_index = 1

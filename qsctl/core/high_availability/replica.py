@@ -6,7 +6,7 @@ Decides: when it changes its role, and what each frame and each sample of a prod
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import assert_never
+from typing import Final, assert_never
 
 from qsctl.core.high_availability import progress
 from qsctl.core.high_availability.allegiance import Allegiance
@@ -14,7 +14,8 @@ from qsctl.core.high_availability.ballot import Ballot, HardState
 from qsctl.core.high_availability.clients import Clients
 from qsctl.core.high_availability.compaction import COMPACTED_OVER_COUNT, Compaction
 from qsctl.core.high_availability.election import Election
-from qsctl.core.high_availability.followed import Followed
+from qsctl.core.high_availability.epochs import SeenEpochs
+from qsctl.core.high_availability.followed import Followed, Unplayable
 from qsctl.core.high_availability.frames import (
     Canvass,
     Confirmed,
@@ -37,6 +38,9 @@ from qsctl.core.messages import AckResponse, Delivery, Outbound, WriteAcknowledg
 from qsctl.core.queue.settings import ReplicationSettings
 from qsctl.core.records import EpochBegan, QueueRecord, ReplicaRejoined
 from qsctl.instant import INFINITE_NS, Nanoseconds
+
+RUNS: Final = 2**52
+"""The number of draws for the number of a process, which is added to the instant of its start."""
 
 
 class Replica:
@@ -70,8 +74,9 @@ class Replica:
         self.stream = stream
         self.name = name
         self.others = tuple(each for each in names if each != name)
-        self.incarnation = now
-        """Tells this process from those before it."""
+        self._spread = jitter()
+        self.run = now + int(self._spread * RUNS)
+        """Distinguishes this process from those before it; drawn, so that no stranger answers to it by guessing."""
         self.is_persistent = is_persistent
         self.role = Role.SLAVE
         self.master = ""
@@ -80,6 +85,7 @@ class Replica:
         self.log = ReplicatedLog()
         self.quorum = progress.quorum_of(len(names))
         self.ballot = Ballot(name, self.quorum, HardState())
+        self.epochs = SeenEpochs(self.quorum)
         self.outgoing = Outgoing(stream, is_stored=self.is_persistent, number=number)
         self.clients = Clients(synchronizes=settings.synchronize_consumer_assignment)
         self.follower = follower
@@ -90,12 +96,12 @@ class Replica:
         self.mastery: Mastery | None = None
         self.changes: list[RoleChanged] = []
         self._settings = settings
-        self._timeout_ns = settings.master_timeout_ns
-        self.allegiance = Allegiance(self._timeout_ns)
-        self._learner = Learner(self, 2 * self._timeout_ns)
+        self.master_timeout_ns = settings.master_timeout_ns
+        self.allegiance = Allegiance(self.master_timeout_ns)
+        self._learner = Learner(self, 2 * self.master_timeout_ns)
         self._jitter = jitter
-        self._spread = jitter()
         self._remembers_from_epoch = 0
+        self._asks_from_ns: Nanoseconds = 0
         self._wakes_at_ns: Nanoseconds = INFINITE_NS
         """When it asks for votes, or as a learner for the others."""
         if not self.is_persistent:
@@ -128,7 +134,12 @@ class Replica:
         self.log.append(stored.records)
         self._remembers_from_epoch = self.log.last.epoch
         self.outgoing.durable_index = self.log.last_index
-        self.follower.roll_back(now, self.log)
+        try:
+            self.follower.roll_back(now, self.log, self.log.commit_index)
+        except Unplayable:
+            self.follower.forget(now)
+            self.ballot.lose_log()
+            self.outgoing.write_hard_state(self.ballot.state)
         if is_lost:
             self.ballot.lose_vote()
             self.outgoing.write_hard_state(self.ballot.state)
@@ -219,47 +230,45 @@ class Replica:
 
     # Frames.
 
-    def receive(self, now: Nanoseconds, frame: Frame) -> None:
-        """Process what another replica sent."""
-        if self.is_failed or frame.sender not in self.others:
-            return
-        if isinstance(frame, Canvass) and not frame.is_trial and self._withholds_vote(now, frame.sender):
-            return  # a quorum was asked before, and this replica heard of a master since: the candidate is late
-        if self.ballot.observe(frame.epoch):
-            self.outgoing.write_hard_state(self.ballot.state)
-            self._follow(now, "", f"{frame.sender} is in epoch {frame.epoch}")
+    def receive(self, now: Nanoseconds, frame: Frame) -> str:
+        """Process what another replica sent.
+
+        Returns:
+            Why it has no effect, for people, where no replica of this group can have sent it; empty: it can.
+        """
+        if self.is_failed:
+            return ""
+        if frame.sender not in self.others:
+            return "it is not a member of this replication group"
+        if isinstance(frame, Roll):
+            self._receive_roll(now, frame)
+            return ""
+        if frame.epoch > self.epoch:
+            if isinstance(frame, Canvass | Entries | Snapshot) and not (isinstance(frame, Canvass) and frame.is_trial):
+                if isinstance(frame, Canvass) and self._withholds_vote(now, frame.sender):
+                    return ""  # a quorum was asked before, and this replica heard of a master since: it is late
+                if frame.epoch > self.epochs.reach(self.epoch):
+                    self._ask(now)
+                    highest = self.epochs.highest(self.epoch)
+                    return f"its epoch {frame.epoch} is more than one above {highest}, in which a quorum was seen"
+                self.ballot.observe(frame.epoch)
+                self.outgoing.write_hard_state(self.ballot.state)
+                self._follow(now, "", f"{frame.sender} is in epoch {frame.epoch}")
+            else:
+                self._ask(now)  # it may be behind, and cannot know that by this
         match frame:
             case Canvass():
-                self.election.answer(now, frame)
+                return self._receive_canvass(now, frame)
             case Vote():
                 if self.role is Role.CANDIDATE:
                     self.election.count(now, frame)
             case Entries() | Snapshot():
-                if frame.epoch < self.epoch:
-                    self.slave.confirm(frame, self.log.commit_index, agreed=False)
-                    return
-                assert self.mastery is None, f"{frame.sender} and {self.name} are both masters of epoch {self.epoch}"
-                self.allegiance.hear(now)
-                if self.master != frame.sender or self.role is Role.CANDIDATE:
-                    self._follow(now, frame.sender, f"{frame.sender} is the master of epoch {frame.epoch}")
-                self.sleep(now)
-                if isinstance(frame, Entries):
-                    self.slave.extend(now, frame)
-                else:
-                    self.slave.install(now, frame)
+                return self._receive_of_master(now, frame)
             case Confirmed():
                 if self.mastery is not None and frame.epoch == self.epoch:
-                    if (learner := self.mastery.receive(now, frame)) is not None:
-                        learner.rejoins_at_index = self.log.last_index + 1
-                        rejoined = ReplicaRejoined(self.stream, frame.sender, frame.incarnation)
-                        self.follower.record(now, rejoined)
-                    self.commit(now)
-            case Roll():
-                self._learner.receive(now, frame)
-                if self.role is Role.LEARNER:
-                    self._form(now)
+                    return self._receive_confirmed(now, self.mastery, frame)
             case Relayed(_, _, _, queue, write):
-                self.producers.receive_relayed(now, queue, write)
+                return self.producers.receive_relayed(now, queue, write)
             case Farewell():
                 if self.mastery is None and frame.epoch == self.epoch and frame.sender == self.master:
                     self.allegiance.end()  # it delivers nothing more: no replica need wait for its time-out
@@ -269,6 +278,56 @@ class Replica:
                         self._stand(now, f"{frame.sender} hands over to it")
             case _:
                 assert_never(frame)
+        return ""
+
+    def _receive_canvass(self, now: Nanoseconds, canvass: Canvass) -> str:
+        if not canvass.is_trial and canvass.candidate_epoch != canvass.epoch:
+            return f"it stands in epoch {canvass.candidate_epoch} and is in epoch {canvass.epoch}"
+        if canvass.candidate_epoch > self.epochs.reach(self.epoch):
+            self._ask(now)  # so that it can follow, should the candidate stand
+        if canvass.is_trial or not self._withholds_vote(now, canvass.sender):
+            self.election.answer(now, canvass)
+        return ""
+
+    def _receive_of_master(self, now: Nanoseconds, frame: Entries | Snapshot) -> str:
+        if frame.epoch < self.epoch:
+            self.slave.confirm(frame, self.log.commit_index, agreed=False)
+            return ""
+        if self.mastery is not None:
+            return f"it sends entries as the master of epoch {self.epoch}, which is {self.name}"
+        if self.master not in ("", frame.sender) and not self.allegiance.has_lost_master(now):
+            return f"it sends entries as the master of epoch {self.epoch}, which is {self.master}"
+        self.allegiance.hear(now)
+        if self.master != frame.sender or self.role is Role.CANDIDATE:
+            self._follow(now, frame.sender, f"{frame.sender} is the master of epoch {frame.epoch}")
+        self.sleep(now)
+        return self.slave.extend(now, frame) if isinstance(frame, Entries) else self.slave.install(now, frame)
+
+    def _receive_confirmed(self, now: Nanoseconds, mastery: Mastery, confirmed: Confirmed) -> str:
+        if misfit := mastery.misfit(now, confirmed):
+            return misfit
+        if (learner := mastery.receive(now, confirmed)) is not None:
+            learner.rejoins_at_index = self.log.last_index + 1
+            self.follower.record(now, ReplicaRejoined(self.stream, confirmed.sender, confirmed.run))
+        self.commit(now)
+        return ""
+
+    def _receive_roll(self, now: Nanoseconds, roll: Roll) -> None:
+        if not self._learner.receive(now, roll):
+            return
+        self.epochs.note(roll.sender, roll.epoch)
+        if self.mastery is not None and (highest := self.epochs.highest(self.epoch)) > self.epoch:
+            # One that stood in vain follows no master of an earlier epoch.
+            self._follow(now, "", f"a replica is in epoch {highest}")
+            self._stand(now, f"a replica is in epoch {highest}")
+        elif self.role is Role.LEARNER:
+            self._form(now)
+
+    def _ask(self, now: Nanoseconds) -> None:
+        """Ask all others in which epoch they are, unless they were asked just now."""
+        if now >= self._asks_from_ns:
+            self._asks_from_ns = now + max(1, self.master_timeout_ns // HEARTBEATS_PER_TIMEOUT)
+            self._learner.call_the_roll()
 
     # Elections.
 
@@ -276,9 +335,12 @@ class Replica:
         """Become master, once a quorum voted for it and its own vote, which counts, is durable."""
         if self.role is not Role.CANDIDATE or not self.ballot.is_elected or not self.outgoing.is_durable:
             return
-        self.master = self.name
         entry_count = len(self.log)
-        self.follower.follow(self.log, self.log.last_index)
+        try:
+            self.follower.follow(self.log, self.log.last_index)
+        except Unplayable as error:
+            self.fall_back(now, str(error))
+            return
         assigned = self.follower.assigned()
         began = EpochBegan(
             self.stream, self.epoch, self.name, flags_all=not self._settings.synchronize_consumer_assignment
@@ -290,7 +352,7 @@ class Replica:
         self.clients.lead(self.epoch, index)
         of_log = (self.quorum, self.epoch, self.log, self.outgoing)
         self.mastery = Mastery(
-            self.stream, self.name, self.others, *of_log, now, self._timeout_ns,
+            self.stream, self.name, self.others, *of_log, now, self.master_timeout_ns,
             sends_payloads=self.follower.sends_payloads,
         )  # fmt: skip
         self._become(now, Role.MASTER, self.name, f"elected with {entry_count} entries")
@@ -348,6 +410,22 @@ class Replica:
 
     # Learning.
 
+    def fall_back(self, now: Nanoseconds, reason: str) -> None:
+        """Have no vote until a master has given it the whole log anew: an entry of its own does not fit."""
+        self.run += 1  # for the master it is a replica that lost its log
+        self.ballot.lose_log()
+        self.outgoing.write_hard_state(self.ballot.state)
+        self.rebuild(now, self.follower.applied_index)
+        self._follow(now, self.master, f"its log does not fit, and is built anew: {reason}")
+        self.sleep(now)
+
+    def rebuild(self, now: Nanoseconds, applied_index: int) -> None:
+        """Put the queues into the state of the last entry that fitted, or of none."""
+        try:
+            self.follower.roll_back(now, self.log, max(self.log.base.index, applied_index))
+        except Unplayable:
+            self.follower.forget(now)
+
     def _form(self, now: Nanoseconds) -> None:
         formation = self._learner.formation(now)
         if formation is not None:
@@ -357,7 +435,7 @@ class Replica:
 
     def rejoin(self, now: Nanoseconds, rejoined: ReplicaRejoined) -> None:
         """Have a vote again: a quorum without this replica committed an entry since it lost its log."""
-        if self.role is Role.LEARNER and rejoined.incarnation == self.incarnation:
+        if self.role is Role.LEARNER and rejoined.run == self.run:
             self._vote_again(now, self.epoch, self.master, "it holds the log again")
 
     def _vote_again(self, now: Nanoseconds, epoch: int, spent_on: str, reason: str) -> None:
@@ -391,9 +469,9 @@ class Replica:
     def sleep(self, now: Nanoseconds, *, is_retry: bool = False) -> None:
         """Wait for a sign of a master, or for the others."""
         if self.ballot.is_learner:
-            self._wakes_at_ns = now + max(1, self._timeout_ns // HEARTBEATS_PER_TIMEOUT)
+            self._wakes_at_ns = now + max(1, self.master_timeout_ns // HEARTBEATS_PER_TIMEOUT)
             return
         if is_retry:
             self._spread = self._jitter()
-        wait_ns = self._timeout_ns // 2 if is_retry else self._timeout_ns
-        self._wakes_at_ns = now + wait_ns + int(self._spread * self._timeout_ns)
+        wait_ns = self.master_timeout_ns // 2 if is_retry else self.master_timeout_ns
+        self._wakes_at_ns = now + wait_ns + int(self._spread * self.master_timeout_ns)

@@ -36,6 +36,16 @@ class StoredLog(msgspec.Struct, frozen=True):
     records: Sequence[QueueRecord] = ()
 
 
+class FrameRefused(msgspec.Struct, frozen=True):
+    """A frame came that no replica of the group can have sent: it had no effect."""
+
+    stream: str
+    sender: str
+    kind: str
+    """The type of the frame."""
+    reason: str
+
+
 class RoleChanged(msgspec.Struct, frozen=True):
     """A replica has another role, or another master, and why."""
 

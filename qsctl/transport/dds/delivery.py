@@ -18,7 +18,7 @@ from qsctl.transport.dds.endpoints import RETURN_NS, QueueEndpoints, TopicEndpoi
 from qsctl.transport.dds.participant import Participant
 from qsctl.transport.dds.plain.flow import FlowDomains
 from qsctl.transport.dds.plain.topic import ClassOf, PlainSurroundings, PlainTopic, class_of_builtin
-from qsctl.transport.dds.replica_link import LinkQos, ReplicaLink
+from qsctl.transport.dds.replica_link import SILENCE_NS, LinkQos, ReplicaLink
 from qsctl.transport.dds.turns import Rotation, read_all
 from qsctl.transport.dds.wire_types import producer_acknowledgment_topic
 
@@ -201,7 +201,14 @@ class DomainDelivery:
                 del self._topics[topic.topic_name]
                 topic.close()
 
-    def open_replica_link(self, cluster: str, run: str, started_at_ns: Nanoseconds, qos: LinkQos) -> ReplicaLink:
+    def open_replica_link(
+        self,
+        cluster: str,
+        run: str,
+        started_at_ns: Nanoseconds,
+        qos: LinkQos,
+        silence_ns: Nanoseconds = SILENCE_NS,
+    ) -> ReplicaLink:
         """Open the letters to and from the other members of a replication cluster; the caller closes them.
 
         Args:
@@ -209,8 +216,11 @@ class DomainDelivery:
             run: distinguishes this process from others of its name.
             started_at_ns: when it began.
             qos: what the configuration adds to that of the letters.
+            silence_ns: see `ReplicaLink`.
         """
-        link = ReplicaLink(self.participant, cluster, self._service_name, run, started_at_ns, qos)
+        link = ReplicaLink(
+            self.participant, cluster, self._service_name, run, started_at_ns, qos, silence_ns=silence_ns
+        )
         for endpoint in self._discovery.endpoints():
             link.appeared(endpoint)
         self.replica_link = link

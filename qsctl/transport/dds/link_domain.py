@@ -5,7 +5,7 @@ from __future__ import annotations
 from qsctl.instant import Nanoseconds
 from qsctl.transport.dds.discovery import Discovery
 from qsctl.transport.dds.participant import Participant
-from qsctl.transport.dds.replica_link import ReplicaLink
+from qsctl.transport.dds.replica_link import SILENCE_NS, ReplicaLink
 
 
 class LinkDomain:
@@ -17,12 +17,21 @@ class LinkDomain:
         name: this member's.
         run: distinguishes this process from others of the name.
         started_at_ns: when it began.
+        silence_ns: see `ReplicaLink`.
     """
 
-    def __init__(self, participant: Participant, cluster: str, name: str, run: str, started_at_ns: Nanoseconds) -> None:
+    def __init__(
+        self,
+        participant: Participant,
+        cluster: str,
+        name: str,
+        run: str,
+        started_at_ns: Nanoseconds,
+        silence_ns: Nanoseconds = SILENCE_NS,
+    ) -> None:
         self._participant = participant
         self._discovery = Discovery(participant)
-        self.link = ReplicaLink(participant, cluster, name, run, started_at_ns)
+        self.link = ReplicaLink(participant, cluster, name, run, started_at_ns, silence_ns=silence_ns)
         for endpoint in self._discovery.endpoints():
             self.link.appeared(endpoint)
 

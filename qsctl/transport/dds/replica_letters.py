@@ -21,14 +21,23 @@ from qsctl.core.high_availability.frames import (
     Entry,
     Farewell,
     Frame,
+    Ordered,
     Relayed,
     Roll,
     Snapshot,
     Vote,
 )
-from qsctl.core.records import ConfigurationKnown, Enqueued, EpochBegan
+from qsctl.core.records import (
+    Assigned,
+    ConfigurationKnown,
+    Enqueued,
+    EpochBegan,
+    Remembered,
+    ReplicaRejoined,
+    Returned,
+)
 from qsctl.errors import QsctlError
-from qsctl.identity import GUID_SIZE_BYTES
+from qsctl.identity import GUID_SIZE_BYTES, NIL_GUID
 from qsctl.transport.dds.boundary import Malformed
 from qsctl.transport.dds.frames import ENCAPSULATION
 
@@ -39,8 +48,10 @@ LETTER_BYTES_MAX: Final = 1024 * 1024 * 1024
 """A longer one is refused: the queues of a group hold less in memory."""
 
 NUMBER_MAX: Final = 2**63 - 1
-EPOCH_MAX: Final = 2**53
-"""No cluster holds so many elections; a replica counts on from the epoch that it is told."""
+"""What the format holds; how far an epoch may be ahead is `epochs`'s matter."""
+
+LETTER_VERSION: Final = 2
+"""Of the frames. Letters of versions before 1.0 began with the names of the members."""
 
 MEMBERS_MAX: Final = 64
 _LENGTH: Final = struct.Struct("<I")
@@ -50,6 +61,7 @@ _HEAD_BYTES: Final = len(ENCAPSULATION) + _LENGTH.size
 class Letter(msgspec.Struct, frozen=True, array_like=True):
     """What a member sends to another at once. `members` are the names of all, as far as the sender knows them."""
 
+    version: int
     members: tuple[str, ...]
     frames: tuple[Frame, ...]
 
@@ -67,6 +79,8 @@ class Piece(msgspec.Struct, frozen=True, array_like=True):
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode_letter = msgspec.msgpack.Decoder(Letter).decode
+_decode_any = msgspec.msgpack.Decoder(list[msgspec.Raw]).decode
+_decode_version = msgspec.msgpack.Decoder(int).decode
 _decode_piece = msgspec.msgpack.Decoder(Piece).decode
 _UNREADABLE: Final = (msgspec.MsgspecError, ValueError, TypeError, IndexError, RecursionError, OverflowError)
 
@@ -118,7 +132,9 @@ def letter_from_octets(data: bytes, sender: str) -> Letter:
     try:
         letter = _decode_letter(data)
     except _UNREADABLE as error:
-        raise Malformed(f"a letter between replicas: {error}") from error
+        raise Malformed(_of_another_version(data) or f"a letter between replicas: {error}") from error
+    if letter.version != LETTER_VERSION:
+        raise Malformed(_of_another_version(data))
     if len(letter.members) > MEMBERS_MAX or len(set(letter.members)) < len(letter.members):
         raise Malformed(f"a letter names {len(letter.members)} members")
     for frame in letter.frames:
@@ -128,41 +144,52 @@ def letter_from_octets(data: bytes, sender: str) -> Letter:
     return letter
 
 
+def _of_another_version(data: bytes) -> str:
+    """Return what to do about a letter of another version of qsctl; empty: it is of this one, or is not a letter."""
+    try:
+        version = _decode_version(next(iter(_decode_any(data)), msgspec.Raw()))
+    except _UNREADABLE:
+        try:
+            msgspec.msgpack.decode(data, type=tuple[tuple[str, ...], list[msgspec.Raw]])
+        except _UNREADABLE:
+            return ""
+        version = 1
+    if version == LETTER_VERSION:
+        return ""
+    return (
+        f"a letter of version {version} between replicas, and this service reads version {LETTER_VERSION}: "
+        "run one version of qsctl on all members of a cluster"
+    )
+
+
 def _check(frame: Frame) -> None:
-    _check_epochs(frame.epoch)
+    _check_numbers(frame.epoch)
     match frame:
         case Entries():
             _check_numbers(frame.previous_index, frame.previous_epoch, frame.commit_index, frame.sent_at_ns)
-            _check_records(frame.records, frame.epoch)
+            _check_records(frame.records, frame.previous_epoch, frame.epoch)
             if frame.previous_epoch > frame.epoch:
                 raise Malformed("entries behind one of a later epoch")
         case Snapshot():
             _check_numbers(frame.index, frame.index_epoch, frame.sent_at_ns)
-            _check_records(frame.records, frame.epoch)
-            if not frame.index or not frame.records or not isinstance(frame.records[0], EpochBegan):
+            _check_records(frame.records, 0, frame.epoch)
+            began = frame.records[0] if frame.records else None
+            if not frame.index or not isinstance(began, EpochBegan) or began.epoch != frame.index_epoch:
                 raise Malformed("a snapshot does not begin with its epoch")
         case Confirmed():
-            _check_numbers(frame.incarnation, frame.match_index, frame.sent_at_ns)
+            _check_numbers(frame.run, frame.match_index, frame.sent_at_ns)
         case Canvass():
-            _check_epochs(frame.candidate_epoch, frame.last_epoch)
-            _check_numbers(frame.last_index)
+            _check_numbers(frame.candidate_epoch, frame.last_epoch, frame.last_index)
         case Vote():
-            _check_epochs(frame.candidate_epoch)
+            _check_numbers(frame.candidate_epoch)
         case Roll():
-            _check_epochs(frame.last_epoch)
-            _check_numbers(frame.incarnation, frame.last_index, frame.answers or 0)
+            _check_numbers(frame.run, frame.last_epoch, frame.last_index, frame.answers or 0)
         case Relayed():
             write = frame.write
-            _check_numbers(write.lifespan_ns, write.attempt, write.flags)
+            _check_numbers(write.lifespan_ns, write.attempt, write.flags, write.identity.sequence_number)
             _check_guids(write.source_guid, write.related_source_guid, write.related_reader_guid)
         case Farewell():
             pass
-
-
-def _check_epochs(*epochs: int) -> None:
-    for epoch in epochs:
-        if not 0 <= epoch <= EPOCH_MAX:
-            raise Malformed(f"epoch {epoch} in a frame of a replica")
 
 
 def _check_numbers(*numbers: int) -> None:
@@ -177,8 +204,7 @@ def _check_guids(*guids: bytes) -> None:
             raise Malformed(f"a GUID of {len(guid)} octets")
 
 
-def _check_records(records: Sequence[Entry], epoch: int) -> None:
-    latest = 0
+def _check_records(records: Sequence[Entry], latest: int, epoch: int) -> None:
     for record in records:
         if type(record) is EpochBegan:
             if not latest <= record.epoch <= epoch:
@@ -187,6 +213,21 @@ def _check_records(records: Sequence[Entry], epoch: int) -> None:
         elif type(record) is Enqueued:
             if record.payload_from is not None:  # a replica keeps all payloads, and leaves them out as `Ordered`
                 raise Malformed("an entry whose payload is somewhere else")
+            if record.related_source_guid is not NIL_GUID:
+                _check_guids(record.related_source_guid)
+            _check_numbers(record.enqueued_at_ns, record.expires_at_ns, record.flags, record.dead_letter_position)
+        elif type(record) is Assigned:
+            _check_guids(record.consumer_guid)
+            _check_numbers(record.attempt)
+        elif type(record) is Ordered:
+            _check_numbers(record.enqueued_at_ns, record.expires_at_ns, record.flags)
+        elif type(record) is Returned:
+            _check_numbers(record.attempts)
+            _check_guids(*record.past_holders)
+        elif type(record) is Remembered:
+            _check_numbers(record.next_position)
+        elif type(record) is ReplicaRejoined:
+            _check_numbers(record.run)
         elif type(record) is ConfigurationKnown:
             try:
                 check_hostable(record)

@@ -1,14 +1,15 @@
 """What replicas say to each other, over DDS [QS 7.1]: one reader a member, and a writer to each of the others.
 
 Decides: who belongs together. Members of one cluster announce its name; each reads a partition of its own, so that a
-letter reaches its addressee alone. Letters may be lost: to a peer that does not read them they do not pile up, for
-replicas say again what matters.
+letter reaches its addressee alone. What a process announces of itself is a claim: see `correspondents`. Letters may
+be lost: to a peer that does not read them they do not pile up, for replicas say again what matters.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 from cyclonedds.core import DDSException
@@ -16,14 +17,16 @@ from cyclonedds.sub import DataReader, Subscriber
 
 from qsctl.core.high_availability.frames import Frame
 from qsctl.core.queue.settings import SharedReaderQueueSettings
-from qsctl.instant import Nanoseconds
+from qsctl.instant import SECOND_NS, Nanoseconds
 from qsctl.transport.dds.boundary import Malformed
 from qsctl.transport.dds.channels import FrameWriter
+from qsctl.transport.dds.correspondents import Correspondents
 from qsctl.transport.dds.discovery import RemoteEndpoint
 from qsctl.transport.dds.participant import Participant
 from qsctl.transport.dds.qos import map_qos, partition_qos, reader_qos
 from qsctl.transport.dds.raw import close_entity
 from qsctl.transport.dds.replica_letters import (
+    LETTER_VERSION,
     Assembly,
     Letter,
     Piece,
@@ -39,6 +42,9 @@ WAITING_PIECES_MAX: Final = 256
 
 PEERS_MAX: Final = 256
 """Endpoints of one cluster that are looked after; more are none of ours."""
+
+SILENCE_NS: Final[Nanoseconds] = 2 * SECOND_NS
+"""What a member may be silent by default before another process of its name is heard."""
 
 _ROLE: Final = "replica"
 _TAKES_MAX: Final = 16
@@ -88,6 +94,8 @@ class ReplicaLink:
         run: distinguishes this process from others of the name.
         started_at_ns: when it began.
         qos: what the configuration adds to the quality of service of reader and writers.
+        silence_ns: a member that sent nothing for longer may be another process from then on.
+        clock: never goes back.
     """
 
     def __init__(
@@ -98,6 +106,9 @@ class ReplicaLink:
         run: str,
         started_at_ns: Nanoseconds,
         qos: LinkQos = AS_BY_DEFAULT,
+        *,
+        silence_ns: Nanoseconds = SILENCE_NS,
+        clock: Callable[[], Nanoseconds] = time.monotonic_ns,
     ) -> None:
         assert participant.entity is not None
         self._participant = participant
@@ -107,6 +118,8 @@ class ReplicaLink:
         self._peers: dict[int, Seen] = {}
         self._writers: dict[str, FrameWriter] = {}
         self._assemblies: dict[tuple[str, str], Assembly] = {}
+        self._correspondents = Correspondents(silence_ns)
+        self._clock = clock
         self._number = 0
         self.dropped_count = 0
         """Letters that were not sent, for their addressee did not read those before."""
@@ -161,6 +174,7 @@ class ReplicaLink:
             return
         self._is_changed = True
         self._assemblies.pop((seen.name, seen.run), None)
+        self._correspondents.forget(seen.name, seen.run)
         if all(each.name != seen.name for each in self._peers.values()):
             writer = self._writers.pop(seen.name, None)
             if writer is not None:
@@ -172,13 +186,9 @@ class ReplicaLink:
         return frozenset(each.name for each in self._peers.values()) - {self._own.name}
 
     @property
-    def earlier_namesake(self) -> Seen | None:
-        """Another process of this member's name that was there before this one; None: there is none."""
-        own = (self._own.started_at_ns, self._own.run)
-        for each in self._peers.values():
-            if each.name == self._own.name and (each.started_at_ns, each.run) < own:
-                return each
-        return None
+    def namesake(self) -> Seen | None:
+        """Another process that announces itself by this member's name; None: there is none."""
+        return next((each for each in self._peers.values() if each.name == self._own.name), None)
 
     def pop_is_changed(self) -> bool:
         """Whether others came or went since the last call."""
@@ -210,7 +220,7 @@ class ReplicaLink:
         if not writers:
             return
         self._number += 1
-        letter = Letter(tuple(members), tuple(frames))
+        letter = Letter(LETTER_VERSION, tuple(members), tuple(frames))
         try:
             pieces = list(pieces_of(letter, self._own.name, self._own.run, self._number))
         except OverflowError:
@@ -241,6 +251,12 @@ class ReplicaLink:
     def _add(self, piece: Piece, received: list[Received]) -> None:
         """Put a piece to those before it; pieces of one that was not announced are of no member."""
         if not any(each.name == piece.sender and each.run == piece.run for each in self._peers.values()):
+            return
+        if not self._correspondents.hears(self._clock(), piece.sender, piece.run):
+            if piece.index == 0:
+                self._participant.boundary.refuse(
+                    REPLICATION_TOPIC, piece.sender, f"another process is heard as {piece.sender}: two have one name"
+                )
             return
         assembly = self._assemblies.setdefault((piece.sender, piece.run), Assembly())
         data = assembly.add(piece)

@@ -188,8 +188,16 @@ class ServiceTransport:
         self._look_at_ns = now + LOOK_EVERY_NS
         return [domain_id for domain_id, namesakes in self._namesakes.items() if namesakes.look()]
 
-    def open_replica_link(self, cluster: str, started_at_ns: Nanoseconds, qos: LinkQos) -> ReplicaLink:
+    def open_replica_link(
+        self, cluster: str, started_at_ns: Nanoseconds, qos: LinkQos, silence_ns: Nanoseconds
+    ) -> ReplicaLink:
         """Open the letters between replicas: in the domain of the first domain participant, which all members have.
+
+        Args:
+            cluster: the name that all members share.
+            started_at_ns: when this process began.
+            qos: what the configuration adds to that of the letters.
+            silence_ns: see `ReplicaLink`.
 
         Raises:
             Refused: there is no domain participant.
@@ -197,10 +205,16 @@ class ServiceTransport:
         delivery = next(iter(self._deliveries.values()), None)
         if delivery is None:
             raise Refused("replicas need a domain participant", remedy="Give the service a <domain_participant>.")
-        return delivery.open_replica_link(cluster, self._run or secrets.token_hex(8), started_at_ns, qos)
+        run = self._run or secrets.token_hex(8)
+        return delivery.open_replica_link(cluster, run, started_at_ns, qos, silence_ns)
 
-    def open_configuration_link(self, cluster: str, started_at_ns: Nanoseconds) -> ReplicaLink:
+    def open_configuration_link(self, cluster: str, started_at_ns: Nanoseconds, silence_ns: Nanoseconds) -> ReplicaLink:
         """Open the letters about the configuration: in a participant of their own in the administration's domain.
+
+        Args:
+            cluster: the name that all members share.
+            started_at_ns: when this process began.
+            silence_ns: see `ReplicaLink`.
 
         Raises:
             Refused: there is no administration.
@@ -209,7 +223,7 @@ class ServiceTransport:
             raise Refused("a replicated configuration needs administration", remedy="Give the service one.")
         participant = self._open(self._configuration_place, "configuration replication")
         domain = self._configuration_domain = LinkDomain(
-            participant, cluster, self.application_name, self._run or secrets.token_hex(8), started_at_ns
+            participant, cluster, self.application_name, self._run or secrets.token_hex(8), started_at_ns, silence_ns
         )
         return domain.link
 

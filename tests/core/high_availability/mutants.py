@@ -106,10 +106,11 @@ def accepts_a_stale_master(patch: pytest.MonkeyPatch) -> None:
     """Frames of an older epoch count as of the present one."""
     receive = Replica.receive
 
-    def accept(self: Replica, now: int, frame: Any) -> None:
+    def accept(self: Replica, now: int, frame: Any) -> str:
         if isinstance(frame, Entries) and frame.epoch < self.epoch and self.mastery is None:
+            self.master = frame.sender
             frame = msgspec.structs.replace(frame, epoch=self.epoch)
-        receive(self, now, frame)
+        return receive(self, now, frame)
 
     patch.setattr(Replica, "receive", accept)
 
@@ -262,14 +263,11 @@ def delivers_without_its_quorum(patch: pytest.MonkeyPatch) -> None:
 def a_snapshot_throws_away_the_rest(patch: pytest.MonkeyPatch) -> None:
     """A slave that gets a snapshot late forgets entries behind it that it had confirmed."""
 
-    def install(self: Slave, now: int, frame: Any) -> None:
-        replica = self._replica
-        if frame.index > replica.log.commit_index:
-            replica.log.install(LogSnapshot(frame.index, frame.index_epoch, frame.records))
-            replica.clients.forget_from(0)
-            replica.outgoing.write_snapshot(frame.index, frame.records, installs=True)
-            replica.follower.roll_back(now, replica.log)
-        self.confirm(frame, replica.log.commit_index, agreed=True)
+    def install(self: Slave, now: int, frame: Any) -> str:
+        if frame.index > self._replica.log.commit_index:
+            self._begin(now, LogSnapshot(frame.index, frame.index_epoch, frame.records))
+        self.confirm(frame, self._replica.log.commit_index, agreed=True)
+        return ""
 
     patch.setattr(Slave, "install", install)
 

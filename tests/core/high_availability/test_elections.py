@@ -100,12 +100,12 @@ def test_a_candidate_with_a_log_less_up_to_date_gets_no_vote() -> None:
     cluster.run_for(TIMEOUT_NS + TIMEOUT_NS // 5)
     voter = next(process for process in cluster if process.replica.role is Role.SLAVE)
     last = voter.replica.log.last
-    for trial in (True, False):
-        assert not ask(cluster, voter, master.name, 7, (last.epoch, last.index - 1), trial=trial)
-        assert not ask(cluster, voter, master.name, 8, (last.epoch - 1, last.index + 9), trial=trial), (
+    for trial, one, other in ((True, 2, 2), (False, 2, 3)):
+        assert not ask(cluster, voter, master.name, one, (last.epoch, last.index - 1), trial=trial)
+        assert not ask(cluster, voter, master.name, other, (last.epoch - 1, last.index + 9), trial=trial), (
             "longer, but older"
         )
-    assert ask(cluster, voter, master.name, 9, (last.epoch, last.index), trial=False)
+    assert ask(cluster, voter, master.name, 4, (last.epoch, last.index), trial=False)
 
 
 def test_who_hears_its_master_votes_for_no_other() -> None:
@@ -149,7 +149,7 @@ def test_a_voter_that_learns_of_a_later_epoch_withholds_its_vote_all_the_same() 
     master = cluster.elect()
     cluster.run_for(TIMEOUT_NS)
     voter, other = (process for process in cluster if process is not master)
-    voter.run(cluster.now, frames=[Vote(voter.replica.stream, other.name, 2, 2, True, False)])
+    voter.run(cluster.now, frames=[Canvass(voter.replica.stream, master.name, 2, 2, 0, 0, False)])
     assert (voter.replica.epoch, voter.replica.master) == (2, "")
     assert not ask(cluster, voter, other.name, 2, (9, 9), trial=False)
     cluster.now += TIMEOUT_NS + STEP_NS

@@ -61,7 +61,7 @@ def test_a_confirmation_from_before_the_loss_hides_nothing_that_the_learner_lack
     cluster = Cluster(3)
     master = filled(cluster)
     lost = next(process for process in cluster if process is not master)
-    before = lost.replica.incarnation
+    before = lost.replica.run
     lost.crash()
     cluster.run_for(TIMEOUT_NS // 2)
     lost.start(cluster.now, is_lost=True)

@@ -54,7 +54,7 @@ def replayed(records: list[QueueRecord], upto: int, base: LogSnapshot | None = N
     log.append(records[first:upto])
     log.commit(upto)
     follower = fresh()
-    follower.roll_back(0, log)
+    follower.roll_back(0, log, log.commit_index)
     return follower.snapshot(0)
 
 

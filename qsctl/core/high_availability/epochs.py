@@ -1,0 +1,46 @@
+"""How far a replica follows an epoch that another one claims [QS 7.1.2].
+
+Decides: which epoch can be reached. One frame with a number that is far ahead would use up all epochs of a group: every
+later election needs a higher one. So an epoch is raised by the canvass of a candidate that stands, or by a master's
+frame, and to at most one more than the highest that a quorum was seen in. What counts as seen is what a replica
+answered to a question of this very process; a frame that comes unasked is not an answer. Of a quorum of answers (this
+replica among them) the highest counts: a group of which a quorum is there can always go on, whatever the others missed.
+A frame that is further ahead has no effect; it makes this replica ask, so that the sender's next one is followed if the
+sender itself confirms its epoch.
+
+A trial raises no epoch at all, and neither does an answer to one.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+SEEN_MAX: Final = 2**62
+"""An election a nanosecond takes 146 years to come here; half of the numbers of a frame are left behind it."""
+
+
+class SeenEpochs:
+    """The epochs in which the other replicas are, by their own answers.
+
+    Args:
+        quorum: the number of replicas that are one, this one among them.
+    """
+
+    def __init__(self, quorum: int) -> None:
+        self._quorum = quorum
+        self._answers: dict[str, int] = {}
+
+    def note(self, replica: str, epoch: int) -> None:
+        """Note what a replica answered to a question of this process; what no cluster comes to counts for nothing."""
+        if epoch <= SEEN_MAX:
+            self._answers[replica] = max(epoch, self._answers.get(replica, 0))
+
+    def highest(self, own_epoch: int) -> int:
+        """Return the highest epoch that a quorum was seen in."""
+        if len(self._answers) + 1 < self._quorum:
+            return own_epoch
+        return max(own_epoch, *self._answers.values(), 0)
+
+    def reach(self, own_epoch: int) -> int:
+        """Return the highest epoch that is followed, and in which this replica may stand itself."""
+        return self.highest(own_epoch) + 1
