@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from qsctl.core.high_availability.cluster_configuration import ClusterConfiguration, Subscribers
-from qsctl.core.high_availability.followed import Unplayable
+from qsctl.core.high_availability.followed import UNPLAYABLE, Unplayable
 from qsctl.core.high_availability.log import LogSnapshot, ReplicatedLog
 from qsctl.core.messages import Write
 from qsctl.core.queue.sample import Sample
@@ -101,7 +101,7 @@ class ConfigurationFollower:
         self.forget(now)
         try:
             self.configuration.install(base.index, tuple(base.records))
-        except Exception as error:  # whatever a record of it is not
+        except UNPLAYABLE as error:
             raise Unplayable(f"{type(error).__name__}: {error}") from error
         self.applied_index = base.index
 
@@ -115,7 +115,7 @@ class ConfigurationFollower:
         for at in range(self.applied_index + 1, min(index, log.commit_index) + 1):
             try:
                 self.configuration.play(at, log.entry(at)[1])
-            except Exception as error:  # whatever a record of it is not
+            except UNPLAYABLE as error:
                 raise Unplayable(f"entry {at}: {type(error).__name__}: {error}") from error
             self.applied_index = at
 

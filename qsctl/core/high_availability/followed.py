@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 from qsctl.core.high_availability.log import LogSnapshot, ReplicatedLog
 from qsctl.core.messages import Write
 from qsctl.core.queue.sample import Sample
 from qsctl.core.records import QueueRecord
+from qsctl.errors import QsctlError
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.instant import Nanoseconds
+
+UNPLAYABLE: Final = (ArithmeticError, AssertionError, LookupError, QsctlError, TypeError, ValueError)
+"""What playing an entry raises that is not where it can be; what follows is built anew after any of them."""
 
 
 class Unplayable(Exception):

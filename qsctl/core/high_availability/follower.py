@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import chain
 
-from qsctl.core.high_availability.followed import Unplayable
+from qsctl.core.high_availability.followed import UNPLAYABLE, Unplayable
 from qsctl.core.high_availability.log import LogSnapshot, ReplicatedLog
 from qsctl.core.messages import Write
 from qsctl.core.queue.restore import Replay, resume, snapshot
@@ -112,7 +112,7 @@ class Follower:
     def _play(self, records: Iterable[QueueRecord]) -> None:
         try:
             self._play_all(records)
-        except Exception as error:  # whatever an entry does not fit in: the queues are built anew
+        except UNPLAYABLE as error:
             raise Unplayable(f"{type(error).__name__}: {error}") from error
 
     def _play_all(self, records: Iterable[QueueRecord]) -> None:
