@@ -18,6 +18,7 @@ from qsctl.core.integration.records import STREAM, Failed, Moved, Record, Remova
 from qsctl.errors import Damaged, NotFound, Refused
 from qsctl.sim.engine.crash_points import _expected, _item, _source
 from qsctl.sim.engine.interruption import recover_and_drain
+from qsctl.sim.engine.peers import PeersChanged, StoredRecord
 from qsctl.sim.engine.recovery_store import RecoveryStore, read_recovery_database
 from qsctl.sim.engine.world import EngineWorld, Received
 from qsctl.sim.scenario.scenario import Scenario
@@ -78,10 +79,9 @@ class Life:
         world.run()
         return world
 
-    def append(self, records: Sequence[Record]) -> None:
+    def append(self, records: Sequence[StoredRecord]) -> None:
         self.store.append(records)
-        if records:
-            self.batches.append(list(records))
+        self.batches.append([each for each in records if not isinstance(each, PeersChanged)])
 
     def release(self, sent: Outbound) -> None:
         if isinstance(sent, Accepted):
@@ -161,9 +161,9 @@ def test_killed_after_every_write_the_file_has_every_record_up_to_there(tmp_path
     copies: list[Path] = []
     append = life.append
 
-    def append_and_copy(records: Sequence[Record]) -> None:
+    def append_and_copy(records: Sequence[StoredRecord]) -> None:
         append(records)
-        if records and len(life.batches) % 9 == 0:
+        if len(life.batches) % 9 == 0:
             copies.append(copied(life.path, tmp_path / f"{len(life.batches)}"))
 
     life.append = append_and_copy  # type: ignore[method-assign]
@@ -182,7 +182,7 @@ def test_a_torn_write_leaves_whole_turns_and_the_promise_holds(tmp_path: Path, s
     wal = tmp_path / "r.db-wal"
     append = life.append
 
-    def append_and_measure(records: Sequence[Record]) -> None:
+    def append_and_measure(records: Sequence[StoredRecord]) -> None:
         append(records)
         sizes.append((wal.stat().st_size, len(life.batches), set(life.accepted), len(life.received)))
 

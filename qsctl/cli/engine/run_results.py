@@ -12,7 +12,7 @@ from qsctl.errors import ExitStatus
 
 if TYPE_CHECKING:
     from qsctl.sim.engine.crash_points import CrashReport
-    from qsctl.sim.engine.run_on_disk import EngineRun, QueueState
+    from qsctl.sim.engine.run_on_disk import EngineRun, EngineTotals, QueueState
 
 _MOST_VIOLATIONS: Final = 20
 _WAITS_NS: Final = 1_000_000_000
@@ -42,12 +42,13 @@ class Ran(Result):
         "offered": "messages that senders had to send",
         "delivered": "messages that receivers took",
         "failed": "messages that went to the error database",
-        "lost": "messages that were in no database when their process ended",
+        "lost": "messages that were in no database when their process, or the run before this one, ended",
         "waiting_at_senders": "messages whose thread did not run",
         "recovered": "messages found in the recovery database by processes that started",
         "possible_duplicates": "of them, those that were being delivered",
         "left": "messages in the recovery database at the end",
         "errors": "messages in the error database at the end",
+        "total": "offered, delivered, failed and lost in all runs with this database, killed ones too",
     }
 
     @property
@@ -64,11 +65,13 @@ class Ran(Result):
             "from_s": run.from_ns / 1e9,
             "until_s": run.until_ns / 1e9,
             "status": "interrupted" if run.was_interrupted else "complete",
-            **fields_of(run, "offered", "delivered", "failed", "lost", "waiting_at_senders", "recovered"),
+            **run.counted._asdict(),
+            **fields_of(run, "waiting_at_senders", "recovered"),
             "possible_duplicates": run.possible_duplicates,
             "left": len(run.left),
             "errors": len(run.errors),
             "records": run.records,
+            "total": run.total._asdict(),
             "down": [{"name": name, "is_process": is_process, "why": why} for name, is_process, why in run.threads],
             "queues": self.rows(),
         }
@@ -107,6 +110,8 @@ class Ran(Result):
                     "error database."
                 )
             )
+        if self.database and run.total != run.counted:
+            blocks.append(TextBlock(f"In all runs with {self.database}: {_counted(run.total)}"))
         return blocks
 
     def _headline(self) -> str:
@@ -116,8 +121,7 @@ class Ran(Result):
         return (
             f"{self.scenario}: an integration engine from {short_duration(run.from_ns)} to "
             f"{short_duration(run.until_ns)} of virtual time.{stopped}{recovered}\n"
-            f"{run.offered:,} messages sent to it, {run.delivered:,} delivered, {run.failed:,} failed, "
-            f"{run.lost:,} lost."
+            f"{_counted(run.counted)}"
         )
 
     def _what_is_wrong(self) -> list[str]:
@@ -141,6 +145,13 @@ class Ran(Result):
                 f"{short_duration(worst.oldest_ns)}."
             )
         return lines
+
+
+def _counted(totals: EngineTotals) -> str:
+    return (
+        f"{totals.offered:,} messages sent to it, {totals.delivered:,} delivered, {totals.failed:,} failed, "
+        f"{totals.lost:,} lost."
+    )
 
 
 def _queue_row(each: QueueState) -> dict[str, Plain]:

@@ -8,7 +8,7 @@ connections, and nothing else.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple, assert_never
+from typing import Final, NamedTuple, assert_never
 
 from qsctl.core.integration import recovery
 from qsctl.core.integration.administration import Keeper, again, requirement_of, stop_first
@@ -49,6 +49,18 @@ class Ready(NamedTuple):
     events: list[Event]
 
 
+class Down(NamedTuple):
+    """What an engine that starts leaves as it is: processes and threads that stay down, connections that are lost."""
+
+    processes: frozenset[str] = frozenset()
+    threads: frozenset[str] = frozenset()
+    connections: frozenset[str] = frozenset()
+    """Threads whose connection is lost."""
+
+
+NOTHING_DOWN: Final = Down()
+
+
 class IntegrationEngine:
     """One engine, with the databases that its last run left.
 
@@ -56,9 +68,16 @@ class IntegrationEngine:
         settings: its processes and threads.
         database: what was stored; empty for a new one. It is the engine's from here on.
         started_at: the present instant.
+        down: what does not start with it; messages start it, as they start what was stopped later.
     """
 
-    def __init__(self, settings: EngineSettings, database: Database | None = None, started_at: Nanoseconds = 0) -> None:
+    def __init__(
+        self,
+        settings: EngineSettings,
+        database: Database | None = None,
+        started_at: Nanoseconds = 0,
+        down: Down = NOTHING_DOWN,
+    ) -> None:
         self.settings = settings
         self._site = site = Site(settings, Database() if database is None else database, started_at)
         self._processes = {process.name: process for process in settings.processes}
@@ -69,9 +88,13 @@ class IntegrationEngine:
                 site.threads[thread.name] = ProtocolThread(site, thread, process.name)
         recovery.drop_unfinished(site)
         recovery.fail_misplaced(site)
+        for name in down.connections & site.threads.keys():
+            site.threads[name].connect(is_connected=False)
         for process in settings.processes:
-            if process.is_started:
-                self._start_process(process)
+            if process.name in down.processes:
+                site.events.append(Changed(site.now, "process", process.name, is_up=False))
+            elif process.is_started:
+                self._start_process(process, down.threads)
         self._run()
 
     @property
@@ -89,6 +112,11 @@ class IntegrationEngine:
             yield from thread.queues
         for translation in self._site.translations.values():
             yield from translation.queues
+
+    @property
+    def unbacked_count(self) -> int:
+        """How many messages are in memory only: they are lost when their process ends."""
+        return len(self._site.unbacked)
 
     def is_running(self, name: str) -> bool:
         """Return whether a protocol thread or a process runs."""
@@ -120,10 +148,10 @@ class IntegrationEngine:
                 self._thread(thread).connect(is_connected=True)
             case ProcessStopped(name, is_crash):
                 self._stop_process(self._process(name), "crash" if is_crash else "")
-            case ProcessStarted(name):
+            case ProcessStarted(name, without):
                 process = self._process(name)
                 if name not in self._up:
-                    self._start_process(process)
+                    self._start_process(process, without)
             case Resend():
                 self._resend(message)
             case Delete(mid):
@@ -165,14 +193,16 @@ class IntegrationEngine:
             else:
                 return
 
-    def _start_process(self, process: ProcessSettings) -> None:
+    def _start_process(self, process: ProcessSettings, stopped: frozenset[str] = frozenset()) -> None:
         site = self._site
         self._up.add(process.name)
         site.events.append(Changed(site.now, "process", process.name, is_up=True))
         recovery.recover(site, process.name)
         site.translations[process.name].start()
         for thread in process.threads:
-            if thread.is_started:
+            if thread.name in stopped:
+                site.events.append(Changed(site.now, "thread", thread.name, is_up=False))
+            elif thread.is_started:
                 site.threads[thread.name].start()
 
     def _stop_process(self, process: ProcessSettings, why: str) -> None:
@@ -183,10 +213,9 @@ class IntegrationEngine:
         self._up.discard(process.name)
         for queue in self._queues_of(process):
             for held in queue:
-                is_backed = bool(held.message.serial)
-                site.leave(held, queue, Fate.INTERRUPTED if is_backed else Fate.LOST)
+                site.leave(held, queue, _fate_of(held.message))
         for held in [each for each in site.live.values() if each.message.process == process.name]:
-            site.forget(held, Fate.INTERRUPTED if held.message.serial else Fate.LOST)
+            site.forget(held, _fate_of(held.message))
         for thread in process.threads:
             site.threads[thread.name].crash()
         site.translations[process.name].crash()
@@ -265,3 +294,10 @@ class IntegrationEngine:
         if found is None:
             raise NotFound(f"there is no process {name!r}", remedy=f"Processes: {', '.join(self._processes)}.")
         return found
+
+
+def _fate_of(message: Message) -> Fate:
+    """Return what becomes of a message whose process ends; a result whose source is backed is made again."""
+    if message.serial:
+        return Fate.INTERRUPTED
+    return Fate.ABANDONED if message.results_from else Fate.LOST

@@ -65,9 +65,10 @@ class ProcessStopped(msgspec.Struct, frozen=True, gc=False):
 
 
 class ProcessStarted(msgspec.Struct, frozen=True, gc=False):
-    """An operator starts a process: it continues from the recovery database."""
+    """An operator starts a process: it continues from the recovery database. `without`: threads that stay stopped."""
 
     process: str
+    without: frozenset[str] = frozenset()
 
 
 class ResendPlace(StrEnum):

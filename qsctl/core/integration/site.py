@@ -49,6 +49,8 @@ class Site:
         self.translations: dict[str, TranslationThread] = {}
         self.live: dict[MessageId, Held] = {}
         """Every message in memory."""
+        self.unbacked: dict[MessageId, Held] = {}
+        """Of them, those that are in no database, and not made of one that is."""
         self.panics: list[tuple[str, str]] = []
         """Processes to end, and why."""
         self._awake: dict[Callable[[], None], None] = {}
@@ -92,6 +94,10 @@ class Site:
         self.live[message.mid] = held
         queue.put(held)
         is_backed = bool(message.serial)
+        if not (is_backed or message.results_from):
+            self.unbacked[message.mid] = held
+        elif self.unbacked:
+            self.unbacked.pop(message.mid, None)
         self.events.append(
             Entered(self.now, queue.process, queue.owner, queue.state, message.mid, is_backed, message.payload)
         )
@@ -118,6 +124,8 @@ class Site:
         """Remove a message from memory; the databases stay as they are."""
         message = held.message
         self.live.pop(message.mid, None)
+        if self.unbacked:
+            self.unbacked.pop(message.mid, None)
         is_backed = bool(message.flags & Flag.USERDB)
         self.events.append(
             Ended(

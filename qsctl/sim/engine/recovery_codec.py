@@ -11,7 +11,8 @@ from typing import Final
 import msgspec
 
 from qsctl.core.integration.message import Message
-from qsctl.core.integration.records import Record, Removed, Started, Stored
+from qsctl.core.integration.records import Removed, Started, Stored
+from qsctl.sim.engine.peers import PeersChanged, StoredRecord
 from qsctl.storage.codec import UNREADABLE, Codec, Encoded, Positions, UnreadableRecord
 
 
@@ -24,7 +25,7 @@ class _StoredMetadata(msgspec.Struct, frozen=True, array_like=True, tag=1, gc=Fa
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(Record).decode
+_decode = msgspec.msgpack.Decoder(StoredRecord).decode
 
 
 class _RecoveryCodec:
@@ -33,7 +34,7 @@ class _RecoveryCodec:
     carrier = Stored
     remembered_count = 0
 
-    def encode(self, records: Sequence[Record]) -> Encoded:
+    def encode(self, records: Sequence[StoredRecord]) -> Encoded:
         """See `Codec.encode`."""
         bodies: list[bytes] = []
         positions: list[int] = []
@@ -52,22 +53,22 @@ class _RecoveryCodec:
             bodies.append(_encode(record))
         return Encoded(bodies, [1] * len(bodies), positions, data, ended, carriers)
 
-    def decode(self, body: bytes) -> Sequence[Record]:
+    def decode(self, body: bytes) -> Sequence[StoredRecord]:
         """See `Codec.decode`."""
         try:
             return (_decode(body),)
         except UNREADABLE as error:
             raise UnreadableRecord(str(error)) from error
 
-    def position_of(self, record: Record) -> int | None:
+    def position_of(self, record: StoredRecord) -> int | None:
         """See `Codec.position_of`."""
-        return None if isinstance(record, Started) else record.position
+        return None if isinstance(record, Started | PeersChanged) else record.position
 
-    def ended_by(self, record: Record) -> int | None:
+    def ended_by(self, record: StoredRecord) -> int | None:
         """See `Codec.ended_by`."""
         return record.position if isinstance(record, Removed) else None
 
-    def decode_all(self, bodies: Sequence[bytes]) -> Sequence[Record]:
+    def decode_all(self, bodies: Sequence[bytes]) -> Sequence[StoredRecord]:
         """See `Codec.decode_all`."""
         return [record for body in bodies for record in self.decode(body)]
 

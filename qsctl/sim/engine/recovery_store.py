@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -18,8 +18,8 @@ import filelock
 
 from qsctl.config.filesystem import FilesystemSettings, JournalMode, Synchronization
 from qsctl.core.integration.database import Database
-from qsctl.core.integration.records import Record
 from qsctl.errors import InvalidInput, NotFound, Refused
+from qsctl.sim.engine.peers import Peers, PeersChanged, StoredRecord, peers_of_earlier
 from qsctl.sim.engine.recovery_codec import RECOVERY_CODEC
 from qsctl.storage.damage import DamageReport
 from qsctl.storage.names import refuse_link
@@ -39,13 +39,14 @@ class RecoveryContent(NamedTuple):
     """What is in a recovery database, and what of it was found damaged."""
 
     database: Database
+    peers: Peers
     damage: Sequence[DamageReport]
 
 
 class RecoveryStore:
     """A recovery database that is open for writing; the file is made when it is not there.
 
-    `database` is what it says, and follows what is appended.
+    `database` and `peers` are what it says, and follow what is appended.
 
     Raises:
         NotFound: the directory does not exist.
@@ -67,7 +68,7 @@ class RecoveryStore:
             ) from error
         try:
             self._storage = SqliteStorage(path, settings, RECOVERY_CODEC)
-            self.database = Database(self._storage.load())
+            self.database, self.peers = _described(self._storage.load())
         except BaseException:
             self._lock.release()
             raise
@@ -77,7 +78,7 @@ class RecoveryStore:
         """What was found broken when it was opened."""
         return self._storage.damage
 
-    def append(self, records: Sequence[Record]) -> None:
+    def append(self, records: Sequence[StoredRecord]) -> None:
         """Keep the records, all or none; durable when it returns.
 
         Raises:
@@ -87,7 +88,10 @@ class RecoveryStore:
             return
         self._storage.append(records)
         for record in records:
-            self.database.apply(record)
+            if isinstance(record, PeersChanged):
+                self.peers.apply(record)
+            else:
+                self.database.apply(record)
 
     def compact(self) -> None:
         """Write it anew where records that no longer matter take more room than those that do.
@@ -96,7 +100,8 @@ class RecoveryStore:
             Damaged: the disk refused; the old content stays.
         """
         if self._storage.worth_compacting():
-            self._storage.compact(list(self.database.snapshot()))
+            peers = [self.peers.snapshot()] if self.peers.is_known else []
+            self._storage.compact([*self.database.snapshot(), *peers])
 
     def abandon(self) -> None:
         """Let go of the file as it is, after a write failed."""
@@ -160,7 +165,19 @@ def read_recovery_database(path: Path) -> RecoveryContent:
         copy = Path(name) / path.name
         _copy(path, copy)
         with closing(SqliteStorage(copy, _SETTINGS, RECOVERY_CODEC)) as storage:
-            return RecoveryContent(Database(storage.load()), tuple(storage.damage))
+            database, peers = _described(storage.load())
+            return RecoveryContent(database, peers, tuple(storage.damage))
+
+
+def _described(records: Iterable[StoredRecord]) -> tuple[Database, Peers]:
+    """Return what records describe together; where none is of the peers, what can be concluded of them."""
+    database, peers = Database(), Peers()
+    for record in records:
+        if isinstance(record, PeersChanged):
+            peers.apply(record)
+        else:
+            database.apply(record)
+    return database, peers if peers.is_known or not database.start else peers_of_earlier(database)
 
 
 def _copy(path: Path, copy: Path) -> None:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from qsctl.config.filesystem import FilesystemSettings, JournalMode, Synchronization
 from qsctl.core.integration.database import Database
@@ -19,6 +21,7 @@ from qsctl.core.integration.records import Record
 from qsctl.errors import UsageError
 from qsctl.eventlog.queue_counts import QueueCounts
 from qsctl.instant import SECOND_NS, Nanoseconds, format_duration
+from qsctl.sim.engine.peers import Peers
 from qsctl.sim.engine.recovery_store import RecoveryStore
 from qsctl.sim.engine.run import client_names
 from qsctl.sim.engine.visit_log import QUEUE_NAMES, QUEUES, VisitLog
@@ -27,6 +30,8 @@ from qsctl.sim.scenario.scenario import Scenario
 from qsctl.storage.damage import DamageReport
 
 _NAP_S = 0.05
+_NOTE_S = 1.0
+"""How often, by the clock, senders and receivers are stored where no record of the engine takes them along."""
 _LIMIT = 1 << 62
 
 
@@ -42,6 +47,19 @@ class QueueState:
     counts: QueueCounts
 
 
+class EngineTotals(NamedTuple):
+    """What happened to messages, in one run or in all runs with a database."""
+
+    offered: int
+    delivered: int
+    failed: int
+    lost: int
+
+    def since(self, before: EngineTotals) -> EngineTotals:
+        """Return what was added."""
+        return EngineTotals(*(now - then for now, then in zip(self, before, strict=True)))
+
+
 @dataclass(frozen=True, slots=True)
 class EngineRun:
     """What a run came to."""
@@ -49,10 +67,10 @@ class EngineRun:
     from_ns: Nanoseconds
     until_ns: Nanoseconds
     was_interrupted: bool
-    offered: int
-    delivered: int
-    failed: int
-    lost: int
+    counted: EngineTotals
+    """In this run; `lost` has what the end of the one before it took out of memory."""
+    total: EngineTotals
+    """In all runs with its database."""
     waiting_at_senders: int
     recovered: int
     """Messages that were found in the database when it began."""
@@ -100,10 +118,11 @@ def run_engine(
     store = None if database is None else RecoveryStore(database, settings)
     try:
         held = Database() if store is None else store.database.copy()
-        begins = held.latest_ns if from_ns is None else from_ns
+        peers = Peers() if store is None else deepcopy(store.peers)
+        begins = _beginning(held, peers, from_ns)
         ends = scenario.horizon_ns if until_ns is None else min(until_ns, scenario.horizon_ns)
         _check_span(begins, ends, drain)
-        driver = _Driver(scenario, store, held, begins, ends)
+        driver = _Driver(scenario, store, held, peers, begins, ends)
         was_interrupted = driver.run(drain=drain, speed=speed, stop=stop)
         report = driver.report(begins, was_interrupted, store)
     except BaseException:
@@ -111,10 +130,26 @@ def run_engine(
             store.abandon()
         raise
     if store is not None:
-        store.append([store.database.mark(driver.world.now)])
+        store.append([store.database.mark(driver.world.now), driver.world.take_peers()])
         store.compact()
         store.close()
     return report
+
+
+def _beginning(held: Database, peers: Peers, from_ns: Nanoseconds | None) -> Nanoseconds:
+    """Return where the virtual time begins.
+
+    Raises:
+        UsageError: the database is behind that already.
+    """
+    if from_ns is None:
+        return peers.at_ns
+    if held.start and from_ns < peers.at_ns:
+        raise UsageError(
+            f"--from {format_duration(from_ns)} is before {format_duration(peers.at_ns)}, where the database ends",
+            remedy="Leave --from out: the run goes on where the database ends; or name a new database.",
+        )
+    return from_ns
 
 
 def _check_span(begins: Nanoseconds, ends: Nanoseconds, drain: bool) -> None:
@@ -127,7 +162,13 @@ def _check_span(begins: Nanoseconds, ends: Nanoseconds, drain: bool) -> None:
 
 class _Driver:
     def __init__(
-        self, scenario: Scenario, store: RecoveryStore | None, held: Database, begins: Nanoseconds, ends: Nanoseconds
+        self,
+        scenario: Scenario,
+        store: RecoveryStore | None,
+        held: Database,
+        peers: Peers,
+        begins: Nanoseconds,
+        ends: Nanoseconds,
     ) -> None:
         self._store = store
         self._log = VisitLog(client_names(scenario), 0, keeps_rows=False, rows_max=_LIMIT)
@@ -137,17 +178,23 @@ class _Driver:
         self.world = EngineWorld(
             scenario,
             database=held,
+            peers=peers if held.start else None,
             from_ns=begins,
             until_ns=ends,
-            store=self._append,
+            store=None if store is None else store.append,
             on_event=self._note,
+            on_turn=self._count,
         )
+        self._before = EngineTotals(peers.offered, peers.delivered, peers.failed, peers.lost)
 
     def run(self, *, drain: bool, speed: float, stop: Callable[[], bool]) -> bool:
         """Run to the end; gives whether it was stopped before."""
         world, began, began_ns = self.world, time.monotonic(), self.world.now
-        turns = 0
+        turns, noted_turns, noted = 0, 0, began
         while not stop():
+            if speed and turns > noted_turns and time.monotonic() >= noted + _NOTE_S:
+                self._note_peers()  # of messages that wait at their senders the engine has no record
+                noted_turns, noted = turns, time.monotonic()
             instant = world.next_instant()
             is_over = instant >= self._ends
             if is_over and (not drain or instant >= _LIMIT):
@@ -180,14 +227,13 @@ class _Driver:
             for (owner, state), counts in self._log.by_queue().items()
         ]
         database = world.engine.database
+        total = EngineTotals(world.offered, world.delivered, world.failed, world.lost)
         return EngineRun(
             begins,
             now,
             was_interrupted,
-            world.offered,
-            world.delivered,
-            world.failed,
-            world.lost,
+            total.since(self._before),
+            total,
             world.waiting_at_senders,
             self._recovered,
             self._duplicates,
@@ -199,10 +245,13 @@ class _Driver:
             self._records,
         )
 
-    def _append(self, records: Sequence[Record]) -> None:
-        self._records += len(records)
+    def _note_peers(self) -> None:
         if self._store is not None:
-            self._store.append(records)
+            self._store.append([self.world.take_peers()])
+
+    def _count(self, at_ns: Nanoseconds, records: Sequence[Record], events: Sequence[Event]) -> None:
+        del at_ns, events
+        self._records += len(records)
 
     def _note(self, event: Event) -> None:
         self._log.note(event)

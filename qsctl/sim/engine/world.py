@@ -7,10 +7,10 @@ its messages, in order, until it does; a receiver processes one message at a tim
 from __future__ import annotations
 
 import heapq
-from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
 
 import numpy as np
 
@@ -34,14 +34,14 @@ from qsctl.core.integration.messages import (
     ThreadStarted,
     ThreadStopped,
 )
-from qsctl.core.integration.records import Record
+from qsctl.core.integration.records import STREAM, Record
 from qsctl.instant import INFINITE_NS, SECOND_NS, Nanoseconds
 from qsctl.sim.arrivals.cursor import ArrivalCursor
-from qsctl.sim.engine.behaviours import label_of, new_payload
+from qsctl.sim.engine.behaviours import label_of
 from qsctl.sim.engine.build import engine_settings
-from qsctl.sim.kernel.random import logarithm, stream_key, uniform
-from qsctl.sim.scenario.engine import EngineInbound, EngineOutbound
-from qsctl.sim.scenario.intervals import occurrences
+from qsctl.sim.engine.peers import Peers, PeersChanged, Receiver, Sender, StoredRecord, sender_of
+from qsctl.sim.engine.plan import Interruption, Plan, Planned
+from qsctl.sim.kernel.random import stream_key
 from qsctl.sim.scenario.scenario import (
     ClientGroup,
     ConstantArrivals,
@@ -64,45 +64,6 @@ class Received:
     is_possible_duplicate: bool
 
 
-@dataclass(slots=True)
-class _Sender:
-    """Sends the messages of one inbound thread, in order."""
-
-    thread: str
-    declared: EngineInbound
-    number: int = 0
-    backlog: deque[tuple[int, bytes]] = field(default_factory=deque)
-    """Number and data of what could not be sent yet."""
-    accepted: int = 0
-
-
-@dataclass(slots=True)
-class _Receiver:
-    """Processes the messages of one outbound thread, one at a time."""
-
-    thread: str
-    mean_service_ns: float
-    is_exponential: bool
-    declared: EngineOutbound
-    service_key: Any
-    answer_key: Any
-    reply_key: Any
-    processed: int = 0
-    presence: int = 0
-    """Counts outages and restarts: a service that was in progress is void."""
-
-    def service_ns(self) -> Nanoseconds:
-        if not self.is_exponential:
-            return round(self.mean_service_ns)
-        return max(1, round(-float(logarithm(uniform(self.service_key, self.processed))) * self.mean_service_ns))
-
-    def refuses(self) -> bool:
-        return float(uniform(self.answer_key, self.processed)) < self.declared.refuses
-
-    def is_silent(self) -> bool:
-        return float(uniform(self.reply_key, self.processed)) < self.declared.silent
-
-
 class EngineWorld:
     """One engine and everything around it.
 
@@ -110,9 +71,12 @@ class EngineWorld:
         scenario: with an engine.
         replication: its number: random streams are its own.
         database: what an earlier run left.
-        from_ns: where the virtual time begins; arrivals before it are not sent.
+        peers: what it left of senders, receivers and the clock.
+        from_ns: where the virtual time begins; by default where `peers` left it. Without peers that are known, arrivals
+            before it are not sent; with them, the engine was down until then, and senders held what they had.
         until_ns: where arrivals end; by default the scenario's horizon.
-        store: makes records durable; called before what rests on them is released.
+        store: makes the records of a turn durable, all or none; called before what rests on them is released. The last
+            one is that of the peers.
         on_event: called with every event of the engine.
         on_turn: called with the instant, the records and the events of every turn, once the records are stored.
         on_release: called with every message that the engine sends.
@@ -128,9 +92,10 @@ class EngineWorld:
         replication: int = 0,
         *,
         database: Database | None = None,
-        from_ns: Nanoseconds = 0,
+        peers: Peers | None = None,
+        from_ns: Nanoseconds | None = None,
         until_ns: Nanoseconds | None = None,
-        store: Callable[[Sequence[Record]], None] = lambda _: None,
+        store: Callable[[Sequence[StoredRecord]], None] | None = None,
         on_event: Callable[[Event], None] = lambda _: None,
         on_turn: Callable[[Nanoseconds, Sequence[Record], Sequence[Event]], None] = lambda *_: None,
         on_release: Callable[[Outbound], None] = lambda _: None,
@@ -139,33 +104,40 @@ class EngineWorld:
         assert scenario.engine is not None
         self.declared = scenario.engine
         self.settings = engine_settings(scenario.engine, scenario.seed, replication)
-        self.now: Nanoseconds = from_ns
-        self.offered = 0
-        """Messages that senders had to send."""
-        self.delivered = 0
-        self.lost = 0
+        before = Peers(at_ns=from_ns or 0) if peers is None else peers
+        self.now: Nanoseconds = before.at_ns if from_ns is None else from_ns
+        self.offered = before.offered
+        """Messages that senders had to send; as the other figures, in all runs with its database."""
+        self.delivered = before.delivered
+        self.failed = before.failed
+        self.lost = before.lost + before.unbacked
         """Messages that were in no database when their process ended."""
-        self.failed = 0
         self.answers: list[Answered] = []
-        self._from_ns = from_ns
         self._until_ns = scenario.horizon_ns if until_ns is None else min(until_ns, scenario.horizon_ns)
         self._store, self._on_event, self._on_turn = store, on_event, on_turn
         self._on_release, self._on_received = on_release, on_received
         self._agenda: list[tuple[Nanoseconds, int, Callable[[], None]]] = []
         self._count = 0
-        self._senders: dict[str, _Sender] = {}
-        self._receivers: dict[str, _Receiver] = {}
+        self._arrived = (before.at_ns, before.arrived_count)
+        """An instant, and how many messages of that instant senders have had to send; of the plan likewise."""
+        self._senders: dict[str, Sender] = {name: sender_of(name, each) for name, each in before.senders.items()}
+        self._receivers: dict[str, Receiver] = {}
         self._arrivals = ArrivalCursor(arrivals_scenario(scenario), replication, self._until_ns)
         self._by_client = [
             thread.name for process in scenario.engine.processes for thread in process.threads if thread.inbound
         ]
+        done_count = before.planned_count if self.now == before.at_ns else 0
+        self._planned = (self.now, done_count)
+        self._plan = Plan(scenario.engine, scenario.horizon_ns, self.now, done_count)
+        for each in self._plan.coming:
+            self._later(each.at_ns - self.now, partial(self._carry_out, each))
+        self._add_peers(scenario, replication, before)
+        self._skip_arrivals(before)
+        database = Database() if database is None else database
+        self._engine = IntegrationEngine(self.settings, database, self.now, self._plan.down())
         self._is_powered = True
-        self._add_peers(scenario, replication)
-        while self._arrivals.next_ns < from_ns:  # an earlier run has sent it: it only counts
-            self._senders[self._by_client[self._arrivals.pop()[0]]].number += 1
-        self._engine = IntegrationEngine(self.settings, database, from_ns)
-        self._plan(scenario)
         self._finish_turn()
+        self._is_powered = self._plan.is_powered
 
     @property
     def engine(self) -> IntegrationEngine:
@@ -175,7 +147,7 @@ class EngineWorld:
     @property
     def waiting_at_senders(self) -> int:
         """Messages that no thread has received yet."""
-        return sum(len(each.backlog) for each in self._senders.values())
+        return sum(len(each.held) for each in self._senders.values())
 
     def next_instant(self) -> Nanoseconds:
         """Return when something happens next; INFINITE_NS: never."""
@@ -189,7 +161,9 @@ class EngineWorld:
         """Do everything that happens at an instant."""
         self.now = max(self.now, instant)
         while self._arrivals.next_ns <= self.now:
+            at_ns = self._arrivals.next_ns
             client, size_bytes = self._arrivals.pop()
+            self._arrived = (at_ns, 1 + (self._arrived[1] if self._arrived[0] == at_ns else 0))
             self._offer(self._by_client[client], size_bytes)
         while self._agenda and self._agenda[0][0] <= self.now:
             heapq.heappop(self._agenda)[2]()
@@ -208,13 +182,33 @@ class EngineWorld:
         self._receive(message)
         self._finish_turn()
 
+    def restart(self) -> None:
+        """Kill the engine, and start it at once: what is in memory only is lost, what is being delivered is void."""
+        if self._is_powered:
+            self._lose_power()
+            self._get_power()
+            self._finish_turn()
+
+    def take_peers(self) -> PeersChanged:
+        """Return the record of what changed around the engine since the last one."""
+        changes = (each.take_change() for each in self._senders.values())
+        processed = tuple((each.thread, each.processed) for each in self._receivers.values() if each.is_changed)
+        for thread, _ in processed:
+            self._receivers[thread].is_changed = False
+        now = self.now
+        arrived, planned = (count if at == now else 0 for at, count in (self._arrived, self._planned))
+        return PeersChanged(
+            STREAM, 0, now, arrived, planned, self.offered, self.delivered, self.failed, self.lost,
+            self._engine.unbacked_count, tuple(each for each in changes if each is not None), processed,
+        )  # fmt: skip
+
     # Senders, receivers, and what is planned.
 
-    def _add_peers(self, scenario: Scenario, replication: int) -> None:
+    def _add_peers(self, scenario: Scenario, replication: int, before: Peers) -> None:
         for process in self.declared.processes:
             for thread in process.threads:
                 if thread.inbound is not None:
-                    self._senders[thread.name] = _Sender(thread.name, thread.inbound)
+                    self._senders.setdefault(thread.name, Sender(thread.name))
                 if thread.outbound is not None:
                     service = thread.outbound.service
                     assert isinstance(service, PoissonArrivals | ConstantArrivals)
@@ -222,7 +216,7 @@ class EngineWorld:
                         np.uint64(stream_key(scenario.seed, replication, thread.name, purpose))
                         for purpose in ("service", "answer", "reply")
                     )
-                    self._receivers[thread.name] = _Receiver(
+                    self._receivers[thread.name] = Receiver(
                         thread.name,
                         SECOND_NS / service.rate_per_second,
                         isinstance(service, PoissonArrivals),
@@ -230,45 +224,41 @@ class EngineWorld:
                         service_key,
                         answer_key,
                         reply_key,
+                        before.processed.get(thread.name, 0),
                     )
 
-    def _plan(self, scenario: Scenario) -> None:
-        horizon_ns = scenario.horizon_ns
-        for process in self.declared.processes:
-            for start, end in occurrences(process.crashes, horizon_ns):
-                self._at(start, lambda name=process.name: self._receive(ProcessStopped(name, is_crash=True)))  # type: ignore[misc]
-                self._at(end, lambda name=process.name: self._receive(ProcessStarted(name)))  # type: ignore[misc]
-            for thread in process.threads:
-                for start, end in occurrences(thread.stops, horizon_ns):
-                    self._at(start, lambda name=thread.name: self._receive(ThreadStopped(name)))  # type: ignore[misc]
-                    self._at(end, lambda name=thread.name: self._receive(ThreadStarted(name)))  # type: ignore[misc]
-                for start, end in occurrences(thread.outbound.outages if thread.outbound else (), horizon_ns):
-                    self._at(start, lambda name=thread.name: self._outage(name, is_over=False))  # type: ignore[misc]
-                    self._at(end, lambda name=thread.name: self._outage(name, is_over=True))  # type: ignore[misc]
-        for start, end in occurrences(self.declared.failures, horizon_ns):
-            self._at(start, self._lose_power)
-            self._at(end, self._get_power)
-
-    def _at(self, instant: Nanoseconds, action: Callable[[], None]) -> None:
-        """Plan something; what was due before the virtual time began is in force from the beginning."""
-        if instant < INFINITE_NS:
-            self._count += 1
-            heapq.heappush(self._agenda, (max(instant, self._from_ns), self._count, action))
+    def _skip_arrivals(self, before: Peers) -> None:
+        """Skip the arrivals that senders had in an earlier run, or would have had before the time begins."""
+        arrivals, counted, left = self._arrivals, dict.fromkeys(self._by_client, 0), before.arrived_count
+        while (instant := arrivals.next_ns) < before.at_ns or (instant == before.at_ns and left > 0):
+            counted[self._by_client[arrivals.pop()[0]]] += 1
+            left -= instant == before.at_ns
+        for name, count in counted.items():
+            if not (before.is_known and name in before.senders):
+                self._senders[name].number = count
+        if before.senders and not before.is_known:  # by the messages that are there, which of this instant were sent
+            while arrivals.next_ns == before.at_ns:
+                client, size_bytes = arrivals.pop()
+                name = self._by_client[client]
+                if name in before.senders and self._senders[name].number < before.senders[name].number:
+                    self._senders[name].number += 1
+                else:
+                    self.offered += 1
+                    self._senders[name].offer(size_bytes)
 
     # What happens.
 
     def _offer(self, thread: str, size_bytes: int) -> None:
         sender = self._senders[thread]
-        sender.number += 1
         self.offered += 1
-        sender.backlog.append((sender.number, new_payload(thread, sender.number, size_bytes)))
-        if len(sender.backlog) == 1:
+        sender.offer(size_bytes)
+        if len(sender.held) == 1:
             self._send(sender)
 
-    def _send(self, sender: _Sender) -> None:
-        """Send what waits, while the thread runs."""
-        while sender.backlog and self._is_powered and self._engine.is_running(sender.thread):
-            number, payload = sender.backlog.popleft()
+    def _send(self, sender: Sender) -> None:
+        """Send what it holds, while the thread runs."""
+        while sender.held and self._is_powered and self._engine.is_running(sender.thread):
+            number, payload = sender.send()
             self._receive(Arrived(sender.thread, number, payload))
             self._finish_turn()
 
@@ -282,11 +272,13 @@ class EngineWorld:
             ready = self._engine.take_ready()
             if not (ready.records or ready.messages or ready.events):
                 return
-            self._store(ready.records)
+            for event in ready.events:
+                self._note(event)
+            if self._store is not None and ready.records:
+                self._store([*ready.records, self.take_peers()])
             self._on_turn(self.now, ready.records, ready.events)
             started: list[str] = []
             for event in ready.events:
-                self._note(event)
                 self._on_event(event)
                 if isinstance(event, Changed) and event.is_up and event.what == "thread":
                     started.append(event.name)
@@ -312,20 +304,18 @@ class EngineWorld:
                 receiver = self._receivers[thread]
                 presence, service_ns = receiver.presence, receiver.service_ns()
                 self._later(service_ns, lambda: self._served(receiver, message, presence))
-            case Accepted(thread):
-                if thread in self._senders:
-                    self._senders[thread].accepted += 1
-            case Refused():
+            case Accepted() | Refused():
                 pass  # a sender sends only while its thread runs; a reply that comes too late is gone
             case Answered():
                 self.answers.append(message)
 
-    def _served(self, receiver: _Receiver, delivery: Delivery, presence: int) -> None:
+    def _served(self, receiver: Receiver, delivery: Delivery, presence: int) -> None:
         """End a receiver's service of a message, unless the connection or the process has changed meanwhile."""
         if presence != receiver.presence:
             return
         is_refused, is_silent = receiver.refuses(), receiver.is_silent()
         receiver.processed += 1
+        receiver.is_changed = True
         if not is_refused:
             self.delivered += 1
             self._on_received(Received(self.now, receiver.thread, delivery.payload, delivery.is_possible_duplicate))
@@ -334,11 +324,30 @@ class EngineWorld:
             label = label_of(delivery.payload)
             reply = label._replace(path=f"{label.path}.reply").line() + b"\n"
             action = Arrived(receiver.thread, label.number, reply, type=MessageType.REPLY)
-            self._later(receiver.declared.reply_delay_ns, lambda: self._receive(action))
+            self._later(receiver.declared.reply_delay_ns, lambda: self._reply(receiver, action, presence))
 
-    def _outage(self, thread: str, *, is_over: bool) -> None:
-        self._receivers[thread].presence += 1
-        self._receive(Connected(thread) if is_over else ConnectionLost(thread))
+    def _reply(self, receiver: Receiver, reply: Arrived, presence: int) -> None:
+        """Have a reply arrive, unless the connection that it travels on, or the process, has changed meanwhile."""
+        if presence == receiver.presence:
+            self._receive(reply)
+
+    def _carry_out(self, planned: Planned) -> None:
+        """Have something that the scenario plans begin or end."""
+        at_ns, what, name, is_end = planned
+        self._planned = (at_ns, 1 + (self._planned[1] if self._planned[0] == at_ns else 0))
+        self._plan.note(planned)
+        match what:
+            case Interruption.POWER:
+                (self._get_power if is_end else self._lose_power)()
+            case Interruption.PROCESS if is_end:
+                self._receive(ProcessStarted(name, self._plan.down().threads))
+            case Interruption.PROCESS:
+                self._receive(ProcessStopped(name, is_crash=True))
+            case Interruption.THREAD:
+                self._receive(ThreadStarted(name) if is_end else ThreadStopped(name))
+            case Interruption.CONNECTION:
+                self._receivers[name].presence += 1
+                self._receive(Connected(name) if is_end else ConnectionLost(name))
 
     def _lose_power(self) -> None:
         """End every process; what was stored is stored."""
@@ -352,7 +361,7 @@ class EngineWorld:
             self._is_powered = True
             for receiver in self._receivers.values():
                 receiver.presence += 1
-            self._engine = IntegrationEngine(self.settings, self._engine.database, self.now)
+            self._engine = IntegrationEngine(self.settings, self._engine.database, self.now, self._plan.down())
 
     def _later(self, duration: Nanoseconds, action: Callable[[], None]) -> None:
         self._count += 1

@@ -73,6 +73,7 @@ def test_runs_with_one_database_are_one_story(small: Path) -> None:
     delivered = sum(each["delivered"] for each in (first, second, last))
     assert 2 * 195 <= delivered <= 2 * 195 + duplicates
     assert (last["left"], last["errors"]) == (0, 5)
+    assert last["total"] == {"offered": 200, "delivered": delivered, "failed": 5, "lost": 0}
     assert {each.error_text for each in read_recovery_database(Path("r.db")).database.failed()} == {"no PID"}
 
 
@@ -83,6 +84,16 @@ def test_without_logging_an_end_loses_what_was_in_the_engine(small: Path) -> Non
     assert second["recovered"] == 0
     lost = sum(each["length_messages"] for each in first["queues"]) + 1  # and the one that was being delivered
     assert first["delivered"] + second["delivered"] == 2 * 195 - lost
+    assert (second["lost"], second["total"]["lost"]) == (lost, lost)
+
+
+def test_an_engine_that_was_down_for_a_while_finds_its_senders_with_what_they_held(small: Path) -> None:
+    document("run", small, "--database", "r.db", "--until", "5s")
+    early = run("run", small, "--database", "r.db", "--from", "4s")
+    assert (early.exit_code, "is before 5s, where the database ends" in early.output) == (ExitStatus.USAGE, True)
+    after = document("run", small, "--database", "r.db", "--from", "15s", "--drain")
+    assert (after["from_s"], after["offered"], after["total"]["offered"]) == (15, 150, 200)
+    assert after["waiting_at_senders"] == 0
 
 
 def held(path: Path) -> list[Message]:
@@ -103,6 +114,38 @@ def test_a_killed_engine_loses_nothing_that_was_answered(small: Path, signal_num
     after = document("run", small, "--database", "r.db", "--drain")
     assert after["recovered"] == len(left) > 0
     assert after["left"] == 0
+
+
+STOPPED = """<scenario name="stopped" model="integration" horizon="300s">
+  <engine>
+    <process name="p">
+      <thread name="in"><inbound><constant rate="2/s"/><route><detail to="out"/></route></inbound>STOP_IN</thread>
+      <thread name="out"><outbound><constant rate="100/s"/></outbound>STOP_OUT</thread>
+    </process>
+  </engine>
+</scenario>
+"""
+
+
+@pytest.mark.parametrize("stopped", ["STOP_IN", "STOP_OUT"])
+def test_a_killed_engine_goes_on_with_what_its_senders_hold_and_sends_nothing_twice(small: Path, stopped: str) -> None:
+    """Two messages a second to a stopped thread: they wait at their sender, or behind the engine, when it is killed."""
+    stop = '<stop start="1s" duration="200s"/>'
+    text = STOPPED.replace(stopped, stop).replace("STOP_IN", "").replace("STOP_OUT", "")
+    small.write_text(text, encoding="utf-8")
+    command = [sys.executable, "-m", "qsctl", "engine", "run", str(small), "--database", "r.db", "--speed", "20"]
+    with running(command, cwd=small.parent, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        eventually(lambda: Path("r.db").exists() and read_recovery_database(Path("r.db")).peers.at_ns > 20 * 10**9)
+        process.kill()
+        process.wait(PATIENCE_S)
+    before = read_recovery_database(Path("r.db")).peers
+    after = document("run", small, "--database", "r.db")
+    assert after["from_s"] == before.at_ns / 1e9 > 20
+    waiting = sum(len(each.sizes_bytes) for each in before.senders.values())
+    assert (waiting > 30) == (stopped == "STOP_IN")
+    assert after["offered"] + before.offered == 600
+    assert after["total"] == {"offered": 600, "delivered": 600, "failed": 0, "lost": 0}
+    assert (after["waiting_at_senders"], after["possible_duplicates"], after["left"]) == (0, 0, 0)
 
 
 def test_crash_points_hold_and_say_what_recovery_did(small: Path) -> None:

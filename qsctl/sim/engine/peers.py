@@ -1,0 +1,202 @@
+"""What is around a simulated integration engine, as its database has it: senders, receivers, the clock of the run.
+
+Decides: what a run needs to know to go on where an earlier one ended, however that ended. One record of it closes each
+transaction, and has what changed since the one before. So an engine that is killed behind any transaction goes on with
+senders that hold exactly the messages that it does not have.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import msgspec
+
+from qsctl.core.integration.database import Database
+from qsctl.core.integration.message import MessageType
+from qsctl.core.integration.records import STREAM, Record
+from qsctl.instant import Nanoseconds
+from qsctl.sim.engine.behaviours import label_of, new_payload
+from qsctl.sim.kernel.random import logarithm, uniform
+from qsctl.sim.scenario.engine import EngineOutbound
+
+
+class SenderChange(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What changed at the sender of one inbound thread."""
+
+    thread: str
+    number: int
+    """That of its newest message."""
+    sent_count: int
+    """Of the messages that it held before, from the oldest on, how many the engine received."""
+    sizes_bytes: tuple[int, ...]
+    """Of the messages that it holds since then."""
+
+
+class PeersChanged(msgspec.Struct, frozen=True, array_like=True, tag=6, gc=False):
+    """The clock, the figures of all runs, and what changed at senders and receivers since the record before."""
+
+    stream: str
+    position: int
+    at_ns: Nanoseconds
+    arrived_count: int
+    """Messages of this very instant that senders had to send."""
+    planned_count: int
+    """Stops, outages and failures of this very instant that have begun or ended."""
+    offered: int
+    delivered: int
+    failed: int
+    lost: int
+    unbacked: int
+    """Messages that are in memory only."""
+    senders: tuple[SenderChange, ...] = ()
+    receivers: tuple[tuple[str, int], ...] = ()
+    """Thread, and how many messages it processed."""
+
+
+StoredRecord: TypeAlias = Record | PeersChanged
+"""What a transaction of a recovery database consists of."""
+
+
+@dataclass(slots=True)
+class SenderState:
+    """The sender of one inbound thread: the number of its newest message, and the sizes of those that it holds."""
+
+    number: int = 0
+    sizes_bytes: deque[int] = field(default_factory=deque)
+
+
+@dataclass(slots=True)
+class Peers:
+    """What the records of a database say of the engine's surroundings; `is_known`: there was such a record."""
+
+    is_known: bool = False
+    at_ns: Nanoseconds = 0
+    arrived_count: int = 0
+    planned_count: int = 0
+    offered: int = 0
+    delivered: int = 0
+    failed: int = 0
+    lost: int = 0
+    unbacked: int = 0
+    senders: dict[str, SenderState] = field(default_factory=dict)
+    processed: dict[str, int] = field(default_factory=dict)
+    """By outbound thread."""
+
+    def apply(self, record: PeersChanged) -> None:
+        """Apply a record; records are applied in their order."""
+        self.is_known = True
+        self.at_ns, self.arrived_count, self.planned_count = record.at_ns, record.arrived_count, record.planned_count
+        self.offered, self.delivered, self.failed = record.offered, record.delivered, record.failed
+        self.lost, self.unbacked = record.lost, record.unbacked
+        for change in record.senders:
+            sender = self.senders.setdefault(change.thread, SenderState())
+            sender.number = change.number
+            for _ in range(min(change.sent_count, len(sender.sizes_bytes))):
+                sender.sizes_bytes.popleft()
+            sender.sizes_bytes.extend(change.sizes_bytes)
+        self.processed.update(record.receivers)
+
+    def snapshot(self) -> PeersChanged:
+        """Return the one record that gives this state."""
+        return PeersChanged(
+            STREAM, 0, self.at_ns, self.arrived_count, self.planned_count, self.offered, self.delivered, self.failed,
+            self.lost, self.unbacked,
+            tuple(SenderChange(name, each.number, 0, tuple(each.sizes_bytes)) for name, each in self.senders.items()),
+            tuple(self.processed.items()),
+        )  # fmt: skip
+
+
+def peers_of_earlier(database: Database) -> Peers:
+    """Return what a database of an earlier version lets one conclude; `is_known` is false.
+
+    It has no record of senders: the clock is the latest instant in it, and the number of a sender's newest message that
+    of the newest one that is there.
+    """
+    made = Peers(at_ns=database.latest_ns)
+    for message in (*database.recovery.values(), *database.errors.values()):
+        if message.type is MessageType.DATA:
+            try:
+                label = label_of(message.payload)
+            except ValueError:  # an operator sent other data again
+                continue
+            sender = made.senders.setdefault(label.thread, SenderState())
+            sender.number = max(sender.number, label.number)
+    return made
+
+
+@dataclass(slots=True)
+class Sender:
+    """Sends the messages of one inbound thread, in order, and holds those that it could not send yet."""
+
+    thread: str
+    number: int = 0
+    held: deque[tuple[int, int]] = field(default_factory=deque)
+    """Number and size of each."""
+    _recorded_count: int = 0
+    """How many it held when that was last recorded."""
+    _sent_count: int = 0
+    _is_changed: bool = False
+
+    def offer(self, size_bytes: int) -> None:
+        """Have a message more to send."""
+        self.number += 1
+        self.held.append((self.number, size_bytes))
+        self._is_changed = True
+
+    def send(self) -> tuple[int, bytes]:
+        """Return number and data of the oldest message that it holds, and hold it no longer."""
+        number, size_bytes = self.held.popleft()
+        self._sent_count += 1
+        self._is_changed = True
+        return number, new_payload(self.thread, number, size_bytes)
+
+    def take_change(self) -> SenderChange | None:
+        """Return what changed since the last call."""
+        if not self._is_changed:
+            return None
+        sent_count = min(self._sent_count, self._recorded_count)
+        added = len(self.held) - (self._recorded_count - sent_count)
+        sizes = tuple(self.held[at][1] for at in range(-added, 0)) if added else ()
+        self._recorded_count, self._sent_count, self._is_changed = len(self.held), 0, False
+        return SenderChange(self.thread, self.number, sent_count, sizes)
+
+
+def sender_of(thread: str, state: SenderState) -> Sender:
+    """Return a sender that goes on from a state."""
+    count = len(state.sizes_bytes)
+    held = deque(enumerate(state.sizes_bytes, state.number - count + 1))
+    return Sender(thread, state.number, held, count)
+
+
+@dataclass(slots=True)
+class Receiver:
+    """Processes the messages of one outbound thread, one at a time."""
+
+    thread: str
+    mean_service_ns: float
+    is_exponential: bool
+    declared: EngineOutbound
+    service_key: Any
+    answer_key: Any
+    reply_key: Any
+    processed: int = 0
+    presence: int = 0
+    """Counts outages and restarts: a service, or a reply, that was in progress is void."""
+    is_changed: bool = False
+    """Whether `processed` is to be recorded."""
+
+    def service_ns(self) -> Nanoseconds:
+        """Return how long the message takes that it begins with."""
+        if not self.is_exponential:
+            return round(self.mean_service_ns)
+        return max(1, round(-float(logarithm(uniform(self.service_key, self.processed))) * self.mean_service_ns))
+
+    def refuses(self) -> bool:
+        """Return whether it refuses the message that it processes."""
+        return float(uniform(self.answer_key, self.processed)) < self.declared.refuses
+
+    def is_silent(self) -> bool:
+        """Return whether it sends no reply to the message that it processes."""
+        return float(uniform(self.reply_key, self.processed)) < self.declared.silent

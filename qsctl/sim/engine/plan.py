@@ -1,0 +1,95 @@
+"""What a scenario plans to happen around its engine: stops, outages, crashes, failures of power, in order of time.
+
+Decides: what is in force where a run begins. What the scenario has begun before and not ended stays so over every
+start of a process or of the engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import NamedTuple
+
+from qsctl.core.integration.engine import Down
+from qsctl.instant import INFINITE_NS, Nanoseconds
+from qsctl.sim.scenario.engine import Engine
+from qsctl.sim.scenario.intervals import occurrences
+from qsctl.sim.scenario.scenario import Interval
+
+
+class Interruption(StrEnum):
+    """What a scenario interrupts."""
+
+    PROCESS = "process"
+    """It crashes."""
+    THREAD = "thread"
+    """An operator stops it."""
+    CONNECTION = "connection"
+    POWER = "power"
+
+
+class Planned(NamedTuple):
+    """An interruption that begins or ends. The name is that of the process or thread; empty for power."""
+
+    at_ns: Nanoseconds
+    what: Interruption
+    name: str
+    is_end: bool
+
+
+class Plan:
+    """The plan of one run.
+
+    Args:
+        engine: whose intervals are planned.
+        horizon_ns: an interval begins before it.
+        now: where the run begins.
+        done_count: how many of the events of that instant an earlier run has carried out.
+    """
+
+    def __init__(self, engine: Engine, horizon_ns: Nanoseconds, now: Nanoseconds, done_count: int) -> None:
+        self.is_powered = True
+        self._processes = frozenset(each.name for each in engine.processes)
+        self._down: dict[Interruption, set[str]] = {what: set() for what in Interruption}
+        self.coming: list[Planned] = []
+        """What is still to happen, in order."""
+        for each in sorted(_planned(engine, horizon_ns), key=lambda each: each.at_ns):
+            if each.at_ns < now or (each.at_ns == now and done_count > 0):
+                done_count -= each.at_ns == now
+                self.note(each)
+            elif each.at_ns < INFINITE_NS:
+                self.coming.append(each)
+
+    def note(self, planned: Planned) -> None:
+        """Note that something of the plan has happened."""
+        if planned.what is Interruption.POWER:
+            self.is_powered = planned.is_end
+        elif planned.is_end:
+            self._down[planned.what].discard(planned.name)
+        else:
+            self._down[planned.what].add(planned.name)
+
+    def down(self) -> Down:
+        """Return what an engine that starts now leaves as it is."""
+        processes = frozenset(self._down[Interruption.PROCESS]) if self.is_powered else self._processes
+        return Down(
+            processes, frozenset(self._down[Interruption.THREAD]), frozenset(self._down[Interruption.CONNECTION])
+        )
+
+
+def _planned(engine: Engine, horizon_ns: Nanoseconds) -> Iterable[Planned]:
+    for process in engine.processes:
+        yield from _both_ends(Interruption.PROCESS, process.name, process.crashes, horizon_ns)
+        for thread in process.threads:
+            outages = thread.outbound.outages if thread.outbound else ()
+            yield from _both_ends(Interruption.THREAD, thread.name, thread.stops, horizon_ns)
+            yield from _both_ends(Interruption.CONNECTION, thread.name, outages, horizon_ns)
+    yield from _both_ends(Interruption.POWER, "", engine.failures, horizon_ns)
+
+
+def _both_ends(
+    what: Interruption, name: str, intervals: Iterable[Interval], horizon_ns: Nanoseconds
+) -> Iterable[Planned]:
+    for start, end in occurrences(intervals, horizon_ns):
+        yield Planned(start, what, name, False)
+        yield Planned(end, what, name, True)
