@@ -11,10 +11,19 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
+from qsctl.instant import INFINITE_NS, SECOND_NS, Nanoseconds, format_duration
 from qsctl.profiles.client_profile import ClientProfile, Queue, Threshold, depth_field, work_units
-from qsctl.profiles.ranges import SETTINGS, WEB_DEPTH_WORK_UNITS, limit_of, value_of
+from qsctl.profiles.ranges import BY_FIELD, SETTINGS, WEB_DEPTH_WORK_UNITS, limit_of, value_of
 from qsctl.profiles.setting import Setting
-from qsctl.profiles.sizing import DEFAULT_WINDOW_MESSAGES, admitted_messages
+from qsctl.profiles.sizing import (
+    DEFAULT_UNACKNOWLEDGED_LIMIT,
+    DEFAULT_WINDOW_MESSAGES,
+    KILOBYTE_BYTES,
+    Load,
+    acknowledged_per_second,
+    admitted_messages,
+    tcp_bits_per_second,
+)
 
 _DIRECT: Final = (Queue.D_1, Queue.D_2, Queue.D_3)
 
@@ -28,7 +37,11 @@ class Weight(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing found: `setting` is the name that the table has for it."""
+    """One thing found.
+
+    `setting` is the name that the table has for it, or `flow_window`, `unacknowledged_limit`: settings of a consumer
+    and of an endpoint, which no profile has.
+    """
 
     rule: str
     weight: Weight
@@ -51,6 +64,10 @@ class Circumstances:
         is_web: whether the clients are web messaging clients.
         queued_work_units: what is queued now, by queue.
         stated: fields that the file states; None: all.
+        round_trip_ns: between broker and client; 0: not known.
+        bits_per_second: wanted for one client; 0: not known.
+        unacknowledged_limit: of each flow's endpoint.
+        acknowledge_after_ns: from delivery to the application's acknowledgment; 0: not known; infinite: never.
     """
 
     flows: int = 0
@@ -60,11 +77,31 @@ class Circumstances:
     is_web: bool = False
     queued_work_units: Mapping[Queue, int] = field(default_factory=dict)
     stated: frozenset[str] | None = None
+    round_trip_ns: Nanoseconds = 0
+    bits_per_second: int = 0
+    unacknowledged_limit: int = DEFAULT_UNACKNOWLEDGED_LIMIT
+    acknowledge_after_ns: Nanoseconds = 0
+
+    @property
+    def load(self) -> Load:
+        """The same, as the arithmetic has it."""
+        return Load(
+            max(1, self.flows),
+            self.window_messages,
+            self.message_bytes,
+            1,
+            self.round_trip_ns,
+            self.bits_per_second,
+            self.unacknowledged_limit,
+            self.acknowledge_after_ns,
+        )
 
 
 _BURSTS: Final = 'Message Delivery Resources, "Configuring Egress Queue Minimum Message Bursts"'
 _DEPTHS: Final = 'Message Delivery Resources, "Configuring Max Egress Queue Depths"'
 _TABLE: Final = "profiles/ranges.py"
+_TCP: Final = 'TCP Settings, "Configuring TCP Maximum Window Sizes"'
+_UNACKNOWLEDGED: Final = 'Configuring Queues, "Configuring Max Delivered Unacknowledged Messages"'
 
 
 def lint(profile: ClientProfile, known: Circumstances | None = None) -> tuple[Finding, ...]:
@@ -101,6 +138,101 @@ def _guaranteed(profile: ClientProfile, known: Circumstances) -> Iterator[Findin
             f"the burst is below flows × window; the depth alone admits messages of up to {largest:,} work units",
             numbers, lever, _BURSTS,
         )  # fmt: skip
+
+
+def _round_trip(profile: ClientProfile, known: Circumstances) -> Iterator[Finding]:
+    """A connection carries one window a round trip, whatever its port (W8)."""
+    if not known.round_trip_ns:
+        return
+    limit = tcp_bits_per_second(profile, known.round_trip_ns)
+    is_enough = known.bits_per_second <= limit
+    needed_kb = -(-known.bits_per_second * known.round_trip_ns // (8 * SECOND_NS * KILOBYTE_BYTES))
+    most_kb = BY_FIELD["tcp_max_window_kb"].maximum
+    numbers = f"{profile.tcp_max_window_kb:,} KB × 8 ÷ {format_duration(known.round_trip_ns)} = {_rate(limit)}" + (
+        "" if is_enough else f" < {_rate(known.bits_per_second)}"
+    )
+    if is_enough:
+        weight, lever = Weight.NOTE, "A higher rate needs a larger window: rate × round trip ÷ 8."
+    elif needed_kb <= most_kb:
+        weight = Weight.WARNING
+        lever = (
+            f"Set tcp max-wnd to {needed_kb:,} KB or more, the receive buffer of the client too; current brokers leave "
+            "it to the operating systems."
+        )
+    else:
+        weight = Weight.WARNING
+        lever = f"Take {-(-known.bits_per_second // int(limit)):,} connections, or a client nearer to the broker."
+    yield Finding(
+        "window-below-rate", weight, "tcp_max_window_kb", f"one connection carries at most {_rate(limit)}", numbers,
+        lever, _TCP,
+    )  # fmt: skip
+
+
+def _windows_in_flight(profile: ClientProfile, known: Circumstances) -> Iterator[Finding]:
+    """Guaranteed messages in flight a round trip bound their rate, as TCP's window bounds the connection's."""
+    load = known.load
+    if not (known.flows and known.round_trip_ns and known.bits_per_second):
+        return
+    wanted = load.flows * load.window_messages
+    admitted = admitted_messages(
+        profile.g_1_max_depth_work_units, profile.g_1_min_msg_burst, work_units(load.message_bytes)
+    )
+    in_flight = min(wanted, admitted)
+    rate = in_flight * SECOND_NS / known.round_trip_ns
+    if rate >= load.messages_per_second:
+        return
+    is_window = wanted <= admitted
+    needed = -(-known.bits_per_second * known.round_trip_ns // (8 * load.message_bytes * SECOND_NS))
+    yield Finding(
+        "in-flight-below-rate", Weight.WARNING, "flow_window" if is_window else "g_1_min_msg_burst",
+        f"guaranteed delivery takes at most {rate:,.0f} messages a second",
+        f"min({load.flows:,} × {load.window_messages:,}, G-1 admits {admitted:,}) ÷ "
+        f"{format_duration(known.round_trip_ns)} = {rate:,.0f}/s < {load.messages_per_second:,.0f}/s",
+        f"Have {needed:,} messages in flight: "
+        + (f"windows of {-(-needed // load.flows):,} a flow" if is_window else "a larger min-msg-burst of G-1")
+        + ", or more flows.",
+        _BURSTS,
+    )  # fmt: skip
+
+
+def _acknowledgments(_: ClientProfile, known: Circumstances) -> Iterator[Finding]:
+    """The limit of unacknowledged messages is the application's, the window the library's (W7, W12)."""
+    load = known.load
+    limit = known.unacknowledged_limit
+    if known.acknowledge_after_ns >= INFINITE_NS:
+        yield Finding(
+            "never-acknowledged", Weight.WARNING, "unacknowledged_limit",
+            f"each flow delivers {limit:,} messages, then none", f"{limit:,} unacknowledged messages a flow",
+            "Acknowledge each message when it is processed.", _UNACKNOWLEDGED,
+        )  # fmt: skip
+    elif known.acknowledge_after_ns:
+        rate = acknowledged_per_second(load)
+        wanted = load.messages_per_second
+        if wanted > rate:
+            needed = -(-known.bits_per_second * known.acknowledge_after_ns // (8 * load.message_bytes * SECOND_NS))
+            yield Finding(
+                "unacknowledged-below-rate", Weight.WARNING, "unacknowledged_limit",
+                f"the application's acknowledgments allow {rate:,.0f} messages a second",
+                f"{load.flows:,} × {limit:,} ÷ {format_duration(known.acknowledge_after_ns)} = {rate:,.0f}/s "
+                f"< {wanted:,.0f}/s",
+                f"Set max-delivered-unacked-msgs-per-flow to {-(-needed // load.flows):,} or more, or acknowledge "
+                "sooner.",
+                _UNACKNOWLEDGED,
+            )  # fmt: skip
+    if known.flows and limit < known.window_messages:
+        yield Finding(
+            "unacknowledged-below-window", Weight.NOTE, "unacknowledged_limit",
+            f"a flow whose application acknowledges nothing delivers {limit:,} messages, not a window",
+            f"{limit:,} < {known.window_messages:,}", "Nothing, if it is meant: the window is never used up.",
+            _UNACKNOWLEDGED,
+        )  # fmt: skip
+
+
+def _rate(bits_per_second: float) -> str:
+    for scale, unit in ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s")):
+        if bits_per_second >= scale:
+            return f"{bits_per_second / scale:.3g} {unit}"
+    return f"{bits_per_second:.3g} bit/s"
 
 
 def _flows(profile: ClientProfile, known: Circumstances) -> Iterator[Finding]:
@@ -234,5 +366,6 @@ def _name(profile: ClientProfile, _: Circumstances) -> Iterator[Finding]:
 
 
 _RULES: Final[tuple[Callable[[ClientProfile, Circumstances], Iterator[Finding]], ...]] = (
-    _guaranteed, _flows, _eliding, _web, _sizes, _queued, _deprecated, _thresholds, _name,
+    _guaranteed, _round_trip, _windows_in_flight, _acknowledgments, _flows, _eliding, _web, _sizes, _queued,
+    _deprecated, _thresholds, _name,
 )  # fmt: skip

@@ -20,6 +20,8 @@ from qsctl.profiles.ranges import BY_FIELD
 KILOBYTE_BYTES: Final = 1024
 DEFAULT_WINDOW_MESSAGES: Final = 255
 """Of a consumer's flow, in the vendor's APIs."""
+DEFAULT_UNACKNOWLEDGED_LIMIT: Final = 10_000
+"""Of each flow of an endpoint: max-delivered-unacked-msgs-per-flow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +30,13 @@ class Load:
 
     Args:
         flows: consumer flows of one client.
-        window_messages: deliveries of one flow that may be unacknowledged.
+        window_messages: of one flow, on their way to the client's library, which acknowledges them to the broker.
         message_bytes: length of a message.
         clients: with this profile.
-        round_trip_ns: from a message's entry into G-1 to its acknowledgment; 0 where it is not known.
+        round_trip_ns: from a message's entry into G-1 to the library's acknowledgment; 0 where it is not known.
         bits_per_second: wanted for one client; 0 where it is not known.
+        unacknowledged_limit: of one flow, delivered messages that the application has not acknowledged.
+        acknowledge_after_ns: from a message's delivery to the application's acknowledgment; 0 where it is not known.
     """
 
     flows: int = 1
@@ -41,6 +45,13 @@ class Load:
     clients: int = 1
     round_trip_ns: Nanoseconds = 0
     bits_per_second: int = 0
+    unacknowledged_limit: int = DEFAULT_UNACKNOWLEDGED_LIMIT
+    acknowledge_after_ns: Nanoseconds = 0
+
+    @property
+    def messages_per_second(self) -> float:
+        """The rate that is wanted; 0 where it is not known."""
+        return self.bits_per_second / (8 * self.message_bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,12 +124,14 @@ def size(profile: ClientProfile, load: Load) -> Sizing:
         Line("in flight", "min(wanted, admitted)", f"min({wanted}, {admitted})", in_flight, "messages"),
     ]  # fmt: skip
     memory = _memory(profile, units, wanted, load.clients, lines)
-    limits: dict[str, float] = {"the flows' windows" if wanted <= admitted else "G-1": in_flight}
+    limits: dict[str, float] = {}
+    inner = "the flows' windows" if wanted <= admitted else "G-1"
     if load.round_trip_ns:
-        limits |= _rates(profile, load, in_flight, lines)
-    return Sizing(
-        tuple(lines), min(limits, key=lambda each: limits[each]), wanted <= admitted, wanted, wanted * units, memory
-    )
+        limits |= _rates(profile, load, in_flight, inner, lines)
+    if load.acknowledge_after_ns:
+        limits |= _acknowledged(load, lines)
+    limit = min(limits, key=lambda each: limits[each]) if limits else inner
+    return Sizing(tuple(lines), limit, wanted <= admitted, wanted, wanted * units, memory)
 
 
 def _memory(profile: ClientProfile, units: int, wanted: int, clients: int, lines: list[Line]) -> int:
@@ -141,26 +154,47 @@ def _memory(profile: ClientProfile, units: int, wanted: int, clients: int, lines
     return clients * one
 
 
-def _rates(profile: ClientProfile, load: Load, in_flight: int, lines: list[Line]) -> dict[str, float]:
-    """Return what a round trip makes of windows; limits in messages in flight, so that they compare."""
+def tcp_bits_per_second(profile: ClientProfile, round_trip_ns: Nanoseconds) -> float:
+    """Return what a TCP connection carries at most: its maximum window once a round trip, in bits a second (W8)."""
+    return profile.tcp_max_window_kb * KILOBYTE_BYTES * 8 * SECOND_NS / round_trip_ns
+
+
+def _rates(profile: ClientProfile, load: Load, in_flight: int, inner: str, lines: list[Line]) -> dict[str, float]:
+    """Return what a round trip makes of windows: the rate that each limit allows, in messages a second."""
     seconds = load.round_trip_ns / SECOND_NS
     window = profile.tcp_max_window_kb * KILOBYTE_BYTES
-    by_tcp = window / load.message_bytes
+    by_tcp = max(1.0, window / load.message_bytes)
     lines += [
         Line("guaranteed messages at most", "in flight ÷ round trip", f"{in_flight} ÷ {seconds:g} s",
              in_flight / seconds, "messages/s"),
         Line("TCP connection at most", "maximum window × 8 ÷ round trip", f"{window} × 8 ÷ {seconds:g} s",
-             window * 8 / seconds, "bit/s"),
+             tcp_bits_per_second(profile, load.round_trip_ns), "bit/s"),
         Line("one client at most", "min(in flight, window ÷ length) ÷ round trip",
              f"min({in_flight}, {window} ÷ {load.message_bytes}) ÷ {seconds:g} s",
-             min(in_flight, max(1.0, by_tcp)) / seconds, "messages/s"),
+             min(in_flight, by_tcp) / seconds, "messages/s"),
     ]  # fmt: skip
     if load.bits_per_second:
         lines.append(
             Line("TCP window needed", "rate × round trip ÷ 8", f"{load.bits_per_second} × {seconds:g} s ÷ 8",
                  load.bits_per_second * seconds / 8, "bytes")
         )  # fmt: skip
-    return {"the TCP window": max(1.0, by_tcp)}
+    return {inner: in_flight / seconds, "the TCP window": by_tcp / seconds}
+
+
+def acknowledged_per_second(load: Load) -> float:
+    """Return what the limits of unacknowledged messages allow all flows of a client, in messages a second (W12)."""
+    return load.flows * load.unacknowledged_limit * SECOND_NS / load.acknowledge_after_ns
+
+
+def _acknowledged(load: Load, lines: list[Line]) -> dict[str, float]:
+    """Return the rate that the application's acknowledgments allow; the flow's window has no part in it."""
+    seconds = load.acknowledge_after_ns / SECOND_NS
+    rate = acknowledged_per_second(load)
+    lines.append(
+        Line("acknowledged by the application", "flows × unacknowledged limit ÷ time to acknowledge",
+             f"{load.flows} × {load.unacknowledged_limit} ÷ {seconds:g} s", rate, "messages/s")
+    )  # fmt: skip
+    return {"the limit of unacknowledged messages": rate}
 
 
 def levers(profile: ClientProfile, load: Load, sizing: Sizing) -> tuple[str, ...]:

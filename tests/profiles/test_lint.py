@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from qsctl.instant import INFINITE_NS, MILLISECOND_NS, SECOND_NS
 from qsctl.profiles.client_profile import Queue, Threshold
 from qsctl.profiles.lint import Circumstances, Finding, Weight, lint
 from qsctl.profiles.ranges import default_profile
@@ -104,6 +105,57 @@ def test_a_queue_that_never_holds_a_second_message_is_told() -> None:
         ("depth-below-one-message", "warning", "d_1_max_depth_work_units")
     ]
     assert rules(known, d_1_max_depth_work_units=9, d_1_min_msg_burst=4) == []
+
+
+def test_a_window_over_a_round_trip_caps_the_connection() -> None:
+    """W8: 256 KB at 100 ms is 21 Mbit/s; 1 Gbit/s needs 12.5 MB."""
+    known = Circumstances(round_trip_ns=100 * MILLISECOND_NS, bits_per_second=1_000_000_000)
+    (found,) = findings(known)
+    assert (found.rule, found.weight, found.setting) == ("window-below-rate", Weight.WARNING, "tcp_max_window_kb")
+    assert found.numbers == "256 KB × 8 ÷ 100ms = 21 Mbit/s < 1 Gbit/s"
+    assert "12,208 KB or more" in found.lever
+    assert ("window-below-rate", "note", "tcp_max_window_kb") in rules(known, tcp_max_window_kb=12_208)
+    assert ("window-below-rate", "warning", "tcp_max_window_kb") in rules(known, tcp_max_window_kb=12_207)
+    assert findings(dataclasses.replace(known, bits_per_second=0))[0].weight is Weight.NOTE
+    (far,) = findings(dataclasses.replace(known, bits_per_second=100_000_000_000))
+    assert "connections" in far.lever
+
+
+@pytest.mark.parametrize(
+    ("flows", "window", "told"),
+    [(1, 255, "flow_window"), (40, 255, None), (40, 600, None), (10, 800, "g_1_min_msg_burst")],
+)
+def test_what_is_in_flight_a_round_trip_caps_guaranteed_delivery(flows: int, window: int, told: str | None) -> None:
+    """80 Mbit/s are 10,000 messages of 1,000 B a second; 100 ms ask for 1,000 in flight (W1, W3)."""
+    known = Circumstances(
+        flows=flows, window_messages=window, message_bytes=1000, round_trip_ns=100 * MILLISECOND_NS,
+        bits_per_second=80_000_000,
+    )  # fmt: skip
+    found = findings(known, **RECEIVING, g_1_max_depth_work_units=900, g_1_min_msg_burst=900 if told else 25_000)
+    capped = [each for each in found if each.rule == "in-flight-below-rate"]
+    assert [each.setting for each in capped] == ([told] if told else [])
+    assert all("1,000 messages in flight" in each.lever for each in capped)
+
+
+def test_the_application_s_acknowledgments_and_the_window_are_two_things() -> None:
+    """W12: 2,000/s, window 255, limit 10,000, acknowledged after 1 s: nothing throttles; with limit 1,000: 1,000/s."""
+    known = Circumstances(
+        flows=1, message_bytes=1000, bits_per_second=16_000_000, acknowledge_after_ns=SECOND_NS,
+        unacknowledged_limit=10_000,
+    )  # fmt: skip
+    assert rules(known, **RECEIVING) == []
+    (found,) = findings(dataclasses.replace(known, unacknowledged_limit=1000), **RECEIVING)
+    assert (found.rule, found.setting) == ("unacknowledged-below-rate", "unacknowledged_limit")
+    assert found.numbers == "1 × 1,000 ÷ 1s = 1,000/s < 2,000/s"
+    assert "2,000 or more" in found.lever
+
+
+def test_a_consumer_that_acknowledges_nothing_gets_the_limit() -> None:
+    """W7: with limit 5 exactly five messages arrive, whatever the window."""
+    known = Circumstances(flows=1, unacknowledged_limit=5, acknowledge_after_ns=INFINITE_NS)
+    found = findings(known, **RECEIVING)
+    assert [each.rule for each in found] == ["never-acknowledged", "unacknowledged-below-window"]
+    assert "delivers 5 messages, then none" in found[0].message
 
 
 @given(profile=PROFILES, flows=st.integers(0, 2000), size=st.integers(1, 100_000))

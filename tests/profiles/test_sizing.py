@@ -80,3 +80,15 @@ def test_the_memory_is_a_bound_on_what_the_simulator_says_of_the_same_load(profi
     assert sizing.memory_bytes == sizing.line("memory of one client").value * load.clients
     # The simulator knows that no direct message comes, so that its bound counts them as of the smallest size.
     assert memory_bytes(scenario) <= sizing.memory_bytes
+
+
+def test_the_limit_of_unacknowledged_messages_is_a_rate_of_its_own() -> None:
+    """W12: limit 1,000 and a second to acknowledge are 1,000 a second; the window has no part in it."""
+    load = Load(window_messages=255, unacknowledged_limit=1000, acknowledge_after_ns=1000 * MILLISECOND_NS)
+    sizing = size(DEFAULT, load)
+    assert sizing.limit == "the limit of unacknowledged messages"
+    assert sizing.line("acknowledged by the application").value == 1000
+    near = dataclasses.replace(load, round_trip_ns=MILLISECOND_NS, unacknowledged_limit=10_000)
+    assert size(DEFAULT, near).limit == "the limit of unacknowledged messages"
+    far = dataclasses.replace(near, round_trip_ns=100 * MILLISECOND_NS)
+    assert size(DEFAULT, far).limit == "the flows' windows"

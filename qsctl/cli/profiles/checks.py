@@ -24,12 +24,39 @@ from qsctl.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from qsctl.instant import Nanoseconds
     from qsctl.profiles.client_profile import Queue
 
 COMMANDS: Final = Commands()
 
 FlowsOption = Annotated[int, typer.Option(min=0, max=200_000, help="Number of consumer flows of one client.")]
-WindowOption = Annotated[int, typer.Option(min=1, max=65_535, help="Window of one flow, in messages.")]
+WindowOption = Annotated[
+    int,
+    typer.Option(min=1, max=65_535, help="Window of one flow: messages on their way to the client's library."),
+]
+RoundTripOption = Annotated[
+    str,
+    typer.Option(
+        metavar="TIME", help="Round trip, from G-1 to the library's acknowledgment, such as 100ms; 0: unknown."
+    ),
+]
+RateOption = Annotated[
+    str, typer.Option(metavar="RATE", help="Bit rate wanted for one client, as in 1 Gbit/s; 0: not known.")
+]
+UnacknowledgedOption = Annotated[
+    int,
+    typer.Option(
+        "--unacknowledged-limit", min=1, max=1_000_000,
+        help="Messages of one flow that the application may leave unacknowledged, a setting of the endpoint.",
+    ),
+]  # fmt: skip
+AcknowledgeOption = Annotated[
+    str,
+    typer.Option(
+        "--acknowledge-after", metavar="TIME",
+        help="Time from a delivery to the application's acknowledgment, such as 1s, or infinite; 0: unknown.",
+    ),
+]  # fmt: skip
 MessageSizeOption = Annotated[int, typer.Option(min=1, max=2**31 - 1, help="Length of a message, in bytes.")]
 
 
@@ -38,6 +65,7 @@ MessageSizeOption = Annotated[int, typer.Option(min=1, max=2**31 - 1, help="Leng
     examples=(
         "qsctl client-profile lint profile.json --flows 10 --window 255 --message-size 20480",
         "qsctl client-profile lint web.tf --web --topics 80",
+        "qsctl client-profile lint profile.json --round-trip 100ms --rate '1 Gbit/s'",
         "qsctl client-profile lint new.json --queued D-1=1500  # before the depth is lowered",
     ),
 )
@@ -56,14 +84,35 @@ def lint(
         list[str] | None,
         typer.Option(metavar="QUEUE=N", help="Work units in a queue now, as in D-1=1500; may be repeated."),
     ] = None,
+    round_trip: RoundTripOption = "0",
+    rate: RateOption = "0",
+    unacknowledged_limit: UnacknowledgedOption = 10_000,
+    acknowledge_after: AcknowledgeOption = "0",
 ) -> LintedProfile:
     """Explain what in a client profile may not be meant: rule, numbers and lever. The exit status is 1 on a warning."""
+    from qsctl.instant import parse_duration
     from qsctl.profiles.lint import Circumstances
     from qsctl.profiles.lint import lint as find
 
     _, read = which.open(file)
-    known = Circumstances(flows, window, message_size, topics, web, _queued(queued), read.stated)
+    round_trip_ns, bits = _path(round_trip, rate)
+    known = Circumstances(
+        flows, window, message_size, topics, web, _queued(queued), read.stated, round_trip_ns, bits,
+        unacknowledged_limit, parse_duration(acknowledge_after),
+    )  # fmt: skip
     return LintedProfile(read.profile.name, find(read.profile, known))
+
+
+def _path(round_trip: str, rate: str) -> tuple[Nanoseconds, int]:
+    """Return the round trip and the bit rate of a client's connection; 0 where they are not known."""
+    from qsctl.instant import INFINITE_NS, parse_duration
+    from qsctl.sim.scenario.values import BIT_RATE
+
+    round_trip_ns, bits = parse_duration(round_trip), BIT_RATE.parse(rate)
+    if round_trip_ns >= INFINITE_NS:
+        raise UsageError("--round-trip is infinite", remedy="Write it as in 100ms.")
+    assert isinstance(bits, int)
+    return round_trip_ns, bits
 
 
 def _queued(options: Sequence[str] | None) -> dict[Queue, int]:
@@ -114,12 +163,10 @@ def size(
     window: WindowOption = 255,
     message_size: MessageSizeOption = 1024,
     clients: Annotated[int, typer.Option(min=1, max=1_000_000, help="Number of clients with this profile.")] = 1,
-    round_trip: Annotated[
-        str, typer.Option(metavar="TIME", help="Time from G-1 to the acknowledgment, a duration such as 100ms.")
-    ] = "0",
-    rate: Annotated[
-        str, typer.Option(metavar="RATE", help="Bit rate wanted for one client, as in 1 Gbit/s; 0: not known.")
-    ] = "0",
+    round_trip: RoundTripOption = "0",
+    rate: RateOption = "0",
+    unacknowledged_limit: UnacknowledgedOption = 10_000,
+    acknowledge_after: AcknowledgeOption = "0",
     scenario: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Scenario file to write of this load, to check it by simulation."),
@@ -133,14 +180,15 @@ def size(
     from qsctl.profiles.ranges import default_profile
     from qsctl.profiles.sizing import Load, difference_from_simulation, levers
     from qsctl.profiles.sizing import size as compute
-    from qsctl.sim.scenario.values import BIT_RATE
 
     profile = default_profile() if file is None else which.open(file)[1].profile
-    round_trip_ns, bits = parse_duration(round_trip), BIT_RATE.parse(rate)
-    if round_trip_ns >= INFINITE_NS:
-        raise UsageError("--round-trip is infinite", remedy="Write it as in 100ms.")
-    assert isinstance(bits, int)
-    load = Load(flows, window, message_size, clients, round_trip_ns, bits)
+    round_trip_ns, bits = _path(round_trip, rate)
+    if parse_duration(acknowledge_after) >= INFINITE_NS:
+        raise UsageError("--acknowledge-after is infinite", remedy="Write it as in 1s; `lint` explains infinite.")
+    load = Load(
+        flows, window, message_size, clients, round_trip_ns, bits, unacknowledged_limit,
+        parse_duration(acknowledge_after),
+    )  # fmt: skip
     sizing = compute(profile, load)
     if scenario is not None:
         from qsctl.sim.scenario.text import scenario_text

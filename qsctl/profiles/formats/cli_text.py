@@ -140,7 +140,8 @@ class _Script:
         if not hint and outer is not None and not spelled:
             hint = f"It is a command of {' '.join(outer.path) or 'client-profile'}: leave the mode with exit."
         if word == "egress" and mode.path == ("queue",):
-            hint = 'A TIBCO appliance has that queue: give it in a scenario, as <queue name="egress" max-depth=…/>.'
+            form = '<queue name="egress" max-depth=… min-msg-burst=…/>'
+            hint = f"A TIBCO appliance has that queue: give it in a scenario, as {form}."
         if hint or mode is not ROOT:
             self._drafts.error(f"{shown(word)} is no command here", line=line, place=self._place(mode.path),
                                found=word, allowed=", ".join(sorted(mode.below)), hint=hint)  # fmt: skip
