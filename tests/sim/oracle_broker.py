@@ -8,7 +8,7 @@ from typing import Any
 from qsctl.instant import INFINITE_NS, later
 from tests.sim.oracle_connection import NEVER, Connection, Message
 
-CONTROL = 2
+ACK, TIMER, CONTROL, ARRIVAL = range(4)
 CONNECT = 1
 
 
@@ -29,7 +29,8 @@ class WholeBroker:
         if not connection.present:
             return
         self.end_blocked(connection)
-        back: list[Message] = list(connection.reading)
+        unread = [message for message in connection.unread if message.queue == 0 and connection.tracked]
+        back: list[Message] = [*connection.reading, *unread]
         for place, message in enumerate(connection.tcp):
             if message.queue == 0 and connection.tracked:
                 back.append(message)
@@ -47,6 +48,8 @@ class WholeBroker:
             connection.pending[q] = False
         connection.waiting = back + connection.waiting
         connection.reading, connection.tcp, connection.sent, connection.outstanding = [], [], 0, 0
+        connection.unread = []
+        connection.receiver.connect()
         self.buffer(connection, -connection.buffered)
         connection.window = self.initial_window(connection)
         connection.present = False
@@ -131,7 +134,9 @@ class WholeBroker:
     def finish(self) -> None:
         for connection in self.connections:
             guaranteed = "held" if connection.holds else "delivered"
-            for message in connection.reading:
+            unread = [message for message in connection.unread if message.queue == 0 and connection.tracked]
+            for message in [*connection.reading, *unread]:
+                message.acked = NEVER
                 if not connection.holds:
                     self.count_guaranteed(message)
                 self.row(message, guaranteed, message.moved - message.born)
@@ -208,3 +213,47 @@ class WholeBroker:
         connection.held -= 1
         self.count_guaranteed(message)
         self.row(message, "delivered", message.moved - message.born)
+
+    def do_read(self, c: int, message: Message, epoch: int) -> None:
+        """The broker learns that a reader has begun a message: the window opens by its bytes."""
+        connection = self.connections[c]
+        if connection.epoch == epoch:
+            assert connection.unread.pop(0) is message
+            self.begin(connection, message)
+            self.turn(connection)
+
+    def begin(self, connection: Connection, message: Message) -> None:
+        """A reader begins a message; of a guaranteed one, the application acknowledges it later."""
+        if message.queue != 0 or not connection.tracked:
+            return
+        delay = connection.endpoint.acknowledge_delay_ns if connection.endpoint else 0
+        due = max(self.now, later(message.done, delay), *(each.due for each in connection.reading[-1:]))
+        if due == self.now:
+            message.acked = self.now
+            self.retire(connection, message)
+        else:
+            message.due = due
+            message.acked = NEVER
+            connection.reading.append(message)
+            self.wake_at(connection, message.due)
+
+    def do_wake(self, c: int) -> None:
+        connection = self.connections[c]
+        if self.now not in connection.wakes or not connection.present:
+            return
+        connection.wakes.discard(self.now)
+        stirred = bool(connection.returned) and connection.returned[0].due == self.now
+        while connection.reading and connection.reading[0].due <= self.now:
+            message = connection.reading.pop(0)
+            message.acked = self.now
+            self.retire(connection, message)
+            stirred = True
+        self.pump(connection)
+        if stirred:
+            self.feed(connection)
+        self.note_blocked(connection)
+
+    def wake_at(self, connection: Connection, time: int) -> None:
+        if time < INFINITE_NS and time not in connection.wakes:
+            connection.wakes.add(time)
+            self.at(time, TIMER, connection.number, ("wake", connection.number))

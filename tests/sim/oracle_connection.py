@@ -7,6 +7,7 @@ from math import ceil
 from typing import Any
 
 from qsctl.sim.scenario.scenario import Endpoint, GuaranteedOverflow
+from tests.sim.oracle_receiver import Receiver
 
 NEVER = -1
 
@@ -24,6 +25,8 @@ class Message:
     attempts: int = 1
     indication: bool = False
     lost: bool = False
+    done: int = NEVER
+    """When the application has done it, as the broker may learn of it."""
     due: int = NEVER
 
     @property
@@ -39,6 +42,7 @@ class Connection:
     endpoint: Endpoint | None
     tracked: bool
     loss_key: int
+    receiver: Receiver
     present: bool = True
     epoch: int = 0
     queues: list[list[Message]] = field(default_factory=lambda: [[] for _ in range(5)])
@@ -53,6 +57,8 @@ class Connection:
     credit: int = 0
     waiting: list[Message] = field(default_factory=list)
     returned: list[Message] = field(default_factory=list)
+    unread: list[Message] = field(default_factory=list)
+    """Acknowledged by TCP; no reader has begun them, as far as the broker knows."""
     reading: list[Message] = field(default_factory=list)
     outstanding: int = 0
     held: int = 0
@@ -72,8 +78,14 @@ class Connection:
 
     def held_by(self, queue: int) -> list[Message]:
         """What a queue holds: those waiting in it and, of G-1, those sent and not acknowledged."""
-        sent = [message for message in self.tcp if message.queue == 0] + self.reading
+        sent = [message for message in [*self.tcp, *self.unread] if message.queue == 0] + self.reading
         return [*self.queues[queue], *(sent if queue == 0 and self.holds else [])]
+
+    @property
+    def occupied(self) -> int:
+        """Bytes that the receive buffer has or will have; the library takes guaranteed messages off as they come."""
+        unread = [message for message in self.unread if not (message.queue == 0 and self.tracked)]
+        return sum(message.size for message in [*self.tcp[: self.sent], *unread])
 
     @property
     def in_flight(self) -> int:

@@ -11,14 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from qsctl.instant import INFINITE_NS, later
 from qsctl.sim.kernel.random import stream_key, uniform_bits
 from qsctl.sim.scenario.changes import PortChange, read_changes
 from qsctl.sim.scenario.scenario import QUEUE_ORDER, Admission, GuaranteedOverflow, Scenario, Scheduler
-from tests.sim.oracle_broker import CONNECT, CONTROL, WholeBroker
+from tests.sim.oracle_broker import ACK, ARRIVAL, CONNECT, CONTROL, WholeBroker
 from tests.sim.oracle_connection import NEVER, Connection, Message
+from tests.sim.oracle_receiver import receiver_of
 
-ACK, TIMER, _, ARRIVAL = range(4)
+TCP_ACKNOWLEDGES, READER_BEGINS = range(2)
+"""What comes first of one client's at one instant."""
 SECOND, _, DISCONNECT, MARK, CHANGE = range(5)
 BEFORE_ALL = -1
 
@@ -47,7 +48,9 @@ class SolaceOracle(WholeBroker):
             )
             for i in range(group.count):
                 key = stream_key(scenario.seed, replication, "loss", group.name, i)
-                made = Connection(len(self.connections), group, profile, endpoints.get(group.name), tracked, key)
+                receiver = receiver_of(scenario, self.outages, replication, group, profile, i)
+                endpoint = endpoints.get(group.name)
+                made = Connection(len(self.connections), group, profile, endpoint, tracked, key, receiver)
                 made.window = self.initial_window(made)
                 self.connections.append(made)
         self.rows: list[tuple[Any, ...]] = []
@@ -65,7 +68,7 @@ class SolaceOracle(WholeBroker):
         for time, client, size, topic, queue, eligible in arrivals:
             self.at(time, ARRIVAL, 0, ("arrive", client, size, topic, queue, eligible))
 
-    def at(self, time: int, order: int, client: int, what: tuple[Any, ...]) -> None:
+    def at(self, time: int, order: int, client: int | tuple[int, int], what: tuple[Any, ...]) -> None:
         self.sequence += 1
         heapq.heappush(self.heap, (time, order, client, self.sequence, what))
 
@@ -149,7 +152,14 @@ class SolaceOracle(WholeBroker):
                 self.count(c, q)["high"] = self.depth(connection, q)
         for connection in self.connections:
             queued = (message for queue in connection.queues for message in queue)
-            stages = (connection.tcp, connection.reading, connection.returned, connection.waiting, queued)
+            stages = (
+                connection.tcp,
+                connection.unread,
+                connection.reading,
+                connection.returned,
+                connection.waiting,
+                queued,
+            )
             for message in (message for stage in stages for message in stage):
                 message.attempts = min(message.attempts, 1)
 
@@ -195,37 +205,18 @@ class SolaceOracle(WholeBroker):
             connection.window = max(connection.window // 2, tcp.mss_bytes)
         else:
             connection.window = max(connection.window, min(connection.window + message.size, tcp.max_window_bytes))
-        if message.queue == 0 and connection.tracked:
-            delay = connection.endpoint.acknowledge_delay_ns if connection.endpoint else 0
-            if delay == 0:
-                self.retire(connection, message)
-            else:
-                message.due = later(self.now, delay)
-                message.acked = NEVER
-                connection.reading.append(message)
-                self.wake_at(connection, message.due)
+        if connection.receiver.reads:
+            back = connection.group.round_trip_ns // 2
+            arrived = self.now - connection.group.acknowledgment_latency_ns - back
+            begins, done = connection.receiver.read(arrived)
+            message.done = done + back
+            connection.unread.append(message)
+            known = max(self.now, begins + back)
+            self.at(known, ACK, (c, READER_BEGINS), ("read", c, message, epoch))
+        else:
+            message.done = self.now
+            self.begin(connection, message)
         self.turn(connection)
-
-    def do_wake(self, c: int) -> None:
-        connection = self.connections[c]
-        if self.now not in connection.wakes or not connection.present:
-            return
-        connection.wakes.discard(self.now)
-        stirred = bool(connection.returned) and connection.returned[0].due == self.now
-        while connection.reading and connection.reading[0].due <= self.now:
-            message = connection.reading.pop(0)
-            message.acked = self.now
-            self.retire(connection, message)
-            stirred = True
-        self.pump(connection)
-        if stirred:
-            self.feed(connection)
-        self.note_blocked(connection)
-
-    def wake_at(self, connection: Connection, time: int) -> None:
-        if time < INFINITE_NS and time not in connection.wakes:
-            connection.wakes.add(time)
-            self.at(time, TIMER, connection.number, ("wake", connection.number))
 
     # Priority queues.
 
@@ -351,6 +342,9 @@ class SolaceOracle(WholeBroker):
             message = connection.tcp[connection.sent]
             if connection.sent > 0 and connection.in_flight + message.size > connection.window:
                 return
+            occupied, reads = connection.occupied, connection.receiver.reads
+            if reads and occupied > 0 and occupied + message.size > connection.receiver.buffer_bytes:
+                return
             connection.sent += 1
             self.send(connection, message)
 
@@ -363,7 +357,7 @@ class SolaceOracle(WholeBroker):
         if group.link_rate_bits_per_second:
             left = max(left, connection.link_free) + self.serialization(message.size, group.link_rate_bits_per_second)
             connection.link_free = left
-        acked = left + group.round_trip_ns + group.reading_delay_ns
+        acked = left + group.round_trip_ns + group.acknowledgment_latency_ns
         if group.loss_probability > 0:
             drawn = int(uniform_bits(np.uint64(connection.loss_key), connection.transmissions))
             message.lost = drawn < int(group.loss_probability * 2.0**64)
@@ -372,13 +366,10 @@ class SolaceOracle(WholeBroker):
                 acked += group.round_trip_ns
                 connection.retransmissions += 1
         acked = max(acked, connection.last_ack)
-        for start, end in self.outages.pauses.get(group.name, []):
-            if start <= acked < end:
-                acked = end
-                break
         connection.last_ack = acked
         message.acked = acked
-        self.at(acked, ACK, connection.number, ("ack", connection.number, message, connection.epoch))
+        ack = ("ack", connection.number, message, connection.epoch)
+        self.at(acked, ACK, (connection.number, TCP_ACKNOWLEDGES), ack)
         if not (message.queue == 0 and connection.tracked):
             absence = self.outages.next_absence(group.name, self.now - 1)
             if self.outages.absences.get(group.name) and acked >= absence:

@@ -13,6 +13,7 @@ from qsctl.instant import INFINITE_NS
 from qsctl.sim.kernel.random import stream_key, uniform_bits
 from qsctl.sim.scenario.changes import PortChange, read_changes
 from qsctl.sim.scenario.scenario import ClientGroup, Profile, Queue, Scenario
+from tests.sim.oracle_receiver import Receiver, receiver_of
 
 NEVER = -1
 WARM, ACK, CHANGE, ARRIVAL = range(4)
@@ -43,11 +44,14 @@ class Client:
     profile: Profile
     loss_key: int
     window: int
+    receiver: Receiver
     message_queue: list[Message] = field(default_factory=list)
     tcp_queue: list[Message] = field(default_factory=list)
     """Waiting for the send queue."""
     send_queue: list[Message] = field(default_factory=list)
     """Sent, not acknowledged."""
+    unread: list[Message] = field(default_factory=list)
+    """Acknowledged; no reader has begun them, as far as the broker knows."""
     is_there: bool = True
     connection: int = 0
     """What was sent over an earlier connection is acknowledged by nobody."""
@@ -83,7 +87,9 @@ class TibcoOracle:
             for i in range(group.count):
                 profile = profiles[group.profile]
                 key = stream_key(scenario.seed, 0, "loss", group.name, i)
-                self.clients.append(Client(len(self.clients), group, profile, key, self.first_window(profile)))
+                receiver = receiver_of(scenario, self.outages, 0, group, profile, i)
+                window = self.first_window(profile)
+                self.clients.append(Client(len(self.clients), group, profile, key, window, receiver))
         self.counts = [nothing_counted() for _ in self.clients]
         self.rows: list[tuple[Any, ...]] = []
         self.events: list[tuple[int, int, int, str]] = []
@@ -132,7 +138,8 @@ class TibcoOracle:
         self.events.append((self.now, client.number, len(client.message_queue), "disconnected"))
         for message in client.message_queue:
             self.lose(client, message, "disconnected")
-        client.message_queue, client.tcp_queue, client.send_queue = [], [], []
+        client.message_queue, client.tcp_queue, client.send_queue, client.unread = [], [], [], []
+        client.receiver.connect()
         client.is_there = False
         client.connection += 1
         client.last_acknowledgment = 0
@@ -166,7 +173,20 @@ class TibcoOracle:
             client.window = max(client.window // 2, tcp.mss_bytes)
         else:
             client.window = max(client.window, min(client.window + message.size, tcp.max_window_bytes))
+        if client.receiver.reads:
+            back = client.group.round_trip_ns // 2
+            begins, _ = client.receiver.read(self.now - client.group.acknowledgment_latency_ns - back)
+            client.unread.append(message)
+            what = (client, client.connection)
+            place = (1, client.receiver.served)  # of one instant: what was acknowledged first
+            heapq.heappush(self.heap, (max(self.now, begins + back), ACK, client.number, place, self.read, what))
         self.move(client)
+
+    def read(self, client: Client, connection: int) -> None:
+        """The broker learns that a reader has begun the oldest message: the window opens by its bytes."""
+        if connection == client.connection:
+            client.unread.pop(0)
+            self.move(client)
 
     # Queues.
 
@@ -177,6 +197,10 @@ class TibcoOracle:
             while client.tcp_queue:
                 in_flight = sum(sent.size for sent in client.send_queue)
                 if client.send_queue and in_flight + client.tcp_queue[0].size > client.window:
+                    break
+                occupied = in_flight + sum(message.size for message in client.unread)
+                buffer = client.receiver.buffer_bytes
+                if client.receiver.reads and occupied > 0 and occupied + client.tcp_queue[0].size > buffer:
                     break
                 message = client.tcp_queue.pop(0)
                 client.send_queue.append(message)
@@ -199,7 +223,7 @@ class TibcoOracle:
         if group.link_rate_bits_per_second:
             left = max(left, client.link_free) + self.serialization(message, group.link_rate_bits_per_second)
             client.link_free = left
-        acknowledged = left + group.round_trip_ns + group.reading_delay_ns
+        acknowledged = left + group.round_trip_ns + group.acknowledgment_latency_ns
         if group.loss_probability > 0:
             drawn = int(uniform_bits(np.uint64(client.loss_key), client.transmissions))
             client.transmissions += 1
@@ -208,13 +232,9 @@ class TibcoOracle:
                 client.retransmissions += 1
                 acknowledged += group.round_trip_ns
         acknowledged = max(acknowledged, client.last_acknowledgment)
-        for start, end in self.outages.pauses.get(group.name, []):
-            if start <= acknowledged < end:
-                acknowledged = end
-                break
         client.last_acknowledgment = acknowledged
         what = (client, client.connection)
-        heapq.heappush(self.heap, (acknowledged, ACK, client.number, sent, self.acknowledge, what))
+        heapq.heappush(self.heap, (acknowledged, ACK, client.number, (0, sent), self.acknowledge, what))
         leaves = self.outages.next_absence(group.name, self.now - 1)
         is_known = leaves == INFINITE_NS or acknowledged < leaves
         answered = acknowledged - message.born if is_known else NEVER

@@ -12,6 +12,14 @@ from qsctl.sim.arrivals.streams import ArrivalStreams
 from qsctl.sim.egress.run import EgressRun
 from qsctl.sim.kernel.records import ARRIVAL_ELIGIBLE
 from qsctl.sim.model import EVENT_NAMES, OUTCOMES, Stop
+from qsctl.sim.scenario.client import (
+    ConstantTime,
+    ExponentialTime,
+    LognormalTime,
+    MixedTime,
+    ParetoTime,
+    UniformTime,
+)
 from qsctl.sim.scenario.scenario import (
     Admission,
     Broker,
@@ -44,6 +52,15 @@ sizes = st.sampled_from(
     [
         ConstantSize(1), ConstantSize(1000), ConstantSize(2048), ConstantSize(5000), UniformSize(1, 9000),
         MixedSize((100, 2049, 20_000), (1.0, 2.0, 1.0)),
+    ]
+)  # fmt: skip
+
+
+service_times = st.sampled_from(
+    [
+        ConstantTime(), ConstantTime(), ConstantTime(), ConstantTime(300_000), UniformTime(1, 2_000_000),
+        ExponentialTime(500_000), LognormalTime(200_000, 1.5), ParetoTime(50_000, 1.2, 9_000_000),
+        MixedTime((10_000, 900_000, 7_000_000), (3.0, 1.0, 0.5)),
     ]
 )  # fmt: skip
 
@@ -107,7 +124,10 @@ def solace_scenarios(draw: st.DrawFn) -> Scenario:
                 round_trip_ns=draw(st.sampled_from([0, 100_000, 1_000_000])),
                 link_rate_bits_per_second=draw(st.sampled_from([0, 0, 20_000_000])) if rare else 0,
                 loss_probability=draw(st.sampled_from([0.0, 0.0, 0.2])) if rare else 0.0,
-                reading_delay_ns=draw(st.sampled_from([0, 0, 700_000])),
+                acknowledgment_latency_ns=draw(st.sampled_from([0, 0, 700_000])),
+                receive_buffer_bytes=draw(st.sampled_from([0, 0, 1, 3000, 50_000])),
+                readers=draw(st.sampled_from([1, 1, 3])),
+                service_time=draw(service_times),
                 pauses=draw(outages) if rare else (),
                 absences=draw(outages) if rare else (),
             )

@@ -44,7 +44,9 @@ def test_a_client_that_leaves_with_nothing_unacknowledged_leaves_its_endpoint_wh
             ),
         ),
         groups=(
-            ClientGroup("c", "p", "d", reading_delay_ns=700_000, absences=(Interval(0, 100_000, HORIZON_NS // 3),)),
+            ClientGroup(
+                "c", "p", "d", acknowledgment_latency_ns=700_000, absences=(Interval(0, 100_000, HORIZON_NS // 3),)
+            ),
         ),
         traffic=tuple(
             Traffic(f"t{i}", "c", PoissonArrivals(rate), ConstantSize(1), queue=queue)

@@ -8,6 +8,7 @@ trip. W9: [SOL-QUEUES] and [P7500] side by side.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from qsctl.eventlog.outcomes import Outcome, column_of
 from qsctl.eventlog.schema import LogLevel
 from qsctl.instant import INFINITE_NS, MILLISECOND_NS, SECOND_NS
 from qsctl.sim.model import OUTCOMES, Event
+from qsctl.sim.scenario.client import ConstantTime
 from qsctl.sim.scenario.scenario import (
     ConstantArrivals,
     ConstantSize,
@@ -24,6 +26,7 @@ from qsctl.sim.scenario.scenario import (
     Model,
     Queue,
     QueueLimits,
+    Scenario,
     Traffic,
     default_queue_limits,
 )
@@ -85,15 +88,16 @@ def test_w3_the_defaults_of_the_broker_do_not_throttle_the_default_window() -> N
 def test_w4_with_three_queued_and_a_burst_of_four_one_more_enters_however_large() -> None:
     huge = 10 * 2048
     scenario = broker(
-        Traffic("t", "c", ConstantArrivals(1000.0), ConstantSize(huge), stop_ns=5 * MILLISECOND_NS),
-        queues=limits(2, burst=4), tcp=ONE_AT_A_TIME, pauses=(Interval(0, SECOND_NS),), horizon_ns=SECOND_NS // 2,
+        Traffic("t", "c", ConstantArrivals(1000.0), ConstantSize(huge), stop_ns=6 * MILLISECOND_NS),
+        queues=limits(2, burst=4), tcp=ONE_AT_A_TIME, receive_buffer_bytes=1, pauses=(Interval(0, SECOND_NS),),
+        horizon_ns=SECOND_NS // 2,
     )  # fmt: skip
     made, _, _ = run(scenario)
     columns = made.counters()
     assert columns["length_messages"][0] == 4
     assert columns["length_work_units"][0] == 40
     assert columns["discarded_messages"][0] == 0
-    more = replace(scenario, traffic=(replace(scenario.traffic[0], stop_ns=6 * MILLISECOND_NS),))
+    more = replace(scenario, traffic=(replace(scenario.traffic[0], stop_ns=7 * MILLISECOND_NS),))
     columns = run(more)[0].counters()
     assert (columns["length_messages"][0], columns["discarded_messages"][0]) == (4, 1)
 
@@ -139,6 +143,39 @@ def test_w6_who_stops_reading_becomes_slow_and_who_acknowledges_late_does_not() 
     assert made.slow_percent[0] == 0.0
 
 
+def slow_client(**changed: Any) -> Scenario:
+    """W11: 1 ms a message and one reader, offered 5,000 a second of 500 bytes, with the broker's defaults."""
+    traffic = Traffic("t", "c", ConstantArrivals(5000.0), ConstantSize(500))
+    given = {"service_time": ConstantTime(MILLISECOND_NS), "queues": default_queue_limits(), **changed}
+    return broker(traffic, **{"horizon_ns": 20 * SECOND_NS, **given})
+
+
+def test_w11_a_client_that_takes_a_millisecond_a_message_gets_a_thousand_a_second() -> None:
+    made, _, _ = run(slow_client(horizon_ns=60 * SECOND_NS), LogLevel.EVENTS)
+    assert made.slow_percent[0] > 95
+    made, rows, events = run(slow_client(), LogLevel.EVENTS)
+    columns = {name: values[0] for name, values in made.counters().items()}
+    # The receive buffer and the transmit queue hold 256 KB each of what left D-1 and was not read.
+    windows = 2 * (262_144 // 500 + 1)
+    assert columns["delivered_messages"] == pytest.approx(20 * 1000 + windows, abs=3)
+    assert columns["length_messages"] == columns["high_water_mark_work_units"] == 20_000
+    assert columns["discarded_messages"] == 100_000 - 20_000 - columns["delivered_messages"]
+    assert columns["first_discard_ns"] / SECOND_NS == pytest.approx((20_000 + windows) / 4000, rel=0.01)
+    came = np.sort(
+        (rows["enqueued_ns"] + rows["acknowledge_ns"])[(rows["outcome"] == 0) & (rows["acknowledge_ns"] > 0)]
+    )
+    assert len(came) == pytest.approx(20 * 1000 + windows // 2, abs=3)
+    assert Event.SLOW_SUBSCRIBER not in events["event"]  # not yet: 20 of the last 60 seconds
+
+
+def test_w11_four_readers_take_four_thousand_a_second_and_a_latency_costs_nothing() -> None:
+    made, _, _ = run(slow_client(readers=4))
+    assert made.counters()["delivered_messages"][0] == pytest.approx(4 * 20_000 + 1050, abs=10)
+    late = {"service_time": ConstantTime(), "acknowledgment_latency_ns": MILLISECOND_NS}
+    columns = run(slow_client(**late))[0].counters()
+    assert (columns["delivered_messages"][0], columns["discarded_messages"][0]) == (100_000, 0)
+
+
 @pytest.mark.parametrize("endpoint", [{"unacknowledged_limit_messages": 5}, {"window_messages": 3}], ids=["5", "3"])
 def test_w7_a_consumer_that_acknowledges_nothing_gets_the_first_window_and_no_more(endpoint: dict[str, int]) -> None:
     (window,) = endpoint.values()
@@ -169,11 +206,12 @@ def test_w8_256_kilobytes_over_100_milliseconds_cap_a_connection_near_21_megabit
 def test_w9_solace_discards_the_oldest_and_tibco_the_arriving_one() -> None:
     solace = broker(
         Traffic("t", "c", ConstantArrivals(1000.0), ConstantSize(2048), stop_ns=20 * MILLISECOND_NS),
-        queues=limits(5), tcp=ONE_AT_A_TIME, pauses=(Interval(0, SECOND_NS),), horizon_ns=SECOND_NS // 2,
+        queues=limits(5), tcp=ONE_AT_A_TIME, receive_buffer_bytes=1, pauses=(Interval(0, SECOND_NS),),
+        horizon_ns=SECOND_NS // 2,
     )  # fmt: skip
     _, first, _ = run(solace, LogLevel.MESSAGES)
     _, second, _ = run(replace(solace, model=Model.TIBCO), LogLevel.MESSAGES)
     held = [np.sort(rows["enqueued_ns"][rows["outcome"] == 5]) // MILLISECOND_NS for rows in (first, second)]
     assert list(held[0]) == [15, 16, 17, 18, 19]
-    assert list(held[1]) == [1, 2, 3, 4, 5]
-    assert (first["outcome"] == 1).sum() == (second["outcome"] == 1).sum() == 14
+    assert list(held[1]) == [2, 3, 4, 5, 6]
+    assert (first["outcome"] == 1).sum() == (second["outcome"] == 1).sum() == 13

@@ -82,28 +82,37 @@ def find_step(table: Any, first: int, entries: int, u: float) -> int:
 
 
 @kernel
-def whole_size(stream: Any, size: float) -> int:
-    """Return a drawn length rounded to bytes, from 1 to the stream's largest."""
-    return max(1, min(int(stream.size_max), int(np.floor(min(size, 1.0e9) + 0.5))))
+def whole(drawn: float, longest: int) -> int:
+    """Return a drawn quantity rounded to a whole number, from 1 to the longest."""
+    return max(1, min(longest, int(np.floor(min(drawn, 4.0e18) + 0.5))))
+
+
+@kernel
+def draw_quantity(source: Any, n: int) -> int:
+    """Return draw `n` of a length or a time, at least 1, of any kind but SIZE_MIXED.
+
+    `source` is a record with the fields of a distribution: `size_kind`, `size_a`, `size_b`, `size_max`, `key_size`.
+    """
+    kind = source.size_kind
+    longest = int(source.size_max)
+    if kind == SIZE_CONSTANT:
+        return longest
+    if kind == SIZE_LOGNORMAL:
+        return whole(exponential(source.size_a + source.size_b * normal(source.key_size, n)), longest)
+    u = uniform(source.key_size, n)
+    if kind == SIZE_EXPONENTIAL:
+        return whole(-logarithm(u) * source.size_a, longest)
+    if kind == SIZE_PARETO:
+        return whole(source.size_a * exponential(-logarithm(u) / source.size_b), longest)
+    return int(source.size_a) + int(u * (source.size_b - source.size_a + 1.0))
 
 
 @kernel
 def draw_size(stream: Any, n: int, table: Any) -> int:
     """Return the length of message `n`, at least one byte."""
-    kind = stream.size_kind
-    if kind == SIZE_CONSTANT:
-        return int(stream.size_max)
-    if kind == SIZE_LOGNORMAL:
-        size = exponential(stream.size_a + stream.size_b * normal(stream.key_size, n))
-        return whole_size(stream, size)
-    u = uniform(stream.key_size, n)
-    if kind == SIZE_EXPONENTIAL:
-        return whole_size(stream, -logarithm(u) * stream.size_a)
-    if kind == SIZE_PARETO:
-        return whole_size(stream, stream.size_a * exponential(-logarithm(u) / stream.size_b))
-    if kind == SIZE_UNIFORM:
-        return int(stream.size_a) + int(u * (stream.size_b - stream.size_a + 1.0))
-    entry = find_step(table, stream.size_table, stream.size_entries, u)
+    if stream.size_kind != SIZE_MIXED:
+        return draw_quantity(stream, n)
+    entry = find_step(table, stream.size_table, stream.size_entries, uniform(stream.key_size, n))
     return int(table[stream.size_table + stream.size_entries + entry])
 
 

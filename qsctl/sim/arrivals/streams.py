@@ -252,7 +252,7 @@ class ArrivalStreams:
                 streams["size_kind"], streams["size_max"] = SIZE_MIXED, max(sizes_bytes, default=0)
                 streams["size_table"], streams["size_entries"] = len(self._table), len(sizes_bytes)
                 if usable:
-                    self._table.extend(_cumulative(list(weights)))
+                    self._table.extend(cumulative(list(weights)))
                     self._table.extend(float(value) for value in sizes_bytes)
         if least < 1:
             raise InvalidInput(
@@ -270,7 +270,8 @@ def _positive(traffic: Traffic, rate_per_second: float) -> float:
     return rate_per_second
 
 
-def _cumulative(weights: list[float]) -> list[float]:
+def cumulative(weights: list[float]) -> list[float]:
+    """Return what part of all the weights is reached with each."""
     total = sum(weights)
     shares, reached = [], 0.0
     for weight in weights:
@@ -281,4 +282,4 @@ def _cumulative(weights: list[float]) -> list[float]:
 
 def zipf_shares(topics: int, skew: float) -> list[float]:
     """Cumulative shares of topics 0, 1, …: the weight of topic i is (i + 1) to the power −skew."""
-    return _cumulative([float(exponential(-skew * logarithm(float(i + 1)))) for i in range(topics)])
+    return cumulative([float(exponential(-skew * logarithm(float(i + 1)))) for i in range(topics)])

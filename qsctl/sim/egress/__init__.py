@@ -6,11 +6,13 @@ each client and queue.
     arrivals → ingress → priority queue → TCP transmit queue → port → acknowledgment
                  endpoint ⇄ G-1 ┘
 
-- `solace.py`, `tibco.py`: what each model is, with its sources; `layout.py`: a scenario as record arrays;
+- `solace.py`, `tibco.py`: what each model is, with its sources;
+- `layout.py`, `layout_of_receivers.py`: a scenario as record arrays;
 - `run.py`: the driver: the kernel from one set time to the next, and between them changes, absences, seconds;
 - `advance.py`: the loop; `queue.py`: admission, discard, the schedulers; `connection.py`: one client's connection, one
   text for plain clients and for those with traits; `transmit.py`: port and link; `serve.py`, `endpoint.py`,
   `eliding.py`, `presence.py`: clients with a trait;
+- `receiver.py`, `application.py`: a client's receive buffer and readers, and its application's acknowledgments;
 - `ingress.py`, `admit_ingress.py`, `subscriptions.py`: before the queues; `slow_subscribers.py`: each second;
 - `arrays.py`, `counters.py`: the arrays of a run, and what they counted.
 

@@ -72,6 +72,9 @@ class EgressArrays:
             ("pauses", layout.pauses),
             ("elided", layout.elided),
             ("events", np.zeros(count + 16, EVENT_ROW)),
+            ("receivers", layout.receivers),
+            ("readers", layout.readers),
+            ("shares", layout.shares),
         ):
             self._place(name, array)
         logged = level is not LogLevel.COUNTERS

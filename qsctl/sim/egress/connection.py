@@ -14,18 +14,18 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from qsctl.sim.egress.application import application_acknowledges, next_acknowledgment, reader_begins
 from qsctl.sim.egress.eliding import take_ready
-from qsctl.sim.egress.endpoint import read_not_acknowledged
 from qsctl.sim.egress.queue import (
     buffer_bytes,
     count_departure,
-    count_guaranteed,
     detach_head,
     join_transmit_queue,
     unlink_head,
     weighted,
     work_units,
 )
+from qsctl.sim.egress.receiver import closed, next_report, receive
 from qsctl.sim.egress.transmit import acknowledged_before_leaving, leave_port, send
 from qsctl.sim.kernel.heap import drop_top, push, replace_top
 from qsctl.sim.kernel.jit import bit_length, inlined, kernel, prefetch, row, wide
@@ -46,6 +46,7 @@ from qsctl.sim.kernel.records import (
     NODE,
     NONE,
     QUEUE,
+    READS,
     SIZE_BITS,
     SIZE_MASK,
     STATE,
@@ -54,7 +55,7 @@ from qsctl.sim.kernel.records import (
     TRACKED,
     WEIGHTED,
 )
-from qsctl.sim.kernel.rows import delivered_row, log_delivered, next_row, release
+from qsctl.sim.kernel.rows import delivered_row, log_delivered, next_row
 
 HELD_ONLY: Final = HOLD | TRACKED
 """The traits of a client that is plain but for its guaranteed messages, which G-1 holds until it acknowledges them."""
@@ -142,6 +143,8 @@ def pump(state: Any, c: int, t: int, rare: Any) -> bool:
         size = wide(first.tag & SIZE_MASK)
         if client.inflight > 0 and client.inflight + size > client.window:
             break
+        if rare is not None and client.traits & READS and closed(state, c, size):
+            break
         client.unsent = first.next
         depart, time = send(state, clients, nodes, c, t, node, size, rare)
         if tracked and first.tag >> SIZE_BITS == 0:
@@ -177,6 +180,8 @@ def pump(state: Any, c: int, t: int, rare: Any) -> bool:
                 state, queues, broker.tallies, broker.octaves, broker.blocks, c * 5 + q, size, t - born
             )
         held_back = client.unsent != NONE or (client.inflight > 0 and client.inflight + size > client.window)
+        if rare is not None and client.traits & READS:
+            held_back = held_back or closed(state, c, size)
         join_transmit_queue(clients, nodes, c, node, size)
         if guaranteed or (held_back and logging):
             prefetch(broker.topics, wide(row(queues, c * 5 + q, QUEUE).head), TOPIC)
@@ -212,25 +217,6 @@ def move(state: Any, c: int, t: int) -> bool:
     return pump(state, c, t, 1)
 
 
-@kernel
-def retire(state: Any, c: int, node: int, acknowledged: int) -> None:
-    """Remove a guaranteed message that the consumer acknowledged, from its endpoint and from G-1."""
-    broker = row(state, 0, STATE)
-    endpoint = row(broker.endpoints, row(broker.more, c, MORE).endpoint, ENDPOINT)
-    endpoint.held -= 1
-    if row(broker.clients, c, CLIENT).traits & HOLD:
-        size = wide(row(broker.nodes, node, NODE).tag & SIZE_MASK)
-        queue = row(broker.queues, c * 5, QUEUE)
-        queue.length -= 1
-        queue.work -= work_units(size)
-    else:
-        endpoint.outstanding -= 1
-    count_guaranteed(state, c, node)
-    if broker.logging != 0:
-        log_delivered(state, c, node, wide(row(broker.later, node, LATER).sent), acknowledged)
-    release(state, node)
-
-
 @inlined
 def acknowledge_oldest(state: Any, clients: Any, nodes: Any, c: int, rare: Any) -> None:
     """Remove the oldest sent message from the TCP transmit queue: its acknowledgment is here.
@@ -254,11 +240,13 @@ def acknowledge_oldest(state: Any, clients: Any, nodes: Any, c: int, rare: Any) 
     elif client.window < client.window_max:
         client.window = min(client.window + size, wide(client.window_max))
     guaranteed = bool(0)
+    reads = bool(0)
     if rare is not None:
         guaranteed = client.traits & TRACKED != 0 and oldest.tag >> SIZE_BITS == 0
+        reads = client.traits & READS != 0
     time = wide(oldest.time)
     after = wide(oldest.next)
-    if not guaranteed:
+    if not guaranteed and not reads:
         oldest.next = broker.free
         broker.free = node
     client.head = after
@@ -267,19 +255,22 @@ def acknowledge_oldest(state: Any, clients: Any, nodes: Any, c: int, rare: Any) 
         next_oldest = row(nodes, after, NODE)
         client.next_ack = next_oldest.time
         prefetch(nodes, wide(next_oldest.next), NODE)
-    if rare is not None and guaranteed:
-        delay = wide(row(broker.endpoints, row(broker.more, c, MORE).endpoint, ENDPOINT).acknowledge_delay)
-        if delay == 0:
-            retire(state, c, node, time)
-        else:
-            read_not_acknowledged(state, c, node, time + min(delay, FOREVER - time))
+    if rare is not None and reads:
+        receive(state, c, node, time, guaranteed)
+        client.next_ack = min(wide(client.next_ack), next_report(state, c))
+    elif rare is not None and guaranteed:
+        application_acknowledges(state, c, node, time)
 
 
 @kernel
 def acknowledge(state: Any, c: int) -> None:
-    """`acknowledge_oldest` of a client that has a trait."""
+    """Process the next event of a client that has a trait: an acknowledgment before a report of the same instant."""
     broker = row(state, 0, STATE)
-    acknowledge_oldest(state, broker.clients, broker.nodes, c, 1)
+    client = row(broker.clients, c, CLIENT)
+    if client.traits & READS and next_acknowledgment(state, c) != client.next_ack:
+        reader_begins(state, c)
+    else:
+        acknowledge_oldest(state, broker.clients, broker.nodes, c, 1)
 
 
 @kernel
@@ -298,7 +289,7 @@ def waits_for_acknowledgment(state: Any, c: int) -> bool:
     """
     broker = row(state, 0, STATE)
     client = row(broker.clients, c, CLIENT)
-    if client.inflight == 0:
+    if client.next_ack == FOREVER:
         return False
     if client.traits & EAGER:
         return True

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from qsctl.errors import InvalidInput
 from qsctl.instant import INFINITE_NS, Nanoseconds
 from qsctl.sim.arrivals.streams import client_ranges
+from qsctl.sim.egress.layout_of_receivers import lay_receivers, reading_matters
 from qsctl.sim.kernel.random import stream_key
 from qsctl.sim.kernel.records import (
     ABSENCES,
@@ -31,10 +32,10 @@ from qsctl.sim.kernel.records import (
     MORE,
     NONE,
     PAUSE,
-    PAUSES,
     PORT,
     QUEUE,
     QUEUES,
+    READS,
     TAIL,
     TALLY,
     TRACKED,
@@ -75,6 +76,9 @@ class Layout:
     tallies: npt.NDArray[Any]
     losses: npt.NDArray[Any]
     endpoints: npt.NDArray[Any]
+    receivers: npt.NDArray[Any]
+    readers: npt.NDArray[Any]
+    shares: npt.NDArray[Any]
     pauses: npt.NDArray[Any]
     elided: npt.NDArray[Any]
     rare: bool = False
@@ -166,6 +170,7 @@ def lay_out(
     for port in scenario.ports:
         span = links[port.name]
         ports["num"][span], ports["den"][span] = line_rate(f"port {port.name!r}", port.rate_bits_per_second)
+    receivers, readers, shares = lay_receivers(scenario, replication, outages)
     layout = Layout(
         names=client_names(scenario),
         clients=np.zeros(count, CLIENT),
@@ -175,6 +180,9 @@ def lay_out(
         losses=np.zeros(count * QUEUES, LOSS),
         ports=ports,
         endpoints=np.zeros(count, ENDPOINT),
+        receivers=receivers,
+        readers=readers,
+        shares=shares,
         pauses=np.zeros(max(1, sum(len(pauses) for pauses in outages.pauses.values())), PAUSE),
         elided=np.zeros(1, ELIDED),
     )
@@ -189,7 +197,7 @@ def lay_out(
         _, profile = look_up(f"client group {group.name!r}", "profile", group.profile, profiles)
         span = slice(first, first + size)
         pauses = outages.pauses.get(group.name, [])
-        layout.pauses[pause_rows : pause_rows + len(pauses)] = pauses
+        layout.pauses[pause_rows : pause_rows + len(pauses)] = [(start, min(end, FOREVER)) for start, end in pauses]
         more = layout.more[span]
         more["pause"], more["pause_end"] = pause_rows, pause_rows + len(pauses)
         pause_rows += len(pauses)
@@ -251,7 +259,8 @@ def _flags(
     absent = bool(outages.absences.get(group.name))
     buffers = scenario.broker.egress_buffer_bytes > 0
     flags = LOSSY if group.loss_probability > 0 else 0
-    flags |= PAUSES if outages.pauses.get(group.name) else 0
+    reads = reading_matters(group, profile, outages)
+    flags |= READS if reads else 0
     flags |= LINK if group.link_rate_bits_per_second > 0 else 0
     flags |= ELIDING if guaranteed and profile.eliding.enabled else 0
     flags |= ABSENCES if absent else 0
@@ -260,7 +269,7 @@ def _flags(
     flags |= TRACKED if guaranteed and (explicit or hold or absent or buffers) else 0
     # Of a message that G-1 holds only the consumer's delay, a disconnect and the buffers cannot wait for the client's
     # own next arrival.
-    patient = hold and not absent and not delayed
+    patient = hold and not absent and not delayed and not reads
     return flags | (EAGER if buffers or flags & LOSSY or (flags & TRACKED and not patient) else 0)
 
 
@@ -286,10 +295,10 @@ def _lay_connection(
             f"profile {profile.name!r}: the maximum window is {tcp.max_window_bytes} bytes",
             remedy=f"Give at most {WINDOW_BYTES_MAX}, the largest window of TCP.",
         )
-    if not 0 <= group.loss_probability < 1 or group.round_trip_ns < 0 or group.reading_delay_ns < 0:
+    if not 0 <= group.loss_probability < 1 or group.round_trip_ns < 0 or group.acknowledgment_latency_ns < 0:
         raise InvalidInput(
-            f"client group {group.name!r}: loss {group.loss_probability}, round trip {group.round_trip_ns} ns, reading "
-            f"delay {group.reading_delay_ns} ns",
+            f"client group {group.name!r}: loss {group.loss_probability}, round trip {group.round_trip_ns} ns, "
+            f"acknowledgment latency {group.acknowledgment_latency_ns} ns",
             remedy="The loss is a probability below 1; times are not below 0.",
         )
     for field in ("unsent", "head", "tail"):
@@ -298,7 +307,7 @@ def _lay_connection(
     clients["window"] = min(tcp.mss_bytes * tcp.initial_window_segments, tcp.max_window_bytes)
     clients["window_max"] = tcp.max_window_bytes
     clients["tcp_limit"] = tcp.transmit_queue_bytes
-    clients["delay"] = group.round_trip_ns + group.reading_delay_ns
+    clients["delay"] = group.round_trip_ns + group.acknowledgment_latency_ns
     if scenario.model is Model.TIBCO:
         clients["admission"] = TAIL
     else:

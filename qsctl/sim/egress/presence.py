@@ -3,7 +3,7 @@
 Our reading, for the sources are silent: when a client disconnects, direct messages in its queues are discarded ("client
 not connected") and what arrives until it is back as well; a message already in the TCP transmit queue counts as
 delivered, as the broker's own table counts it. Guaranteed messages that the consumer has not acknowledged go back to
-the front of their endpoint. A new connection starts with the initial window and without topics to elide.
+the front of their endpoint. A new connection starts with the initial window, idle readers and without topics to elide.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from qsctl.sim.egress.connection import note_blocked
 from qsctl.sim.egress.eliding import forget_topics
 from qsctl.sim.egress.endpoint import want_next_due
 from qsctl.sim.egress.queue import count_guaranteed, log_loss, unlink_head
+from qsctl.sim.egress.receiver import forget_reading
 from qsctl.sim.egress.serve import serve
 from qsctl.sim.kernel.jit import kernel, row, wide
 from qsctl.sim.kernel.records import (
@@ -32,6 +33,7 @@ from qsctl.sim.kernel.records import (
     NODE,
     NONE,
     QUEUE,
+    RECEIVER,
     SIZE_BITS,
     SIZE_MASK,
     STATE,
@@ -56,6 +58,20 @@ def disconnect(state: Any, c: int, t: int) -> int:
     tracked = client.traits & TRACKED != 0
     first = wide(endpoint.reading_head) if tracked else wide(NONE)
     last = wide(endpoint.reading_tail) if tracked else wide(NONE)
+    node = wide(row(broker.receivers, c, RECEIVER).unread_head)
+    while node != NONE:
+        unread = row(nodes, node, NODE)
+        after = wide(unread.next)
+        if tracked and unread.tag >> SIZE_BITS == 0:
+            if first == NONE:
+                first = node
+            else:
+                row(nodes, last, NODE).next = node
+            last = node
+        else:
+            release(state, node)
+        node = after
+    forget_reading(state, c)
     node = wide(client.head)
     unsent = False
     while node != NONE:
@@ -159,6 +175,7 @@ def count_rest(state: Any, first: int, count: int) -> int:
             loss.unacknowledged = queue.length - list_length(state, wide(queue.head))
         elif client.traits & TRACKED:
             count_sent(state, c, wide(endpoint.reading_head))
+            count_sent(state, c, wide(row(broker.receivers, c, RECEIVER).unread_head))
             count_sent(state, c, wide(client.head))
     return wide(count)
 
@@ -196,10 +213,9 @@ def hold(state: Any, c: int) -> None:
     nodes = broker.nodes
     tracked = client.traits & TRACKED != 0
     outcome = wide(HELD) if client.traits & HOLD else wide(DELIVERED)
-    node = wide(endpoint.reading_head) if tracked else wide(NONE)
-    while node != NONE:
-        log_sent(state, c, node, wide(row(broker.later, node, LATER).sent), wide(NONE), outcome)
-        node = wide(row(nodes, node, NODE).next)
+    if tracked:
+        log_unacknowledged(state, c, wide(endpoint.reading_head), outcome)
+        log_unacknowledged(state, c, wide(row(broker.receivers, c, RECEIVER).unread_head), outcome)
     node = wide(client.head)
     unsent = False
     while node != NONE:
@@ -215,6 +231,17 @@ def hold(state: Any, c: int) -> None:
         log_list(state, c, wide(q), wide(row(broker.queues, c * 5 + q, QUEUE).head), wide(HELD))
     log_list(state, c, wide(0), wide(endpoint.returned_head), wide(WAITING))
     log_list(state, c, wide(0), wide(endpoint.waiting_head), wide(WAITING))
+
+
+@kernel
+def log_unacknowledged(state: Any, c: int, node: int, outcome: int) -> None:
+    """Log the guaranteed messages of a list that the client has and did not acknowledge."""
+    broker = row(state, 0, STATE)
+    while node != NONE:
+        here = row(broker.nodes, node, NODE)
+        if here.tag >> SIZE_BITS == 0:
+            log_sent(state, c, node, wide(row(broker.later, node, LATER).sent), wide(NONE), outcome)
+        node = wide(here.next)
 
 
 @kernel

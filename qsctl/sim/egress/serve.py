@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from qsctl.sim.egress.connection import acknowledge, drain, mark_blocked, move, note_blocked, retire
+from qsctl.sim.egress.application import retire
+from qsctl.sim.egress.connection import acknowledge, drain, mark_blocked, move, note_blocked
 from qsctl.sim.egress.eliding import replace_queued, slot_of
 from qsctl.sim.egress.endpoint import next_at_endpoint, take_from_endpoint, wait_at_endpoint, want_next_due
 from qsctl.sim.egress.queue import append, buffer_bytes, enqueue, log_loss, make_room, work_units
@@ -202,6 +203,8 @@ def take_event(state: Any, due: int) -> None:
         drop_top(broker.heap, broker.heap_count)
         broker.heap_count -= 1
         return
+    client.queued = 0  # its entry is at hand: what it sends now needs no other
     acknowledge(state, c)
     blocked = serve(state, c, due, client.traits & TRACKED != 0)
+    client.queued = 1
     mark_blocked(state, broker.clients, broker.heap, c, due, blocked, bool(1), 1)

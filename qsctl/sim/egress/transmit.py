@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from qsctl.sim.egress.receiver import expect
 from qsctl.sim.kernel.jit import inlined, kernel, quotient, row, wide
 from qsctl.sim.kernel.random import uniform_bits
 from qsctl.sim.kernel.records import (
@@ -17,9 +18,9 @@ from qsctl.sim.kernel.records import (
     MORE,
     NODE,
     NONE,
-    PAUSE,
-    PAUSES,
     PORT,
+    READS,
+    RECEIVER,
     STATE,
 )
 
@@ -46,8 +47,8 @@ def acknowledgment_time(state: Any, c: int, node: int, depart: int, size: int) -
     """Return when a message that left the port at `depart` is acknowledged, on a connection that is not a plain one.
 
     A slower link behind the port is a FIFO of its own. A lost message is sent again: its acknowledgment comes one
-    round trip later (our reading: the second copy is not charged to the port). A client that pauses acknowledges
-    when the pause ends. Acknowledgments never overtake one another.
+    round trip later (our reading: the second copy is not charged to the port). Acknowledgments never overtake one
+    another.
     """
     broker = row(state, 0, STATE)
     client = row(broker.clients, c, CLIENT)
@@ -56,8 +57,7 @@ def acknowledgment_time(state: Any, c: int, node: int, depart: int, size: int) -
     if flags & LINK:
         depart = max(more.link_free, depart) + serialization(size, more.link_num, more.link_den)
         more.link_free = depart
-    plain = depart + client.delay
-    time = plain
+    time = wide(depart + client.delay)
     if flags & LOSSY:
         life = row(broker.lives, node, LIFE)
         life.traits &= ~LIFE_LOST
@@ -67,15 +67,6 @@ def acknowledgment_time(state: Any, c: int, node: int, depart: int, size: int) -
             more.retransmissions += 1
         more.sent += 1
     time = max(time, more.last_ack)
-    if flags & PAUSES:
-        # Only departures never go back: a new connection forgets what the old one waited for.
-        while more.pause < more.pause_end and row(broker.pauses, more.pause, PAUSE).end <= plain:
-            more.pause += 1
-        pause = more.pause
-        while pause < more.pause_end and row(broker.pauses, pause, PAUSE).end <= time:
-            pause += 1
-        if pause < more.pause_end and row(broker.pauses, pause, PAUSE).start <= time:
-            time = row(broker.pauses, pause, PAUSE).end
     more.last_ack = time
     return wide(time)
 
@@ -90,11 +81,14 @@ def send(state: Any, clients: Any, nodes: Any, c: int, t: int, node: int, size: 
     client = row(clients, c, CLIENT)
     depart = leave_port(row(state, 0, STATE).ports, wide(client.port), t, size)
     time = wide(depart + client.delay)
-    if rare is not None and client.traits & (LOSSY | PAUSES | LINK):
+    if rare is not None and client.traits & (LOSSY | LINK):
         time = acknowledgment_time(state, c, node, depart, size)
     row(nodes, node, NODE).time = time
     client.inflight += size
-    if client.next_ack == FOREVER:
+    if rare is not None and client.traits & READS:
+        row(row(state, 0, STATE).receivers, c, RECEIVER).occupied += size
+        expect(state, c, time)
+    elif client.next_ack == FOREVER:
         client.next_ack = time
     return depart, time
 

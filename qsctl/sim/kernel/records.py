@@ -45,8 +45,9 @@ LIFE: Final = np.dtype([("born", "i8"), ("moved", "i8"), ("attempts", "i4"), ("t
 message, whether it was lost on the link or carries an indication. Small, for an overloaded broker writes and reads one
 for nearly every message, each in another cache line."""
 
-LATER: Final = np.dtype([("sent", "i8"), ("entered", "i8"), ("slot", "i4")], align=True)
-"""What only rarer features remember of a node: when its last byte left, when G-1 admitted it, its eliding slot."""
+LATER: Final = np.dtype([("sent", "i8"), ("entered", "i8"), ("done", "i8"), ("slot", "i4")], align=True)
+"""What only rarer features remember of a node: when its last byte left, when G-1 admitted it, when the application has
+done it, its eliding slot."""
 
 LIFE_LOST: Final = 1
 LIFE_INDICATION: Final = 2
@@ -74,7 +75,8 @@ CLIENT: Final = np.dtype(
 )
 """One connection, in one cache line. `unsent` starts the part of the TCP list (head … tail) that the window still holds
 back; `mask` has a bit for each queue with a message; `queued` is 1 while the client stands in the heap of
-acknowledgments; `delay` is round trip plus reading delay."""
+acknowledgments; `delay` is round trip plus acknowledgment latency; `next_ack` is also when the broker learns that a
+reader of the client has begun a message, see `egress.receiver`."""
 
 MORE: Final = np.dtype(
     [
@@ -111,6 +113,37 @@ MORE: Final = np.dtype(
     align=True,
 )
 """What only the rarer features touch, and when a client was blocked."""
+
+RECEIVER: Final = np.dtype(
+    [
+        ("buffer", "i8"),
+        ("occupied", "i8"),
+        ("back", "i8"),
+        ("latency", "i8"),
+        ("drawn", "i8"),
+        ("key_size", "u8"),
+        ("size_a", "f8"),
+        ("size_b", "f8"),
+        ("size_max", "i8"),
+        ("size_kind", "i4"),
+        ("size_table", "i4"),
+        ("size_entries", "i4"),
+        ("reader", "i4"),
+        ("readers", "i4"),
+        ("unread_head", "i4"),
+        ("unread_tail", "i4"),
+    ],
+    align=True,
+)
+"""A client's end of its connection: the bytes of its receive buffer, and those that were sent and whose reading the
+broker has not learned of; half the round trip and the acknowledgment latency; the distribution of the service time,
+named as `arrivals.draw` has it, and its draws; the rows of READER; messages that TCP acknowledged and no reader began,
+as far as the broker knows, each with when it will learn that as its `time`."""
+
+READER: Final = np.dtype([("free", "i8")])
+"""A reader of a client's application: when it has done what it began."""
+SHARE: Final = np.dtype([("value", "f8")])
+"""Of mixed service times: cumulative shares, then as many times."""
 
 QUEUE: Final = np.dtype(
     [
@@ -267,7 +300,8 @@ EVENT_ROW: Final = np.dtype([("at_ns", "i8"), ("value", "i8"), ("client_id", "i4
 
 ARRAYS: Final = (
     "arrivals", "clients", "queues", "tallies", "more", "ports", "nodes", "topics", "lives", "later", "log", "heap",
-    "timers", "octaves", "blocks", "recent", "endpoints", "pauses", "elided", "events", "losses",
+    "timers", "octaves", "blocks", "recent", "endpoints", "pauses", "elided", "events", "losses", "receivers",
+    "readers", "shares",
 )  # fmt: skip
 """What the state record knows by address. `heap`: acknowledgments of clients that wait for one; `timers`: redeliveries,
 consumers' acknowledgments, ends of eliding delays; `events`: rows of `sim.model.EVENT_ROW` that kernels write."""
@@ -299,7 +333,8 @@ TAIL: Final = 2
 
 # Flags of a client; with none of them a message that finds nothing queued goes straight through.
 LOSSY: Final = 1
-PAUSES: Final = 2
+READS: Final = 2
+"""Reading takes its client time or room: a service time, pauses, a buffer smaller than the maximum window."""
 LINK: Final = 4
 ELIDING: Final = 8
 ABSENT: Final = 16

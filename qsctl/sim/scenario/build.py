@@ -28,6 +28,11 @@ if TYPE_CHECKING:
     from lxml import etree
 
 XSI: Final = "{http://www.w3.org/2001/XMLSchema-instance}"
+_RENAMED: Final = {
+    "reading-delay": ": it is acknowledgment-latency now, which limits no rate but by the window; an application that "
+    'needs time for each message has a <service-time duration="…"/>',
+}
+"""Settings of earlier versions, and what they became."""
 _COS_QUEUES: Final = {"1": Queue.D_1, "2": Queue.D_2, "3": Queue.D_3}
 """Class of service of a direct message to its queue [SOL-QUEUES]."""
 
@@ -344,7 +349,12 @@ def one_of(models: frozenset[Model]) -> str:
 
 
 def semp_hint(name: str) -> str:
-    """Return where a scenario says what a SEMP attribute of a client profile says; empty for any other name."""
+    """Return where a scenario says what a SEMP attribute of a client profile says, or what a setting became.
+
+    Empty for any other name.
+    """
+    if name in _RENAMED:
+        return _RENAMED[name]
     place = SEMP_PLACES.get(name)
     if place is None:
         near = difflib.get_close_matches(name, SEMP_PLACES, n=1, cutoff=0.8) if name[:1].islower() else []

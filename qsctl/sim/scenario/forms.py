@@ -12,6 +12,7 @@ from qsctl.config.values import DURATION, Value
 from qsctl.eventlog.schema import LogLevel
 from qsctl.profiles.ranges import BY_FIELD
 from qsctl.sim.scenario import scenario as s
+from qsctl.sim.scenario.client_forms import ABSENCE, GROUP
 from qsctl.sim.scenario.engine_forms import engine_form
 from qsctl.sim.scenario.form import CLUSTER, EGRESS, SERVICE, SOLACE, Attribute, Child, Columns, Form
 from qsctl.sim.scenario.replay_forms import REPLAY
@@ -117,33 +118,6 @@ PORT = Form(
         Attribute("rate", "rate_bits_per_second", PORT_RATE),
         Attribute("links", "links", integer(1, 8)),
     ),
-    key="name",
-    models=EGRESS,
-)
-
-_INTERVAL: Final = (
-    Attribute("start", "start_ns", FINITE_DURATION, required=True),
-    Attribute("duration", "duration_ns", DURATION, required=True),
-    Attribute("every", "every_ns", DURATION),
-)
-PAUSE = Form("pause", s.Interval, _INTERVAL)
-ABSENCE = Form("absence", s.Interval, _INTERVAL)
-
-GROUP = Form(
-    "group",
-    s.ClientGroup,
-    (
-        Attribute("name", "name", NAME, required=True),
-        Attribute("port", "port", NAME, required=True),
-        Attribute("profile", "profile", PROFILE_NAME, required=True),
-        Attribute("count", "count", integer(1, 1_000_000)),
-        Attribute("round-trip", "round_trip_ns", FINITE_DURATION),
-        Attribute("link-rate", "link_rate_bits_per_second", BIT_RATE),
-        Attribute("loss", "loss_probability", PROBABILITY),
-        Attribute("reading-delay", "reading_delay_ns", FINITE_DURATION),
-        Attribute("neighbor", "neighbor", BOOLEAN, models=SOLACE),
-    ),
-    (Child("pauses", (PAUSE,), many=True), Child("absences", (ABSENCE,), many=True)),
     key="name",
     models=EGRESS,
 )

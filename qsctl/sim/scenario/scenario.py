@@ -16,6 +16,8 @@ from qsctl.profiles.client_profile import QUEUE_ORDER as QUEUE_ORDER
 from qsctl.profiles.client_profile import WORK_UNIT_BYTES as WORK_UNIT_BYTES
 from qsctl.profiles.client_profile import Queue as Queue
 from qsctl.profiles.ranges import default_profile
+from qsctl.sim.scenario.client import ClientGroup as ClientGroup
+from qsctl.sim.scenario.client import Interval as Interval
 from qsctl.sim.scenario.engine import Engine
 from qsctl.sim.scenario.places import Places
 from qsctl.sim.scenario.replay import Replay
@@ -129,34 +131,6 @@ class Port:
     """Of one link."""
     links: int = 1
     """Links of an aggregation group (802.3ad): each client's connection keeps to one of them, in turn by its number."""
-
-
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """From `start_ns` on for `duration_ns`; with a period it comes again."""
-
-    start_ns: Nanoseconds
-    duration_ns: Nanoseconds
-    every_ns: Nanoseconds = INFINITE_NS
-
-
-@dataclass(frozen=True, slots=True)
-class ClientGroup:
-    """`count` clients alike. `pauses`: stops reading; `absences`: disconnected."""
-
-    name: str
-    port: str
-    profile: str
-    count: int = 1
-    round_trip_ns: Nanoseconds = MILLISECOND_NS
-    link_rate_bits_per_second: int = 0
-    """A slower link behind the port; 0: the port's rate."""
-    loss_probability: float = 0.0
-    reading_delay_ns: Nanoseconds = 0
-    neighbor: bool = False
-    """The four TCP data connections of the link to a neighbour broker of this name, not clients [SOL-QUEUES]."""
-    pauses: tuple[Interval, ...] = ()
-    absences: tuple[Interval, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,114 @@
+"""The clients' ends of their connections as record arrays: receive buffers, readers, distributions of service times."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from qsctl.errors import InvalidInput
+from qsctl.instant import Nanoseconds
+from qsctl.sim.arrivals.draw import (
+    SIZE_CONSTANT,
+    SIZE_EXPONENTIAL,
+    SIZE_LOGNORMAL,
+    SIZE_MIXED,
+    SIZE_PARETO,
+    SIZE_UNIFORM,
+)
+from qsctl.sim.arrivals.streams import cumulative
+from qsctl.sim.kernel.random import logarithm, stream_key
+from qsctl.sim.kernel.records import NONE, READER, RECEIVER, SHARE
+from qsctl.sim.scenario.changes import Outages
+from qsctl.sim.scenario.client import (
+    READERS_MAX,
+    ConstantTime,
+    ExponentialTime,
+    LognormalTime,
+    MixedTime,
+    ParetoTime,
+    UniformTime,
+)
+from qsctl.sim.scenario.scenario import ClientGroup, Profile, Scenario
+
+
+def reading_matters(group: ClientGroup, profile: Profile, outages: Outages) -> bool:
+    """Return whether a group's clients need time or room to read; else TCP's acknowledgments are all there is to know.
+
+    A buffer as large as the maximum window admits what the window does while messages are read as they arrive.
+    """
+    small = 0 < group.receive_buffer_bytes < profile.tcp.max_window_bytes
+    return bool(outages.pauses.get(group.name)) or group.service_time != ConstantTime() or small
+
+
+def lay_receivers(
+    scenario: Scenario, replication: int, outages: Outages
+) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:
+    """Return the arrays RECEIVER, READER and SHARE of all clients.
+
+    Raises:
+        InvalidInput: no reader, a buffer or a service time out of range.
+    """
+    profiles = {profile.name: profile for profile in scenario.profiles}
+    receivers = np.zeros(sum(max(0, group.count) for group in scenario.groups), RECEIVER)
+    receivers["unread_head"] = receivers["unread_tail"] = NONE
+    shares: list[float] = [0.0]
+    readers = first = 0
+    for group in scenario.groups:
+        profile = profiles.get(group.profile)
+        if group.receive_buffer_bytes < 0 or not 1 <= group.readers <= READERS_MAX:
+            raise InvalidInput(
+                f"client group {group.name!r}: {group.readers} readers, receive buffer {group.receive_buffer_bytes}",
+                remedy=f"Give from 1 to {READERS_MAX} readers, and a buffer of at least 0 bytes.",
+            )
+        span = receivers[first : first + group.count]
+        first += group.count
+        if profile is None or not reading_matters(group, profile, outages):
+            continue
+        span["buffer"] = group.receive_buffer_bytes or profile.tcp.max_window_bytes
+        span["back"] = group.round_trip_ns // 2
+        span["latency"] = group.acknowledgment_latency_ns
+        span["key_size"] = [stream_key(scenario.seed, replication, "service", group.name, i) for i in range(len(span))]
+        span["readers"] = group.readers
+        span["reader"] = readers + np.arange(len(span)) * group.readers
+        readers += len(span) * group.readers
+        _lay_service_time(group, span, shares)
+    return receivers, np.zeros(max(1, readers), READER), np.array(shares, np.float64).view(SHARE)
+
+
+def _lay_service_time(group: ClientGroup, span: npt.NDArray[Any], shares: list[float]) -> None:
+    time = group.service_time
+    least: Nanoseconds
+    match time:
+        case ConstantTime(duration_ns):
+            least = duration_ns + 1  # none at all is a service time, too
+            span["size_kind"], span["size_max"] = SIZE_CONSTANT, duration_ns
+        case UniformTime(minimum_ns, maximum_ns):
+            least = min(minimum_ns, maximum_ns - minimum_ns + 1)
+            span["size_kind"], span["size_max"] = SIZE_UNIFORM, maximum_ns
+            span["size_a"], span["size_b"] = minimum_ns, maximum_ns
+        case LognormalTime(median_ns, sigma, maximum_ns):
+            least = min(median_ns, maximum_ns, 1 if sigma >= 0 else 0)
+            span["size_kind"], span["size_max"] = SIZE_LOGNORMAL, maximum_ns
+            span["size_a"], span["size_b"] = logarithm(float(max(1, median_ns))), sigma
+        case ExponentialTime(mean_ns, maximum_ns):
+            least = min(mean_ns, maximum_ns)
+            span["size_kind"], span["size_max"], span["size_a"] = SIZE_EXPONENTIAL, maximum_ns, mean_ns
+        case ParetoTime(minimum_ns, shape, maximum_ns):
+            least = min(minimum_ns, maximum_ns - minimum_ns + 1, 1 if shape > 0 else 0)
+            span["size_kind"], span["size_max"] = SIZE_PARETO, maximum_ns
+            span["size_a"], span["size_b"] = minimum_ns, shape
+        case MixedTime(times_ns, weights):
+            usable = len(times_ns) == len(weights) and all(w >= 0 for w in weights) and sum(weights) > 0
+            least = min(times_ns, default=0) if usable else 0
+            span["size_kind"], span["size_max"] = SIZE_MIXED, max(times_ns, default=0)
+            span["size_table"], span["size_entries"] = len(shares), len(times_ns)
+            if usable:
+                shares += cumulative(list(weights))
+                shares += [float(value) for value in times_ns]
+    if least < 1:
+        raise InvalidInput(
+            f"client group {group.name!r}: the service time {time} is none of at least 1 ns",
+            remedy="Give times of at least 1 ns, minimum ≤ maximum, and a weight for each time.",
+        )

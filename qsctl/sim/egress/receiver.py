@@ -1,0 +1,150 @@
+"""A client's end of its connection: a receive buffer, which readers of the application empty in order.
+
+TCP acknowledges what arrives; what is free of the buffer is the window that it advertises, and the broker sends no
+more than that, but that an empty buffer admits any message. A reader that is free begins the next message, which leaves
+the buffer then, works on it for a service time, and begins the next. The broker learns of the begin half a round trip
+later. So a client that needs 1 ms for a message takes 1,000 a second whatever its window. Our readings: each begin is
+reported (TCP would save reports of less than two segments); in a pause no reader begins; a guaranteed message leaves
+the buffer as it arrives, for the client's library queues it and the flow's window bounds that; a new connection finds
+its readers idle.
+
+What happens here is part of a client's own events: `next_ack` of its record is the earliest of the acknowledgment of
+the oldest message sent and the report of the oldest one unread.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from qsctl.sim.arrivals.draw import SIZE_MIXED, draw_quantity
+from qsctl.sim.kernel.heap import push
+from qsctl.sim.kernel.jit import inlined, kernel, row, wide
+from qsctl.sim.kernel.random import uniform
+from qsctl.sim.kernel.records import (
+    CLIENT,
+    ENTRIES_AN_EVENT,
+    FOREVER,
+    LATER,
+    MORE,
+    NODE,
+    NONE,
+    PAUSE,
+    READER,
+    READS,
+    RECEIVER,
+    SHARE,
+    SIZE_MASK,
+    STATE,
+)
+
+
+@kernel
+def service_time(state: Any, c: int) -> int:
+    """Draw what a reader needs for the client's next message, in nanoseconds."""
+    broker = row(state, 0, STATE)
+    receiver = row(broker.receivers, c, RECEIVER)
+    n = wide(receiver.drawn)
+    receiver.drawn += 1
+    if receiver.size_kind != SIZE_MIXED:
+        return draw_quantity(receiver, n)
+    u = uniform(receiver.key_size, n)
+    first = wide(receiver.size_table)
+    low = wide(0)
+    high = wide(receiver.size_entries - 1)
+    while low < high:
+        middle = (low + high) >> 1
+        if row(broker.shares, first + middle, SHARE).value > u:
+            high = middle
+        else:
+            low = middle + 1
+    return int(row(broker.shares, first + receiver.size_entries + low, SHARE).value)
+
+
+@kernel
+def after_pauses(state: Any, c: int, arrived: int, time: int) -> int:
+    """Return the first instant from `time` on that is in no pause; `arrived` never goes back from call to call."""
+    broker = row(state, 0, STATE)
+    more = row(broker.more, c, MORE)
+    while more.pause < more.pause_end and row(broker.pauses, more.pause, PAUSE).end <= arrived:
+        more.pause += 1
+    pause = wide(more.pause)
+    while pause < more.pause_end and row(broker.pauses, pause, PAUSE).end <= time:
+        pause += 1
+    if pause < more.pause_end and row(broker.pauses, pause, PAUSE).start <= time:
+        return wide(row(broker.pauses, pause, PAUSE).end)
+    return time
+
+
+@kernel
+def closed(state: Any, c: int, size: int) -> bool:
+    """Return whether the receive buffer has no room for a message beside what is on its way to it and in it."""
+    receiver = row(row(state, 0, STATE).receivers, c, RECEIVER)
+    return bool(receiver.occupied > 0 and receiver.occupied + size > receiver.buffer)
+
+
+@kernel
+def receive(state: Any, c: int, node: int, acknowledged: int, library: bool) -> None:
+    """Put a message whose acknowledgment the broker has at `acknowledged` behind those unread.
+
+    `library`: it is a guaranteed message, which the client's library has taken off the buffer.
+    """
+    broker = row(state, 0, STATE)
+    receiver = row(broker.receivers, c, RECEIVER)
+    arrived = acknowledged - receiver.latency - receiver.back
+    chosen = wide(receiver.reader)
+    for reader in range(receiver.reader + 1, receiver.reader + receiver.readers):
+        if row(broker.readers, reader, READER).free < row(broker.readers, chosen, READER).free:
+            chosen = wide(reader)
+    free = wide(row(broker.readers, chosen, READER).free)
+    begins = after_pauses(state, c, arrived, max(arrived, free))
+    done = min(begins + service_time(state, c), FOREVER)
+    row(broker.readers, chosen, READER).free = done
+    row(broker.later, node, LATER).done = min(done + receiver.back, FOREVER)
+    unread = row(broker.nodes, node, NODE)
+    if library:
+        receiver.occupied -= unread.tag & SIZE_MASK
+    unread.time = max(acknowledged, min(begins + receiver.back, FOREVER))
+    unread.next = NONE
+    if receiver.unread_head == NONE:
+        receiver.unread_head = node
+    else:
+        row(broker.nodes, receiver.unread_tail, NODE).next = node
+    receiver.unread_tail = node
+
+
+@inlined
+def next_report(state: Any, c: int) -> int:
+    """Return when the broker learns that the oldest unread message was begun; FOREVER when there is none."""
+    broker = row(state, 0, STATE)
+    head = wide(row(broker.receivers, c, RECEIVER).unread_head)
+    return wide(row(broker.nodes, head, NODE).time) if head != NONE else wide(FOREVER)
+
+
+@kernel
+def expect(state: Any, c: int, time: int) -> None:
+    """Have the client's next event no later than `time`, in the heap too where the client waits in it.
+
+    Its entry for the later instant is skipped when that has come, for the client's next event is another one then.
+    """
+    broker = row(state, 0, STATE)
+    client = row(broker.clients, c, CLIENT)
+    if time < client.next_ack:
+        client.next_ack = time
+        if client.queued != 0:
+            push(broker.heap, broker.heap_count, time, c)
+            broker.heap_count += 1
+            if broker.heap_count + ENTRIES_AN_EVENT >= broker.heap_limit:
+                broker.short = 1
+
+
+@kernel
+def forget_reading(state: Any, c: int) -> None:
+    """Begin a new connection with idle readers and an empty buffer; the caller has dealt with what was unread."""
+    broker = row(state, 0, STATE)
+    receiver = row(broker.receivers, c, RECEIVER)
+    receiver.occupied = 0
+    receiver.unread_head = NONE
+    receiver.unread_tail = NONE
+    if row(broker.clients, c, CLIENT).traits & READS:
+        for reader in range(receiver.reader, receiver.reader + receiver.readers):
+            row(broker.readers, reader, READER).free = 0

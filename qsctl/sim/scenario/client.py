@@ -1,0 +1,106 @@
+"""The clients of a broker: their connections, how long their applications work on a message, when they are away.
+
+The distributions of the service time are those that the lengths of messages have.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from qsctl.instant import INFINITE_NS, MILLISECOND_NS, SECOND_NS, Nanoseconds
+
+LONGEST_NS: Final = 3600 * SECOND_NS
+"""Where a distribution without bound is cut unless its maximum says otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantTime:
+    """Every message takes the same time; 0: messages are read at once, however many they are."""
+
+    duration_ns: Nanoseconds = 0
+
+
+@dataclass(frozen=True, slots=True)
+class UniformTime:
+    """Any time from minimum to maximum, both included."""
+
+    minimum_ns: Nanoseconds
+    maximum_ns: Nanoseconds
+
+
+@dataclass(frozen=True, slots=True)
+class LognormalTime:
+    """Median and sigma of the logarithm; cut at the maximum, never below a nanosecond."""
+
+    median_ns: Nanoseconds
+    sigma: float
+    maximum_ns: Nanoseconds = LONGEST_NS
+
+
+@dataclass(frozen=True, slots=True)
+class ExponentialTime:
+    """Exponential times around a mean; cut at the maximum, never below a nanosecond."""
+
+    mean_ns: Nanoseconds
+    maximum_ns: Nanoseconds = LONGEST_NS
+
+
+@dataclass(frozen=True, slots=True)
+class ParetoTime:
+    """Many short and few very long: P(time > x) = (minimum ÷ x)^shape; cut at the maximum."""
+
+    minimum_ns: Nanoseconds
+    shape: float
+    maximum_ns: Nanoseconds = LONGEST_NS
+
+
+@dataclass(frozen=True, slots=True)
+class MixedTime:
+    """Times with weights."""
+
+    times_ns: tuple[Nanoseconds, ...]
+    weights: tuple[float, ...]
+
+
+ServiceTime: TypeAlias = ConstantTime | UniformTime | LognormalTime | ExponentialTime | ParetoTime | MixedTime
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """From `start_ns` on for `duration_ns`; with a period it comes again."""
+
+    start_ns: Nanoseconds
+    duration_ns: Nanoseconds
+    every_ns: Nanoseconds = INFINITE_NS
+
+
+RECEIVE_BUFFER_BYTES_MAX: Final = 2**30
+"""The largest window that TCP's window scale option can express (RFC 7323)."""
+READERS_MAX: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class ClientGroup:
+    """`count` clients alike. `pauses`: their readers begin no message; `absences`: disconnected."""
+
+    name: str
+    port: str
+    profile: str
+    count: int = 1
+    round_trip_ns: Nanoseconds = MILLISECOND_NS
+    link_rate_bits_per_second: int = 0
+    """A slower link behind the port; 0: the port's rate."""
+    loss_probability: float = 0.0
+    acknowledgment_latency_ns: Nanoseconds = 0
+    """What TCP's acknowledgments take beyond the round trip; it limits no rate but by the window."""
+    receive_buffer_bytes: int = 0
+    """What a connection has received and its readers have not begun; 0: as large as the profile's maximum window."""
+    readers: int = 1
+    """Messages that the application works on at a time, in the order in which they came."""
+    service_time: ServiceTime = ConstantTime()
+    """What a reader needs for a message."""
+    neighbor: bool = False
+    """The four TCP data connections of the link to a neighbour broker of this name, not clients [SOL-QUEUES]."""
+    pauses: tuple[Interval, ...] = ()
+    absences: tuple[Interval, ...] = ()
