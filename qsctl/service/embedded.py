@@ -53,7 +53,7 @@ from qsctl.service.restore import restore
 from qsctl.service.state_directory import FORMAT_VERSION, StateDirectory, locked, new_instance
 from qsctl.service.stores import Stores
 from qsctl.storage.damage import DamageKind, DamageReport
-from qsctl.storage.room import DiskFull
+from qsctl.storage.room import DiskFailed, DiskFull
 
 DEFAULT_WAIT_S: Final = 10.0
 SAMPLES_PER_TURN: Final = 5_000
@@ -307,6 +307,8 @@ class EmbeddedService:
         try:
             if (stored := self._directory.read_statistics()) is not None:
                 engine.hosted.statistics.restore(stored)
+        except DiskFailed:
+            raise
         except Damaged as error:
             file = self._directory.path / "statistics.bin"
             self._reported_damage.append(DamageReport(file, 0, 0, DamageKind.UNREADABLE, error.message))

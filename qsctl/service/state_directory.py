@@ -33,6 +33,7 @@ from qsctl.storage.names import (
     service_file,
     sync_directory,
 )
+from qsctl.storage.room import refusal
 
 FORMAT_VERSION: Final = 3
 _FORMAT_1: Final = 1
@@ -158,7 +159,9 @@ class StateDirectory:
             found = msgspec.json.decode(text, type=Instance)
         except FileNotFoundError:
             return None
-        except (msgspec.MsgspecError, ValueError, OSError) as error:
+        except OSError as error:
+            raise refusal(self._instance_file, error, is_clean=True) from error
+        except (msgspec.MsgspecError, ValueError) as error:
             raise self._damaged_instance(str(error)) from error
         if found.checksum not in (None, checksum_of(text)):
             raise self._damaged_instance("its checksum does not match")
@@ -221,14 +224,15 @@ class StateDirectory:
         """The statistics as the last command left them; None: there are none.
 
         Raises:
-            Damaged: they cannot be read. They are only numbers: the service can do without.
+            Damaged: they are damaged. They are only numbers: the service can do without.
+            DiskFailed: the disk refuses.
         """
         try:
             found = self._statistics_file.read_bytes()
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise Damaged(f"{self._statistics_file}: {error.strerror}") from error
+            raise refusal(self._statistics_file, error, is_clean=True) from error
         if found.startswith(_STATISTICS_MAGIC):
             body = found[len(_STATISTICS_MAGIC) + 4 :]
             if found[len(_STATISTICS_MAGIC) :][:4] != crc32(body).to_bytes(4):

@@ -8,11 +8,12 @@ the process ends with every command.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from qsctl.config.filesystem import FilesystemSettings
+from qsctl.config.filesystem import FilesystemSettings, Synchronization
 from qsctl.core.messages import QueueName
 from qsctl.errors import Refused
 from qsctl.service.places import Place
@@ -166,7 +167,11 @@ class StoreFiles:
         self.hold()
         known = self._register(True).extent(self._service_file.name)
         was_there = self._service_file.exists()  # in whatever format
-        store = self.with_reserve(partial(SqliteStorage, self._service_file, self.filesystem, QUEUE_CODEC, known))
+        filesystem = self.filesystem
+        if filesystem.synchronization is Synchronization.NORMAL:
+            # Files of queues that were deleted go at once: that they were deleted must be durable then.
+            filesystem = replace(filesystem, synchronization=Synchronization.FULL)
+        store = self.with_reserve(partial(SqliteStorage, self._service_file, filesystem, QUEUE_CODEC, known))
         if not was_there and not self._register(True).was_there:
             self._report_files_of_nobody_known()
         self.note_service(store)

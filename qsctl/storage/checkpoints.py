@@ -6,6 +6,7 @@ behind, as checkpoints of the write-ahead log; those of qsctl 0.1, which had no 
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, KeysView, Sequence
 from itertools import chain
@@ -89,6 +90,7 @@ class Checkpoints:
             self._more_damage += shortfall(path, known if until is None else until, self.extent, self.damage)
             if not self._metadata.sizes:
                 self._metadata.write(())  # an empty log differs from one that was deleted
+                self._metadata.sync(critical=True)  # what is noted of it is durable
         except OSError as error:
             raise self._refusal(error) from error
 
@@ -353,6 +355,10 @@ class Checkpoints:
         self._dead += self._data.forget(chain(stray, found.ended & locations.keys()))
         self.drop_dead()
         self._missing = found.begun - found.ended - locations.keys() - set(ended)
+        if until is not None and not self._missing:
+            # A crash cut a checkpoint short: the log has all that is broken here.
+            log = self._data.log
+            log.damage = [dataclasses.replace(each, kind=DamageKind.TORN_TAIL) for each in log.damage]
         for position in sorted(self._missing):
             what = f"the user data of sample {position} is gone; the sample is left out"
             path = self._metadata.stem.with_name(self._metadata.stem.name + "_d*.db")

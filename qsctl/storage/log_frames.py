@@ -15,7 +15,8 @@ from typing import Final, NamedTuple
 import msgspec
 
 from qsctl.storage.base import Extent, HardState
-from qsctl.storage.segment_file import SegmentContent
+from qsctl.storage.frames import Scan
+from qsctl.storage.segment_file import HEADER_SIZE_BYTES, SegmentContent
 
 _ENTRY: Final = struct.Struct("<cIQII")
 """Kind, stream number, index of the first record, number of records, size of their body."""
@@ -95,7 +96,7 @@ class Place(NamedTuple):
 
 
 def mark_body(durable_count: int | None) -> bytes:
-    """Return how many frames of the file were durable when the group was written; None: nothing waits for syncs."""
+    """Return how many frames of the file were durable when the group was written; None: nothing is ever synced."""
     return _MARK.pack(b"M", durable_count or 0, durable_count is not None)
 
 
@@ -185,6 +186,8 @@ def without_unfinished_tail(content: SegmentContent) -> SegmentContent:
     A power failure leaves any part of what was not synced: a frame may be there, and not the one before it. What comes
     behind a gap that a later mark calls durable was damaged, and is read on.
     """
+    if content.header is None and not any(content.buffer[:HEADER_SIZE_BYTES]):
+        return content._replace(buffer=b"", found=Scan([], [], HEADER_SIZE_BYTES, 0))  # any sync covers the header
     gaps, bodies = content.found.gaps, content.found.bodies
     if not gaps or content.header is None:
         return content

@@ -23,6 +23,7 @@ from qsctl.storage.compaction import Whole
 from qsctl.storage.damage import DamageReport
 from qsctl.storage.log_payloads import WithPayloads, with_payloads
 from qsctl.storage.log_stream import Body, LogStream
+from qsctl.storage.room import refusal
 from qsctl.storage.write_ahead_log import WriteAheadLog
 
 DEAD_BODY_COUNT_MIN: Final = 2_000
@@ -164,11 +165,13 @@ class LoggedStorage(WritesThenSyncs):
 
         Raises:
             KeyError: there is none, or the position ended.
-            Damaged: its bytes do not match their checksum.
+            Damaged: its bytes do not match their checksum, or the disk refuses.
         """
         try:
             found = self.in_log.payload(position)
-        except (ValueError, OSError) as error:
+        except OSError as error:
+            raise refusal(self.stem, error, is_clean=True) from error
+        except ValueError as error:
             raise Damaged(
                 f"{self.in_log.place_of(position)}: the user data of sample {position} is damaged: {error}",
                 remedy="Restart the service: it restores what is whole and reports the rest.",

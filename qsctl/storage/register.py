@@ -21,6 +21,7 @@ import msgspec
 from qsctl.storage.base import Extent
 from qsctl.storage.damage import DamageKind, DamageReport, set_aside_name
 from qsctl.storage.names import open_private, refuse_link, sync_directory
+from qsctl.storage.room import refusal
 
 FORMAT_VERSION: Final = 1
 
@@ -36,6 +37,7 @@ class Register:
 
     Raises:
         InvalidInput: a link or a device stands in the file's place.
+        Damaged: the disk refuses.
     """
 
     def __init__(self, path: Path) -> None:
@@ -45,7 +47,10 @@ class Register:
         self._pending: dict[str, Extent | None] = {}
         """What could not be written yet."""
         refuse_link(path)
-        self._stores = self._read()
+        try:
+            self._stores = self._read()
+        except OSError as error:
+            raise refusal(path, error, is_clean=True) from error
 
     def extent(self, name: str) -> Extent | None:
         """How far a store reached at least; None: nothing is known of it."""
@@ -106,7 +111,7 @@ class Register:
             found = msgspec.json.decode(self.path.read_bytes(), type=_Register)
         except FileNotFoundError:
             return {}
-        except (OSError, ValueError, msgspec.MsgspecError) as error:
+        except (ValueError, msgspec.MsgspecError) as error:
             self._set_aside(str(error))
             return {}
         if found.format != FORMAT_VERSION or found.checksum != _checksum(found.stores):

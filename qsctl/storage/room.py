@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Final
 
-from qsctl.errors import Damaged
+from qsctl.errors import Damaged, ExitStatus
 from qsctl.instant import MILLISECOND_NS, Nanoseconds
 from qsctl.storage.names import open_private
 
@@ -35,8 +35,39 @@ _AMPLE_FOR_NS: Final[Nanoseconds] = 50 * MILLISECOND_NS
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
-class DiskFull(Damaged):
+class DiskFailed(Damaged):
+    """The operating system refuses what was to be read or written. It is not known that anything stored is damaged."""
+
+    exit_status = ExitStatus.REFUSED
+
+
+class DiskFull(DiskFailed):
     """There is no room for what was to be written, and nothing of it was: what was stored before is untouched."""
+
+
+_SYSTEM_CODES: Final = frozenset(
+    {
+        sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_CANTOPEN,
+        sqlite3.SQLITE_READONLY,
+        sqlite3.SQLITE_PERM,
+        sqlite3.SQLITE_BUSY,
+        sqlite3.SQLITE_LOCKED,
+    }
+)
+"""Primary codes of the database's library for what the operating system refuses it."""
+
+_CONTENT_CODES: Final = frozenset({sqlite3.SQLITE_IOERR_SHORT_READ})
+"""Extended codes that are among them by their primary one, and are about what is in the file."""
+
+
+def is_refused_by_system(error: BaseException) -> bool:
+    """Whether it is the operating system that refuses: such an error is no proof that a file is damaged."""
+    code = getattr(error, "sqlite_errorcode", None)
+    if code is None:
+        return isinstance(error, OSError)
+    return code & 0xFF in _SYSTEM_CODES and code not in _CONTENT_CODES
 
 
 def refusal(where: Path, error: OSError | sqlite3.Error | MemoryError, *, is_clean: bool) -> Damaged:
@@ -44,10 +75,22 @@ def refusal(where: Path, error: OSError | sqlite3.Error | MemoryError, *, is_cle
     if isinstance(error, OSError):
         is_full, text = error.errno in _FULL, f"{error.filename or where}: {error.strerror}"
     else:
-        is_full = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
+        code = getattr(error, "sqlite_errorcode", None)
+        # The library has one code for all that is refused when it opens a file, or syncs it.
+        is_full = code == sqlite3.SQLITE_FULL or (is_refused_by_system(error) and _has_no_room(where.parent))
         text = f"{where}: {str(error) or 'there is not enough memory for what the file asks for'}"
-    kind = DiskFull if is_full and is_clean else Damaged
+    if not is_refused_by_system(error):
+        return Damaged(text, remedy="Put back a copy of the file, or begin without what is in it: --discard-damaged.")
+    kind = DiskFull if is_full and is_clean else DiskFailed
     return kind(text, remedy="Free space on the disk or mend it.")
+
+
+def _has_no_room(directory: Path) -> bool:
+    try:
+        found = os.statvfs(directory)
+    except OSError:
+        return False
+    return found.f_bavail * found.f_frsize < found.f_bsize or (found.f_files > 0 and found.f_favail == 0)
 
 
 class Room:

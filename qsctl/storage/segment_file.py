@@ -190,10 +190,18 @@ def find_bodies(buffer: bytes, header: SegmentHeader) -> Scan:
     return scan(buffer, header.marks, HEADER_SIZE_BYTES)
 
 
+def is_unfinished(content: SegmentContent) -> bool:
+    """Whether nothing of a file was synced: its header, which any sync covers, is cut short or zeros."""
+    buffer, size = content.buffer, len(content.buffer)
+    if size < HEADER_SIZE_BYTES and buffer[:4] == _MAGIC[:size]:
+        return True
+    return content.header is None and not any(buffer[:HEADER_SIZE_BYTES]) and not content.found.bodies
+
+
 def reports_of(path: Path, content: SegmentContent) -> list[DamageReport]:
     """Every damaged place of a file."""
     size = len(content.buffer)
-    if size < HEADER_SIZE_BYTES and content.buffer[:4] == _MAGIC[:size]:
+    if is_unfinished(content):
         return [DamageReport(path, 0, size, DamageKind.TORN_TAIL, "the file was begun and never finished")]
     reports = []
     if content.header is None:

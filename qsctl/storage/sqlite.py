@@ -24,7 +24,7 @@ from qsctl.storage.base import Compacted, Extent, HardState, Sync, WritesThenSyn
 from qsctl.storage.codec import Codec, Record, fill
 from qsctl.storage.damage import DamageKind, DamageReport
 from qsctl.storage.names import open_private
-from qsctl.storage.room import refusal
+from qsctl.storage.room import DiskFailed, is_refused_by_system, refusal
 from qsctl.storage.sqlite_file import (
     FAILURES,
     FORMAT_VERSION,
@@ -35,8 +35,8 @@ from qsctl.storage.sqlite_file import (
     copy_aside,
     create_tables,
     format_of,
+    is_damaged,
     is_foreign,
-    is_sound,
     set_aside_foreign,
 )
 from qsctl.storage.sqlite_rows import Payloads, stream_of
@@ -274,7 +274,7 @@ class SqliteStorage(WritesThenSyncs):
 
     def _open(self) -> sqlite3.Connection:
         """A connection to a sound file; a damaged one is replaced by what can be read of it."""
-        if self.path.stat().st_size and not is_sound(self.path):
+        if self.path.stat().st_size and is_damaged(self.path):
             self.damage += salvage(self.path, self.settings)
         version = format_of(self.path)
         self.was_there = version == FORMAT_VERSION
@@ -396,4 +396,12 @@ class SqliteStorage(WritesThenSyncs):
     def _refusal(self, error: sqlite3.Error | MemoryError) -> Damaged | Refused:
         if isinstance(error, sqlite3.OperationalError) and "locked" in str(error):
             return Refused(f"{self.path}: another program keeps the file locked", remedy="Stop it, then start again.")
+        if not is_refused_by_system(error):
+            try:
+                if not is_damaged(self.path):
+                    return DiskFailed(f"{self.path}: {error}, at first", remedy="Mend the disk.")
+            except OSError as failure:
+                return refusal(self.path, failure, is_clean=False)
+            except FAILURES:
+                pass
         return refusal(self.path, error, is_clean=not self._failed)

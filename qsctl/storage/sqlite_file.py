@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sqlite3
 from collections.abc import Sequence
@@ -13,6 +14,7 @@ from typing import Final
 from qsctl.config.filesystem import FilesystemSettings, Vacuum
 from qsctl.storage.damage import DamageKind, DamageReport, set_aside_name
 from qsctl.storage.names import open_private, sync_directory
+from qsctl.storage.room import is_refused_by_system
 from qsctl.storage.sqlite_trace import StatementTrace
 
 FORMAT_VERSION: Final = 3
@@ -36,6 +38,8 @@ _TABLES: Final = (
     "CREATE TABLE batch (number INTEGER PRIMARY KEY AUTOINCREMENT, record_count INTEGER NOT NULL, body BLOB NOT NULL)",
     "CREATE TABLE payload (position INTEGER PRIMARY KEY, checksum INTEGER NOT NULL, body BLOB NOT NULL)",
 )
+_READ_BYTES: Final = 1 << 20
+
 _SEQUENCE: Final = "CREATE TABLE sqlite_sequence(name,seq)"
 """What the library makes beside a table that never gives a number twice."""
 _AUTO_VACUUM: Final = {Vacuum.NONE: 0, Vacuum.FULL: 1}
@@ -118,7 +122,7 @@ def is_sound(path: Path) -> bool:
     """Whether every page of the file is where it should be. Completes or undoes what a crash cut short.
 
     Raises:
-        sqlite3.OperationalError: the file is locked.
+        OSError, sqlite3.Error: the file is locked, or the disk refuses.
     """
     with path.open("rb") as file:
         head = file.read(20)
@@ -130,11 +134,9 @@ def is_sound(path: Path) -> bool:
         rows = connection.execute("PRAGMA quick_check(1)").fetchall()
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         tables = {sql for (sql,) in connection.execute("SELECT sql FROM sqlite_schema")}
-    except sqlite3.OperationalError as error:
-        if "locked" in str(error):
+    except (*FAILURES, UnicodeDecodeError) as error:  # the latter from a message that quotes what is damaged
+        if is_refused_by_system(error):
             raise
-        return False
-    except (*FAILURES, UnicodeDecodeError):  # the latter from a message that quotes what is damaged
         return False
     finally:
         connection.close()
@@ -143,6 +145,23 @@ def is_sound(path: Path) -> bool:
     if version == FORMAT_VERSION and tables not in (set(), {each.encode() for each in (*_TABLES, _SEQUENCE)}):
         return False
     return rows == [(b"ok",)] and (0 < version <= _FORMAT_VERSION_MAX if tables else version == 0)
+
+
+def is_damaged(path: Path) -> bool:
+    """Whether a file is not sound, and it is not the disk that fails to read it.
+
+    The library reports pages that the disk does not read, EIO, like pages that are damaged.
+
+    Raises:
+        OSError, sqlite3.Error: the file is locked, or the disk refuses.
+    """
+    if is_sound(path):
+        return False
+    for suffix in ("", *SIDE_FILES):
+        with contextlib.suppress(FileNotFoundError), path.with_name(path.name + suffix).open("rb") as file:
+            while file.read(_READ_BYTES):
+                pass
+    return not is_sound(path)
 
 
 def format_of(path: Path) -> int:

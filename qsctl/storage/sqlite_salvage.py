@@ -10,6 +10,7 @@ from pathlib import Path
 from qsctl.config.filesystem import FilesystemSettings, JournalMode, Synchronization
 from qsctl.storage.damage import DamageKind, DamageReport, set_aside_name
 from qsctl.storage.names import open_private, sync_directory
+from qsctl.storage.room import is_refused_by_system
 from qsctl.storage.sqlite_file import FAILURES, FORMAT_VERSION, SIDE_FILES, connect, create_tables
 from qsctl.storage.sqlite_rows import stream_of
 
@@ -76,7 +77,9 @@ def _read_rows(path: Path, query: str, rows: dict[int, tuple[int, int, bytes]]) 
         for first, second, body in connection.execute(query):
             if isinstance(first, int) and isinstance(second, int) and isinstance(body, bytes):
                 rows[first] = (first, second, body)
-    except (*FAILURES, OverflowError, UnicodeDecodeError):
+    except (*FAILURES, OverflowError, UnicodeDecodeError) as error:
+        if is_refused_by_system(error):
+            raise
         return False
     finally:
         connection.close()

@@ -75,13 +75,21 @@ class WriteAheadLog:
         """What of the table is not in the log yet."""
         self._durable = (-1, 0, 0)
         """File, bytes and frames that a sync covered; where nothing waits for syncs, all that was written."""
+        self._synced = (-1, 0, 0)
+        """The same, of a sync in any case; under OFF there is none."""
+        self._known = known
         self._damage: list[DamageReport] = []
         try:
             self._log = self._open()
         except OSError as error:
             raise refusal(stem, error, is_clean=True) from error
         self.was_there = self._log.last_index >= 0
-        self._damage += shortfall(self._log.path, known, self.extent, self.damage)
+        index, size_bytes, _ = self._log.reached
+        found = Extent("log", index, size_bytes)
+        missing = shortfall(self._log.path, known, found, self.damage)
+        self._damage += missing
+        if missing:
+            self._known = found  # reported once
 
     @property
     def damage(self) -> Sequence[DamageReport]:
@@ -90,8 +98,13 @@ class WriteAheadLog:
 
     @property
     def extent(self) -> Extent:
-        """How far it reaches durably, for the register."""
-        index, size_bytes, _ = self._durable
+        """How far it reaches durably, for the register; under OFF, how far it reaches."""
+        if self.settings.synchronization is Synchronization.OFF:
+            index, size_bytes, _ = self._durable
+            return Extent("log", index, size_bytes)
+        index, size_bytes, _ = self._synced
+        if self._known is not None and (self._known.index, self._known.size_bytes) > (index, size_bytes):
+            return self._known
         return Extent("log", index, size_bytes)
 
     @property
@@ -191,7 +204,7 @@ class WriteAheadLog:
         except OSError as error:
             raise refusal(self.stem, error, is_clean=False) from error
         if critical or self.settings.synchronization is Synchronization.FULL:
-            self._durable = reached
+            self._durable = self._synced = reached
 
     def seal(self) -> None:
         """Write no more to the newest file: the next group begins another.
@@ -294,10 +307,10 @@ class WriteAheadLog:
             if not self.has_failed and self._log.last_index >= 0:
                 if self._log.written_index >= 0 or self._changed:
                     self._log.sync(critical=True)
-                    self._durable = self._log.reached
+                    self._durable = self._synced = self._log.reached
                     self._put(self._heads())
                 self._log.close()
-                self._durable = self._log.reached
+                self._durable = self._synced = self._log.reached
             else:
                 self._log.abandon()
         except OSError as error:
@@ -338,6 +351,8 @@ class WriteAheadLog:
                 self._numbers[stream.name] = stream.number
         self._reader = LogReader(log, content, buffers)
         self._durable = log.reached
+        if self.settings.synchronization is Synchronization.FULL:
+            self._synced = log.reached  # it was synced when it was opened
         return log
 
     def change(self, stream: Stream) -> None:
@@ -349,10 +364,10 @@ class WriteAheadLog:
     def _heads(self, truncated: dict[int, int] | None = None) -> list[bytes]:
         """Return what a group begins with: its mark, and what is new in the table; in a new file all of it."""
         begins_file = self._log.is_full
-        is_full_sync = self.settings.synchronization is Synchronization.FULL
-        file, _, durable_count = self._durable
+        is_synced = self.settings.synchronization is not Synchronization.OFF
+        file, _, durable_count = self._synced
         known_count = durable_count if file == self._log.last_index and not begins_file else 0
-        heads = [mark_body(known_count if is_full_sync else None)]
+        heads = [mark_body(known_count if is_synced else None)]
         is_changed = self._changed or self._forgotten or self._oldest_file > self._noted_oldest_file
         if begins_file or is_changed or truncated:
             numbers = self.streams if begins_file else self._changed
