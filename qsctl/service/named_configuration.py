@@ -55,8 +55,8 @@ class NamedConfiguration:
         if self.sources_digest and self.sources_digest == instance.sources_digest:
             return True
         named = self.read()
-        if settings_digest(named) == instance.settings_digest:
-            return True
+        if not instance.settings_digest or settings_digest(named) == instance.settings_digest:
+            return bool(instance.settings_digest)  # without one it began with none, or another took its place
         began = began_with()
         if isinstance(began, ServiceConfiguration):
             return settings_digest(named) == settings_digest(began)
