@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from string import hexdigits
 from typing import Annotated, Final, NewType, TypeAlias
 
 import msgspec
@@ -38,6 +39,7 @@ a queue by its name alone).
 """
 
 INCARNATION_MAX: Final = 2**63 - 1
+_INCARNATION_DIGITS: Final = 16
 NIL_INCARNATION: Final = Incarnation(0)
 """That of what was created before incarnations were recorded."""
 
@@ -105,6 +107,27 @@ def counted_incarnations() -> DrawIncarnation:
     """Return what gives 1, 2, 3 …: for a service that is made up and whose samples end with it."""
     count = itertools.count(1)
     return lambda: Incarnation(next(count))
+
+
+def incarnation_text(incarnation: Incarnation) -> str:
+    """Return an incarnation as 16 hexadecimal digits."""
+    return f"{incarnation:016x}"
+
+
+def incarnation_from_text(text: str) -> Incarnation:
+    """Read what `incarnation_text` writes; an empty text is the nil incarnation.
+
+    Raises:
+        UsageError: the text has another form, or is out of range.
+    """
+    digits = text.strip() or "0"
+    is_written = len(digits) <= _INCARNATION_DIGITS and set(digits) <= set(hexdigits)
+    if not is_written or int(digits, 16) > INCARNATION_MAX:
+        raise UsageError(
+            f"{text!r} is not an incarnation",
+            remedy=f"Write up to {_INCARNATION_DIGITS} hexadecimal digits, {INCARNATION_MAX:x} at most.",
+        )
+    return Incarnation(int(digits, 16))
 
 
 def decimal_from_text(text: str, largest: int) -> int | None:

@@ -50,6 +50,7 @@ from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.core.settings import SharedSubscriberSettings
 from qsctl.core.statistics.status import SharedReaderQueueStatus
 from qsctl.errors import ExitStatus, NoAnswer, NotFound, QsctlError, Refused
+from qsctl.identity import NIL_INCARNATION, Incarnation
 from qsctl.resource import ResourceIdentifier, ResourceKind
 
 _Body = TypeVar(
@@ -208,14 +209,23 @@ class Administration:
                 )
 
     def messages(
-        self, queue: ResourceIdentifier, selector: str = "", count: int = 0, after_position: int = 0
+        self,
+        queue: ResourceIdentifier,
+        selector: str = "",
+        count: int = 0,
+        after_position: int = 0,
+        incarnation: Incarnation = NIL_INCARNATION,
     ) -> list[FromService[MessageData]]:
         """Return the samples that the selector matches, in queue order [QS 5.4.6]; at most `count` a service, 0: all.
 
         They stay in the queue. Those that leave it while it is read may be left out. A long queue is read in parts
         with `after_position`: only samples behind it.
+
+        Raises:
+            Refused: `incarnation`, which the samples read before had, is not that of the queue that has the name now.
         """
-        return self._bodies(GetMessages(queue.at(ResourceKind.MESSAGE), selector, count, after_position), MessageData)
+        command = GetMessages(queue.at(ResourceKind.MESSAGE), selector, count, after_position, incarnation)
+        return self._bodies(command, MessageData)
 
     def insert_samples(self, queue: ResourceIdentifier, samples: Sequence[InsertedSample]) -> SamplesChanged:
         """Enqueue samples with their identities in this queue alone; where it is replicated, its master does it.

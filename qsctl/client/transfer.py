@@ -20,9 +20,9 @@ from qsctl.client.administration import Administration
 from qsctl.core.admin.command import HeldSample
 from qsctl.core.admin.reply import MessageData
 from qsctl.core.inserted_sample import InsertedSample
-from qsctl.core.queue.insertion import Insertion
+from qsctl.core.queue.insertion import OF_ONE_SAMPLE
 from qsctl.errors import NotFound, UsageError
-from qsctl.identity import SampleIdentity
+from qsctl.identity import NIL_INCARNATION, SampleIdentity
 from qsctl.instant import INFINITE_NS
 from qsctl.resource import ResourceIdentifier
 
@@ -98,13 +98,15 @@ class Transfer:
         Raises:
             QsctlError: a service does not answer, or refuses; what `results` counts is done.
         """
-        begun_s, after_position = self.clock(), 0
+        begun_s, after_position, incarnation = self.clock(), 0, NIL_INCARNATION
         selector = f"({self.selector}) AND {UNDELIVERED}" if self.selector else UNDELIVERED
         while (left := self._left()) > 0:
-            found = self.administration.messages(self.source, selector, min(left, self._batch_count()), after_position)
+            found = self.administration.messages(
+                self.source, selector, min(left, self._batch_count()), after_position, incarnation
+            )
             if not found:
                 return
-            after_position = max(each.body.position for each in found)
+            after_position, incarnation = max((each.body.position, each.body.incarnation) for each in found)
             if not self._move([each.body for each in found]):
                 return
             yield
@@ -158,8 +160,9 @@ class Transfer:
         result.duplicate_count += changed.duplicate_count
         result.refused_count += len(refused)
         result.reason = result.reason or changed.reason
-        # One whose lifespan is over leaves its queue by itself; else there is no room, and will be none for the next.
-        return not refused or changed.reason == Insertion.EXPIRED.value
+        # One whose lifespan is over leaves its queue by itself, and one of a taken identity stays; else there is no
+        # room, and will be none for the next.
+        return not refused or changed.reason in OF_ONE_SAMPLE
 
 
 def in_parts(samples: Iterable[_T], size_of: Callable[[_T], int], count: int = BATCH_COUNT) -> Iterator[list[_T]]:
@@ -195,7 +198,13 @@ def require_one_place(administration: Administration, queue: ResourceIdentifier)
 
 
 def _held(sample: MessageData) -> HeldSample:
-    return HeldSample(sample.position, sample.identity, sample.dead_letter_from)
+    return HeldSample(
+        sample.position,
+        sample.identity,
+        sample.dead_letter_from,
+        sample.dead_letter_position,
+        sample.dead_letter_incarnation,
+    )
 
 
 def _inserted(sample: MessageData, *, begins_anew: bool) -> InsertedSample:
@@ -211,4 +220,6 @@ def _inserted(sample: MessageData, *, begins_anew: bool) -> InsertedSample:
         expires_at_ns=INFINITE_NS if begins_anew else sample.expires_at_ns,
         dead_letter_from=sample.dead_letter_from,
         dead_letter_reason=sample.dead_letter_reason,
+        dead_letter_position=sample.dead_letter_position,
+        dead_letter_incarnation=sample.dead_letter_incarnation,
     )

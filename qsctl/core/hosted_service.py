@@ -147,7 +147,9 @@ class HostedService:
             case SubscriberDeleted(participant, subscriber):
                 statistics.unwatch(hosting.remove_subscriber(participant, subscriber))
             case QueueCreated(participant, subscriber, settings, incarnation):
-                statistics.watch(now, hosting.add_queue(participant, subscriber, settings, incarnation))
+                added = hosting.add_queue(participant, subscriber, settings, incarnation)
+                _be_all(added, incarnation)
+                statistics.watch(now, added)
             case QueueDeleted(participant, subscriber, name):
                 statistics.unwatch(hosting.remove_queue(participant, subscriber, name))
             case ConfigurationFollowed():
@@ -227,8 +229,10 @@ class HostedService:
             Refused: its name or topic is taken, or its dead letters are impossible.
         """
         participant, name = self._subscriber(subscriber)
-        incarnation = incarnation or self._draw()
-        self.statistics.watch(now, self._hosting.add_queue(participant, name, settings, incarnation))
+        added = self._hosting.add_queue(participant, name, settings, incarnation or self._draw())
+        incarnation = incarnation or added[0].incarnation
+        _be_all(added, incarnation)
+        self.statistics.watch(now, added)
         self.outbox.service_stream.record(QueueCreated(participant, name, settings, incarnation))
 
     def deleted_with(self, queue: ResourceIdentifier) -> list[ResourceIdentifier]:
@@ -435,3 +439,9 @@ class HostedService:
         ):
             raise NotFound(f"there is no shared subscriber {resource.bare}")
         return participant, subscriber
+
+
+def _be_all(queues: Iterable[SharedReaderQueue], incarnation: Incarnation) -> None:
+    """Give queues that came with one command its incarnation; replicated ones have none of their own."""
+    for queue in queues:
+        queue.be(incarnation)

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import msgspec
 
-from qsctl.identity import NIL_GUID, NIL_IDENTITY, Guid, SampleIdentity
+from qsctl.identity import (
+    NIL_GUID,
+    NIL_IDENTITY,
+    NIL_INCARNATION,
+    Count,
+    Guid,
+    SampleIdentity,
+    WholeIncarnation,
+)
 from qsctl.instant import INFINITE_NS, Nanoseconds
 
 
@@ -12,7 +20,8 @@ class InsertedSample(msgspec.Struct, frozen=True, array_like=True):
     """A sample that a command enqueues, with all that made it what it was in another queue.
 
     `expires_at_ns` is absolute; where it is infinite the queue's own lifespan begins anew. `dead_letter_from` and
-    `dead_letter_reason` are for a dead-letter queue, which takes only samples that have them.
+    `dead_letter_reason` are for a dead-letter queue, which takes only samples that have them; with the position and
+    the incarnation a letter that the queue holds is known for the same one.
     """
 
     identity: SampleIdentity
@@ -26,3 +35,5 @@ class InsertedSample(msgspec.Struct, frozen=True, array_like=True):
     expires_at_ns: Nanoseconds = INFINITE_NS
     dead_letter_from: str = ""
     dead_letter_reason: str = ""
+    dead_letter_position: Count = 0
+    dead_letter_incarnation: WholeIncarnation = NIL_INCARNATION

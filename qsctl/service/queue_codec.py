@@ -51,6 +51,14 @@ class _EnqueuedMetadata(msgspec.Struct, frozen=True, array_like=True, tag=1, gc=
     dead_letter_position: int
 
 
+class _DeadLetterMetadata(_EnqueuedMetadata, frozen=True, array_like=True, tag=1, gc=False):
+    """The same of a dead letter whose queue has an incarnation, which stands behind the payload."""
+
+    payload: bytes
+    payload_from: None
+    dead_letter_incarnation: int
+
+
 class _PlainMetadata(msgspec.Struct, frozen=True, array_like=True, tag=1, gc=False):
     """The same of a sample that answers nothing, carries no flag and is no dead letter: the rest is left to defaults.
 
@@ -259,7 +267,7 @@ class _QueueCodec:
                 data.append(payload)
                 carriers.append(len(bodies))
                 if not is_plain:
-                    bodies.append(_encode(_EnqueuedMetadata(*_FIELDS(record))))
+                    bodies.append(_encode(_metadata(record)))
                     counts.append(1)
                     continue
                 if first is None:
@@ -361,6 +369,13 @@ def _samples_of(run: _SampleRun) -> Sequence[Record]:
         for position, guid in zip(range(first, first + run.count), each, strict=False)
     ]
     return [record for pair in zip(enqueued, assigned, strict=True) for record in pair]
+
+
+def _metadata(record: Enqueued) -> _EnqueuedMetadata:
+    fields = _FIELDS(record)
+    if record.dead_letter_incarnation:
+        return _DeadLetterMetadata(*(*fields, b"", None, record.dead_letter_incarnation))
+    return _EnqueuedMetadata(*fields)
 
 
 def _is_plain(record: Enqueued) -> bool:

@@ -58,7 +58,8 @@ class Printer:
                 back = ""
                 if record.dead_letter_reason is not None:
                     mark = " redelivered" * bool(record.flags & SampleFlag.REDELIVERED)
-                    back = f" dead from {record.dead_letter_from} #{record.dead_letter_position}{mark}"
+                    place = f"{record.dead_letter_from} #{record.dead_letter_position}"
+                    back = f" dead from {place} incarnation={record.dead_letter_incarnation}{mark}"
                 return f"store  {self.at(queue)} #{position} {label(one)} enqueued{back}"
             case Assigned(queue, position, consumer, attempt):
                 return f"store  {self.at(queue)} #{position} assigned to {name_of(consumer)} attempt={attempt}"

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import msgspec
+import pytest
 
 from qsctl.core.admin.command import CreateQueue, CreateSubscriber, DeleteQueue
 from qsctl.core.engine import Journal, ServiceEngine
-from qsctl.core.messages import CommandRequest, Inbound, Write
+from qsctl.core.messages import (
+    Acknowledgment,
+    AckResponse,
+    CommandRequest,
+    ConsumerJoined,
+    ConsumerLeft,
+    Inbound,
+    Write,
+)
+from qsctl.core.queue.held import RETIRED_IDENTITIES_MAX
 from qsctl.core.queue.settings import SharedReaderQueueSettings
-from qsctl.core.records import QueueCreated, Record, Remembered, SubscriberCreated
+from qsctl.core.records import Enqueued, QueueCreated, Record, Remembered, Removed, SubscriberCreated
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
 from qsctl.identity import (
     NIL_INCARNATION,
@@ -20,8 +30,9 @@ from qsctl.identity import (
     SampleIdentity,
     counted_incarnations,
 )
+from qsctl.resource import ResourceKind
 from tests.batches import records_of
-from tests.core.turns import ORDERS, PERSISTENT, SUBSCRIBER, WRITER, queue
+from tests.core.turns import ORDERS, PERSISTENT, READER, SUBSCRIBER, WRITER, queue
 
 
 @dataclass
@@ -62,6 +73,24 @@ class Driven:
 
     def write(self, number: int, topic: str = "Orders") -> list[Record]:
         return self.do(Write("P", topic, SampleIdentity(WRITER, number), b"x"))
+
+    def reject(self, number: int, queue_name: str = "orders") -> list[Record]:
+        """Reject a sample as its only consumer, which leaves again."""
+        name = f"P/S/{queue_name}"
+        self.do(ConsumerJoined(name, READER))
+        done = self.do(Acknowledgment(name, READER, SampleIdentity(WRITER, number), AckResponse.REJECTED))
+        self.do(ConsumerLeft(name, READER))
+        return done
+
+    def replace_queue(self, settings: SharedReaderQueueSettings) -> None:
+        """Delete a queue with its store, and create one of its name."""
+        self.command(DeleteQueue(SUBSCRIBER.child(ResourceKind.SHARED_READER_QUEUE, settings.name)))
+        self.records = [each for each in self.records if getattr(each, "queue", "") != f"P/S/{settings.name}"]
+        self.command(CreateQueue(SUBSCRIBER, settings))
+
+    def held(self, name: str) -> list[int]:
+        """The sequence numbers of what a queue holds, as their producers gave them."""
+        return [each.original_identity.sequence_number for each in self.engine.hosted.by_name[f"P/S/{name}"].held]
 
     def of(self, name: str) -> Incarnation:
         return self.engine.hosted.by_name[f"P/S/{name}"].incarnation
@@ -148,3 +177,115 @@ def test_an_earlier_version_s_records_decode() -> None:
     *known, incarnation = msgspec.to_builtins(created)
     assert incarnation == 7
     assert decode(encode(known)) == QueueCreated("P", "S", queue("orders"))
+
+
+DYING = queue("orders", persistence=PERSISTENT, dead_letter_queue="dead")
+WITH_DEAD = (DYING, queue("dead", persistence=PERSISTENT, is_dead_letter=True))
+
+
+def test_a_dead_letter_of_a_deleted_queue_ends_no_sample_of_its_successor() -> None:
+    service = Driven(WITH_DEAD)
+    service.write(7)
+    service.reject(7)
+    service.replace_queue(DYING)
+    service.write(7)
+    assert (service.held("orders"), service.held("dead")) == ([7], [7])
+    service.restart()
+    assert (service.held("orders"), service.held("dead")) == ([7], [7])
+    assert service.engine.hosted.by_name["P/S/orders"].held.next_position == 2
+
+
+def test_a_dead_letter_of_a_deleted_queue_moves_no_position_of_its_successor() -> None:
+    service = Driven(WITH_DEAD)
+    for number in range(1, 6):
+        service.write(number)
+    service.reject(5)
+    service.replace_queue(DYING)
+    service.write(1)
+    service.restart()
+    assert service.engine.hosted.by_name["P/S/orders"].held.next_position == 2
+    service.write(5)
+    assert service.held("orders") == [1, 5], "the letter is a duplicate of nothing here"
+
+
+def test_a_sample_of_a_queue_created_anew_has_a_dead_letter_of_its_own() -> None:
+    service = Driven(WITH_DEAD)
+    for _ in range(3):
+        service.write(7)
+        service.reject(7)
+        service.replace_queue(DYING)
+    assert service.held("dead") == [7, 7, 7]
+    service.restart()
+    assert service.held("dead") == [7, 7, 7]
+
+
+def test_an_identity_that_is_forgotten_and_comes_again_has_a_dead_letter_of_its_own() -> None:
+    service = Driven(WITH_DEAD)
+    service.write(1)
+    service.reject(1)
+    service.do(ConsumerJoined("P/S/orders", READER))
+    for number in range(2, RETIRED_IDENTITIES_MAX + 3):
+        service.write(number)
+        service.do(Acknowledgment("P/S/orders", READER, SampleIdentity(WRITER, number), AckResponse.ACCEPTED))
+    service.do(ConsumerLeft("P/S/orders", READER))
+    service.write(1)
+    assert service.held("orders") == [1]
+    service.reject(1)
+    assert (service.held("orders"), service.held("dead")) == ([], [1, 1])
+    service.restart()
+    assert (service.held("orders"), service.held("dead")) == ([], [1, 1])
+
+
+@pytest.mark.parametrize("lost_count", [1, 2])
+def test_a_move_to_the_dead_letters_that_a_crash_cut_in_two_is_completed(lost_count: int) -> None:
+    service = Driven(WITH_DEAD)
+    service.replace_queue(DYING)
+    service.write(7)
+    service.reject(7)
+    own = [each for each in service.records if getattr(each, "queue", "") == "P/S/orders"]
+    for record in own[-lost_count:]:
+        service.records.remove(record)
+    service.restart()
+    assert (service.held("orders"), service.held("dead")) == ([], [7])
+
+
+def test_the_dead_letters_of_two_queues_of_one_topic_are_apart() -> None:
+    """A queue may have another name than the one before it, and the same topic: its letters are labelled alike."""
+    service = Driven(WITH_DEAD)
+    service.write(7)
+    service.reject(7)
+    service.command(DeleteQueue(ORDERS))
+    service.command(CreateQueue(SUBSCRIBER, replace(DYING, name="bills")))
+    service.write(7)
+    service.restart()
+    assert (service.held("bills"), service.held("dead")) == ([7], [7])
+    service.reject(7, "bills")
+    assert (service.held("bills"), service.held("dead")) == ([], [7, 7])
+
+
+def test_a_store_of_an_earlier_version_completes_its_moves() -> None:
+    service = Driven(WITH_DEAD, keeps_configuration=False)
+    service.write(7)
+    service.reject(7)
+    (dead,) = [each for each in service.records if isinstance(each, Enqueued) and each.queue == "P/S/dead"]
+    earlier = msgspec.structs.replace(dead, dead_letter_incarnation=NIL_INCARNATION)
+    service.records = [earlier if each is dead else each for each in service.records]
+    service.records = [each for each in service.records if not isinstance(each, Remembered | Removed)]
+    service.restart()
+    assert (service.held("orders"), service.held("dead")) == ([], [7])
+
+
+def test_what_a_store_has_of_another_incarnation_is_not_restored() -> None:
+    """A queue that is not to be restored begins anew in the same store; later it is to be restored."""
+    service = Driven(keeps_configuration=False)
+    service.write(1)
+    service.write(2)
+    before = [each for each in service.records if getattr(each, "queue", "") == "P/S/orders"]
+    service.records = []
+    service.restart()
+    service.write(3)
+    service.records = [*before, *(each for each in service.records if getattr(each, "queue", "") == "P/S/orders")]
+    service.restart()
+    assert service.held("orders") == [3]
+    service.write(1)
+    assert service.held("orders") == [3, 1]

@@ -34,7 +34,7 @@ from qsctl.core.queue.settings import (
     SampleBufferSettings,
     SharedReaderQueueSettings,
 )
-from qsctl.core.records import Enqueued, Record
+from qsctl.core.records import Enqueued, QueueDeleted, Record
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
 from qsctl.errors import Refused
 from qsctl.identity import NIL_GUID, NIL_IDENTITY, Guid, SampleIdentity, counted_incarnations
@@ -322,6 +322,10 @@ class World:
     def turn(self) -> list[str]:
         ready = self.service().take_ready()
         fill_payloads(ready, self.read)
+        for record in ready.service_records:
+            if isinstance(record, QueueDeleted):  # its store goes with it
+                gone = f"{record.participant}/{record.subscriber}/{record.name}"
+                self.stored = [each for each in self.stored if getattr(each, "queue", "") != gone]
         self.stored += records_of(ready)
         self.printer.note(ready.events)
         return [

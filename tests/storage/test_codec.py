@@ -8,7 +8,7 @@ from hypothesis import given, strategies
 from msgspec.structs import replace
 
 from qsctl.core.records import Assigned, DeadLetterReason, Enqueued, Record, RemovalCause, Removed
-from qsctl.identity import Guid, SampleIdentity
+from qsctl.identity import Guid, Incarnation, SampleIdentity
 from qsctl.instant import INFINITE_NS
 from qsctl.service.queue_codec import QUEUE_CODEC, RUN_PAYLOAD_BYTES_MAX, RUN_SAMPLES_MAX
 from qsctl.storage.codec import Positions, UnreadableRecord, pack_payloads, unpack_payloads
@@ -24,6 +24,8 @@ RARE = {
     "flags": 4,
     "dead_letter_from": "Order@S",
     "dead_letter_reason": DeadLetterReason.LIFESPAN,
+    "dead_letter_position": 5,
+    "dead_letter_incarnation": Incarnation(2**63 - 1),
 }
 
 

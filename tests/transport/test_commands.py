@@ -66,7 +66,7 @@ from qsctl.core.statistics.status import (
     StatisticVariable,
 )
 from qsctl.errors import Refused, UsageError
-from qsctl.identity import NIL_GUID, NIL_IDENTITY, Guid, SampleIdentity
+from qsctl.identity import NIL_GUID, NIL_IDENTITY, Guid, Incarnation, SampleIdentity
 from qsctl.resource import ResourceIdentifier, ResourceKind, parse_resource
 from qsctl.transport.dds import bodies
 from qsctl.transport.dds.bodies import octets_of
@@ -156,6 +156,7 @@ def over_the_wire(command: Command) -> Command:
         GetMessages(QUEUE.at(ResourceKind.MESSAGE), ""),
         GetMessages(QUEUE.at(ResourceKind.MESSAGE), "", 7),
         GetMessages(QUEUE.at(ResourceKind.MESSAGE), "", 0, 2**40),
+        GetMessages(QUEUE.at(ResourceKind.MESSAGE), "", 7, 2**40, Incarnation(2**63 - 1)),
         InsertSamples(QUEUE.at(ResourceKind.MESSAGE), INSERTED),
         FlagSamples(QUEUE.at(ResourceKind.MESSAGE), HELD),
         RemoveSamples(QUEUE.at(ResourceKind.MESSAGE), HELD),
@@ -316,6 +317,9 @@ COPIED = msgspec.structs.replace(
     related_identity=SampleIdentity(GUIDS[2], 2**40),
     related_reader_guid=GUIDS[3],
     expires_at_ns=10**18 + 7,
+    incarnation=Incarnation(2**63 - 1),
+    dead_letter_position=2**40,
+    dead_letter_incarnation=Incarnation(2**33 + 1),
 )
 
 

@@ -17,6 +17,7 @@ from qsctl.cli.samples.move import LimitOption
 from qsctl.cli.samples.sample_files import FileFormat, format_of
 from qsctl.cli.service_options import SAMPLES_PANEL, QueueArgument, SelectOption, TargetOptions
 from qsctl.errors import UsageError
+from qsctl.identity import NIL_INCARNATION
 
 if TYPE_CHECKING:
     from qsctl.client.administration import Administration
@@ -88,7 +89,8 @@ def export(
 
     The file appears once it is whole. `qsctl import` reads it. A line has the fields queue_name, position, identity,
     enqueued_at_ns, expires_at_ns, attempts, redelivered, flags, source_guid, related_source_guid, related_identity,
-    related_reader_guid, dead_letter_from, dead_letter_reason, payload and payload_encoding.
+    related_reader_guid, dead_letter_from, dead_letter_reason, dead_letter_position, dead_letter_incarnation,
+    incarnation, payload and payload_encoding.
     """
     from qsctl.cli.samples.json_form import read_type_file, reader_of
     from qsctl.cli.samples.sample_files import JsonLinesWriter, ParquetWriter, new_file
@@ -122,14 +124,14 @@ def _parts(
     administration: Administration, queue: ResourceIdentifier, selector: str, limit: int
 ) -> Iterator[list[MessageData]]:
     """Yield the samples of a queue, each once: replicas have the same ones."""
-    after_position = exported_count = 0
+    after_position, exported_count, incarnation = 0, 0, NIL_INCARNATION
     while not limit or exported_count < limit:
         wanted = min(PART_COUNT, limit - exported_count) if limit else PART_COUNT
-        found = administration.messages(queue, selector, wanted, after_position)
+        found = administration.messages(queue, selector, wanted, after_position, incarnation)
         part = list({each.body.position: each.body for each in found}.values())[:wanted]
         if not part:
             return
         part.sort(key=lambda sample: sample.position)
-        after_position = part[-1].position
+        after_position, incarnation = part[-1].position, part[-1].incarnation
         exported_count += len(part)
         yield part

@@ -115,7 +115,7 @@ def _insert(
     skipped_count: int,
 ) -> MovedTo:
     from qsctl.client.transfer import BATCH_COUNT, in_parts
-    from qsctl.core.queue.insertion import Insertion
+    from qsctl.core.queue.insertion import OF_ONE_SAMPLE
 
     begun_s = time.monotonic()
     done = replace(whole, moved_count=0)
@@ -134,7 +134,7 @@ def _insert(
                 reason=done.reason or changed.reason,
             )
             unanswered = 0
-            if refused_count and changed.reason != Insertion.EXPIRED.value:
+            if refused_count and changed.reason not in OF_ONE_SAMPLE:
                 first = skipped_count + done.moved_count + done.refused_count - len(part) + changed.refused[0]
                 left_count = whole.moved_count - done.moved_count - done.refused_count
                 return replace(

@@ -20,6 +20,23 @@ class MovedTo:
     refused_count: int
     reason: str
 
+    @property
+    def enqueued_count(self) -> int:
+        """How many samples the target did not hold before."""
+        return self.moved_count - self.duplicate_count
+
+    @property
+    def row(self) -> Row:
+        """All of it."""
+        return {
+            "target": self.target,
+            "moved_count": self.moved_count,
+            "enqueued_count": self.enqueued_count,
+            "duplicate_count": self.duplicate_count,
+            "refused_count": self.refused_count,
+            "reason": self.reason,
+        }
+
 
 @dataclass(frozen=True)
 class Moved(Result):
@@ -35,7 +52,8 @@ class Moved(Result):
         "source": "PARTICIPANT/SUBSCRIBER/QUEUE, or the file, that the samples come from",
         "target": "PARTICIPANT/SUBSCRIBER/QUEUE that they are for",
         "moved_count": "samples that are in the target now; with dry_run that would be",
-        "duplicate_count": "those of them that the target held already",
+        "enqueued_count": "those of them that were enqueued in it; with dry_run unknown, and counted as enqueued",
+        "duplicate_count": "the others: the target held them already",
         "refused_count": "samples that the target refused; they stay where they are",
         "reason": "why it refused the first of them",
         "stayed_count": "samples that have no queue to go to, of all targets (csv and jsonl: repeated in each row)",
@@ -63,16 +81,7 @@ class Moved(Result):
         """An object with the targets."""
         return {
             "source": self.source,
-            "targets": [
-                {
-                    "target": each.target,
-                    "moved_count": each.moved_count,
-                    "duplicate_count": each.duplicate_count,
-                    "refused_count": each.refused_count,
-                    "reason": each.reason,
-                }
-                for each in self.targets
-            ],
+            "targets": [each.row for each in self.targets],
             "stayed_count": self.stayed_count,
             "dry_run": self.is_trial,
         }
@@ -80,16 +89,7 @@ class Moved(Result):
     def rows(self) -> list[Row]:
         """One row a target."""
         return [
-            {
-                "source": self.source,
-                "target": each.target,
-                "moved_count": each.moved_count,
-                "duplicate_count": each.duplicate_count,
-                "refused_count": each.refused_count,
-                "reason": each.reason,
-                "stayed_count": self.stayed_count,
-                "dry_run": self.is_trial,
-            }
+            {"source": self.source, **each.row, "stayed_count": self.stayed_count, "dry_run": self.is_trial}
             for each in self.targets
         ]
 
@@ -97,16 +97,18 @@ class Moved(Result):
         """A sentence, and a table where there is more than one target or more to say."""
         verb = f"would be {self.verb}" if self.is_trial else self.verb
         to = f" to {self.targets[0].target}" if len(self.targets) == 1 else ""
+        there_count = sum(each.duplicate_count for each in self.targets)
+        there = f"; {there_count:,} {'was' if there_count == 1 else 'were'} there already" if there_count else ""
         blocks: list[Block] = [
             TextBlock(
-                f"{counted(self.moved_count, 'sample')} {verb}{to} from {self.source}",
+                f"{counted(self.moved_count - there_count, 'sample')} {verb}{to} from {self.source}{there}",
                 "plain" if self.left_count or self.is_trial else "good",
             )
         ]
         if len(self.targets) > 1 or any(each.duplicate_count or each.refused_count for each in self.targets):
             columns = [
                 Column("target", "Queue"),
-                Column("moved_count", self.verb.capitalize(), "right"),
+                Column("enqueued_count", self.verb.capitalize(), "right"),
                 Column("duplicate_count", "There already", "right"),
                 Column("refused_count", "Refused", "right"),
                 Column("reason", "Reason"),

@@ -45,6 +45,9 @@ class Peeked(ListResult):
         "related_reader_guid": "of a reply: the requester's reader",
         "dead_letter_from": "of a dead letter: TOPIC@SUBSCRIBER it came from",
         "dead_letter_reason": "of a dead letter: LIFESPAN or MAX_RETRIES",
+        "dead_letter_position": "of a dead letter: its position in that queue",
+        "dead_letter_incarnation": "of a dead letter: incarnation of that queue, hexadecimal",
+        "incarnation": "which creation of the queue its position is of, hexadecimal; empty: not recorded",
         "payload": "the sample's content; with --types an object by the queue's type",
         "payload_encoding": "text (it is UTF-8), base64, or json (--types)",
     }
@@ -98,22 +101,33 @@ def peek(
     after: Annotated[
         int, typer.Option(min=0, max=2**62, metavar="POSITION", help="Position behind which samples are shown.")
     ] = 0,
+    incarnation: Annotated[
+        str,
+        typer.Option(
+            metavar="HEX",
+            help="Incarnation of the queue that the position of --after is of, as peek shows it.",
+            show_default="that of the queue",
+        ),
+    ] = "",
     types: TypesOption = None,
     *,
     service: TargetOptions,
 ) -> Peeked:
     """Show the first samples of a queue with all their fields and the whole content, and leave them as they are.
 
-    Nothing is delivered: no attempt is counted, and no flag set. Exits with 1 when there is no sample.
+    Nothing is delivered: no attempt is counted, and no flag set. A queue that was deleted and created again has its
+    positions anew: with --incarnation a position of the earlier one is refused. Exits with 1 when there is no sample.
     """
     from qsctl.cli.samples.json_form import read_type_file, reader_of
+    from qsctl.identity import incarnation_from_text
 
     selector = checked_selector(select)
+    position_of = incarnation_from_text(incarnation)
     library = read_type_file(types)
     with service.open() as administration:
         resource = administration.queue_named(queue)
         reader = reader_of(administration, resource, library)
-        found = administration.messages(resource, selector, count, after)
+        found = administration.messages(resource, selector, count, after, position_of)
         samples = list({each.body.position: each.body for each in found}.values())
         return Peeked(tuple(sorted(samples, key=lambda sample: sample.position)[:count]), reader)
 

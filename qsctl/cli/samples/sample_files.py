@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 READ_BYTES: Final = 1024 * 1024
 _TEXTS: Final = (
     "queue_name", "identity", "source_guid", "related_source_guid", "related_identity", "related_reader_guid",
-    "dead_letter_from", "dead_letter_reason",
+    "dead_letter_from", "dead_letter_reason", "dead_letter_incarnation", "incarnation",
 )  # fmt: skip
-_NUMBERS: Final = ("position", "enqueued_at_ns", "expires_at_ns", "attempts", "flags")
+_NUMBERS: Final = ("position", "enqueued_at_ns", "expires_at_ns", "attempts", "flags", "dead_letter_position")
 
 
 Fields: TypeAlias = tuple[Mapping[str, object], bytes]

@@ -16,7 +16,19 @@ from qsctl.cli.output.payloads import BASE64, JSON, TEXT, ContentReader
 from qsctl.core.inserted_sample import InsertedSample
 from qsctl.core.records import DeadLetterReason
 from qsctl.errors import InvalidInput, UsageError
-from qsctl.identity import NIL_GUID, NIL_IDENTITY, Guid, SampleIdentity, guid_from_hex, identity_from_text
+from qsctl.identity import (
+    NIL_GUID,
+    NIL_IDENTITY,
+    NIL_INCARNATION,
+    SEQUENCE_NUMBER_MAX,
+    Guid,
+    Incarnation,
+    SampleIdentity,
+    guid_from_hex,
+    identity_from_text,
+    incarnation_from_text,
+    incarnation_text,
+)
 from qsctl.instant import INFINITE_NS
 
 if TYPE_CHECKING:
@@ -43,6 +55,9 @@ class SampleLine(msgspec.Struct, frozen=True):
     related_reader_guid: str = ""
     dead_letter_from: str = ""
     dead_letter_reason: str = ""
+    dead_letter_position: int | None = None
+    dead_letter_incarnation: str = ""
+    incarnation: str = ""
 
 
 _LINES: Final = msgspec.json.Decoder(SampleLine)
@@ -68,6 +83,9 @@ def line_of(sample: MessageData, reader: ContentReader) -> dict[str, object]:
         "related_reader_guid": _text_of(sample.related_reader_guid),
         "dead_letter_from": sample.dead_letter_from,
         "dead_letter_reason": sample.dead_letter_reason,
+        "dead_letter_position": sample.dead_letter_position if sample.dead_letter_from else None,
+        "dead_letter_incarnation": _text_of_incarnation(sample.dead_letter_incarnation),
+        "incarnation": _text_of_incarnation(sample.incarnation),
         "payload": payload,
         "payload_encoding": encoding,
     }
@@ -107,6 +125,11 @@ def sample_of_fields(line: SampleLine, payload: bytes, place: str, unnamed: Samp
             f"{place}: dead_letter_reason is {line.dead_letter_reason!r}",
             remedy="Allowed: LIFESPAN, MAX_RETRIES, empty.",
         )
+    dead_letter_position = line.dead_letter_position or 0
+    if not 0 <= dead_letter_position <= SEQUENCE_NUMBER_MAX:
+        raise InvalidInput(
+            f"{place}: dead_letter_position is {dead_letter_position}", remedy=f"Allowed: 0 to {SEQUENCE_NUMBER_MAX}."
+        )
     return InsertedSample(
         _identity(line.identity, "identity", place) if line.identity else unnamed,
         payload,
@@ -119,6 +142,8 @@ def sample_of_fields(line: SampleLine, payload: bytes, place: str, unnamed: Samp
         INFINITE_NS if line.expires_at_ns is None else line.expires_at_ns,
         line.dead_letter_from,
         line.dead_letter_reason,
+        dead_letter_position,
+        _incarnation(line.dead_letter_incarnation, "dead_letter_incarnation", place),
     )
 
 
@@ -162,6 +187,17 @@ def _guid(text: str, field: str, place: str) -> Guid:
         return guid_from_hex(text) if text else NIL_GUID
     except UsageError as error:
         raise InvalidInput(f"{place}: {field}: {error.message}", remedy=error.remedy) from None
+
+
+def _incarnation(text: str, field: str, place: str) -> Incarnation:
+    try:
+        return incarnation_from_text(text)
+    except UsageError as error:
+        raise InvalidInput(f"{place}: {field}: {error.message}", remedy=error.remedy) from None
+
+
+def _text_of_incarnation(incarnation: Incarnation) -> str:
+    return "" if incarnation == NIL_INCARNATION else incarnation_text(incarnation)
 
 
 def _text_of(guid: Guid) -> str:

@@ -14,7 +14,7 @@ import msgspec
 from qsctl.core.inserted_sample import InsertedSample
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.core.settings import SharedSubscriberSettings
-from qsctl.identity import SampleIdentity
+from qsctl.identity import NIL_INCARNATION, Incarnation, SampleIdentity, WholeIncarnation
 from qsctl.resource import ResourceIdentifier
 
 
@@ -78,13 +78,15 @@ class GetMessages(msgspec.Struct, frozen=True, tag="get_messages"):
     """GET …/message: the samples that a selector picks, one reply each (5.4.6); at most `count`, 0: all.
 
     With `after_position` only samples behind that position are looked at (an extension): a client reads a long queue
-    in parts.
+    in parts. `incarnation` is that of the queue that the position is of; where another one has its name now, the
+    command is refused. Nil: of whatever queue there is.
     """
 
     queue: ResourceIdentifier
     selector: str = ""
     count: int = 0
     after_position: int = 0
+    incarnation: Incarnation = NIL_INCARNATION
 
 
 class InsertSamples(msgspec.Struct, frozen=True, tag="insert_samples"):
@@ -101,12 +103,14 @@ class InsertSamples(msgspec.Struct, frozen=True, tag="insert_samples"):
 class HeldSample(msgspec.Struct, frozen=True, array_like=True):
     """Which held sample is meant: by its position and its identity, so that none of a later run is meant.
 
-    `dead_letter_from` is of a dead letter: several of one identity may lie in a dead-letter queue.
+    The members `dead_letter_…` are of a dead letter: several of one identity may lie in a dead-letter queue.
     """
 
     position: int
     identity: SampleIdentity
     dead_letter_from: str = ""
+    dead_letter_position: int = 0
+    dead_letter_incarnation: WholeIncarnation = NIL_INCARNATION
 
 
 class FlagSamples(msgspec.Struct, frozen=True, tag="flag_samples"):

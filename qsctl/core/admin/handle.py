@@ -68,8 +68,9 @@ def handle(host: HostedService, now: Nanoseconds, command: Command) -> Sequence[
                 return _statuses(host, now, queue.bare)
             case GetData(resource):
                 return [_data(host, resource.bare)]
-            case GetMessages(queue, selector, count, after_position):
-                return Reading(host, _queue(host, queue), parse_selector(selector), count, after_position)
+            case GetMessages(queue, selector, count, after_position, incarnation):
+                expression = parse_selector(selector)
+                return Reading(host, _queue(host, queue), expression, count, after_position, incarnation)
             case InsertSamples(queue, samples):
                 return [insert_samples(host, now, _queue(host, queue), samples)]
             case FlagSamples(queue, held):

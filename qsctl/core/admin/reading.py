@@ -16,7 +16,8 @@ from qsctl.core.hosted_service import HostedService
 from qsctl.core.queue.sample import Sample, SampleState
 from qsctl.core.selector.expression import Expression, StatusMask
 from qsctl.core.selector.matches import identities_of, matches
-from qsctl.errors import NotFound
+from qsctl.errors import NotFound, Refused
+from qsctl.identity import NIL_INCARNATION, Incarnation, incarnation_text
 from qsctl.instant import Nanoseconds
 from qsctl.resource import ResourceIdentifier, ResourceKind
 
@@ -69,6 +70,10 @@ class Reading:
         expression: which samples are wanted.
         count: how many at most; 0: all.
         after_position: only samples behind it.
+        incarnation: of the queue that this position is of; nil: of this one.
+
+    Raises:
+        Refused: the position is of another queue, which had this name before.
     """
 
     waits_for_room = True
@@ -81,10 +86,18 @@ class Reading:
         expression: Expression,
         count: int = 0,
         after_position: int = 0,
+        incarnation: Incarnation = NIL_INCARNATION,
     ) -> None:
         self._host = host
         self._queue = queue
         self._name = short_name(queue)
+        self._incarnation = host.queue(queue).incarnation
+        if NIL_INCARNATION != incarnation != self._incarnation:
+            raise Refused(
+                f"position {after_position} is of a queue {self._name} that is gone: it was incarnation "
+                f"{incarnation_text(incarnation)}, and {incarnation_text(self._incarnation)} has its name now",
+                remedy="Read the queue from its beginning.",
+            )
         self._expression = expression
         self._candidates = candidates(host, queue, expression, after_position)
         self._wanted_count = count or -1
@@ -152,6 +165,9 @@ class Reading:
                 sample.related_identity,
                 sample.related_reader_guid,
                 sample.expires_at_ns,
+                self._incarnation,
+                0 if origin is None else origin.position,
+                NIL_INCARNATION if origin is None else origin.incarnation,
             ),
         )
 

@@ -9,7 +9,7 @@ import msgspec
 
 from qsctl.core.statistics.status import SharedReaderQueueStatus
 from qsctl.errors import NotFound, QsctlError
-from qsctl.identity import NIL_GUID, NIL_IDENTITY, Guid, SampleIdentity
+from qsctl.identity import NIL_GUID, NIL_IDENTITY, NIL_INCARNATION, Guid, Incarnation, SampleIdentity
 from qsctl.instant import INFINITE_NS, Nanoseconds
 
 
@@ -57,7 +57,8 @@ class ServiceData(msgspec.Struct, frozen=True, tag="service_data"):
 class MessageData(msgspec.Struct, frozen=True, tag="message"):
     """`Message` (5.4.6) and what a person wants to see beside it.
 
-    `payload` is None where it is on disk only: the driver fills it in by `position`.
+    `payload` is None where it is on disk only: the driver fills it in by `position`. `incarnation` is the queue's;
+    the last two are where a dead letter was in the queue that it comes from.
     """
 
     queue_name: str
@@ -77,6 +78,9 @@ class MessageData(msgspec.Struct, frozen=True, tag="message"):
     related_identity: SampleIdentity = NIL_IDENTITY
     related_reader_guid: Guid = NIL_GUID
     expires_at_ns: Nanoseconds = INFINITE_NS
+    incarnation: Incarnation = NIL_INCARNATION
+    dead_letter_position: int = 0
+    dead_letter_incarnation: Incarnation = NIL_INCARNATION
 
 
 class SamplesChanged(msgspec.Struct, frozen=True, tag="samples_changed"):

@@ -17,7 +17,8 @@ from qsctl.core.hosted_service import HostedService
 from qsctl.core.inserted_sample import InsertedSample
 from qsctl.core.queue.dead_letter import dead_letter_identity
 from qsctl.core.queue.insertion import Insertion
-from qsctl.core.queue.sample import Sample
+from qsctl.core.queue.sample import DeadLetterOrigin, Sample
+from qsctl.core.records import DeadLetterReason
 from qsctl.errors import Refused
 from qsctl.instant import Nanoseconds
 from qsctl.resource import ResourceIdentifier
@@ -75,8 +76,14 @@ def remove_samples(
 
 
 def _held(host: HostedService, queue: ResourceIdentifier, meant: HeldSample) -> Sample | None:
-    origin = meant.dead_letter_from
-    sample = host.sample(queue, dead_letter_identity(origin, meant.identity) if origin else meant.identity)
+    identity = meant.identity
+    if meant.dead_letter_from:
+        reason = DeadLetterReason.MAX_RETRIES  # no part of the identity
+        position, incarnation = meant.dead_letter_position, meant.dead_letter_incarnation
+        identity = dead_letter_identity(
+            DeadLetterOrigin(meant.dead_letter_from, position, meant.identity, reason, incarnation)
+        )
+    sample = host.sample(queue, identity)
     return sample if sample is not None and sample.position == meant.position else None
 
 

@@ -7,11 +7,12 @@ the queues', see `undeliverable`.
 from __future__ import annotations
 
 from hashlib import blake2b
-from typing import Final
+from struct import Struct
+from typing import Final, Protocol
 
 from qsctl.core.queue.sample import DeadLetterOrigin, Sample
 from qsctl.core.records import DeadLetterReason, RemovalCause
-from qsctl.identity import GUID_SIZE_BYTES, Guid, SampleIdentity
+from qsctl.identity import GUID_SIZE_BYTES, Guid, Incarnation, SampleIdentity
 from qsctl.instant import Nanoseconds
 
 REASONS: Final[dict[RemovalCause, DeadLetterReason]] = {
@@ -23,22 +24,38 @@ REASONS: Final[dict[RemovalCause, DeadLetterReason]] = {
 CAUSES: Final[dict[DeadLetterReason, RemovalCause]] = {reason: cause for cause, reason in REASONS.items()}
 
 
-def dead_letter_identity(source: str, identity: SampleIdentity) -> SampleIdentity:
-    """The identity of a dead letter: that of the undelivered sample and of the queue it comes from, in one.
+_PLACE: Final = Struct(">qq")
+"""Incarnation and position."""
 
-    Several queues take a copy of a sample [QS 2.6], and each may fail to deliver its own: the sample's identity
-    alone does not tell the dead letters apart, neither in their queue nor in an acknowledgment.
 
-    Args:
-        source: `<topic>@<subscriber>` of the queue.
-        identity: the sample's.
+class Source(Protocol):
+    """A queue whose samples die."""
+
+    label: str
+    incarnation: Incarnation
+
+
+def origin_of(source: Source, sample: Sample, reason: DeadLetterReason) -> DeadLetterOrigin:
+    """Return what a dead letter was before."""
+    return DeadLetterOrigin(source.label, sample.position, sample.identity, reason, source.incarnation)
+
+
+def dead_letter_identity(origin: DeadLetterOrigin) -> SampleIdentity:
+    """Return the identity of a dead letter: that of the undelivered sample and of its place in its queue, in one.
+
+    Several queues take a copy of a sample [QS 2.6], and each may fail to deliver its own; a queue that was deleted and
+    created again may get the sample anew, and so may one that has forgotten its identity. The sample's identity alone
+    does not tell the dead letters apart, neither in their queue nor in an acknowledgment.
     """
-    digest = blake2b(source.encode() + b"\0" + identity.writer_guid, digest_size=GUID_SIZE_BYTES)
+    identity = origin.identity
+    digest = blake2b(origin.queue.encode() + b"\0" + identity.writer_guid, digest_size=GUID_SIZE_BYTES)
+    if origin.position or origin.incarnation:
+        digest.update(_PLACE.pack(origin.incarnation, origin.position))
     return SampleIdentity(Guid(digest.digest()), identity.sequence_number)
 
 
 def letter(
-    now: Nanoseconds, sample: Sample, position: int, source: str, reason: DeadLetterReason, expires_at_ns: Nanoseconds
+    now: Nanoseconds, sample: Sample, position: int, origin: DeadLetterOrigin, expires_at_ns: Nanoseconds
 ) -> Sample:
     """The sample as the dead-letter queue holds it: its payload and redelivered flag, a new life.
 
@@ -46,13 +63,12 @@ def letter(
         now: when it is moved.
         sample: as the queue held it that could not deliver it.
         position: its place in the dead-letter queue.
-        source: `<topic>@<subscriber>` of that queue.
-        reason: why it is dead.
+        origin: which sample it is.
         expires_at_ns: by the dead-letter queue's own lifespan; the producer's is over, or was for another queue.
     """
     return Sample(
         position=position,
-        identity=dead_letter_identity(source, sample.identity),
+        identity=dead_letter_identity(origin),
         payload=sample.payload,
         size_bytes=sample.size_bytes,
         enqueued_at_ns=now,
@@ -62,6 +78,6 @@ def letter(
         related_identity=sample.related_identity,
         related_reader_guid=sample.related_reader_guid,
         flags=sample.flags,
-        dead_letter=DeadLetterOrigin(source, sample.position, sample.identity, reason),
+        dead_letter=origin,
         redelivered=sample.redelivered,
     )

@@ -13,7 +13,7 @@ from qsctl.core.events import BounceReason, DuplicateDropped, SampleBounced, Sam
 from qsctl.core.inserted_sample import InsertedSample
 from qsctl.core.messages import AckResponse, SampleFlag, Write, WriteAcknowledgment
 from qsctl.core.queue.context import QueueContext
-from qsctl.core.queue.dead_letter import CAUSES, letter
+from qsctl.core.queue.dead_letter import CAUSES, letter, origin_of
 from qsctl.core.queue.insertion import Insertion, sample_of
 from qsctl.core.queue.lifespan import Lifespans, QueueLifespan
 from qsctl.core.queue.limits import Limits
@@ -32,7 +32,6 @@ Offer: TypeAlias = Callable[[Nanoseconds, Sample], None]
 # Reading a member of an enumeration by its name takes longer than all else in a step.
 _ACCEPTED: Final = AckResponse.ACCEPTED
 _STORE: Final = Cause.STORE
-_INSERTED: Final = int(SampleFlag.INSERTED)
 _PRODUCER_FLAGS: Final = ~int(SampleFlag.REDELIVERED | SampleFlag.LAST_SHARED_READER_QUEUE | SampleFlag.INSERTED)
 
 
@@ -174,8 +173,8 @@ class Entry:
         if context.is_suspended:
             return False
         expires_at_ns = self._lifespan.expiry(now, INFINITE_NS, now)
-        dead = letter(now, sample, self._held.next_position, source.label, reason, expires_at_ns)
-        if dead.identity in self._held.known and not self._dies_again(dead):
+        dead = letter(now, sample, self._held.next_position, origin_of(source, sample, reason), expires_at_ns)
+        if dead.identity in self._held.known:
             events.append(SampleReceived(now, self._name, dead.identity, sample.size_bytes, is_dead_letter=True))
             events.append(DuplicateDropped(now, self._name, dead.identity))
             if source.stream is self._stream:
@@ -187,8 +186,6 @@ class Entry:
         if not self._limits.has_room(context.in_memory_bytes(sample.size_bytes)):
             self._limits.find_full(now)
             return False
-        if dead.identity in self._held.known:
-            self._held.forget(dead.identity)
         events.append(SampleReceived(now, self._name, dead.identity, sample.size_bytes, is_dead_letter=True))
         payload_from = (source.name, sample.position) if sample.payload is None else None
         record = enqueued_record(self._name, dead, payload_from) if self._journaled else None
@@ -215,9 +212,11 @@ class Entry:
                 is_dead_letter=sample.dead_letter is not None,
             )
         )
-        if held.known.get(identity) is not None:
+        if (same := held.known.get(identity)) is not None:
             self._outbox.events.append(DuplicateDropped(now, self._name, identity))
-            return Insertion.HELD_ALREADY
+            # Written to a queue of the name before this one, it may be another sample; on disk only its size is known.
+            is_same = same.size_bytes == size_bytes and same.payload in (None, sample.payload)
+            return Insertion.HELD_ALREADY if is_same else Insertion.HELD_ANOTHER
         refusal = self._refusal_of(now, sample)
         if refusal is not None:
             reason, insertion = refusal
@@ -238,10 +237,6 @@ class Entry:
             self._limits.find_full(now)
             return BounceReason.QUEUE_FULL, Insertion.NO_ROOM
         return None
-
-    def _dies_again(self, dead: Sample) -> bool:
-        """Whether its dead letter left, and a command let the sample enter its queue again."""
-        return bool(dead.flags & _INSERTED) and self._held.known[dead.identity] is None
 
     def _arrival(self, now: Nanoseconds, write: Write) -> SampleReceived:
         return SampleReceived(

@@ -70,6 +70,12 @@ class Held:
         newer = takewhile(lambda sample: sample.position > position, filter(None, reversed(self.known.values())))
         return list(newer)[::-1]
 
+    def clear(self) -> None:
+        """Hold nothing and remember nothing, as a queue that was just created."""
+        self.known.clear()
+        self._retired.clear()
+        self.next_position = 1
+
     def remember(self, next_position: int, identities: Iterable[SampleIdentity]) -> None:
         """Take up where a compacted store left off: these identities were retired then, and no others."""
         self.next_position = max(self.next_position, next_position)

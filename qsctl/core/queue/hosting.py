@@ -17,7 +17,7 @@ from qsctl.core.queue.settings import PersistenceKind, SharedReaderQueueSettings
 from qsctl.core.queue.shared_reader_queue import SharedReaderQueue
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
 from qsctl.errors import Refused
-from qsctl.identity import Incarnation
+from qsctl.identity import NIL_INCARNATION, Incarnation
 from qsctl.instant import Nanoseconds
 from qsctl.resource import ResourceIdentifier, ResourceKind
 
@@ -164,7 +164,7 @@ class Hosting:
             if hosted.incarnation != self.incarnation:
                 listed[f"{participant}/{name}"] = hosted.incarnation
             for queue in hosted.queues.values():
-                if queue.incarnation != hosted.incarnation:
+                if queue.incarnation != (NIL_INCARNATION if queue.is_replicated else hosted.incarnation):
                     listed[queue.name] = queue.incarnation
         return listed
 

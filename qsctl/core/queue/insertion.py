@@ -28,6 +28,7 @@ class Insertion(Enum):
 
     ENQUEUED = ""
     HELD_ALREADY = "the queue holds it"
+    HELD_ANOTHER = "the queue holds another sample of this identity"
     NO_ROOM = "the queue is full"
     NOT_STORED = "the service has suspended the queue: its disk is full or fails"
     EXPIRED = "its lifespan is over"
@@ -37,6 +38,10 @@ class Insertion(Enum):
     def is_done(self) -> bool:
         """Whether the queue holds the sample."""
         return self in (Insertion.ENQUEUED, Insertion.HELD_ALREADY)
+
+
+OF_ONE_SAMPLE: Final = frozenset({Insertion.EXPIRED.value, Insertion.HELD_ANOTHER.value})
+"""Reasons that concern a sample alone: the next one may be enqueued."""
 
 
 def sample_of(
@@ -57,8 +62,14 @@ def sample_of(
         reason = DeadLetterReason.__members__.get(inserted.dead_letter_reason)
         if reason is None or not inserted.dead_letter_from:
             return None
-        origin = DeadLetterOrigin(inserted.dead_letter_from, 0, identity, reason)
-        identity = dead_letter_identity(inserted.dead_letter_from, identity)
+        origin = DeadLetterOrigin(
+            inserted.dead_letter_from,
+            inserted.dead_letter_position,
+            identity,
+            reason,
+            inserted.dead_letter_incarnation,
+        )
+        identity = dead_letter_identity(origin)
     has_end = inserted.expires_at_ns < INFINITE_NS
     return Sample(
         position=position,

@@ -35,6 +35,7 @@ def enqueued_record(queue: str, sample: Sample, payload_from: tuple[str, int] | 
             dead_letter.position,
             sample.payload or b"",
             payload_from,
+            dead_letter.incarnation,
         )
     return Enqueued(
         queue,

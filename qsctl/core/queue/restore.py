@@ -37,7 +37,7 @@ from qsctl.core.records import (
     Returned,
     Undeliverable,
 )
-from qsctl.identity import NIL_GUID, Guid, SampleIdentity
+from qsctl.identity import NIL_GUID, NIL_INCARNATION, Guid, Incarnation, SampleIdentity
 from qsctl.instant import INFINITE_NS, Nanoseconds
 
 _REDELIVERED = int(SampleFlag.REDELIVERED)
@@ -89,9 +89,8 @@ class Replay:
     def _play_rare(self, record: QueueRecord) -> bool:
         match record:
             case Remembered():
+                self._be(record.incarnation)
                 self._held.remember(record.next_position, record.identities)
-                if not self._queue.is_replicated:
-                    self._queue.be(record.incarnation)
             case EpochBegan():
                 self._begin_epoch(flags_all=record.flags_all)
             case ReplicaRejoined() | ConfigurationKnown():
@@ -119,13 +118,24 @@ class Replay:
     def complete_move(self, origin: DeadLetterOrigin) -> None:
         """Let a sample go that became a dead letter: where both queues have one stream, that is one record."""
         sample = self._held.known.get(origin.identity)
-        if sample is not None and sample.position == origin.position:
+        if sample is not None and sample.position == origin.position and origin.incarnation == self._queue.incarnation:
             del self._by_position[sample.position]
             self._held.retire(sample)
 
     def deliveries_in_progress(self) -> dict[int, Guid]:
         """Return who was assigned what, by position."""
         return {sample.position: sample.holder for sample in self._held if sample.state is SampleState.SENT}
+
+    def _be(self, incarnation: Incarnation) -> None:
+        """Let what follows be of an incarnation; what a store has of another one before is not this queue's."""
+        queue = self._queue
+        if queue.is_replicated:
+            return
+        if NIL_INCARNATION != queue.incarnation != incarnation:
+            self._held.clear()
+            self._by_position.clear()
+            self.dead_letters.clear()
+        queue.be(incarnation)
 
     def _begin_epoch(self, *, flags_all: bool) -> None:
         for sample in self._held:
@@ -141,10 +151,15 @@ class Replay:
         identity = record.identity
         flags = record.flags
         if record.dead_letter_reason is not None:
-            source, reason = record.dead_letter_from, record.dead_letter_reason
-            dead_letter = DeadLetterOrigin(source, record.dead_letter_position, identity, reason)
+            dead_letter = DeadLetterOrigin(
+                record.dead_letter_from,
+                record.dead_letter_position,
+                identity,
+                record.dead_letter_reason,
+                record.dead_letter_incarnation,
+            )
             self.dead_letters.append(dead_letter)
-            identity = dead_letter_identity(source, identity)
+            identity = dead_letter_identity(dead_letter)
         flags &= ~_REDELIVERED
         one_of, writer_guid, source_guid = self._one_of, identity.writer_guid, record.source_guid
         if (writer := one_of(writer_guid, writer_guid)) is not writer_guid:
@@ -191,7 +206,8 @@ def complete_moves(now: Nanoseconds, queue: SharedReaderQueue, dead_letters: Ite
     """Complete the moves to the dead letters that a crash cut in two, before `resume`.
 
     The dead letter is stored first, so that it may be there while the sample is still held, or its queue's store
-    lacks it from the beginning: then its producer has no answer, and will write it again.
+    lacks it from the beginning: then its producer has no answer, and will write it again. What died in another queue of
+    this name, before it was deleted and created again, is of another incarnation and completes nothing.
 
     Args:
         now: the instant of the restart.
@@ -199,7 +215,12 @@ def complete_moves(now: Nanoseconds, queue: SharedReaderQueue, dead_letters: Ite
         dead_letters: the samples that became dead letters in its dead-letter queue, of whatever queue.
     """
     held, stream = queue.held, queue.stream
-    for origin in sorted((each for each in dead_letters if each.queue == queue.label and each.position), key=_POSITION):
+    own = [
+        each
+        for each in dead_letters
+        if each.incarnation == queue.incarnation and each.queue == queue.label and each.position
+    ]
+    for origin in sorted(own, key=_POSITION):
         sample = held.known.get(origin.identity)
         if sample is None and origin.position >= held.next_position and origin.identity not in held.known:
             sample = Sample(origin.position, origin.identity, b"", 0, now, INFINITE_NS)

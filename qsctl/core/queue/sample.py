@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from qsctl.core.records import DeadLetterReason
-from qsctl.identity import NIL_GUID, NIL_IDENTITY, Guid, SampleIdentity
+from qsctl.identity import NIL_GUID, NIL_IDENTITY, NIL_INCARNATION, Guid, Incarnation, SampleIdentity
 from qsctl.instant import Nanoseconds
 
 
@@ -117,6 +117,8 @@ class DeadLetterOrigin(msgspec.Struct, frozen=True, gc=False):
     """Its place in that queue; 0: not known."""
     identity: SampleIdentity
     reason: DeadLetterReason
+    incarnation: Incarnation = NIL_INCARNATION
+    """Which creation of that queue it was: `position` is one of its."""
 
 
 class Sample(msgspec.Struct, gc=False):

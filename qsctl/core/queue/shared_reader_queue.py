@@ -41,7 +41,8 @@ class SharedReaderQueue:
         label: `<topic>@<subscriber>`, how a dead letter names the queue it comes from.
         settings: what was configured.
         outbox: where records, messages and events go.
-        incarnation: which creation of it this is.
+        incarnation: which creation of it this is; a replicated one is of the nil incarnation until its group has `be`
+            called, for its members must agree.
         journaled: whether records are written.
         dead_letters: where undeliverable samples go [QS 2.12]; None: nowhere, they are removed.
         routes: whether it is the reply queue of another one [QS 2.11].
@@ -109,7 +110,7 @@ class SharedReaderQueue:
             keeps_payloads=keeps_payloads,
             stream=dead_letters.stream if is_replicated and dead_letters is not None else None,
         )
-        self.be(incarnation)
+        self.be(NIL_INCARNATION if is_replicated else incarnation)
         self._put_together({}, routes=routes)
 
     def _put_together(self, consumers: dict[Guid, Consumer], *, routes: bool) -> None:

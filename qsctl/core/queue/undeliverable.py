@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import Final, Protocol
 
 from qsctl.core.events import DeadLetterDeferred, SampleDeadLettered
-from qsctl.core.queue.dead_letter import dead_letter_identity
+from qsctl.core.queue.dead_letter import dead_letter_identity, origin_of
 from qsctl.core.queue.outbox import Outbox, Stream
 from qsctl.core.queue.redelivery import release
 from qsctl.core.queue.sample import Sample, SampleState
 from qsctl.core.records import DeadLetterReason, Returned, Undeliverable
-from qsctl.identity import NIL_GUID
+from qsctl.identity import NIL_GUID, Incarnation
 from qsctl.instant import Nanoseconds
 
 UNDELIVERABLE: Final[dict[SampleState, DeadLetterReason]] = {
@@ -29,6 +29,7 @@ class Source(Protocol):
 
     name: str
     label: str
+    incarnation: Incarnation
     journaled: bool
     stream: Stream
 
@@ -133,7 +134,7 @@ class Undeliverables:
             return True
         if not place.accept_dead_letter(now, queue, sample, reason):
             return False
-        dead_letter = dead_letter_identity(queue.label, sample.identity)
+        dead_letter = dead_letter_identity(origin_of(queue, sample, reason))
         self._outbox.events.append(
             SampleDeadLettered(now, queue.name, sample.identity, place.name, reason, dead_letter)
         )

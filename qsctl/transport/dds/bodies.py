@@ -26,7 +26,7 @@ from qsctl.core.statistics.status import (
     StatisticMetrics,
     StatisticVariable,
 )
-from qsctl.identity import Guid, SampleIdentity, sequence_number_from_pair, sequence_number_pair
+from qsctl.identity import Guid, Incarnation, SampleIdentity, sequence_number_from_pair, sequence_number_pair
 from qsctl.instant import INFINITE_NS, SECOND_NS
 from qsctl.transport.dds.boundary import Malformed, decoded
 from qsctl.transport.dds.replica_wire import WireReplicationStatus
@@ -231,6 +231,11 @@ def message_from_wire(wire: Any) -> MessageData:
         expires_at_ns=INFINITE_NS
         if wire.expires_at_high < 0
         else sequence_number_from_pair(wire.expires_at_high, wire.expires_at_low),
+        incarnation=Incarnation(sequence_number_from_pair(wire.incarnation_high, wire.incarnation_low)),
+        dead_letter_position=sequence_number_from_pair(wire.dead_letter_position_high, wire.dead_letter_position_low),
+        dead_letter_incarnation=Incarnation(
+            sequence_number_from_pair(wire.dead_letter_incarnation_high, wire.dead_letter_incarnation_low)
+        ),
     )
 
 

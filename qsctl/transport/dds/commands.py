@@ -43,7 +43,7 @@ from qsctl.core.inserted_sample import InsertedSample
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.core.settings import SharedSubscriberSettings
 from qsctl.errors import Refused, UsageError
-from qsctl.identity import SampleIdentity
+from qsctl.identity import NIL_INCARNATION, Incarnation, SampleIdentity
 from qsctl.resource import ResourceIdentifier, ResourceKind, parse_resource
 from qsctl.transport.dds.bodies import read_wire, wire_identity
 from qsctl.transport.dds.boundary import Malformed
@@ -67,6 +67,7 @@ _COUNT: Final = struct.Struct("<Q")
 """How many samples a GET wants at most, in its octet body, which [QS 5.4.6] leaves unused; empty: all."""
 
 _COUNT_AFTER: Final = struct.Struct("<QQ")
+_INCARNATION: Final = struct.Struct("<Q")
 """The same, and the position behind which they are."""
 
 _INSERTED: Final = msgspec.msgpack.Decoder(tuple[InsertedSample, ...])
@@ -248,8 +249,9 @@ def _octets(command: Command | RawCreate) -> bytes:
     match command:
         case GetMessages(_, _, count, 0):
             return _COUNT.pack(count) if count else b""
-        case GetMessages(_, _, count, after_position):
-            return _COUNT_AFTER.pack(count, after_position)
+        case GetMessages(_, _, count, after_position, incarnation):
+            after = _COUNT_AFTER.pack(count, after_position)
+            return after + _INCARNATION.pack(incarnation) if incarnation else after
         case InsertSamples(_, samples):
             return _SAMPLES.encode(samples)
         case RemoveSamples(_, held) | FlagSamples(_, held):
@@ -285,12 +287,15 @@ def _get(resource: ResourceIdentifier, body: str, octets: Any) -> Command:
         case ResourceKind.CONFIGURATION:
             return GetConfiguration()
         case ResourceKind.MESSAGE:
-            count, after_position = 0, 0
+            count, after_position, incarnation = 0, 0, NIL_INCARNATION
             if len(octets) == _COUNT.size:
                 (count,) = _COUNT.unpack(bytes(octets))
             elif len(octets) == _COUNT_AFTER.size:
                 count, after_position = _COUNT_AFTER.unpack(bytes(octets))
-            return GetMessages(resource, body, count, after_position)
+            elif len(octets) == _COUNT_AFTER.size + _INCARNATION.size:
+                count, after_position = _COUNT_AFTER.unpack_from(bytes(octets))
+                incarnation = Incarnation(*_INCARNATION.unpack_from(bytes(octets), _COUNT_AFTER.size))
+            return GetMessages(resource, body, count, after_position, incarnation)
         case _:
             raise UsageError(
                 f"{resource} cannot be read", remedy="End it with /status, /data, /message or /configuration."

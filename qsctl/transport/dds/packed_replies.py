@@ -8,7 +8,7 @@ types.
 from __future__ import annotations
 
 import struct
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from qsctl.core.admin.reply import MessageData, MessageStatus, ReturnCode
 from qsctl.core.messages import CommandReply
@@ -21,6 +21,7 @@ _NUMBER: Final = struct.Struct("<iI")
 _MESSAGE_HEAD: Final = struct.Struct("<I16siI")
 _MESSAGE_TAIL: Final = struct.Struct("<iIiIIB3x")
 _MESSAGE_ORIGIN: Final = struct.Struct("<I16s16s16siI16siI")
+_MESSAGE_INCARNATION: Final = struct.Struct("<iIiIiI")
 _SIZE: Final = struct.Struct("<I")
 _GUID_BYTES: Final = 16
 _NEVER: Final = (-1, 0)
@@ -70,6 +71,11 @@ def message_octets(message: MessageData) -> bytes:
                 *sequence_number_pair(message.related_identity.sequence_number),
                 message.related_reader_guid,
                 *(_NEVER if message.expires_at_ns >= INFINITE_NS else sequence_number_pair(message.expires_at_ns)),
+            ),
+            _MESSAGE_INCARNATION.pack(
+                *sequence_number_pair(message.incarnation),
+                *sequence_number_pair(message.dead_letter_position),
+                *sequence_number_pair(message.dead_letter_incarnation),
             ),
         )
     )
@@ -139,6 +145,7 @@ def parse_message(data: bytes) -> MessageData:
             came_from,
             reason,
             *(_origin(data, at) if at + _MESSAGE_ORIGIN.size <= len(data) else ()),
+            **_incarnations(data, at + _MESSAGE_ORIGIN.size),
         )
     except (struct.error, ValueError) as error:
         raise NotPlain(str(error)) from error
@@ -150,6 +157,18 @@ def _origin(data: bytes, at: int) -> tuple[int, Guid, Guid, SampleIdentity, Guid
     identity = SampleIdentity(Guid(guid), sequence_number_from_pair(high, low))
     expires_at_ns = INFINITE_NS if until_high < 0 else sequence_number_from_pair(until_high, until_low)
     return flags, Guid(source), Guid(related), identity, Guid(reader), expires_at_ns
+
+
+def _incarnations(data: bytes, at: int) -> dict[str, Any]:
+    """The last members, which an earlier version of a service does not write either."""
+    if at + _MESSAGE_INCARNATION.size > len(data):
+        return {}
+    high, low, position_high, position_low, from_high, from_low = _MESSAGE_INCARNATION.unpack_from(data, at)
+    return {
+        "incarnation": sequence_number_from_pair(high, low),
+        "dead_letter_position": sequence_number_from_pair(position_high, position_low),
+        "dead_letter_incarnation": sequence_number_from_pair(from_high, from_low),
+    }
 
 
 def _terminated(text: str) -> bytes:

@@ -199,6 +199,12 @@ class WireMessage(IdlStruct, typename="RTI.QueuingService.Message"):
     related_reader_guid: WireGuid = field(default_factory=WireGuid)
     expires_at_high: int32 = -1
     expires_at_low: uint32 = 0
+    incarnation_high: int32 = 0
+    incarnation_low: uint32 = 0
+    dead_letter_position_high: int32 = 0
+    dead_letter_position_low: uint32 = 0
+    dead_letter_incarnation_high: int32 = 0
+    dead_letter_incarnation_low: uint32 = 0
 
 
 @dataclass

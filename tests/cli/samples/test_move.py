@@ -151,7 +151,64 @@ def test_exported_samples_are_imported_as_they_were(qsctl: Shell, tmp_path: Path
         assert [without(each, own) for each in after] == [without(each, own) for each in before[queue]]
         again = qsctl("import", str(file), queue, "-o", "json").document["targets"][0]
         assert again["duplicate_count"] == len(before[queue]), "what is held is not enqueued twice"
+        assert again["enqueued_count"] == 0
         file.unlink()
+
+
+def test_import_counts_what_was_there_already_apart(qsctl: Shell) -> None:
+    lines = "".join(json.dumps({"identity": f"{GUID}:{at}", "payload": f"{at}"}) + "\n" for at in range(11, 15))
+    assert qsctl("import", "-", "Orders", "--limit", "1", stdin=lines).out.startswith("1 sample imported to ")
+    done = qsctl("import", "-", "Orders", stdin=lines)
+    assert done.status == ExitStatus.DONE
+    assert "3 samples imported to" in done.out
+    assert "; 1 was there already" in done.out
+    again = qsctl("import", "-", "Orders", stdin=lines).out
+    assert again.startswith("0 samples imported to ")
+    assert "; 4 were there already" in again
+    (row,) = qsctl("import", "-", "Orders", "-o", "jsonl", stdin=lines).out.splitlines()
+    assert json.loads(row)["enqueued_count"] == 0
+    header, values = qsctl("import", "-", "Orders", "-o", "csv", stdin=lines).out.splitlines()
+    assert dict(zip(header.split(","), values.split(","), strict=True))["duplicate_count"] == "4"
+
+
+def test_queue_created_anew_has_its_own_samples_and_positions(qsctl: Shell, tmp_path: Path) -> None:
+    """Its dead letters, its positions and the identities that it knew are those of another queue."""
+    orders = ("create-queue", "Fresh", "--persistent", "--dead-letter", "Dead")
+    write = ("produce", "Fresh", "--writer-guid", "7", "--text")
+    assert qsctl(*orders).status == 0
+    assert qsctl(*write, "a").status == 0
+    (shown,) = qsctl("peek", "Fresh", "-o", "json").document
+    file = tmp_path / "dead.jsonl"
+    assert qsctl("consume", "Fresh", "--reject").status == 0
+    assert qsctl("export", "Dead", str(file)).status == 0
+    assert qsctl("delete-queue", "Fresh", "--yes").status == 0
+    assert qsctl(*orders).status == 0
+    assert "1 of 1 accepted" in qsctl(*write, "b").out
+    assert contents(qsctl, "Fresh") == ["b"]
+    (again,) = qsctl("peek", "Fresh", "-o", "json").document
+    assert (shown["position"], again["position"]) == (1, 1)
+    assert shown["incarnation"] != again["incarnation"]
+    gone_on = ("peek", "Fresh", "--after", "1", "--incarnation")
+    assert qsctl(*gone_on, again["incarnation"]).status == ExitStatus.NO
+    refused = qsctl(*gone_on, shown["incarnation"])
+    assert refused.status == ExitStatus.REFUSED
+    said = error_of(refused)
+    assert "position 1 is of a queue DomainParticipant/SharedSubscriber/Fresh that is gone" in said
+    assert shown["incarnation"] in said
+    assert again["incarnation"] in said
+    assert qsctl("peek", "Fresh", "--incarnation", "7x").status == ExitStatus.USAGE
+    assert qsctl("consume", "Fresh", "--reject").status == 0
+    letters = qsctl("peek", "Dead", "-n", "2", "--after", "3", "-o", "json").document
+    assert [each["payload"] for each in letters] == ["a", "b"]
+    assert [each["dead_letter_incarnation"] for each in letters] == [shown["incarnation"], again["incarnation"]]
+    done = qsctl("import", str(file), "Dead", "-o", "json").document["targets"][0]
+    assert (done["enqueued_count"], done["duplicate_count"]) == (0, 4), "a letter is known for the same one"
+    assert qsctl("requeue", "Dead", "--from", "Fresh").status == ExitStatus.DONE
+    assert contents(qsctl, "Fresh") == ["a"]
+    left = qsctl("requeue", "Dead", "--from", "Fresh", "-o", "json")
+    assert left.status == ExitStatus.REFUSED
+    assert left.document["targets"][0]["reason"] == "the queue holds another sample of this identity"
+    assert contents(qsctl, "Dead") == ["1", "2", "3", "b"]
 
 
 def octets_file(directory: Path) -> Path:

@@ -6,7 +6,7 @@ import pytest
 
 from qsctl.core.messages import Acknowledgment, AckResponse
 from qsctl.core.queue.settings import RedeliverySettings
-from qsctl.core.records import Enqueued, Removed
+from qsctl.core.records import Enqueued
 from qsctl.errors import Refused
 from qsctl.identity import SampleIdentity
 from tests.core.high_availability.cluster import (
@@ -93,8 +93,8 @@ def test_dead_letters_survive_a_take_over_and_are_delivered() -> None:
     cluster.run_until(lambda: all(held(process, DEAD) == [] for process in cluster))
 
 
-def test_a_dead_letter_that_is_there_already_is_recorded_as_a_removal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its identity left the window of the queue's own memory, and was written again."""
+def test_an_identity_that_comes_again_has_a_dead_letter_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It left the window of the queue's own memory, and was written again."""
     monkeypatch.setattr("qsctl.core.queue.held.RETIRED_IDENTITIES_MAX", 0)
     cluster = Cluster(3, LETTERS, ORDERS)
     master = cluster.elect()
@@ -107,9 +107,10 @@ def test_a_dead_letter_that_is_there_already_is_recorded_as_a_removal(monkeypatc
     cluster.run_until(lambda: len(master.deliveries()) == 2)
     cluster.send(master.name, reject(1))
     _, record = master.replica.log.entry(master.replica.log.last_index)
-    assert isinstance(record, Removed)
-    assert record.queue == STREAM
+    assert isinstance(record, Enqueued)
+    assert (record.queue, record.dead_letter_position) == (DEAD, 2)
     assert held(master) == []
+    cluster.run_until(lambda: all(len(held(process, DEAD)) == 2 and not held(process) for process in cluster))
 
 
 def test_a_snapshot_holds_all_queues_of_the_group() -> None:
