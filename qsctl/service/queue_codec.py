@@ -51,11 +51,12 @@ class _EnqueuedMetadata(msgspec.Struct, frozen=True, array_like=True, tag=1, gc=
     dead_letter_position: int
 
 
-class _DeadLetterMetadata(_EnqueuedMetadata, frozen=True, array_like=True, tag=1, gc=False):
-    """The same of a dead letter whose queue has an incarnation, which stands behind the payload."""
+class _DeadLetterMetadata(_EnqueuedMetadata, frozen=True, array_like=True, tag=17, gc=False):
+    """The same of a dead letter of a queue that has an incarnation.
 
-    payload: bytes
-    payload_from: None
+    It has no place for the payload before it: an array of more than 15 members begins otherwise, see `read_positions`.
+    """
+
     dead_letter_incarnation: int
 
 
@@ -111,8 +112,8 @@ RUN_SAMPLES_MAX: Final = 64
 RUN_PAYLOAD_BYTES_MAX: Final = 4_096
 """How much of them: what damages a page takes so much, and a payload is read with the others of its body."""
 
-_SEVERAL: Final = frozenset({_SentMetadata, _RemovedRun, _SampleRun})
-"""What is several records."""
+_SEVERAL: Final = frozenset({_DeadLetterMetadata, _SentMetadata, _RemovedRun, _SampleRun})
+"""What is several records, or another one."""
 
 
 class _EnqueuedHead(msgspec.Struct, frozen=True, array_like=True, tag=1, gc=False):
@@ -121,6 +122,11 @@ class _EnqueuedHead(msgspec.Struct, frozen=True, array_like=True, tag=1, gc=Fals
 
 
 class _SentHead(msgspec.Struct, frozen=True, array_like=True, tag=6, gc=False):
+    queue: str
+    position: int
+
+
+class _DeadLetterHead(msgspec.Struct, frozen=True, array_like=True, tag=17, gc=False):
     queue: str
     position: int
 
@@ -149,18 +155,20 @@ class _RememberedHead(msgspec.Struct, frozen=True, array_like=True, tag=5, gc=Fa
 _ABOUT_A_SAMPLE: Final = frozenset({Enqueued, Assigned, Returned, Undeliverable, Removed})
 """The records that have a sample's position."""
 
-_Metadata: TypeAlias = Record | _SentMetadata | _RemovedRun | _SampleRun
+_Metadata: TypeAlias = Record | _DeadLetterMetadata | _SentMetadata | _RemovedRun | _SampleRun
 
 
 _FIELDS: Final = attrgetter(*_EnqueuedMetadata.__struct_fields__)
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(_Metadata).decode
-_decode_head = msgspec.msgpack.Decoder(_EnqueuedHead | _SentHead | _RemovedHead | _RememberedHead).decode
+_decode_head = msgspec.msgpack.Decoder(
+    _EnqueuedHead | _SentHead | _DeadLetterHead | _RemovedHead | _RememberedHead
+).decode
 _decode_run_head = msgspec.msgpack.Decoder(_RemovedRunHead).decode
 _decode_sample_run_head = msgspec.msgpack.Decoder(_SampleRunHead).decode
 
-_ENQUEUED_TAGS: Final = frozenset({1, 6})
+_ENQUEUED_TAGS: Final = frozenset({1, 6, 17})
 _REMOVED_TAG: Final = 4
 _REMOVED_RUN_TAG: Final = 7
 _SAMPLE_RUN_TAG: Final = 9
@@ -339,6 +347,9 @@ def _parts(found: _Metadata) -> Sequence[Record]:
         return (Enqueued(*sample), Assigned(queue, position, found.consumer_guid, 1))
     if isinstance(found, _SampleRun):
         return _samples_of(found)
+    if isinstance(found, _DeadLetterMetadata):
+        *fields, incarnation = msgspec.structs.astuple(found)
+        return (Enqueued(*fields, b"", None, incarnation),)
     assert isinstance(found, _RemovedRun)
     return [Removed(found.queue, position, found.cause) for position in found.positions]
 
@@ -374,7 +385,7 @@ def _samples_of(run: _SampleRun) -> Sequence[Record]:
 def _metadata(record: Enqueued) -> _EnqueuedMetadata:
     fields = _FIELDS(record)
     if record.dead_letter_incarnation:
-        return _DeadLetterMetadata(*(*fields, b"", None, record.dead_letter_incarnation))
+        return _DeadLetterMetadata(*(*fields, record.dead_letter_incarnation))
     return _EnqueuedMetadata(*fields)
 
 

@@ -24,8 +24,6 @@ RARE = {
     "flags": 4,
     "dead_letter_from": "Order@S",
     "dead_letter_reason": DeadLetterReason.LIFESPAN,
-    "dead_letter_position": 5,
-    "dead_letter_incarnation": Incarnation(2**63 - 1),
 }
 
 
@@ -34,6 +32,17 @@ def test_every_field_is_read_back_whichever_it_is(field: str) -> None:
     record = replace(PLAIN, **{field: RARE[field]})
     (body,) = QUEUE_CODEC.encode([record]).bodies
     assert list(QUEUE_CODEC.decode(body)) == [record]
+
+
+def test_a_dead_letter_is_read_back_and_begins_a_position() -> None:
+    letter = replace(PLAIN, **RARE, dead_letter_position=5, dead_letter_incarnation=Incarnation(2**63 - 1))
+    earlier = replace(PLAIN, **RARE, dead_letter_position=5)
+    sample = replace(PLAIN, position=9)
+    encoded = QUEUE_CODEC.encode([letter, replace(earlier, position=8), sample])
+    assert list(QUEUE_CODEC.decode_all(encoded.bodies)) == [letter, replace(earlier, position=8), sample]
+    found = Positions()
+    QUEUE_CODEC.read_positions(encoded.bodies, found)
+    assert (found.begun, found.carrier_count) == ({7, 8, 9}, 3)
 
 
 def test_a_sample_without_anything_rare_takes_half_the_metadata() -> None:
