@@ -349,7 +349,7 @@ def _parts(found: _Metadata) -> Sequence[Record]:
         return _samples_of(found)
     if isinstance(found, _DeadLetterMetadata):
         *fields, incarnation = msgspec.structs.astuple(found)
-        return (Enqueued(*fields, b"", None, incarnation),)
+        return (Enqueued(*(*fields, b"", None, incarnation)),)
     assert isinstance(found, _RemovedRun)
     return [Removed(found.queue, position, found.cause) for position in found.positions]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from qsctl.core.messages import AckResponse
 from qsctl.core.queue.settings import ReplacementKind, SharedReaderQueueSettings
-from qsctl.identity import Guid
+from qsctl.identity import NIL_GUID, Guid
 from qsctl.instant import INFINITE_NS
 
 
@@ -25,6 +25,10 @@ class PlainSample:
     dead: str = ""
     """How it died, while it waits for room among the dead letters."""
     past: list[Guid] = field(default_factory=list)
+    position: int = 0
+    payload: bytes = b"x"
+    address: Guid = NIL_GUID
+    """The requester that it is for, where the queue holds replies."""
 
 
 @dataclass
@@ -36,6 +40,8 @@ class PlainConsumer:
     enabled: bool = True
     reports: bool = False
     """Whether it reported its availability: its own threshold counts then, not the queue's."""
+    source: Guid = NIL_GUID
+    """Of a requester: the address of its replies."""
 
 
 class PlainQueue:
@@ -50,16 +56,21 @@ class PlainQueue:
         """Who waits for room among them, in order."""
         self.samples: list[PlainSample] = []
         self.outside: list[tuple[int, int]] = []
-        self.seen: set[int] = set()
+        self.retired: list[int] = []
+        """Numbers that were held before, oldest first."""
+        self.remembered_max: int | None = None
+        """How many of them are remembered; None: all."""
+        self.next_position = 1
         self.consumers: list[PlainConsumer] = []
-        self.last: Guid | None = None
+        self.last: dict[Guid, Guid] = {}
+        """Who was served last, by the address of its group."""
         self.sent_count = 0
         self.ends: Counter[str] = Counter()
         self.sent: list[tuple[int, Guid, int, bool]] = []
         self.answers: list[tuple[int, int]] = []
 
-    def write(self, now: int, number: int, lifespan: int) -> None:
-        if number in self.seen:
+    def write(self, now: int, number: int, lifespan: int, payload: bytes = b"x", address: Guid = NIL_GUID) -> None:
+        if number in self.retired or self.find(number) is not None:
             self.answers.append((number, 1))
         elif self.outside or not self.has_room():
             if self.given.limits.replacement is ReplacementKind.REJECT_WITHOUT_REPLACEMENT:
@@ -67,15 +78,25 @@ class PlainQueue:
             elif number not in [waiting for waiting, _ in self.outside]:
                 self.outside.append((number, min(now + lifespan, INFINITE_NS)))
         else:
-            self.hold(now, number, min(now + lifespan, INFINITE_NS))
+            self.hold(now, number, min(now + lifespan, INFINITE_NS), payload, address)
 
-    def hold(self, now: int, number: int, expires: int) -> None:
+    def hold(self, now: int, number: int, expires: int, payload: bytes = b"x", address: Guid = NIL_GUID) -> None:
         if expires >= INFINITE_NS:
             expires = min(now + self.given.lifespan_ns, INFINITE_NS)
-        self.seen.add(number)
-        self.samples.append(PlainSample(number, expires))
+        self.enter(PlainSample(number, expires, payload=payload, address=address))
         self.answers.append((number, 1))
         self.dispatch(now)
+
+    def enter(self, sample: PlainSample) -> None:
+        sample.position = self.next_position
+        self.next_position += 1
+        self.samples.append(sample)
+
+    def leave_for_good(self, sample: PlainSample) -> None:
+        self.samples.remove(sample)
+        self.retired.append(sample.number)
+        if self.remembered_max is not None:
+            del self.retired[: -self.remembered_max]
 
     def has_room(self) -> bool:
         return self.given.limits.max_count < 0 or len(self.samples) < self.given.limits.max_count
@@ -128,15 +149,19 @@ class PlainQueue:
             return
         if sample in self.graves:
             self.graves.remove(sample)
-        self.samples.remove(sample)
+        self.leave_for_good(sample)
         self.ends[how] += 1
 
     def bury(self) -> None:
         while self.graves and (self.dead_max < 0 or len(self.dead) < self.dead_max):
             sample = self.graves.pop(0)
-            self.dead.append((sample.number, sample.redelivered))
-            self.samples.remove(sample)
+            self.lay_down(sample)
+            self.leave_for_good(sample)
             self.ends[sample.dead] += 1
+
+    def lay_down(self, sample: PlainSample) -> None:
+        """A dead letter enters its queue."""
+        self.dead.append((sample.number, sample.redelivered))
 
     def unearth(self, now: int, count: int) -> None:
         """Dead letters leave their queue."""
@@ -156,9 +181,10 @@ class PlainQueue:
                 consumer.threshold = given.distribution.unacked_threshold
         self.dispatch(now)
 
-    def join(self, now: int, guid: Guid) -> None:
+    def join(self, now: int, guid: Guid, source: Guid = NIL_GUID) -> None:
         if guid not in [consumer.guid for consumer in self.consumers]:
-            self.consumers.append(PlainConsumer(guid, self.given.distribution.unacked_threshold))
+            threshold = self.given.distribution.unacked_threshold
+            self.consumers.append(PlainConsumer(guid, threshold, source=source))
             self.dispatch(now)
 
     def leave(self, now: int, guid: Guid, hands_back: bool) -> None:
@@ -167,12 +193,15 @@ class PlainQueue:
                 self.give_back(sample)
             else:
                 self.fail(now, sample, suspicious=True)
-        guids = [consumer.guid for consumer in self.consumers]
-        if guid in guids:
-            if self.last == guid:
-                before = guids.index(guid) - 1
-                self.last = guids[before] if before >= 0 else None
-            del self.consumers[guids.index(guid)]
+        leaving = next((consumer for consumer in self.consumers if consumer.guid == guid), None)
+        if leaving is not None:
+            group = [consumer.guid for consumer in self.consumers if consumer.source == leaving.source]
+            if self.last.get(leaving.source) == guid:
+                before = group.index(guid) - 1
+                self.last.pop(leaving.source)
+                if before >= 0:
+                    self.last[leaving.source] = group[before]
+            self.consumers.remove(leaving)
         self.dispatch(now)
 
     def advance(self, now: int) -> None:
@@ -197,12 +226,14 @@ class PlainQueue:
         return min(due, default=INFINITE_NS)
 
     def dispatch(self, now: int) -> None:
+        blocked: set[Guid] = set()
         for sample in list(self.samples):
-            if sample.holder is None and not sample.dead:
+            if sample.holder is None and not sample.dead and sample.address not in blocked:
                 consumer = self.choose(sample)
                 if consumer is None:
-                    break
-                self.last = sample.holder = consumer.guid
+                    blocked.add(sample.address)
+                    continue
+                self.last[sample.address] = sample.holder = consumer.guid
                 self.sent_count += 1
                 sample.sent = (now, self.sent_count)
                 self.sent.append((sample.number, consumer.guid, sample.attempts + 1, sample.redelivered))
@@ -210,9 +241,10 @@ class PlainQueue:
             self.hold(now, *self.outside.pop(0))
 
     def choose(self, sample: PlainSample) -> PlainConsumer | None:
-        guids = [consumer.guid for consumer in self.consumers]
-        start = guids.index(self.last) + 1 if self.last in guids else 0
-        turn = self.consumers[start:] + self.consumers[:start]
+        group = [consumer for consumer in self.consumers if consumer.source == sample.address]
+        guids, last = [consumer.guid for consumer in group], self.last.get(sample.address)
+        start = guids.index(last) + 1 if last in guids else 0
+        turn = group[start:] + group[:start]
         able = [
             consumer
             for consumer in turn
@@ -222,7 +254,7 @@ class PlainQueue:
         return next(iter(others or able), None)
 
     def restart(self, now: int) -> None:
-        self.consumers, self.last, self.outside, self.graves = [], None, [], []
+        self.consumers, self.last, self.outside, self.graves = [], {}, [], []
         for sample in list(self.samples):
             if sample.holder is not None:
                 self.give_back(sample)
