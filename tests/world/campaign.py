@@ -15,8 +15,9 @@ from concurrent.futures import ProcessPoolExecutor
 from itertools import cycle, islice
 
 from qsctl.sim.world.invariants.replicas import CommittedIsNeverOverwritten
-from qsctl.sim.world.verdict import judge
+from qsctl.sim.world.verdict import JudgedWorld
 from tests.world import kinds
+from tests.world.moments import Moments
 
 GARBAGE_EVERY = 20
 """Worlds are full of cycles, and short: they are collected after so many."""
@@ -26,10 +27,12 @@ KINDS = {
     for each in (
         kinds.three, kinds.five, kinds.three_unsynchronized, kinds.volatile, kinds.compacting, kinds.lifespans,
         kinds.dead_letters, kinds.dead_letters_compacting, kinds.administered, kinds.two, kinds.four,
+        kinds.replaced, kinds.replaced_in_order, kinds.replaced_with_dead_letters, kinds.bereft, kinds.survivors,
+        kinds.visited, kinds.brief, kinds.swarm,
     )
 }  # fmt: skip
-MIX = (*(each for each in KINDS if each not in {"two", "four"}), *("three", "five") * 4, "two", "four")
-"""Of nineteen seeds seventeen have three or five replicas, one has two and one four."""
+MIX = (*KINDS, *("three", "five", "swarm", "brief") * 3)
+"""Of thirty-one seeds twenty-nine have three to five replicas."""
 
 
 def look(job: tuple[tuple[str, int], ...]) -> tuple[Counter[str], list[str]]:
@@ -38,7 +41,14 @@ def look(job: tuple[tuple[str, int], ...]) -> tuple[Counter[str], list[str]]:
     total: Counter[str] = Counter()
     broken: list[str] = []
     for name, seed in job:
-        judged = judge(KINDS[name](seed))
+        judged = JudgedWorld(KINDS[name](seed))
+        moments = Moments(judged.world)
+        judged.world.observers.add(moments)
+        judged.run()
+        total.update({f"{verb} (fault)": count for verb, count in judged.done_counts.items()})
+        total.update({str(moment): count for moment, count in moments.counts.items()})
+        total["queues deleted"] += len(judged.world.administrator.replacements)
+        total["queues created again"] += sum(each.is_over for each in judged.world.administrator.replacements)
         counts = judged.counts
         total.update(
             seeds=1, samples=judged.world.offered_count, accepted=counts.accepted, redelivered=counts.redelivered,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from random import Random
 
 from qsctl.core.queue.settings import (
     DistributionSettings,
@@ -81,11 +82,11 @@ def alone_with_dead_letters(seed: int) -> Scenario:
     return world(dead, few, seed=seed, rejects=0.3, silent=0.1, compact_records=40)
 
 
-def replicated(instances: int, *, synchronized: bool = True, **replaced: object) -> SharedReaderQueueSettings:
+def replicated(
+    instances: int, *, synchronized: bool = True, timeout_ns: int = 400 * MILLISECOND_NS, **replaced: object
+) -> SharedReaderQueueSettings:
     """The queue of a cluster."""
-    replication = ReplicationSettings(
-        True, instances, 400 * MILLISECOND_NS, synchronized, sample_timeout_ns=1200 * MILLISECOND_NS
-    )
+    replication = ReplicationSettings(True, instances, timeout_ns, synchronized, sample_timeout_ns=3 * timeout_ns)
     return dataclasses.replace(QUEUE, replication=replication, **replaced)  # type: ignore[arg-type]
 
 
@@ -139,6 +140,11 @@ def dead_letters_compacting(seed: int) -> Scenario:
     return _with_dead_letters(seed, synchronized=False, compact_records=12)
 
 
+def replaced_with_dead_letters(seed: int) -> Scenario:
+    """Three replicas whose queue is deleted and created again together with its dead letters."""
+    return _with_dead_letters(seed, faults=RandomFaults(replacements=4.0, administration=0.0))
+
+
 def _with_dead_letters(seed: int, *, synchronized: bool = True, **declared: object) -> Scenario:
     dead = dataclasses.replace(
         replicated(3, synchronized=synchronized), name="Dead", topic_name="Dead", type_name="", is_dead_letter=True
@@ -158,4 +164,69 @@ def administered(seed: int) -> Scenario:
     return world(
         replicated(3 if seed % 3 else 5), seed=seed, loss=0.02, duplication=0.02, replicates_configuration=True,
         compact_records=12 if seed % 2 else 0, faults=RandomFaults(administration=6.0), rate=4.0,
+    )  # fmt: skip
+
+
+def replaced(seed: int) -> Scenario:
+    """Three or five replicas whose queue is deleted and created again, with its clients at it."""
+    return world(
+        replicated(3 if seed % 3 else 5), seed=seed, loss=0.01, duplication=0.01,
+        faults=RandomFaults(replacements=4.0, administration=0.0), compact_records=12 if seed % 2 else 0,
+    )  # fmt: skip
+
+
+def replaced_in_order(seed: int) -> Scenario:
+    """The same where the instances order their configuration."""
+    return world(
+        replicated(3 if seed % 3 else 5), seed=seed, loss=0.01, replicates_configuration=True,
+        faults=RandomFaults(replacements=4.0, administration=1.0), compact_records=12 if seed % 2 else 0,
+    )  # fmt: skip
+
+
+def bereft(seed: int) -> Scenario:
+    """Three to five replicas; a majority loses its disks, and what is left anywhere must remain."""
+    return world(replicated(3 + seed % 3), seed=seed, faults=RandomFaults(majorities=2.0), rate=8.0)
+
+
+def survivors(seed: int) -> Scenario:
+    """Three or five replicas of which one is gone for good; queues are created without it."""
+    return world(
+        replicated(3 if seed % 3 else 5), seed=seed, loss=0.01, replicates_configuration=seed % 2 == 0,
+        faults=RandomFaults(destroyed=3.0, replacements=2.0, administration=0.0, restarts=0.5),
+    )  # fmt: skip
+
+
+def visited(seed: int) -> Scenario:
+    """Three replicas in a domain with a stranger, restarted in turn."""
+    return world(replicated(3), seed=seed, loss=0.01, faults=RandomFaults(strangers=4.0, restarts=1.0))
+
+
+def brief(seed: int) -> Scenario:
+    """Short, with a time-out so short that there are many elections."""
+    return world(
+        replicated(3 if seed % 3 else 5, timeout_ns=100 * MILLISECOND_NS), seed=seed, horizon_ns=6 * SECOND_NS,
+        recovery_ns=4 * SECOND_NS, rate=30.0, loss=0.01,
+        faults=RandomFaults(every_ns=60 * MILLISECOND_NS, lost_disks=0.6, restarts=0.1, replacements=0.3),
+    )  # fmt: skip
+
+
+def swarm(seed: int) -> Scenario:
+    """A cluster and faults that are drawn, too: each kind of fault is left out by about half of the seeds."""
+    draw = Random(f"swarm/{seed}")
+    weights = {
+        name: draw.choice([0.0, 0.0, 1.0, 3.0])
+        for name in (
+            "crashes", "cuts", "pauses", "disks", "lost_disks", "clocks", "programs", "administration", "power_cuts",
+            "replacements", "majorities", "destroyed", "strangers", "restarts",
+        )
+    }  # fmt: skip
+    if weights["majorities"]:
+        weights["destroyed"] = 0.0  # else a group may be left with nothing
+    faults = RandomFaults(every_ns=draw.choice([100, 250, 600]) * MILLISECOND_NS, **weights)
+    queue = replicated(draw.choice([2, 3, 3, 4, 5]), synchronized=draw.random() < 0.6)
+    return world(
+        queue, seed=seed, loss=draw.choice([0.0, 0.02, 0.1]), duplication=draw.choice([0.0, 0.05]), faults=faults,
+        relayed=draw.choice([0.0, 0.5]), compact_records=draw.choice([0, 0, 8, 30]), rate=draw.choice([6.0, 15.0]),
+        horizon_ns=draw.choice([14, 18]) * SECOND_NS,
+        replicates_configuration=not weights["majorities"] and draw.random() < 0.4,
     )  # fmt: skip

@@ -23,7 +23,7 @@ from qsctl.sim.world.schedule import parse_schedule
 from qsctl.sim.world.verdict import judge
 from tests.core.high_availability import mutants
 
-RULES = {f"P{number}" for number in range(1, 13)} | {"clients", "core"}
+RULES = {f"P{number}" for number in range(1, 13)} | {"P15", "clients", "core"}
 
 
 @pytest.fixture(autouse=True)

@@ -305,6 +305,11 @@ RANDOM_FAULTS = Form(
         Attribute("programs", "programs", REAL),
         Attribute("administration", "administration", REAL),
         Attribute("power-cuts", "power_cuts", REAL),
+        Attribute("replacements", "replacements", REAL),
+        Attribute("majorities", "majorities", REAL),
+        Attribute("destroyed", "destroyed", REAL),
+        Attribute("strangers", "strangers", REAL),
+        Attribute("restarts", "restarts", REAL),
     ),
 )
 WORLD = Form(

@@ -26,6 +26,16 @@ class RandomFaults:
     programs: float = 1.5
     administration: float = 0.3
     power_cuts: float = 0.3
+    replacements: float = 0.0
+    """A queue is deleted and created again, with its clients at it."""
+    majorities: float = 0.0
+    """More than a minority loses its disks."""
+    destroyed: float = 0.0
+    """An instance is gone for good; one of a minority."""
+    strangers: float = 0.0
+    """Frames that no instance sent."""
+    restarts: float = 0.0
+    """The instances are restarted in turn, each after it has handed over."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,9 @@ a row for each sample, the events of the cluster, and a verdict for each rule.
   them and programs; `disk.py`: what survives a crash;
 - `service.py`, `life.py`: a driver of `core.turn` and of `core.high_availability.member`, that can crash anywhere;
 - `producing.py`, `consuming.py`, `programs.py`: programs with the state machines of live clients;
-- `world.py`: who is connected to whom; `configuration.py`: what each instance is configured with;
+- `administrator.py`: who deletes queues and creates them again; `stranger.py`: who sends what no member sent;
+- `world.py`: all of it; `connections.py`: who is connected to whom; `configuration.py`: what each instance is
+  configured with; `incarnations.py`: which creation of a queue each of them has;
 - `vocabulary.py`, `schedule.py`, `director.py`: faults as lines of text, and who does them; `random_faults.py`: drawn;
 - `history.py`, `invariants/`, `client_view.py`: observers that judge; `verdict.py`: a world run to its end, and the
   fewest faults that break it; `figures.py`, `elections.py`, `world_log.py`, `run.py`: what users see of it.

@@ -10,6 +10,8 @@ without faults could have given:
   neither expires nor can be a dead letter, was received and accepted by a consumer;
 - never received after every writer's attempt was answered 0 by all.
 
+A queue that the administrator deletes and creates again is another one, with an order of its own.
+
 Because the samples of a queue are independent in this, apart from their order, which a queue with retries and several
 producers does not promise, each sample is checked for itself: the check is exact and takes time in the length of the
 history, not in its permutations.
@@ -25,6 +27,7 @@ from qsctl.core.messages import AckResponse, Delivery, SampleFlag, Write, WriteA
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.instant import INFINITE_NS, Nanoseconds
+from qsctl.sim.world.administrator import Administrator
 from qsctl.sim.world.invariants.base import Invariant
 
 if TYPE_CHECKING:
@@ -47,9 +50,17 @@ class ClientView(Invariant):
     name = "clients"
     rule = "what programs saw is what one queue without faults could have shown them"
 
-    def __init__(self, clock: Callable[[], Nanoseconds], settings: Mapping[str, SharedReaderQueueSettings]) -> None:
+    def __init__(
+        self,
+        clock: Callable[[], Nanoseconds],
+        settings: Mapping[str, SharedReaderQueueSettings],
+        administrator: Administrator,
+    ) -> None:
         super().__init__(clock)
         self._settings = settings
+        self._administrator = administrator
+        self._lost_ns: dict[str, Nanoseconds] = {}
+        """When too many disks were lost for what queues had before."""
         self._written: dict[SampleIdentity, tuple[Nanoseconds, bool]] = {}
         """When a sample was first written, and whether it may expire."""
         self._histories: dict[tuple[str, SampleIdentity], _History] = {}
@@ -77,6 +88,10 @@ class ClientView(Invariant):
         history = self._histories.setdefault((queue, identity), _History())
         history.answers.append((self._clock(), consumer_guid, response))
 
+    def lost_majority(self, queue: str, held: frozenset[SampleIdentity]) -> None:
+        """Expect nothing of what was before."""
+        self._lost_ns[queue] = self._clock()
+
     def concluded(self, world: World) -> None:
         """Look for an order of each sample's history that one queue could have given."""
         was_flushed = world.was_flushed
@@ -85,6 +100,10 @@ class ClientView(Invariant):
             self._check_receipts(queue, identity, history)
             settings = self._settings.get(queue)
             if history.accepted_ns < 0 or settings is None or was_flushed:
+                continue
+            if history.accepted_ns <= self._lost_ns.get(queue, -1):
+                continue
+            if self._administrator.may_be_deleted(queue, history.accepted_ns):
                 continue
             may_expire = settings.lifespan_ns < INFINITE_NS or self._written.get(identity, (0, False))[1]
             rejected = sum(response == AckResponse.REJECTED for _, _, response in history.answers)
@@ -104,7 +123,14 @@ class ClientView(Invariant):
         """
         unflagged: list[Guid] = []
         answers = list(history.answers)
+        part = (0, 0)
         for at_ns, guid, flagged, _ in history.received:
+            if at_ns <= self._lost_ns.get(queue, -1):
+                continue
+            if part != (part := self._administrator.part_at(queue, at_ns)):
+                unflagged.clear()
+            if part[0] != part[1]:
+                continue  # the queue is being replaced: of which it was is not known to a client
             while answers and answers[0][0] <= at_ns:
                 _, who, response = answers.pop(0)
                 if response == AckResponse.REJECTED and who in unflagged:

@@ -79,6 +79,15 @@ class ConsumerProgram:
         """What a service receives when it takes the consumer for gone."""
         return ConsumerLeft(self.queue.full_name, self.guid)
 
+    @property
+    def queue_names(self) -> tuple[str, ...]:
+        """The queue that it consumes, by its full name."""
+        return (self.queue.full_name,)
+
+    def matched(self) -> None:
+        """A service has discovered the consumer: what comes next is the present master's, as for a live client."""
+        self._state.forget_epoch()
+
     def receive(self, service: int, delivery: Delivery) -> None:
         """Keep a sample that a service sent."""
         if not self.is_up:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final, assert_never
 
 from qsctl.core.queue.hosting import queue_identifier
@@ -30,6 +31,7 @@ from qsctl.sim.world.vocabulary import (
     VERBS,
     Condition,
     CrashPoint,
+    Forgery,
     Verb,
 )
 from qsctl.sim.world.world import World
@@ -116,7 +118,7 @@ class Director:
 
     def _timed(self, reader: _Reader, step: Step) -> None:
         reader.is_timed = False
-        if self._do_line(reader, step):
+        if self._world.now < self._world.load_until_ns and self._do_line(reader, step):
             self.go_on()
 
     def _do_line(self, reader: _Reader, step: Step) -> bool:
@@ -180,7 +182,7 @@ class Director:
             case Verb.BREAK_DISK:
                 self._service(arguments[0], lambda each: setattr(each.disk, "state", DiskState.FAILS))
             case Verb.LOSE_DISK:
-                self._service(arguments[0], self._lose_disk)
+                self._service(arguments[0], world.lose_disk)
             case Verb.REPAIR_DISK:
                 self._service(arguments[0], lambda each: each.disk.repair())
             case Verb.SKEW:
@@ -199,6 +201,12 @@ class Director:
                 world.delete(arguments[0])
             case Verb.HAND_OVER:
                 self._service(arguments[0], SimulatedService.hand_over)
+            case Verb.REPLACE:
+                world.replace(arguments[0])
+            case Verb.DESTROY:
+                self._service(arguments[0], world.destroy)
+            case Verb.STRANGER:
+                self._service(arguments[1], partial(world.forge, Forgery(arguments[0])))
             case Verb.COMPACT:
                 self._service(arguments[0], SimulatedService.compact_soon)
             case _:
@@ -211,12 +219,6 @@ class Director:
             self._service(node, lambda each: each.crash_when(CrashPoint(point)))
         else:
             self._service(node, SimulatedService.end)
-
-    def _lose_disk(self, service: SimulatedService) -> None:
-        service.end()
-        service.disk.lose()
-        for note_lost_disk in self._world.observers.lost_disk:
-            note_lost_disk(service.number)
 
     def _holds(self, condition: Condition, arguments: tuple[str, ...]) -> bool:
         world = self._world
@@ -235,6 +237,8 @@ class Director:
                 return self._identity(arguments[0]) in self._answers.delivered_identities
             case Condition.DOWN:
                 return not self._numbered(arguments[0]).is_up
+            case Condition.REPLACED:
+                return world.administrator.is_done(arguments[0])
             case Condition.VOTED:
                 return self._numbered(arguments[0]).has_voted_for(int(arguments[1]))
             case _:

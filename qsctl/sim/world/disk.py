@@ -1,8 +1,8 @@
 """The disk of a simulated service: what is synced survives a crash, and of the rest a beginning at most.
 
 What is written together is one group of operations, in order. While its sync is in progress none of it is sure: a crash
-keeps a drawn number of them, the last append perhaps in part, as a torn write leaves it. A disk may be slow, have no
-room, refuse a sync, or be lost.
+keeps a drawn number of them, the last append perhaps in part, as a torn write leaves it; the files of the service's own
+stores and the log of the replicas each for itself. A disk may be slow, have no room, refuse a sync, or be lost.
 """
 
 from __future__ import annotations
@@ -103,6 +103,11 @@ class StreamFile:
         """The index of the last record."""
         return self.snapshot_index + len(self.records)
 
+    @property
+    def is_of_replica(self) -> bool:
+        """Whether it is a stream of the replicas' log, which begins with their hard state."""
+        return self.hard_state != HardState()
+
     def load(self) -> list[Record]:
         """Every record, those of the snapshot first."""
         return [*self.snapshot, *self.records]
@@ -122,19 +127,20 @@ class Disk:
         self.sync_ns = sync_ns
         self.state = DiskState.WORKS
         self.streams: dict[str, StreamFile] = {}
-        self._in_progress: list[Operation] = []
+        self._in_progress: tuple[Sequence[Operation], ...] = ()
+        """Of each file."""
         self.was_lost = False
         """Whether everything was lost once: a stream that is not there was there before."""
 
-    def write(self, operations: Sequence[Operation]) -> None:
-        """Begin to write a group.
+    def write(self, *files: Sequence[Operation]) -> None:
+        """Begin to write a group: what is done to each of the files.
 
         Raises:
             DiskRefuses: there is no room; nothing of it was written.
         """
         if self.state is DiskState.FULL:
             raise DiskRefuses("ENOSPC")
-        self._in_progress = list(operations)
+        self._in_progress = files
 
     def sync(self) -> None:
         """End the sync of the group: it is durable.
@@ -144,24 +150,32 @@ class Disk:
         """
         if self.state is DiskState.FAILS:
             raise DiskRefuses("EIO")
-        for operation in self._in_progress:
-            self._do(operation)
-        self._in_progress = []
+        for operations in self._in_progress:
+            for operation in operations:
+                self._do(operation)
+        self._in_progress = ()
 
     def crash(self) -> list[Operation]:
-        """Lose the power, and return what is there of a group whose sync is in progress: a beginning of it."""
-        kept = self._in_progress[: self._random.randint(0, len(self._in_progress))] if self._in_progress else []
-        self._in_progress = []
-        if kept and isinstance(last := kept[-1], Append):
-            kept[-1] = Append(last.stream, last.first_index, last.records[: self._random.randint(0, len(last.records))])
+        """Lose the power, and return what is there of a group whose sync is in progress: of each file a beginning."""
+        kept: list[Operation] = []
+        for operations in self._in_progress:
+            if operations:
+                kept += self._beginning(operations)
+        self._in_progress = ()
         for operation in kept:
             self._do(operation)
+        return kept
+
+    def _beginning(self, operations: Sequence[Operation]) -> list[Operation]:
+        kept = list(operations[: self._random.randint(0, len(operations))])
+        if kept and isinstance(last := kept[-1], Append):
+            kept[-1] = Append(last.stream, last.first_index, last.records[: self._random.randint(0, len(last.records))])
         return kept
 
     def lose(self) -> None:
         """Lose everything that was stored."""
         self.streams = {}
-        self._in_progress = []
+        self._in_progress = ()
         self.was_lost = True
 
     def slow_down(self, sync_ns: Nanoseconds) -> None:

@@ -24,6 +24,9 @@ class Observer:
     def written(self, service: int, write: Write) -> None:
         """A producer sends a sample to a service."""
 
+    def arrived(self, service: int, write: Write) -> None:
+        """A sample reached a service."""
+
     def refused(self, queue: str, write: Write) -> None:
         """Every service that an attempt to write was sent to has answered 0 for a queue."""
 
@@ -57,6 +60,9 @@ class Observer:
     def lost_disk(self, service: int) -> None:
         """A service's disk lost everything."""
 
+    def lost_majority(self, queue: str, held: frozenset[SampleIdentity]) -> None:
+        """Too few have the log of a replicated queue still; the best that is left holds these samples."""
+
     def started(self, service: int) -> None:
         """A service was started, and has restored what it found."""
 
@@ -84,6 +90,7 @@ class Audience:
 
     def __init__(self) -> None:
         self.written: list[Callable[[int, Write], None]] = []
+        self.arrived: list[Callable[[int, Write], None]] = []
         self.refused: list[Callable[[str, Write], None]] = []
         self.answered: list[Callable[[int, WriteAcknowledgment], None]] = []
         self.released: list[Callable[[int, Outbound], None]] = []
@@ -95,6 +102,7 @@ class Audience:
         self.stored: list[Callable[[int, Sequence[Operation]], None]] = []
         self.ended: list[Callable[[int], None]] = []
         self.lost_disk: list[Callable[[int], None]] = []
+        self.lost_majority: list[Callable[[str, frozenset[SampleIdentity]], None]] = []
         self.started: list[Callable[[int], None]] = []
         self.paused: list[Callable[[int], None]] = []
         self.resumed: list[Callable[[int], None]] = []

@@ -12,19 +12,19 @@ from typing import Final, cast
 from qsctl.core.engine import Journal, ServiceEngine
 from qsctl.core.high_availability.compaction import COMPACTED_OVER_COUNT
 from qsctl.core.high_availability.frames import Frame
-from qsctl.core.high_availability.member import Member
+from qsctl.core.high_availability.member import WRITES_MAX, Member
 from qsctl.core.high_availability.outgoing import LogWrite
 from qsctl.core.high_availability.replica import Replica
 from qsctl.core.high_availability.roles import Role, StoredLog
 from qsctl.core.messages import Inbound
 from qsctl.core.queue.settings import ReplicationSettings
 from qsctl.core.ready import SERVICE_STREAM
-from qsctl.core.records import QueueDeleted, QueueRecord, Record
+from qsctl.core.records import QueueDeleted, QueueRecord, Record, SubscriberDeleted
 from qsctl.core.settings import ServiceSettings
 from qsctl.core.turn import Group, Turn
 from qsctl.identity import DrawIncarnation, SampleIdentity
 from qsctl.instant import Nanoseconds
-from qsctl.sim.world.disk import Append, Compact, Disk, Drop, Install, Operation, SetHardState, Truncate
+from qsctl.sim.world.disk import Append, Compact, Disk, Drop, Install, Operation, SetHardState, StreamFile, Truncate
 
 NEVER_COMPACTED: Final = 0
 
@@ -34,14 +34,22 @@ class WriteGroup:
     """What is written and synced together, and whom to report it to."""
 
     operations: list[Operation]
+    """On the service's own stores."""
+    logs: list[Operation] = field(default_factory=list)
+    """On the log of the replicas."""
     turns: Group = field(default_factory=lambda: Group([]))
     replicated: dict[str, int] = field(default_factory=dict)
     """The number of the last write of each replica's stream."""
 
     @property
+    def all_operations(self) -> list[Operation]:
+        """Everything that is written."""
+        return self.operations + self.logs
+
+    @property
     def is_replicated_alone(self) -> bool:
-        """Whether only logs of replicas are in it."""
-        return not self.turns.turns and bool(self.replicated)
+        """Whether only the log of the replicas is in it."""
+        return not self.turns.turns and not self.operations
 
 
 class Life:
@@ -82,27 +90,29 @@ class Life:
             configuration=configuration,
         )
         self.turn = Turn(self.member, self.member.admit)
+        self._resting: dict[str, StreamFile] = {}
+        """The replicas' streams whose queues are not hosted."""
+        self._streams = {
+            stream: each.outgoing.number // WRITES_MAX
+            for stream, each in self.member.replicas.items()
+            if each.is_persistent
+        }
+        """Those that the log may have, and which of the replicas of that name each is: see `service.replica_writes`."""
+        self.member.stored_before = lambda stream: _stored_log(self._resting.get(stream, StreamFile()))
 
     def restore(self) -> None:
         """Take up what the disk holds."""
         streams = self._disk.streams
-        for name in sorted(streams):
-            if name not in self.member.streams and name != SERVICE_STREAM:
+        for name in sorted(streams.keys() - set(self.member.streams) - {SERVICE_STREAM}):
+            if streams[name].is_of_replica:
+                self._resting[name] = streams[name]
+            else:
                 self.engine.replay_all(streams[name].load())
         for name in self.member.streams:
-            if not self.member.replicas[name].is_persistent:
-                continue
-            stream = streams.get(name)
-            if stream is not None:
-                stored = StoredLog(
-                    stream.hard_state,
-                    stream.snapshot_index,
-                    cast("list[QueueRecord]", stream.snapshot),
-                    cast("list[QueueRecord]", stream.records),
-                )
-                self.member.restore(name, stored)
-            elif self._disk.was_lost:
-                self.member.restore(name, StoredLog(), is_lost=True)
+            if self.member.replicas[name].is_persistent:
+                stream = streams.get(name)
+                if stream is not None or self._disk.was_lost:
+                    self.member.restore(name, _stored_log(stream or StreamFile()), is_lost=stream is None)
 
     def begin(self, now: Nanoseconds) -> None:
         """End the restore; timers run."""
@@ -123,12 +133,10 @@ class Life:
         turns = self.turn.to_write()
         operations = [] if turns is None else list(self._operations(turns))
         replicated: dict[str, int] = {}
-        for write in self.member.pop_writes():
-            replicated[write.stream] = write.number
-            operations += _operations_of(write)
-        if turns is None and not replicated:
+        logs = list(self._log_operations(replicated))
+        if turns is None and not replicated and not logs:
             return None
-        return WriteGroup(operations, turns if turns is not None else Group([]), replicated)
+        return WriteGroup(operations, logs, turns if turns is not None else Group([]), replicated)
 
     def to_compact(self, *, is_wanted: bool) -> WriteGroup | None:
         """Return what compacts a stream that has grown, or any if that is wanted; None: nothing, or not now.
@@ -189,7 +197,43 @@ class Life:
                 yield Append(name, first_index, tuple(batch.records))
             for record in ready.service_records:
                 if isinstance(record, QueueDeleted):
-                    yield Drop(f"{record.participant}/{record.subscriber}/{record.name}")
+                    yield from self._dropped(f"{record.participant}/{record.subscriber}/{record.name}")
+                elif isinstance(record, SubscriberDeleted):
+                    yield from self._dropped(f"{record.participant}/{record.subscriber}/")
+
+    def _dropped(self, name: str) -> Iterator[Operation]:
+        """What goes with a queue, or with all of a subscriber; the streams of replicas go with the replicas."""
+        for stream, found in sorted(self._disk.streams.items()):
+            if (stream == name or (name.endswith("/") and stream.startswith(name))) and not found.is_of_replica:
+                yield Drop(stream)
+
+    def _log_operations(self, replicated: dict[str, int]) -> Iterator[Operation]:
+        """What the replicas write; enters the last write of each stream."""
+        writes = self.member.pop_writes()
+        present = {stream for stream, each in self.member.replicas.items() if each.is_persistent}
+        for stream in sorted(self._streams.keys() - present):
+            yield Drop(stream)
+        self._streams = {stream: which for stream, which in self._streams.items() if stream in present}
+        for write in writes:
+            replicated[write.stream] = write.number
+            if write.stream not in present:
+                continue
+            which = write.number // WRITES_MAX
+            if self._streams.setdefault(write.stream, which) != which:
+                yield Drop(write.stream)  # deleted, and created again before the log was written
+            self._streams[write.stream] = which
+            self._resting.pop(write.stream, None)
+            yield from _operations_of(write)
+
+
+def _stored_log(stream: StreamFile) -> StoredLog:
+    """Return what a replica takes up of a stream."""
+    return StoredLog(
+        stream.hard_state,
+        stream.snapshot_index,
+        cast("list[QueueRecord]", stream.snapshot),
+        cast("list[QueueRecord]", stream.records),
+    )
 
 
 def _operations_of(write: LogWrite) -> Iterator[Operation]:

@@ -112,6 +112,11 @@ class ProducerProgram:
         return self._queues[0].topic_name
 
     @property
+    def queue_names(self) -> tuple[str, ...]:
+        """The queues of the topic, by their full names."""
+        return tuple(queue.full_name for queue in self._queues)
+
+    @property
     def open_count(self) -> int:
         """Samples that the program still has to write, or that have no answer."""
         return len(self._open) + len(self._backlog)

@@ -1,7 +1,7 @@
 """Faults drawn from a seed, as a schedule: what is found can be read, shortened and kept as one.
 
-No more than a minority ever loses its disk, or its memory where a replicated queue is volatile: more would lose what is
-accepted, by the rule of the quorum [QS 7.1.1.2].
+Unless majorities are asked for, no more than a minority ever loses its disk, or its memory where a replicated queue is
+volatile: more would lose what is accepted, by the rule of the quorum [QS 7.1.1.2].
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final
 from qsctl.instant import MILLISECOND_NS, Nanoseconds
 from qsctl.sim.scenario.world import RandomFaults
 from qsctl.sim.world.schedule import Schedule, Step
-from qsctl.sim.world.vocabulary import CrashPoint, Verb
+from qsctl.sim.world.vocabulary import CrashPoint, Forgery, Verb
 
 _Timed = list[tuple[Nanoseconds, int, Step]]
 SHORT_NS: Final[Nanoseconds] = 50 * MILLISECOND_NS
@@ -74,6 +74,11 @@ class FaultGenerator:
             (self._declared.programs, self._program),
             (self._declared.administration, self._administration),
             (0.0 if self._is_volatile else self._declared.power_cuts, self._power_cut),
+            (self._declared.replacements, self._replacement),
+            (0.0 if self._is_volatile else self._declared.majorities, self._lost_majority),
+            (self._declared.destroyed, self._destroy),
+            (self._declared.strangers, self._stranger),
+            (0.0 if self._is_volatile else self._declared.restarts, self._restarts),
         ]
         weights = [weight for weight, _ in kinds]
         now = self._gap()
@@ -157,6 +162,57 @@ class FaultGenerator:
             who = self._random.choice(self._minority)
             self._add(now, Verb.LOSE_DISK, who)
             self._add(now + self._lasts(), Verb.START, who)
+
+    def _replacement(self, now: Nanoseconds) -> None:
+        """Delete and create a queue, mostly while some are away, one way or another."""
+        if not self._queues:
+            return
+        if self._crashable and self._random.random() < 0.7:
+            away = [each for each in self._services if each in self._crashable and self._random.random() < 0.4]
+            how = self._random.choice([Verb.CRASH, Verb.CRASH, Verb.PAUSE])
+            back = now + self._random.randint(LONG_NS, 2 * LONG_NS)
+            for each in away:
+                self._add(max(1, now - self._random.randint(0, SHORT_NS)), how, each)
+                returned = back + self._random.randint(-SHORT_NS, SHORT_NS)
+                self._add(returned, Verb.RESUME if how is Verb.PAUSE else Verb.START, each)
+        self._add(now, Verb.REPLACE, self._random.choice(self._queues))
+
+    def _lost_majority(self, now: Nanoseconds) -> None:
+        """Lose more disks than a minority, but not all; mostly the group is disturbed again while it forms."""
+        count = len(self._services)
+        if count < 2:
+            return
+        lost = self._random.sample(self._services, self._random.randint(count - count // 2, count - 1))
+        back = now + self._lasts()
+        for each in lost:
+            self._add(now + self._random.randint(0, SHORT_NS), Verb.LOSE_DISK, each)
+            self._add(back + self._random.randint(0, SHORT_NS), Verb.START, each)
+        if self._random.random() < 0.7:
+            again = back + SHORT_NS + self._random.randint(0, LONG_NS)
+            self._add(again, Verb.POWER_CUT)
+            first = self._random.sample(self._services, count // 2 + 1)
+            for each in self._services:
+                away_ns = SHORT_NS if each in first else self._random.randint(SHORT_NS, 2 * LONG_NS)
+                self._add(again + away_ns, Verb.START, each)
+
+    def _destroy(self, now: Nanoseconds) -> None:
+        """Let the first of a minority be gone for good; what else loses its disk is of this minority, too."""
+        if self._minority:
+            self._add(now, Verb.DESTROY, self._minority[0])
+
+    def _stranger(self, now: Nanoseconds) -> None:
+        for _ in range(self._random.randint(1, 3)):
+            who = self._random.choice([*self._services, "master", "master"])
+            self._add(now + self._random.randint(0, SHORT_NS), Verb.STRANGER, self._random.choice([*Forgery]), who)
+
+    def _restarts(self, now: Nanoseconds) -> None:
+        """Restart every service, one after another, as an upgrade does: each hands over before."""
+        for each in self._services:
+            self._add(now, Verb.HAND_OVER, each)
+            self._add(now + SHORT_NS, Verb.CRASH, each)
+            back = now + SHORT_NS + self._random.randint(SHORT_NS, 6 * SHORT_NS)
+            self._add(back, Verb.START, each)
+            now = back + self._random.randint(2 * SHORT_NS, 12 * SHORT_NS)
 
     def _clock(self, now: Nanoseconds) -> None:
         sign = self._random.choice(["", "-"])

@@ -7,7 +7,7 @@ tried again: replicas fall silent until the service starts again, and a service 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from random import Random
 from typing import Final
@@ -16,6 +16,7 @@ from qsctl.core.high_availability.frames import Frame, Vote
 from qsctl.core.high_availability.roles import Role
 from qsctl.core.messages import Inbound, Outbound
 from qsctl.core.queue.settings import ReplicationSettings
+from qsctl.core.queue.shared_reader_queue import SharedReaderQueue
 from qsctl.core.settings import ServiceSettings
 from qsctl.identity import DrawIncarnation, SampleIdentity
 from qsctl.instant import SECOND_NS, Nanoseconds
@@ -44,6 +45,9 @@ class Surroundings:
 
     def service_ended(self, service: int) -> None:
         """Lose what is on its way."""
+
+    def hosting_changed(self, service: int) -> None:
+        """Let programs discover, and lose, what was created and deleted."""
 
 
 class SimulatedService:
@@ -96,6 +100,8 @@ class SimulatedService:
         """None: it is down."""
         self.life_count = 0
         """How often it was started or ended: what was planned in an earlier life never happens."""
+        self.is_gone = False
+        """Whether it never starts again."""
         self.is_paused = False
         self.crash_at: CrashPoint | None = None
         """Where the next crash falls; None: no crash waits."""
@@ -124,7 +130,7 @@ class SimulatedService:
 
     def start(self) -> None:
         """Begin with what the disk holds."""
-        if self.life is not None:
+        if self.life is not None or self.is_gone:
             return
         self._trace.note("start", self.number)
         self.is_paused = False
@@ -226,6 +232,11 @@ class SimulatedService:
         """What its queues hold, where it decides about them."""
         return set() if self.life is None else set(self.life.held())
 
+    @property
+    def hosted(self) -> Mapping[str, SharedReaderQueue]:
+        """The queues that it hosts, by their full names."""
+        return {} if self.life is None else self.life.engine.hosted.by_name
+
     def is_master(self, queue: str) -> bool:
         """Whether it decides about a queue."""
         return self.life is not None and self.life.is_master(queue)
@@ -294,11 +305,11 @@ class SimulatedService:
                 if group is None:
                     return
             self._syncing = group
-            if not group.operations:
+            if not group.operations and not group.logs:
                 self._report(life)
                 continue
             try:
-                self.disk.write(group.operations)
+                self.disk.write(group.operations, group.logs)
             except DiskRefuses as refusal:
                 self._refused(life, group, refusal)
                 continue
@@ -319,9 +330,10 @@ class SimulatedService:
             self._refused(life, group, refusal)
             self._plan(self._agenda.now)
             return
-        self._trace.note("synced", self.number, len(group.operations))
+        operations = group.all_operations
+        self._trace.note("synced", self.number, len(operations))
         for note_stored in self._observers.stored:
-            note_stored(self.number, group.operations)
+            note_stored(self.number, operations)
         if self.crash_at is CrashPoint.AFTER_SYNC:
             self.end()
             return
@@ -333,6 +345,8 @@ class SimulatedService:
         group, self._syncing, self._is_synced = self._syncing, None, False
         if group is not None:
             life.report(self.now, group)
+            if group.turns.changes_queues:
+                self._surroundings.hosting_changed(self.number)
 
     def _send(self, life: Life) -> bool:
         """Let everything leave that may; False: the service has ended."""

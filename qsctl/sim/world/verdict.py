@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -28,8 +28,10 @@ from qsctl.sim.world.invariants.samples import (
     WritingAgainChangesNothing,
 )
 from qsctl.sim.world.invariants.stores import DurableBeforeAccepted, RestartGivesAPrefix
+from qsctl.sim.world.invariants.strangers import StrangersChangeNothing
 from qsctl.sim.world.random_faults import FaultGenerator
 from qsctl.sim.world.schedule import Schedule, read_schedule
+from qsctl.sim.world.vocabulary import Verb
 from qsctl.sim.world.world import World
 
 SCHEDULE_UNMET: Final = "schedule"
@@ -98,6 +100,11 @@ class JudgedWorld:
     def counts(self) -> Counts:
         """The figures so far."""
         return self._figures.counts
+
+    @property
+    def done_counts(self) -> Mapping[Verb, int]:
+        """How often each thing was done to it."""
+        return self._director.done_counts
 
     @property
     def next_instant(self) -> Nanoseconds:
@@ -175,15 +182,16 @@ def invariants_of(world: World, ledger: Ledger) -> list[Invariant]:
     settings = queues_by_name(world.services[1].settings)
     stored = {name: each for name, each in settings.items() if each.persistence.kind is PersistenceKind.PERSISTENT}
     quorums = {name: len(world.services) // 2 + 1 if each.replication.enabled else 1 for name, each in stored.items()}
-    committed = CommittedIsNeverOverwritten(clock, world.services, ledger)
+    incarnations, administrator = world.incarnations, world.administrator
+    committed = CommittedIsNeverOverwritten(clock, world.services, ledger, incarnations)
     configuration = [SameConfiguration(clock, world)] if world.declared.replicates_configuration else []
     return [
         *configuration,
-        AcceptedIsNeverLost(clock, lambda: chain(ledger.records(), committed.records())),
-        DeliveredWasSent(clock),
+        AcceptedIsNeverLost(clock, lambda: chain(ledger.records(), committed.records()), administrator),
+        DeliveredWasSent(clock, administrator),
         RefusedIsNeverDelivered(clock, len(world.services)),
-        OneDeliveryWithoutTheFlag(clock),
-        OneMasterAnEpoch(clock),
+        OneDeliveryWithoutTheFlag(clock, incarnations),
+        OneMasterAnEpoch(clock, incarnations),
         committed,
         DurableBeforeAccepted(clock, ledger, quorums),
         ThresholdHolds(clock, settings),
@@ -191,7 +199,8 @@ def invariants_of(world: World, ledger: Ledger) -> list[Invariant]:
         RestartGivesAPrefix(clock, world.services),
         WritingAgainChangesNothing(clock, ledger),
         QueuesDrain(clock),
-        ClientView(clock, settings),
+        ClientView(clock, settings, administrator),
+        StrangersChangeNothing(clock),
     ]
 
 

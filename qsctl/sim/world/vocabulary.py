@@ -64,6 +64,27 @@ class Verb(StrEnum):
     COMPACT = "compact"
     HAND_OVER = "hand-over"
     """As a service does that is about to leave: others are to be masters of what it is master of."""
+    REPLACE = "replace"
+    """The administrator deletes a queue and creates it again; what is in a group with it goes and comes with it."""
+    DESTROY = "destroy"
+    """A service and its disk are gone for good."""
+    STRANGER = "stranger"
+    """A service receives what no member sent, in the name of one or in its own."""
+
+
+class Forgery(StrEnum):
+    """What a stranger sends."""
+
+    HEARTBEAT = "heartbeat"
+    """Of another member, as if it were master of the epoch that the receiver is in: entries without records."""
+    TRIAL = "trial"
+    """The trial of an election in an epoch that no election ever reaches."""
+    JUMP = "jump"
+    """A confirmation out of such an epoch."""
+    OUTSIDER = "outsider"
+    """A vote of somebody who is no member."""
+    NAMESAKE = "namesake"
+    """The frames of a second process that has the receiver's own name, and nothing on its disk."""
 
 
 class Condition(StrEnum):
@@ -83,6 +104,8 @@ class Condition(StrEnum):
     """The service does not run."""
     VOTED = "voted"
     """The first service's vote for the second is durable."""
+    REPLACED = "replaced"
+    """The administrator has deleted and created the queue."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +145,7 @@ CRASHING: Final = Argument("NODE", "a service or a program", re.compile(_NODE))
 PRODUCER: Final = Argument("PRODUCER", "producer-1 and so on", re.compile(r"producer-[1-9]\d*"))
 SAMPLE: Final = Argument("SAMPLE", "producer-1:7, its seventh sample", re.compile(r"producer-[1-9]\d*:[1-9]\d*"))
 POINT: Final = Argument("POINT", " or ".join(CrashPoint), re.compile("|".join(CrashPoint)))
+FORGERY: Final = Argument("WHAT", " or ".join(Forgery), re.compile("|".join(Forgery)))
 DURATION: Final = Argument("DURATION", "a finite duration, as in 250ms", None, _is_finite_duration)
 NUMBER: Final = Argument("NUMBER", "a number from 0 to 1, as in 0.05", re.compile(r"\d(?:\.\d+)?"), _is_probability)
 COUNT: Final = Argument("COUNT", "a whole number from 1", re.compile(r"[1-9]\d{0,5}"))
@@ -180,6 +204,9 @@ VERBS: Final[dict[Verb, Usage]] = {
     Verb.DELETE: Usage((NEW_QUEUE,)),
     Verb.COMPACT: Usage((SERVICE,)),
     Verb.HAND_OVER: Usage((SERVICE,)),
+    Verb.REPLACE: Usage((QUEUE,)),
+    Verb.DESTROY: Usage((SERVICE,)),
+    Verb.STRANGER: Usage((FORGERY, SERVICE), between="to"),
 }
 
 CONDITIONS: Final[dict[Condition, Usage]] = {
@@ -190,4 +217,5 @@ CONDITIONS: Final[dict[Condition, Usage]] = {
     Condition.DELIVERED: Usage((SAMPLE,)),
     Condition.DOWN: Usage((SERVICE,)),
     Condition.VOTED: Usage((SERVICE, SERVICE), between="for"),
+    Condition.REPLACED: Usage((QUEUE,)),
 }

@@ -9,22 +9,21 @@ from __future__ import annotations
 
 from functools import partial
 from random import Random
-from typing import TypeAlias
 
 from qsctl.core.admin.command import Command, CreateQueue, DeleteQueue, FlushQueue
 from qsctl.core.high_availability.frames import Frame
 from qsctl.core.messages import (
     AckResponse,
+    CommandReply,
     CommandRequest,
     Delivery,
-    Inbound,
     Outbound,
-    ProducerLeft,
     Write,
     WriteAcknowledgment,
 )
 from qsctl.core.queue.hosting import subscriber_identifier
-from qsctl.core.settings import queues_of
+from qsctl.core.queue.settings import PersistenceKind
+from qsctl.core.settings import queues_by_name, queues_of
 from qsctl.errors import InvalidInput
 from qsctl.identity import Guid, Incarnation, SampleIdentity
 from qsctl.instant import Nanoseconds
@@ -33,6 +32,7 @@ from qsctl.sim.arrivals.cursor import ArrivalCursor
 from qsctl.sim.scenario.intervals import occurrences
 from qsctl.sim.scenario.scenario import Scenario
 from qsctl.sim.service.peers import arrivals_scenario, guid_of, hosted_queues
+from qsctl.sim.world.administrator import Administrator
 from qsctl.sim.world.agenda import Agenda, Trace
 from qsctl.sim.world.configuration import (
     configuration_settings,
@@ -41,19 +41,19 @@ from qsctl.sim.world.configuration import (
     instance_name,
     instance_settings,
 )
-from qsctl.sim.world.consuming import ConsumerProgram
+from qsctl.sim.world.connections import Connections, Program
 from qsctl.sim.world.disk import Disk
 from qsctl.sim.world.history import Audience
+from qsctl.sim.world.incarnations import Incarnations, best_left, held_in
 from qsctl.sim.world.network import Conditions, Network
 from qsctl.sim.world.producing import ProducerProgram
 from qsctl.sim.world.programs import consumers_of, producers_of
 from qsctl.sim.world.service import SimulatedService, Surroundings
-from qsctl.sim.world.session import Session
+from qsctl.sim.world.stranger import forged
+from qsctl.sim.world.vocabulary import Forgery
 
 ADMINISTRATOR = 3
 """The kind in the GUID of the administrator."""
-
-Program: TypeAlias = ProducerProgram | ConsumerProgram
 
 
 class World(Surroundings):
@@ -82,7 +82,6 @@ class World(Surroundings):
             workload.delay_ns, workload.delay_ns + declared.delay_variation_ns, declared.loss, declared.duplication
         )
         self.network = Network(self.agenda, self.random("network"), conditions)
-        self.network.on_change.append(self._network_changed)
         self.observers = Audience()
         count = instance_count(scenario)
         settings = [instance_settings(scenario, number) for number in range(1, count + 1)]
@@ -117,10 +116,27 @@ class World(Surroundings):
         programs: list[Program] = [*self.producers, *self.consumers]
         self.programs = {each.node: each for each in programs}
         self._by_guid: dict[Guid, Program] = {each.guid: each for each in self.programs.values()}
+        self.connections = Connections(
+            self.programs, self.services, self.agenda, self.network, self.trace, self.observers, declared.lease_ns
+        )
+        self.network.on_change.append(self.connections.network_changed)
         self.load_until_ns = max(0, scenario.horizon_ns - declared.recovery_ns)
         """When the time without faults and new samples begins."""
         self._arrivals = ArrivalCursor(arrivals_scenario(scenario), 0, self.load_until_ns)
         self._command_count = 0
+        self.administrator = Administrator(
+            settings[0],
+            count,
+            self.agenda,
+            orders=declared.replicates_configuration,
+            new_request=self._new_request,
+            send=self._send_command,
+        )
+        self.incarnations = Incarnations(self.administrator)
+        self.observers.add(self.incarnations)
+        self._strangers = self.random("strangers")
+        self.stored_streams: dict[str, str] = {}
+        """The streams of the replicated queues that are stored, by the full names of the queues."""
         self.changes: set[SampleIdentity] = set()
         """The commands that change the configuration."""
         self.was_flushed = False
@@ -139,9 +155,15 @@ class World(Surroundings):
     def begin(self) -> None:
         """Start every service and program; the load begins."""
         for program in self.programs.values():
-            self._connect(program)
+            self.connections.connect(program)
         for service in self.services.values():
             service.start()
+        persistent = queues_by_name(self.services[1].settings)
+        self.stored_streams = {
+            queue: stream
+            for queue, stream in self.replicated_streams().items()
+            if persistent[queue].persistence.kind is PersistenceKind.PERSISTENT
+        }
         self._plan_arrival()
         assert self.scenario.workload is not None
         number = 0
@@ -173,7 +195,7 @@ class World(Surroundings):
             self.trace.note("start", node)
             program.start()
             self._by_guid[program.guid] = program
-            self._connect(program)
+            self.connections.connect(program)
 
     def write(self, node: str, count: int = 1) -> None:
         """Let a producer write beside its arrivals."""
@@ -195,18 +217,73 @@ class World(Surroundings):
         queue = self._subscriber.child(ResourceKind.SHARED_READER_QUEUE, name)
         self.changes.add(self._command(DeleteQueue(queue)))
 
+    def replace(self, name: str) -> None:
+        """Let the administrator delete a queue and create it again."""
+        self.administrator.replace(name)
+
+    def destroy(self, service: SimulatedService) -> None:
+        """Lose a service and its disk for good."""
+        service.is_gone = True
+        self.lose_disk(service)
+
+    def lose_disk(self, service: SimulatedService) -> None:
+        """Lose a service's disk, and with it perhaps what no other has."""
+        service.end()
+        service.disk.lose()
+        for note_lost_disk in self.observers.lost_disk:
+            note_lost_disk(service.number)
+        for queue, stream in self.stored_streams.items():
+            logs = [
+                (self.incarnations.of(each.number, queue), each.disk.streams.get(stream))
+                for each in self.services.values()
+            ]
+            best = best_left(logs, len(self.services) // 2 + 1)
+            if best is not None:
+                for note_lost_majority in self.observers.lost_majority:
+                    note_lost_majority(queue, held_in(best))
+
+    def forge(self, kind: Forgery, service: SimulatedService) -> None:
+        """Let a stranger send something to a service, about each of its replicas."""
+        life = service.life
+        if life is None:
+            return
+        others = [name for name in self._numbers if name != instance_name(service.number)]
+        for stream, replica in life.member.replicas.items():
+            self._strangers.shuffle(others)
+            for frame in forged(kind, stream, instance_name(service.number), others, replica.epoch, self.agenda.now):
+                service.receive_frame(service.life_count, frame)
+
     @property
     def _subscriber(self) -> ResourceIdentifier:
         participant, subscriber, _ = next(queues_of(self.services[1].settings))
         return subscriber_identifier(participant.name, subscriber.name)
 
-    def _command(self, command: Command) -> SampleIdentity:
+    def _new_request(self) -> SampleIdentity:
         self._command_count += 1
-        request = SampleIdentity(guid_of(ADMINISTRATOR, 0), self._command_count)
+        return SampleIdentity(guid_of(ADMINISTRATOR, 0), self._command_count)
+
+    def _command(self, command: Command) -> SampleIdentity:
+        request = self._new_request()
         for service in self.services.values():
             message = CommandRequest(request, "*", command)
             self.agenda.after(self.network.delay_ns(), partial(service.receive, [message]))
         return request
+
+    def _send_command(self, service: int, request: SampleIdentity, command: Command) -> None:
+        """Carry a command of the administrator, who is where the first program is."""
+        if self.network.is_blocked(self._desk, str(service)) or self.network.is_lost():
+            return
+        message = CommandRequest(request, "*", command)
+        self.agenda.after(self.network.delay_ns(), lambda: self._command_arrives(service, message))
+
+    def _command_arrives(self, service: int, message: CommandRequest) -> None:
+        if self.administrator.is_current(message.request):
+            self.trace.note("command", service, message.request)
+            self.services[service].receive([message])
+
+    @property
+    def _desk(self) -> str:
+        return next(iter(self.programs))
 
     # What services and programs are to each other.
 
@@ -216,11 +293,19 @@ class World(Surroundings):
             guid = message.consumer_guid
         elif isinstance(message, WriteAcknowledgment):
             guid = message.identity.writer_guid
+        elif isinstance(message, CommandReply):
+            self._send_reply(service, message)
+            return
         else:
             return
         program = self._by_guid.get(guid)
         if program is not None and program.guid == guid:  # else it is for an earlier life of the program
             program.sessions[service].send_to_program(message)
+
+    def _send_reply(self, service: int, message: CommandReply) -> None:
+        if not self.network.is_blocked(str(service), self._desk):
+            receive = self.administrator.receive
+            self.agenda.after(self.network.delay_ns(), lambda: receive(service, message.request, message.reply))
 
     def send_frame(self, service: int, recipient: str, frame: Frame) -> None:
         """Carry a frame to another service, in its present life."""
@@ -229,14 +314,16 @@ class World(Surroundings):
         self.network.send(str(service), str(receiver.number), lambda: receiver.receive_frame(life_count, frame))
 
     def service_started(self, service: int) -> None:
-        """Let a service discover the programs."""
-        for program in self.programs.values():
-            program.sessions[service].service_started()
+        """Let a service discover the programs of the queues that it hosts."""
+        self.connections.service_started(service)
 
     def service_ended(self, service: int) -> None:
         """Lose what is on its way between a service and its programs."""
-        for program in self.programs.values():
-            program.sessions[service].service_ended()
+        self.connections.service_ended(service)
+
+    def hosting_changed(self, service: int) -> None:
+        """Let programs discover queues that a service has created, and lose those that it has deleted."""
+        self.connections.hosting_changed(service)
 
     def held(self) -> set[tuple[str, SampleIdentity]]:
         """What the queues hold, in those services that decide about them."""
@@ -256,73 +343,6 @@ class World(Surroundings):
     def has_master(self, queue: str) -> bool:
         """Whether a service decides about a queue."""
         return any(service.is_master(queue) for service in self.services.values())
-
-    def _connect(self, program: Program) -> None:
-        """Give a program's new life a session with each service."""
-        program.sessions = {number: self._session(program, service) for number, service in self.services.items()}
-        for number, service in self.services.items():
-            if service.is_up:
-                program.sessions[number].service_started()
-
-    def _session(self, program: Program, service: SimulatedService) -> Session:
-        number = service.number
-
-        def at_service(message: Inbound) -> None:
-            self.trace.note("at", number, message)
-            service.receive([message])
-
-        if isinstance(program, ConsumerProgram):
-            joining, leaving = program.joining, program.leaving
-
-            def opened() -> None:
-                for note_joined in self.observers.joined:
-                    note_joined(number, joining.consumer_guid)
-                service.receive([joining])
-
-            def lapsed() -> None:
-                for note_left in self.observers.left:
-                    note_left(number, leaving.consumer_guid)
-                service.receive([leaving])
-
-        else:
-            producer = program
-            left = ProducerLeft(producer.participant, producer.topic_name, producer.guid)
-
-            def opened() -> None:
-                producer.matched()
-
-            def lapsed() -> None:
-                service.receive([left])
-
-        return Session(
-            self.agenda,
-            self.network,
-            program.node,
-            str(number),
-            self.declared.lease_ns,
-            at_service=at_service,
-            at_program=lambda message: self._at_program(program, number, message),
-            opened=opened,
-            lapsed=lapsed,
-        )
-
-    def _at_program(self, program: Program, service: int, message: Outbound) -> None:
-        self.trace.note("to", program.node, message)
-        if isinstance(program, ConsumerProgram):
-            assert isinstance(message, Delivery)
-            for note_delivered in self.observers.delivered:
-                note_delivered(service, message)
-            program.receive(service, message)
-        else:
-            assert isinstance(message, WriteAcknowledgment)
-            for note_answered in self.observers.answered:
-                note_answered(service, message)
-            program.receive(service, message)
-
-    def _network_changed(self) -> None:
-        for program in self.programs.values():
-            for session in program.sessions.values():
-                session.network_changed()
 
     def _plan_arrival(self) -> None:
         if self._arrivals.next_ns < self.load_until_ns:

@@ -23,7 +23,7 @@ class Invariant(Observer):
     """
 
     name: ClassVar[str]
-    """P1 to P12, and P14."""
+    """P1 to P12, P14 and P15."""
     rule: ClassVar[str]
     """In one line, for people."""
 

@@ -77,7 +77,8 @@ class SameConfiguration(Invariant):
         latest = max((each.index for each in self._followed.values()), default=0)
         behind = [
             str(number)
-            for number in world.services
+            for number, service in world.services.items()
+            if not service.is_gone
             if number not in self._followed or self._followed[number].index < latest
         ]
         if behind or not latest:
@@ -104,6 +105,10 @@ class SameConfiguration(Invariant):
             case ConfigurationFollowed():
                 former = self._followed.get(service)
                 self._followed[service] = record
+                if not record.index:  # it begins to follow: what it has by its file is what the cluster has
+                    made_by = self._made_by.setdefault(service, {})
+                    for queue in queues.keys() - made_by.keys():
+                        made_by[queue] = record.created.get(queue, 0)
                 if former is None or (former.origin, former.index) != (record.origin, record.index):
                     self._compare(service, record)
             case _:

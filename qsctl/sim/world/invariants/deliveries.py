@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from qsctl.core.events import Event, SampleRemoved, SampleReturned, SampleSent
 from qsctl.core.high_availability.roles import Role, RoleChanged
 from qsctl.core.messages import AckResponse, Delivery, Outbound, SampleFlag
 from qsctl.core.queue.settings import SharedReaderQueueSettings
-from qsctl.core.records import Enqueued
+from qsctl.core.ready import SERVICE_STREAM
+from qsctl.core.records import Enqueued, QueueDeleted, SubscriberDeleted
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.instant import Nanoseconds
+from qsctl.sim.world.disk import Append, Operation
+from qsctl.sim.world.incarnations import Incarnations
 from qsctl.sim.world.invariants.base import Invariant, Ledger
 
 if TYPE_CHECKING:
@@ -24,17 +27,19 @@ class OneDeliveryWithoutTheFlag(Invariant):
     name = "P4"
     rule = "at most one delivery of a sample lacks the redelivered flag, rejected ones aside"
 
-    def __init__(self, clock: Callable[[], Nanoseconds]) -> None:
+    def __init__(self, clock: Callable[[], Nanoseconds], incarnations: Incarnations) -> None:
         super().__init__(clock)
-        self._unanswered: dict[tuple[str, SampleIdentity], dict[Guid, int]] = {}
-        """Who was sent a sample and has not rejected it: how often."""
+        self._incarnations = incarnations
+        self._unanswered: dict[tuple[str, int], dict[SampleIdentity, dict[Guid, int]]] = {}
+        """Who was sent a sample of a queue, of this creation, and has not rejected it: how often."""
 
     def released(self, service: int, message: Outbound) -> None:
         """Compare a delivery with those before it."""
         if not isinstance(message, Delivery):
             return
         self.checked_count += 1
-        unanswered = self._unanswered.setdefault((message.queue, message.identity), {})
+        queue = message.queue, self._incarnations.of(service, message.queue)
+        unanswered = self._unanswered.setdefault(queue, {}).setdefault(message.identity, {})
         if not message.flags & SampleFlag.REDELIVERED and unanswered:
             self.violate(
                 f"{message.queue}: {message.identity} leaves {service} without the redelivered flag, and was sent to "
@@ -44,11 +49,18 @@ class OneDeliveryWithoutTheFlag(Invariant):
 
     def processed(self, consumer_guid: Guid, queue: str, identity: SampleIdentity, response: AckResponse) -> None:
         """A rejected delivery is over."""
-        unanswered = self._unanswered.get((queue, identity), {})
-        if response == AckResponse.REJECTED and consumer_guid in unanswered:
-            unanswered[consumer_guid] -= 1
-            if not unanswered[consumer_guid]:
-                del unanswered[consumer_guid]
+        if response != AckResponse.REJECTED:
+            return
+        for key in [each for each in self._unanswered if each[0] == queue]:
+            unanswered = self._unanswered[key].get(identity, {})
+            if consumer_guid in unanswered:
+                unanswered[consumer_guid] -= 1
+                if not unanswered[consumer_guid]:
+                    del unanswered[consumer_guid]
+
+    def lost_majority(self, queue: str, held: frozenset[SampleIdentity]) -> None:
+        """Expect nothing of deliveries before: those that are lost may alone have known of them."""
+        self._unanswered = {key: each for key, each in self._unanswered.items() if key[0] != queue}
 
 
 class ThresholdHolds(Invariant):
@@ -84,6 +96,13 @@ class ThresholdHolds(Invariant):
         """A replica that is deposed forgets what it had sent."""
         if change.role is not Role.MASTER:
             self.ended(service)
+
+    def stored(self, service: int, operations: Sequence[Operation]) -> None:
+        """A queue that is deleted has sent nothing."""
+        for operation in operations:
+            records = operation.records if isinstance(operation, Append) and operation.stream == SERVICE_STREAM else ()
+            if any(isinstance(record, QueueDeleted | SubscriberDeleted) for record in records):
+                self.ended(service)
 
     def ended(self, service: int) -> None:
         """A service that starts again knows nothing of what it had sent."""

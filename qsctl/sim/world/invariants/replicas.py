@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 from qsctl.core.high_availability.roles import Role, RoleChanged
 from qsctl.core.records import Record
+from qsctl.identity import SampleIdentity
 from qsctl.instant import Nanoseconds
+from qsctl.sim.world.incarnations import Incarnations
 from qsctl.sim.world.invariants.base import Invariant, Ledger
 
 if TYPE_CHECKING:
@@ -20,17 +22,24 @@ class OneMasterAnEpoch(Invariant):
     name = "P5"
     rule = "an epoch has one master"
 
-    def __init__(self, clock: Callable[[], Nanoseconds]) -> None:
+    def __init__(self, clock: Callable[[], Nanoseconds], incarnations: Incarnations) -> None:
         super().__init__(clock)
-        self._masters: dict[tuple[str, int], int] = {}
+        self._incarnations = incarnations
+        self._masters: dict[tuple[str, int, int], int] = {}
+        """By stream, which creation of its queues it is, and epoch."""
 
     def changed(self, service: int, change: RoleChanged) -> None:
         """Compare a new master with that of its epoch."""
         if change.role is Role.MASTER:
             self.checked_count += 1
-            master = self._masters.setdefault((change.stream, change.epoch), service)
+            which = self._incarnations.of(service, change.stream)
+            master = self._masters.setdefault((change.stream, which, change.epoch), service)
             if master != service:
                 self.violate(f"{change.stream}: {master} and {service} are masters in epoch {change.epoch}")
+
+    def lost_majority(self, queue: str, held: frozenset[SampleIdentity]) -> None:
+        """Expect nothing of epochs before: those that are lost may alone have known of them."""
+        self._masters = {key: each for key, each in self._masters.items() if key[0] != queue}
 
 
 class CommittedIsNeverOverwritten(Invariant):
@@ -40,50 +49,71 @@ class CommittedIsNeverOverwritten(Invariant):
     rule = "a committed entry is never overwritten"
 
     def __init__(
-        self, clock: Callable[[], Nanoseconds], services: Mapping[int, SimulatedService], ledger: Ledger
+        self,
+        clock: Callable[[], Nanoseconds],
+        services: Mapping[int, SimulatedService],
+        ledger: Ledger,
+        incarnations: Incarnations,
     ) -> None:
         super().__init__(clock)
         self._services = services
         self._ledger = ledger
-        self._committed: dict[tuple[str, int], tuple[int, Record]] = {}
-        self._compacted: dict[tuple[str, int], Record] = {}
+        self._incarnations = incarnations
+        self._committed: dict[tuple[str, int], dict[int, tuple[int, Record]]] = {}
+        """By stream and which creation of its queues it is, and index."""
+        self._compacted: dict[tuple[str, int], dict[int, Record]] = {}
         """Entries that a snapshot replaced before they were compared."""
-        self._seen: dict[tuple[int, str], int] = {}
+        self._seen: dict[tuple[int, str], tuple[int, int]] = {}
+        """Which creation, and how far."""
 
     def records(self) -> Iterator[tuple[int, str, int, Record]]:
         """What was committed, as the records of a service 0: its stream and index."""
-        found = self._compacted | {key: record for key, (_, record) in self._committed.items()}
-        for (stream, index), record in sorted(found.items(), key=lambda each: each[0]):
-            yield 0, stream, index, record
+        for number, group in enumerate(sorted(self._compacted.keys() | self._committed.keys())):
+            found = dict(self._compacted.get(group, {}))
+            found |= {index: record for index, (_, record) in self._committed.get(group, {}).items()}
+            for index, record in sorted(found.items()):
+                yield -number, group[0], index, record
 
     def started(self, service: int) -> None:
         """What it takes for committed is compared again."""
         for number, stream in self._seen:
             if number == service:
-                self._seen[number, stream] = 0
+                self._seen[number, stream] = (-1, 0)
+
+    def lost_majority(self, queue: str, held: frozenset[SampleIdentity]) -> None:
+        """Begin anew with what those have that are left."""
+        self._committed = {key: each for key, each in self._committed.items() if key[0] != queue}
+        self._compacted = {key: each for key, each in self._compacted.items() if key[0] != queue}
+        self._seen = {key: each for key, each in self._seen.items() if key[1] != queue}
 
     def stepped(self, service: int) -> None:
         """Compare what a replica has committed since it was looked at last."""
         life = self._services[service].life
         for stream, replica in life.member.replicas.items() if life is not None else ():
             log = replica.log
-            seen = self._seen.get((service, stream), 0)
+            which = self._incarnations.of(service, stream)
+            seen_of, seen = self._seen.get((service, stream), (which, 0))
+            if seen_of != which:
+                seen = 0
+            if log.commit_index <= seen:
+                continue
+            committed = self._committed.setdefault((stream, which), {})
             for index in range(seen + 1, log.commit_index + 1):
                 if index <= log.base.index:
-                    self._note_compacted(service, stream, index)
+                    self._note_compacted(service, (stream, which), index)
                     continue
                 self.checked_count += 1
                 epoch, record = log.entry(index)[:2]
-                first_epoch, first = self._committed.setdefault((stream, index), (epoch, record))
+                first_epoch, first = committed.setdefault(index, (epoch, record))
                 if (first_epoch, first) != (epoch, record):
                     self.violate(
                         f"{stream}: entry {index} is {record} of epoch {epoch} at {service}, and was committed as "
                         f"{first} of epoch {first_epoch}"
                     )
-            self._seen[service, stream] = max(seen, log.commit_index)
+            self._seen[service, stream] = (which, log.commit_index)
 
-    def _note_compacted(self, service: int, stream: str, index: int) -> None:
+    def _note_compacted(self, service: int, group: tuple[str, int], index: int) -> None:
         """Remember what an entry was that a snapshot has replaced since the last look, as the disk has it."""
-        record = self._ledger.record(service, stream, index)
+        record = self._ledger.record(service, group[0], index)
         if record is not None:
-            self._compacted.setdefault((stream, index), record)
+            self._compacted.setdefault(group, {}).setdefault(index, record)

@@ -9,6 +9,7 @@ from qsctl.core.messages import AckResponse, Delivery, Outbound, SampleFlag, Wri
 from qsctl.core.records import Enqueued, Record, RemovalCause
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.instant import Nanoseconds
+from qsctl.sim.world.administrator import Administrator
 from qsctl.sim.world.history import Observer
 from qsctl.sim.world.invariants.base import Invariant, Ledger, dead_letters, removals
 
@@ -20,13 +21,17 @@ class AcceptedIsNeverLost(Invariant):
     """P1."""
 
     name = "P1"
-    rule = "an accepted sample is delivered and acknowledged, or dead, expired or flushed"
+    rule = "an accepted sample is delivered, dead, expired, flushed or deleted with its queue"
 
     def __init__(
-        self, clock: Callable[[], Nanoseconds], records: Callable[[], Iterable[tuple[int, str, int, Record]]]
+        self,
+        clock: Callable[[], Nanoseconds],
+        records: Callable[[], Iterable[tuple[int, str, int, Record]]],
+        administrator: Administrator,
     ) -> None:
         super().__init__(clock)
         self._records = records
+        self._administrator = administrator
         self._accepted: dict[tuple[str, SampleIdentity], Nanoseconds] = {}
         self._processed: set[tuple[str, SampleIdentity]] = set()
 
@@ -40,6 +45,10 @@ class AcceptedIsNeverLost(Invariant):
         if response == AckResponse.ACCEPTED:
             self._processed.add((queue, identity))
 
+    def lost_majority(self, queue: str, held: frozenset[SampleIdentity]) -> None:
+        """Take for lost what is in no log that is left."""
+        self._accepted = {key: at for key, at in self._accepted.items() if key[0] != queue or key[1] in held}
+
     def concluded(self, world: World) -> None:
         """Look for what is nowhere."""
         removed = removals(self._records())
@@ -50,6 +59,8 @@ class AcceptedIsNeverLost(Invariant):
             key = (queue, identity)
             if key in self._processed or key in held or identity in dead:
                 continue
+            if self._administrator.may_be_deleted(queue, since):
+                continue
             removal = removed.get(key)
             if removal is None or removal.cause is RemovalCause.DELIVERED:
                 fate = "removed as delivered" if removal is not None else "in no queue"
@@ -57,18 +68,24 @@ class AcceptedIsNeverLost(Invariant):
 
 
 class DeliveredWasSent(Invariant):
-    """P2."""
+    """P2. What was written to a queue that was deleted was not written to the one that has its name now."""
 
     name = "P2"
-    rule = "what is delivered was written, with this payload"
+    rule = "what is delivered was written, to this queue and with this payload"
 
-    def __init__(self, clock: Callable[[], Nanoseconds]) -> None:
+    def __init__(self, clock: Callable[[], Nanoseconds], administrator: Administrator) -> None:
         super().__init__(clock)
+        self._administrator = administrator
         self._payloads: dict[SampleIdentity, bytes] = {}
+        self._arrived_ns: dict[SampleIdentity, Nanoseconds] = {}
 
     def written(self, service: int, write: Write) -> None:
         """Note what is sent."""
         self._payloads[write.identity] = write.payload
+
+    def arrived(self, service: int, write: Write) -> None:
+        """Note when a sample reached a service last."""
+        self._arrived_ns[write.identity] = self._clock()
 
     def released(self, service: int, message: Outbound) -> None:
         """Compare what a service delivers."""
@@ -78,6 +95,11 @@ class DeliveredWasSent(Invariant):
             if sent is None or message.payload not in {None, sent}:
                 what = "no producer wrote" if sent is None else "has another payload than was written"
                 self.violate(f"{message.queue}: {message.original_identity} is delivered, which {what}")
+            if self._administrator.is_of_deleted(message.queue, self._arrived_ns.get(message.original_identity, 0)):
+                self.violate(
+                    f"{message.queue}: {message.original_identity} leaves {service}, and was written to the queue of "
+                    f"this name that was deleted"
+                )
 
 
 class RefusedIsNeverDelivered(Invariant):
@@ -110,6 +132,11 @@ class RefusedIsNeverDelivered(Invariant):
                 self.checked_count += 1
                 if key in self._released:
                     self.violate(f"{key[0]}: {key[1]} was delivered, and is refused by every service")
+
+    def lost_majority(self, queue: str, held: frozenset[SampleIdentity]) -> None:
+        """Expect nothing of refusals before: only those that are lost knew that a sample is in no log."""
+        self._refused = {key: refused for key, refused in self._refused.items() if key[0] != queue}
+        self._released = {key for key in self._released if key[0] != queue}
 
     def released(self, service: int, message: Outbound) -> None:
         """Look for what was refused."""

@@ -1,0 +1,211 @@
+"""The administrator of a world, who deletes a queue and creates it again by commands [QS 5.4].
+
+Decides: what is sent when. A command goes to every service, and again to those that have not answered. The operation
+goes on once a quorum has answered and the others had time to: a service that is away meanwhile never hears of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from qsctl.core.admin.command import Command, CreateQueue, CreateSubscriber, DeleteQueue, DeleteSubscriber
+from qsctl.core.admin.reply import Reply, ReturnCode
+from qsctl.core.queue.hosting import participant_identifier, queue_identifier, subscriber_identifier
+from qsctl.core.settings import ServiceSettings, queues_of
+from qsctl.identity import SampleIdentity
+from qsctl.instant import MILLISECOND_NS, Nanoseconds
+from qsctl.sim.world.agenda import Agenda
+
+ASKS_AGAIN_NS: Final[Nanoseconds] = 300 * MILLISECOND_NS
+"""After so long a service that has not answered is sent the command again."""
+
+WAITS_NS: Final[Nanoseconds] = 700 * MILLISECOND_NS
+"""So long the administrator waits for all; then a quorum is enough."""
+
+_CREATED: Final = frozenset({ReturnCode.OK, ReturnCode.DUPLICATED, ReturnCode.ALREADY_EXISTS})
+
+
+@dataclass(slots=True, eq=False)
+class Replacement:
+    """A queue, or the queues of a shared subscriber, deleted and created again."""
+
+    queues: tuple[str, ...]
+    """By their full names."""
+    deletion: Command
+    creation: Command
+    grace_ns: Nanoseconds
+    """So long after the creation a master of the deleted queue may deliver, for a quorum that answered before."""
+    asked_ns: Nanoseconds
+    """When the deletion was asked for."""
+    request: SampleIdentity
+    began_ns: Nanoseconds
+    """When the present command was sent first."""
+    is_creating: bool = False
+    deleted_at: set[int] = field(default_factory=set)
+    created_at: set[int] = field(default_factory=set)
+    settled_ns: Nanoseconds | None = None
+    """When a quorum had created it; None: not yet."""
+    is_over: bool = False
+
+    def is_replaced(self, now: Nanoseconds) -> bool:
+        """Whether nothing of the deleted queue may leave a service any more."""
+        return self.settled_ns is not None and now > self.settled_ns + self.grace_ns
+
+    @property
+    def answered(self) -> set[int]:
+        """The services that have done what they were sent last."""
+        return self.created_at if self.is_creating else self.deleted_at
+
+
+class Administrator:
+    """What is asked for, and what became of it.
+
+    Args:
+        settings: of the service: what is created again is as it was.
+        service_count: how many services there are.
+        orders: whether the services put commands in an order of their own: a command then counts once, however often it
+            is sent.
+        agenda: the clock.
+        new_request: gives the identity of a command.
+        send: sends a command to a service.
+    """
+
+    def __init__(
+        self,
+        settings: ServiceSettings,
+        service_count: int,
+        agenda: Agenda,
+        *,
+        orders: bool,
+        new_request: Callable[[], SampleIdentity],
+        send: Callable[[int, SampleIdentity, Command], None],
+    ) -> None:
+        self._settings = settings
+        self._services = range(1, service_count + 1)
+        self._quorum = service_count // 2 + 1
+        self._agenda = agenda
+        self._orders = orders
+        self._new_request = new_request
+        self._send = send
+        self.replacements: list[Replacement] = []
+        """All so far, in the order of asking."""
+        self.on_ask: list[Callable[[Replacement], None]] = []
+        """Called when a deletion is asked for."""
+
+    @property
+    def now(self) -> Nanoseconds:
+        """The instant."""
+        return self._agenda.now
+
+    # What is done.
+
+    def replace(self, name: str) -> None:
+        """Delete a queue and create it again, unless that is in progress already."""
+        queues, deletion, creation, grace_ns = self._commands(name)
+        if any(not each.is_over and set(each.queues) & set(queues) for each in self.replacements):
+            return
+        now = self._agenda.now
+        replacement = Replacement(queues, deletion, creation, grace_ns, now, self._new_request(), now)
+        self.replacements.append(replacement)
+        for note in self.on_ask:
+            note(replacement)
+        self._ask(replacement)
+
+    def receive(self, service: int, request: SampleIdentity, reply: Reply) -> None:
+        """Process a service's answer; one to an earlier command is nothing new."""
+        replacement = next((each for each in self.replacements if each.request == request), None)
+        if replacement is None or replacement.is_over:
+            return
+        if replacement.is_creating:
+            if reply.retcode not in _CREATED or not (self._orders or service in replacement.deleted_at):
+                return  # what exists there is what was never deleted
+        elif reply.retcode is not ReturnCode.OK and not reply.not_found:
+            return
+        replacement.answered.add(service)
+        if replacement.is_creating and replacement.settled_ns is None and len(replacement.answered) >= self._quorum:
+            replacement.settled_ns = self._agenda.now
+        self._go_on(replacement)
+
+    # What is known of it.
+
+    def may_be_deleted(self, queue: str, accepted_ns: Nanoseconds) -> bool:
+        """Whether a sample that was accepted at an instant may be gone with a queue that was deleted."""
+        return any(
+            each.asked_ns >= accepted_ns or not each.is_replaced(accepted_ns)
+            for each in self.replacements
+            if queue in each.queues
+        )
+
+    def is_of_deleted(self, queue: str, written_ns: Nanoseconds) -> bool:
+        """Whether a sample that reached a service last at this instant was sent to a queue that is no more."""
+        now = self._agenda.now
+        return any(
+            written_ns < each.asked_ns and each.is_replaced(now) for each in self.replacements if queue in each.queues
+        )
+
+    def part_at(self, queue: str, instant: Nanoseconds) -> tuple[int, int]:
+        """Return how many deletions of a queue had been asked for, and how many of them nothing was left of."""
+        own = [each for each in self.replacements if queue in each.queues and each.asked_ns <= instant]
+        return len(own), sum(each.is_replaced(instant) for each in own)
+
+    def is_done(self, name: str) -> bool:
+        """Whether a queue of this name was replaced, and is not being replaced."""
+        own = [each for each in self.replacements if any(full.endswith(f"/{name}") for full in each.queues)]
+        return bool(own) and all(each.is_over for each in own)
+
+    # How.
+
+    def _ask(self, replacement: Replacement) -> None:
+        """Send the present command to those that have not answered it, and look again."""
+        if replacement.is_over:
+            return
+        command = replacement.creation if replacement.is_creating else replacement.deletion
+        for service in self._services:
+            if service not in replacement.answered:
+                self._send(service, replacement.request, command)
+        request = replacement.request
+        self._agenda.after(ASKS_AGAIN_NS, lambda: self._look(replacement, request))
+
+    def _look(self, replacement: Replacement, request: SampleIdentity) -> None:
+        if replacement.request == request and not self._go_on(replacement):
+            self._ask(replacement)
+
+    def is_current(self, request: SampleIdentity) -> bool:
+        """Whether a command is still waited for: the network loses what comes later."""
+        return any(each.request == request and not each.is_over for each in self.replacements)
+
+    def _go_on(self, replacement: Replacement) -> bool:
+        """Go on to the next command, if enough have answered this one; whether that was so."""
+        answered, now = len(replacement.answered), self._agenda.now
+        if answered < self._quorum or (answered < len(self._services) and now - replacement.began_ns < WAITS_NS):
+            return False
+        if replacement.is_creating:
+            replacement.is_over = replacement.settled_ns is not None
+            return replacement.is_over
+        replacement.is_creating = True
+        replacement.request, replacement.began_ns = self._new_request(), now
+        self._ask(replacement)
+        return True
+
+    def _commands(self, name: str) -> tuple[tuple[str, ...], Command, Command, Nanoseconds]:
+        """Return the queues that go, the commands, and the grace; a group with dead letters comes and goes whole."""
+        participant, subscriber, queue = next(each for each in queues_of(self._settings) if each[2].name == name)
+        group = [each for each in subscriber.queues if each.dead_letter_queue or each.is_dead_letter]
+        grace_ns = max((each.replication.master_timeout_ns for each in subscriber.queues), default=0)
+        where = f"{participant.name}/{subscriber.name}"
+        of_subscriber = subscriber_identifier(participant.name, subscriber.name)
+        if queue in group and queue.replication.enabled:
+            return (
+                tuple(f"{where}/{each.name}" for each in subscriber.queues),
+                DeleteSubscriber(of_subscriber),
+                CreateSubscriber(participant_identifier(participant.name), subscriber),
+                grace_ns,
+            )
+        return (
+            (f"{where}/{name}",),
+            DeleteQueue(queue_identifier(participant.name, subscriber.name, queue)),
+            CreateQueue(of_subscriber, queue),
+            grace_ns,
+        )

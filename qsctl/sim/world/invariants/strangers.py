@@ -1,0 +1,24 @@
+"""P15: what a stranger sends makes nobody believe in an epoch that no election reached."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from qsctl.sim.world.disk import Operation, SetHardState
+from qsctl.sim.world.invariants.base import Invariant
+from qsctl.sim.world.stranger import EPOCH_NEVER_REACHED
+
+
+class StrangersChangeNothing(Invariant):
+    """P15. A role that a stranger changed shows in the other rules: no master, or two."""
+
+    name = "P15"
+    rule = "a stranger raises no epoch"
+
+    def stored(self, service: int, operations: Sequence[Operation]) -> None:
+        """Look at the epochs that become durable."""
+        for operation in operations:
+            if isinstance(operation, SetHardState):
+                self.checked_count += 1
+                if operation.state.epoch >= EPOCH_NEVER_REACHED:
+                    self.violate(f"{operation.stream}: {service} is in epoch {operation.state.epoch}")
