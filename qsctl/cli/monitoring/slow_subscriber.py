@@ -141,7 +141,7 @@ def mechanism(client: SlowClient) -> str:
     offered = limit.bits_per_second or 0.0
     match client.reason.key:
         case "application":
-            changes = []
+            changes += [f"{group}/service-time/duration=1ms", "traffic[to-stalled]/rate=1500/s"]
         case "window" if offered:
             changes += [
                 f"{group}/round-trip={round_trip}",

@@ -12,7 +12,7 @@ import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, assert_never
 
 from qsctl.eventlog.run_folder import SCENARIO_FILE
 from qsctl.instant import SECOND_NS, Nanoseconds, format_duration
@@ -24,7 +24,9 @@ from qsctl.profiles.listings.slowness import (
 )
 from qsctl.sim.listings.run_state import ClientState, RunState
 from qsctl.sim.model import EVENT_NAMES, Event
+from qsctl.sim.scenario import client as c
 from qsctl.sim.scenario.changes import read_changes
+from qsctl.sim.scenario.client import READERS_MAX
 from qsctl.sim.scenario.scenario import Scenario
 
 ROOM: Final = 1.25
@@ -41,6 +43,7 @@ class _Traffic:
     offered_bits_per_second: float = 0.0
     delivered_bits_per_second: float = 0.0
     discarded_messages: int = 0
+    mean_size_bytes: float = 0.0
 
 
 def explain_slow_clients(state: RunState, folder: Path) -> list[SlowClient]:
@@ -99,8 +102,8 @@ def _first_slow(state: RunState) -> dict[int, Nanoseconds]:
 
 
 def _traffic(client: ClientState) -> _Traffic:
-    found = _Traffic()
     size = _mean_size_bytes(client.counters.values())
+    found = _Traffic(mean_size_bytes=size)
     for row in client.counters.values():
         seconds = row["observed_ns"] / SECOND_NS
         found.offered_bits_per_second += row["arrived_messages"] * size * 8 / seconds
@@ -141,9 +144,16 @@ def _limits(state: RunState, client: ClientState, traffic: list[_Traffic]) -> di
     group, tcp, scenario = client.group, client.profile.tcp, state.scenario
     wanted = traffic[client.number].offered_bits_per_second * ROOM
     round_trip = group.round_trip_ns / SECOND_NS
-    window = min(tcp.max_window_bytes, tcp.transmit_queue_bytes)
+    buffer = group.receive_buffer_bytes or tcp.max_window_bytes
+    window = min(tcp.max_window_bytes, tcp.transmit_queue_bytes, buffer)
     needed = max(math.ceil(wanted * round_trip / 8), tcp.mss_bytes)
     profile = f"profile[{client.profile.name}]/tcp"
+    lifted = [f"{profile}/maximum-window={needed}", f"{profile}/transmit-queue={needed}"]
+    lifted += [f"group[{group.name}]/receive-buffer={needed}"] if group.receive_buffer_bytes else []
+    service_s = mean_service_time_ns(group.service_time) / SECOND_NS
+    size_bits = traffic[client.number].mean_size_bytes * 8
+    reads = math.inf if service_s <= 0 else group.readers * size_bits / service_s
+    readers = math.ceil(wanted * service_s / size_bits) if size_bits else 1
     port = next(each for each in scenario.ports if each.name == group.port)
     others = sum(
         traffic[each.number].delivered_bits_per_second
@@ -163,7 +173,13 @@ def _limits(state: RunState, client: ClientState, traffic: list[_Traffic]) -> di
         "window": (
             window_limit_bits_per_second(window, round_trip),
             f"window {window:,} B ÷ round trip {format_duration(group.round_trip_ns)}",
-            [f"{profile}/maximum-window={needed}", f"{profile}/transmit-queue={needed}"],
+            lifted,
+        ),
+        "application": (
+            reads,
+            f"its application: {group.readers} reader{'s' * (group.readers > 1)}, "
+            f"{format_duration(round(service_s * SECOND_NS))} a message",
+            [f"group[{group.name}]/readers={min(readers, READERS_MAX)}"],
         ),
         "link": (
             group.link_rate_bits_per_second or math.inf,
@@ -176,6 +192,27 @@ def _limits(state: RunState, client: ClientState, traffic: list[_Traffic]) -> di
             [f"port[{port.name}]/rate={math.ceil(everybody * ROOM / port.links / 1e6)} Mbit/s"],
         ),
     }
+
+
+def mean_service_time_ns(time: c.ServiceTime) -> float:
+    """Return the mean of what a reader needs for a message, its cut at the maximum included but for a lognormal's."""
+    match time:
+        case c.ConstantTime(duration_ns=duration):
+            return duration
+        case c.UniformTime(minimum_ns=low, maximum_ns=high):
+            return (low + high) / 2
+        case c.LognormalTime(median_ns=median, sigma=sigma, maximum_ns=longest):
+            return min(median * math.exp(sigma * sigma / 2), longest)
+        case c.ExponentialTime(mean_ns=mean, maximum_ns=longest):
+            return mean * -math.expm1(-longest / mean)
+        case c.ParetoTime(minimum_ns=low, shape=shape, maximum_ns=high):
+            if shape == 1.0:
+                return low * (1 + math.log(high / low))
+            return float(low * (shape - (high / low) ** (1 - shape)) / (shape - 1))
+        case c.MixedTime(times_ns=times, weights=weights):
+            return sum(each * weight for each, weight in zip(times, weights, strict=True)) / sum(weights)
+        case _:
+            assert_never(time)
 
 
 def _paused(scenario: Scenario, group: str, since: Nanoseconds | None) -> str:
