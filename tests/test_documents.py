@@ -113,9 +113,9 @@ def test_the_world_ends_as_its_page_shows(tmp_path: Path, monkeypatch: pytest.Mo
     assert missing == []
 
 
-def worked_examples() -> list[tuple[str, list[str]]]:
-    """Each command of the section with the lines below it; `…` in a command stands for the one before it."""
-    section = page("guaranteed-delivery")
+def worked_examples(name: str = "guaranteed-delivery") -> list[tuple[str, list[str]]]:
+    """Each command of the page with the lines below it; `…` in a command stands for the one before it."""
+    section = page(name)
     found: list[tuple[str, list[str]]] = []
     for block in re.findall(r"```text\n(.*?)```", section, re.DOTALL):
         for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
@@ -139,9 +139,24 @@ def test_a_worked_example_prints_what_its_page_shows(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "300")
     printed = [line.split() for line in run(command).splitlines()]
-    for line in lines:  # its beginning, for tables are cut on the right, and sentences at an ellipsis
+    assert_begin(lines, printed)
+
+
+def assert_begin(lines: list[str], printed: list[list[str]]) -> None:
+    """Each line is the beginning of one: tables are cut on the right, and sentences at an ellipsis."""
+    for line in lines:
         words = line.removesuffix("…").split()
         assert any(found[: len(words)] == words for found in printed), line
+
+
+def test_the_page_on_slow_subscribers_prints_what_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "300")
+    examples = worked_examples("keeping-up")
+    assert len(examples) >= 9
+    for command, lines in examples:
+        assert lines, command
+        assert_begin(lines, [line.split() for line in run(command).splitlines()])
 
 
 def replays() -> list[tuple[str, list[str]]]:

@@ -8,7 +8,7 @@ from typing import Final
 from qsctl.eventlog.run_folder import Happening, ReplicatedQueue, ReplicationInfo, RuleVerdict
 
 REASONS: Final = {
-    "slow-subscriber": "data could not be sent for too much of the last minute: the client reads too slowly",
+    "slow-subscriber": "data could not be sent for too much of the last minute: see `qsctl explain slow-subscriber`",
     "slow-percent": "blocked seconds of the last minute and penalties for retransmissions and missed keepalives",
     "buffer-load-set": "the NAB Buffer Load Factor reached its threshold: data of clients that do not acknowledge it",
     "buffer-load-cleared": "the load factor fell to its lower threshold",

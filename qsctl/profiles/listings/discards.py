@@ -41,7 +41,8 @@ class Cause:
 CAUSES: Final = (
     Cause(
         "transmit_congestion", "egress", "egress congestion: the client's priority queue was full",
-        "a deeper queue (max-depth), a larger burst, or a client and link that take the offered rate",
+        "a client and link that take the offered rate (`qsctl explain slow-subscriber`); for bursts a deeper queue "
+        "(max-depth) or a larger burst",
         "transmit-congestion", "discarded",
     ),
     Cause(
