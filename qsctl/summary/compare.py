@@ -1,31 +1,49 @@
 """Two runs or two sweeps side by side: differences of every measure, paired where both saw the same random numbers.
 
-Only counters are read, a few rows a replication, so that no Java is needed. Where the seeds of a pair of replications
+What was given differently is named first (`compared_settings.py`). Where the loads differ, counts of messages and
+throughput have no winner, for they follow the load; where the times or the numbers of clients do, they are compared a
+second and client, and what grows with the time of a run has no winner.
+
+Counters are read, a few rows a replication, so that no Java is needed. Where the seeds of a pair of replications
 agree, differences are those of the pairs, which removes what the arrivals have in common; else the means are compared
-by Welch's interval. Many differences are looked at together: a winner is named only where that stands after Holm's
+by Welch's interval. Of one replication on each side the messages are read: `one_run.py` compares them sample by
+sample, or by blocks. Many differences are looked at together: a winner is named only where that stands after Holm's
 adjustment (`statistics.py`), of the measures of the sentence among themselves, and of all others among all.
 """
 
 from __future__ import annotations
 
 import math
-import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
+from typing import Final
 
+import numpy as np
 import pyarrow.compute as pc
 
-from qsctl.errors import InvalidInput, NotFound, QsctlError
+from qsctl.errors import InvalidInput, NotFound, UsageError
 from qsctl.eventlog.location import Location
 from qsctl.eventlog.reader import counters_of
-from qsctl.eventlog.run_folder import RUN_FILE, SCENARIO_FILE, SERVICE_FILE, read_run_info
+from qsctl.eventlog.run_folder import RUN_FILE, read_run_info
+from qsctl.instant import SECOND_NS
 from qsctl.sim.figures import Figures, figures_of
 from qsctl.sim.scenario.randomness import is_deterministic
-from qsctl.sim.scenario.xml import read_scenario
+from qsctl.sim.scenario.scenario import Scenario
 from qsctl.sim.sweep import Point, scenario_at
-from qsctl.summary.points import LARGER_IS_BETTER, MEASURES
+from qsctl.summary.compared_settings import SettingDifference, scenario_in, setting_differences
+from qsctl.summary.one_run import (
+    FEWEST_MESSAGES,
+    SAMPLES,
+    STATISTICS,
+    QueueMessages,
+    blocks_of,
+    by_blocks,
+    messages_of,
+    paired_by_samples,
+    same_arrivals,
+)
+from qsctl.summary.points import LARGER_IS_BETTER, MEASURES, UNITS
 from qsctl.summary.statistics import Interval, TestedDifference, difference_of_means, holm, paired_difference
 from qsctl.summary.sweep_folder import SWEEP_FILE, PointResult, read_results
 
@@ -39,6 +57,8 @@ class Verdict(StrEnum):
     """Both give exactly the same in every replication."""
     UNDECIDED = "undecided"
     """The difference may be chance: among so many differences, one as large is to be expected."""
+    NOT_COMPARED = "not compared"
+    """The two had other loads or other times, which the measure follows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +78,15 @@ class Difference:
     paired: bool
     adjusted_p_value: float
     verdict: Verdict
+    unit: str
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Every difference, and what of either side has no counterpart."""
+    """Every difference, and what of either side has no counterpart.
+
+    `settings` are those that differ; None where a folder has no scenario that can be read.
+    """
 
     a: Location
     b: Location
@@ -70,6 +94,12 @@ class Comparison:
     differences: tuple[Difference, ...]
     only_in_a: tuple[str, ...]
     only_in_b: tuple[str, ...]
+    settings: tuple[SettingDifference, ...] | None = ()
+
+    @property
+    def load_differs(self) -> bool:
+        """Whether what came, or for how long, was different."""
+        return any(each.is_load for each in self.settings or ())
 
 
 def compare(a: Location, b: Location, confidence: float) -> Comparison:
@@ -82,12 +112,23 @@ def compare(a: Location, b: Location, confidence: float) -> Comparison:
     if (a / SWEEP_FILE).exists() != (b / SWEEP_FILE).exists():
         raise InvalidInput(f"{a} and {b} are not of one kind", remedy="Compare two runs, or two sweeps.")
     left, right = _grouped(read_figures(a)), _grouped(read_figures(b))
-    fixed = _without_chance(a, left) & _without_chance(b, right)
+    given_a, given_b = scenario_in(a), scenario_in(b)
+    settings = None if given_a is None or given_b is None else setting_differences(given_a, given_b)
+    fixed = _without_chance(given_a, left) & _without_chance(given_b, right)
+    within = _Within(a, b) if _one_run(left) and _one_run(right) else None
+    traffic = any(each.is_load and each.path.startswith(_TRAFFIC) for each in settings or ())
     found = [
         difference
         for place in left
         if place in right
-        for difference in _differences(left[place], right[place], confidence, exact=left[place].point.key in fixed)
+        for difference in _differences(
+            left[place],
+            right[place],
+            confidence,
+            exact=left[place].point.key in fixed,
+            within=within,
+            other_load=traffic or (settings is None and _other_rate(left[place], right[place])),
+        )
     ]
     if not found:
         raise InvalidInput(f"{a} and {b} have no queue and point in common", remedy="Sweep the same values in both.")
@@ -98,6 +139,7 @@ def compare(a: Location, b: Location, confidence: float) -> Comparison:
         tuple(_judged(found, confidence)),
         tuple(_names(left, right)),
         tuple(_names(right, left)),
+        settings,
     )
 
 
@@ -142,20 +184,62 @@ def _grouped(results: Sequence[PointResult]) -> dict[tuple[str, str], _Group]:
     return groups
 
 
-def _without_chance(folder: Location, groups: dict[tuple[str, str], _Group]) -> set[str]:
+def _without_chance(scenario: Scenario | None, groups: dict[tuple[str, str], _Group]) -> set[str]:
     """Return the keys of the points at which nothing is random, so that one replication is enough."""
-    try:
-        with tempfile.TemporaryDirectory(prefix="qsctl-") as here:
-            for name in (SCENARIO_FILE, SERVICE_FILE):
-                if (folder / name).is_file():
-                    (Path(here) / name).write_bytes((folder / name).read_bytes())
-            # Neither variables nor the environment: the text is canonical.
-            scenario = read_scenario(Path(here) / SCENARIO_FILE, {}, {})
-        points = {group.point.key: group.point for group in groups.values()}
-        return {key for key, point in points.items() if is_deterministic(scenario_at(scenario, point))}
-    except (QsctlError, OSError):
-        # Written by hand, or its trace is elsewhere: its replications are compared as any others.
+    if scenario is None:
+        # Its replications are compared as any others.
         return set()
+    points = {group.point.key: group.point for group in groups.values()}
+    try:
+        return {key for key, point in points.items() if is_deterministic(scenario_at(scenario, point))}
+    except (InvalidInput, UsageError):
+        return set()
+
+
+def _one_run(groups: dict[tuple[str, str], _Group]) -> bool:
+    """Return whether there is one replication alone, and no sweep."""
+    return all(len(group.figures) == 1 and not group.point.values for group in groups.values())
+
+
+_TRAFFIC: Final = ("traffic", "workload", "trace", "engine")
+_ALIKE: Final = 0.02
+"""Relative difference of arrivals a second and client up to which loads without a scenario count as equal."""
+
+
+def _other_rate(a: _Group, b: _Group) -> bool:
+    """Return whether clearly more messages came to one, a second and client."""
+    rates = []
+    for group in (a, b):
+        rows = list(group.figures.values())
+        amount = sum(row.observed_ns * row.clients for row in rows)
+        rates.append(sum(row.arrived_messages for row in rows) / amount if amount else 0.0)
+    return abs(rates[0] - rates[1]) > _ALIKE * max(rates)
+
+
+class _Within:
+    """The messages of two runs of one replication each, read when they are asked for."""
+
+    def __init__(self, a: Location, b: Location) -> None:
+        self._folders = (a, b)
+        self._messages: tuple[Mapping[str, QueueMessages], Mapping[str, QueueMessages]] | None = None
+        self._draws = np.random.default_rng(1)
+
+    def of(self, queue: str) -> tuple[QueueMessages, QueueMessages] | None:
+        """Return both sides' messages of a queue; None where they are not there, or too few."""
+        if self._messages is None:
+            self._messages = (messages_of(self._folders[0]), messages_of(self._folders[1]))
+        a, b = (side.get(queue) for side in self._messages)
+        if a is None or b is None or min(len(a.wait_ns), len(b.wait_ns)) < FEWEST_MESSAGES:
+            return None
+        return a, b
+
+    def tested(
+        self, sides: tuple[QueueMessages, QueueMessages], measure: str, difference: float, confidence: float
+    ) -> TestedDifference:
+        """Test a difference by samples where both had the same arrivals, else by blocks."""
+        a, b = blocks_of(*sides)
+        test = paired_by_samples if same_arrivals(*sides) else by_blocks
+        return test(a, b, measure, difference, confidence, self._draws)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,9 +254,17 @@ class _Found:
     tested: TestedDifference
     paired: bool
     same: bool
+    unit: str
+    comparable: bool
 
 
-def _differences(a: _Group, b: _Group, confidence: float, *, exact: bool) -> list[_Found]:
+def _differences(
+    a: _Group, b: _Group, confidence: float, *, exact: bool, within: _Within | None, other_load: bool
+) -> list[_Found]:
+    """Return the differences of one queue at one point."""
+    first_a, first_b = (next(iter(group.figures.values())) for group in (a, b))
+    other_time = first_a.observed_ns != first_b.observed_ns
+    other_clients = first_a.clients != first_b.clients
     common = sorted(a.figures.keys() & b.figures.keys())
     paired = len(common) == len(a.figures) == len(b.figures)
     found = []
@@ -186,6 +278,11 @@ def _differences(a: _Group, b: _Group, confidence: float, *, exact: bool) -> lis
             rights = [value for each in b.figures.values() if (value := measure(each)) is not None]
         if not lefts or not rights:
             continue
+        unit = UNITS.get(name, "messages")
+        if name in _COUNTS and (other_time or other_clients):
+            scale_a, scale_b = (_scale(each, other_time, other_clients, name) for each in (first_a, first_b))
+            lefts, rights = [scale_a * value for value in lefts], [scale_b * value for value in rights]
+            unit = "messages/s" + (" and client" if other_clients else "")
         tested = (
             paired_difference(
                 [right - left for left, right in zip(lefts, rights, strict=True)], confidence, exact=exact
@@ -193,17 +290,34 @@ def _differences(a: _Group, b: _Group, confidence: float, *, exact: bool) -> lis
             if paired
             else difference_of_means(lefts, rights, confidence, exact=exact)
         )
+        sides = within.of(a.queue) if within is not None and not exact and name in STATISTICS else None
+        if within is not None and sides is not None and lefts != rights:
+            tested = within.tested(sides, name, rights[0] - lefts[0], confidence)
         same = lefts == rights if paired else min(lefts) == max(lefts) == min(rights) == max(rights)
         mean_a, mean_b = math.fsum(lefts) / len(lefts), math.fsum(rights) / len(rights)
-        found.append(_Found(a.point, a.queue, name, mean_a, mean_b, tested, paired, same))
+        comparable = not (other_load and name in _COUNTS) and not (other_time and name in _GROWING)
+        pairs_of = paired or tested.interval.method == SAMPLES
+        found.append(_Found(a.point, a.queue, name, mean_a, mean_b, tested, pairs_of, same, unit, comparable))
     return found
+
+
+_COUNTS: Final = frozenset({"discards", "lost", "delivered", "throughput", "redelivered", "expired", "dead", "elided"})
+"""What follows the number of messages that come."""
+_GROWING: Final = frozenset({"latency_max", "high_water_mark"})
+"""Largest values, which grow with the time that is observed."""
+
+
+def _scale(figures: Figures, per_second: bool, per_client: bool, measure: str) -> float:
+    """Return what makes a count one a second and client, as far as these differ; throughput is a second's already."""
+    seconds = figures.observed_ns / SECOND_NS if per_second and measure != "throughput" else 1.0
+    return 1.0 / (seconds or 1.0) / (figures.clients if per_client else 1)
 
 
 def _judged(found: Sequence[_Found], confidence: float) -> list[Difference]:
     """Return every difference with its verdict: the headlines adjusted among themselves, the rest among all."""
-    of_all = holm([each.tested.p_value for each in found])
+    of_all = holm([each.tested.p_value if each.comparable else 1.0 for each in found])
     headlines = [each for each in found if each.measure in HEADLINES]
-    of_headlines = iter(holm([each.tested.p_value for each in headlines]))
+    of_headlines = iter(holm([each.tested.p_value if each.comparable else 1.0 for each in headlines]))
     judged = []
     for each, among_all in zip(found, of_all, strict=True):
         p_value = next(of_headlines) if each.measure in HEADLINES else among_all
@@ -218,12 +332,15 @@ def _judged(found: Sequence[_Found], confidence: float) -> list[Difference]:
                 each.paired,
                 p_value,
                 _verdict(each, stands=p_value <= 1.0 - confidence),
+                each.unit,
             )
         )
     return judged
 
 
 def _verdict(found: _Found, *, stands: bool) -> Verdict:
+    if not found.comparable:
+        return Verdict.NOT_COMPARED
     if found.same:
         return Verdict.SAME
     difference = found.tested.interval.mean
@@ -236,49 +353,5 @@ def _names(of: dict[tuple[str, str], _Group], without: dict[tuple[str, str], _Gr
     return [f"{group.queue} at {group.point}" for place, group in of.items() if place not in without]
 
 
-HEADLINES = ("loss_ratio", "discards", "latency_p99", "latency_mean", "throughput")
+HEADLINES: Final = ("loss_ratio", "discards", "latency_p99", "latency_mean", "throughput")
 """The measures that the sentence is about; a comparison is not decided on the others."""
-
-_WORDS = {
-    "loss_ratio": "losses",
-    "discards": "discards",
-    "latency_p99": "p99 latency",
-    "latency_mean": "mean latency",
-    "throughput": "throughput",
-}
-
-
-def sentence(comparison: Comparison) -> str:
-    """Return which is better on what, in words."""
-    wins: dict[Verdict, list[str]] = {Verdict.A: [], Verdict.B: []}
-    shown = [each for each in comparison.differences if each.measure in HEADLINES]
-    points = len({each.point.key for each in shown})
-    for measure, queue in dict.fromkeys(
-        (measure, each.queue) for measure in HEADLINES for each in shown if each.measure == measure
-    ):
-        mine = [each for each in shown if (each.measure, each.queue) == (measure, queue)]
-        for verdict, what in wins.items():
-            better = [each for each in mine if each.verdict is verdict]
-            if better:
-                place = f" at {len(better)} of {points} points" if points > 1 else _share(better[0])
-                what.append(f"{_WORDS[measure]} of {queue}{place}")
-    undecided = sum(each.verdict is Verdict.UNDECIDED for each in shown)
-    parts = [f"{verdict.value} is better on {_listed(what)}" for verdict, what in wins.items() if what]
-    if not parts:
-        unknown = "no difference between A and B is shown: simulate more replications"
-        parts = [unknown if undecided else "A and B give the same"]
-    text = "; ".join(parts)
-    return f"{text[0].upper()}{text[1:]}."
-
-
-def _share(difference: Difference) -> str:
-    if difference.mean_a == 0.0:
-        return ""
-    return f" ({100 * difference.difference.mean / difference.mean_a:+.3g} %)"
-
-
-def _listed(what: Sequence[str], most: int = 6) -> str:
-    shown = list(what[:most])
-    if len(what) > most:
-        return f"{', '.join(shown)} and {len(what) - most} more"
-    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"

@@ -30,7 +30,8 @@ from qsctl.sim.scenario.scenario import (
 )
 from qsctl.sim.sizing.targets import parse_setting, parse_target
 from qsctl.sim.sweep import Point, Task, plan_sweep, run_task
-from qsctl.summary.compare import Verdict, compare, sentence
+from qsctl.summary.compare import Verdict, compare
+from qsctl.summary.compare_sentence import sentence
 from qsctl.summary.points import EVERY_MEASURE
 from qsctl.summary.size import Sizing, size
 from qsctl.summary.sweep_folder import open_sweep, write_results

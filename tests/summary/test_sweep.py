@@ -28,7 +28,8 @@ from qsctl.sim.scenario.scenario import (
 )
 from qsctl.sim.sizing.targets import Kind, parse_setting, parse_target
 from qsctl.sim.sweep import Point, Task, parse_axes, plan_sweep, point_seed, run_task
-from qsctl.summary.compare import Verdict, compare, read_figures, sentence
+from qsctl.summary.compare import Verdict, compare, read_figures
+from qsctl.summary.compare_sentence import sentence
 from qsctl.summary.points import EVERY_MEASURE, MEASURES, point_measures
 from qsctl.summary.session import SparkOptions
 from qsctl.summary.size import size

@@ -46,7 +46,10 @@ class Compared(Result):
         "adjusted_p_value": "chance of such a difference between equals, adjusted for all shown (Holm)",
         "relative_error": "how much too high a percentile may be, which comes from a histogram, as a share of it",
         "paired": "whether replications were paired by common random numbers",
-        "better": "A, B, same or undecided: A or B where adjusted_p_value is at most 1 − confidence",
+        "better": "A, B, same or undecided: A or B where adjusted_p_value is at most 1 − confidence; or not compared: "
+        "the measure follows a load or a time that differs",
+        "settings": "-o json and yaml: the settings that differ, by path, with both values; null where unknown",
+        "load_differs": "-o json and yaml: whether what came, or for how long, was different",
     }
 
     def document(self) -> Plain:
@@ -55,19 +58,22 @@ class Compared(Result):
             "sentence": self.sentence,
             "a": str(self.comparison.a),
             "b": str(self.comparison.b),
-            **fields_of(self.comparison, "confidence", "only_in_a", "only_in_b"),
+            "settings": None
+            if self.comparison.settings is None
+            else [fields_of(each, "path", "a", "b") for each in self.comparison.settings],
+            **fields_of(self.comparison, "load_differs", "confidence", "only_in_a", "only_in_b"),
             "differences": list(self.rows()),
         }
 
     def rows(self) -> Sequence[Row]:
         """One row a point, queue and measure."""
-        from qsctl.summary.points import UNITS, reading_error
+        from qsctl.summary.points import reading_error
 
         return [
             {
                 "point": str(each.point),
                 **fields_of(each, "queue", "measure"),
-                "unit": UNITS.get(each.measure, "messages"),
+                "unit": each.unit,
                 **fields_of(each, "mean_a", "mean_b"),
                 "difference": each.difference.mean,
                 "half_width": each.difference.half_width if math.isfinite(each.difference.half_width) else None,
@@ -94,17 +100,14 @@ class Compared(Result):
             Column("difference", "B − A", "right"),
             Column("better", "Better"),
         ]
-        paired = all(each.paired for each in shown)
-        how = "replications paired by common random numbers" if paired else "replications not paired: the seeds differ"
-        counts = {each.difference.count for each in shown}
-        several_counts = f"{min(counts)} to {max(counts)}" if len(counts) > 1 else f"{min(counts)}"
         methods = ", ".join(dict.fromkeys(each.difference.method for each in shown))
         blocks: list[Block] = [
             TextBlock(self.sentence, "good"),
+            *([self._settings()] if self.comparison.settings else []),
             TableBlock(
                 columns,
                 [_line(each) for each in shown[:MOST_LINES]],
-                title=f"{100 * self.comparison.confidence:g} % intervals ({methods}), {several_counts} {how}",
+                title=f"{100 * self.comparison.confidence:g} % intervals ({methods}), {_basis(shown)}",
             ),
             TextBlock(
                 f"A winner is named where its difference stands among all {len(shown)} shown (Holm): with "
@@ -118,6 +121,22 @@ class Compared(Result):
             if missing:
                 blocks.append(TextBlock(f"Only in {name}: {', '.join(missing[:5])}", "faint"))
         return blocks
+
+    def _settings(self) -> Block:
+        rows: list[Row] = [fields_of(each, "path", "a", "b") for each in self.comparison.settings or ()]
+        columns = [Column("path", "Setting"), Column("a", "A", "right"), Column("b", "B", "right")]
+        return TableBlock(columns, rows[:MOST_LINES], title="What differs between A and B")
+
+
+def _basis(shown: Sequence[Difference]) -> str:
+    """Return what the intervals are from."""
+    counts = sorted({each.difference.count for each in shown})
+    if counts == [1]:
+        pairs = any(each.paired for each in shown)
+        return "one run of each" + (", with the same arrivals on both sides: sample by sample" if pairs else "")
+    number = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else f"{counts[0]}"
+    paired = all(each.paired for each in shown)
+    return f"{number} replications {'paired by common random numbers' if paired else 'not paired: the seeds differ'}"
 
 
 def _line(each: Difference) -> dict[str, Plain]:
@@ -196,7 +215,7 @@ def compare(
     from qsctl.cli.simulation.sweep_input import checked_confidence
     from qsctl.eventlog.location import location
     from qsctl.summary.compare import compare as compare_folders
-    from qsctl.summary.compare import sentence
+    from qsctl.summary.compare_sentence import sentence
 
     checked_confidence(confidence)
     if client_profile:

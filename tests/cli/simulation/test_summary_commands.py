@@ -109,7 +109,11 @@ def test_a_sweep_is_shown_compared_and_reported(scenario: Path, tmp_path: Path) 
     assert other.exit_code == 0
     compared = document("compare", tmp_path / "a", tmp_path / "b")
     # With the larger limit hardly anything is lost in this second, so that on losses the intervals decide one point.
-    assert compared["sentence"].startswith("B is better on losses of D-1 at 1 of 2 points")
+    assert compared["sentence"].startswith(
+        "Different: port[p]/rate 8 Mbit/s → 40 Mbit/s. B is better on losses of D-1 at 1 of 2 points"
+    )
+    assert compared["settings"] == [{"path": "port[p]/rate", "a": "8 Mbit/s", "b": "40 Mbit/s"}]
+    assert compared["load_differs"] is False
     assert "p99 latency of D-1 at 2 of 2 points" in compared["sentence"]
     assert all(each["paired"] for each in compared["differences"])
     (tmp_path / "c.json").write_text(json.dumps(compared))

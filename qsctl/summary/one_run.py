@@ -1,0 +1,250 @@
+"""Two runs of one replication each, compared within them: sample by sample where the arrivals are equal.
+
+The messages of a queue are cut into `BLOCKS` blocks of consecutive arrivals: batches, long enough that what one does
+to the next is little (Schmeiser, "Batch size effects in the analysis of simulation output", Operations Research 30,
+1982: 10 to 30 batches). Messages within a block depend on each other and are never counted as observations.
+
+Where both runs have the same messages in the same order, a block of one belongs to the block of the other. If neither
+side is better, exchanging the two in any block changes nothing: the p-value is the part of random exchanges whose
+difference is at least as large (Fisher's randomization test; Pitman, "Significance tests which may be applied to
+samples from any populations", Journal of the Royal Statistical Society Supplement 4, 1937), which holds for means,
+ratios and percentiles alike. The interval is that of resampling whole blocks, in pairs (Künsch, "The jackknife and the
+bootstrap for general stationary observations", Annals of Statistics 17, 1989). Else the blocks of each side are
+resampled by themselves, and the difference is compared with its standard error by Student's t.
+
+What is stated is about this load: that it varies beyond what one run has is not in it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from qsctl.errors import QsctlError
+from qsctl.eventlog.location import Location
+from qsctl.eventlog.outcomes import LOSSES, Outcome
+from qsctl.eventlog.reader import open_run
+from qsctl.eventlog.schema import BUCKETS_PER_OCTAVE_BITS, bucket_bounds_ns
+from qsctl.summary.statistics import Interval, TestedDifference
+from qsctl.summary.student import t_quantile, two_sided_p
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+BLOCKS: Final = 20
+DRAWS: Final = 1_999
+_CHUNK: Final = 500
+MOST_MESSAGES: Final = 20_000_000
+"""Of a run whose messages are read for a comparison."""
+FEWEST_MESSAGES: Final = 10 * BLOCKS
+SAMPLES: Final = "exchange of blocks of paired samples"
+BOOTSTRAP: Final = "block bootstrap of one run each"
+_COLUMNS: Final = ("client_id", "queue", "size_bytes", "enqueued_ns", "wait_ns", "outcome")
+
+
+@dataclass(frozen=True, slots=True)
+class QueueMessages:
+    """What arrived in a queue, in the order of arrivals: who and how large, and what became of it."""
+
+    arrivals: np.ndarray
+    """Client and size, which a change of settings leaves as they are."""
+    wait_ns: np.ndarray
+    """−1 where it was not delivered."""
+    lost: np.ndarray
+    elided: np.ndarray
+    discarded: np.ndarray
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """Sums of each block: delivered, lost and elided messages, waits, and the histogram of the waits."""
+
+    counts: np.ndarray
+    """One row a block: messages delivered, lost, elided; sum of the waits in ns; messages discarded by the limit."""
+    histogram: np.ndarray
+    """One row a block, one column a bucket of `edges`."""
+    edges: np.ndarray
+    """The last duration of each bucket in ns."""
+
+
+def messages_of(folder: Location) -> Mapping[str, QueueMessages]:
+    """Return the messages of a run of one replication by queue; nothing where they were not logged or are too many."""
+    import pyarrow as pa
+
+    try:
+        run = open_run(folder)
+        logged = run.info.log_level != "counters" and len(run.info.done) == 1
+        if not logged or sum(each.message_rows for each in run.info.done) > MOST_MESSAGES:
+            return {}
+        table = pa.Table.from_batches(list(run.messages(_COLUMNS)))
+    except (QsctlError, ValueError):
+        return {}
+    return {name: _of_queue(table, name) for name in sorted(set(table["queue"].unique().to_pylist()))}
+
+
+def _of_queue(table: pa.Table, queue: str) -> QueueMessages:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    mine = table.filter(pc.equal(pc.cast(table["queue"], pa.string()), queue))
+    outcomes = pc.cast(mine["outcome"], pa.string())
+    columns = {name: mine[name].to_numpy() for name in ("client_id", "size_bytes", "enqueued_ns")}
+    order = np.lexsort((columns["size_bytes"], columns["client_id"], columns["enqueued_ns"]))
+    delivered = pc.equal(outcomes, Outcome.DELIVERED.value).to_numpy()
+    wait = np.where(delivered, pc.fill_null(mine["wait_ns"], 0).to_numpy(), -1)
+    lost = pc.is_in(outcomes, pa.array([each.value for each in LOSSES])).to_numpy()
+    elided = pc.equal(outcomes, Outcome.ELIDED.value).to_numpy()
+    arrivals = np.stack([columns["client_id"], columns["size_bytes"]], axis=1)
+    discarded = pc.equal(outcomes, Outcome.DISCARDED.value).to_numpy()
+    return QueueMessages(arrivals[order], wait[order], lost[order], elided[order], discarded[order])
+
+
+def buckets_of(durations_ns: np.ndarray) -> np.ndarray:
+    """Return the bucket of each duration, as `eventlog.schema.bucket_of` has it."""
+    exponent = np.frexp(np.maximum(durations_ns, 1).astype(np.float64))[1].astype(np.int64)
+    shift = np.maximum(0, exponent - BUCKETS_PER_OCTAVE_BITS - 1)
+    buckets: np.ndarray = (shift << BUCKETS_PER_OCTAVE_BITS) + (durations_ns.astype(np.int64) >> shift)
+    return buckets
+
+
+def same_arrivals(a: QueueMessages, b: QueueMessages) -> bool:
+    """Return whether the same messages came to both, in the same order."""
+    return a.arrivals.shape == b.arrivals.shape and bool((a.arrivals == b.arrivals).all())
+
+
+def blocks_of(a: QueueMessages, b: QueueMessages, count: int = BLOCKS) -> tuple[Blocks, Blocks]:
+    """Return the blocks of two sides, with buckets in common."""
+    of_sides = [buckets_of(side.wait_ns[side.wait_ns >= 0]) for side in (a, b)]
+    names = np.unique(np.concatenate(of_sides))
+    edges = np.array([bucket_bounds_ns(int(bucket))[1] for bucket in names], dtype=np.float64)
+    return _blocks(a, names, edges, count), _blocks(b, names, edges, count)
+
+
+def _blocks(side: QueueMessages, names: np.ndarray, edges: np.ndarray, count: int) -> Blocks:
+    block = np.arange(len(side.wait_ns)) * count // max(1, len(side.wait_ns))
+    delivered = side.wait_ns >= 0
+    histogram = np.zeros((count, max(1, len(names))))
+    place = np.searchsorted(names, buckets_of(side.wait_ns[delivered]))
+    np.add.at(histogram, (block[delivered], place), 1.0)
+    sums = [
+        np.bincount(block, weights=values.astype(np.float64), minlength=count)
+        for values in (delivered, side.lost, side.elided, np.where(delivered, side.wait_ns, 0), side.discarded)
+    ]
+    return Blocks(np.stack(sums, axis=1), histogram, edges)
+
+
+Statistic = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+"""From sums of blocks, one row a draw, histograms and edges to the measure, one value a draw."""
+
+
+def _percentile(part: float) -> Statistic:
+    def statistic(counts: np.ndarray, histogram: np.ndarray, edges: np.ndarray) -> np.ndarray:
+        if not len(edges):
+            return np.full(len(counts), np.nan)
+        rank = np.ceil(part * counts[:, 0])
+        place = (np.cumsum(histogram, axis=1) < rank[:, None] - 0.5).sum(axis=1)
+        return np.where(counts[:, 0] > 0, edges[np.minimum(place, len(edges) - 1)], np.nan)
+
+    return statistic
+
+
+STATISTICS: Final[Mapping[str, Statistic]] = {
+    "discards": lambda counts, _h, _e: counts[:, 4],
+    "lost": lambda counts, _h, _e: counts[:, 1],
+    "loss_ratio": lambda counts, _h, _e: counts[:, 1] / np.maximum(1.0, counts[:, :3].sum(axis=1)),
+    "delivered": lambda counts, _h, _e: counts[:, 0],
+    "throughput": lambda counts, _h, _e: counts[:, 0],
+    "latency_mean": lambda counts, _h, _e: counts[:, 3] / np.maximum(1.0, counts[:, 0]),
+    "latency_p50": _percentile(0.5),
+    "latency_p90": _percentile(0.9),
+    "latency_p99": _percentile(0.99),
+    "latency_p999": _percentile(0.999),
+}
+"""What can be compared within runs; counts and throughput only by their sign and p-value."""
+
+
+def paired_by_samples(
+    a: Blocks, b: Blocks, measure: str, difference: float, confidence: float, draws: np.random.Generator
+) -> TestedDifference:
+    """Test a difference between two runs of the same arrivals.
+
+    Args:
+        a: one side's blocks.
+        b: the other's, of the same messages.
+        measure: one of `STATISTICS`.
+        difference: B − A, as the counters have it.
+        confidence: of the interval.
+        draws: random numbers.
+    """
+    statistic, count = STATISTICS[measure], len(a.counts)
+    sides = draws.integers(0, 2, (DRAWS, count)).astype(np.float64)
+
+    def of(weights_a: np.ndarray, weights_b: np.ndarray) -> np.ndarray:
+        # In chunks: a histogram a draw is large.
+        chunks = [slice(at, at + _CHUNK) for at in range(0, len(weights_a), _CHUNK)]
+        return np.concatenate(
+            [
+                statistic(
+                    weights_a[each] @ a.counts + weights_b[each] @ b.counts,
+                    weights_a[each] @ a.histogram + weights_b[each] @ b.histogram,
+                    a.edges,
+                )
+                for each in chunks
+            ]
+        )
+
+    none, every = np.zeros((1, count)), np.ones((1, count))
+    seen = float((of(none, every) - of(every, none))[0])
+    exchanged = of(sides, 1.0 - sides) - of(1.0 - sides, sides)
+    # A comparison of floating-point sums must not depend on their order.
+    reached = np.abs(exchanged) >= abs(seen) * (1.0 - 1e-9)
+    p_value = 1.0 if not seen else float((1 + np.nan_to_num(reached).sum()) / (DRAWS + 1))
+    picked = draws.multinomial(count, np.full(count, 1.0 / count), 999).astype(np.float64)
+    zero = np.zeros_like(picked)
+    spread = np.nanstd(of(zero, picked) - of(picked, zero))
+    scale = abs(difference / seen) if seen else 1.0
+    half_width = t_quantile(confidence, count - 1) * float(spread) * scale
+    return TestedDifference(Interval(difference, half_width, 1, SAMPLES), p_value)
+
+
+def by_blocks(
+    a: Blocks, b: Blocks, measure: str, difference: float, confidence: float, draws: np.random.Generator
+) -> TestedDifference:
+    """Test a difference between two runs of other arrivals; see `paired_by_samples`."""
+    statistic = STATISTICS[measure]
+    errors, seen = [], []
+    if measure.startswith("latency_p"):
+        # What few messages decide depends on itself for longer.
+        a, b = _longer(a), _longer(b)
+    for side in (a, b):
+        count = len(side.counts)
+        picked = draws.multinomial(count, np.full(count, 1.0 / count), 999).astype(np.float64)
+        resampled = float(np.nanstd(statistic(picked @ side.counts, picked @ side.histogram, side.edges)))
+        every = np.ones((1, count))
+        whole = float(statistic(every @ side.counts, every @ side.histogram, side.edges)[0])
+        seen.append(whole)
+        # A percentile that few blocks decide varies more than resampling shows: its blocks' own ones show that.
+        own = statistic(side.counts, side.histogram, side.edges) if measure.startswith("latency_") else np.zeros(count)
+        sections = math.sqrt(float(np.nanmean((own - whole) ** 2)) / (count - 1)) if own.any() else 0.0
+        errors.append(max(resampled, sections))
+    plain = seen[1] - seen[0]
+    error = math.hypot(*errors) * (abs(difference / plain) if plain else 1.0)
+    degrees = min(len(a.counts), len(b.counts)) - 1
+    if not error:
+        return TestedDifference(Interval(difference, math.inf, 1, BOOTSTRAP), 1.0)
+    p_value = two_sided_p(abs(difference) / error, degrees)
+    return TestedDifference(Interval(difference, t_quantile(confidence, degrees) * error, 1, BOOTSTRAP), p_value)
+
+
+def _longer(blocks: Blocks) -> Blocks:
+    """Return blocks of twice the length."""
+    count = len(blocks.counts) // 2
+    return Blocks(
+        blocks.counts[: 2 * count].reshape(count, 2, -1).sum(axis=1),
+        blocks.histogram[: 2 * count].reshape(count, 2, -1).sum(axis=1),
+        blocks.edges,
+    )
