@@ -34,7 +34,7 @@ def sentence(comparison: Comparison) -> str:
     parts = [f"{verdict.value} is better on {_listed(what)}" for verdict, what in wins.items() if what]
     if not parts:
         unknown = "no difference between A and B is shown: " + (
-            "one run of each does not tell"
+            "one run of each is too little"
             if all(each.difference.count == 1 for each in shown)
             else "simulate more replications"
         )
