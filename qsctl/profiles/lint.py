@@ -100,8 +100,8 @@ class Circumstances:
 _BURSTS: Final = 'Message Delivery Resources, "Configuring Egress Queue Minimum Message Bursts"'
 _DEPTHS: Final = 'Message Delivery Resources, "Configuring Max Egress Queue Depths"'
 _TABLE: Final = "profiles/ranges.py"
-_TCP: Final = 'TCP Settings, "Configuring TCP Maximum Window Sizes"'
-_UNACKNOWLEDGED: Final = 'Configuring Queues, "Configuring Max Delivered Unacknowledged Messages"'
+_TCP: Final = "TCP Settings"
+_UNACKNOWLEDGED: Final = "Configuring Queues; Acknowledging Messages Received by Clients"
 
 
 def lint(profile: ClientProfile, known: Circumstances | None = None) -> tuple[Finding, ...]:

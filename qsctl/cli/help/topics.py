@@ -31,7 +31,8 @@ GROUPS: Final[dict[str, tuple[str, ...]]] = {
         "state-directory", "backup", "upgrade", "changes",
     ),
     "Simulation": (
-        "simulation", "keeping-up", "guaranteed-delivery", "worlds", "replay", "report", "integration-engine", "spark",
+        "simulation", "keeping-up", "guaranteed-delivery", "modelled", "worlds", "replay", "report",
+        "integration-engine", "spark",
     ),
     "Reference": tuple(REFERENCES),
 }  # fmt: skip

@@ -257,8 +257,8 @@ CAUSES: Final = (
         "total-ttl-expired-to-dmq-failures", statistics="spool", labels=("messages expired to dmq failures",),
     ),
     Cause(
-        "ttl_exceeded", "egress", "its time to live was exceeded: deleted",
-        "faster consumers, a longer time to live, or a larger max-ttl of the endpoint",
+        "ttl_exceeded", "egress", "it crossed more bridges than its time to live in hops allows",
+        "a route with fewer bridges, or a larger time to live in hops",
         "total-ttl-exceeded-discard-messages", statistics="spool", labels=("ttl exceeded to discard",),
     ),
     Cause(
