@@ -48,7 +48,6 @@ from qsctl.storage.sqlite_upgrade import upgrade
 DEAD_RECORD_COUNT_MIN: Final = 5_000
 """Below this a file is never worth compacting: reading so many records takes some milliseconds."""
 
-
 _UNDONE: Final = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 """Errors after which a transaction is undone, and the next one stands a chance."""
 
@@ -64,6 +63,7 @@ class SqliteStorage(WritesThenSyncs):
         codec: that of the records.
         known: how far it reached at least when that was last noted.
         is_truncatable: whether it is a replica's, see `qsctl.storage.base`.
+        stream: whose file it is, in 32 bits; None: that of its name, see `sqlite_rows.stream_of`.
 
     Raises:
         InvalidInput: a link or a device stands in the file's place.
@@ -79,11 +79,12 @@ class SqliteStorage(WritesThenSyncs):
         known: Extent | None = None,
         *,
         is_truncatable: bool = False,
+        stream: int | None = None,
     ) -> None:
         self.path = path
         self._codec = codec
         self.settings = settings
-        self._stream = stream_of(path)
+        self._stream = stream_of(path) if stream is None else stream
         self.was_there = False
         self._failed = False
         self._is_truncatable = is_truncatable
@@ -275,7 +276,7 @@ class SqliteStorage(WritesThenSyncs):
     def _open(self) -> sqlite3.Connection:
         """A connection to a sound file; a damaged one is replaced by what can be read of it."""
         if self.path.stat().st_size and is_damaged(self.path):
-            self.damage += salvage(self.path, self.settings)
+            self.damage += salvage(self.path, self.settings, self._stream)
         version = format_of(self.path)
         self.was_there = version == FORMAT_VERSION
         if version == FORMAT_VERSION and is_foreign(self.path, self._stream):

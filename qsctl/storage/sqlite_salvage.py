@@ -12,7 +12,6 @@ from qsctl.storage.damage import DamageKind, DamageReport, set_aside_name
 from qsctl.storage.names import open_private, sync_directory
 from qsctl.storage.room import is_refused_by_system
 from qsctl.storage.sqlite_file import FAILURES, FORMAT_VERSION, SIDE_FILES, connect, create_tables
-from qsctl.storage.sqlite_rows import stream_of
 
 _BATCHES = "SELECT * FROM batch ORDER BY 1"
 _PAYLOADS = "SELECT * FROM payload ORDER BY 1"
@@ -21,10 +20,10 @@ _USER_VERSION = slice(60, 64)
 """Where the header of a database file has the format."""
 
 
-def salvage(path: Path, settings: FilesystemSettings) -> list[DamageReport]:
+def salvage(path: Path, settings: FilesystemSettings, stream: int) -> list[DamageReport]:
     """Replace a damaged file by one with every row that can be read, from either end of each table.
 
-    The new file takes the old one's place in one step; the old one stays as `<name>.damaged`.
+    The new file, that of `stream`, takes the old one's place in one step; the old one stays as `<name>.damaged`.
 
     Raises:
         OSError, sqlite3.Error: the disk refuses; the damaged file is where it was.
@@ -39,7 +38,7 @@ def salvage(path: Path, settings: FilesystemSettings) -> list[DamageReport]:
         journal_mode=JournalMode.OFF, synchronization=Synchronization.FULL, vacuum=settings.vacuum
     )
     with closing(connect(temporary, quick)) as connection:
-        create_tables(connection, stream_of(path))
+        create_tables(connection, stream)
         if version:
             connection.execute(f"PRAGMA user_version = {version}")
         connection.execute("BEGIN IMMEDIATE")

@@ -6,6 +6,7 @@ import random
 import shutil
 from collections import defaultdict
 from collections.abc import Sequence
+from copy import deepcopy
 from pathlib import Path
 
 import pytest
@@ -72,6 +73,7 @@ class Life:
         world = EngineWorld(
             self.scenario,
             database=self.store.database.copy(),
+            peers=deepcopy(self.store.peers),
             store=self.append,
             on_release=self.release,
             on_received=self.received.append,

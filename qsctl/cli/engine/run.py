@@ -78,12 +78,22 @@ def run(
         typer.Option(help="Durability of what is written: full survives a loss of power, normal a killed process."),
     ] = Synchronization.NORMAL,
     seed: SeedOption = None,
+    discard_damaged: Annotated[
+        bool,
+        typer.Option(
+            "--discard-damaged",
+            help="Lose the messages of a database of which nothing can be read, or whose log is missing; the file is "
+            "kept under another name.",
+        ),
+    ] = False,
     *,
     changes: ScenarioChanges,
 ) -> Ran:
     """Run an integration engine; its end is that of an engine which is killed.
 
-    What was in memory only is gone then; the next run with the same database recovers the rest.
+    What was in memory only is gone then; the next run with the same database recovers the rest. Of a damaged database
+    it recovers what can be read, and exits with 9 at its end; so it does, without a run, where nothing can be read, or
+    where the file is another scenario's or something else.
     """
     from qsctl.config.filesystem import Synchronization as Durability
     from qsctl.instant import parse_duration
@@ -99,6 +109,7 @@ def run(
             drain=drain,
             speed=speed,
             synchronization=Durability[synchronization.name],
+            discards_damaged=discard_damaged,
             stop=stopped,
         )
     return Ran(read.name, "" if database is None else str(database), made)

@@ -48,13 +48,16 @@ class Ran(Result):
         "possible_duplicates": "of them, those that were being delivered",
         "left": "messages in the recovery database at the end",
         "errors": "messages in the error database at the end",
+        "damage": "damaged places of the database: file, offset, size_bytes, what, kept_as",
         "total": "offered, delivered, failed and lost in all runs with this database, killed ones too",
     }
 
     @property
     def exit_status(self) -> ExitStatus:
-        """Interrupted, or done."""
-        return ExitStatus.INTERRUPTED if self.run.was_interrupted else ExitStatus.DONE
+        """Interrupted; or damaged, where the database was; or done."""
+        if self.run.was_interrupted:
+            return ExitStatus.INTERRUPTED
+        return ExitStatus.DAMAGED if self.run.damage else ExitStatus.DONE
 
     def document(self) -> Plain:
         """The run, and its queues."""
@@ -72,6 +75,16 @@ class Ran(Result):
             "errors": len(run.errors),
             "records": run.records,
             "total": run.total._asdict(),
+            "damage": [
+                {
+                    "file": str(each.file),
+                    "offset": each.offset,
+                    "size_bytes": each.size_bytes,
+                    "what": each.what,
+                    "kept_as": None if each.kept_as is None else str(each.kept_as),
+                }
+                for each in run.damage
+            ],
             "down": [{"name": name, "is_process": is_process, "why": why} for name, is_process, why in run.threads],
             "queues": self.rows(),
         }

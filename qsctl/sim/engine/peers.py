@@ -16,6 +16,7 @@ import msgspec
 from qsctl.core.integration.database import Database
 from qsctl.core.integration.message import MessageType
 from qsctl.core.integration.records import STREAM, Record
+from qsctl.identity import NIL_INCARNATION
 from qsctl.instant import Nanoseconds
 from qsctl.sim.engine.behaviours import label_of, new_payload
 from qsctl.sim.kernel.random import logarithm, uniform
@@ -50,12 +51,26 @@ class PeersChanged(msgspec.Struct, frozen=True, array_like=True, tag=6, gc=False
     lost: int
     unbacked: int
     """Messages that are in memory only."""
+    incarnation: int = NIL_INCARNATION
+    """That of the database."""
     senders: tuple[SenderChange, ...] = ()
     receivers: tuple[tuple[str, int], ...] = ()
     """Thread, and how many messages it processed."""
 
 
-StoredRecord: TypeAlias = Record | PeersChanged
+class DatabaseMade(msgspec.Struct, frozen=True, array_like=True, tag=7, gc=False):
+    """What a recovery database is: in its first record, and in each snapshot. A copy of it is the same database."""
+
+    stream: str
+    position: int
+    format: int
+    incarnation: int
+    """Drawn when it was made, as a queue's at its creation."""
+    scenario: str
+    """Whose engine it is."""
+
+
+StoredRecord: TypeAlias = Record | PeersChanged | DatabaseMade
 """What a transaction of a recovery database consists of."""
 
 
@@ -80,6 +95,7 @@ class Peers:
     failed: int = 0
     lost: int = 0
     unbacked: int = 0
+    incarnation: int = NIL_INCARNATION
     senders: dict[str, SenderState] = field(default_factory=dict)
     processed: dict[str, int] = field(default_factory=dict)
     """By outbound thread."""
@@ -89,7 +105,7 @@ class Peers:
         self.is_known = True
         self.at_ns, self.arrived_count, self.planned_count = record.at_ns, record.arrived_count, record.planned_count
         self.offered, self.delivered, self.failed = record.offered, record.delivered, record.failed
-        self.lost, self.unbacked = record.lost, record.unbacked
+        self.lost, self.unbacked, self.incarnation = record.lost, record.unbacked, record.incarnation
         for change in record.senders:
             sender = self.senders.setdefault(change.thread, SenderState())
             sender.number = change.number
@@ -102,7 +118,7 @@ class Peers:
         """Return the one record that gives this state."""
         return PeersChanged(
             STREAM, 0, self.at_ns, self.arrived_count, self.planned_count, self.offered, self.delivered, self.failed,
-            self.lost, self.unbacked,
+            self.lost, self.unbacked, self.incarnation,
             tuple(SenderChange(name, each.number, 0, tuple(each.sizes_bytes)) for name, each in self.senders.items()),
             tuple(self.processed.items()),
         )  # fmt: skip

@@ -12,7 +12,7 @@ import msgspec
 
 from qsctl.core.integration.message import Message
 from qsctl.core.integration.records import Removed, Started, Stored
-from qsctl.sim.engine.peers import PeersChanged, StoredRecord
+from qsctl.sim.engine.peers import DatabaseMade, PeersChanged, StoredRecord
 from qsctl.storage.codec import UNREADABLE, Codec, Encoded, Positions, UnreadableRecord
 
 
@@ -62,7 +62,7 @@ class _RecoveryCodec:
 
     def position_of(self, record: StoredRecord) -> int | None:
         """See `Codec.position_of`."""
-        return None if isinstance(record, Started | PeersChanged) else record.position
+        return None if isinstance(record, Started | PeersChanged | DatabaseMade) else record.position
 
     def ended_by(self, record: StoredRecord) -> int | None:
         """See `Codec.ended_by`."""

@@ -1,82 +1,98 @@
 """The recovery database on disk: a database file with the records of the integration engine [CLOVERLEAF].
 
-Decides: who may use the file, and how it is read by those who only look. The error database is in the same file: a
-message leaves the one for the other in one record.
+Decides: who may use the file, and what becomes of one that is not whole. The error database is in the same file: a
+message leaves the one for the other in one record. What the file is, and what of it can be read, is `recovery_file`'s
+judgement, the same for those who read and those who write.
 """
 
 from __future__ import annotations
 
-import contextlib
-import shutil
+import fcntl
+import os
+import secrets
+import sqlite3
 import tempfile
 from collections.abc import Iterable, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 import filelock
 
 from qsctl.config.filesystem import FilesystemSettings, JournalMode, Synchronization
 from qsctl.core.integration.database import Database
-from qsctl.errors import InvalidInput, NotFound, Refused
-from qsctl.sim.engine.peers import Peers, PeersChanged, StoredRecord, peers_of_earlier
+from qsctl.core.integration.records import STREAM
+from qsctl.errors import Damaged, NotFound, Refused
+from qsctl.identity import DrawIncarnation, Incarnation
+from qsctl.sim.engine.peers import DatabaseMade, Peers, PeersChanged, StoredRecord
 from qsctl.sim.engine.recovery_codec import RECOVERY_CODEC
-from qsctl.storage.damage import DamageReport
-from qsctl.storage.names import refuse_link
+from qsctl.sim.engine.recovery_file import FORMAT, KIND, LOG, RecoveryContent, content_of, make_database
+from qsctl.storage.damage import DamageKind, DamageReport, set_aside_name
+from qsctl.storage.names import refuse_link, sync_directory
 from qsctl.storage.sqlite import SqliteStorage
-from qsctl.storage.sqlite_file import MAGIC
 
 _SETTINGS: Final = FilesystemSettings(journal_mode=JournalMode.WAL, synchronization=Synchronization.FULL)
 LOCK_SUFFIX: Final = ".lock"
-_WAL: Final = "-wal"
-_SIDE_FILES: Final = (_WAL, "-journal")
-"""What a copy needs; the index of the log is made anew."""
-_LOG_HEADER_BYTES: Final = 32
-_MOST_COPIES: Final = 20
+_RUN: Final = "Name the file that `qsctl engine run` made"
 
 
-class RecoveryContent(NamedTuple):
-    """What is in a recovery database, and what of it was found damaged."""
-
-    database: Database
-    peers: Peers
-    damage: Sequence[DamageReport]
+def draw_incarnation() -> Incarnation:
+    """Return a number that no other database has."""
+    return Incarnation(secrets.randbits(63) or 1)
 
 
 class RecoveryStore:
     """A recovery database that is open for writing; the file is made when it is not there.
 
-    `database` and `peers` are what it says, and follow what is appended.
+    `database` and `peers` are what it says, and follow what is appended. Of a damaged file, what can be read is put
+    into a new one in its place, and the damaged one is kept beside it.
+
+    Args:
+        path: of the file.
+        settings: how it is written.
+        scenario: whose engine it is; empty: any's.
+        discards_damaged: whether to begin anew where nothing can be read of a file, and to go on without a log that is
+            missing; the file is kept beside the new one.
+        draw: draws the incarnation of a new database.
 
     Raises:
         NotFound: the directory does not exist.
-        InvalidInput: a link, a device or some other file stands in the file's place.
-        Damaged: the disk refuses.
+        InvalidInput: a link or a device stands in the file's place.
+        Damaged: the file is something else, another scenario's, nothing of it can be read, or the disk refuses.
         Refused: an engine or another command uses it.
     """
 
-    def __init__(self, path: Path, settings: FilesystemSettings = _SETTINGS) -> None:
+    def __init__(
+        self,
+        path: Path,
+        settings: FilesystemSettings = _SETTINGS,
+        *,
+        scenario: str = "",
+        discards_damaged: bool = False,
+        draw: DrawIncarnation = draw_incarnation,
+    ) -> None:
         self.path = path
-        _check_place(path)
+        if not path.parent.is_dir():
+            raise NotFound(f"{path}: there is no such directory", remedy="Make it first, or name another one.")
+        refuse_link(path)
         self._lock = filelock.FileLock(path.with_name(path.name + LOCK_SUFFIX), mode=0o600, timeout=0)
+        self._descriptor = -1
         try:
             self._lock.acquire()
         except filelock.Timeout as error:
-            raise Refused(
-                f"{path} is in use by another process",
-                remedy="Stop the engine that uses it, or let the other command end.",
-            ) from error
+            raise _in_use(path) from error
         try:
-            self._storage = SqliteStorage(path, settings, RECOVERY_CODEC)
-            self.database, self.peers = _described(self._storage.load())
+            content = self._prepared(scenario, discards_damaged, draw)
+            self._descriptor = _locked(path)
+            self.database, self.peers, self.damage = content.database, content.peers, content.damage
+            assert content.made is not None
+            self.made = content.made
+            self.peers.incarnation = self.made.incarnation
+            self._storage = SqliteStorage(path, settings, RECOVERY_CODEC, stream=KIND)
+            sync_directory(path.parent)  # the log is beside the file from here on
         except BaseException:
-            self._lock.release()
+            self._release()
             raise
-
-    @property
-    def damage(self) -> Sequence[DamageReport]:
-        """What was found broken when it was opened."""
-        return self._storage.damage
 
     def append(self, records: Sequence[StoredRecord]) -> None:
         """Keep the records, all or none; durable when it returns.
@@ -90,7 +106,7 @@ class RecoveryStore:
         for record in records:
             if isinstance(record, PeersChanged):
                 self.peers.apply(record)
-            else:
+            elif not isinstance(record, DatabaseMade):
                 self.database.apply(record)
 
     def compact(self) -> None:
@@ -100,50 +116,80 @@ class RecoveryStore:
             Damaged: the disk refused; the old content stays.
         """
         if self._storage.worth_compacting():
-            peers = [self.peers.snapshot()] if self.peers.is_known else []
-            self._storage.compact([*self.database.snapshot(), *peers])
+            self._storage.compact(_snapshot(self.made, self.database, self.peers))
 
     def abandon(self) -> None:
         """Let go of the file as it is, after a write failed."""
         self._storage.abandon()
-        self._lock.release()
+        self._release()
 
     def close(self) -> None:
         """Let go of the file."""
         try:
             self._storage.close()
         finally:
-            self._lock.release()
+            self._release()
+
+    def _release(self) -> None:
+        """Leave the file with everything in it, so that it needs no log beside it, to whoever uses it next."""
+        if self._descriptor >= 0:
+            with suppress(sqlite3.Error):
+                _put_into_one_file(self.path)
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+        self._lock.release()
+
+    def _prepared(self, scenario: str, discards_damaged: bool, draw: DrawIncarnation) -> RecoveryContent:
+        """Have a file in place that can be written as it is; return what is in it."""
+        path = self.path
+        if not path.exists():
+            if path.with_name(path.name + LOG).exists():
+                raise Damaged(
+                    f"{path} is missing, and its log {path.name}{LOG} is there",
+                    remedy="Put back the file that belongs to it; or remove the log, and lose what is in it.",
+                )
+            return self._begun(scenario, draw, ())
+        os.close(_locked(path))
+        content = _judged(path)
+        if content is None:
+            if not discards_damaged:
+                raise _unreadable(path, "Put back a copy of it; or lose what was in it with --discard-damaged.")
+            report = DamageReport(path, 0, path.stat().st_size, DamageKind.UNREADABLE, "nothing of it can be read")
+            return self._begun(scenario, draw, (report,))
+        _check_scenario(path, content, scenario)
+        if content.lacks_log and not discards_damaged:
+            raise Damaged(
+                f"{content.damage[0].file}: {content.damage[0].what}",
+                remedy=f"Put {path.name}{LOG} beside it; or lose what is in that with --discard-damaged.",
+            )
+        if content.is_current:
+            return content
+        made = content.made or DatabaseMade(STREAM, 0, FORMAT, content.peers.incarnation or draw(), scenario)
+        kept = _replace(path, _snapshot(made, content.database, content.peers), keep=bool(content.damage))
+        damage = tuple(DamageReport(e.file, e.offset, e.size_bytes, e.kind, e.what, kept) for e in content.damage)
+        return content._replace(made=made, damage=damage)
+
+    def _begun(self, scenario: str, draw: DrawIncarnation, damage: Sequence[DamageReport]) -> RecoveryContent:
+        """Begin a new database; what stands in its place is kept beside it."""
+        made = DatabaseMade(STREAM, 0, FORMAT, draw(), scenario)
+        kept = _replace(self.path, [made], keep=self.path.exists())
+        reports = tuple(DamageReport(e.file, e.offset, e.size_bytes, e.kind, e.what, kept) for e in damage)
+        return RecoveryContent(Database(), Peers(), made, reports, True)
 
 
 def is_in_use(path: Path) -> bool:
-    """Whether an engine or a command has a recovery database open for writing; nothing is changed."""
-    lock = path.with_name(path.name + LOCK_SUFFIX)
-    if not lock.exists():
-        return False
+    """Whether an engine or a command has a recovery database open for writing, by this name or another."""
     try:
-        with filelock.FileLock(lock, mode=0o600, timeout=0):
-            return False
-    except filelock.Timeout:
+        if path.exists():
+            os.close(_locked(path))
+        lock = path.with_name(path.name + LOCK_SUFFIX)
+        if lock.exists():
+            with filelock.FileLock(lock, mode=0o600, timeout=0):
+                pass
+    except (Refused, filelock.Timeout):
         return True
-
-
-def _check_place(path: Path) -> None:
-    """Let no other file be taken for a damaged database, and set aside."""
-    if not path.parent.is_dir():
-        raise NotFound(f"{path}: there is no such directory", remedy="Make it first, or name another one.")
-    refuse_link(path)
-    if path.exists() and path.stat().st_size and not _is_database(path):
-        raise InvalidInput(
-            f"{path} is no recovery database", remedy="Name a new file, or one that `qsctl engine run` made."
-        )
-
-
-def _is_database(path: Path) -> bool:
-    with path.open("rb") as file:
-        start = file.read(len(MAGIC))
-    # What is not in the file yet is in its log, or an engine is about to write it.
-    return start == MAGIC or (not start and (path.with_name(f"{path.name}{_WAL}").exists() or is_in_use(path)))
+    return False
 
 
 def read_recovery_database(path: Path) -> RecoveryContent:
@@ -151,54 +197,108 @@ def read_recovery_database(path: Path) -> RecoveryContent:
 
     Raises:
         NotFound: there is no such file.
-        InvalidInput: it is something else; an empty file is no database in which everything was delivered.
-        Damaged: it cannot be read.
+        InvalidInput: a link or a device stands in the file's place.
+        Damaged: it is something else, or nothing of it can be read.
     """
-    if not path.is_file():
-        raise NotFound(f"{path}: there is no recovery database", remedy="Name the file that `qsctl engine run` made.")
-    if not _is_database(path):
-        raise InvalidInput(
-            f"{path} is no recovery database",
-            remedy=f"Name the file that `qsctl engine run` made; a listing is read by qsctl engine dump --file {path}.",
-        )
+    if not path.exists() and not path.is_symlink():
+        raise NotFound(f"{path}: there is no recovery database", remedy=f"{_RUN}.")
+    refuse_link(path)
+    content = _judged(path)
+    if content is None:
+        raise _unreadable(path, f"{_RUN}; a listing is read by qsctl engine dump --file {path}.")
+    return content
+
+
+def _judged(path: Path) -> RecoveryContent | None:
+    """Return what can be read of a file; None: it was a recovery database, or is empty, and nothing can be read.
+
+    Raises:
+        Damaged: it is something else.
+        Refused: a later version made it.
+    """
     with tempfile.TemporaryDirectory(prefix="qsctl-recovery-") as name:
-        copy = Path(name) / path.name
-        _copy(path, copy)
-        with closing(SqliteStorage(copy, _SETTINGS, RECOVERY_CODEC)) as storage:
-            database, peers = _described(storage.load())
-            return RecoveryContent(database, peers, tuple(storage.damage))
+        content = content_of(path, Path(name))
+    if content is None:
+        with path.open("rb") as file:
+            header = file.read(72)
+        if header and header[68:72] != KIND.to_bytes(4):
+            raise Damaged(f"{path} is no recovery database", remedy=f"{_RUN}; a listing is read by --file of dump.")
+    elif content.made is not None and content.made.format > FORMAT:
+        raise Refused(
+            f"{path} has format {content.made.format}; this version reads format {FORMAT}",
+            remedy="Use the version of qsctl that wrote it.",
+        )
+    return content
 
 
-def _described(records: Iterable[StoredRecord]) -> tuple[Database, Peers]:
-    """Return what records describe together; where none is of the peers, what can be concluded of them."""
-    database, peers = Database(), Peers()
-    for record in records:
-        if isinstance(record, PeersChanged):
-            peers.apply(record)
-        else:
-            database.apply(record)
-    return database, peers if peers.is_known or not database.start else peers_of_earlier(database)
+def _unreadable(path: Path, remedy: str) -> Damaged:
+    what = "is damaged: nothing of it can be read" if path.stat().st_size else "is empty: it is no recovery database"
+    return Damaged(f"{path} {what}", remedy=remedy)
 
 
-def _copy(path: Path, copy: Path) -> None:
-    """Copy a database and its log as they belong together: a log that began anew in between is not that of the copy."""
-    for _ in range(_MOST_COPIES):
-        before = _log_generation(path)
-        for suffix in ("", *_SIDE_FILES):
-            side = path.with_name(path.name + suffix)
-            copied = copy.with_name(copy.name + suffix)
-            copied.unlink(missing_ok=True)
-            with contextlib.suppress(FileNotFoundError):  # side files come and go
-                shutil.copyfile(side, copied)
-        if _log_generation(path) == before:
-            return
-    raise Refused(f"{path} changes too fast to be read", remedy="Try again, or stop the engine that uses it.")
+def _check_scenario(path: Path, content: RecoveryContent, scenario: str) -> None:
+    if content.made is not None and scenario and content.made.scenario not in {"", scenario}:
+        raise Damaged(
+            f"{path} is the recovery database of scenario {content.made.scenario!r}, not of {scenario!r}",
+            remedy="Name the scenario that it belongs to, or another file.",
+        )
 
 
-def _log_generation(path: Path) -> bytes:
-    """The salts in the header of the log, which are new whenever it begins anew."""
+def _snapshot(made: DatabaseMade, database: Database, peers: Peers) -> list[StoredRecord]:
+    """Return the fewest records that give a state."""
+    return [made, *database.snapshot(), *([peers.snapshot()] if peers.is_known else [])]
+
+
+def _replace(path: Path, records: Iterable[StoredRecord], *, keep: bool) -> Path | None:
+    """Put a new file in the place of one, in one step; return where that one is kept."""
+    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    os.close(descriptor)
+    temporary = Path(name)
     try:
-        with path.with_name(f"{path.name}{_WAL}").open("rb") as log:
-            return log.read(_LOG_HEADER_BYTES)
-    except FileNotFoundError:
-        return b""
+        temporary.unlink()
+        make_database(temporary, records)
+        kept = None
+        if keep:
+            kept = set_aside_name(path)
+            os.link(path, kept)
+            log = path.with_name(path.name + LOG)
+            if log.exists():
+                log.rename(kept.with_name(kept.name + LOG))
+        elif path.exists():  # everything into the file: a log that is left would be taken for that of the new one
+            _put_into_one_file(path)
+        temporary.rename(path)
+        sync_directory(path.parent)
+    finally:
+        temporary.unlink(missing_ok=True)
+    return kept
+
+
+def _put_into_one_file(path: Path) -> None:
+    """Move what the log of a database has into the database, and note there that it needs no log.
+
+    Raises:
+        sqlite3.Error: the disk refuses.
+    """
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA journal_mode = DELETE")
+
+
+def _locked(path: Path) -> int:
+    """Return a descriptor that has the file itself, whatever its name is, to this process until it is closed.
+
+    Raises:
+        Refused: another process has it.
+    """
+    descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(descriptor)
+        raise _in_use(path) from error
+    return descriptor
+
+
+def _in_use(path: Path) -> Refused:
+    return Refused(
+        f"{path} is in use by another process", remedy="Stop the engine that uses it, or let the other command end."
+    )

@@ -94,6 +94,7 @@ def run_engine(
     drain: bool = False,
     speed: float = 0.0,
     synchronization: Synchronization = Synchronization.FULL,
+    discards_damaged: bool = False,
     stop: Callable[[], bool] = lambda: False,
 ) -> EngineRun:
     """Run an engine.
@@ -106,20 +107,29 @@ def run_engine(
         drain: whether it goes on after that, without new messages, until nothing happens any more.
         speed: virtual seconds for each of the clock's; 0: as fast as it goes.
         synchronization: when the disk must have what is written.
+        discards_damaged: whether to lose what a damaged database has, where nothing of it can be read or its log is
+            missing.
         stop: asked often; true ends the run.
 
     Raises:
         InvalidInput: the scenario cannot be simulated.
         UsageError: nothing is left between beginning and end.
         Refused: another engine uses the database.
-        Damaged: the disk refuses; what was not stored was not released.
+        Damaged: the database is another scenario's, is no such database, or nothing of it can be read; or the disk
+            refuses: what was not stored was not released.
     """
     settings = FilesystemSettings(journal_mode=JournalMode.WAL, synchronization=synchronization)
-    store = None if database is None else RecoveryStore(database, settings)
+    store = (
+        None
+        if database is None
+        else RecoveryStore(database, settings, scenario=scenario.name, discards_damaged=discards_damaged)
+    )
     try:
         held = Database() if store is None else store.database.copy()
         peers = Peers() if store is None else deepcopy(store.peers)
         begins = _beginning(held, peers, from_ns)
+        if not held.start:
+            peers.at_ns = begins
         ends = scenario.horizon_ns if until_ns is None else min(until_ns, scenario.horizon_ns)
         _check_span(begins, ends, drain)
         driver = _Driver(scenario, store, held, peers, begins, ends)
@@ -178,7 +188,7 @@ class _Driver:
         self.world = EngineWorld(
             scenario,
             database=held,
-            peers=peers if held.start else None,
+            peers=peers,
             from_ns=begins,
             until_ns=ends,
             store=None if store is None else store.append,

@@ -113,6 +113,7 @@ class EngineWorld:
         self.lost = before.lost + before.unbacked
         """Messages that were in no database when their process ended."""
         self.answers: list[Answered] = []
+        self._incarnation = before.incarnation
         self._until_ns = scenario.horizon_ns if until_ns is None else min(until_ns, scenario.horizon_ns)
         self._store, self._on_event, self._on_turn = store, on_event, on_turn
         self._on_release, self._on_received = on_release, on_received
@@ -191,7 +192,7 @@ class EngineWorld:
 
     def take_peers(self) -> PeersChanged:
         """Return the record of what changed around the engine since the last one."""
-        changes = (each.take_change() for each in self._senders.values())
+        changes = tuple(change for each in self._senders.values() if (change := each.take_change()) is not None)
         processed = tuple((each.thread, each.processed) for each in self._receivers.values() if each.is_changed)
         for thread, _ in processed:
             self._receivers[thread].is_changed = False
@@ -199,7 +200,7 @@ class EngineWorld:
         arrived, planned = (count if at == now else 0 for at, count in (self._arrived, self._planned))
         return PeersChanged(
             STREAM, 0, now, arrived, planned, self.offered, self.delivered, self.failed, self.lost,
-            self._engine.unbacked_count, tuple(each for each in changes if each is not None), processed,
+            self._engine.unbacked_count, self._incarnation, changes, processed,
         )  # fmt: skip
 
     # Senders, receivers, and what is planned.
