@@ -40,9 +40,11 @@ from qsctl.core.messages import (
     Acknowledgment,
     CommandReply,
     CommandRequest,
+    Delivery,
     Inbound,
     Outbound,
     Write,
+    WriteAcknowledgment,
 )
 from qsctl.core.queue.settings import PersistenceKind, ReplicationSettings
 from qsctl.core.queue.shared_reader_queue import SharedReaderQueue
@@ -396,6 +398,7 @@ class Member:
         if self.engine.hosted.outbox.is_empty:
             return
         ready = self.engine.take_ready()
+        former = self._by_queue
         gone = self._change(now) if self._is_started and ready.service_records else ()
         for batch in ready.batches:
             replica = self.replicas.get(batch.stream)
@@ -412,6 +415,8 @@ class Member:
             if type(message) is CommandReply and self.configuration and self.configuration.note_reply(message):
                 continue
             replica = self._by_queue.get(message.queue)
+            if former.get(message.queue) is not replica and type(message) in (Delivery, WriteAcknowledgment):
+                continue  # what it rests on went with its queue, and was never committed
             if replica is not None:
                 replica.hold(message)
                 held[replica.stream] = replica

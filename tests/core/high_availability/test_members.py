@@ -56,6 +56,19 @@ def test_a_command_that_removes_samples_is_the_masters() -> None:
         assert ("is not the master of the replicated queue" in text) == (name != master.name)
 
 
+def test_nothing_of_a_deleted_queue_leaves_that_no_quorum_has() -> None:
+    cluster = Cluster(3)
+    master = cluster.elect()
+    cluster.send_all(join())
+    cluster.cut(master.name)
+    request = CommandRequest(SampleIdentity(Guid(b"q" * 16), 1), "*", DeleteQueue(RESOURCE))
+    cluster.send(master.name, write(1), request)
+    assert [each.reply.text for each in master.sent if isinstance(each, CommandReply)] == [
+        "queue P/S/orders is deleted"
+    ]
+    assert (master.answers(), master.deliveries()) == ([], [])
+
+
 def test_the_reply_of_a_command_waits_until_what_it_did_is_committed() -> None:
     cluster = Cluster(3)
     master = cluster.elect()
