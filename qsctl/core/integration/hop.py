@@ -6,7 +6,7 @@ What is on its way when the sending process ends is no longer in memory, and doe
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from qsctl.core.integration.lifecycle import Cause, Held
 from qsctl.core.integration.message import MessageId
@@ -23,12 +23,21 @@ class Receiver(Protocol):
         """Receive a message."""
 
 
+class _Flight(NamedTuple):
+    """A message on its way."""
+
+    held: Held
+    queue: MessageQueue
+    """That it left."""
+    receiver: Receiver
+
+
 class Hop:
     """What one thread has sent and its receivers do not have yet."""
 
     def __init__(self, site: Site) -> None:
         self._site = site
-        self._in_flight: dict[MessageId, Held] = {}
+        self._in_flight: dict[MessageId, _Flight] = {}
 
     def send(self, queue: MessageQueue, receiver: Receiver) -> None:
         """Send every message of a queue while the receiver runs; else they stay there, in sequence.
@@ -39,19 +48,25 @@ class Hop:
         while receiver.is_running and (held := site.take(queue)) is not None:
             held.move(Cause.HOP, entered_at_ns=site.now)
             site.ledger.save(held)
-            self._in_flight[held.message.mid] = held
-            site.after(site.settings.icl_delay_ns, lambda held=held: self._end(held, queue, receiver))  # type: ignore[misc]
+            flight = self._in_flight[held.message.mid] = _Flight(held, queue, receiver)
+            site.after(site.settings.icl_delay_ns, lambda flight=flight: self._end(flight))  # type: ignore[misc]
+
+    def take_back(self, receiver: Receiver) -> None:
+        """Return what is on its way to a thread that stops to the queue that it left, at its place, in sequence.
+
+        At once: what is sent when the thread runs again must not arrive before it.
+        """
+        for flight in [each for each in self._in_flight.values() if each.receiver is receiver]:
+            message = flight.held.message
+            del self._in_flight[message.mid]
+            self._site.enter(flight.held, flight.queue, Cause.RETURN, position=message.position)
 
     def crash(self) -> None:
         """Forget what is on its way: its process ended."""
         self._in_flight.clear()
 
-    def _end(self, held: Held, queue: MessageQueue, receiver: Receiver) -> None:
-        mid = held.message.mid
-        if self._in_flight.get(mid) is not held:
-            return
-        del self._in_flight[mid]
-        if receiver.is_running:
-            receiver.arrive(held)
-        else:
-            self._site.enter(held, queue, Cause.RETURN, position=held.message.position)
+    def _end(self, flight: _Flight) -> None:
+        mid = flight.held.message.mid
+        if self._in_flight.get(mid) is flight:
+            del self._in_flight[mid]
+            flight.receiver.arrive(flight.held)

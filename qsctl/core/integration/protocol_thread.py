@@ -153,6 +153,8 @@ class ProtocolThread:
             self._working_on = None
             self._put_back(held, queue)
         self._interrupt_delivery()
+        for translation in self.site.translations.values():
+            translation.take_back(self)
         self.site.events.append(Changed(self.site.now, "thread", self.settings.name, is_up=False))
 
     def crash(self) -> None:
@@ -164,6 +166,9 @@ class ProtocolThread:
         self._hop.crash()
         for queue in self.queues:
             queue.clear()
+        for translation in self.site.translations.values():
+            if translation.process != self.process:
+                translation.take_back(self)
 
     def connect(self, *, is_connected: bool) -> None:
         """Note that the connection is up or down; a message being written may have arrived or not."""

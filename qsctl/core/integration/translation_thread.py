@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from qsctl.core.integration.error_codes import ErrorCode
 from qsctl.core.integration.events import Changed, Fate, Translated
-from qsctl.core.integration.hop import Hop
+from qsctl.core.integration.hop import Hop, Receiver
 from qsctl.core.integration.ledger import derived
 from qsctl.core.integration.lifecycle import Cause, Held
 from qsctl.core.integration.message import Flag, State
@@ -59,6 +59,10 @@ class TranslationThread:
         else:
             self.site.enter(held, self.pre_translation, Cause.ARRIVE)
         self._wake()
+
+    def take_back(self, receiver: Receiver) -> None:
+        """Take back what is on its way to a thread that stops."""
+        self._hop.take_back(receiver)
 
     def start(self) -> None:
         """Run, with its process."""

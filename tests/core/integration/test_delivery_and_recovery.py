@@ -13,6 +13,7 @@ from qsctl.core.integration.messages import (
     ConnectionLost,
     Delete,
     Delivery,
+    Inbound,
     ProcessStarted,
     ProcessStopped,
     Resend,
@@ -75,6 +76,19 @@ def test_a_message_whose_thread_stops_while_it_is_on_its_way_returns_to_its_plac
     scene.do(ThreadStopped("out")).until(30)
     assert [each.payload for each in scene.engine.messages() if each.state is State.POST_TRANSLATION] == [b"1", b"2"]
     assert scene.do(ThreadStarted("out")).until(60).deliveries("out") == [b"1", b"2"]
+
+
+@pytest.mark.parametrize(
+    ("ends", "begins"),
+    [(ThreadStopped("out"), ThreadStarted("out")), (ProcessStopped("q"), ProcessStarted("q"))],
+)
+def test_what_is_sent_later_does_not_overtake_what_was_on_its_way_when_a_thread_stopped(
+    ends: Inbound, begins: Inbound
+) -> None:
+    """Both are on their way when it stops; it runs again after the first would have arrived, before the second does."""
+    scene = Scene(two_processes(icl_delay_ns=10)).arrive("in", b"1").until(4).arrive("in", b"2").until(19)
+    scene.do(ends).until(22).do(begins).until(100)
+    assert scene.deliveries("out") == [b"1", b"2"]
 
 
 def test_a_process_that_ends_loses_what_is_in_no_database_and_nothing_else() -> None:
