@@ -6,7 +6,7 @@ What becomes of samples is the queues'; commands are answered in `admin`, counte
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum, unique
 from typing import Final, assert_never, get_args
 
@@ -299,7 +299,7 @@ class ServiceEngine:
                 queue.go_on(now)
 
     def suspend_queue(
-        self, now: Nanoseconds, name: str, records: Iterable[Record], refused: Set[SampleIdentity]
+        self, now: Nanoseconds, name: str, records: Iterable[Record], refused: Mapping[int, SampleIdentity]
     ) -> None:
         """Set a queue back to what its store holds, and let it rest: it enqueues and delivers nothing.
 
@@ -307,7 +307,7 @@ class ServiceEngine:
             now: the instant.
             name: the queue's full name; one that is not hosted is passed over.
             records: what its store holds.
-            refused: samples that count as never written, whatever the store holds of them.
+            refused: samples that count as never written, whatever the store holds of them, by position.
         """
         for queue in self._named((name,)):
             queue.suspend()
@@ -317,7 +317,7 @@ class ServiceEngine:
             # A store knows a payload by its position, which is never used again in it.
             queue.held.next_position = max(queue.held.next_position, next_position)
             self.finish_restore(now)
-            for identity in refused:
+            for identity in refused.values():
                 self.hosted.outbox.events.append(SampleBounced(self._now, name, identity, BounceReason.NOT_STORED))
 
     def continue_queue(self, now: Nanoseconds, name: str) -> None:

@@ -7,7 +7,7 @@ whose effect is not durable is answered with an error. The status and the data o
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 import msgspec
@@ -26,7 +26,8 @@ class Failure:
     """A queue whose store has failed, and what its producers were answered 0 for since."""
 
     error: Damaged
-    refused: set[SampleIdentity] = field(default_factory=set)
+    refused: dict[int, SampleIdentity] = field(default_factory=dict)
+    """By position: several samples may have had an identity, or have it as dead letters."""
     is_undone: bool = False
     """Whether the queue was set back to what its store holds."""
     is_reported: bool = False
@@ -44,26 +45,28 @@ def withhold(turns: Sequence[Ready], failures: Mapping[QueueName, Failure], serv
                 for record in batch.records:
                     removal = _note(record, failure) or removal
         error = service if service is not None and ready.service_records else removal
+        refused = {name: set(failure.refused.values()) for name, failure in failures.items()}
         ready.messages[:] = [
-            kept for message in ready.messages if (kept := _withheld(message, failures, error)) is not None
+            kept for message in ready.messages if (kept := _withheld(message, refused, error)) is not None
         ]
 
 
 def _note(record: Record, failure: Failure) -> Damaged | None:
     if isinstance(record, Enqueued):
-        failure.refused.add(record.identity)
+        failure.refused[record.position] = record.identity
     elif isinstance(record, Removed) and record.cause is RemovalCause.FLUSHED:
         return failure.error
     return None
 
 
-def _withheld(message: Outbound, failures: Mapping[QueueName, Failure], error: Damaged | None) -> Outbound | None:
+def _withheld(
+    message: Outbound, refused: Mapping[QueueName, Set[SampleIdentity]], error: Damaged | None
+) -> Outbound | None:
     if isinstance(message, WriteAcknowledgment):
-        failure = failures.get(message.queue)
-        if failure is not None and message.identity in failure.refused:
+        if message.identity in refused.get(message.queue, ()):
             return msgspec.structs.replace(message, response=AckResponse.REJECTED)
     elif isinstance(message, Delivery):
-        return None if message.queue in failures else message
+        return None if message.queue in refused else message
     elif isinstance(message, CommandReply) and error is not None and message.reply.retcode is ReturnCode.OK:
         text = f"done, but it could not be stored: {error.message}. {error.remedy}"
         return msgspec.structs.replace(message, reply=Reply(ReturnCode.ERROR, text))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from qsctl.core.admin.reply import Reply, ReturnCode
 from qsctl.core.messages import AckResponse, CommandReply, WriteAcknowledgment
+from qsctl.core.queue.restore import without
 from qsctl.core.ready import Batch, Ready
-from qsctl.core.records import Enqueued, RemovalCause, Removed
+from qsctl.core.records import DeadLetterReason, Enqueued, RemovalCause, Removed
 from qsctl.errors import Damaged
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.service.withholding import Failure, withhold
@@ -29,3 +30,18 @@ def test_a_sample_written_behind_a_flush_is_refused_when_both_cannot_be_stored()
     assert refused == WriteAcknowledgment(QUEUE, identity, AckResponse.REJECTED, rests_on=2), (
         "its record is not durable"
     )
+
+
+def test_only_the_sample_that_was_refused_counts_as_never_written() -> None:
+    """Dead letters of two queues, or of two samples that had the identity one after the other, have one identity."""
+    identity = SampleIdentity(WRITER, 2)
+
+    def letter(position: int, source: str) -> Enqueued:
+        return Enqueued(
+            QUEUE, position, identity, 0, 9, dead_letter_from=source, dead_letter_reason=DeadLetterReason.MAX_RETRIES
+        )
+
+    failure = Failure(Damaged("the disk refuses"))
+    withhold([Ready([Batch(QUEUE, 2, [letter(2, "Bill@S")])], [], [])], {QUEUE: failure}, None)
+    stored = [letter(1, "Order@S"), letter(2, "Bill@S"), Removed(QUEUE, 2, RemovalCause.DELIVERED)]
+    assert list(without(stored, failure.refused)) == stored[:1]

@@ -128,7 +128,7 @@ def requeue(
         dead_letters = administration.queue_named(queue)
         if dead_letters.kind is not ResourceKind.DEAD_LETTER_SHARED_READER_QUEUE:
             raise UsageError(f"{queue} is no dead-letter queue", remedy="Use `qsctl move` for other queues.")
-        origins = _origins(data)
+        origins = _origins(data, dead_letters)
         only = administration.queue_named(came_from) if came_from else None
 
         def is_wanted(sample: MessageData) -> bool:
@@ -207,16 +207,21 @@ def _moved(transfer: Transfer, source: ResourceIdentifier, verb: str) -> Moved:
     )
 
 
-def _origins(data: ServiceData) -> dict[str, ResourceIdentifier]:
-    """The queues by `<topic>@<subscriber>`, as a dead letter names the one that it comes from."""
+def _origins(data: ServiceData, dead_letters: ResourceIdentifier) -> dict[str, ResourceIdentifier]:
+    """Return the queues by `<topic>@<subscriber>`, as a dead letter names the one that it comes from.
+
+    Subscribers of several domain participants may have one name: what dies in the subscriber of the dead-letter queue
+    comes there, and a label that several others have means none of them.
+    """
     from qsctl.resource import parse_resource
 
-    found: dict[str, ResourceIdentifier] = {}
+    found: dict[str, list[ResourceIdentifier]] = {}
     for queue in data.queues:
         resource = parse_resource(queue.resource)
         if not queue.is_dead_letter:
-            found[f"{queue.topic_name}@{resource.parent.name}"] = resource
-    return found
+            found.setdefault(f"{queue.topic_name}@{resource.parent.name}", []).append(resource)
+    own = {label: each for label, all_of in found.items() for each in all_of if each.parent == dead_letters.parent}
+    return {label: all_of[0] for label, all_of in found.items() if len(all_of) == 1} | own
 
 
 def _data_of(data: ServiceData, queue: ResourceIdentifier) -> QueueData:

@@ -9,7 +9,7 @@ goes this way, the CREATE of a queue that was on disk, and a queue that is rolle
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Container, Iterable, Iterator, Mapping
 from operator import attrgetter
 from types import MappingProxyType
 from typing import Final, assert_never
@@ -192,14 +192,9 @@ class Replay:
         return True
 
 
-def without(records: Iterable[Record], refused: Set[SampleIdentity]) -> Iterator[Record]:
-    """Return a queue's records as if samples had never been written, whatever else is recorded of them."""
-    gone = set[int]()
-    for record in records:
-        if isinstance(record, Enqueued) and record.identity in refused:
-            gone.add(record.position)
-        elif getattr(record, "position", -1) not in gone:
-            yield record
+def without(records: Iterable[Record], refused: Container[int]) -> Iterator[Record]:
+    """Return a queue's records as if the samples at these positions had never been written."""
+    return (record for record in records if getattr(record, "position", -1) not in refused)
 
 
 def complete_moves(now: Nanoseconds, queue: SharedReaderQueue, dead_letters: Iterable[DeadLetterOrigin]) -> None:

@@ -8,7 +8,10 @@ from typing import Any
 
 import pytest
 
+from qsctl.cli.samples.move import _origins
+from qsctl.core.admin.reply import QueueData, ServiceData
 from qsctl.errors import ExitStatus
+from qsctl.resource import parse_resource
 from tests.cli.samples.test_produce_consume import Outcome, Shell
 
 GUID = "0" * 31 + "7"
@@ -266,3 +269,19 @@ def test_file_that_is_no_parquet_is_said(qsctl: Shell, tmp_path: Path) -> None:
     done = qsctl("import", str(file), "Small")
     assert done.status == ExitStatus.NO
     assert "is no Parquet file" in error_of(done)
+
+
+def test_dead_letters_go_back_to_the_queue_of_their_own_participant() -> None:
+    """A dead letter names its queue by topic and subscriber; another participant may have both names."""
+
+    def resource(participant: str, name: str, kind: str = "shared_reader_queue") -> str:
+        return f"/domain_participant/{participant}/shared_subscriber/S/{kind}/{name}"
+
+    dead = parse_resource(resource("P", "Dead", "dead_letter_shared_reader_queue"))
+    twins = [QueueData("x", "Orders", resource(participant, "Orders")) for participant in ("O", "P", "Q")]
+    others = [QueueData("x", "Bills", resource(participant, "Bills")) for participant in ("O", "Q")]
+    alone = QueueData("x", "News", resource("O", "News"))
+    assert {label: str(at) for label, at in _origins(ServiceData((*twins, *others, alone)), dead).items()} == {
+        "Orders@S": resource("P", "Orders"),
+        "News@S": resource("O", "News"),
+    }
