@@ -9,6 +9,7 @@ import pytest
 
 from qsctl.core.admin.command import CreateQueue, CreateSubscriber, DeleteQueue
 from qsctl.core.engine import Journal, ServiceEngine
+from qsctl.core.inserted_sample import InsertedSample
 from qsctl.core.messages import (
     Acknowledgment,
     AckResponse,
@@ -19,8 +20,9 @@ from qsctl.core.messages import (
     Write,
 )
 from qsctl.core.queue.held import RETIRED_IDENTITIES_MAX
+from qsctl.core.queue.insertion import Insertion
 from qsctl.core.queue.settings import SharedReaderQueueSettings
-from qsctl.core.records import Enqueued, QueueCreated, Record, Remembered, Removed, SubscriberCreated
+from qsctl.core.records import Enqueued, QueueCreated, Record, Remembered, RemovalCause, Removed, SubscriberCreated
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
 from qsctl.identity import (
     NIL_INCARNATION,
@@ -289,3 +291,43 @@ def test_what_a_store_has_of_another_incarnation_is_not_restored() -> None:
     assert service.held("orders") == [3]
     service.write(1)
     assert service.held("orders") == [3, 1]
+
+
+def test_a_position_that_a_dead_letter_has_is_never_used_again() -> None:
+    """What brought the sample back is lost: its queue knows the identity as retired, and the letter the position."""
+    service = Driven(WITH_DEAD)
+    service.write(7)
+    service.reject(7)
+    (dead,) = service.engine.hosted.by_name["P/S/dead"].held
+    inserted = InsertedSample(dead.original_identity, dead.payload or b"")
+    assert service.engine.hosted.insert(0, ORDERS, [inserted]) == [Insertion.ENQUEUED]
+    service.take()
+    service.reject(7)
+    assert service.held("dead") == [7, 7]
+    own = [each for each in service.records if getattr(each, "queue", "") == "P/S/orders"]
+    lost = own[own.index(Removed("P/S/orders", 1, RemovalCause.FAILED_DELIVERY)) + 1 :]
+    service.records = [each for each in service.records if each not in lost]
+    service.restart()
+    assert service.engine.hosted.by_name["P/S/orders"].held.next_position == 3
+    service.restart()
+    assert service.engine.hosted.by_name["P/S/orders"].held.next_position == 3
+    assert (service.held("orders"), service.held("dead")) == ([], [7, 7])
+
+
+def test_a_position_that_a_dead_letter_has_is_passed_over_while_its_identity_is_held() -> None:
+    service = Driven(WITH_DEAD)
+    service.write(7)
+    kept = [each for each in service.records if getattr(each, "queue", "") == "P/S/orders"]
+    service.reject(7)
+    (dead,) = service.engine.hosted.by_name["P/S/dead"].held
+    service.engine.hosted.insert(0, ORDERS, [InsertedSample(dead.original_identity, dead.payload or b"")])
+    service.take()
+    service.reject(7)
+    of_dead = [each for each in service.records if getattr(each, "queue", "") == "P/S/dead"]
+    second = [each for each in of_dead if isinstance(each, Enqueued)][1]
+    service.records = [each for each in service.records if not hasattr(each, "queue")]
+    service.records += [*kept, of_dead[0], msgspec.structs.replace(second, position=1)]
+    for _ in range(2):
+        service.restart()
+        assert (service.held("orders"), service.held("dead")) == ([7], [7])
+        assert service.engine.hosted.by_name["P/S/orders"].held.next_position == 3

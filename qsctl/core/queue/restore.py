@@ -217,13 +217,19 @@ def complete_moves(now: Nanoseconds, queue: SharedReaderQueue, dead_letters: Ite
     ]
     for origin in sorted(own, key=_POSITION):
         sample = held.known.get(origin.identity)
-        if sample is None and origin.position >= held.next_position and origin.identity not in held.known:
+        is_new = origin.position >= held.next_position
+        if is_new and sample is None:
+            if origin.identity in held.known:
+                held.forget(origin.identity)  # at a position before, it left
             sample = Sample(origin.position, origin.identity, b"", 0, now, INFINITE_NS)
             held.enter(sample)
             stream.record(enqueued_record(queue.name, sample, None))
         if sample is not None and sample.position == origin.position:
             stream.record(Removed(queue.name, origin.position, CAUSES[origin.reason]))
             held.retire(sample)
+        elif is_new:
+            held.go_beyond(origin.position)
+            stream.record(_remembered(queue))
 
 
 def resume(
