@@ -91,7 +91,8 @@ def delete_queue(
 ) -> Answers:
     """Delete a queue with its samples. On a terminal it lists them, and asks.
 
-    Exits with 4 when there is none of that name.
+    A queue that is created under its name later is another one: it has no sample, position or identity of this one, and
+    its dead letters are others (`qsctl help samples`). Exits with 4 when there is none of that name.
     """
     with service.open() as administration:
 
