@@ -3,8 +3,8 @@
 `COMPLETERS` is the place where an argument or option gets one: by its metavar, so that a new command's QUEUE is
 completed as every other. A completer returns the words that it knows; those that begin with what was typed are offered,
 and where there are none the shell offers file names. It is quick and silent: it starts no service, waits at most
-`WAIT_S` for one, reads no state beyond `MOST_STATE_BYTES`, and whatever goes wrong offers nothing. What it finds
-damaged is reported, for the service is restored once and the next command finds it whole.
+`WAIT_S` for one, reads no state beyond `MOST_STATE_BYTES`, and whatever goes wrong offers nothing. A service of which
+something is damaged is left as it is, for the next command to report.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ _LONGEST_WAIT_S: Final = 10 * 365 * 86_400.0
 
 @contextmanager
 def open_connection(
-    service: str, state_dir: Path, timeout: str, *, any_configuration: bool = False
+    service: str, state_dir: Path, timeout: str, *, any_configuration: bool = False, discard_damaged: bool = False
 ) -> Iterator[Connection]:
     """A connection to the service at this location.
 
@@ -42,6 +42,7 @@ def open_connection(
         state_dir: where the embedded service lives; made when it is not there.
         timeout: how long to wait for another command that uses the same state, or for the service's answer.
         any_configuration: work on the service whatever it is configured with: to end it, or to change that.
+        discard_damaged: lose what cannot be read any more of an embedded service, and report it.
 
     Raises:
         UsageError: the location or the timeout is not written as it must be.
@@ -54,6 +55,11 @@ def open_connection(
     wait_s = seconds(timeout, "--timeout")
     kind, colon, rest = service.partition(":")
     if kind == _DDS and colon:
+        if discard_damaged:
+            raise UsageError(
+                f"--discard-damaged is for the files of an embedded service, not for {service}",
+                remedy="Start that service with qsctl serve --discard-damaged.",
+            )
         from qsctl.client.dds_connection import DdsConnection
         from qsctl.client.dds_location import parse_dds_location
 
@@ -65,7 +71,7 @@ def open_connection(
     from qsctl.service.embedded import open_embedded
 
     named = _named_configuration(rest, is_required=not any_configuration)
-    with open_embedded(state_dir, configuration=named, wait_s=wait_s) as embedded:
+    with open_embedded(state_dir, configuration=named, wait_s=wait_s, discard_damaged=discard_damaged) as embedded:
         for warning in embedded.warnings if not any_configuration else ():
             note(f"Warning: {warning}")
         try:

@@ -40,6 +40,14 @@ DdsLocationOption = Annotated[
 StateDirOption = Annotated[
     Path, _service_option(envvar="QSCTL_STATE_DIR", help="Directory in which the embedded service keeps its state.")
 ]
+DiscardOption = Annotated[
+    bool,
+    _service_option(
+        "--discard-damaged",
+        help="Lose the samples of the embedded service that cannot be read any more, and go on with the rest; damaged "
+        "files are kept under another name.",
+    ),
+]
 TimeoutOption = Annotated[
     str,
     _service_option(envvar="QSCTL_TIMEOUT", help="Longest wait for an answer, a duration such as 500ms or 10s."),
@@ -82,6 +90,7 @@ class ServiceOptions(OptionGroup):
     service: LocationOption = "embedded:"
     state_dir: StateDirOption = Path(".qsctl")
     timeout: TimeoutOption = "10s"
+    discard_damaged: DiscardOption = False
 
     @contextmanager
     def open(self, target: str = ANY_SERVICE, *, any_configuration: bool = False) -> Iterator[Administration]:
@@ -95,7 +104,11 @@ class ServiceOptions(OptionGroup):
         from qsctl.client.administration import Administration
 
         with open_connection(
-            self.service, self.state_dir, self.timeout, any_configuration=any_configuration
+            self.service,
+            self.state_dir,
+            self.timeout,
+            any_configuration=any_configuration,
+            discard_damaged=self.discard_damaged,
         ) as connection:
             administration = Administration(connection, target)
             administration.on_notice = lambda text: note(f"Warning: {text}")

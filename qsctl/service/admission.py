@@ -17,7 +17,7 @@ from qsctl.core.engine import ServiceEngine
 from qsctl.core.messages import CommandReply, CommandRequest, QueueName
 from qsctl.core.queue.hosting import implicit_reply_queue, participant_identifier, reply_topic
 from qsctl.core.queue.settings import SharedReaderQueueSettings
-from qsctl.errors import InvalidInput, QsctlError, Refused
+from qsctl.errors import Damaged, InvalidInput, QsctlError, Refused
 from qsctl.service.places import Place
 from qsctl.service.stores import Stores
 
@@ -54,7 +54,7 @@ def refusal_of(
             stores.check(name, place)
             if try_endpoints is not None:
                 try_endpoints(name, place.subscriber, place.settings)
-    except (InvalidInput, Refused) as refused:
+    except (InvalidInput, Refused, Damaged) as refused:
         return _refusal(engine, request, refused)
     return None
 

@@ -17,6 +17,7 @@ from typing import Final
 
 import msgspec
 
+from qsctl.config.filesystem import Synchronization
 from qsctl.config.live import live_text, read_live_text
 from qsctl.config.rules.replication import refuse_replication, unserved
 from qsctl.config.settings import ServiceConfiguration
@@ -52,7 +53,7 @@ from qsctl.service.recording.embedded import EmbeddedRecording
 from qsctl.service.restore import restore
 from qsctl.service.state_directory import FORMAT_VERSION, StateDirectory, locked, new_instance
 from qsctl.service.stores import Stores
-from qsctl.storage.damage import DamageKind, DamageReport
+from qsctl.storage.damage import DamageKind, DamageReport, refuse_loss
 from qsctl.storage.room import DiskFailed, DiskFull
 
 DEFAULT_WAIT_S: Final = 10.0
@@ -69,6 +70,7 @@ def open_embedded(
     configuration: Configuration | NamedConfiguration | None = None,
     wait_s: float = DEFAULT_WAIT_S,
     now: Callable[[], Nanoseconds] = time.time_ns,
+    discard_damaged: bool = False,
 ) -> Iterator[EmbeddedService]:
     """The service in a state directory, for one command.
 
@@ -78,16 +80,16 @@ def open_embedded(
             configuration that is another is refused, or reported in `warnings`.
         wait_s: how long to wait for another command that uses the directory.
         now: the wall clock in Unix nanoseconds.
+        discard_damaged: go on with what is whole where something stored is lost; `damage` lists it.
 
     Raises:
         NoAnswer: another process used the directory all the time; says which one and since when.
         InvalidInput: the directory cannot be used.
-        Damaged: the directory's own files cannot be read. Damaged stores do not raise: what is
-            whole is restored, the rest is in `damage`.
+        Damaged: something stored is lost, and is not to be discarded: nothing was changed.
         Refused: a later version wrote the state, the configuration cannot stand, or the instance that lives there
             began with another than the one that is named.
     """
-    service = EmbeddedService(state_dir, configuration, wait_s, now)
+    service = EmbeddedService(state_dir, configuration, wait_s, now, discard_damaged=discard_damaged)
     service.open()
     with closing(service):
         yield service
@@ -109,7 +111,10 @@ class EmbeddedService:
         configuration: Configuration | NamedConfiguration | None,
         wait_s: float,
         now: Callable[[], Nanoseconds],
+        *,
+        discard_damaged: bool,
     ) -> None:
+        self._discards_damaged = discard_damaged
         self._directory = StateDirectory(state_dir)
         self._configuration = configuration
         self._wait_s = wait_s
@@ -248,7 +253,10 @@ class EmbeddedService:
     def _open_instance(self) -> None:
         instance = self._directory.read_instance()
         if instance is None:
-            self._reported_damage += self._directory.lost_instance()
+            lost = self._directory.lost_instance()
+            if not self._discards_damaged:
+                refuse_loss(lost, Synchronization.FULL)
+            self._reported_damage += lost
         configured = None
         is_new = instance is None
         if instance is None:
@@ -280,6 +288,7 @@ class EmbeddedService:
             keeps_service_state=True,
             volatile_directory=self._directory.volatile,
             claim_wait_s=self._wait_s,
+            discards_damaged=self._discards_damaged,
         )
         try:
             if configured is None:
@@ -292,6 +301,9 @@ class EmbeddedService:
                 self._directory.write_instance(self._instance)
             # An earlier version took them without a word; their samples are not given up for it.
             self.warnings += unserved(self._loop.engine.hosted.settings())
+        except Damaged:
+            self._stores.abandon()
+            raise
         except BaseException:
             self._stores.close()
             raise

@@ -22,7 +22,7 @@ from qsctl.instant import Nanoseconds
 from qsctl.service.admission import EndpointTrial, refusal_of
 from qsctl.service.places import places_of
 from qsctl.service.recovery import Recovery
-from qsctl.service.restore import adopt
+from qsctl.service.restore import adopt, incarnations_of
 from qsctl.service.stores import Stores
 from qsctl.service.sync_thread import SyncThread
 from qsctl.service.withholding import explained
@@ -235,6 +235,7 @@ class ServiceLoop:
             sync()
         if opened:
             adopt(self.engine, self.stores, self.clock(), opened)
+            self.stores.know(incarnations_of(self.engine))
         return None
 
     def _end(self, group: Group) -> None:

@@ -57,6 +57,8 @@ class DaemonOptions:
     """What an earlier run kept of the configuration is dropped: it comes from other services [QS 2.14.1]."""
     members: tuple[str, ...] = ()
     """The application names of the replication cluster's members; empty: they are found."""
+    discards_damaged: bool = False
+    """Whether to go on with what is whole where something stored is lost; else the service does not start."""
 
 
 def open_service(
@@ -72,7 +74,7 @@ def open_service(
     Raises:
         InvalidInput: the storage directory does not exist, or a name cannot be part of a file's.
         Refused: two persistent queues would share a file.
-        Damaged: the stored state cannot be read.
+        Damaged: something that was stored is lost, and is not to be discarded.
     """
     engine = ServiceEngine(
         configuration.service,
@@ -91,10 +93,15 @@ def open_service(
         claim=options.claim,
         log_label=options.log_label,
         holds_samples=holds_samples,
+        discards_damaged=options.discards_damaged,
     )
-    if stores.service is not None and (options.forgets_configuration or not persistence.restore):
-        stores.service.compact([])
-    restore(engine, stores, time.time_ns())
+    try:
+        if stores.service is not None and (options.forgets_configuration or not persistence.restore):
+            stores.service.compact([])
+        restore(engine, stores, time.time_ns())
+    except BaseException:
+        stores.abandon()
+        raise
     return engine, stores
 
 

@@ -25,6 +25,7 @@ from qsctl.core.records import (
     SubscriberDeleted,
 )
 from qsctl.core.settings import ServiceSettings, queues_of
+from qsctl.identity import NIL_INCARNATION, Incarnation
 from qsctl.instant import Nanoseconds
 from qsctl.service.places import Place, Places, places_of
 from qsctl.service.stores import Stores
@@ -35,20 +36,37 @@ def restore(engine: ServiceEngine, stores: Stores, now: Nanoseconds) -> None:
 
     What the engine has to store because of the restart is in its next `take_ready`.
 
+    Nothing is changed before all was read.
+
     Raises:
         InvalidInput, Refused: a persistent queue cannot have files of its own.
-        Damaged: the disk refuses.
+        Damaged: something is lost, and is not to be discarded; or the disk refuses.
     """
     with _many_new_objects():
         service_records = list(stores.service.load()) if stores.service else []
         engine.replay_all(service_records)
         places = places_of(engine.hosted)
         stores.follow(places)
-        stores.discard_left_over(_deleted_places(service_records))
+        found: dict[QueueName, Incarnation] = {}
         for name in places:
-            engine.replay_all(mended(stores.load(name)))
+            records = stores.load(name)
+            first = next(records, None)
+            if first is not None:
+                engine.replay_all(mended(chain((first,), records)))
+                queue = engine.hosted.by_name[name]
+                if engine.hosted.restores(queue):
+                    found[name] = queue.incarnation
+        stores.judge(found)
+        stores.discard_left_over(_deleted_places(service_records))
         stores.checkpoint_unhosted()
         engine.finish_restore(now)
+        stores.know(incarnations_of(engine))
+
+
+def incarnations_of(engine: ServiceEngine) -> dict[QueueName, Incarnation]:
+    """Return the incarnation of each queue that has one, by its full name."""
+    queues = engine.hosted.by_name
+    return {name: queue.incarnation for name, queue in queues.items() if queue.incarnation != NIL_INCARNATION}
 
 
 def adopt(engine: ServiceEngine, stores: Stores, now: Nanoseconds, opened: Iterable[QueueName]) -> None:

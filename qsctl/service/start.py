@@ -55,6 +55,8 @@ class StartOptions:
     """The configuration comes from other services: what an earlier run kept of it is dropped [QS 2.14.1]."""
     members: tuple[str, ...] = ()
     """The application names of the replication cluster's members; empty: they are found."""
+    discards_damaged: bool = False
+    """Whether to go on with what is whole where something stored is lost; else the service does not start."""
 
 
 def run_service(configuration: ServiceConfiguration, options: StartOptions, on_start: Callable[[str], None]) -> str:
@@ -105,6 +107,7 @@ def run_service(configuration: ServiceConfiguration, options: StartOptions, on_s
             record=options.record,
             members=members,
             forgets_configuration=options.forgets_configuration,
+            discards_damaged=options.discards_damaged,
         )
         supervisor = Supervisor()
         with log.endings():

@@ -78,6 +78,8 @@ class Instance(msgspec.Struct, frozen=True):
     settings_digest: str = ""
     checksum: int | None = None
     """Of all the rest; None in a file of version 0.1, which has none."""
+    is_directory_relative: bool = False
+    """Whether the configuration has a path that is relative: it is noted as seen from the state directory."""
 
     @property
     def filesystem(self) -> FilesystemSettings:
@@ -111,6 +113,7 @@ def new_instance(
         filesystem.synchronization,
         str(filesystem.trace_file) if filesystem.trace_file else "",
         filesystem.vacuum,
+        is_directory_relative=filesystem.directory is not None and not filesystem.directory.is_absolute(),
         **other,
     )
 
@@ -184,7 +187,7 @@ class StateDirectory:
         here = self.path.resolve()
         if instance.format <= _FORMAT_2 and self._has_files_of(instance):
             return here
-        return here / instance.directory  # an absolute one replaces what is before it
+        return (here / instance.directory).resolve()  # an absolute one replaces what is before it
 
     def _has_files_of(self, instance: Instance) -> bool:
         """Whether the state directory has what each instance has in the directory of its files."""
@@ -198,13 +201,13 @@ class StateDirectory:
         )
 
     def write_instance(self, instance: Instance) -> None:
-        """Note the instance that lives here now; a directory in the state directory without the path of that.
+        """Note the instance that lives here now: the directory of its files as seen from here, unless it is absolute.
 
-        So a state directory may be moved, and a copy of it has files of its own.
+        So a state directory may be moved, and a copy of it has files of its own; so has a folder that holds both.
         """
         here, directory = self.path.resolve(), Path(instance.directory)
-        if directory.is_relative_to(here):
-            directory = directory.relative_to(here)
+        if instance.is_directory_relative or directory.is_relative_to(here):
+            directory = Path(os.path.relpath(directory, here))
         noted = msgspec.structs.replace(instance, directory=str(directory), format=FORMAT_VERSION, checksum=None)
         checksum = checksum_of(msgspec.json.encode(noted))
         _replace(self._instance_file, msgspec.json.encode(msgspec.structs.replace(noted, checksum=checksum)))

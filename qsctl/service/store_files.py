@@ -16,11 +16,12 @@ from typing import TypeVar
 from qsctl.config.filesystem import FilesystemSettings, Synchronization
 from qsctl.core.messages import QueueName
 from qsctl.errors import Refused
+from qsctl.identity import NIL_INCARNATION, Incarnation
 from qsctl.service.places import Place
 from qsctl.service.queue_codec import QUEUE_CODEC
 from qsctl.storage.base import Extent, Storage
 from qsctl.storage.claim import WAIT_S, Claim
-from qsctl.storage.damage import DamageKind, DamageReport
+from qsctl.storage.damage import DamageKind, DamageReport, refuse_loss
 from qsctl.storage.log_upkeep import carry_over, existing_logs
 from qsctl.storage.logged import LoggedStorage
 from qsctl.storage.names import (
@@ -51,6 +52,7 @@ class StoreFiles:
         claim: the right to write the files, where another process has it for this one; None: it is to be had.
         claim_wait_s: how long to wait for another service that has it.
         log_label: distinguishes the write-ahead logs of a service's processes; empty where there is one process.
+        discards_damaged: whether to go on with what is whole where something is lost; else nothing is changed then.
 
     Raises:
         InvalidInput: the directory does not exist, or a name cannot be part of a file name.
@@ -66,8 +68,12 @@ class StoreFiles:
         claim: Claim | None = None,
         claim_wait_s: float = WAIT_S,
         log_label: str = "",
+        discards_damaged: bool = False,
     ) -> None:
         self.directory = directory
+        self.discards_damaged = discards_damaged
+        self.incarnations: dict[QueueName, Incarnation] = {}
+        """Those of the queues, as far as they are known."""
         self.filesystem = filesystem
         self.application_name = application_name
         self.volatile_directory = volatile_directory
@@ -139,16 +145,22 @@ class StoreFiles:
             if place.is_persistent:
                 self._owners[self.stem(name, place)] = name
 
-    def open(self, name: QueueName, place: Place) -> Storage:
+    def open(self, name: QueueName, place: Place, *, discards_damaged: bool | None = None) -> Storage:
         """The store of a queue, which must be one that keeps files.
+
+        Args:
+            name: the queue's.
+            place: where it is.
+            discards_damaged: as for the service, unless it is given.
 
         Raises:
             InvalidInput, Refused: as from `stem`.
-            Damaged: the disk refuses.
+            Damaged: something is lost, or the disk refuses.
         """
         register = self._register(place.is_persistent)
         known = register.extent(self._entry(name, place))
-        store = self.with_reserve(partial(self._open, name, place, known))
+        discards = self.discards_damaged if discards_damaged is None else discards_damaged
+        store = self.with_reserve(partial(self._open, name, place, known, discards_damaged=discards))
         if store.was_there and not register.was_there and not register.damage:
             what = "the register of the stores is missing: what else is missing cannot be known"
             register.damage.append(DamageReport(register.path, 0, 0, DamageKind.UNREADABLE, what))
@@ -157,25 +169,35 @@ class StoreFiles:
             self._damage.append(DamageReport(register.path, 0, 0, DamageKind.UNREADABLE, what))
         return store
 
-    def open_service(self) -> Storage:
+    def has_left_over(self, name: QueueName, place: Place) -> bool:
+        """Whether there are files of a queue, or the register or the log has something of it."""
+        stem = self.stem(name, place)
+        is_noted = self._register(True).extent(stem.name) is not None
+        if is_noted or any(stem.name in log.names() for log in self.logs.values()):
+            return True
+        return any(each.name.startswith((f"{stem.name}.db", f"{stem.name}_")) for each in self.directory.iterdir())
+
+    def open_service(self, *, discards_damaged: bool | None = None) -> Storage:
         """The store of the service's state.
 
         Raises:
             Refused: another service uses it, or the directory cannot be written.
-            Damaged: the disk refuses.
+            Damaged: something is lost, or the disk refuses.
         """
         self.hold()
         known = self._register(True).extent(self._service_file.name)
-        was_there = self._service_file.exists()  # in whatever format
+        if not (self._service_file.exists() or self._register(True).was_there):
+            self._report_files_of_nobody_known()
         filesystem = self.filesystem
         if filesystem.synchronization is Synchronization.NORMAL:
             # Files of queues that were deleted go at once: that they were deleted must be durable then.
             filesystem = replace(filesystem, synchronization=Synchronization.FULL)
-        store = self.with_reserve(partial(SqliteStorage, self._service_file, filesystem, QUEUE_CODEC, known))
-        if not was_there and not self._register(True).was_there:
-            self._report_files_of_nobody_known()
-        self.note_service(store)
-        return store
+        discards = self.discards_damaged if discards_damaged is None else discards_damaged
+        if not discards:
+            refuse_loss(self.damage, filesystem.synchronization)
+        return self.with_reserve(
+            partial(SqliteStorage, self._service_file, filesystem, QUEUE_CODEC, known, discards_damaged=discards)
+        )
 
     def _report_files_of_nobody_known(self) -> None:
         """Without the service's state and the register, nothing says which queues should be there."""
@@ -187,14 +209,34 @@ class StoreFiles:
     def note(self, stores: Iterable[tuple[QueueName, Place, Storage]]) -> None:
         """Note how far stores reach now: no less may be there when they are opened again."""
         extents: dict[bool, dict[str, Extent]] = {True: {}, False: {}}
+        incarnations: dict[str, Incarnation] = {}
         for name, place, store in stores:
-            extents[place.is_persistent][self._entry(name, place)] = store.extent
+            entry = self._entry(name, place)
+            extents[place.is_persistent][entry] = store.extent
+            incarnations[entry] = self.incarnations.get(name, NIL_INCARNATION)
         for is_persistent, noted in extents.items():
             if noted:
                 if is_persistent in self.logs:
                     log = self.logs[is_persistent]
                     noted[log.stem.name] = log.extent
-                self._register(is_persistent).note(noted)
+                self._register(is_persistent).note(noted, incarnations)
+
+    def judge_incarnation(self, name: QueueName, place: Place, found: Incarnation) -> None:
+        """Report it where the records of a store are not those of the creation of the queue that is known.
+
+        `found` is the incarnation that the records have; nil: none, as of an earlier version.
+        """
+        register = self._register(place.is_persistent)
+        known = register.incarnation(self._entry(name, place))
+        if known not in (NIL_INCARNATION, found):
+            file = self.stem(name, place) if place.is_persistent else register.path
+            what = (
+                f"the file is of another creation of queue {name} than the one that is known: {_shown(found)}, not "
+                f"{_shown(known)}; one was deleted since, or is of another directory"
+            )
+            self._damage.append(DamageReport(file, 0, 0, DamageKind.FOREIGN, what))
+            if self.discards_damaged:
+                register.forget_incarnation(self._entry(name, place))
 
     def note_service(self, store: Storage) -> None:
         """The same of the service's state."""
@@ -203,6 +245,7 @@ class StoreFiles:
     def forget(self, name: QueueName, place: Place) -> None:
         """Expect the files of a queue no more: they are about to be deleted."""
         self._register(place.is_persistent).forget([self._entry(name, place)])
+        self.incarnations.pop(name, None)
         self._owners = {stem: owner for stem, owner in self._owners.items() if owner != name}
 
     def forget_service(self) -> None:
@@ -239,15 +282,24 @@ class StoreFiles:
         finally:
             self.claim.release()
 
-    def _open(self, name: QueueName, place: Place, known: Extent | None) -> Storage:
+    def abandon(self) -> None:
+        """Let go of the logs as they are, and let other services have the files."""
+        for log in self.logs.values():
+            log.abandon()
+        self.claim.release()
+
+    def _open(self, name: QueueName, place: Place, known: Extent | None, *, discards_damaged: bool) -> Storage:
+        discards = discards_damaged
         if not place.is_persistent:
             assert self.volatile_directory is not None
-            return self._logged(private_stem(self.volatile_directory, name), known, is_persistent=False)
+            stem = private_stem(self.volatile_directory, name)
+            return self._logged(stem, known, is_persistent=False, discards_damaged=discards)
         stem = self.stem(name, place)
         self._owners[stem] = name
         if place.settings.persistence.in_memory_state:
-            return self._logged(stem, known, is_persistent=True)
-        return SqliteStorage(stem.with_name(stem.name + ".db"), self.filesystem, QUEUE_CODEC, known)
+            return self._logged(stem, known, is_persistent=True, discards_damaged=discards)
+        file = stem.with_name(stem.name + ".db")
+        return SqliteStorage(file, self.filesystem, QUEUE_CODEC, known, discards_damaged=discards)
 
     def carry_over_logs(self, *, own_too: bool) -> None:
         """Bring what other processes of this service left in their logs to the queues' own files; that of this one's
@@ -260,19 +312,23 @@ class StoreFiles:
         register = self._register(True)
         for stem in sorted(existing_logs(own)):
             if stem != own or own_too:
-                carry = partial(carry_over, stem, self.filesystem, QUEUE_CODEC, register.extent(stem.name))
+                known, discards = register.extent(stem.name), self.discards_damaged
+                carry = partial(carry_over, stem, self.filesystem, QUEUE_CODEC, known, discards_damaged=discards)
                 self._damage += self.with_reserve(carry)
                 register.forget([stem.name])
 
-    def _logged(self, stem: Path, known: Extent | None, *, is_persistent: bool) -> LoggedStorage:
+    def _logged(
+        self, stem: Path, known: Extent | None, *, is_persistent: bool, discards_damaged: bool
+    ) -> LoggedStorage:
         log = self.logs.get(is_persistent)
         if log is None:
             where = log_stem(stem.parent, self.filesystem.file_prefix, self.application_name, self._log_label)
             known_log = self._register(is_persistent).extent(where.name)
-            log = self.logs[is_persistent] = WriteAheadLog(where, self.filesystem, known_log)
+            log = WriteAheadLog(where, self.filesystem, known_log, discards_damaged=discards_damaged)
+            self.logs[is_persistent] = log
         if log.is_to_mend:
             log.mend()
-        return LoggedStorage(stem, self.filesystem, log, QUEUE_CODEC, known)
+        return LoggedStorage(stem, self.filesystem, log, QUEUE_CODEC, known, discards_damaged=discards_damaged)
 
     def _entry(self, name: QueueName, place: Place) -> str:
         """What a store is called in its register."""
@@ -287,6 +343,10 @@ class StoreFiles:
                 path = volatile_register(self.volatile_directory)
             self._registers[is_persistent] = Register(path)
         return self._registers[is_persistent]
+
+
+def _shown(incarnation: Incarnation) -> str:
+    return f"{incarnation:016x}" if incarnation else "of an earlier version"
 
 
 def volatile_register(directory: Path) -> Path:

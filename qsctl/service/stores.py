@@ -7,7 +7,7 @@ embedded service keeps it in files of its own, for there the process ends with e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TypeAlias
@@ -26,6 +26,7 @@ from qsctl.core.records import (
     SubscriberDeleted,
 )
 from qsctl.errors import Damaged
+from qsctl.identity import Incarnation
 from qsctl.service import upkeep
 from qsctl.service.guarded_writes import GuardedWrites
 from qsctl.service.payload_reader import payload_reader
@@ -36,7 +37,7 @@ from qsctl.service.store_files import StoreFiles
 from qsctl.service.withholding import withhold
 from qsctl.storage.base import Shares, Storage, Sync
 from qsctl.storage.claim import WAIT_S, Claim
-from qsctl.storage.damage import DamageReport
+from qsctl.storage.damage import DamageReport, refuse_loss
 from qsctl.storage.log_upkeep import checkpoint_all
 from qsctl.storage.logged import LoggedStorage
 from qsctl.storage.names import replicas_stem
@@ -62,11 +63,12 @@ class Stores:
         log_label: distinguishes the write-ahead logs of a service's processes.
         holds_samples: whether the queues' own files are opened; False in a process that only coordinates those
             that hold them.
+        discards_damaged: whether to go on with what is whole where something is lost; else nothing is changed then.
 
     Raises:
         InvalidInput: the directory does not exist, or a name cannot be part of a file name.
         Refused: another service uses the files, or the directory cannot be written.
-        Damaged: the disk refuses.
+        Damaged: something is lost, or the disk refuses.
     """
 
     def __init__(
@@ -81,6 +83,7 @@ class Stores:
         claim_wait_s: float = WAIT_S,
         log_label: str = "",
         holds_samples: bool = True,
+        discards_damaged: bool = False,
     ) -> None:
         self.files = StoreFiles(
             directory,
@@ -90,7 +93,10 @@ class Stores:
             claim=claim,
             claim_wait_s=claim_wait_s,
             log_label=log_label,
+            discards_damaged=discards_damaged,
         )
+        self._is_judged = False
+        """Whether what was found at the start was whole, or was given up: nothing is noted before that."""
         self._holds_samples = holds_samples
         self._has_carried_over = claim is not None
         """Whether what other processes left in their logs was brought to the queues by the holder of the claim."""
@@ -105,7 +111,13 @@ class Stores:
         """The queues of which nothing can be stored for now, see `qsctl.service.recovery`."""
         self.service_failure: Damaged | None = None
         """Why the last change of the configuration could not be stored; None: it was."""
-        self.service = self.files.open_service() if keeps_service_state else None
+        self.service: Storage | None = None
+        if keeps_service_state:
+            try:
+                self.service = self.files.open_service()
+            except BaseException:
+                self.files.abandon()
+                raise
 
     def open_replica_log(self, records: RecordsCodec) -> ReplicaLog:
         """Open the log of this process's replicas [QS 7.1]; the caller closes it. No file is made before it is written.
@@ -133,6 +145,7 @@ class Stores:
         Raises:
             InvalidInput: a name of a persistent queue cannot be part of a file name.
             Refused: two persistent queues would have the same files, or another service uses them.
+            Damaged: something is lost, or the disk refuses.
         """
         self._places = self._writes.places = places
         if any(place.is_persistent for place in places.values()):
@@ -148,8 +161,35 @@ class Stores:
             if name not in self.queues and self.files.keeps(place):
                 self.queues[name] = self._open(name, place)
                 opened.append(name)
-        self.note(opened)
+        if self._is_judged:
+            self.note(opened)
         return opened
+
+    def judge(self, found: Mapping[QueueName, Incarnation]) -> None:
+        """Begin to change the files, once everything was read; unless something is lost.
+
+        Args:
+            found: the incarnations of the queues' records, of each that has some; nil where they have none.
+
+        Raises:
+            Damaged: something is lost, and it is not to be discarded.
+        """
+        for name, incarnation in found.items():
+            if name in self._opened:
+                self.files.judge_incarnation(name, self._opened[name], incarnation)
+        if not self.files.discards_damaged:
+            refuse_loss(self.damage, self.files.filesystem.synchronization)
+        self._is_judged = True
+        if self.service is not None:
+            self.files.note_service(self.service)
+        self.note(self.queues)
+
+    def know(self, incarnations: Mapping[QueueName, Incarnation]) -> None:
+        """Note which creations of the queues there are now."""
+        changed = [name for name in self.queues if self.files.incarnations.get(name) != incarnations.get(name)]
+        self.files.incarnations.update({name: incarnations[name] for name in changed if name in incarnations})
+        if changed:
+            self.note(changed)
 
     def checkpoint_unhosted(self) -> None:
         """Bring what the logs have of queues that are not hosted any more to files of their own, for another time.
@@ -167,10 +207,25 @@ class Stores:
         Raises:
             InvalidInput: a name of a persistent queue cannot be part of a file name.
             Refused: another persistent queue has the same files, or another service uses them.
+            Damaged: an earlier run left files of it of which something is lost.
         """
         if place.is_persistent:
             self.files.stem(name, place)
             self.files.hold(wait_s=0)
+            if name not in self.queues and self._holds_samples and not self.files.discards_damaged:
+                self._check_left_over(name, place)
+
+    def _check_left_over(self, name: QueueName, place: Place) -> None:
+        """Judge what an earlier run may have left of a queue that is to be created."""
+        if not self.files.has_left_over(name, place):
+            return
+        store = self.files.open(name, place)
+        try:
+            for _ in store.load():
+                pass
+            refuse_loss(store.damage, self.files.filesystem.synchronization)
+        finally:
+            store.abandon()
 
     def load(self, queue: QueueName) -> Iterator[Record]:
         """What a queue's store holds; nothing where it has none."""
@@ -272,7 +327,7 @@ class Stores:
         """Delete the files of queues that were deleted, should a crash have left them."""
         for name, place in deleted.items():
             if name not in self._places and self.files.keeps(place):
-                store = self.files.open(name, place)
+                store = self.files.open(name, place, discards_damaged=True)
                 self.files.forget(name, place)
                 store.destroy()
 
@@ -295,6 +350,12 @@ class Stores:
         finally:
             self.files.close()
 
+    def abandon(self) -> None:
+        """Let go of all files as they are."""
+        for store in [*self.queues.values(), *([self.service] if self.service is not None else [])]:
+            store.abandon()
+        self.files.abandon()
+
     def destroy_service(self) -> None:
         """Delete the service's state, once everything was closed."""
         if self.service is not None:
@@ -309,7 +370,7 @@ class Stores:
         """
         self.files.claim.hold_again()
         self.queues[name].abandon()
-        self.queues[name] = self.files.open(name, self._opened[name])
+        self.queues[name] = self.files.open(name, self._opened[name], discards_damaged=True)
         return self.queues[name]
 
     def recover(self, name: QueueName, snapshot: Iterable[QueueRecord]) -> None:
@@ -333,8 +394,9 @@ class Stores:
         if self.service is not None:
             self.files.claim.hold_again()
             self.service.abandon()
-            self.service = self.files.open_service()
+            self.service = self.files.open_service(discards_damaged=True)
             self.files.with_reserve(partial(self.service.compact, list(service)))
+            self.files.note_service(self.service)
         self.service_failure = None
 
     @property

@@ -18,7 +18,7 @@ from qsctl.errors import Damaged
 from qsctl.storage.base import Extent, Shares
 from qsctl.storage.codec import POSITION, Codec, Encoded, Positions, Record, UnreadableRecord, fill
 from qsctl.storage.compaction import ROOM_FOR_FILES, Compaction, Whole
-from qsctl.storage.damage import DamageKind, DamageReport
+from qsctl.storage.damage import DamageKind, DamageReport, refuse_loss
 from qsctl.storage.data_files import OFFSET_BITS, DataFiles
 from qsctl.storage.file_sequence import SEAL, shortfall
 from qsctl.storage.frames import FRAME_HEADER, spans
@@ -44,11 +44,12 @@ class Checkpoints:
         until: how far they were finished; the rest is cut. None: as far as they are whole.
         ended: positions that ended since, of which nothing need be there.
         commit: makes durable how far they reach; what is dead is deleted afterwards.
+        discards_damaged: whether to go on with what is whole where something is lost; else nothing is changed then.
 
     Raises:
         InvalidInput: a link or a device stands in a file's place.
         Refused: a file has a form that only another version reads.
-        Damaged: the disk refuses.
+        Damaged: something is lost, or the disk refuses.
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class Checkpoints:
         until: Extent | None = None,
         ended: Collection[int] = (),
         commit: Callable[[Extent], None] = lambda _: None,
+        discards_damaged: bool = True,
     ) -> None:
         magic = int.from_bytes(os.urandom(4)) or 1
         size, synchronization = settings.file_max_size_bytes, settings.synchronization
@@ -88,11 +90,17 @@ class Checkpoints:
             self.was_there = self._metadata.last_index >= 0
             path = self._metadata.path
             self._more_damage += shortfall(path, known if until is None else until, self.extent, self.damage)
+            if not discards_damaged:
+                refuse_loss(self.damage, settings.synchronization)
+            self.drop_dead()
             if not self._metadata.sizes:
                 self._metadata.write(())  # an empty log differs from one that was deleted
                 self._metadata.sync(critical=True)  # what is noted of it is durable
         except OSError as error:
             raise self._refusal(error) from error
+        except Damaged:
+            self.abandon()
+            raise
 
     @property
     def damage(self) -> Sequence[DamageReport]:
@@ -353,7 +361,6 @@ class Checkpoints:
         if self.damage:
             self._data.stray_files = {self._data.file_of(position) for position in stray}
         self._dead += self._data.forget(chain(stray, found.ended & locations.keys()))
-        self.drop_dead()
         self._missing = found.begun - found.ended - locations.keys() - set(ended)
         if until is not None and not self._missing:
             # A crash cut a checkpoint short: the log has all that is broken here.

@@ -1,13 +1,22 @@
 """What a store found broken in its files: reported once, never swallowed, never a crash.
 
-Decides: the kinds of damage and their words. Whole records before and after a damaged place are restored.
+Decides: the kinds of damage and their words, and which of it a service must not pass over by itself. Whole records
+before and after a damaged place are restored, where the user says that the rest may be lost.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from typing import Final
+
+from qsctl.config.filesystem import Synchronization
+from qsctl.errors import Damaged
+
+_SHOWN_MAX: Final = 5
+"""More places than these are counted, not listed."""
 
 
 class DamageKind(StrEnum):
@@ -21,6 +30,10 @@ class DamageKind(StrEnum):
     """A whole record that this version cannot read, or a file that is no store of ours."""
     PAYLOAD_MISSING = "payload_missing"
     """A sample whose user data is gone; the sample is left out."""
+    MENDED = "mended"
+    """Bytes that no longer match their checksum, of which there is a copy: nothing is lost."""
+    FOREIGN = "foreign"
+    """A whole file that is another's: of another queue, of another creation of it, of another service."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +47,41 @@ class DamageReport:
     what: str
     kept_as: Path | None = None
 
+    @property
+    def place(self) -> str:
+        """What is wrong, and where."""
+        return f"{self.file}: offset {self.offset}: {self.what}"
+
+    def is_loss(self, synchronization: Synchronization) -> bool:
+        """Whether something is missing that was durable, or would be hidden.
+
+        What a crash cut short is none. Where nothing is ever synced, a power failure may leave anything: that is no
+        damage; a file that is another's is, all the same.
+        """
+        if self.kind is DamageKind.FOREIGN:
+            return True
+        is_harmless = self.kind in {DamageKind.TORN_TAIL, DamageKind.MENDED}
+        return not is_harmless and synchronization is not Synchronization.OFF
+
     def __str__(self) -> str:
-        place = f"{self.file}: offset {self.offset}: {self.what} ({self.size_bytes} bytes left out)"
+        place = f"{self.place} ({self.size_bytes} bytes left out)"
         return f"{place}; the damaged file is kept as {self.kept_as.name}" if self.kept_as else place
+
+
+def refuse_loss(reports: Iterable[DamageReport], synchronization: Synchronization) -> None:
+    """Do nothing where no report is of a loss: whatever is damaged stays as it is until the user says otherwise.
+
+    Raises:
+        Damaged: one is.
+    """
+    losses = [each.place for each in reports if each.is_loss(synchronization)]
+    if losses:
+        more = [f"and {len(losses) - _SHOWN_MAX} more damaged places"] if len(losses) > _SHOWN_MAX else []
+        raise Damaged(
+            "\n".join(["stored samples are damaged; nothing was changed", *losses[:_SHOWN_MAX], *more]),
+            remedy="Put back the file that belongs there, or a copy of the directory; or lose what cannot be read: "
+            "--discard-damaged keeps the damaged files under another name and goes on with what is whole.",
+        )
 
 
 def set_aside_name(file: Path) -> Path:

@@ -82,18 +82,19 @@ def make_room(log: WriteAheadLog, streams: Streams, on_failure: OnFailure) -> No
         pass
 
 
-def checkpoint_all(log: WriteAheadLog, names: Iterable[str], codec: Codec) -> None:
+def checkpoint_all(log: WriteAheadLog, names: Iterable[str], codec: Codec, *, discards_damaged: bool = True) -> None:
     """Write all that the log has of these streams, which are not open, to their own files.
 
     Raises:
-        Damaged: the disk refuses.
+        Damaged: something is lost in those, see `LoggedStorage`, or the disk refuses.
     """
     with_records = [name for name in names if any(True for _ in log.records(log.stream(name).number))]
     if not with_records:
         return
     log.seal()
     for name in with_records:
-        stream = LoggedStorage(log.stem.with_name(name), log.settings, log, codec)
+        own = log.stem.with_name(name)
+        stream = LoggedStorage(own, log.settings, log, codec, discards_damaged=discards_damaged)
         for _ in stream.checkpoint(log.last_file):
             pass
         stream.checkpointed(log.last_file)
@@ -101,16 +102,22 @@ def checkpoint_all(log: WriteAheadLog, names: Iterable[str], codec: Codec) -> No
         stream.close()
 
 
-def carry_over(stem: Path, settings: FilesystemSettings, codec: Codec, known: Extent | None) -> Sequence[DamageReport]:
+def carry_over(
+    stem: Path, settings: FilesystemSettings, codec: Codec, known: Extent | None, *, discards_damaged: bool = True
+) -> Sequence[DamageReport]:
     """Write all that a log has to its streams' own files, and delete it: its process will not come again.
 
     Returns what was found broken in it.
 
     Raises:
-        Damaged: the disk refuses; it can be done again.
+        Damaged: something is lost, see `WriteAheadLog`, or the disk refuses; it can be done again.
     """
-    log = WriteAheadLog(stem, settings, known)
-    checkpoint_all(log, log.names(), codec)
+    log = WriteAheadLog(stem, settings, known, discards_damaged=discards_damaged)
+    try:
+        checkpoint_all(log, log.names(), codec, discards_damaged=discards_damaged)
+    except Damaged:
+        log.abandon()
+        raise
     log.destroy()
     return log.damage
 

@@ -43,10 +43,11 @@ class LoggedStorage(WritesThenSyncs):
         codec: that of the records.
         known: how far its own files reached at least, where the log does not say.
         is_truncatable: whether it is a replica's, see `qsctl.storage.base`.
+        discards_damaged: whether to go on with what is whole where something is lost; else nothing is changed then.
 
     Raises:
         InvalidInput: a link or a device stands in a file's place.
-        Damaged: the disk refuses.
+        Damaged: something is lost, or the disk refuses.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class LoggedStorage(WritesThenSyncs):
         known: Extent | None = None,
         *,
         is_truncatable: bool = False,
+        discards_damaged: bool = True,
     ) -> None:
         self.log = log
         self.stem = stem
@@ -75,6 +77,7 @@ class LoggedStorage(WritesThenSyncs):
             until=entry.extent,
             ended=self.in_log.ended_in_log,
             commit=self._commit_snapshot,
+            discards_damaged=discards_damaged,
         )
         self.was_there = self._own.was_there
         if entry.extent is None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import shutil
 from pathlib import Path
 from typing import Final
 
@@ -21,6 +22,8 @@ FILE_NAME_SIZE_BYTES_MAX: Final = 255
 
 _ALLOWED: Final = re.compile(r"[A-Za-z0-9_.-]+")
 _RESERVED_BYTES: Final = 24
+_SHARED_COUNT: Final = 2
+"""A file with this many names has another one."""
 
 
 def allowed_part(what: str, text: str, *, may_be_empty: bool = False) -> str:
@@ -175,6 +178,34 @@ def open_private(path: Path, flags: int) -> int:
     """
     refuse_link(path)
     return os.open(path, flags | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, FILE_MODE)
+
+
+def unshare(path: Path) -> None:
+    """Give a file under several names, as `cp -al` makes them, a content of its own under this one.
+
+    What is written here must not appear in a copy of the directory, nor in its original.
+
+    Raises:
+        InvalidInput: a link or a device stands there.
+        OSError: the disk refuses; the file is as before.
+    """
+    refuse_link(path)
+    try:
+        if path.stat().st_nlink < _SHARED_COUNT:
+            return
+    except FileNotFoundError:
+        return
+    temporary = path.with_name(path.name + ".own")
+    try:
+        with path.open("rb") as source, os.fdopen(open_private(temporary, os.O_WRONLY | os.O_TRUNC), "wb") as copy:
+            shutil.copyfileobj(source, copy)
+            copy.flush()
+            os.fsync(copy.fileno())
+        temporary.rename(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    sync_directory(path.parent)
 
 
 def sync_directory(directory: Path) -> None:

@@ -18,6 +18,7 @@ from zlib import crc32
 
 import msgspec
 
+from qsctl.identity import NIL_INCARNATION, Incarnation, WholeIncarnation
 from qsctl.storage.base import Extent
 from qsctl.storage.damage import DamageKind, DamageReport, set_aside_name
 from qsctl.storage.names import open_private, refuse_link, sync_directory
@@ -27,9 +28,19 @@ FORMAT_VERSION: Final = 1
 
 
 class _Register(msgspec.Struct, frozen=True):
+    """The file. `incarnations` are those of the queues, by store; earlier versions neither write nor read them."""
+
     format: int
     stores: dict[str, Extent]
     checksum: int
+    incarnations: dict[str, WholeIncarnation] = {}
+    incarnations_checksum: int | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the checksums match."""
+        of_incarnations = _checksum(self.incarnations) if self.incarnations_checksum is not None else None
+        return self.checksum == _checksum(self.stores) and self.incarnations_checksum == of_incarnations
 
 
 class Register:
@@ -46,9 +57,14 @@ class Register:
         self.was_there = False
         self._pending: dict[str, Extent | None] = {}
         """What could not be written yet."""
+        self._incarnations: dict[str, Incarnation] = {}
+        self._pending_incarnations: dict[str, Incarnation] = {}
+        self._to_set_aside: Path | None = None
+        """The name under which the file is kept that could not be read, once another is written."""
         refuse_link(path)
         try:
-            self._stores = self._read()
+            read = self._read()
+            self._stores, self._incarnations = (read.stores, read.incarnations) if read else ({}, {})
         except OSError as error:
             raise refusal(path, error, is_clean=True) from error
 
@@ -56,12 +72,28 @@ class Register:
         """How far a store reached at least; None: nothing is known of it."""
         return self._stores.get(name)
 
+    def incarnation(self, name: str) -> Incarnation:
+        """That of the queue whose store it is; nil: it is not known."""
+        return self._incarnations.get(name, NIL_INCARNATION)
+
+    def forget_incarnation(self, name: str) -> None:
+        """Expect no incarnation of a queue any more: what its store has is taken as it is, and noted."""
+        self._incarnations.pop(name, None)
+        self._pending_incarnations[name] = NIL_INCARNATION
+
     def names(self) -> Iterable[str]:
         """The stores that should be there."""
         return tuple(self._stores)
 
-    def note(self, extents: Mapping[str, Extent]) -> None:
-        """Note how far stores reach. A disk that refuses is asked again next time: less would be noticed until then."""
+    def note(self, extents: Mapping[str, Extent], incarnations: Mapping[str, Incarnation] | None = None) -> None:
+        """Note how far stores reach, and whose they are.
+
+        A disk that refuses is asked again next time: less would be noticed until then.
+        """
+        for name in extents:
+            incarnation = (incarnations or {}).get(name, NIL_INCARNATION)
+            if incarnation not in (NIL_INCARNATION, self._incarnations.get(name)):
+                self._pending_incarnations[name] = self._incarnations[name] = incarnation
         self._change({name: extent for name, extent in extents.items() if self._stores.get(name) != extent})
 
     def forget(self, names: Iterable[str]) -> None:
@@ -79,25 +111,34 @@ class Register:
         for name, extent in changes.items():
             if extent is None:
                 self._stores.pop(name, None)
+                self._incarnations.pop(name, None)
+                self._pending_incarnations.pop(name, None)
             else:
                 self._stores[name] = extent
-        if not self._pending:
+        if not (self._pending or self._pending_incarnations):
             return
         with contextlib.suppress(OSError), _alone(self.path.parent):
-            stores = self._read() if self.path.exists() else dict(self._stores)
+            if self._to_set_aside is not None:
+                self.path.rename(self._to_set_aside)
+                self._to_set_aside = None
+            read = self._read() if self.path.exists() else None
+            stores = read.stores if read else dict(self._stores)
+            noted = (read.incarnations if read else self._incarnations) | self._pending_incarnations
+            incarnations = {name: each for name, each in noted.items() if each != NIL_INCARNATION}
             for name, extent in self._pending.items():
                 if extent is None:
                     stores.pop(name, None)
+                    incarnations.pop(name, None)
                 else:
                     stores[name] = extent
-            self._write(stores)
-            self._stores = stores
+            self._write(stores, incarnations)
+            self._stores, self._incarnations = stores, incarnations
             self._pending.clear()
+            self._pending_incarnations.clear()
 
-    def _write(self, stores: dict[str, Extent]) -> None:
-        data = msgspec.json.format(
-            msgspec.json.encode(_Register(FORMAT_VERSION, stores, _checksum(stores)), order="sorted"), indent=1
-        )
+    def _write(self, stores: dict[str, Extent], incarnations: dict[str, Incarnation]) -> None:
+        register = _Register(FORMAT_VERSION, stores, _checksum(stores), incarnations, _checksum(incarnations))
+        data = msgspec.json.format(msgspec.json.encode(register, order="sorted"), indent=1)
         temporary = self.path.with_name(self.path.name + ".tmp")
         with os.fdopen(open_private(temporary, os.O_WRONLY | os.O_TRUNC), "wb") as file:
             file.write(data)
@@ -106,25 +147,24 @@ class Register:
         temporary.rename(self.path)
         sync_directory(self.path.parent)
 
-    def _read(self) -> dict[str, Extent]:
+    def _read(self) -> _Register | None:
         try:
             found = msgspec.json.decode(self.path.read_bytes(), type=_Register)
         except FileNotFoundError:
-            return {}
+            return None
         except (ValueError, msgspec.MsgspecError) as error:
             self._set_aside(str(error))
-            return {}
-        if found.format != FORMAT_VERSION or found.checksum != _checksum(found.stores):
+            return None
+        if found.format != FORMAT_VERSION or not found.is_whole:
             self._set_aside("its checksum does not match")
-            return {}
+            return None
         self.was_there = True
-        return found.stores
+        return found
 
     def _set_aside(self, why: str) -> None:
-        kept = set_aside_name(self.path)
+        """Keep what cannot be read under another name, once another is written."""
+        kept = self._to_set_aside = set_aside_name(self.path)
         size_bytes = self.path.stat().st_size
-        with contextlib.suppress(OSError):
-            self.path.rename(kept)
         what = f"the register of the stores cannot be read ({why}): what else is missing cannot be known"
         self.damage.append(DamageReport(self.path, 0, size_bytes, DamageKind.UNREADABLE, what, kept))
 
@@ -140,5 +180,5 @@ def _alone(directory: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _checksum(stores: Mapping[str, Extent]) -> int:
-    return crc32(msgspec.json.encode(sorted(stores.items())))
+def _checksum(noted: Mapping[str, Extent | Incarnation]) -> int:
+    return crc32(msgspec.json.encode(sorted(noted.items())))

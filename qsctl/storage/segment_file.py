@@ -205,16 +205,17 @@ def reports_of(path: Path, content: SegmentContent) -> list[DamageReport]:
         return [DamageReport(path, 0, size, DamageKind.TORN_TAIL, "the file was begun and never finished")]
     reports = []
     if content.header is None:
-        what = "the file's header is damaged, or it is no segment file of this version"
+        kind, what = DamageKind.UNREADABLE, "the file's header is damaged, or it is no segment file of this version"
         stream = stream_of(path)
         if is_foreign(content.buffer, stream):
+            kind = DamageKind.FOREIGN
             what = "the file is of another store: it was renamed, or exchanged with another one"
         elif (renamed := decode_header(content.buffer, stream)) is not None:
             what = f"the file was written with the index {renamed.file_index}: it was renamed"
-        reports.append(DamageReport(path, 0, 0, DamageKind.UNREADABLE, what))
+        reports.append(DamageReport(path, 0, 0, kind, what))
     elif content.buffer[:_COPY_SIZE_BYTES] != content.buffer[_COPY_SIZE_BYTES:HEADER_SIZE_BYTES]:
         what = "the file's header is damaged; its copy was used"
-        reports.append(DamageReport(path, 0, 0, DamageKind.CHECKSUM, what))
+        reports.append(DamageReport(path, 0, 0, DamageKind.MENDED, what))
     for gap in content.found.gaps:
         if gap.torn:
             kind, what = DamageKind.TORN_TAIL, "the last write was cut short"

@@ -18,7 +18,7 @@ from qsctl.storage.damage import DamageKind, DamageReport, set_aside_name
 from qsctl.storage.deletions import Deletions
 from qsctl.storage.file_sequence import SEAL, FileSequence, existing_indexes
 from qsctl.storage.frames import frame
-from qsctl.storage.names import open_private, sync_directory
+from qsctl.storage.names import open_private, sync_directory, unshare
 from qsctl.storage.segment_file import (
     FORMAT_VERSION,
     HEADER_SIZE_BYTES,
@@ -51,6 +51,7 @@ class SegmentLog:
         file_max_size_bytes: a file at least this long is followed by a new one; a batch is never split.
         begins_anywhere: whether the oldest files may have been dropped; else there is a base that says so.
         judge: decides about the content of the last file where its end does not say enough of itself.
+        on_read: called by `open` once all was read, before an unfinished tail is cut; it may raise.
         in_sectors: under FULL what is appended goes to the disk with the next sync, see `direct_tail`; else at once.
     """
 
@@ -65,6 +66,7 @@ class SegmentLog:
         synchronization: Synchronization,
         begins_anywhere: bool = False,
         judge: Callable[[SegmentContent], SegmentContent] = lambda content: content,
+        on_read: Callable[[SegmentLog], None] = lambda _: None,
         in_sectors: bool = False,
     ) -> None:
         self.stem = stem
@@ -85,6 +87,7 @@ class SegmentLog:
         """Whether what is on the disk is unknown: it must be opened again."""
         self._begins_anywhere = begins_anywhere
         self._judge = judge
+        self._on_read = on_read
         self._in_sectors = in_sectors and synchronization is Synchronization.FULL
         self._stream = stream_of(self.path(0))
         self._written: WrittenFile | None = None
@@ -136,6 +139,7 @@ class SegmentLog:
         for missing, report in files.end():
             self._report(missing, report)
             self.damaged_indexes.add(indexes[-1])  # what comes next begins a file of its own
+        self._on_read(self)
         self._resume()
         if until is not None and self.last_index == until.index and self._written is not None:
             self.cut(until.index, self.sizes[until.index], self.next_number)
@@ -330,6 +334,7 @@ class SegmentLog:
         """Go on writing to the last file, unless it is damaged or of an earlier kind: then `write` begins another."""
         if (index := self.last_index) < 0 or index in self.damaged_indexes:
             return
+        unshare(self.path(index))
         torn = [report for report in self.damage if report.file == self.path(index)]
         written = self._write_to(index, open_private(self.path(index), os.O_RDWR), self.path(index).stat().st_size)
         if torn and torn[0].offset < HEADER_SIZE_BYTES:

@@ -22,8 +22,8 @@ from qsctl.config.filesystem import FilesystemSettings, JournalMode
 from qsctl.errors import Damaged, Refused
 from qsctl.storage.base import Compacted, Extent, HardState, Sync, WritesThenSyncs
 from qsctl.storage.codec import Codec, Record, fill
-from qsctl.storage.damage import DamageKind, DamageReport
-from qsctl.storage.names import open_private
+from qsctl.storage.damage import DamageKind, DamageReport, refuse_loss
+from qsctl.storage.names import open_private, unshare
 from qsctl.storage.room import DiskFailed, is_refused_by_system, refusal
 from qsctl.storage.sqlite_file import (
     FAILURES,
@@ -34,6 +34,7 @@ from qsctl.storage.sqlite_file import (
     copy_anew,
     copy_aside,
     create_tables,
+    foreign,
     format_of,
     is_damaged,
     is_foreign,
@@ -64,10 +65,11 @@ class SqliteStorage(WritesThenSyncs):
         known: how far it reached at least when that was last noted.
         is_truncatable: whether it is a replica's, see `qsctl.storage.base`.
         stream: whose file it is, in 32 bits; None: that of its name, see `sqlite_rows.stream_of`.
+        discards_damaged: whether to go on with what is whole where something is lost; else nothing is changed then.
 
     Raises:
         InvalidInput: a link or a device stands in the file's place.
-        Damaged: the disk refuses.
+        Damaged: something is lost, or the disk refuses.
         Refused: another program keeps the file locked.
     """
 
@@ -80,8 +82,10 @@ class SqliteStorage(WritesThenSyncs):
         *,
         is_truncatable: bool = False,
         stream: int | None = None,
+        discards_damaged: bool = True,
     ) -> None:
         self.path = path
+        self._discards_damaged = discards_damaged
         self._codec = codec
         self.settings = settings
         self._stream = stream_of(path) if stream is None else stream
@@ -93,10 +97,13 @@ class SqliteStorage(WritesThenSyncs):
         self._ended: set[int] = set()
         """Positions that ended and whose payload is deleted with the next batch."""
         self.damage: list[DamageReport] = begun_and_unfinished(path)
+        self._refuse_missing(known)
         self._trace: StatementTrace | None = None
         if settings.trace_file is not None:
             self._trace = StatementTrace(path.parent / settings.trace_file)
         try:
+            for suffix in ("", *SIDE_FILES):
+                unshare(path.with_name(path.name + suffix))
             os.close(open_private(path, os.O_RDWR))
             self._use(self._open())
             self._committed_index = self.snapshot_index
@@ -108,6 +115,11 @@ class SqliteStorage(WritesThenSyncs):
             raise self._refusal(error) from error
         self._kept_count = 0
         self._compare(known)
+        try:
+            self._refuse_loss(self.damage)
+        except Damaged:
+            self.abandon()
+            raise
 
     @property
     def extent(self) -> Extent:
@@ -276,10 +288,13 @@ class SqliteStorage(WritesThenSyncs):
     def _open(self) -> sqlite3.Connection:
         """A connection to a sound file; a damaged one is replaced by what can be read of it."""
         if self.path.stat().st_size and is_damaged(self.path):
+            what = "the database file is damaged, or it is none"
+            self._refuse_loss([DamageReport(self.path, 0, self.path.stat().st_size, DamageKind.CHECKSUM, what)])
             self.damage += salvage(self.path, self.settings, self._stream)
         version = format_of(self.path)
         self.was_there = version == FORMAT_VERSION
         if version == FORMAT_VERSION and is_foreign(self.path, self._stream):
+            self._refuse_loss([foreign(self.path)])
             self._report(set_aside_foreign(self.path))
             os.close(open_private(self.path, os.O_RDWR))
             version = 0
@@ -294,8 +309,24 @@ class SqliteStorage(WritesThenSyncs):
         if version == 0:
             create_tables(connection, self._stream)
         elif version < FORMAT_VERSION:
-            self.damage += upgrade(connection, self.path, self._stream, version)
+            try:
+                self.damage += upgrade(connection, self.path, self._stream, version, self._refuse_loss)
+            except BaseException:
+                connection.close()
+                raise
         return connection
+
+    def _refuse_missing(self, known: Extent | None) -> None:
+        """Leave the place of a file empty that had records."""
+        if known is None or known.kind != "database" or not known.index:
+            return
+        if not self.path.exists() or self.damage:
+            what = f"the file is {'empty' if self.damage else 'missing'}, and every record in it"
+            self._refuse_loss([DamageReport(self.path, 0, 0, DamageKind.UNREADABLE, what)])
+
+    def _refuse_loss(self, reports: Sequence[DamageReport]) -> None:
+        if not self._discards_damaged:
+            refuse_loss(reports, self.settings.synchronization)
 
     def _load(self) -> Iterator[Record]:
         check = bool(self.damage)

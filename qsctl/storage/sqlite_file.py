@@ -114,8 +114,13 @@ def set_aside_foreign(path: Path) -> DamageReport:
         if beside.exists():
             beside.rename(kept.with_name(kept.name + suffix))
     path.rename(kept)
+    return replace(foreign(path), size_bytes=size_bytes, kept_as=kept)
+
+
+def foreign(path: Path) -> DamageReport:
+    """Return the report of a file that is another store's."""
     what = "the file is of another store: it was renamed, or exchanged with another one"
-    return DamageReport(path, 0, size_bytes, DamageKind.UNREADABLE, what, kept)
+    return DamageReport(path, 0, 0, DamageKind.FOREIGN, what)
 
 
 def is_sound(path: Path) -> bool:

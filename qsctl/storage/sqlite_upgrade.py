@@ -6,6 +6,7 @@ Decides: that a damaged file is kept beside the new one. Until the last statemen
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 from zlib import crc32
@@ -22,8 +23,16 @@ _FORMAT_2: Final = 2
 _UNREADABLE: Final = -1
 
 
-def upgrade(connection: sqlite3.Connection, path: Path, stream: int, version: int) -> list[DamageReport]:
+def upgrade(
+    connection: sqlite3.Connection,
+    path: Path,
+    stream: int,
+    version: int,
+    refuse: Callable[[Sequence[DamageReport]], None],
+) -> list[DamageReport]:
     """Make a file of an earlier format one of this: all its rows, or none; returns what was found damaged.
+
+    `refuse` is called with that before anything is changed, and may raise.
 
     Raises:
         OSError, sqlite3.Error: the disk refuses.
@@ -35,7 +44,9 @@ def upgrade(connection: sqlite3.Connection, path: Path, stream: int, version: in
         connection.execute("COMMIT")
         return []
     connection.execute("ROLLBACK")
-    reports = copy_aside(connection, path, [DamageReport(path, 0, 0, DamageKind.CHECKSUM, what) for what in damage])
+    found = [DamageReport(path, 0, 0, DamageKind.CHECKSUM, what) for what in damage]
+    refuse(found)
+    reports = copy_aside(connection, path, found)
     connection.execute("BEGIN IMMEDIATE")
     _upgrade(connection, stream, version)
     claim(connection, stream)

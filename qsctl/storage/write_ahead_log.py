@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from qsctl.config.filesystem import FilesystemSettings, Synchronization
 from qsctl.errors import Damaged
 from qsctl.storage.base import Extent, Sync
-from qsctl.storage.damage import DamageKind, DamageReport
+from qsctl.storage.damage import DamageKind, DamageReport, refuse_loss
 from qsctl.storage.file_sequence import shortfall
 from qsctl.storage.frames import FRAME_HEADER, is_whole
 from qsctl.storage.log_frames import (
@@ -58,12 +58,20 @@ class Part(NamedTuple):
 class WriteAheadLog:
     """The files `<stem>_w<index>.db`. One thread at a time may use it, but that a sync may be in another.
 
+    Args:
+        stem: what the files are named after.
+        settings: how they are written.
+        known: how far it reached at least when that was last noted.
+        discards_damaged: whether to go on with what is whole where something is lost; else nothing is changed then.
+
     Raises:
         InvalidInput: a link or a device stands in a file's place.
-        Damaged: the disk refuses.
+        Damaged: something is lost, or the disk refuses.
     """
 
-    def __init__(self, stem: Path, settings: FilesystemSettings, known: Extent | None = None) -> None:
+    def __init__(
+        self, stem: Path, settings: FilesystemSettings, known: Extent | None = None, *, discards_damaged: bool = True
+    ) -> None:
         self.stem = stem
         self.settings = settings
         self.streams: dict[int, Stream] = {}
@@ -78,18 +86,34 @@ class WriteAheadLog:
         self._synced = (-1, 0, 0)
         """The same, of a sync in any case; under OFF there is none."""
         self._known = known
+        self._discards_damaged = discards_damaged
         self._damage: list[DamageReport] = []
         try:
             self._log = self._open()
         except OSError as error:
             raise refusal(stem, error, is_clean=True) from error
         self.was_there = self._log.last_index >= 0
-        index, size_bytes, _ = self._log.reached
-        found = Extent("log", index, size_bytes)
-        missing = shortfall(self._log.path, known, found, self.damage)
+        missing = self._missing_of(self._log)
         self._damage += missing
         if missing:
-            self._known = found  # reported once
+            index, size_bytes, _ = self._log.reached
+            self._known = Extent("log", index, size_bytes)  # reported once
+        if not discards_damaged:
+            try:
+                refuse_loss(self.damage, settings.synchronization)
+            except Damaged:
+                self.abandon()
+                raise
+
+    def _missing_of(self, log: SegmentLog) -> list[DamageReport]:
+        """Return what is missing of the files, of what was known to be there."""
+        index, size_bytes, _ = log.reached
+        return shortfall(log.path, self._known, Extent("log", index, size_bytes), log.damage)
+
+    def _refuse_loss(self, log: SegmentLog) -> None:
+        """Leave the files as they are where something is lost."""
+        if not self._discards_damaged:
+            refuse_loss([*log.damage, *self._missing_of(log)], self.settings.synchronization)
 
     @property
     def damage(self) -> Sequence[DamageReport]:
@@ -330,6 +354,7 @@ class WriteAheadLog:
             synchronization=self.settings.synchronization,
             begins_anywhere=True,
             judge=without_unfinished_tail,
+            on_read=self._refuse_loss,
             in_sectors=True,
         )
         content, buffers = LogContent(), dict[int, bytes]()

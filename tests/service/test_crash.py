@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import signal
@@ -16,8 +17,9 @@ from typing import Protocol
 import pytest
 
 from qsctl.config.filesystem import JournalMode, Synchronization
+from qsctl.errors import Damaged
 from qsctl.service.embedded import EmbeddedService, open_embedded
-from qsctl.storage.damage import DamageKind
+from qsctl.storage.damage import DamageKind, DamageReport
 from qsctl.storage.frames import scan
 from qsctl.storage.segment_file import HEADER_SIZE_BYTES, decode_header, stream_of
 from tests.patience import PATIENCE_S
@@ -168,11 +170,16 @@ def test_damage_is_restored_around_and_never_silent(program: Program, tmp_path: 
             state_dir, seed, account, after_lines=chance.randint(10, 40), after_s=chance.uniform(0.0, 0.02)
         )
         done = damage_some_file(state_dir, chance) if account.kept else "nothing"
-        with open_embedded(state_dir) as service:
+        reported: list[DamageReport] = []
+        with contextlib.suppress(Damaged), open_embedded(state_dir) as service:
+            reported += service.damage
+            assert all(each.kind in {DamageKind.TORN_TAIL, DamageKind.MENDED} for each in reported), done
+        with open_embedded(state_dir, discard_damaged=True) as service:
+            reported += service.damage
             held = held_keys(service)
             if account.lost(held) or account.come_back(held):
                 damaged_count += 1
-                assert service.damage, f"seed {seed}: {done}: lost {account.lost(held)}"
+                assert reported, f"seed {seed}: {done}: lost {account.lost(held)}"
         with open_embedded(state_dir) as service:
             assert held_keys(service) == held, "what was restored once stays"
             assert not service.damage, "damage is told once"

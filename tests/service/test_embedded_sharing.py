@@ -123,7 +123,10 @@ class TestDamage:
         content = bytearray(path.read_bytes())
         content[content.index(WRITER) + 1] ^= 1
         path.write_bytes(content)
-        with open_embedded(tmp_path / "s") as service:
+        with pytest.raises(Damaged, match="nothing was changed"), open_embedded(tmp_path / "s"):
+            pass
+        assert path.read_bytes() == bytes(content)
+        with open_embedded(tmp_path / "s", discard_damaged=True) as service:
             assert len(messages(service)) == 4
             assert service.damage
             assert all(report.file.name.startswith("QSlog") for report in service.damage)

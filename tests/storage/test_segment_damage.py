@@ -224,7 +224,7 @@ def test_one_damaged_header_is_read_from_its_copy_and_two_from_a_sibling(tmp_pat
         flip(file_of(tmp_path, "m", 1), at)
     store = opened(tmp_path, SMALL)
     assert positions(list(store.load())) == list(range(60))
-    assert sorted(report.kind for report in store.damage) == [DamageKind.CHECKSUM, DamageKind.UNREADABLE]
+    assert sorted(report.kind for report in store.damage) == [DamageKind.MENDED, DamageKind.UNREADABLE]
     store.close()
 
 

@@ -214,5 +214,6 @@ def _begun(service: TargetOptions, file: str, wanted: ServiceConfiguration) -> I
     from qsctl.service.named_configuration import NamedConfiguration
 
     named = NamedConfiguration(lambda: wanted, file)
-    with open_embedded(service.state_dir, configuration=named, wait_s=seconds(service.timeout, "--timeout")):
+    wait_s = seconds(service.timeout, "--timeout")
+    with open_embedded(service.state_dir, configuration=named, wait_s=wait_s, discard_damaged=service.discard_damaged):
         yield

@@ -108,6 +108,15 @@ def serve(
             rich_help_panel=_PERSISTENCE,
         ),
     ] = None,
+    discard_damaged: Annotated[
+        bool,
+        typer.Option(
+            "--discard-damaged",
+            help="Lose the samples that cannot be read any more, and start with the rest; damaged files are kept under "
+            "another name.",
+            rich_help_panel=_PERSISTENCE,
+        ),
+    ] = False,
     interface: Annotated[str, _dds_option(help="Network interface, by name or address; lo: this machine only.")] = "lo",
     peer: Annotated[
         list[str] | None, _dds_option(metavar="ADDRESS", help="Address of a node to discover; may be repeated.")
@@ -188,6 +197,7 @@ def serve(
         heap_snapshot_directory=heap_snapshot_dir,
         record=None if record is None else start_command(record.absolute(), record_level, record_max, record_sample),
         members=tuple(each.strip() for each in members.split(",") if each.strip()) if members else (),
+        discards_damaged=discard_damaged,
     )
     loading = Loading(
         tuple(sources),

@@ -33,6 +33,9 @@ from qsctl.service.recording.new_folder import begin_folder
 STATE_FILE: Final = "recording.json"
 """In the state directory: the status of the recording, while it goes on and after."""
 
+_NUMBER: Final = "state_directory"
+"""In that file, beside the status: the numbers of the state directory and of its file system."""
+
 STORY_FOLDER: Final = ".story"
 
 
@@ -55,6 +58,8 @@ class EmbeddedRecording:
         self.warnings: list[str] = []
         """Why a recording ended, for people."""
         self.status = self._read()
+        if self.warnings:
+            self._write()
         engine.hosted.reports_inputs = self.status.is_on
 
     def answer(self, command: RecordingCommand, configuration: ServiceConfiguration) -> Reply:
@@ -182,15 +187,32 @@ class EmbeddedRecording:
         self._write()
 
     def _read(self) -> RecordingStatus:
+        """Return the status as it was noted; a copy of a state directory does not go on with the original's recording.
+
+        Moved in its file system a directory keeps its number there, and a copy has another.
+        """
         try:
-            return msgspec.json.decode(self._state_file.read_bytes(), type=RecordingStatus)
+            text = self._state_file.read_bytes()
+            status = msgspec.json.decode(text, type=RecordingStatus)
+            noted = msgspec.json.decode(text).get(_NUMBER, self._number)
         except (OSError, msgspec.DecodeError):
             return RecordingStatus()
+        if status.is_on and noted != self._number:
+            why = "this state directory is a copy, and its original records into that folder"
+            self.warnings.append(f"the recording in {status.folder} is not continued: {why}")
+            return msgspec.structs.replace(status, end=RecordingEnd.FAILED.value, text=why)
+        return status
+
+    @property
+    def _number(self) -> list[int]:
+        found = self._state_file.parent.stat()
+        return [found.st_dev, found.st_ino]
 
     def _write(self) -> None:
         with contextlib.suppress(OSError):
             temporary = self._state_file.with_name(f".{STATE_FILE}.tmp")
-            temporary.write_bytes(msgspec.json.encode(self.status))
+            status = msgspec.to_builtins(self.status) | {_NUMBER: self._number}
+            temporary.write_bytes(msgspec.json.encode(status))
             temporary.rename(self._state_file)
 
 
