@@ -169,7 +169,7 @@ def discards(
         typer.Argument(
             metavar="FILE|RUN",
             help="Run folder; or what was captured: `show stats client`, `show message-spool stats`, listings, "
-            "replies of SEMP v1; -: standard input.",
+            "replies of SEMP; -: standard input.",
         ),
     ],
 ) -> ExplainedDiscards:

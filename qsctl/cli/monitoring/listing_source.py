@@ -29,7 +29,7 @@ RunOption = Annotated[
 ListingOption = Annotated[
     Path | None,
     _source_option(
-        metavar="FILE", help="Captured listing of a broker, or SEMP v1 replies, instead of a run; -: standard input."
+        metavar="FILE", help="Captured listing of a broker, or SEMP replies, instead of a run; -: standard input."
     ),
 ]
 ReplicationOption = Annotated[int, _source_option(min=0, help="Number of the replication of the run, from 0.")]

@@ -175,7 +175,7 @@ def slow_subscriber(
         typer.Argument(
             metavar="FILE|RUN",
             help="Run folder; or what was captured: `show client … connections wide`, `… slow-subscriber`, `… stats "
-            "queue`, replies of SEMP v1; -: standard input.",
+            "queue`, replies of SEMP; -: standard input.",
         ),
     ],
     replication: ReplicationOption = 0,

@@ -6,9 +6,10 @@ metrics.
 
 - `model.py`: what a listing says, whatever it was read from;
 - `read.py`: what a text is, and its parts; `text.py`, `blocks.py`, `labelled.py`, `queue_rows.py`, `heading_table.py`,
-  `discard_lines.py`: its pieces; `semp.py`: the XML;
+  `discard_lines.py`: its pieces; `semp.py`: the XML; `semp_v2.py`: the JSON of the monitoring interface;
 - `layout.py`, `labels.py`, `columns.py`, `write.py`: how the broker lays it out; `prometheus.py`;
-- `discards.py`: causes of discards and their levers; `wildcard.py`: names with wildcards.
+- `discards.py`: causes of discards and their levers; `slowness.py`: what limits a slow subscriber;
+  `wildcard.py`: names with wildcards.
 
 Invariants: what is read is what is written; a value that a listing does not give is None; a problem names file and
 line.

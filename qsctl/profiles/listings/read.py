@@ -2,7 +2,7 @@
 
 Reads `show client … stats queue`, `show cspf neighbor … stats queues` (in lines, and as one flowed line),
 `show client … slow-subscriber`, `show client … connections wide`, discards of `show stats client`,
-`show client … stats`, `show message-vpn … stats` and `show message-spool stats`, and replies of SEMP v1. Prompts with
+`show client … stats`, `show message-vpn … stats` and `show message-spool stats`, and replies of SEMP. Prompts with
 the command typed are passed over; so is what belongs to no listing, with a note that counts it.
 """
 
@@ -29,6 +29,7 @@ from qsctl.profiles.listings.model import SlowSubscriber as Slow
 from qsctl.profiles.listings.problems import ListingError, problem
 from qsctl.profiles.listings.queue_rows import is_row
 from qsctl.profiles.listings.semp import looks_like_semp, read_semp
+from qsctl.profiles.listings.semp_v2 import looks_like_semp_v2, read_semp_v2
 from qsctl.profiles.listings.text import Source
 
 LIMIT_BYTES: Final = 32 * 1024 * 1024
@@ -56,8 +57,8 @@ _LINE_CHARACTERS: Final = 4000
 
 KNOWN: Final = (
     "a listing of show client … stats queue, show cspf neighbor … stats queues, show client … slow-subscriber, "
-    "show client … connections wide, show stats client, show message-vpn … stats or show message-spool stats, or a "
-    "reply of SEMP v1"
+    "show client … connections wide, show stats client, show message-vpn … stats or show message-spool stats, or "
+    "replies of SEMP v1, or of SEMP v2 monitoring"
 )
 
 
@@ -80,6 +81,8 @@ def read_listings(data: bytes, name: str) -> Listings:
         )
     if looks_like_semp(data):
         return read_semp(data, name)
+    if looks_like_semp_v2(data):
+        return read_semp_v2(data, name)
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -15,10 +15,11 @@ Macroscopic Behavior of the TCP Congestion Avoidance Algorithm", 1997.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from qsctl.profiles.listings.model import ClientConnection, ClientQueues, Listings, SlowSubscriber
+from qsctl.profiles.listings.model import ClientConnection, ClientQueues, Discards, Listings, SlowSubscriber
 
 MATHIS: Final = 1.22
 """The constant of Mathis et al. for a receiver that acknowledges each segment: throughput = 1.22 MSS ÷ (RTT √p)."""
@@ -119,9 +120,10 @@ def slow_clients(found: Listings) -> list[SlowClient]:
     connections = {each.name: each for each in found.connections}
     flags = {each.name: each for each in found.slow_subscribers}
     queues = {each.name: each for each in found.clients}
+    lost = {each.of: _congestion(each) for each in found.discards}
     made = []
     for name in dict.fromkeys((*flags, *connections, *queues)):
-        one = _slow_client(name, flags.get(name), connections.get(name), queues.get(name))
+        one = _slow_client(name, flags.get(name), connections.get(name), queues.get(name), lost.get(f"client {name}"))
         if one is not None:
             made.append(one)
     return sorted(
@@ -129,8 +131,17 @@ def slow_clients(found: Listings) -> list[SlowClient]:
     )
 
 
+def _congestion(discards: Discards) -> int | None:
+    """Return the discards by congestion; of statistics without causes all egress discards; None where there are none."""
+    return dict(discards.causes).get("transmit_congestion", discards.total_egress)
+
+
 def _slow_client(
-    name: str, flag: SlowSubscriber | None, connection: ClientConnection | None, client: ClientQueues | None
+    name: str,
+    flag: SlowSubscriber | None,
+    connection: ClientConnection | None,
+    client: ClientQueues | None,
+    counted: int | None,
 ) -> SlowClient | None:
     flags = [each.slow_subscriber for each in (flag, client) if each is not None and each.slow_subscriber is not None]
     is_slow = any(flags) if flags else None
@@ -138,7 +149,7 @@ def _slow_client(
         each.blocked_percent for each in (flag, connection) if each is not None and each.blocked_percent is not None
     ]
     blocked = max(percents, default=None)
-    lost = None if client is None else _lost(client)
+    lost = counted if client is None else _lost(client)
     is_closed = connection is not None and _is_closed(connection)
     if not (is_slow or blocked or lost or is_closed):
         return None
@@ -183,7 +194,7 @@ def _reason(connection: ClientConnection) -> tuple[Reason, str, Limit]:
         words = f"it advertises a window of {advertised:,} B, less than a segment{more}"
         return REASONS["application"], words, Limit(0.0, round_trip_us)
     if advertised is None and congestion is None:
-        return REASONS["unknown"], "its listing has no windows", Limit()
+        return REASONS["unknown"], "; ".join(("its listing has no windows", *_known(connection))), Limit()
     loss = _loss(connection, mss)
     window = min(each for each in (advertised, congestion) if each is not None)
     is_small = congestion is not None and (advertised is None or congestion < advertised)
@@ -200,6 +211,17 @@ def _reason(connection: ClientConnection) -> tuple[Reason, str, Limit]:
     limit = Limit(None if math.isinf(rate) else rate, round_trip_us, window)
     kind = "congestion" if is_small else "advertised"
     return REASONS["window"], f"its {kind} window of {window:,} B is in flight{_rate_words(limit)}", limit
+
+
+def _known(connection: ClientConnection) -> Iterator[str]:
+    """Yield the figures that a listing without windows has."""
+    if connection.send_queue_bytes:
+        yield f"{connection.send_queue_bytes:,} B wait in its TCP transmit queue"
+    if connection.fast_retransmits is not None or connection.timed_retransmits is not None:
+        again = (connection.fast_retransmits or 0) + (connection.timed_retransmits or 0)
+        yield f"{again:,} retransmission{'s' * (again != 1)}"
+    if connection.round_trip_us is not None:
+        yield f"a round trip of {connection.round_trip_us / 1000:g} ms"
 
 
 def _loss(connection: ClientConnection, mss: int) -> float:

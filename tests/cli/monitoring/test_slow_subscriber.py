@@ -117,6 +117,14 @@ def test_what_is_listed_of_a_client_is_one_client_and_one_that_keeps_up_is_none(
     assert client.reason is REASONS["unknown"]
 
 
+def test_what_semp_v2_has_is_used() -> None:
+    (row,) = explained(FIXTURES / "semp_v2_clients.json")["clients"]
+    assert (row["client"], row["slow_subscriber"], row["discarded_messages"], row["reason"]) == (
+        "desk-1", True, 38_280, "unknown",
+    )  # fmt: skip
+    assert "262,144 B wait in its TCP transmit queue; 0 retransmissions; a round trip of 0.9 ms" in row["evidence"]
+
+
 def test_what_a_listing_lacks_is_asked_for() -> None:
     notes = " ".join(explained(FIXTURES / "slow_subscribers.txt")["notes"])
     assert "connections wide" in notes
