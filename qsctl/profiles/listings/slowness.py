@@ -132,7 +132,7 @@ def slow_clients(found: Listings) -> list[SlowClient]:
 
 
 def _congestion(discards: Discards) -> int | None:
-    """Return the discards by congestion; of statistics without causes all egress discards; None where there are none."""
+    """Return the discards by congestion, of statistics without causes all at egress; None where there are none."""
     return dict(discards.causes).get("transmit_congestion", discards.total_egress)
 
 
