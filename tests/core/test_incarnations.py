@@ -331,3 +331,17 @@ def test_a_position_that_a_dead_letter_has_is_passed_over_while_its_identity_is_
         service.restart()
         assert (service.held("orders"), service.held("dead")) == ([7], [7])
         assert service.engine.hosted.by_name["P/S/orders"].held.next_position == 3
+
+
+def test_counters_of_a_deleted_queue_are_not_those_of_its_successor() -> None:
+    """A command that replaces a queue may be killed before it has stored the counters."""
+    service = Driven()
+    service.write(1)
+    service.reject(1)
+    service.write(1, "News")
+    stored = service.engine.hosted.statistics.snapshot()
+    service.replace_queue(queue("orders", persistence=PERSISTENT))
+    statistics = service.engine.hosted.statistics
+    statistics.restore(stored)
+    received = [statistics.status(0, f"P/S/{name}").total.received_message_count for name in ("orders", "news")]
+    assert received == [0, 1]

@@ -20,6 +20,7 @@ from qsctl.core.queue.shared_reader_queue import SharedReaderQueue
 from qsctl.core.statistics.counters import QueueStatistics
 from qsctl.core.statistics.status import CONSUMERS_MAX, ConsumerStatus, CurrentCounts, SharedReaderQueueStatus
 from qsctl.errors import Damaged
+from qsctl.identity import NIL_INCARNATION
 from qsctl.instant import INFINITE_NS, Nanoseconds
 
 _QUEUE_OF: Final = attrgetter("queue")
@@ -127,10 +128,13 @@ class Monitors:
     def snapshot(self) -> bytes:
         """Return counters and windows of every queue, so that they outlive the process."""
         self.count_events()
-        return msgspec.msgpack.encode({name: each.statistics.snapshot() for name, each in self._monitors.items()})
+        snapshots = {
+            name: (each.statistics.snapshot(), each.queue.incarnation) for name, each in self._monitors.items()
+        }
+        return msgspec.msgpack.encode(snapshots)
 
     def restore(self, stored: bytes) -> None:
-        """Take up what `snapshot` gave; queues that are gone are passed over.
+        """Take up what `snapshot` gave; queues that are gone are passed over, whatever has their names now.
 
         Call it before the first turn. Where a queue does not hold what its counters say, see `QueueStatistics.restore`.
 
@@ -138,12 +142,15 @@ class Monitors:
             Damaged: the bytes are no such snapshot; counters read so far stay.
         """
         try:
-            snapshots = msgspec.msgpack.decode(stored, type=dict[str, bytes])
+            snapshots = msgspec.msgpack.decode(stored, type=dict[str, bytes | tuple[bytes, int]])
         except msgspec.MsgspecError as error:
             raise Damaged(
                 f"the stored statistics cannot be read: {error}", remedy="Counting starts again from zero."
             ) from error
         self.count_events()
         for name, each in snapshots.items():
-            if name in self._monitors:
-                self._monitors[name].statistics.restore(each)
+            # An earlier version stored no incarnation.
+            snapshot, incarnation = each if isinstance(each, tuple) else (each, NIL_INCARNATION)
+            monitor = self._monitors.get(name)
+            if monitor is not None and incarnation in (NIL_INCARNATION, monitor.queue.incarnation):
+                monitor.statistics.restore(snapshot)
