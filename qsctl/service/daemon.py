@@ -177,6 +177,9 @@ class Daemon:
                     self._replication.start(self.transport)
                 self._loop.begin()
                 self._release_all()
+                if self.options.discards_damaged:
+                    self._loop.finish()
+                    self._loop.compact(all_damaged=True)  # the next start finds what is whole, and no damage
                 self._reconcile()
                 if self._recordings is not None and self.options.record is not None:
                     self._recordings.start(self.options.record)

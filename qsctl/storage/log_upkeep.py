@@ -118,7 +118,7 @@ def carry_over(
     except Damaged:
         log.abandon()
         raise
-    log.destroy()
+    log.destroy(keeps_damaged=True)
     return log.damage
 
 

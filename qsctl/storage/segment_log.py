@@ -305,10 +305,11 @@ class SegmentLog:
         self._release()
         self._deletions.finish()
 
-    def destroy(self) -> None:
-        """Delete every file, damaged ones too."""
+    def destroy(self, *, keeps_damaged: bool = False) -> None:
+        """Delete every file; damaged ones too, unless they are kept under another name."""
         self._release()
-        self.damaged_indexes.clear()
+        if not keeps_damaged:
+            self.damaged_indexes.clear()
         self.drop(list(self.sizes))
         self._deletions.finish()
 

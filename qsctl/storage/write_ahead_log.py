@@ -340,9 +340,9 @@ class WriteAheadLog:
         except OSError as error:
             raise refusal(self.stem, error, is_clean=True) from error
 
-    def destroy(self) -> None:
-        """Delete every file."""
-        self._log.destroy()
+    def destroy(self, *, keeps_damaged: bool = False) -> None:
+        """Delete every file; damaged ones too, unless they are kept under another name."""
+        self._log.destroy(keeps_damaged=keeps_damaged)
 
     def _open(self) -> SegmentLog:
         log = SegmentLog(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,7 @@ from qsctl.core.queue.settings import PersistenceSettings
 from qsctl.errors import Damaged
 from qsctl.resource import ResourceKind
 from qsctl.service.embedded import open_embedded
-from tests.earlier_formats import COMMITS, FORMATS, contents, placed
+from tests.earlier_formats import COMMITS, CONFIGURATION, FORMATS, contents, placed
 from tests.service.embedded_commands import IN_MEMORY, ON_DISK, PERSISTENCE, SUBSCRIBER, create, messages, queue, write
 from tests.service.test_earlier_formats import assert_all_there, location, run
 
@@ -177,3 +179,34 @@ def test_create_refuses_a_queue_whose_files_an_earlier_run_left_damaged(tmp_path
     with open_embedded(directory, discard_damaged=True) as service:
         assert create(service, queue("Orders", ON_DISK)) is ReturnCode.OK
     assert file.with_name(f"{file.name}.damaged").read_bytes() == before
+
+
+def serve(directory: Path, *options: str) -> tuple[int, str]:
+    """Run a service on files that were made in domain 90, and stop it once it is up; return its status and output."""
+    command = [sys.executable, "-m", "qsctl", "serve", str(CONFIGURATION), "--domain-id-base", "90"]
+    command += ["--app-name", "Kept_served", "--persistent-storage-path", str(directory), "--grace", "0s", *options]
+    shown = ""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            shown += line
+            if " is up: " in line:
+                process.terminate()
+    return process.returncode, shown
+
+
+def test_serve_refuses_damaged_files_until_they_are_discarded_once(tmp_path: Path) -> None:
+    directory = placed(COMMITS[-1], "served", tmp_path / "files")
+    file = directory / "QSlog@Kept_served_w0.db"
+    content = bytearray(file.read_bytes())
+    content[1_000] ^= 1
+    file.write_bytes(content)
+    before = contents(directory)
+    status, shown = serve(directory)
+    assert status == 9
+    assert f"{file}: offset" in shown
+    assert contents(directory) == before
+    assert serve(directory, "--discard-damaged")[0] == 0
+    assert file.with_name(f"{file.name}.damaged").read_bytes() == bytes(content)
+    status, shown = serve(directory)
+    assert (status, "damaged" in shown) == (0, False)

@@ -148,6 +148,8 @@ class Coordinator:
         """
         try:
             self._loop.turn()
+            if self.options.discards_damaged:
+                self._loop.compact(all_damaged=True)
             self._start()
             port = {} if self.metrics is None else {"metrics_port": self.metrics.port}
             pids = {process.name: process.pid for process in self._processes}
