@@ -9,6 +9,8 @@ from qsctl.instant import INFINITE_NS, later
 from tests.sim.oracle_connection import NEVER, Connection, Message
 
 ACK, TIMER, CONTROL, ARRIVAL = range(4)
+TCP_ACKNOWLEDGES, READER_BEGINS, LIBRARY, APPLICATION = range(4)
+"""What comes first of one client's at one instant."""
 CONNECT = 1
 
 
@@ -48,6 +50,7 @@ class WholeBroker:
             connection.pending[q] = False
         connection.waiting = back + connection.waiting
         connection.reading, connection.tcp, connection.sent, connection.outstanding = [], [], 0, 0
+        connection.batch, connection.unacknowledged = [], 0
         connection.unread = []
         connection.receiver.connect()
         self.buffer(connection, -connection.buffered)
@@ -136,10 +139,13 @@ class WholeBroker:
             guaranteed = "held" if connection.holds else "delivered"
             unread = [message for message in connection.unread if message.queue == 0 and connection.tracked]
             for message in [*connection.reading, *unread]:
-                message.acked = NEVER
-                if not connection.holds:
+                taken = message in connection.reading and message not in connection.batch
+                if not taken:
+                    message.acked = NEVER
+                if taken or not connection.holds:
                     self.count_guaranteed(message)
-                self.row(message, guaranteed, message.moved - message.born)
+                outcome = "delivered" if taken else guaranteed
+                self.row(message, outcome, message.moved - message.born)
             for place, message in enumerate(connection.tcp):
                 tracked = message.queue == 0 and connection.tracked
                 if tracked and not connection.holds:
@@ -169,19 +175,14 @@ class WholeBroker:
         """Beside all that G-1 holds: below the burst any message, else one that fits."""
         maximum, burst, _ = self.limits[connection.profile.name, 0]
         held = connection.held_by(0)
-        if len(held) >= self.window_of(connection):
+        if len(held) >= connection.window_messages:
             return False
         return len(held) < max(1, burst) or sum(each.work for each in held) + message.work <= maximum
 
-    def window_of(self, connection: Connection) -> int:
-        endpoint = connection.endpoint
-        if endpoint is None:
-            return INFINITE_NS
-        limit = endpoint.unacknowledged_limit_messages
-        return endpoint.flows * min(endpoint.window_messages, limit if limit >= 0 else endpoint.window_messages)
-
     def feed(self, connection: Connection) -> None:
-        budget = self.window_of(connection) - (0 if connection.holds else connection.outstanding)
+        budget = connection.limit_messages - connection.unacknowledged
+        if not connection.holds:
+            budget = min(budget, connection.window_messages - connection.outstanding)
         while budget > 0:
             if connection.returned and connection.returned[0].due <= self.now:
                 source = connection.returned
@@ -194,6 +195,7 @@ class WholeBroker:
                 break
             source.pop(0)
             connection.outstanding += 1
+            connection.unacknowledged += 1
             if not connection.holds:
                 self.make_room(connection, message)
             self.append(connection, message)
@@ -209,7 +211,7 @@ class WholeBroker:
             self.count_delivered(message, message.moved - message.born)
 
     def retire(self, connection: Connection, message: Message) -> None:
-        connection.outstanding -= 1
+        connection.unacknowledged -= 1
         connection.held -= 1
         self.count_guaranteed(message)
         self.row(message, "delivered", message.moved - message.born)
@@ -223,19 +225,52 @@ class WholeBroker:
             self.turn(connection)
 
     def begin(self, connection: Connection, message: Message) -> None:
-        """A reader begins a message; of a guaranteed one, the application acknowledges it later."""
+        """A reader begins a message; of a guaranteed one, library and application acknowledge it later."""
         if message.queue != 0 or not connection.tracked:
             return
         delay = connection.endpoint.acknowledge_delay_ns if connection.endpoint else 0
-        due = max(self.now, later(message.done, delay), *(each.due for each in connection.reading[-1:]))
-        if due == self.now:
+        message.due = max(self.now, later(message.done, delay), *(each.due for each in connection.reading[-1:]))
+        message.acked = NEVER
+        connection.reading.append(message)
+        connection.batch.append(message)
+        if len(connection.batch) >= connection.library_threshold:
+            self.library_acknowledges(connection)
+        elif len(connection.batch) == 1:
+            assert connection.endpoint is not None
+            what = ("library", connection.number, connection.epoch, connection.batches)
+            self.at(later(self.now, connection.endpoint.library_timer_ns), ACK, (connection.number, LIBRARY), what)
+
+    def do_library(self, c: int, epoch: int, batch: int) -> None:
+        """The timer of the client's library."""
+        connection = self.connections[c]
+        if (connection.epoch, connection.batches) == (epoch, batch):
+            self.library_acknowledges(connection)
+            self.turn(connection)
+
+    def library_acknowledges(self, connection: Connection) -> None:
+        connection.batches += 1
+        for message in connection.batch:
             message.acked = self.now
-            self.retire(connection, message)
-        else:
-            message.due = due
-            message.acked = NEVER
-            connection.reading.append(message)
-            self.wake_at(connection, message.due)
+            connection.outstanding -= 1
+            if self.now < message.due < INFINITE_NS:
+                what = ("application", connection.number, connection.epoch)
+                self.at(message.due, ACK, (connection.number, APPLICATION), what)
+        connection.batch = []
+        self.application_acknowledges(connection)
+
+    def do_application(self, c: int, epoch: int) -> None:
+        connection = self.connections[c]
+        if connection.epoch == epoch and self.application_acknowledges(connection):
+            self.turn(connection)
+
+    def application_acknowledges(self, connection: Connection) -> bool:
+        """What the application has acknowledged leaves the endpoint, if the library has acknowledged it."""
+        before = len(connection.reading)
+        while connection.reading and connection.reading[0].due <= self.now:
+            if connection.reading[0] in connection.batch:
+                break
+            self.retire(connection, connection.reading.pop(0))
+        return len(connection.reading) < before
 
     def do_wake(self, c: int) -> None:
         connection = self.connections[c]
@@ -243,11 +278,6 @@ class WholeBroker:
             return
         connection.wakes.discard(self.now)
         stirred = bool(connection.returned) and connection.returned[0].due == self.now
-        while connection.reading and connection.reading[0].due <= self.now:
-            message = connection.reading.pop(0)
-            message.acked = self.now
-            self.retire(connection, message)
-            stirred = True
         self.pump(connection)
         if stirred:
             self.feed(connection)

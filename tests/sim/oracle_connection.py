@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from math import ceil
 from typing import Any
 
+from qsctl.instant import INFINITE_NS
 from qsctl.sim.scenario.scenario import Endpoint, GuaranteedOverflow
 from tests.sim.oracle_receiver import Receiver
 
@@ -60,7 +61,12 @@ class Connection:
     unread: list[Message] = field(default_factory=list)
     """Acknowledged by TCP; no reader has begun them, as far as the broker knows."""
     reading: list[Message] = field(default_factory=list)
+    batch: list[Message] = field(default_factory=list)
+    """Of those read: what the client's library has not acknowledged."""
+    batches: int = 0
     outstanding: int = 0
+    unacknowledged: int = 0
+    """Delivered, and not acknowledged by the application."""
     held: int = 0
     wakes: set[int] = field(default_factory=set)
     topics: dict[int, int | None] = field(default_factory=dict)
@@ -78,8 +84,24 @@ class Connection:
 
     def held_by(self, queue: int) -> list[Message]:
         """What a queue holds: those waiting in it and, of G-1, those sent and not acknowledged."""
-        sent = [message for message in [*self.tcp, *self.unread] if message.queue == 0] + self.reading
+        sent = [message for message in [*self.tcp, *self.unread] if message.queue == 0] + self.batch
         return [*self.queues[queue], *(sent if queue == 0 and self.holds else [])]
+
+    @property
+    def window_messages(self) -> int:
+        return INFINITE_NS if self.endpoint is None else self.endpoint.flows * self.endpoint.window_messages
+
+    @property
+    def limit_messages(self) -> int:
+        limit = -1 if self.endpoint is None else self.endpoint.unacknowledged_limit_messages
+        return INFINITE_NS if self.endpoint is None or limit < 0 else self.endpoint.flows * limit
+
+    @property
+    def library_threshold(self) -> int:
+        """Messages read at which the client's library acknowledges them."""
+        if self.endpoint is None:
+            return 1
+        return max(1, ceil(self.window_messages * self.endpoint.library_threshold_percent / 100))
 
     @property
     def occupied(self) -> int:

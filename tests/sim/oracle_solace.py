@@ -14,12 +14,18 @@ import numpy as np
 from qsctl.sim.kernel.random import stream_key, uniform_bits
 from qsctl.sim.scenario.changes import PortChange, read_changes
 from qsctl.sim.scenario.scenario import QUEUE_ORDER, Admission, GuaranteedOverflow, Scenario, Scheduler
-from tests.sim.oracle_broker import ACK, ARRIVAL, CONNECT, CONTROL, WholeBroker
+from tests.sim.oracle_broker import (
+    ACK,
+    ARRIVAL,
+    CONNECT,
+    CONTROL,
+    READER_BEGINS,
+    TCP_ACKNOWLEDGES,
+    WholeBroker,
+)
 from tests.sim.oracle_connection import NEVER, Connection, Message
 from tests.sim.oracle_receiver import receiver_of
 
-TCP_ACKNOWLEDGES, READER_BEGINS = range(2)
-"""What comes first of one client's at one instant."""
 SECOND, _, DISCONNECT, MARK, CHANGE = range(5)
 BEFORE_ALL = -1
 
@@ -238,6 +244,7 @@ class SolaceOracle(WholeBroker):
                 oldest.due = self.now + max(1, connection.profile.redelivery_delay_ns)
                 connection.returned.append(oldest)
                 connection.outstanding -= 1
+                connection.unacknowledged -= 1
                 self.wake_at(connection, oldest.due)
             else:
                 connection.pending[q] = True

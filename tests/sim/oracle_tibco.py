@@ -79,6 +79,7 @@ class TibcoOracle:
         profiles = {profile.name: profile for profile in scenario.profiles}
         self.horizon = scenario.horizon_ns
         changes, self.outages = read_changes(scenario)
+        self.bursts = {name: profile.queues[Queue.D_1].min_msg_burst for name, profile in profiles.items()}
         self.depths = {name: profile.queues[Queue.D_1].max_depth_work_units for name, profile in profiles.items()}
         self.rates = {port.name: port.rate_bits_per_second for port in scenario.ports}
         self.port_free = dict.fromkeys(self.rates, 0)
@@ -127,7 +128,8 @@ class TibcoOracle:
         if isinstance(change, PortChange):
             self.rates[change.port] = change.rate_bits_per_second
         else:
-            self.depths[change.profile] = change.value
+            limits = self.bursts if change.limit == "burst" else self.depths
+            limits[change.profile] = change.value
 
     def go(self, client: Client) -> None:
         """The client is gone: what is in its message queue is lost, what TCP has is TCP's."""
@@ -157,12 +159,17 @@ class TibcoOracle:
         message = Message(self.now, size)
         if not client.is_there:
             self.lose(client, message, "not_connected")
-        elif client.depth >= self.depths[client.profile.name]:
+        elif self.is_full(client):
             self.lose(client, message, "discarded")
         else:
             client.message_queue.append(message)
             counts["high"] = max(counts["high"], client.depth)
             self.move(client)
+
+    def is_full(self, client: Client) -> bool:
+        """Below the minimum burst a message always enters."""
+        name = client.profile.name
+        return client.depth >= self.depths[name] and len(client.message_queue) >= self.bursts[name]
 
     def acknowledge(self, client: Client, connection: int) -> None:
         if connection != client.connection:

@@ -160,7 +160,9 @@ def solace_scenarios(draw: st.DrawFn) -> Scenario:
             window_messages=draw(st.integers(1, 6)),
             max_messages=draw(st.sampled_from([-1, 20])),
             low_priority_limit_messages=draw(st.sampled_from([-1, 5])),
-            unacknowledged_limit_messages=draw(st.sampled_from([-1, 1, 3])),
+            unacknowledged_limit_messages=draw(st.sampled_from([-1, 1, 3, 10_000])),
+            library_threshold_percent=draw(st.sampled_from([0, 60, 100])),
+            library_timer_ns=draw(st.sampled_from([300_000, 4_000_000, 10**9])),
             acknowledge_delay_ns=draw(st.sampled_from([0, 0, 400_000, INFINITE_NS])),
         )
         for group in groups
@@ -171,6 +173,7 @@ def solace_scenarios(draw: st.DrawFn) -> Scenario:
         st.lists(
             st.sampled_from(
                 [depth_change, TimedChange(HORIZON_NS // 2, "port[p0]/rate", "30000000"),
+                 TimedChange(2 * HORIZON_NS // 3, "port[p0]/rate", "90000000"),
                  TimedChange(HORIZON_NS // 3, "profile[b]/queue[D-2]/min-msg-burst", "2"),
                  TimedChange(HORIZON_NS // 3, "profile[a]/queue[G-1]/min-msg-burst", "4"),
                  TimedChange(HORIZON_NS // 2, "profile[b]/queue[G-1]/max-depth", "20"),
@@ -204,6 +207,8 @@ TIBCO_CHANGES = (
     TimedChange(HORIZON_NS // 4, "profile[a]/queue[egress]/max-depth", "3"),
     TimedChange(HORIZON_NS // 2, "profile[b]/queue[egress]/max-depth", "20"),
     TimedChange(HORIZON_NS // 2, "port[p0]/rate", "30000000"),
+    TimedChange(2 * HORIZON_NS // 3, "port[p0]/rate", "90000000"),
+    TimedChange(HORIZON_NS // 3, "profile[b]/queue[egress]/min-msg-burst", "2"),
     TimedChange(HORIZON_NS // 5, "client[g0]/pause", "5ms"),
     TimedChange(HORIZON_NS // 2, "client[g0]/absence", "4ms"),
 )
@@ -217,7 +222,11 @@ def tibco_scenarios(draw: st.DrawFn) -> Scenario:
         Traffic(f"t{i}", t.to, t.arrivals, size=t.size, fan_out=t.fan_out) for i, t in enumerate(scenario.traffic)
     )
     profiles = tuple(
-        Profile(each.name, queues={Queue.D_1: QueueLimits(each.queues[Queue.D_1].max_depth_work_units)}, tcp=each.tcp)
+        Profile(
+            each.name,
+            queues={Queue.D_1: QueueLimits(each.queues[Queue.D_1].max_depth_work_units, draw(st.integers(0, 5)))},
+            tcp=each.tcp,
+        )
         for each in scenario.profiles
     )
     changes = draw(st.lists(st.sampled_from(TIBCO_CHANGES), max_size=3, unique=True)) if draw(st.booleans()) else ()

@@ -170,8 +170,8 @@ def test_a_large_message_is_raised_once_of_each_client() -> None:
 
 def test_an_endpoints_usage_is_raised_and_cleared_at_its_thresholds() -> None:
     scenario = broker(
-        every_ms(100, queue=Queue.G_1), endpoint={"max_messages": 100}, pauses=(Interval(0, 2 * SECOND_NS),),
-        horizon_ns=4 * SECOND_NS,
+        every_ms(100, queue=Queue.G_1), endpoint={"max_messages": 100, "library_threshold_percent": 0},
+        pauses=(Interval(0, 2 * SECOND_NS),), horizon_ns=4 * SECOND_NS,
     )  # fmt: skip
     _, _, events = run(scenario, LogLevel.EVENTS)
     usage = events[np.isin(events["event"], [Event.SPOOL_USAGE_SET, Event.SPOOL_USAGE_CLEARED])]

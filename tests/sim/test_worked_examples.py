@@ -70,14 +70,28 @@ def test_w2_a_thousand_endpoints_of_window_50_need_a_burst_of_50_000(burst: int,
 
 @pytest.mark.parametrize(("burst", "per_second"), [(4, 40), (20, 200), (255, 500), (66_000, 500)])
 def test_w3_a_burst_below_flows_times_window_throttles_and_loses_nothing(burst: int, per_second: int) -> None:
-    """500 messages a second are offered over a round trip of 100 ms: 50 must be in flight for that."""
+    """500 messages a second are offered over a round trip of 100 ms: 50 must be in flight for that.
+
+    The client's library acknowledges each message here: T of W ÷ T is one round trip.
+    """
     scenario = broker(
         Traffic("g", "c", ConstantArrivals(500.0), ConstantSize(2048), Queue.G_1), round_trip_ns=100 * MILLISECOND_NS,
-        endpoint={"flows": 1, "window_messages": 255}, queues={**limits(), Queue.G_1: QueueLimits(2, burst)},
+        endpoint={"library_threshold_percent": 0}, queues={**limits(), Queue.G_1: QueueLimits(2, burst)},
         horizon_ns=20 * SECOND_NS, warm_up_ns=5 * SECOND_NS,
     )  # fmt: skip
     columns = run(scenario)[0].counters()
     assert columns["delivered_messages"][0] / 15 == pytest.approx(per_second, rel=0.01)
+    assert columns["discarded_messages"][0] == columns["redelivered_messages"][0] == 0
+
+
+def test_w3_a_burst_below_the_librarys_threshold_waits_for_its_timer() -> None:
+    """Of a window of 255, 153 messages are 60 %: 20 never are as many, so that T is a round trip and a second."""
+    scenario = broker(
+        Traffic("g", "c", ConstantArrivals(500.0), ConstantSize(2048), Queue.G_1), round_trip_ns=100 * MILLISECOND_NS,
+        endpoint={}, queues={**limits(), Queue.G_1: QueueLimits(2, 20)}, horizon_ns=22 * SECOND_NS,
+    )  # fmt: skip
+    columns = run(scenario)[0].counters()
+    assert columns["delivered_messages"][0] / 22 == pytest.approx(20 / 1.1, rel=0.06)
     assert columns["discarded_messages"][0] == columns["redelivered_messages"][0] == 0
 
 
@@ -176,19 +190,48 @@ def test_w11_four_readers_take_four_thousand_a_second_and_a_latency_costs_nothin
     assert (columns["delivered_messages"][0], columns["discarded_messages"][0]) == (100_000, 0)
 
 
-@pytest.mark.parametrize("endpoint", [{"unacknowledged_limit_messages": 5}, {"window_messages": 3}], ids=["5", "3"])
-def test_w7_a_consumer_that_acknowledges_nothing_gets_the_first_window_and_no_more(endpoint: dict[str, int]) -> None:
-    (window,) = endpoint.values()
+def test_w7_an_application_that_acknowledges_nothing_gets_the_first_five_and_no_more() -> None:
+    endpoint = {"unacknowledged_limit_messages": 5, "acknowledge_delay_ns": INFINITE_NS}
+    made, rows, _ = run(broker(guaranteed(100, 1000), endpoint=endpoint, horizon_ns=3 * SECOND_NS), LogLevel.MESSAGES)
+    came = rows[rows["send_ns"] >= 0]
+    columns = {name: values[0] for name, values in made.counters().items()}
+    assert list(came["enqueued_ns"]) == sorted(rows["enqueued_ns"])[:5]
+    # Its library has acknowledged them by its timer: G-1 holds nothing, and yet the limit is reached.
+    assert (columns["delivered_messages"], columns["length_messages"], columns["waiting_messages"]) == (5, 0, 95)
+
+
+def test_w7_a_client_that_does_not_read_gets_its_window_and_no_more() -> None:
     scenario = broker(
-        guaranteed(100, 1000), endpoint={**endpoint, "acknowledge_delay_ns": INFINITE_NS}, horizon_ns=2 * SECOND_NS,
+        guaranteed(100, 1000), endpoint={"window_messages": 3}, pauses=(Interval(0, 10 * SECOND_NS),),
+        horizon_ns=3 * SECOND_NS,
     )  # fmt: skip
     made, rows, _ = run(scenario, LogLevel.MESSAGES)
     came = rows[rows["send_ns"] >= 0]
     columns = made.counters()
-    assert columns["unacknowledged_messages"][0] == columns["length_messages"][0] == len(came) == window
-    assert list(came["enqueued_ns"]) == sorted(rows["enqueued_ns"])[:window]
-    assert (columns["delivered_messages"][0], columns["waiting_messages"][0]) == (0, 100 - window)
-    assert len(rows) == 100
+    assert columns["unacknowledged_messages"][0] == columns["length_messages"][0] == len(came) == 3
+    assert list(came["enqueued_ns"]) == sorted(rows["enqueued_ns"])[:3]
+    assert (columns["delivered_messages"][0], columns["waiting_messages"][0]) == (0, 97)
+
+
+def test_w7_a_window_of_one_goes_on_while_the_application_reads_and_acknowledges_late() -> None:
+    """The vendor's account of flow control: window and limit operate independently."""
+    endpoint = {"window_messages": 1, "acknowledge_delay_ns": 5 * SECOND_NS}
+    columns = run(broker(guaranteed(100, 1000), endpoint=endpoint, horizon_ns=2 * SECOND_NS))[0].counters()
+    assert (columns["delivered_messages"][0], columns["waiting_messages"][0]) == (100, 0)
+
+
+@pytest.mark.parametrize(("limit", "per_second"), [(10_000, 2000), (1000, 1000)])
+def test_w12_an_acknowledgment_after_a_second_throttles_by_the_limit_and_not_by_the_window(
+    limit: int, per_second: int
+) -> None:
+    scenario = broker(
+        Traffic("g", "c", ConstantArrivals(2000.0), ConstantSize(1000), Queue.G_1), horizon_ns=20 * SECOND_NS,
+        endpoint={"acknowledge_delay_ns": SECOND_NS, "unacknowledged_limit_messages": limit},
+    )  # fmt: skip
+    made, rows, _ = run(scenario, LogLevel.MESSAGES)
+    assert (rows["send_ns"] >= 0).sum() / 20 == pytest.approx(per_second, rel=0.1 if limit == 1000 else 0.01)
+    assert made.counters()["discarded_messages"].sum() == 0
+    assert Endpoint("c").unacknowledged_limit_messages == 10_000
 
 
 def test_w8_256_kilobytes_over_100_milliseconds_cap_a_connection_near_21_megabits() -> None:

@@ -20,6 +20,7 @@ from qsctl.sim.egress.connection import (
     pump,
 )
 from qsctl.sim.egress.queue import enqueue
+from qsctl.sim.egress.receiver import requeue
 from qsctl.sim.egress.serve import arrive, take_event
 from qsctl.sim.kernel.jit import inlined, kernel, prefetch, row, wide
 from qsctl.sim.kernel.records import (
@@ -132,6 +133,9 @@ def advance(state: Any, rare: Any) -> int:
                         state, clients, queues, tallies, ports, nodes, c, q, t, size, node
                     )
                     position += 1
+                    if rare is not None and held and client.queued != 0 and client.next_ack == time:
+                        requeue(state, c)
+                        due = min(due, time)
                     if logging:
                         cursor = wide(broker.log_count)
                         broker.log_count = cursor + 1

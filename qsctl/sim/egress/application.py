@@ -1,10 +1,18 @@
-"""The application of a client: what its readers begin, and when it acknowledges guaranteed messages."""
+"""The end of a flow: what a client's readers begin, and how library and application acknowledge guaranteed messages.
+
+The vendor's public pages on flow control keep two things apart. The *window* is transport: messages on their way or
+in the queue of the client's library, which refills it as the application reads, when what was read is 60 % of the
+window or a timer is over. The *limit of delivered unacknowledged messages* counts until the application acknowledges.
+A flow delivers while both allow it. G-1 holds by the window. Our readings: the flows of a client are alike and
+acknowledged together, so that their windows and limits add up; the application's acknowledgment of a message does not
+come before the library's. `acknowledge_ns` of the event log is the library's, for it is when G-1 lets go of a
+message.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-from qsctl.sim.egress.endpoint import read_not_acknowledged
 from qsctl.sim.egress.queue import count_guaranteed, work_units
 from qsctl.sim.egress.receiver import next_report
 from qsctl.sim.kernel.jit import inlined, kernel, row, wide
@@ -18,6 +26,7 @@ from qsctl.sim.kernel.records import (
     NODE,
     NONE,
     QUEUE,
+    READER,
     READS,
     RECEIVER,
     SIZE_BITS,
@@ -29,39 +38,94 @@ from qsctl.sim.kernel.rows import log_delivered, release
 
 
 @kernel
-def retire(state: Any, c: int, node: int, acknowledged: int) -> None:
-    """Remove a guaranteed message that the consumer acknowledged, from its endpoint and from G-1."""
+def retire(state: Any, c: int, node: int) -> None:
+    """Remove a guaranteed message from its endpoint: the application has acknowledged it, and the library before."""
     broker = row(state, 0, STATE)
     endpoint = row(broker.endpoints, row(broker.more, c, MORE).endpoint, ENDPOINT)
     endpoint.held -= 1
-    if row(broker.clients, c, CLIENT).traits & HOLD:
-        size = wide(row(broker.nodes, node, NODE).tag & SIZE_MASK)
-        queue = row(broker.queues, c * 5, QUEUE)
-        queue.length -= 1
-        queue.work -= work_units(size)
-    else:
-        endpoint.outstanding -= 1
+    endpoint.unacknowledged -= 1
     count_guaranteed(state, c, node)
     if broker.logging != 0:
-        log_delivered(state, c, node, wide(row(broker.later, node, LATER).sent), acknowledged)
+        later = row(broker.later, node, LATER)
+        log_delivered(state, c, node, wide(later.sent), wide(later.acknowledged))
     release(state, node)
 
 
+@inlined
+def refill(state: Any, c: int, node: int, t: int) -> None:
+    """Open the window by a message that the client's library acknowledged at `t`: G-1 lets go of it."""
+    broker = row(state, 0, STATE)
+    row(broker.later, node, LATER).acknowledged = t
+    if row(broker.clients, c, CLIENT).traits & HOLD:
+        queue = row(broker.queues, c * 5, QUEUE)
+        queue.length -= 1
+        queue.work -= work_units(wide(row(broker.nodes, node, NODE).tag & SIZE_MASK))
+    else:
+        row(broker.endpoints, row(broker.more, c, MORE).endpoint, ENDPOINT).outstanding -= 1
+
+
 @kernel
-def application_acknowledges(state: Any, c: int, node: int, t: int) -> None:
-    """Have the application acknowledge a guaranteed message that a reader began at `t`, when it has done it."""
+def library_acknowledges(state: Any, c: int, t: int) -> None:
+    """Have the client's library acknowledge all that was read: the window opens by it."""
+    broker = row(state, 0, STATE)
+    endpoint = row(broker.endpoints, row(broker.more, c, MORE).endpoint, ENDPOINT)
+    node = wide(endpoint.batch_head)
+    while node != NONE:
+        refill(state, c, node, t)
+        node = wide(row(broker.nodes, node, NODE).next)
+    endpoint.batch_head = NONE
+    endpoint.batch = 0
+    endpoint.library_due = FOREVER
+    application_acknowledges(state, c, t)
+
+
+@kernel
+def application_acknowledges(state: Any, c: int, t: int) -> None:
+    """Retire what the application has acknowledged up to `t`, of all that its library has acknowledged."""
+    broker = row(state, 0, STATE)
+    endpoint = row(broker.endpoints, row(broker.more, c, MORE).endpoint, ENDPOINT)
+    while endpoint.reading_head != NONE and endpoint.reading_head != endpoint.batch_head:
+        node = wide(endpoint.reading_head)
+        read = row(broker.nodes, node, NODE)
+        if read.time > t:
+            break
+        endpoint.reading_head = read.next
+        retire(state, c, node)
+
+
+@kernel
+def begin_guaranteed(state: Any, c: int, node: int, t: int) -> None:
+    """Note that a reader began a guaranteed message, as the broker may learn of it at `t`.
+
+    The library acknowledges it with those read before, the application when it has done it and waited for its delay.
+    Acknowledgments of the application never overtake one another.
+    """
     broker = row(state, 0, STATE)
     endpoint = row(broker.endpoints, row(broker.more, c, MORE).endpoint, ENDPOINT)
     due = t
     if row(broker.clients, c, CLIENT).traits & READS:
         due = wide(row(broker.later, node, LATER).done)
     due = max(t, due + min(wide(endpoint.acknowledge_delay), FOREVER - due))
-    if endpoint.reading_head != NONE:
-        due = max(due, wide(row(broker.nodes, endpoint.reading_tail, NODE).time))
-    if due == t:
-        retire(state, c, node, t)
+    if endpoint.reading_head == NONE and due == t and endpoint.threshold <= 1:
+        refill(state, c, node, t)
+        retire(state, c, node)
+        return
+    read = row(broker.nodes, node, NODE)
+    read.next = NONE
+    if endpoint.reading_head == NONE:
+        endpoint.reading_head = node
     else:
-        read_not_acknowledged(state, c, node, due)
+        tail = row(broker.nodes, endpoint.reading_tail, NODE)
+        due = max(due, wide(tail.time))
+        tail.next = node
+    read.time = due
+    endpoint.reading_tail = node
+    if endpoint.batch_head == NONE:
+        endpoint.batch_head = node
+        endpoint.library_due = t + min(wide(endpoint.timer), FOREVER - t)
+    endpoint.batch += 1
+    if endpoint.batch >= endpoint.threshold:
+        library_acknowledges(state, c, t)
 
 
 @inlined
@@ -74,6 +138,65 @@ def next_acknowledgment(state: Any, c: int) -> int:
     return wide(row(broker.nodes, client.head, NODE).time)
 
 
+@inlined
+def next_of_application(state: Any, c: int) -> int:
+    """Return when the application acknowledges the oldest message that the library has acknowledged; else FOREVER."""
+    broker = row(state, 0, STATE)
+    endpoint = row(broker.endpoints, row(broker.more, c, MORE).endpoint, ENDPOINT)
+    head = wide(endpoint.reading_head)
+    if head == NONE or head == endpoint.batch_head:
+        return wide(FOREVER)
+    return wide(row(broker.nodes, head, NODE).time)
+
+
+@kernel
+def next_of_client(state: Any, c: int) -> int:
+    """Return when the next event of a client is due: of its connection, its readers, its library, its application."""
+    broker = row(state, 0, STATE)
+    traits = row(broker.clients, c, CLIENT).traits
+    due = next_acknowledgment(state, c)
+    if traits & READS:
+        due = min(due, next_report(state, c))
+    if traits & TRACKED:
+        library = wide(row(broker.endpoints, row(broker.more, c, MORE).endpoint, ENDPOINT).library_due)
+        due = min(due, library)
+        due = min(due, next_of_application(state, c))
+    return due
+
+
+@kernel
+def take_own(state: Any, c: int, t: int) -> None:
+    """Process what is due at `t` of a client's end, and not of TCP: first its readers, its library, its application."""
+    broker = row(state, 0, STATE)
+    if row(broker.clients, c, CLIENT).traits & READS and next_report(state, c) == t:
+        reader_begins(state, c)
+    elif row(broker.endpoints, row(broker.more, c, MORE).endpoint, ENDPOINT).library_due == t:
+        library_acknowledges(state, c, t)
+    else:
+        application_acknowledges(state, c, t)
+
+
+@kernel
+def forget_reading(state: Any, c: int) -> None:
+    """Begin a new connection with idle readers and an empty buffer; the caller has dealt with what was unread."""
+    broker = row(state, 0, STATE)
+    receiver = row(broker.receivers, c, RECEIVER)
+    receiver.occupied = 0
+    receiver.unread_head = NONE
+    receiver.unread_tail = NONE
+    endpoint = row(broker.endpoints, row(broker.more, c, MORE).endpoint, ENDPOINT)
+    endpoint.reading_head = NONE
+    endpoint.reading_tail = NONE
+    endpoint.batch_head = NONE
+    endpoint.batch = 0
+    endpoint.library_due = FOREVER
+    endpoint.outstanding = 0
+    endpoint.unacknowledged = 0
+    if row(broker.clients, c, CLIENT).traits & READS:
+        for reader in range(receiver.reader, receiver.reader + receiver.readers):
+            row(broker.readers, reader, READER).free = 0
+
+
 @kernel
 def reader_begins(state: Any, c: int) -> None:
     """Learn that a reader has begun the oldest unread message: the window opens by its bytes."""
@@ -84,9 +207,8 @@ def reader_begins(state: Any, c: int) -> None:
     oldest = row(broker.nodes, node, NODE)
     t = wide(oldest.time)
     receiver.unread_head = oldest.next
-    client.next_ack = min(next_acknowledgment(state, c), next_report(state, c))
     if client.traits & TRACKED and oldest.tag >> SIZE_BITS == 0:
-        application_acknowledges(state, c, node, t)
+        begin_guaranteed(state, c, node, t)
     else:
         receiver.occupied -= oldest.tag & SIZE_MASK
         release(state, node)

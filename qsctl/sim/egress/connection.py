@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from qsctl.sim.egress.application import application_acknowledges, next_acknowledgment, reader_begins
+from qsctl.sim.egress.application import begin_guaranteed, next_acknowledgment, next_of_client, take_own
 from qsctl.sim.egress.eliding import take_ready
 from qsctl.sim.egress.queue import (
     buffer_bytes,
@@ -25,7 +25,7 @@ from qsctl.sim.egress.queue import (
     weighted,
     work_units,
 )
-from qsctl.sim.egress.receiver import closed, next_report, receive
+from qsctl.sim.egress.receiver import closed, receive
 from qsctl.sim.egress.transmit import acknowledged_before_leaving, leave_port, send
 from qsctl.sim.kernel.heap import drop_top, push, replace_top
 from qsctl.sim.kernel.jit import bit_length, inlined, kernel, prefetch, row, wide
@@ -115,7 +115,7 @@ def pass_through(
     client.tcp_bytes += size
     if client.head == NONE:
         client.head = node
-        client.next_ack = time
+        client.next_ack = min(wide(client.next_ack), wide(time))
     else:
         row(nodes, client.tail, NODE).next = node
     client.tail = node
@@ -257,18 +257,22 @@ def acknowledge_oldest(state: Any, clients: Any, nodes: Any, c: int, rare: Any) 
         prefetch(nodes, wide(next_oldest.next), NODE)
     if rare is not None and reads:
         receive(state, c, node, time, guaranteed)
-        client.next_ack = min(wide(client.next_ack), next_report(state, c))
     elif rare is not None and guaranteed:
-        application_acknowledges(state, c, node, time)
+        begin_guaranteed(state, c, node, time)
 
 
 @kernel
 def acknowledge(state: Any, c: int) -> None:
-    """Process the next event of a client that has a trait: an acknowledgment before a report of the same instant."""
+    """Process the next event of a client that has a trait: of one instant, TCP's acknowledgments first."""
     broker = row(state, 0, STATE)
     client = row(broker.clients, c, CLIENT)
-    if client.traits & READS and next_acknowledgment(state, c) != client.next_ack:
-        reader_begins(state, c)
+    if client.traits & (READS | TRACKED):
+        t = wide(client.next_ack)
+        if next_acknowledgment(state, c) == t:
+            acknowledge_oldest(state, broker.clients, broker.nodes, c, 1)
+        else:
+            take_own(state, c, t)
+        client.next_ack = next_of_client(state, c)
     else:
         acknowledge_oldest(state, broker.clients, broker.nodes, c, 1)
 

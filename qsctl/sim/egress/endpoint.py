@@ -1,11 +1,11 @@
-"""Guaranteed messages behind G-1: flows and their window, messages that come back, acknowledgments of the consumer.
+"""Guaranteed messages behind G-1: what waits for the flows of a client, and what comes back from G-1.
 
 [SOL-QUEUES]: a minimum burst below the flow window means that guaranteed messages "will be transmitted at a very
 reduced rate": they are not lost. The vendor's public tuning guide gives the reason: G-1 holds a message until the
-client has acknowledged it. So an endpoint hands a message over when the windows of its flows and G-1 have room beside
-all that are held; otherwise it waits at the endpoint: nothing is discarded and nothing sent twice. By option
-(`GuaranteedOverflow.REDELIVER`) G-1 lets go of a message that enters the TCP transmit queue, and one discarded from it
-goes back to its endpoint and is redelivered after a delay.
+client's library has acknowledged it (`application`). So an endpoint hands a message over when the windows of its
+flows and G-1 have room beside all that are held; otherwise it waits at the endpoint: nothing is discarded and nothing
+sent twice. By option (`GuaranteedOverflow.REDELIVER`) G-1 lets go of a message that enters the TCP transmit queue,
+and one discarded from it goes back to its endpoint and is redelivered after a delay.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 from qsctl.sim.kernel.heap import push
 from qsctl.sim.kernel.jit import inlined, kernel, row, wide
-from qsctl.sim.kernel.records import ENDPOINT, FOREVER, LIFE, MORE, NODE, NONE, STATE, TIMERS_AN_EVENT
+from qsctl.sim.kernel.records import ENDPOINT, LIFE, MORE, NODE, NONE, STATE, TIMERS_AN_EVENT
 
 
 @kernel
@@ -45,6 +45,7 @@ def return_to_endpoint(state: Any, c: int, t: int, node: int) -> None:
         row(broker.nodes, endpoint.returned_tail, NODE).next = node
     endpoint.returned_tail = node
     endpoint.outstanding -= endpoint.tracked
+    endpoint.unacknowledged -= endpoint.tracked
     want_timer(state, c, due)
 
 
@@ -90,33 +91,13 @@ def take_from_endpoint(state: Any, c: int, node: int) -> None:
         if after == NONE:
             endpoint.waiting_tail = NONE
     endpoint.outstanding += endpoint.tracked
-
-
-@inlined
-def read_not_acknowledged(state: Any, c: int, node: int, due: int) -> None:
-    """Keep a message that the client's TCP has; its application acknowledges it at `due` (FOREVER: never)."""
-    broker = row(state, 0, STATE)
-    endpoint = row(broker.endpoints, row(broker.more, c, MORE).endpoint, ENDPOINT)
-    read = row(broker.nodes, node, NODE)
-    read.time = due
-    read.next = NONE
-    if endpoint.reading_head == NONE:
-        endpoint.reading_head = node
-    else:
-        row(broker.nodes, endpoint.reading_tail, NODE).next = node
-    endpoint.reading_tail = node
-    if due < FOREVER:
-        want_timer(state, c, due)
+    endpoint.unacknowledged += endpoint.tracked
 
 
 @kernel
 def want_next_due(state: Any, c: int, t: int) -> None:
-    """Wake when, after `t`, the endpoint next does something by itself: its first returned message, or first read."""
+    """Wake when, after `t`, the first message that was returned to the endpoint is due."""
     broker = row(state, 0, STATE)
     endpoint = row(broker.endpoints, row(broker.more, c, MORE).endpoint, ENDPOINT)
-    due = wide(FOREVER)
     if endpoint.returned_head != NONE and row(broker.lives, endpoint.returned_head, LIFE).moved > t:
-        due = wide(row(broker.lives, endpoint.returned_head, LIFE).moved)
-    if endpoint.reading_head != NONE:
-        due = min(due, wide(row(broker.nodes, endpoint.reading_head, NODE).time))
-    want_timer(state, c, due)
+        want_timer(state, c, wide(row(broker.lives, endpoint.returned_head, LIFE).moved))

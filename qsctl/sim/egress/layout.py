@@ -106,6 +106,15 @@ def line_rate(what: str, bits_per_second: int) -> tuple[int, int]:
     return NS_A_BYTE_AT_ONE_BIT // divisor, bits_per_second // divisor
 
 
+def set_port_rate(links: npt.NDArray[Any], port: str, bits_per_second: int) -> None:
+    """Have the links of a port send at a rate from now on: the one place where a rate becomes a port's.
+
+    Raises:
+        InvalidInput: the rate is not above zero.
+    """
+    links["num"], links["den"] = line_rate(f"port {port!r}", bits_per_second)
+
+
 def by_name(kind: str, things: Iterable[Named]) -> dict[str, tuple[int, Named]]:
     """Index and thing by name.
 
@@ -169,7 +178,7 @@ def lay_out(
     ports = np.zeros(sum(port.links for port in scenario.ports), PORT)
     for port in scenario.ports:
         span = links[port.name]
-        ports["num"][span], ports["den"][span] = line_rate(f"port {port.name!r}", port.rate_bits_per_second)
+        set_port_rate(ports[span], port.name, port.rate_bits_per_second)
     receivers, readers, shares = lay_receivers(scenario, replication, outages)
     layout = Layout(
         names=client_names(scenario),
@@ -255,7 +264,6 @@ def _flags(
     guaranteed = scenario.model is Model.SOLACE
     hold = guaranteed and comes and profile.guaranteed_overflow is GuaranteedOverflow.HOLD
     explicit = endpoint is not None
-    delayed = endpoint is not None and endpoint.acknowledge_delay_ns > 0
     absent = bool(outages.absences.get(group.name))
     buffers = scenario.broker.egress_buffer_bytes > 0
     flags = LOSSY if group.loss_probability > 0 else 0
@@ -267,9 +275,8 @@ def _flags(
     flags |= WEIGHTED if guaranteed and profile.scheduler is Scheduler.WEIGHTED else 0
     flags |= HOLD if hold else 0
     flags |= TRACKED if guaranteed and (explicit or hold or absent or buffers) else 0
-    # Of a message that G-1 holds only the consumer's delay, a disconnect and the buffers cannot wait for the client's
-    # own next arrival.
-    patient = hold and not absent and not delayed and not reads
+    # Of a message that G-1 holds only a disconnect and the buffers cannot wait for the client's own next arrival.
+    patient = hold and not absent
     return flags | (EAGER if buffers or flags & LOSSY or (flags & TRACKED and not patient) else 0)
 
 
@@ -342,7 +349,7 @@ def _lay_queues(
                 remedy=f"Depth and weight are at least 1, the burst at least 0, none above {LIMIT_MAX}.",
             )
         queues["max_depth"][index::QUEUES] = limits.max_depth_work_units
-        queues["burst"][index::QUEUES] = 0 if scenario.model is Model.TIBCO else limits.min_msg_burst
+        queues["burst"][index::QUEUES] = limits.min_msg_burst
         tallies["weight"][index::QUEUES] = limits.weight
 
 
@@ -351,13 +358,17 @@ def _lay_endpoint(endpoints: npt.NDArray[Any], endpoint: Endpoint | None, tracke
         for list_name in ("waiting", "returned", "reading"):
             endpoints[f"{list_name}_{end}"] = NONE
     endpoints["tracked"] = tracked
-    endpoints["window"] = FOREVER
+    endpoints["batch_head"] = NONE
+    endpoints["window"] = endpoints["limit"] = endpoints["library_due"] = FOREVER
+    endpoints["threshold"] = 1
     endpoints["held_max"] = endpoints["low_max"] = NONE
     if endpoint is not None:
         delay: Nanoseconds = endpoint.acknowledge_delay_ns
         limit = endpoint.unacknowledged_limit_messages
-        window = endpoint.window_messages if limit < 0 else min(limit, endpoint.window_messages)
-        endpoints["window"] = endpoint.flows * window
+        endpoints["window"] = window = endpoint.flows * endpoint.window_messages
+        endpoints["limit"] = FOREVER if limit < 0 else endpoint.flows * limit
+        endpoints["threshold"] = max(1, -(-window * endpoint.library_threshold_percent // 100))
+        endpoints["timer"] = min(endpoint.library_timer_ns, FOREVER)
         endpoints["held_max"] = endpoint.max_messages
         endpoints["low_max"] = endpoint.low_priority_limit_messages
         endpoints["acknowledge_delay"] = FOREVER if delay >= INFINITE_NS else delay

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from qsctl.sim.egress.application import forget_reading
 from qsctl.sim.egress.connection import note_blocked
 from qsctl.sim.egress.eliding import forget_topics
 from qsctl.sim.egress.endpoint import want_next_due
 from qsctl.sim.egress.queue import count_guaranteed, log_loss, unlink_head
-from qsctl.sim.egress.receiver import forget_reading
 from qsctl.sim.egress.serve import serve
 from qsctl.sim.kernel.jit import kernel, row, wide
 from qsctl.sim.kernel.records import (
@@ -71,7 +71,6 @@ def disconnect(state: Any, c: int, t: int) -> int:
         else:
             release(state, node)
         node = after
-    forget_reading(state, c)
     node = wide(client.head)
     unsent = False
     while node != NONE:
@@ -120,9 +119,6 @@ def disconnect(state: Any, c: int, t: int) -> int:
         # What G-1 held is back at the endpoint, sent or not.
         row(broker.queues, c * 5, QUEUE).length = 0
         row(broker.queues, c * 5, QUEUE).work = 0
-        endpoint.reading_head = NONE
-        endpoint.reading_tail = NONE
-        endpoint.outstanding = 0
         if first != NONE:
             row(nodes, last, NODE).next = endpoint.waiting_head
             if endpoint.waiting_head == NONE:
@@ -143,6 +139,7 @@ def disconnect(state: Any, c: int, t: int) -> int:
     more.timer = FOREVER
     more.last_ack = 0
     forget_topics(state, c)
+    forget_reading(state, c)
     return dropped
 
 
@@ -173,6 +170,10 @@ def count_rest(state: Any, first: int, count: int) -> int:
         if client.traits & HOLD:
             queue = row(broker.queues, c * 5, QUEUE)
             loss.unacknowledged = queue.length - list_length(state, wide(queue.head))
+            node = wide(endpoint.reading_head)
+            while node != NONE and node != endpoint.batch_head:
+                count_guaranteed(state, c, node)
+                node = wide(row(broker.nodes, node, NODE).next)
         elif client.traits & TRACKED:
             count_sent(state, c, wide(endpoint.reading_head))
             count_sent(state, c, wide(row(broker.receivers, c, RECEIVER).unread_head))
@@ -214,7 +215,12 @@ def hold(state: Any, c: int) -> None:
     tracked = client.traits & TRACKED != 0
     outcome = wide(HELD) if client.traits & HOLD else wide(DELIVERED)
     if tracked:
-        log_unacknowledged(state, c, wide(endpoint.reading_head), outcome)
+        node = wide(endpoint.reading_head)
+        while node != NONE and node != endpoint.batch_head:
+            later = row(broker.later, node, LATER)
+            log_delivered(state, c, node, wide(later.sent), wide(later.acknowledged))
+            node = wide(row(nodes, node, NODE).next)
+        log_unacknowledged(state, c, node, outcome)
         log_unacknowledged(state, c, wide(row(broker.receivers, c, RECEIVER).unread_head), outcome)
     node = wide(client.head)
     unsent = False

@@ -8,8 +8,8 @@ reported (TCP would save reports of less than two segments); in a pause no reade
 the buffer as it arrives, for the client's library queues it and the flow's window bounds that; a new connection finds
 its readers idle.
 
-What happens here is part of a client's own events: `next_ack` of its record is the earliest of the acknowledgment of
-the oldest message sent and the report of the oldest one unread.
+What happens here is part of a client's own events: `next_ack` of its record is when the earliest of them is due, see
+`application.next_of_client`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ from qsctl.sim.kernel.records import (
     NONE,
     PAUSE,
     READER,
-    READS,
     RECEIVER,
     SHARE,
     SIZE_MASK,
@@ -121,30 +120,23 @@ def next_report(state: Any, c: int) -> int:
 
 
 @kernel
+def requeue(state: Any, c: int) -> None:
+    """Enter a client that is in the heap with its next event, which is an earlier one than it was."""
+    broker = row(state, 0, STATE)
+    push(broker.heap, broker.heap_count, wide(row(broker.clients, c, CLIENT).next_ack), c)
+    broker.heap_count += 1
+    if broker.heap_count + ENTRIES_AN_EVENT >= broker.heap_limit:
+        broker.short = 1
+
+
+@kernel
 def expect(state: Any, c: int, time: int) -> None:
     """Have the client's next event no later than `time`, in the heap too where the client waits in it.
 
     Its entry for the later instant is skipped when that has come, for the client's next event is another one then.
     """
-    broker = row(state, 0, STATE)
-    client = row(broker.clients, c, CLIENT)
+    client = row(row(state, 0, STATE).clients, c, CLIENT)
     if time < client.next_ack:
         client.next_ack = time
         if client.queued != 0:
-            push(broker.heap, broker.heap_count, time, c)
-            broker.heap_count += 1
-            if broker.heap_count + ENTRIES_AN_EVENT >= broker.heap_limit:
-                broker.short = 1
-
-
-@kernel
-def forget_reading(state: Any, c: int) -> None:
-    """Begin a new connection with idle readers and an empty buffer; the caller has dealt with what was unread."""
-    broker = row(state, 0, STATE)
-    receiver = row(broker.receivers, c, RECEIVER)
-    receiver.occupied = 0
-    receiver.unread_head = NONE
-    receiver.unread_tail = NONE
-    if row(broker.clients, c, CLIENT).traits & READS:
-        for reader in range(receiver.reader, receiver.reader + receiver.readers):
-            row(broker.readers, reader, READER).free = 0
+            requeue(state, c)

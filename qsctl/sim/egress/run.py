@@ -26,7 +26,7 @@ from qsctl.sim.egress.arrays import EgressArrays
 from qsctl.sim.egress.connection import drain
 from qsctl.sim.egress.counters import counter_columns, total_events
 from qsctl.sim.egress.ingress import Ingress, log_rows
-from qsctl.sim.egress.layout import lay_out, line_rate, port_links
+from qsctl.sim.egress.layout import lay_out, port_links, set_port_rate
 from qsctl.sim.egress.presence import connect, count_rest, disconnect, hold
 from qsctl.sim.egress.serve import stir
 from qsctl.sim.egress.slow_subscribers import SlowSubscribers
@@ -267,8 +267,7 @@ class EgressRun:
         scenario = self._scenario
         if isinstance(change, PortChange):
             links = port_links(scenario)[change.port]
-            num, den = line_rate(f"port {change.port!r}", change.rate_bits_per_second)
-            self.arrays.ports["num"][links], self.arrays.ports["den"][links] = num, den
+            set_port_rate(self.arrays.ports[links], change.port, change.rate_bits_per_second)
             return
         queue = QUEUE_ORDER.index(change.queue)
         event = {"max_depth": Event.DEPTH_CHANGED, "burst": Event.BURST_CHANGED}.get(change.limit)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from qsctl.sim.egress.application import retire
 from qsctl.sim.egress.connection import acknowledge, drain, mark_blocked, move, note_blocked
 from qsctl.sim.egress.eliding import replace_queued, slot_of
 from qsctl.sim.egress.endpoint import next_at_endpoint, take_from_endpoint, wait_at_endpoint, want_next_due
@@ -55,7 +54,7 @@ def fits(state: Any, c: int, size: int, window: int) -> bool:
 
 @kernel
 def feed(state: Any, c: int, t: int, blocked: bool) -> bool:
-    """Let the endpoint send into G-1, one message at a time, what its flows' windows and G-1 allow at this instant.
+    """Let the endpoint send into G-1, one message at a time, what window, limit and G-1 allow at this instant.
 
     Where a message pushes another out of G-1 instead of waiting, that does not free a place in the window before the
     next event: else one instant would turn the whole endpoint over. Returns whether the client is left blocked.
@@ -63,9 +62,11 @@ def feed(state: Any, c: int, t: int, blocked: bool) -> bool:
     broker = row(state, 0, STATE)
     endpoint = row(broker.endpoints, row(broker.more, c, MORE).endpoint, ENDPOINT)
     holds = row(broker.clients, c, CLIENT).traits & HOLD != 0
-    if holds and endpoint.waiting_head == NONE and endpoint.reading_head == NONE:
+    if holds and endpoint.waiting_head == NONE:
         return blocked
-    budget = endpoint.window if holds else endpoint.window - endpoint.outstanding
+    budget = endpoint.limit - endpoint.unacknowledged
+    if not holds:
+        budget = min(budget, endpoint.window - endpoint.outstanding)
     while budget > 0:
         node = next_at_endpoint(state, c, t)
         if node == NONE:
@@ -161,7 +162,7 @@ def stir(state: Any, c: int, t: int) -> None:
 
 @kernel
 def wake(state: Any, c: int, t: int) -> None:
-    """Process a client's timer: consumers' acknowledgments, redeliveries and ends of eliding delays that are due."""
+    """Process a client's timer: redeliveries and ends of eliding delays that are due."""
     broker = row(state, 0, STATE)
     client = row(broker.clients, c, CLIENT)
     more = row(broker.more, c, MORE)
@@ -173,12 +174,6 @@ def wake(state: Any, c: int, t: int) -> None:
     endpoint = row(broker.endpoints, more.endpoint, ENDPOINT)
     head = endpoint.returned_head
     stirred = head != NONE and row(broker.lives, head, LIFE).moved == t
-    while endpoint.reading_head != NONE and row(broker.nodes, endpoint.reading_head, NODE).time <= t:
-        node = wide(endpoint.reading_head)
-        read = row(broker.nodes, node, NODE)
-        endpoint.reading_head = read.next
-        retire(state, c, node, wide(read.time))
-        stirred = True
     note_blocked(state, c, t, serve(state, c, t, stirred))
     want_next_due(state, c, t)
 

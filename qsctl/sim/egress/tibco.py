@@ -1,13 +1,15 @@
 """The egress queues of a TIBCO Messaging Appliance P-7500.
 
-Each client has one application message queue with a maximum depth in work units of 2,048 bytes; a message that arrives
-while the depth is at the maximum is discarded and counted as Transmit Congestion--Slow Consumer, any other enters
-whole. A message goes on to the TCP transmit queue while that is below its maximum in bytes (it may carry it past), and
-waits otherwise: nothing is lost there. The scheduler moves it to the send queue when TCP may send, and the port sends
-at line rate what its clients' windows allow.
+Each client has one application message queue with a maximum depth in work units of 2,048 bytes; a message that
+arrives while the depth is at the maximum is discarded and counted as Transmit Congestion--Slow Consumer, any other
+enters whole. A message goes on to the TCP transmit queue while that is below its maximum in bytes (it may carry it
+past), and waits otherwise: nothing is lost there. Below the minimum burst length tolerance, a message always enters
+the message queue (the vendor's manual, "Configuring Client Queues"; 0 unless given). The scheduler moves it to the
+send queue when TCP may send, and the port sends at line rate what its clients' windows allow.
+
 
 Source: [P7500], "Functional Description", "Per-client TCP Queues", "Per-port Transmit Queues". The kernel is the one
-of the Solace model with another admission and without its bursts, endpoints, eliding and weights; the message queue is
+of the Solace model with another admission and without its endpoints, eliding and weights; the message queue is
 written as D-1.
 """
 

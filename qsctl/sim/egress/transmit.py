@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from qsctl.sim.egress.receiver import expect
+from qsctl.sim.egress.receiver import expect, requeue
 from qsctl.sim.kernel.jit import inlined, kernel, quotient, row, wide
 from qsctl.sim.kernel.random import uniform_bits
 from qsctl.sim.kernel.records import (
     ABSENCES,
     CLIENT,
-    FOREVER,
     LIFE,
     LIFE_LOST,
     LINK,
@@ -85,11 +84,14 @@ def send(state: Any, clients: Any, nodes: Any, c: int, t: int, node: int, size: 
         time = acknowledgment_time(state, c, node, depart, size)
     row(nodes, node, NODE).time = time
     client.inflight += size
-    if rare is not None and client.traits & READS:
-        row(row(state, 0, STATE).receivers, c, RECEIVER).occupied += size
+    if rare is not None:
+        if client.traits & READS:
+            row(row(state, 0, STATE).receivers, c, RECEIVER).occupied += size
         expect(state, c, time)
-    elif client.next_ack == FOREVER:
+    elif client.next_ack > time:
         client.next_ack = time
+        if client.traits != 0 and client.queued != 0:
+            requeue(state, c)
     return depart, time
 
 

@@ -45,9 +45,11 @@ LIFE: Final = np.dtype([("born", "i8"), ("moved", "i8"), ("attempts", "i4"), ("t
 message, whether it was lost on the link or carries an indication. Small, for an overloaded broker writes and reads one
 for nearly every message, each in another cache line."""
 
-LATER: Final = np.dtype([("sent", "i8"), ("entered", "i8"), ("done", "i8"), ("slot", "i4")], align=True)
+LATER: Final = np.dtype(
+    [("sent", "i8"), ("entered", "i8"), ("done", "i8"), ("acknowledged", "i8"), ("slot", "i4")], align=True
+)
 """What only rarer features remember of a node: when its last byte left, when G-1 admitted it, when the application has
-done it, its eliding slot."""
+done it, when the client's library acknowledged it, its eliding slot."""
 
 LIFE_LOST: Final = 1
 LIFE_INDICATION: Final = 2
@@ -214,10 +216,16 @@ ENDPOINT: Final = np.dtype(
         ("tracked", "i8"),
         ("outstanding", "i8"),
         ("window", "i8"),
+        ("unacknowledged", "i8"),
+        ("limit", "i8"),
         ("held", "i8"),
         ("held_max", "i8"),
         ("low_max", "i8"),
         ("acknowledge_delay", "i8"),
+        ("threshold", "i8"),
+        ("timer", "i8"),
+        ("batch", "i8"),
+        ("library_due", "i8"),
         ("redelivered", "i8"),
         ("waiting_head", "i4"),
         ("waiting_tail", "i4"),
@@ -225,12 +233,16 @@ ENDPOINT: Final = np.dtype(
         ("returned_tail", "i4"),
         ("reading_head", "i4"),
         ("reading_tail", "i4"),
+        ("batch_head", "i4"),
     ],
     align=True,
 )
 """A client's durable endpoint: messages waiting for its flows, returned from G-1, and read but not acknowledged; how
-many it sent again. `window`: deliveries that may be unacknowledged, over all its flows. `outstanding` counts them where
-G-1 does not hold them itself."""
+many it sent again. `window`: deliveries on their way or unread, over all its flows; `outstanding` counts them where G-1
+does not hold them itself. `limit`: deliveries that the application has not acknowledged, which `unacknowledged` counts.
+From `batch_head` on, `batch` messages of those read are not acknowledged by the client's library: it does so when they
+are `threshold`, or at `library_due`, `timer` after the first of them was read. `time` of a read message is when the
+application acknowledges it."""
 
 ELIDED: Final = np.dtype([("last", "i8"), ("node", "i4"), ("known", "i4")], align=True)
 """A topic of an eliding client: its last delivery, its queued message, whether it is within the topic limit."""

@@ -72,7 +72,7 @@ def egress_scenario(folder: Location, model: Model, parent: Path) -> Scenario:
     if not groups:
         raise InvalidInput(f"{folder}: no consumer was sent anything, so there are no clients to simulate")
     limits = default_queue_limits()
-    queues = limits if model is Model.SOLACE else {Queue.D_1: QueueLimits(limits[Queue.D_1].max_depth_work_units)}
+    queues = limits if model is Model.SOLACE else {Queue.D_1: QueueLimits(limits[Queue.D_1].max_depth_work_units, 0)}
     return Scenario(
         name=f"{recorded.info.scenario}-{model}",
         model=model,

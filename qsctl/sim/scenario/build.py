@@ -21,7 +21,7 @@ from qsctl.profiles.setting import Setting
 from qsctl.sim.scenario.form import SOLACE, Attribute, Child, Columns, Form
 from qsctl.sim.scenario.forms import CHANGE, PROFILE, QUEUE, TRAFFIC, WORKLOAD, queue_name
 from qsctl.sim.scenario.replay_forms import REPLAY
-from qsctl.sim.scenario.scenario import Model, Queue, default_queue_limits
+from qsctl.sim.scenario.scenario import TIBCO_MIN_BURST_MESSAGES, Model, Queue, default_queue_limits
 from qsctl.sim.scenario.values import PORT_RATE
 
 if TYPE_CHECKING:
@@ -231,6 +231,8 @@ def _read_child(form: Form, element: etree._Element, reading: Reading) -> Any:
         reading.add(element, "attribute 'max-depth' is missing: the broker has no public default", allowed=_DEPTH)
     defaults = default_queue_limits()[name]
     given = {each.name: getattr(defaults, each.name) for each in dataclasses.fields(defaults)}
+    if reading.model is Model.TIBCO:
+        given["min_msg_burst"] = TIBCO_MIN_BURST_MESSAGES
     return name, build(form, element, reading, given)
 
 

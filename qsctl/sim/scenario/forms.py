@@ -43,7 +43,7 @@ QUEUE = Form(
     s.QueueLimits,
     (
         Attribute("max-depth", "max_depth_work_units", whole_number_of("d_1_max_depth_work_units")),
-        Attribute("min-msg-burst", "min_msg_burst", whole_number_of("d_1_min_msg_burst"), models=SOLACE),
+        Attribute("min-msg-burst", "min_msg_burst", whole_number_of("d_1_min_msg_burst")),
         Attribute("weight", "weight", integer(1, 1_000_000), models=SOLACE),
     ),
     key="name",
@@ -226,6 +226,8 @@ ENDPOINT = Form(
         Attribute("max-messages", "max_messages", integer(1, unlimited=True)),
         Attribute("low-priority-limit", "low_priority_limit_messages", integer(0, unlimited=True)),
         Attribute("acknowledge-delay", "acknowledge_delay_ns", DURATION),
+        Attribute("library-threshold", "library_threshold_percent", integer(0, 100)),
+        Attribute("library-timer", "library_timer_ns", POSITIVE_DURATION),
     ),
     key="to",
     models=SOLACE,

@@ -41,6 +41,9 @@ class Model(StrEnum):
 
 TIBCO_QUEUE: Final = "egress"
 """What a TIBCO client profile calls its one queue; inside it has the place of D-1."""
+TIBCO_MIN_BURST_MESSAGES: Final = 0
+"""The default of its minimum burst length tolerance: [P7500]'s page on the queues does not have it, the vendor's next
+one, "Configuring Client Queues", does."""
 
 
 class Admission(StrEnum):
@@ -256,12 +259,16 @@ class Endpoint:
     to: str
     flows: int = 1
     window_messages: int = 255
-    unacknowledged_limit_messages: int = -1
-    """Deliveries of a flow that the consumer has not acknowledged; -1: only the window limits them."""
+    unacknowledged_limit_messages: int = 10_000
+    """Deliveries of a flow that the application has not acknowledged; -1: no limit."""
     max_messages: int = -1
     low_priority_limit_messages: int = -1
     acknowledge_delay_ns: Nanoseconds = 0
-    """From TCP's acknowledgment to the consumer's own; INFINITE_NS: it never acknowledges."""
+    """From a message's end of service to the application's acknowledgment; INFINITE_NS: it never acknowledges."""
+    library_threshold_percent: int = 60
+    """Of the window: so much read, and the client's library acknowledges it; 0: each message as it is read."""
+    library_timer_ns: Nanoseconds = SECOND_NS
+    """After the first message read that the library has not acknowledged, it does so at the latest."""
 
 
 @dataclass(frozen=True, slots=True)
