@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from qsctl.instant import MILLISECOND_NS
+from qsctl.sim.scenario.client import MixedTime
 from qsctl.sim.scenario.scenario import (
     Broker,
     ClientGroup,
@@ -12,6 +15,7 @@ from qsctl.sim.scenario.scenario import (
     ConstantSize,
     Endpoint,
     Interval,
+    Model,
     PoissonArrivals,
     Port,
     Profile,
@@ -22,6 +26,7 @@ from qsctl.sim.scenario.scenario import (
 )
 from tests.sim.brokers import limits
 from tests.sim.test_solace_oracle import compare
+from tests.sim.test_tibco_oracle import compare as compare_tibco
 
 HORIZON_NS = 40 * MILLISECOND_NS
 
@@ -73,3 +78,24 @@ def test_the_slowest_is_disconnected_at_once_also_when_the_log_chunk_is_full(chu
         broker=Broker(egress_buffer_bytes=20_000, slow_reconnect_ns=3 * MILLISECOND_NS),
     )
     compare(scenario, chunk_rows)
+
+
+def test_a_client_that_leaves_has_read_what_it_had_before() -> None:
+    """Messages that nothing had asked about drew no service time when their client left, and the next ones drew it."""
+    scenario = Scenario(
+        "found",
+        horizon_ns=HORIZON_NS,
+        ports=(Port("p", 80_000_000),),
+        profiles=(Profile("d", queues=limits(4), tcp=TcpSettings(transmit_queue_bytes=1, max_window_bytes=3000)),),
+        groups=(
+            ClientGroup(
+                "c", "p", "d", round_trip_ns=100_000, service_time=MixedTime((10_000, 3_000_000), (1.0, 1.0)),
+                absences=(Interval(1_700_000, 100_000, 4 * MILLISECOND_NS),),
+            ),
+        ),
+        traffic=(Traffic("t", "c", PoissonArrivals(700.0), ConstantSize(2049)),),
+    )  # fmt: skip
+    for seed in range(5):
+        compare(replace(scenario, seed=seed))
+        tibco = tuple(replace(each, queues={Queue.D_1: each.queues[Queue.D_1]}) for each in scenario.profiles)
+        compare_tibco(replace(scenario, seed=seed, model=Model.TIBCO, profiles=tibco))

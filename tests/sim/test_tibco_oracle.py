@@ -23,9 +23,7 @@ from tests.sim.oracle_tibco import TibcoOracle
 from tests.sim.random_scenarios import Ran, arrivals_of, tibco_scenarios
 
 
-@settings(max_examples=examples(100))
-@given(tibco_scenarios())
-def test_the_kernel_and_the_plain_model_agree_to_the_message(scenario: Scenario) -> None:
+def compare(scenario: Scenario) -> None:
     oracle = TibcoOracle(scenario, arrivals_of(scenario))
     oracle.run()
     ran = Ran(scenario)
@@ -50,6 +48,12 @@ def test_the_kernel_and_the_plain_model_agree_to_the_message(scenario: Scenario)
     assert sorted(told) == sorted(oracle.events)
     again = {c: value for _, c, _, value, name in ran.events if name == "retransmissions"}
     assert again == {each.number: each.retransmissions for each in oracle.clients if each.retransmissions}
+
+
+@settings(max_examples=examples(100))
+@given(tibco_scenarios())
+def test_the_kernel_and_the_plain_model_agree_to_the_message(scenario: Scenario) -> None:
+    compare(scenario)
 
 
 def test_a_priority_queue_is_refused_because_the_broker_has_only_one() -> None:

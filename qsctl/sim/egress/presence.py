@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from qsctl.sim.egress.application import forget_reading
-from qsctl.sim.egress.connection import note_blocked
+from qsctl.sim.egress.connection import drain, note_blocked
 from qsctl.sim.egress.eliding import forget_topics
 from qsctl.sim.egress.endpoint import want_next_due
 from qsctl.sim.egress.queue import count_guaranteed, log_loss, unlink_head
@@ -46,7 +46,11 @@ from qsctl.sim.kernel.rows import entered_after, log_delivered, log_sent, releas
 
 @kernel
 def disconnect(state: Any, c: int, t: int) -> int:
-    """Take a client off: the number of direct messages dropped from its queues."""
+    """Take a client off: the number of direct messages dropped from its queues.
+
+    What it acknowledged and read before counts, though nothing asked for it: the next draws follow those.
+    """
+    drain(state, c, t)
     broker = row(state, 0, STATE)
     client = row(broker.clients, c, CLIENT)
     more = row(broker.more, c, MORE)

@@ -286,6 +286,7 @@ class EgressRun:
         arrays = self.arrays
         if arrays.clients["traits"][c] & r.ABSENT:
             return
+        arrays.ensure_room()
         dropped = int(arrays.kernel(disconnect, c, self.now_ns))
         self._raise(self.now_ns, c, -1, dropped, event)
 
