@@ -6,9 +6,10 @@ that time of any day where the listing has no dates either.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from qsctl.core.integration.message import MessageId, parse_id
 from qsctl.dumps.model import ListedMessage
@@ -30,12 +31,34 @@ class IdRange(NamedTuple):
         return str(self.first) if self.first == self.last else f"{self.first}:{self.last}"
 
 
-def parse_range(text: str) -> IdRange:
-    """Read `x.y.z` or `x.y.z1:x.y.z2`, with or without brackets.
+@dataclass(frozen=True, slots=True)
+class NumberRange:
+    """Short ids, from one to another: the last number of an id, whatever the two before it are."""
+
+    first: int
+    last: int
+
+    def __contains__(self, mid: object) -> bool:
+        return isinstance(mid, MessageId) and self.first <= mid.number <= self.last
+
+    def __str__(self) -> str:
+        return str(self.first) if self.first == self.last else f"{self.first}:{self.last}"
+
+
+_NUMBERS: Final = re.compile(r"(\d{1,18})(?::(\d{1,18}))?")
+
+
+def parse_range(text: str) -> IdRange | NumberRange:
+    """Read `x.y.z` or `x.y.z1:x.y.z2`, with or without brackets, or the short forms `z` and `z1:z2`.
 
     Raises:
         UsageError: it is neither, its ends are of different x.y, or the last comes before the first.
     """
+    if short := _NUMBERS.fullmatch(text.strip()):
+        numbers = NumberRange(int(short[1]), int(short[2] or short[1]))
+        if numbers.last < numbers.first:
+            raise UsageError(f"{text!r} ends before it begins", remedy=f"Did you mean {numbers.last}:{numbers.first}?")
+        return numbers
     first, colon, last = text.partition(":")
     ends = IdRange(parse_id(first), parse_id(last if colon else first))
     if ends.first[:2] != ends.last[:2]:
@@ -94,7 +117,7 @@ def parse_limit(text: str, option: str, order: DateOrder) -> Moment:
 class Choice:
     """What a message must be; what is empty or None allows everything."""
 
-    mids: Sequence[IdRange] = ()
+    mids: Sequence[IdRange | NumberRange] = ()
     states: Sequence[StateRange] = ()
     source: str | None = None
     destination: str | None = None

@@ -9,6 +9,7 @@ from qsctl.core.integration.message import (
     Message,
     MessageClass,
     MessageType,
+    State,
 )
 from qsctl.dumps.flags import listed_bits
 from qsctl.dumps.model import ListedMessage
@@ -16,10 +17,22 @@ from qsctl.dumps.moments import Moment
 
 _CLASSES = {MessageClass.ENGINE: "E", MessageClass.PROTOCOL: "P"}
 _TYPES = {MessageType.DATA: "D", MessageType.REPLY: "R", MessageType.UNKNOWN: "U"}
+_AT_OUTBOUND = frozenset(
+    {
+        State.OUTBOUND_PRE_TPS,
+        State.OUTBOUND_POST_TPS,
+        State.PRE_WRITE,
+        State.RESERVED_FOR_REPLY,
+        State.DELIVERED,
+        State.FAILED_DELIVERY,
+    }
+)
+"""In these a message has reached its outbound thread, be it at instant 0."""
 
 
 def listed(message: Message, *, with_data: bool = False) -> ListedMessage:
     """Return what a listing says of a stored message; in the error database its state is the error's number."""
+    is_outbound = message.outbound_at_ns > 0 or message.state in _AT_OUTBOUND
     return ListedMessage(
         mid=message.mid,
         state=message.error or message.state.code,
@@ -40,7 +53,7 @@ def listed(message: Message, *, with_data: bool = False) -> ListedMessage:
         retries=message.attempts,
         flags=listed_bits(message.flags),
         entered=Moment(message.entered_at_ns, is_utc=True),
-        outbound=Moment(message.outbound_at_ns, is_utc=True) if message.outbound_at_ns else None,
+        outbound=Moment(message.outbound_at_ns, is_utc=True) if is_outbound else None,
         user_data=message.user_data,
         error_text=message.error_text,
         data=message.payload if with_data else None,

@@ -173,7 +173,27 @@ def _fitting(content: Database, chosen: Choice, *, errors: bool) -> list[Message
     from qsctl.dumps.from_database import listed
 
     held = content.failed() if errors else content.messages()
-    return [message for message in held if chosen.fits(listed(message))]
+    found = [message for message in held if chosen.fits(listed(message))]
+    _check_short_ids(chosen, found)
+    return found
+
+
+def _check_short_ids(chosen: Choice, found: Sequence[Message]) -> None:
+    """Let no short id change more messages than its one.
+
+    Raises:
+        UsageError: it is that of several.
+    """
+    from qsctl.dumps.choice import NumberRange
+
+    for each in chosen.mids:
+        if isinstance(each, NumberRange) and each.first == each.last:
+            meant = [message.mid for message in found if message.mid in each]
+            if len(meant) > 1:
+                raise UsageError(
+                    f"--mid {each} is the short id of {len(meant)} messages: {', '.join(map(str, meant))}",
+                    remedy="Write the whole id.",
+                )
 
 
 def _check_found(found: Sequence[Message], database: Path, *, errors: bool) -> None:

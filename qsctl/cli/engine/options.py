@@ -62,7 +62,7 @@ class MessageOptions(OptionGroup):
             "--mid",
             "-m",
             metavar="ID[:ID]",
-            help="Message id, or a range of them, as in 0.1.4 or 0.1.4:0.1.9; may be repeated.",
+            help="Message id, or a range of them, as in 0.1.4, 0.1.4:0.1.9 or, by the last number, 4; may be repeated.",
         ),
     ] = None
     states: Annotated[

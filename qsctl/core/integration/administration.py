@@ -155,6 +155,7 @@ def again(
         destination=destination,
         flags=(message.flags | Flag.USERDB | Flag.RESENT) & ~Flag.REROUTED,
         entered_at_ns=now,
+        outbound_at_ns=0 if place in _INBOUND else now,
         attempts=0,
         turns=0,
         error=0,

@@ -84,6 +84,8 @@ def test_dump_lists_the_recovery_database_and_with_errors_the_other(database: Pa
         (["-f", "adt_i?", "-t", "d", "--owner", "clinical_xlate"], ["0.1.1"]),
         (["-t", "R"], []),
         (["-m", "[0.1.2]", "-m", "0.1.4"], ["0.1.2", "0.1.4"]),
+        (["-m", "2"], ["0.1.2"]),
+        (["-m", "2:3", "-m", "0.1.4"], ["0.1.2", "0.1.3", "0.1.4"]),
     ],
 )
 def test_filters_choose_messages(database: Path, options: list[str], found: list[str]) -> None:
@@ -125,6 +127,29 @@ def test_a_listing_can_be_in_order_of_time_and_counted(database: Path) -> None:
     assert ids("--file", listing, "--order", "i") == ["0.0.311", "0.0.322", "0.0.331"]
 
 
+def test_a_message_that_was_outbound_at_instant_0_is_first_by_outbound_time(tmp_path: Path) -> None:
+    path = tmp_path / "zero.recovery"
+    store = RecoveryStore(path)
+    times = {1: 0, 2: 7, 3: 3}
+    held = [message(number, State.OUTBOUND_POST_TPS, outbound_at_ns=at) for number, at in times.items()]
+    store.append([Started(STREAM, 1, 1), *map(stored, [*held, message(4, State.PRE_TRANSLATION)])])
+    store.close()
+    assert ids(path, "-O", "o") == ["0.1.1", "0.1.3", "0.1.2", "0.1.4"]
+
+
+def test_a_short_id_of_several_messages_lists_them_and_changes_none(tmp_path: Path) -> None:
+    path = tmp_path / "two.recovery"
+    store = RecoveryStore(path)
+    again = message(8, State.POST_TRANSLATION, mid=MessageId(0, 2, 3))
+    store.append([Started(STREAM, 1, 2), *map(stored, [message(3, State.POST_TRANSLATION), again])])
+    store.close()
+    assert ids(path, "-m", "3") == ["0.1.3", "0.2.3"]
+    done = run("delete", path, "-m", "3", "--yes")
+    assert (done.exit_code, "[0.1.3], [0.2.3]" in done.stderr) == (2, True)
+    assert run("delete", path, "-m", "0.2.3", "--yes").exit_code == 0
+    assert ids(path) == ["0.1.3"]
+
+
 def test_too_many_messages_to_list_are_refused_and_can_be_counted(
     database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -155,7 +180,8 @@ def test_a_listing_that_is_not_understood_prints_nothing_but_its_problems() -> N
         (["dump", "DATABASE", "-g", "colour"], 2, "state, age, thread"),
         (["dump", "DATABASE", "-s", "x"], 2, "qsctl engine states"),
         (["dump", "DATABASE", "-s", "9-3"], 2, "7,10-11"),
-        (["dump", "DATABASE", "-m", "7"], 2, "0.1.42"),
+        (["dump", "DATABASE", "-m", "7."], 2, "0.1.42"),
+        (["dump", "DATABASE", "-m", "9:7"], 2, "7:9"),
         (["dump", "DATABASE", "-m", "0.1.9:0.1.2"], 2, "ends before it begins"),
         (["dump", "DATABASE", "-m", "0.1.9:0.2.9"], 2, "different x.y"),
         (["dump", "DATABASE", "-t", "X"], 2, "D (data)"),
