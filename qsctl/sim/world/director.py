@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Final, assert_never
 
@@ -71,7 +72,7 @@ class Director:
         self.unmet: list[str] = []
         """Lines that waited for what never came: the lines after them were not done."""
         self.done_counts: dict[Verb, int] = {}
-        self._calm = world.network.conditions
+        self._calm = replace(world.network.conditions)  # a copy: what is done changes the other
         for schedule in schedules:
             for step in schedule.steps:
                 self._check(step)
