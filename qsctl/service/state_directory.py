@@ -160,13 +160,14 @@ class StateDirectory:
         try:
             text = self._instance_file.read_bytes()
             found = msgspec.json.decode(text, type=Instance)
+            checksum = checksum_of(text)
         except FileNotFoundError:
             return None
         except OSError as error:
             raise refusal(self._instance_file, error, is_clean=True) from error
         except (msgspec.MsgspecError, ValueError) as error:
             raise self._damaged_instance(str(error)) from error
-        if found.checksum not in (None, checksum_of(text)):
+        if found.checksum not in (None, checksum):
             raise self._damaged_instance("its checksum does not match")
         if found.format > FORMAT_VERSION:
             raise Refused(

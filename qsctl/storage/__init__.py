@@ -34,6 +34,9 @@ Invariants, and why a crash at any place keeps them (`tests/storage/test_power_l
 The replicas of a process have a log of their own, `replica_log`: what each must have durable before it votes or
 confirms, for all of them one append and one sync. A replica has its log in memory: that is read at the start alone.
 
+What is lost, whole files or places in them, is refused by `damage.refuse_loss` before anything is changed; a store goes
+on with what is whole where its user says so (`discards_damaged`).
+
 Stores of 0.1, and of the form without a log, are read once where the log does not know the stream; they are its
 checkpoints from then on. Read `base`, `codec`, `write_ahead_log`, `log_stream`, `logged`, `log_upkeep`, in this order;
 then `checkpoints`.

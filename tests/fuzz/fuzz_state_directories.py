@@ -1,4 +1,7 @@
-"""The directory of an embedded service, damaged anywhere: it opens as it was, reports what is damaged, or refuses."""
+"""The directory of an embedded service, damaged anywhere: it opens as it was, or refuses and changes nothing.
+
+Where the user gives up what is damaged, the rest is restored, and the next command finds no damage.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from qsctl.config.filesystem import FilesystemSettings
+from qsctl.config.filesystem import FilesystemSettings, Synchronization
 from qsctl.config.settings import ServiceConfiguration
 from qsctl.core.admin.command import GetMessages, GetStatus
 from qsctl.core.admin.reply import MessageData, ReturnCode
@@ -35,7 +38,7 @@ _QUEUES = (
 _CONFIGURATION = ServiceConfiguration(
     "fuzz",
     ServiceSettings("qsctl", (DomainParticipantSettings("P", 0, (SharedSubscriberSettings("S", queues=_QUEUES),)),)),
-    filesystem=FilesystemSettings(file_max_size_kb=1),
+    filesystem=FilesystemSettings(file_max_size_kb=1, synchronization=Synchronization.FULL),
 )
 _PLACE = "/domain_participant/P/shared_subscriber/S/shared_reader_queue/"
 _DECLARED = (Damaged, InvalidInput, NoAnswer, Refused)
@@ -89,10 +92,27 @@ def one_input(data: bytes) -> None:
         return
     shutil.rmtree(original.place)
     write_files(original.place, files)
+    discards = False
     try:
-        with open_embedded(original.place, wait_s=0.5) as service:
+        with open_embedded(original.place, wait_s=0.5):
+            pass
+    except Damaged:
+        discards = True
+        gone = files.keys() - read_files(original.place).keys() - {"lock.holder", "lock"}
+        assert not gone, f"refused, and yet changed: {gone}"
+    except _DECLARED:
+        return
+    shutil.rmtree(original.place)
+    write_files(original.place, files)
+    try:
+        with open_embedded(original.place, wait_s=0.5, discard_damaged=discards) as service:
             found = _held(service)
             damage = service.damage
+        with open_embedded(original.place, wait_s=0.5) as service:
+            assert _held(service) == found, "what is whole stays"
+    except Damaged as error:
+        assert "instance.json" in error.message, "what was discarded once is not damaged any more"
+        return
     except _DECLARED:
         return
     assert found == original.held or damage, f"silent: {found}"

@@ -101,6 +101,14 @@ def test_an_instance_file_that_is_no_text_is_damage(tmp_path: Path, octets: byte
         pass
 
 
+def test_an_instance_file_with_a_field_more_that_is_no_text_is_damage(tmp_path: Path) -> None:
+    filled(tmp_path / "s", IN_MEMORY)
+    file = tmp_path / "s" / "instance.json"
+    file.write_bytes(file.read_bytes().replace(b'{"', b'{"a\xa1":1,"', 1))
+    with pytest.raises(Damaged, match=r"instance\.json"), open_embedded(tmp_path / "s"):
+        pass
+
+
 def test_a_changed_instance_file_is_damage_and_a_missing_one_is_reported(tmp_path: Path) -> None:
     filled(tmp_path / "s", IN_MEMORY)
     file = tmp_path / "s" / "instance.json"
