@@ -25,6 +25,7 @@ COMMAND_MODULES: Final[Mapping[str, tuple[str, ...]]] = {
     "administer.subscriber": ("create-subscriber", "delete-subscriber"),
     "administer.get": ("get",),
     "administer.desired": ("plan", "apply"),
+    "administer.member": ("member",),
     "context.commands": ("context",),
     "samples.produce": ("produce",),
     "samples.consume": ("consume",),

@@ -19,6 +19,7 @@ from qsctl.core.admin.command import (
     DeleteSubscriber,
     FlagSamples,
     FlushQueue,
+    ForceQuorum,
     GetConfiguration,
     GetData,
     GetMessages,
@@ -179,6 +180,18 @@ class Administration:
         """Remove the samples that the selector matches [QS 5.4.3]."""
         return self._done(FlushQueue(queue.at(ResourceKind.MESSAGE), selector))
 
+    def force_quorum(self, queue: ResourceIdentifier, *, is_trial: bool = False) -> list[CommandReply]:
+        """Let a replicated queue have a master again that lost a majority of its logs, by the longest that is left.
+
+        Args:
+            queue: the queue.
+            is_trial: change nothing; the replies say what would become of each member's replica.
+
+        Raises:
+            Refused: it is not without a master for good: says what to do.
+        """
+        return self._done(ForceQuorum(queue, is_trial))
+
     def shut_down(self) -> list[CommandReply]:
         """Stop the service [QS 5.4.9]."""
         return self._done(Shutdown())
@@ -225,7 +238,7 @@ class Administration:
             Refused: `incarnation`, which the samples read before had, is not that of the queue that has the name now.
         """
         command = GetMessages(queue.at(ResourceKind.MESSAGE), selector, count, after_position, incarnation)
-        return self._bodies(command, MessageData)
+        return self._bodies(command, MessageData, one_suffices=True)
 
     def insert_samples(self, queue: ResourceIdentifier, samples: Sequence[InsertedSample]) -> SamplesChanged:
         """Enqueue samples with their identities in this queue alone; where it is replicated, its master does it.
@@ -297,10 +310,12 @@ class Administration:
         _raise_first([each for each in replies if not each.reply.not_found] or replies, replies)
         raise Refused("no service changed its samples", remedy="The service may be of an earlier version.")
 
-    def _bodies(self, command: Command, kind: type[_Body]) -> list[FromService[_Body]]:
+    def _bodies(self, command: Command, kind: type[_Body], *, one_suffices: bool = False) -> list[FromService[_Body]]:
         replies = self.send(command)
         # Several services need not all have what is asked for.
         having = [each for each in replies if not each.reply.not_found]
+        if one_suffices:  # of several members of a cluster one may have no master
+            having = [each for each in replies if each.reply.retcode is ReturnCode.OK] or having
         _raise_first(having or replies, replies)
         bodies: list[FromService[_Body]] = []
         for each in having:

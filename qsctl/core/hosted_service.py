@@ -173,6 +173,10 @@ class HostedService:
             if not (queue.is_replicated or self.restores(queue)):
                 queue.be(self._draw())
 
+    def draw_incarnation(self) -> Incarnation:
+        """Return an incarnation for something new."""
+        return self._draw()
+
     def started(self) -> ServiceStarted:
         """Return the record of what is hosted now."""
         return ServiceStarted(self.settings(), self._hosting.incarnation, self._hosting.incarnations())

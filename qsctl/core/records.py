@@ -127,13 +127,15 @@ class EpochBegan(msgspec.Struct, frozen=True, array_like=True, tag=20, gc=False)
     """A replica became master of a replicated stream; each later record is of this epoch, up to the next of this kind.
 
     What was assigned returns to Enqueued as redelivered: its consumer may have processed it [QS 7.1.1.3]. With
-    `flags_all` every held sample is: the master before may have sent it without a committed assignment.
+    `flags_all` every held sample is: the master before may have sent it without a committed assignment. `incarnation`
+    is that of the replication group, which its first master drew where no command did.
     """
 
     queue: str
     epoch: int
     master: str
     flags_all: bool
+    incarnation: WholeIncarnation = NIL_INCARNATION
 
 
 class ReplicaRejoined(msgspec.Struct, frozen=True, array_like=True, tag=21, gc=False):

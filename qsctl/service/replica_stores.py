@@ -27,15 +27,18 @@ RECORDS: Final = RecordsCodec(msgspec.msgpack.Encoder().encode, msgspec.msgpack.
 def restore(member: Member, log: ReplicaLog) -> dict[str, StoredStream]:
     """Give every persistent replica what was stored, before the member starts; return the other streams.
 
-    One of which nothing is found has no vote until it has caught up, and neither has any of a log that is damaged: it
-    may be the first start, or the disk may be another one, and the others may know it from before.
+    One of which nothing is found, in a log that lacks nothing that is known of it, is new: it has no vote until a group
+    forms, or a master has given it what the others have. In a log that is damaged, or shorter than it was when it was
+    closed in order, none has a vote until it has caught up: the others may know it from before.
     """
     found = log.pop_found()
     for stream, replica in member.replicas.items():
         if replica.is_persistent:
             stored = found.pop(stream, None)
-            is_lost = stored is None or log.is_damaged
-            member.restore(stream, StoredLog() if stored is None else stored_log(stored), is_lost=is_lost)
+            left = StoredLog() if stored is None else stored_log(stored)
+            is_new = not (left.records or left.snapshot_index or left.hard_state.epoch or left.hard_state.vote)
+            is_new = is_new and not left.hard_state.incarnation
+            member.restore(stream, left, is_lost=log.is_damaged, is_new=is_new)
     return found
 
 
@@ -43,7 +46,7 @@ def operations(log: ReplicaLog, writes: Iterable[LogWrite]) -> Iterator[Operatio
     """Give what the writes do to the log, in their order."""
     for write in writes:
         if write.hard_state is not None:
-            yield StateSet(write.stream, base.HardState(write.hard_state.epoch, write.hard_state.vote))
+            yield StateSet(write.stream, _stored_state(write.hard_state))
         if write.snapshot is not None:
             snapshot = write.snapshot
             yield log.snapshot(write.stream, snapshot.index, snapshot.records, installs=snapshot.installs)
@@ -57,12 +60,16 @@ def present(replicas: Iterable[Replica]) -> dict[str, StoredStream]:
 
 
 def _written(replica: Replica) -> StoredStream:
-    log, state = replica.log, replica.ballot.state
+    log = replica.log
     records = list(log.records_from(log.base.index + 1, len(log)))
-    return StoredStream(base.HardState(state.epoch, state.vote), log.base.index, log.base.records, records)
+    return StoredStream(_stored_state(replica.ballot.state), log.base.index, log.base.records, records)
+
+
+def _stored_state(state: HardState) -> base.HardState:
+    return base.HardState(*msgspec.structs.astuple(state))
 
 
 def stored_log(stored: StoredStream) -> StoredLog:
     """Return what a replica takes up of a stream."""
-    state = HardState(stored.hard_state.epoch, stored.hard_state.vote)
+    state = HardState(*msgspec.structs.astuple(stored.hard_state))
     return StoredLog(state, stored.snapshot_index, stored.snapshot_records, stored.records)

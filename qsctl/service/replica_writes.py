@@ -7,7 +7,7 @@ process starts again.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
 from qsctl.core.high_availability.member import WRITES_MAX, Member
@@ -16,9 +16,9 @@ from qsctl.errors import Damaged
 from qsctl.instant import Nanoseconds
 from qsctl.service import replica_stores
 from qsctl.service.sync_thread import SyncThread
-from qsctl.storage.base import Sync
+from qsctl.storage.base import HardState, Sync
 from qsctl.storage.replica_log import ReplicaLog
-from qsctl.storage.replica_stream import Dropped, MembersKnown, Operation, StoredStream
+from qsctl.storage.replica_stream import Dropped, MembersKnown, Operation, StateSet, StoredStream
 
 ReportFailure: TypeAlias = Callable[[Damaged], None]
 
@@ -107,7 +107,8 @@ class ReplicaWrites:
         """Write what is to be written; return what is left to do, and where."""
         writes = self._member.pop_writes()
         present = {stream for stream, each in self._member.replicas.items() if each.is_persistent}
-        operations: list[Operation] = [Dropped(stream) for stream in sorted(self._streams.keys() - present)]
+        gone = sorted(self._streams.keys() - present)
+        operations: list[Operation] = [operation for stream in gone for operation in self._end(stream)]
         self._streams = {stream: which for stream, which in self._streams.items() if stream in present}
         self._numbers = {write.stream: write.number for write in writes}
         for write in writes:
@@ -128,6 +129,14 @@ class ReplicaWrites:
             present_streams = replica_stores.present(self._member.replicas.values())
             return self._log.compact({**self._resting, **present_streams}), self._compactions
         return None, self._syncs
+
+    def _end(self, stream: str) -> Iterator[Operation]:
+        """Drop a stream, but for the groups that its replica was in: one of them may come back."""
+        yield Dropped(stream)
+        state = self._member.ended.get(stream)
+        if state is not None and (left := state.leaving(state.incarnation)):
+            self._resting[stream] = StoredStream(HardState(left=left))
+            yield StateSet(stream, HardState(left=left))
 
     def _stored_before(self, stream: str) -> StoredLog:
         return replica_stores.stored_log(self._resting.get(stream, StoredStream()))

@@ -242,6 +242,14 @@ class StoreFiles:
         """The same of the service's state."""
         self._register(True).note({self._service_file.name: store.extent})
 
+    def extent_of_log(self, stem: Path) -> Extent | None:
+        """How far the log of the replicas reached at least; None: nothing is known of it."""
+        return self._register(True).extent(stem.name)
+
+    def note_log(self, stem: Path, extent: Extent) -> None:
+        """Note how far the log of the replicas reaches."""
+        self._register(True).note({stem.name: extent})
+
     def forget(self, name: QueueName, place: Place) -> None:
         """Expect the files of a queue no more: they are about to be deleted."""
         self._register(place.is_persistent).forget([self._entry(name, place)])

@@ -131,7 +131,7 @@ class Stores:
         if any(each.settings.persistence.kind is PersistenceKind.PERSISTENT for each in self._places.values()):
             files.hold()
         stem = replicas_stem(files.directory, files.filesystem.file_prefix, files.application_name)
-        return ReplicaLog(stem, files.filesystem, records)
+        return ReplicaLog(stem, files.filesystem, records, files.extent_of_log(stem), partial(files.note_log, stem))
 
     @property
     def damage(self) -> list[DamageReport]:

@@ -6,7 +6,8 @@ wait for it. A replica has its whole log in memory. So nothing is read here but 
 what the owner has: the positions of several queues may overlap, and a snapshot may reach beyond what is stored.
 
 Each write is a group that begins with a mark, and is written once the one before is durable: what a crash left of the
-group behind the last mark is cut, and what is missing before one is damage. Operations are whole or not there.
+group behind the last mark is cut, and what is missing before one is damage. Operations are whole or not there. The
+register of the directory has how far the log reached when it was closed in order: a shorter one lost its end.
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ import msgspec
 
 from qsctl.config.filesystem import FilesystemSettings, Synchronization
 from qsctl.errors import Damaged
-from qsctl.storage.base import Sync
+from qsctl.storage.base import Extent, Sync
 from qsctl.storage.codec import UNREADABLE, Record
 from qsctl.storage.damage import DamageKind, DamageReport
+from qsctl.storage.file_sequence import shortfall
 from qsctl.storage.frames import Scan
 from qsctl.storage.log_frames import mark_body, without_unfinished_tail
 from qsctl.storage.replica_stream import (
@@ -41,6 +43,9 @@ from qsctl.storage.segment_log import SegmentLog
 
 COMPACTED_OVER_BYTES: Final = 8 * 1024 * 1024
 """A log that is shorter is not worth compacting."""
+
+EXTENT_KIND: Final = "replicas"
+"""The kind of files, for the register of the directory."""
 
 RECORDS_AT_ONCE: Final = 512
 """Records of one body of a compacted log: the other threads of the process go on in between."""
@@ -67,13 +72,22 @@ class ReplicaLog:
         stem: directory and beginning of the files' names.
         settings: how they are written.
         records: the codec of the records.
+        known: how far it reached at least, by the register of the directory; None: nothing is known of it.
+        note: called with how far it reaches, for the register: where it begins, and where it is closed in order.
 
     Raises:
         InvalidInput: a link or a device stands in a file's place.
         Damaged: the disk refuses.
     """
 
-    def __init__(self, stem: Path, settings: FilesystemSettings, records: RecordsCodec) -> None:
+    def __init__(
+        self,
+        stem: Path,
+        settings: FilesystemSettings,
+        records: RecordsCodec,
+        known: Extent | None = None,
+        note: Callable[[Extent], None] = lambda _: None,
+    ) -> None:
         self._settings = settings
         self._records = records
         self._log = SegmentLog(
@@ -93,7 +107,15 @@ class ReplicaLog:
             self._read()
         except OSError as error:
             raise refusal(stem, error, is_clean=True) from error
+        self._log.damage += shortfall(self._log.path, known, self.extent, self._log.damage)
+        self._note = note
         self._compacted_bytes = 0
+
+    @property
+    def extent(self) -> Extent:
+        """How far it reaches: no less may be there when it is opened again."""
+        index = self._log.last_index
+        return Extent(EXTENT_KIND, index, self._log.sizes.get(index, 0))
 
     @property
     def damage(self) -> Sequence[DamageReport]:
@@ -133,8 +155,11 @@ class ReplicaLog:
         self._refuse_if_failed()
         operations = list(operations)
         bodies = [mark_body(self._durable_count), *map(_body, operations)]
+        is_first = not self._log.sizes
         try:
             self._log.write(bodies)
+            if is_first:
+                self._note(Extent(EXTENT_KIND, self._log.last_index))
         except OSError as error:
             self._log.has_failed = True
             raise refusal(self._log.stem, error, is_clean=False) from error
@@ -172,6 +197,7 @@ class ReplicaLog:
                 raise refusal(self._log.stem, error, is_clean=not self.has_failed) from error
             self._log.damage = [report for report in self._log.damage if report.kind is DamageKind.TORN_TAIL]
             self._compacted_bytes = base.size_bytes
+            self._note(self.extent)
 
         return replace
 
@@ -194,6 +220,8 @@ class ReplicaLog:
                 self._log.abandon()
             else:
                 self._log.close()
+                if self._log.sizes:
+                    self._note(self.extent)
         except OSError as error:
             raise refusal(self._log.stem, error, is_clean=True) from error
 

@@ -162,7 +162,7 @@ def test_two_instances_refuse_without_the_other_and_say_why(tmp_path: Path, doma
         assert produced(qsctl, "b") == (0, 1)
         (alone,) = replicas(qsctl)
         assert (alone["has_quorum"], alone["quorum_count"], alone["replica_count"]) == (False, 2, 2)
-        assert alone["reason"] == "no sign of a master within master_timeout"
+        assert alone["reason"].startswith("no sign of a master within master_timeout")
         cluster.services[other].start()
         cluster.await_all("P/S/Orders")
         assert produced(qsctl, "b") == (1, 0)

@@ -135,6 +135,15 @@ class Drawn:
         self._live, self._numbers = live, numbers
 
     def frame(self) -> Frame:
+        frame = self._frame()
+        own = self._live.process.member.replicas[frame.stream].incarnation
+        incarnation = self._numbers.of(own, own, own, abs(own), -own, 0, 7, -7)
+        if isinstance(frame, Roll):
+            left = (own,) if self._bit() and own > 0 else (7,)
+            frame = msgspec.structs.replace(frame, is_new=self._bit(), left=left)
+        return msgspec.structs.replace(frame, incarnation=incarnation)
+
+    def _frame(self) -> Frame:
         numbers = self._numbers
         stream = self._live.streams[numbers.next() % len(self._live.streams)]
         sender = NAMES[1 + numbers.next() % 2]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,6 +13,7 @@ from qsctl.config.filesystem import FilesystemSettings, Synchronization
 from qsctl.core.admin.command import CreateQueue, DeleteQueue
 from qsctl.core.engine import Journal, ServiceEngine
 from qsctl.core.high_availability.frames import Entries
+from qsctl.core.high_availability.log import LastEntry
 from qsctl.core.high_availability.member import Member
 from qsctl.core.high_availability.roles import Role
 from qsctl.core.messages import CommandReply, CommandRequest, Write
@@ -23,6 +26,7 @@ from qsctl.identity import Guid, SampleIdentity, counted_incarnations
 from qsctl.instant import INFINITE_NS, SECOND_NS
 from qsctl.service import replica_stores
 from qsctl.service.replica_writes import ReplicaWrites
+from qsctl.storage.register import Register
 from qsctl.storage.replica_log import ReplicaLog
 from tests.core.high_availability.cluster import queue
 from tests.storage.power_loss import Disk, kill_log
@@ -36,13 +40,20 @@ STREAM = "P/S/orders"
 class Process:
     """A member of a cluster of one, with its log; a quorum is itself."""
 
-    def __init__(self, directory: Path, *, hosts: bool = True, names: Sequence[str] = ("A",)) -> None:
+    def __init__(
+        self, directory: Path, *, hosts: bool = True, names: Sequence[str] = ("A",), seconds: int = 10
+    ) -> None:
+        directory.mkdir(exist_ok=True)
         queues = (queue("orders" if hosts else "other", instances=len(names)),)
         subscriber = SharedSubscriberSettings("S", (), queues)
         settings = ServiceSettings("A", (DomainParticipantSettings("P", 0, (subscriber,)),))
         self.now = SECOND_NS
         engine = ServiceEngine(settings, started_at=self.now, draw=counted_incarnations(), journal=Journal.REPLICATED)
-        self.log = ReplicaLog(directory / "replicas@A", FULL, replica_stores.RECORDS)
+        register = Register(directory / "stores@A.json")
+        self.log = ReplicaLog(
+            directory / "replicas@A", FULL, replica_stores.RECORDS, register.extent("replicas@A"),
+            lambda extent: register.note({"replicas@A": extent}),
+        )  # fmt: skip
         self.member = Member(engine, names, started_at=self.now, jitter=lambda: 0.0)
         resting = replica_stores.restore(self.member, self.log)
         self.failures: list[Damaged] = []
@@ -53,7 +64,7 @@ class Process:
         self.member.start(self.now)
         self.turn = Turn(self.member, self.member.admit)
         self.replies: list[CommandReply] = []
-        self.run(seconds=10)
+        self.run(seconds=seconds)
 
     def run(self, *messages: Write | CommandRequest, seconds: int = 1) -> None:
         for _ in range(10 * seconds):
@@ -98,14 +109,14 @@ def test_a_replica_has_no_vote_where_its_log_is_gone_or_damaged(tmp_path: Path) 
     three = ("A", "B", "C")
     first = Process(tmp_path, names=three)
     assert first.role is Role.LEARNER, "the others may know it from before"
-    first.member.replicas[STREAM]._vote_again(first.now, 3, "B", "as the others say")
+    first.member.replicas[STREAM]._vote_again(first.now, 3, "B", LastEntry(0, 0), "as the others say")
     first.run()
     assert first.role in (Role.SLAVE, Role.CANDIDATE)
     first.log.close()
     again = Process(tmp_path, names=three)
     assert again.role in (Role.SLAVE, Role.CANDIDATE)
     again.log.close()
-    (path,) = tmp_path.iterdir()
+    (path,) = tmp_path.glob("*.db")
     content = bytearray(path.read_bytes())
     content[content.index(b"P/S/orders")] ^= 1
     path.write_bytes(content)
@@ -145,7 +156,7 @@ def test_a_queue_that_was_deleted_and_created_again_is_another(tmp_path: Path) -
 def test_a_queue_that_is_deleted_before_a_process_wrote_of_it_is_another(tmp_path: Path) -> None:
     three = ("A", "B", "C")
     first = Process(tmp_path, names=three)
-    first.member.replicas[STREAM]._vote_again(first.now, 3, "B", "as the others say")
+    first.member.replicas[STREAM]._vote_again(first.now, 3, "B", LastEntry(0, 0), "as the others say")
     sample = Enqueued(STREAM, 1, SampleIdentity(WRITER, 1), 0, INFINITE_NS, payload=b"1")
     records = (EpochBegan(STREAM, 4, "B", flags_all=False), sample)
     first.member.receive_frames(first.now, [Entries(STREAM, "B", 4, 0, 0, records, 2, first.now)])
@@ -182,3 +193,54 @@ def test_a_stream_that_is_not_hosted_rests_until_its_queue_is_created(tmp_path: 
     fourth = Process(tmp_path)
     assert fourth.held == [1, 2, 3]
     assert not fourth.log.is_damaged, fourth.log.damage
+
+
+def test_a_log_that_lost_its_end_after_an_orderly_stop_has_no_vote(tmp_path: Path) -> None:
+    """Found: each of 25 cuts was taken for a crash, and the replica voted as if it remembered."""
+    first = Process(tmp_path / "whole")
+    first.write(*range(1, 10))
+    first.writes.close()
+    (path,) = (tmp_path / "whole").glob("*.db")
+    size_bytes = path.stat().st_size
+    again = Process(tmp_path / "whole")
+    assert (again.role, again.held) == (Role.MASTER, list(range(1, 10)))
+    again.writes.close()
+    size_bytes = path.stat().st_size
+    cut_count = 25
+    for number in range(cut_count):
+        directory = tmp_path / f"cut {number}"
+        shutil.copytree(tmp_path / "whole", directory)
+        os.truncate(directory / path.name, size_bytes * number // cut_count)
+        cut = Process(directory, seconds=0)
+        assert cut.member.replicas[STREAM].ballot.is_learner, number
+        assert not cut.member.replicas[STREAM].ballot.is_new, number
+        assert any("missing" in report.what for report in cut.log.damage) or number == 0
+
+
+def test_a_log_that_is_gone_is_a_loss_where_the_register_knows_of_it(tmp_path: Path) -> None:
+    first = Process(tmp_path, names=("A", "B", "C"))
+    assert first.member.replicas[STREAM].ballot.is_new
+    first.writes.close()
+    for path in tmp_path.glob("*.db"):
+        path.unlink()
+    again = Process(tmp_path, names=("A", "B", "C"))
+    assert again.member.replicas[STREAM].ballot.is_learner
+    assert not again.member.replicas[STREAM].ballot.is_new
+
+
+def test_the_group_that_was_deleted_is_remembered_by_the_next_process(tmp_path: Path) -> None:
+    process = Process(tmp_path)
+    process.write(1)
+    incarnation = process.member.replicas[STREAM].incarnation
+    assert incarnation > 0
+    process.command(DeleteQueue(queue_identifier("P", "S", ALONE)))
+    process.writes.close()
+    again = Process(tmp_path, hosts=False)
+    again.command(CreateQueue(subscriber_identifier("P", "S"), ALONE))
+    state = again.member.replicas[STREAM].ballot.state
+    assert state.left == (incarnation,)
+    assert state.incarnation not in (0, incarnation)
+    again.writes.close()
+    third = Process(tmp_path)
+    assert third.member.replicas[STREAM].ballot.state.left == (incarnation,)
+    assert third.role is Role.MASTER

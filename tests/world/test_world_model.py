@@ -110,7 +110,7 @@ def test_a_schedule_runs_from_the_command_line() -> None:
     result = simulate("world", "--set", f"world/schedule={schedule}", "-o", "json", "--out", "run")
     assert result.exit_code == ExitStatus.DONE, result.output
     assert open_run(Path("run")).info.status == "complete"
-    assert document(result)["queues"][0]["delivered_messages"] == 12
+    assert document(result)["queues"][0]["delivered_messages"] == 13
 
 
 def test_a_schedule_that_is_never_met_is_said(tmp_path: Path) -> None:

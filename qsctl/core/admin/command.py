@@ -151,6 +151,16 @@ class Shutdown(msgspec.Struct, frozen=True, tag="shutdown"):
     """SHUTDOWN the service (5.4.9)."""
 
 
+class ForceQuorum(msgspec.Struct, frozen=True, tag="force_quorum"):
+    """ENABLE a replicated queue that lost a majority of its logs: it forms anew without them (an extension).
+
+    `is_trial`: only answer what would become of this member's replica.
+    """
+
+    queue: ResourceIdentifier
+    is_trial: bool = False
+
+
 class StartRecording(msgspec.Struct, frozen=True, tag="start_recording"):
     """CREATE /recording: record what the service does into a folder of its own machine (an extension).
 
@@ -193,6 +203,7 @@ Command: TypeAlias = (
     | CreateSubscriber
     | DeleteSubscriber
     | Shutdown
+    | ForceQuorum
     | GetConfiguration
     | RecordingCommand
 )

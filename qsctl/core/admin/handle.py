@@ -17,6 +17,7 @@ from qsctl.core.admin.command import (
     DeleteSubscriber,
     FlagSamples,
     FlushQueue,
+    ForceQuorum,
     GetConfiguration,
     GetData,
     GetMessages,
@@ -83,6 +84,11 @@ def handle(host: HostedService, now: Nanoseconds, command: Command) -> Sequence[
                 return _delete_subscriber(host, now, _subscriber(host, subscriber), only_if_empty=only_if_empty)
             case Shutdown():
                 return [_shut_down(host)]
+            case ForceQuorum(queue):
+                raise Refused(
+                    f"{short_name(_queue(host, queue))} has no replicas here",
+                    remedy="Only a replicated queue of a cluster has.",
+                )
             case StartRecording() | StopRecording() | GetRecording():
                 return [Reply(ReturnCode.UNSUPPORTED, f"service {host.application_name} cannot record here")]
             case GetConfiguration():

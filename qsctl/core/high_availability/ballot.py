@@ -6,9 +6,10 @@ replica's.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import msgspec
+from msgspec import structs
 
 from qsctl.core.high_availability.log import LastEntry
 
@@ -20,11 +21,32 @@ NO_LOG: Final = "!"
 """The same, and the log that it has does not fit: it is replaced from the beginning."""
 
 
+NEW_MEMBER: Final = "?"
+"""The same, of a replica that never had a log, as far as it can know: it may form a new group with others like it."""
+
+LEFT_MAX: Final = 64
+"""Groups of one name that are remembered as left."""
+
+
 class HardState(msgspec.Struct, frozen=True, array_like=True):
-    """What a replica must never forget: the latest epoch that it has seen, and which replica it voted for in it."""
+    """What a replica must never forget: the latest epoch that it has seen, and which replica it voted for in it.
+
+    `floor_epoch` and `floor_index`: no candidate whose log is less up to date gets the vote, for the group formed anew
+    when some replica had that much. `incarnation` is that of the group once it is agreed, 0 before; `left` are those of
+    the groups of this name that this replica was in earlier, latest last.
+    """
 
     epoch: int = 0
     vote: str = ""
+    floor_epoch: int = 0
+    floor_index: int = 0
+    incarnation: int = 0
+    left: tuple[int, ...] = ()
+
+    def leaving(self, incarnation: int) -> tuple[int, ...]:
+        """Return `left` with one more."""
+        kept = tuple(each for each in self.left if each != incarnation)
+        return (*kept, incarnation)[-LEFT_MAX:] if incarnation else kept
 
 
 class Ballot:
@@ -42,8 +64,11 @@ class Ballot:
         self.state = state
         self._votes: dict[str, None] = {}
         self._trial_epoch = 0
-        self.floor = LastEntry(0, 0)
+
+    @property
+    def floor(self) -> LastEntry:
         """No candidate whose log is less up to date gets the vote: see `Learner`."""
+        return LastEntry(self.state.floor_epoch, self.state.floor_index)
 
     @property
     def epoch(self) -> int:
@@ -53,7 +78,12 @@ class Ballot:
     @property
     def is_learner(self) -> bool:
         """Whether it has no vote."""
-        return self.state.vote in (NO_VOTER, NO_LOG)
+        return self.state.vote in (NO_VOTER, NO_LOG, NEW_MEMBER)
+
+    @property
+    def is_new(self) -> bool:
+        """Whether it never had a log, as far as it can know, and has no vote yet."""
+        return self.state.vote == NEW_MEMBER
 
     @property
     def awaits_beginning(self) -> bool:
@@ -64,7 +94,7 @@ class Ballot:
         """Take up a later epoch, in which it has not voted; false: it is none."""
         if epoch <= self.state.epoch:
             return False
-        self.state = HardState(epoch, self.state.vote if self.is_learner else "")
+        self.state = self._with(epoch=epoch, vote=self.state.vote if self.is_learner else "")
         self._votes.clear()
         self._trial_epoch = 0
         return True
@@ -77,7 +107,7 @@ class Ballot:
 
     def stand(self) -> int:
         """Stand in the epoch of the trial, with its own vote; return that epoch."""
-        self.state = HardState(max(self._trial_epoch, self.state.epoch + 1), self._name)
+        self.state = self._with(epoch=max(self._trial_epoch, self.state.epoch + 1), vote=self._name)
         self._trial_epoch = 0
         self._votes = {self._name: None}
         return self.state.epoch
@@ -110,17 +140,47 @@ class Ballot:
             return False
         if self.state.vote not in ("", candidate):
             return False
-        self.state = HardState(epoch, candidate)
+        self.state = self._with(epoch=epoch, vote=candidate)
         return True
 
     def lose_vote(self) -> None:
         """Have no vote from now on: the log was lost."""
-        self.state = HardState(self.state.epoch, NO_VOTER)
+        self.state = self._with(vote=NO_VOTER)
 
     def lose_log(self) -> None:
         """Have no vote from now on: the log does not fit, and counts for nothing."""
-        self.state = HardState(self.state.epoch, NO_LOG)
+        self.state = self._with(vote=NO_LOG)
 
-    def regain_vote(self, epoch: int, spent_on: str) -> None:
-        """Vote again, from the epoch after this one on."""
-        self.state = HardState(max(epoch, self.state.epoch), spent_on)
+    def be_new(self) -> None:
+        """Have no vote until a group forms: there is nothing to remember."""
+        self.state = self._with(vote=NEW_MEMBER)
+
+    def regain_vote(self, epoch: int, spent_on: str, floor: LastEntry) -> None:
+        """Vote again, from the epoch after this one on, and for no log that is less up to date than `floor`."""
+        self.state = self._with(
+            epoch=max(epoch, self.state.epoch), vote=spent_on, floor_epoch=floor.epoch, floor_index=floor.index
+        )
+
+    def agree(self, incarnation: int) -> None:
+        """Note the incarnation of the group: a quorum has it."""
+        self.state = self._with(incarnation=incarnation)
+
+    def change_group(self, incarnation: int, left: int) -> None:
+        """Be in another group of the name.
+
+        Epochs begin anew there, unless the group that it leaves was not agreed: then both are of one beginning, in
+        which no epoch may get two votes. A group that it was in before knows promises of it that are forgotten: there
+        it is as one that lost its log.
+        """
+        is_beginning = left <= 0
+        vote = self.state.vote if is_beginning or self.is_learner else ""
+        if incarnation in self.state.left:
+            vote = NO_VOTER
+        self.state = HardState(
+            self.state.epoch if is_beginning else 0, vote, incarnation=incarnation, left=self.state.leaving(abs(left))
+        )
+        self._votes.clear()
+        self._trial_epoch = 0
+
+    def _with(self, **changed: Any) -> HardState:
+        return structs.replace(self.state, **changed)

@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from qsctl.core.admin.command import CreateQueue, CreateSubscriber, DeleteQueue, DeleteSubscriber, UpdateQueue
+from qsctl.core.admin.command import Command, CreateQueue, CreateSubscriber, DeleteQueue, DeleteSubscriber, UpdateQueue
 from qsctl.core.admin.handle import LongAnswer, handle
 from qsctl.core.admin.reply import Reply, ReturnCode, refusal
 from qsctl.core.high_availability.changes import check_change
@@ -131,14 +131,11 @@ class ClusterConfiguration:
 
     def _note(self, index: int, command: Change) -> None:
         """Enter what a command created, and forget what it deleted."""
-        match command:
-            case CreateQueue(subscriber, settings):
-                self.created["/".join((*(name for _, name in subscriber.names), settings.name))] = index
-            case CreateSubscriber(participant, settings):
-                self.created[f"{participant.name}/{settings.name}"] = index
-            case _:
-                hosted = set(names_of(self.subscribers()))
-                self.created = {name: at for name, at in self.created.items() if name in hosted}
+        if names := created_names(command):
+            self.created |= dict.fromkeys(names, index)
+        else:
+            hosted = set(names_of(self.subscribers()))
+            self.created = {name: at for name, at in self.created.items() if name in hosted}
 
 
 def check_hostable(known: ConfigurationKnown) -> None:
@@ -148,6 +145,17 @@ def check_hostable(known: ConfigurationKnown) -> None:
         Refused: it holds what contradicts itself.
     """
     _host(known.subscribers)
+
+
+def created_names(command: Command) -> list[str]:
+    """Return the full names of what a command creates: the shared subscriber, or the queue."""
+    match command:
+        case CreateQueue(subscriber, settings):
+            return ["/".join((*(name for _, name in subscriber.names), settings.name))]
+        case CreateSubscriber(participant, settings):
+            return [f"{participant.name}/{settings.name}"]
+        case _:
+            return []
 
 
 def subscribers_of(settings: ServiceSettings) -> dict[str, tuple[SharedSubscriberSettings, ...]]:

@@ -72,7 +72,7 @@ class Compaction:
     def _snapshot(self, index: int) -> LogSnapshot:
         epoch = self._log.epoch_at(index)
         self._over_bytes = self._log.appended_bytes + COMPACTED_OVER_BYTES
-        return LogSnapshot(index, epoch, self._follower.snapshot(epoch))
+        return LogSnapshot(index, epoch, self._follower.snapshot(epoch, self._log.incarnation_at(index)))
 
     def _replace(self, snapshot: LogSnapshot) -> None:
         self._log.compact(snapshot.index, snapshot.records)

@@ -7,7 +7,7 @@ this member cannot make (its disk refuses, a file is taken) is tried again; unti
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Final
 
@@ -126,6 +126,11 @@ class Configuration:
         return replace(
             own, participants=tuple(replace(each, subscribers=target.get(each.name, ())) for each in own.participants)
         )
+
+    def created_by(self, names: Iterable[str]) -> tuple[str, int]:
+        """Return the origin of the log, and the latest of its entries that created one of these; 0: none did."""
+        configuration = self._follower.configuration
+        return configuration.origin, max((configuration.created.get(name, 0) for name in names), default=0)
 
     @property
     def refusal(self) -> str:

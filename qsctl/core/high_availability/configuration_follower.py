@@ -15,7 +15,7 @@ from qsctl.core.high_availability.log import LogSnapshot, ReplicatedLog
 from qsctl.core.messages import Write
 from qsctl.core.queue.sample import Sample
 from qsctl.core.records import ConfigurationKnown, Enqueued, EpochBegan, QueueRecord
-from qsctl.identity import Guid, SampleIdentity
+from qsctl.identity import Guid, Incarnation, SampleIdentity
 from qsctl.instant import INFINITE_NS, Nanoseconds
 
 if TYPE_CHECKING:
@@ -139,9 +139,13 @@ class ConfigurationFollower:
         """Return nothing: no command waits outside the log."""
         return []
 
-    def snapshot(self, epoch: int) -> tuple[QueueRecord, ...]:
+    def be(self, _incarnation: Incarnation) -> None:
+        """Do nothing: the configuration is known by its origin."""
+
+    def snapshot(self, epoch: int, incarnation: int) -> tuple[QueueRecord, ...]:
         """Return the records that stand for the configuration, after an entry of this epoch."""
-        return (EpochBegan(self.name, epoch, "", flags_all=False), *self.configuration.snapshot())
+        began = EpochBegan(self.name, epoch, "", flags_all=False, incarnation=Incarnation(incarnation))
+        return (began, *self.configuration.snapshot())
 
     def held_count(self) -> int:
         """Return how many queues and subscribers commands created."""

@@ -47,7 +47,15 @@ class Election:
                 replica.sleep(now)
                 if ballot.state != before:
                     replica.outgoing.write_hard_state(ballot.state)
-        vote = Vote(replica.stream, replica.name, ballot.epoch, canvass.candidate_epoch, canvass.is_trial, granted)
+        vote = Vote(
+            replica.stream,
+            replica.name,
+            ballot.epoch,
+            canvass.candidate_epoch,
+            canvass.is_trial,
+            granted,
+            replica.incarnation,
+        )
         replica.outgoing.send(canvass.sender, vote, rests_on_writes=True)
 
     def count(self, now: Nanoseconds, vote: Vote) -> None:
@@ -58,7 +66,16 @@ class Election:
     def _canvass(self, now: Nanoseconds, epoch: int, *, is_trial: bool) -> None:
         replica = self._replica
         last = replica.log.last
-        frame = Canvass(replica.stream, replica.name, replica.epoch, epoch, last.epoch, last.index, is_trial)
+        frame = Canvass(
+            replica.stream,
+            replica.name,
+            replica.epoch,
+            epoch,
+            last.epoch,
+            last.index,
+            is_trial,
+            replica.incarnation,
+        )
         for other in replica.others:
             replica.outgoing.send(other, frame, rests_on_writes=not is_trial)
         if replica.ballot.has_quorum:  # it is alone

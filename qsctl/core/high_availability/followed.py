@@ -10,7 +10,7 @@ from qsctl.core.messages import Write
 from qsctl.core.queue.sample import Sample
 from qsctl.core.records import QueueRecord
 from qsctl.errors import QsctlError
-from qsctl.identity import Guid, SampleIdentity
+from qsctl.identity import Guid, Incarnation, SampleIdentity
 from qsctl.instant import Nanoseconds
 
 UNPLAYABLE: Final = (ArithmeticError, AssertionError, LookupError, QsctlError, TypeError, ValueError)
@@ -118,8 +118,11 @@ class Followed(Protocol):
     def step_down(self, now: Nanoseconds, log: ReplicatedLog, /) -> list[tuple[str, Write]]:
         """Follow again; return the samples that waited outside, with their queues."""
 
-    def snapshot(self, epoch: int, /) -> tuple[QueueRecord, ...]:
-        """Return the fewest records that say the present state, after an entry of this epoch."""
+    def be(self, incarnation: Incarnation, /) -> None:
+        """Take the incarnation of the group."""
+
+    def snapshot(self, epoch: int, incarnation: int, /) -> tuple[QueueRecord, ...]:
+        """Return the fewest records that say the present state, after an entry of this epoch of a group."""
 
     def held_count(self) -> int:
         """Return how much a snapshot holds, in entries."""

@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import chain
 
+from msgspec import structs
+
 from qsctl.core.high_availability.followed import UNPLAYABLE, Unplayable
 from qsctl.core.high_availability.log import LogSnapshot, ReplicatedLog
 from qsctl.core.messages import Write
 from qsctl.core.queue.restore import Replay, resume, snapshot
 from qsctl.core.queue.shared_reader_queue import SharedReaderQueue
 from qsctl.core.records import EpochBegan, QueueRecord, ReplicaRejoined
-from qsctl.identity import Guid
+from qsctl.identity import Guid, Incarnation
 from qsctl.instant import Nanoseconds
 
 
@@ -33,7 +35,7 @@ class Follower:
         self.applied_index = 0
         """The queues are in the state of this entry."""
         self.follows_commit = self.sends_payloads = False
-        self._labels = {queue.label: queue.name for queue in queues}
+        self._labels = {queue.label: queue for queue in queues}
         self.names = frozenset((stream, *(queue.name for queue in queues)))
         self._begin()
 
@@ -100,9 +102,14 @@ class Follower:
         self.roll_back(now, log, log.commit_index)
         return outside
 
-    def snapshot(self, epoch: int) -> tuple[QueueRecord, ...]:
+    def be(self, incarnation: Incarnation) -> None:
+        """Give the queues the incarnation of the group: dead letters name it."""
+        for queue in self.queues:
+            queue.be(incarnation)
+
+    def snapshot(self, epoch: int, incarnation: int) -> tuple[QueueRecord, ...]:
         """Return the fewest records that say the present state of all queues, after an entry of this epoch."""
-        began = EpochBegan(self._stream, epoch, "", flags_all=False)
+        began = EpochBegan(self._stream, epoch, "", flags_all=False, incarnation=Incarnation(incarnation))
         return (began, *chain.from_iterable(map(snapshot, self.queues)))
 
     def held_count(self) -> int:
@@ -127,5 +134,7 @@ class Follower:
                 replay.play(record)
                 if replay.dead_letters:
                     origin = replay.dead_letters.pop()
-                    if origin.queue in self._labels:
-                        replays[self._labels[origin.queue]].complete_move(origin)
+                    if (source := self._labels.get(origin.queue)) is not None:
+                        # What is in the log of a group is of this group, also what it logged before it had a number.
+                        origin = structs.replace(origin, incarnation=source.incarnation)
+                        replays[source.name].complete_move(origin)

@@ -3,6 +3,9 @@
 A receiver that has seen a later epoch refuses what a frame says and answers with its own. `run` is a number that the
 sender's process drew: it distinguishes a replica that lost its log from what it was before, and an answer to this
 process from one to another.
+
+`incarnation` is that of the sender's group [see `groups`]: 0 where it has no log and was told none, negative where no
+entry that says it is committed yet, as far as the sender knows.
 """
 
 from __future__ import annotations
@@ -30,6 +33,7 @@ class Canvass(msgspec.Struct, frozen=True, array_like=True, tag="canvass", gc=Fa
     last_epoch: int
     last_index: int
     is_trial: bool
+    incarnation: int = 0
 
 
 class Vote(msgspec.Struct, frozen=True, array_like=True, tag="vote", gc=False):
@@ -41,6 +45,7 @@ class Vote(msgspec.Struct, frozen=True, array_like=True, tag="vote", gc=False):
     candidate_epoch: int
     is_trial: bool
     granted: bool
+    incarnation: int = 0
 
 
 class Ordered(msgspec.Struct, frozen=True, array_like=True, tag=23, gc=False):
@@ -74,6 +79,7 @@ class Entries(msgspec.Struct, frozen=True, array_like=True, tag="entries", gc=Fa
     commit_index: int
     sent_at_ns: Nanoseconds
     lacks_payloads: bool = False
+    incarnation: int = 0
 
 
 class Confirmed(msgspec.Struct, frozen=True, array_like=True, tag="confirmed", gc=False):
@@ -93,6 +99,7 @@ class Confirmed(msgspec.Struct, frozen=True, array_like=True, tag="confirmed", g
     agreed: bool = True
     lacks_payload: bool = False
     is_learner: bool = False
+    incarnation: int = 0
 
 
 class Snapshot(msgspec.Struct, frozen=True, array_like=True, tag="snapshot", gc=False):
@@ -105,13 +112,15 @@ class Snapshot(msgspec.Struct, frozen=True, array_like=True, tag="snapshot", gc=
     index_epoch: int
     records: tuple[QueueRecord, ...]
     sent_at_ns: Nanoseconds
+    incarnation: int = 0
 
 
 class Roll(msgspec.Struct, frozen=True, array_like=True, tag="roll", gc=False):
     """A replica asks the others what they have and in which epoch they are; `answers` is the run that asked.
 
     `answers` is None in a question. A learner without a master asks, and a replica that meets an epoch which is further
-    ahead of its own than one step.
+    ahead of its own than one step, or another group of its own name. `is_new`: it never had a log, as far as it can
+    know. `left` are the groups of this name that it was in before.
     """
 
     stream: str
@@ -122,6 +131,9 @@ class Roll(msgspec.Struct, frozen=True, array_like=True, tag="roll", gc=False):
     last_index: int
     is_learner: bool
     answers: int | None = None
+    incarnation: int = 0
+    is_new: bool = False
+    left: tuple[int, ...] = ()
 
 
 class Relayed(msgspec.Struct, frozen=True, array_like=True, tag="relayed", gc=False):
@@ -132,6 +144,7 @@ class Relayed(msgspec.Struct, frozen=True, array_like=True, tag="relayed", gc=Fa
     epoch: int
     queue: str
     write: Write
+    incarnation: int = 0
 
 
 class Farewell(msgspec.Struct, frozen=True, array_like=True, tag="farewell", gc=False):
@@ -141,6 +154,7 @@ class Farewell(msgspec.Struct, frozen=True, array_like=True, tag="farewell", gc=
     sender: str
     epoch: int
     successor: str
+    incarnation: int = 0
 
 
 Frame: TypeAlias = Canvass | Vote | Entries | Confirmed | Snapshot | Roll | Relayed | Farewell

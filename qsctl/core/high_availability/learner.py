@@ -1,31 +1,39 @@
-"""A replica that lost its log: a new disk, or the restart of a volatile one.
+"""A replica without a vote: one that lost its log (a new disk, a volatile one that restarted), or that never had any.
 
-Decides: when it may vote again. It may have confirmed entries and given votes that it does not know of any more. So it
-counts for no quorum until a master that knows of its loss has committed an entry (`ReplicaRejoined`) without it, and it
-holds the log up to there: a replica that is elected afterwards has more than it ever confirmed.
+Decides: when it may vote. One that lost its log may have confirmed entries and given votes that it does not know of
+any more. So it counts for no quorum until a master that knows of its loss has committed an entry (`ReplicaRejoined`)
+without it, and it holds the log up to there: a replica that is elected afterwards has more than it ever confirmed.
 
-Where too few others remember for that, at the first start of volatile replicas or after the loss of a majority of the
-logs, the group forms anew, once every replica is there and has said what it has: nothing that is left anywhere is lost,
-and what was only with those that lost their logs is gone.
+Replicas that never had a log, as far as they can know, form a new group as soon as a quorum of the configured members
+is there and none that answers has anything. Where too few remember after a loss, only an operator's word lets a group
+form (`qsctl member force-quorum`): what was only with those that lost their logs, or that are not there, is gone then.
+The most that any of those present has is the floor of the new group, durably: no replica with less is elected. Volatile
+replicas, whose logs are lost by any restart, form anew by themselves once every one of them is there.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from qsctl.core.high_availability.frames import Roll
 from qsctl.core.high_availability.log import LastEntry
+from qsctl.errors import Refused
 from qsctl.instant import Nanoseconds
 
 if TYPE_CHECKING:
     from qsctl.core.high_availability.replica import Replica
 
 
+NOTHING: Final = LastEntry(0, 0)
+
+
 class Formation(NamedTuple):
-    """How a group forms anew: the latest epoch of any replica, and the most that any of them has."""
+    """How a group forms: the latest epoch of any replica, the most that any of them has, and why, for people."""
 
     epoch: int
     floor: LastEntry
+    reason: str
 
 
 class Learner:
@@ -40,9 +48,12 @@ class Learner:
         self._replica = replica
         self._valid_ns = valid_ns
         self._answers: dict[str, tuple[Nanoseconds, Roll]] = {}
+        self._asks_since_ns: Nanoseconds | None = None
 
-    def call_the_roll(self) -> None:
+    def call_the_roll(self, now: Nanoseconds) -> None:
         """Ask the others what they have."""
+        if self._asks_since_ns is None:
+            self._asks_since_ns = now
         for other in self._replica.others:
             self._send(other, None)
 
@@ -59,14 +70,65 @@ class Learner:
             return True
         return False
 
+    def rolls(self, now: Nanoseconds) -> list[Roll]:
+        """Return the answers that still count."""
+        return [roll for at_ns, roll in self._answers.values() if now - at_ns <= self._valid_ns]
+
     def formation(self, now: Nanoseconds) -> Formation | None:
-        """Return how the group forms anew; None: it does not, for a replica is missing or enough remember."""
-        replica = self._replica
-        rolls = [roll for at_ns, roll in self._answers.values() if now - at_ns <= self._valid_ns]
-        if len(rolls) < len(replica.others) or sum(not roll.is_learner for roll in rolls) >= replica.quorum:
+        """Return how the group forms by itself; None: it does not, see `lack`."""
+        replica, rolls = self._replica, self.rolls(now)
+        epoch, floor = _latest(rolls)
+        if replica.ballot.is_new:
+            blank_count = 1 + sum(_is_blank(roll) for roll in rolls)
+            has_asked_all = self._asks_since_ns is not None and now - self._asks_since_ns >= replica.master_timeout_ns
+            if floor > NOTHING or blank_count < replica.quorum or not has_asked_all:
+                return None  # an answer may be on its way, of one that has something
+            return Formation(epoch, NOTHING, "a new group forms: a quorum answers, and no member has a log")
+        is_complete = len(rolls) == len(replica.others)
+        if replica.is_persistent or not is_complete or _voter_count(rolls) >= replica.quorum:
             return None
-        last = max((LastEntry(roll.last_epoch, roll.last_index) for roll in rolls), default=LastEntry(0, 0))
-        return Formation(max((roll.epoch for roll in rolls), default=0), last)
+        return Formation(epoch, floor, "the group forms anew: too few replicas have a log")
+
+    def forced(self, now: Nanoseconds) -> Formation:
+        """Return how the group forms by an operator's word.
+
+        Raises:
+            Refused: it is not without a master for good: says what is to be done instead.
+        """
+        replica, rolls = self._replica, self.rolls(now)
+        epoch, floor = _latest(rolls)
+        if _voter_count(rolls) + (not replica.ballot.is_learner) >= replica.quorum:
+            raise Refused(
+                f"{replica.stream}: a quorum of the replicas that answer has its log",
+                remedy="Wait for the election; `qsctl get replication` shows it.",
+            )
+        if len(rolls) + 1 < replica.quorum:
+            raise Refused(
+                f"{replica.stream}: {len(rolls) + 1} of {len(replica.others) + 1} members answer, "
+                f"and {replica.quorum} are a quorum",
+                remedy="Start as many members first, with empty disks where theirs are lost.",
+            )
+        return Formation(epoch, floor, "the group forms anew by an operator's word")
+
+    def lack(self, now: Nanoseconds) -> str:
+        """Return why there is no master, and what gets out of it, for people; empty: nothing is known to be lacking."""
+        replica, rolls = self._replica, self.rolls(now)
+        present, needed = len(rolls) + 1, replica.quorum
+        if present < needed:
+            return f"{present} of {len(replica.others) + 1} members answer, and {needed} are a quorum: start the others"
+        own = abs(replica.incarnation)
+        if others := sorted(each.sender for each in rolls if own and each.incarnation not in (0, own, -own)):
+            return (
+                f"{', '.join(others)}: of another creation of the queue, and none has a quorum: "
+                "start the others, or delete the queue at all members and create it again"
+            )
+        voters = _voter_count(rolls) + (not replica.ballot.is_learner)
+        if voters < needed and (not replica.ballot.is_new or _latest(rolls)[1] > NOTHING):
+            return (
+                f"{voters} of {len(replica.others) + 1} replicas are there with their log, and {needed} are a quorum: "
+                "start the others, or accept the loss with `qsctl member force-quorum`"
+            )
+        return ""
 
     def _send(self, recipient: str, answers: int | None) -> None:
         replica = self._replica
@@ -80,5 +142,23 @@ class Learner:
             last.index,
             replica.ballot.is_learner,
             answers,
+            replica.incarnation,
+            replica.ballot.is_new,
+            replica.ballot.state.left,
         )
         replica.outgoing.send(recipient, frame, rests_on_writes=True)
+
+
+def _voter_count(rolls: Sequence[Roll]) -> int:
+    return sum(not roll.is_learner for roll in rolls)
+
+
+def _is_blank(roll: Roll) -> bool:
+    """Whether a replica has nothing and never had."""
+    return LastEntry(roll.last_epoch, roll.last_index) == NOTHING and (roll.is_new or not roll.is_learner)
+
+
+def _latest(rolls: Sequence[Roll]) -> tuple[int, LastEntry]:
+    """Return the latest epoch of any replica, and the most that any has."""
+    lasts = [LastEntry(roll.last_epoch, roll.last_index) for roll in rolls]
+    return max((roll.epoch for roll in rolls), default=0), max(lasts, default=NOTHING)

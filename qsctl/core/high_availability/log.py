@@ -59,6 +59,9 @@ class ReplicatedLog:
         self._records: list[QueueRecord] = []
         self._epoch_starts: list[int] = []
         self._epochs: list[int] = []
+        self._incarnations: list[int] = []
+        began = base.records[0] if base.records else None
+        self._base_incarnation = began.incarnation if isinstance(began, EpochBegan) else 0
         self._uncommitted: dict[tuple[str, SampleIdentity], int] = {}
 
     @property
@@ -89,6 +92,11 @@ class ReplicatedLog:
         at = bisect_right(self._epoch_starts, index) - 1
         return self._epochs[at] if at >= 0 else self.base.epoch
 
+    def incarnation_at(self, index: int) -> int:
+        """Return the incarnation of the group by the entries up to an index; 0: they say none."""
+        at = bisect_right(self._epoch_starts, index) - 1
+        return self._incarnations[at] if at >= 0 else self._base_incarnation
+
     def records_from(self, first_index: int, count_max: int) -> Sequence[QueueRecord]:
         """Return at most so many records from an index behind `base.index` on."""
         at = first_index - self.base.index - 1
@@ -115,6 +123,7 @@ class ReplicatedLog:
             if type(record) is EpochBegan:
                 self._epoch_starts.append(index)
                 self._epochs.append(record.epoch)
+                self._incarnations.append(record.incarnation)
             elif type(record) is Enqueued:
                 self._uncommitted[record.queue, record.identity] = index
                 self.appended_bytes += len(record.payload)
@@ -149,6 +158,7 @@ class ReplicatedLog:
         while self._epoch_starts and self._epoch_starts[-1] >= from_index:
             self._epoch_starts.pop()
             self._epochs.pop()
+            self._incarnations.pop()
 
     def commit(self, index: int) -> Sequence[QueueRecord]:
         """Note that entries up to an index are at a quorum; return those that were not known to be."""
@@ -186,7 +196,9 @@ class ReplicatedLog:
         base = LogSnapshot(index, self.epoch_at(index), records)
         del self._records[: index - self.base.index]
         kept = bisect_right(self._epoch_starts, index)
-        del self._epoch_starts[:kept], self._epochs[:kept]
+        if kept:
+            self._base_incarnation = self._incarnations[kept - 1]
+        del self._epoch_starts[:kept], self._epochs[:kept], self._incarnations[:kept]
         self.base = base
 
     def install(self, base: LogSnapshot) -> None:

@@ -5,7 +5,7 @@ Decides: what is sent to which replica and when, and when a learner is given its
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from qsctl.core.high_availability.frames import Confirmed, Entries, Snapshot
 from qsctl.core.high_availability.log import ReplicatedLog
@@ -32,6 +32,7 @@ class Mastery:
         now: the instant of the election.
         master_timeout_ns: how long the others wait for a sign of it.
         sends_payloads: whether the others get every payload from here, though they had one from the producer.
+        incarnation: gives that of the group, as frames carry it.
     """
 
     def __init__(
@@ -47,6 +48,7 @@ class Mastery:
         master_timeout_ns: Nanoseconds,
         *,
         sends_payloads: bool = False,
+        incarnation: Callable[[], int] = lambda: 0,
     ) -> None:
         self._stream = stream
         self._name = name
@@ -56,6 +58,7 @@ class Mastery:
         self._heartbeat_ns = max(1, master_timeout_ns // HEARTBEATS_PER_TIMEOUT)
         self._master_timeout_ns = master_timeout_ns
         self._sends_payloads = sends_payloads
+        self._incarnation = incarnation
         self._sent: tuple[tuple[object, ...], Entries] | None = None
         """The last frame, and what it was made of: replicas mostly lack the same."""
         self.progress = Progress(others, quorum, log.last_index, now)
@@ -149,7 +152,7 @@ class Mastery:
     def _send(self, now: Nanoseconds, peer: Peer, count: int) -> None:
         log, first_index = self._log, peer.next_index
         lacks_payloads = not self._sends_payloads and first_index > peer.wants_payloads_to
-        made_of = (first_index, count, lacks_payloads, log.commit_index, now)
+        made_of = (first_index, count, lacks_payloads, log.commit_index, now, self._incarnation())
         if self._sent is None or self._sent[0] != made_of:
             records = log.records_from(first_index, count) if count else ()
             previous_index = max(first_index - 1, log.base.index)
@@ -163,6 +166,7 @@ class Mastery:
                 log.commit_index,
                 now,
                 lacks_payloads,
+                self._incarnation(),
             )
             self._sent = made_of, frame
         self._outgoing.send(peer.name, self._sent[1], rests_on_writes=False)
@@ -172,6 +176,8 @@ class Mastery:
             return False
         peer.snapshot_sent_at_ns = now
         base = self._log.base
-        frame = Snapshot(self._stream, self._name, self._epoch, base.index, base.epoch, tuple(base.records), now)
+        frame = Snapshot(
+            self._stream, self._name, self._epoch, base.index, base.epoch, tuple(base.records), now, self._incarnation()
+        )
         self._outgoing.send(peer.name, frame, rests_on_writes=False)
         return True

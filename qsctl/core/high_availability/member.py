@@ -22,15 +22,20 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Sequence
 from typing import Final, cast
 
+from qsctl.core.admin.command import ForceQuorum, GetMessages
+from qsctl.core.admin.reply import Reply, ReturnCode, refusal
+from qsctl.core.admin.target import matches
 from qsctl.core.engine import ServiceEngine
 from qsctl.core.events import Event
+from qsctl.core.high_availability.ballot import HardState
 from qsctl.core.high_availability.changes import check_names, check_size, refuse_change, strictest
-from qsctl.core.high_availability.cluster_configuration import CONFIGURATION_STREAM
+from qsctl.core.high_availability.cluster_configuration import CONFIGURATION_STREAM, created_names
 from qsctl.core.high_availability.compaction import COMPACTED_OVER_COUNT
 from qsctl.core.high_availability.configuration import Configuration, configuration_of
 from qsctl.core.high_availability.followed import Followed
 from qsctl.core.high_availability.follower import Follower
 from qsctl.core.high_availability.frames import Frame
+from qsctl.core.high_availability.groups import incarnation_of_entry, incarnation_of_request
 from qsctl.core.high_availability.outgoing import LogWrite
 from qsctl.core.high_availability.replica import Replica
 from qsctl.core.high_availability.roles import FrameRefused, Jitter, RoleChanged, StoredLog
@@ -51,11 +56,15 @@ from qsctl.core.queue.shared_reader_queue import SharedReaderQueue
 from qsctl.core.ready import Batch, Input, Ready, StreamName
 from qsctl.core.records import QueueRecord
 from qsctl.core.statistics.status import ReplicationStatus
-from qsctl.errors import Refused
+from qsctl.errors import QsctlError, Refused
+from qsctl.identity import NIL_INCARNATION, Incarnation
 from qsctl.instant import INFINITE_NS, Nanoseconds
 
 WRITES_MAX: Final = 2**40
 """More writes than a replica ever asks for; those of the next one, perhaps of the same stream, are numbered behind."""
+
+CREATIONS_MAX: Final = 10_000
+"""Names that commands were to create of which the incarnation is remembered."""
 
 REFUSALS_MAX: Final = 100
 """Refused frames of which the reasons are kept for the driver; all are counted."""
@@ -107,6 +116,9 @@ class Member:
         self._is_started = False
         self.time = SteadyTime(started_at, self._lose_time)
         """That of the replicas."""
+        self.ended: dict[StreamName, HardState] = {}
+        """What the replicas of deleted queues must not forget, by stream: in which groups they were."""
+        self._creations: dict[str, Incarnation] = {}
         self._jitter = jitter
         self._compacted_over_count = compacted_over_count
         self._by_queue: dict[str, Replica] = {}
@@ -139,15 +151,16 @@ class Member:
 
     # Start.
 
-    def restore(self, stream: StreamName, stored: StoredLog, *, is_lost: bool = False) -> None:
+    def restore(self, stream: StreamName, stored: StoredLog, *, is_lost: bool = False, is_new: bool = False) -> None:
         """Take up what a store has of a stream, before `start`.
 
         Args:
             stream: one of `streams` whose queues are persistent.
             stored: what was found.
             is_lost: the store of an earlier start is gone or damaged: the replica has no vote until it has caught up.
+            is_new: there was no earlier start, as far as the driver can know: it has none until the group forms.
         """
-        self.replicas[stream].restore(self._started_at, stored, is_lost=is_lost)
+        self.replicas[stream].restore(self._started_at, stored, is_lost=is_lost, is_new=is_new)
 
     def start(self, now: Nanoseconds) -> None:
         """End the restore: the engine's, and that of every replica. Timers run from now on."""
@@ -182,9 +195,6 @@ class Member:
         """Process messages in order, as `ServiceEngine.receive_all` does."""
         now = self.time.at(now)
         configuration = self.configuration
-        if not self._by_queue and configuration is None:
-            self.engine.receive_all(now, messages)
-            return
         others: list[Inbound] = []
         participant = topic = ""
         takers: Sequence[SharedReaderQueue] = ()
@@ -205,7 +215,13 @@ class Member:
                     others.append(message)
             elif type(message) is CommandRequest and configuration is not None and configuration.takes(message):
                 configuration.receive(now, message)
+            elif type(message) is CommandRequest and (refused := self._refuse_reading(now, message)) is not None:
+                self._messages.append(refused)
+            elif type(message) is CommandRequest and type(message.command) is ForceQuorum:
+                self._force_quorum(now, message, message.command)
             else:
+                if type(message) is CommandRequest:
+                    self._note_creation(message)
                 others.append(message)
         if others:
             self.engine.receive_all(now, others)
@@ -320,6 +336,38 @@ class Member:
             for name, replica in self._by_queue.items()
         }
 
+    def _refuse_reading(self, now: Nanoseconds, request: CommandRequest) -> CommandReply | None:
+        """Return the refusal of a command that reads samples where nobody decides about them; None: it is none."""
+        if type(request.command) is not GetMessages or not matches(request.target, self.name):
+            return None
+        name = "/".join(each for _, each in request.command.queue.bare.names)
+        replica = self._by_queue.get(name)
+        if replica is None or replica.master:
+            return None
+        error = Refused(
+            f"{name} has no master now, and what this member holds may not be all: "
+            f"{replica.lack(now) or replica.reason}",
+            remedy="`qsctl get replication` shows the replicas.",
+        )
+        return CommandReply(request.request, self.name, refusal(error))
+
+    def _force_quorum(self, now: Nanoseconds, request: CommandRequest, command: ForceQuorum) -> None:
+        """Let a replica of this member vote again by an operator's word, where its group cannot go on otherwise."""
+        if not matches(request.target, self.name):
+            return
+        try:
+            queue = self.engine.hosted.queue(command.queue.bare)
+            replica = self._by_queue.get(queue.name)
+            if replica is None:
+                raise Refused(f"{queue.name} is not replicated", remedy="Only replicated queues have a quorum.")
+            text = replica.check_force(now)
+            if not command.is_trial:
+                replica.force(now)
+            reply = Reply(ReturnCode.OK, text)
+        except QsctlError as error:
+            reply = refusal(error)
+        self._messages.append(CommandReply(request.request, self.name, reply))
+
     def _refuse(self, frame: Frame, reason: str) -> None:
         self.refused_frame_count += 1
         if len(self._refusals) < REFUSALS_MAX:
@@ -358,22 +406,50 @@ class Member:
         self._replica_count += 1
         replica = Replica(
             stream, follower, settings, is_persistent, self.name, self.names, self.time.now, self._jitter,
-            self._compacted_over_count, number,
+            self._compacted_over_count, number, self.engine.hosted.draw_incarnation,
         )  # fmt: skip
         replica.producers.is_too_large = self.engine.is_too_large
         return replica
 
     def _change(self, now: Nanoseconds) -> Container[StreamName]:
-        """Follow a change of the configuration; return the streams that went.
-
-        What is new has no vote at first: the others may know it from before.
-        """
+        """Follow a change of the configuration; return the streams that went."""
         former = self.replicas
         for replica in self._host():
-            stored = self.stored_before(replica.stream) if replica.is_persistent else StoredLog()
-            replica.restore(now, stored, is_lost=True)
+            earlier = former.get(replica.stream)
+            self._create(now, replica, None if earlier is None else earlier.ballot.state)
             replica.start(now)
-        return former.keys() - self.replicas.keys()
+        gone = former.keys() - self.replicas.keys()
+        self.ended |= {stream: former[stream].ballot.state for stream in gone}
+        return gone
+
+    def _create(self, now: Nanoseconds, replica: Replica, earlier: HardState | None) -> None:
+        """Let a replica begin whose queues a command created."""
+        stored = self.stored_before(replica.stream) if replica.is_persistent else StoredLog()
+        if stored.records or stored.snapshot_index or stored.hard_state.epoch:
+            replica.restore(now, stored, is_lost=False)  # the configuration dropped it once: nothing deleted it
+            return
+        if earlier is None:
+            earlier = self.ended.pop(replica.stream, stored.hard_state)
+        incarnation, is_fresh = self._creation(replica)
+        replica.create(incarnation, earlier.leaving(earlier.incarnation), is_fresh=is_fresh)
+
+    def _creation(self, replica: Replica) -> tuple[Incarnation, bool]:
+        """Return the incarnation that a command gave to a group, and whether it can have been here before."""
+        names = [name for queue in replica.follower.queues for name in (queue.name, queue.name.rpartition("/")[0])]
+        if self.configuration is None:
+            given = [self._creations[name] for name in names if name in self._creations]
+            return (given[-1] if given else NIL_INCARNATION), True
+        origin, index = self.configuration.created_by(names)
+        if not index:
+            return NIL_INCARNATION, False
+        return incarnation_of_entry(origin, index), index > self.configuration.replica.ballot.floor.index
+
+    def _note_creation(self, request: CommandRequest) -> None:
+        """Note what a command may create."""
+        for name in created_names(request.command):
+            self._creations[name] = incarnation_of_request(request.request)
+            if len(self._creations) > CREATIONS_MAX:
+                del self._creations[next(iter(self._creations))]
 
     def _takers(self, participant: str, topic: str) -> Sequence[SharedReaderQueue]:
         """Return the queues of a topic, where one of them is replicated."""

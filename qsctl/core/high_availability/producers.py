@@ -48,7 +48,7 @@ class Producers:
         if replica.is_failed:
             return
         if write.flags & REPLICATE and write.identity not in queue.held.known:
-            frame = Relayed(replica.stream, replica.name, replica.epoch, queue.name, write)
+            frame = Relayed(replica.stream, replica.name, replica.epoch, queue.name, write, replica.incarnation)
             for other in replica.others:
                 replica.outgoing.send(other, frame, rests_on_writes=False)
         self._receive(now, queue, write)

@@ -27,8 +27,9 @@ from qsctl.core.high_availability.frames import (
     Snapshot,
     Vote,
 )
+from qsctl.core.high_availability.groups import EARLIER, is_of_another_group, right_group
 from qsctl.core.high_availability.learner import Learner
-from qsctl.core.high_availability.log import LogSnapshot, ReplicatedLog
+from qsctl.core.high_availability.log import EMPTY, LastEntry, LogSnapshot, ReplicatedLog
 from qsctl.core.high_availability.mastery import HEARTBEATS_PER_TIMEOUT, Mastery
 from qsctl.core.high_availability.outgoing import Outgoing
 from qsctl.core.high_availability.producers import Producers
@@ -37,6 +38,8 @@ from qsctl.core.high_availability.slave import Slave
 from qsctl.core.messages import AckResponse, Delivery, Outbound, WriteAcknowledgment
 from qsctl.core.queue.settings import ReplicationSettings
 from qsctl.core.records import EpochBegan, QueueRecord, ReplicaRejoined
+from qsctl.errors import Refused
+from qsctl.identity import DrawIncarnation, Incarnation, no_incarnation
 from qsctl.instant import INFINITE_NS, Nanoseconds
 
 RUNS: Final = 2**52
@@ -56,6 +59,7 @@ class Replica:
         jitter: spreads elections.
         compacted_over_count: entries that the log keeps before it is compacted.
         number: what its writes are counted from.
+        draw: gives a new group its incarnation, where no command did.
     """
 
     def __init__(
@@ -70,6 +74,7 @@ class Replica:
         jitter: Jitter,
         compacted_over_count: int = COMPACTED_OVER_COUNT,
         number: int = 0,
+        draw: DrawIncarnation = no_incarnation,
     ) -> None:
         self.stream = stream
         self.name = name
@@ -96,6 +101,7 @@ class Replica:
         self.mastery: Mastery | None = None
         self.changes: list[RoleChanged] = []
         self._settings = settings
+        self._draw = draw
         self.master_timeout_ns = settings.master_timeout_ns
         self.allegiance = Allegiance(self.master_timeout_ns)
         self._learner = Learner(self, 2 * self.master_timeout_ns)
@@ -113,6 +119,14 @@ class Replica:
         return self.ballot.epoch
 
     @property
+    def incarnation(self) -> int:
+        """That of the group, as frames carry it: 0 where it has none, negative where it is not agreed."""
+        if self.ballot.state.incarnation:
+            return self.ballot.state.incarnation
+        last_index = self.log.last_index
+        return -(self.log.incarnation_at(last_index) or EARLIER) if last_index else 0
+
+    @property
     def is_master(self) -> bool:
         """Whether it decides what becomes of samples."""
         return self.role is Role.MASTER
@@ -124,8 +138,32 @@ class Replica:
 
     # Start.
 
-    def restore(self, now: Nanoseconds, stored: StoredLog, *, is_lost: bool) -> None:
-        """Take up what a store has, before `start`. `is_lost`: the store was there, and what was in it is gone."""
+    def create(self, incarnation: Incarnation, left: tuple[int, ...], *, is_fresh: bool) -> None:
+        """Be of a group that a command created, before `start`.
+
+        Args:
+            incarnation: what the command calls the group; nil: nothing.
+            left: the groups of the name that this member was in before.
+            is_fresh: whether this member cannot have been in this group before, and lost its log.
+        """
+        self.ballot.state = HardState(incarnation=incarnation, left=left)
+        if not incarnation and self.is_persistent:
+            self.ballot.be_new()
+        elif not (incarnation and is_fresh):
+            self.ballot.lose_vote()
+        self.outgoing.write_hard_state(self.ballot.state)
+        if incarnation:
+            self.follower.be(incarnation)
+
+    def restore(self, now: Nanoseconds, stored: StoredLog, *, is_lost: bool, is_new: bool = False) -> None:
+        """Take up what a store has, before `start`.
+
+        Args:
+            now: the instant.
+            stored: that.
+            is_lost: what was in the store is gone, or a part of it.
+            is_new: there never was a store, as far as the driver can know.
+        """
         self.ballot.state = stored.hard_state
         if stored.snapshot_index:
             began = stored.snapshot_records[0]
@@ -134,19 +172,27 @@ class Replica:
         self.log.append(stored.records)
         self._remembers_from_epoch = self.log.last.epoch
         self.outgoing.durable_index = self.log.last_index
+        if incarnation := self.ballot.state.incarnation or self.log.incarnation_at(self.log.last_index):
+            self.follower.be(Incarnation(incarnation))
         try:
             self.follower.roll_back(now, self.log, self.log.commit_index)
         except Unplayable:
             self.follower.forget(now)
             self.ballot.lose_log()
             self.outgoing.write_hard_state(self.ballot.state)
-        if is_lost:
-            self.ballot.lose_vote()
+        if is_lost or is_new:
+            if is_lost:
+                self.ballot.lose_vote()
+            else:
+                self.ballot.be_new()
             self.outgoing.write_hard_state(self.ballot.state)
 
     def start(self, now: Nanoseconds) -> None:
         """Begin to wait for a master."""
-        if self.ballot.state != HardState():  # else it is new to the group, and never confirmed anything
+        if (self.ballot.state.epoch, self.ballot.state.vote) != (
+            0,
+            "",
+        ):  # else it is new to the group, and never confirmed anything
             self.allegiance.start(now)
         self._become(now, Role.LEARNER if self.ballot.is_learner else Role.SLAVE, "", "the process started")
         self.sleep(now)
@@ -172,9 +218,10 @@ class Replica:
         elif self._wakes_at_ns <= now:
             self.sleep(now, is_retry=True)
             if self.role is Role.LEARNER:
-                self._learner.call_the_roll()
+                self._learner.call_the_roll(now)
                 self._form(now)
             else:
+                self._ask(now)
                 self._stand(now, "no sign of a master within master_timeout")
 
     def lose_time(self, now: Nanoseconds) -> None:
@@ -243,6 +290,9 @@ class Replica:
         if isinstance(frame, Roll):
             self._receive_roll(now, frame)
             return ""
+        if is_of_another_group(self.incarnation, frame):
+            self._ask(now)
+            return "it is of another creation of the queue"
         if frame.epoch > self.epoch:
             if isinstance(frame, Canvass | Entries | Snapshot) and not (isinstance(frame, Canvass) and frame.is_trial):
                 if isinstance(frame, Canvass) and self._withholds_vote(now, frame.sender):
@@ -315,6 +365,12 @@ class Replica:
     def _receive_roll(self, now: Nanoseconds, roll: Roll) -> None:
         if not self._learner.receive(now, roll):
             return
+        own = self.incarnation
+        group = right_group(own, self.ballot.state.left, self.quorum, self._learner.rolls(now))
+        if group != own and group != -own:
+            self._change_group(now, group)
+        if is_of_another_group(self.incarnation, roll):
+            return  # its epochs are others
         self.epochs.note(roll.sender, roll.epoch)
         if self.mastery is not None and (highest := self.epochs.highest(self.epoch)) > self.epoch:
             # One that stood in vain follows no master of an earlier epoch.
@@ -327,7 +383,7 @@ class Replica:
         """Ask all others in which epoch they are, unless they were asked just now."""
         if now >= self._asks_from_ns:
             self._asks_from_ns = now + max(1, self.master_timeout_ns // HEARTBEATS_PER_TIMEOUT)
-            self._learner.call_the_roll()
+            self._learner.call_the_roll(now)
 
     # Elections.
 
@@ -336,6 +392,10 @@ class Replica:
         if self.role is not Role.CANDIDATE or not self.ballot.is_elected or not self.outgoing.is_durable:
             return
         entry_count = len(self.log)
+        incarnation = Incarnation(
+            self.ballot.state.incarnation or self.log.incarnation_at(self.log.last_index) or self._draw()
+        )
+        self.follower.be(incarnation)
         try:
             self.follower.follow(self.log, self.log.last_index)
         except Unplayable as error:
@@ -343,7 +403,11 @@ class Replica:
             return
         assigned = self.follower.assigned()
         began = EpochBegan(
-            self.stream, self.epoch, self.name, flags_all=not self._settings.synchronize_consumer_assignment
+            self.stream,
+            self.epoch,
+            self.name,
+            flags_all=not self._settings.synchronize_consumer_assignment,
+            incarnation=incarnation,
         )
         self.log.append([began])
         index = self.log.last_index
@@ -353,7 +417,7 @@ class Replica:
         of_log = (self.quorum, self.epoch, self.log, self.outgoing)
         self.mastery = Mastery(
             self.stream, self.name, self.others, *of_log, now, self.master_timeout_ns,
-            sends_payloads=self.follower.sends_payloads,
+            sends_payloads=self.follower.sends_payloads, incarnation=lambda: self.incarnation,
         )  # fmt: skip
         self._become(now, Role.MASTER, self.name, f"elected with {entry_count} entries")
         self.follower.take_over(now, index, assigned)
@@ -371,6 +435,7 @@ class Replica:
         index = mastery.committable()
         if index > self.log.commit_index:
             self.clients.note_commit(self.log.commit(index))
+            self.agree()
             if self.follower.follows_commit:
                 self.follower.follow(self.log, index)
                 self.compaction.compact(index)
@@ -394,7 +459,7 @@ class Replica:
             return False
         self._follow(now, "", f"it leaves, and hands over to {successor.name}")
         for other in self.others:
-            farewell = Farewell(self.stream, self.name, self.epoch, successor.name)
+            farewell = Farewell(self.stream, self.name, self.epoch, successor.name, self.incarnation)
             self.outgoing.send(other, farewell, rests_on_writes=False)
         return True
 
@@ -426,20 +491,91 @@ class Replica:
         except Unplayable:
             self.follower.forget(now)
 
-    def _form(self, now: Nanoseconds) -> None:
-        formation = self._learner.formation(now)
+    def _form(self, now: Nanoseconds, *, is_forced: bool = False) -> None:
+        formation = self._learner.forced(now) if is_forced else self._learner.formation(now)
         if formation is not None:
-            self.ballot.floor = formation.floor
             self._remembers_from_epoch = formation.floor.epoch
-            self._vote_again(now, formation.epoch, self.name, "the group forms anew: too few replicas have a log")
+            self._vote_again(now, formation.epoch, self.name, formation.floor, formation.reason)
+
+    def check_force(self, now: Nanoseconds) -> str:
+        """Return what becomes of this replica by an operator's word that the group form without a quorum of logs.
+
+        Raises:
+            Refused: the group is not without a master for good.
+        """
+        if self.master:
+            raise Refused(f"{self.stream}: {self.master} is its master", remedy="There is nothing to force.")
+        formation = self._learner.forced(now)
+        own = self.log.last
+        if not self.ballot.is_learner:
+            return f"{self.stream}: this replica has its log, {own.index} entries, and keeps it"
+        return (
+            f"{self.stream}: this replica, which lost its log, votes again; "
+            f"the longest log that is left has {max(own, formation.floor).index} entries"
+        )
+
+    def force(self, now: Nanoseconds) -> None:
+        """Vote again by an operator's word, after `check_force`."""
+        if not self.ballot.is_learner:
+            return
+        if self.ballot.awaits_beginning:
+            # What fitted of its log is what is left of it.
+            index = max(self.log.base.index, self.follower.applied_index)
+            if index < self.log.last_index:
+                self.log.commit_index = index
+                self.log.truncate(index + 1)
+                self.outgoing.write_records(index + 1, (), truncates=True)
+        self._form(now, is_forced=True)
+
+    def agree(self) -> None:
+        """Note the incarnation of the group, once an entry that says it is committed."""
+        if self.ballot.state.incarnation:
+            return
+        if incarnation := self.log.incarnation_at(self.log.commit_index):
+            self.ballot.agree(incarnation)
+            self.outgoing.write_hard_state(self.ballot.state)
+            self.follower.be(Incarnation(incarnation))
+
+    def _change_group(self, now: Nanoseconds, incarnation: int) -> None:
+        """Be in another group of the name: what is here belongs to a queue that was deleted."""
+        held_count = self.follower.held_count()
+        if self.mastery is not None:
+            self._follow(now, "", "it is of another creation of the queue")
+        self.follower.forget(now)
+        own = self.incarnation
+        self.ballot.change_group(incarnation, 0 if own == -EARLIER else own)
+        if own == -EARLIER:
+            self.ballot.lose_vote()
+        self.log.install(EMPTY)
+        self.clients.forget_from(0)
+        self.run += 1
+        self.epochs = SeenEpochs(self.quorum)
+        self._remembers_from_epoch = 0
+        self.outgoing.write_snapshot(0, (), installs=True)
+        self.outgoing.write_hard_state(self.ballot.state)
+        self.follower.be(Incarnation(incarnation))
+        self.master, self.role = "", Role.LEARNER if self.ballot.is_learner else Role.SLAVE
+        reason = f"{held_count} samples that it held were of a queue of this name that was deleted; they are dropped"
+        self.changes.append(RoleChanged(now, self.stream, self.role, self.epoch, "", reason, incarnation))
+        self.reason = reason
+        self.sleep(now)
+
+    def answer_count(self, now: Nanoseconds) -> int:
+        """Return how many of the others have answered it lately."""
+        return len(self._learner.rolls(now))
+
+    def lack(self, now: Nanoseconds) -> str:
+        """Return why there is no master, and what gets out of it, for people; empty: there is, or nothing is known."""
+        return "" if self.master else self._learner.lack(now)
 
     def rejoin(self, now: Nanoseconds, rejoined: ReplicaRejoined) -> None:
         """Have a vote again: a quorum without this replica committed an entry since it lost its log."""
         if self.role is Role.LEARNER and rejoined.run == self.run:
-            self._vote_again(now, self.epoch, self.master, "it holds the log again")
+            held = LastEntry(self.log.epoch_at(self.log.commit_index), self.log.commit_index)
+            self._vote_again(now, self.epoch, self.master, held, "it holds the log again")
 
-    def _vote_again(self, now: Nanoseconds, epoch: int, spent_on: str, reason: str) -> None:
-        self.ballot.regain_vote(epoch, spent_on)
+    def _vote_again(self, now: Nanoseconds, epoch: int, spent_on: str, floor: LastEntry, reason: str) -> None:
+        self.ballot.regain_vote(epoch, spent_on, floor)
         self.outgoing.write_hard_state(self.ballot.state)
         self._become(now, Role.SLAVE, self.master, reason)
         self.sleep(now)
@@ -463,7 +599,7 @@ class Replica:
 
     def _become(self, now: Nanoseconds, role: Role, master: str, reason: str) -> None:
         if (self.role, self.master) != (role, master) or not self.changes:
-            self.changes.append(RoleChanged(now, self.stream, role, self.epoch, master, reason))
+            self.changes.append(RoleChanged(now, self.stream, role, self.epoch, master, reason, self.incarnation))
         self.role, self.master, self.reason = role, master, reason
 
     def sleep(self, now: Nanoseconds, *, is_retry: bool = False) -> None:

@@ -55,3 +55,5 @@ class RoleChanged(msgspec.Struct, frozen=True):
     epoch: int
     master: str
     reason: str
+    incarnation: int = 0
+    """That of the group, as frames carry it."""

@@ -123,6 +123,7 @@ class Slave:
             agreed,
             lacks_payload,
             replica.ballot.is_learner,
+            replica.incarnation,
         )
         replica.outgoing.send(frame.sender, confirmed, rests_on_writes=True)
 
@@ -133,6 +134,7 @@ class Slave:
         if index <= log.commit_index:
             return True
         records = log.commit(index)
+        replica.agree()
         try:
             replica.follower.follow(log, index)
         except Unplayable as error:

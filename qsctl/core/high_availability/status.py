@@ -54,7 +54,7 @@ def status_of(replica: Replica, now: Nanoseconds, replica_count: int, note: str 
         lag_count = log.last_index - min((peer.match_index for peer in mastery.progress), default=log.last_index)
     elif replica.master:
         has_quorum = not replica.allegiance.has_lost_master(now)
-    reason = replica.reason
+    reason = "; ".join(each for each in (replica.reason, replica.lack(now), note) if each)
     return ReplicationStatus(
         role=replica.role.value,
         epoch=replica.epoch,
@@ -66,5 +66,5 @@ def status_of(replica: Replica, now: Nanoseconds, replica_count: int, note: str 
         lag_count=lag_count,
         last_index=log.last_index,
         commit_index=log.commit_index,
-        reason=f"{reason}; {note}" if note else reason,
+        reason=reason,
     )

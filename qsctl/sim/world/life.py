@@ -111,8 +111,11 @@ class Life:
         for name in self.member.streams:
             if self.member.replicas[name].is_persistent:
                 stream = streams.get(name)
-                if stream is not None or self._disk.was_lost:
-                    self.member.restore(name, _stored_log(stream or StreamFile()), is_lost=stream is None)
+                if stream is not None:
+                    self.member.restore(name, _stored_log(stream))
+                elif self._disk.was_lost or self._disk.stream(SERVICE_STREAM).records:
+                    # A deletion may have reached the log of the replicas, and not the service's own state.
+                    self.member.restore(name, StoredLog(), is_lost=self._disk.was_lost, is_new=not self._disk.was_lost)
 
     def begin(self, now: Nanoseconds) -> None:
         """End the restore; timers run."""

@@ -7,6 +7,7 @@ tried again: replicas fall silent until the service starts again, and a service 
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from functools import partial
 from random import Random
@@ -18,6 +19,7 @@ from qsctl.core.messages import Inbound, Outbound
 from qsctl.core.queue.settings import ReplicationSettings
 from qsctl.core.queue.shared_reader_queue import SharedReaderQueue
 from qsctl.core.settings import ServiceSettings
+from qsctl.errors import Refused
 from qsctl.identity import DrawIncarnation, SampleIdentity
 from qsctl.instant import SECOND_NS, Nanoseconds
 from qsctl.sim.world.agenda import Agenda, Trace
@@ -202,6 +204,18 @@ class SimulatedService:
     def compact_soon(self) -> None:
         """Compact its streams at the next occasion, whatever their length."""
         self._is_to_compact = True
+        self.receive(())
+
+    def force_quorum(self) -> None:
+        """Do as an operator does once every member answers: let a group form that lost a majority of its logs."""
+        if self.life is None or self.is_paused:
+            return
+        now = self.life.member.time.now
+        for replica in self.life.member.replicas.values():
+            if replica.ballot.is_learner and replica.answer_count(now) == len(replica.others):
+                with contextlib.suppress(Refused):
+                    replica.check_force(now)
+                    replica.force(now)
         self.receive(())
 
     def hand_over(self) -> None:

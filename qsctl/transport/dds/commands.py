@@ -25,6 +25,7 @@ from qsctl.core.admin.command import (
     DeleteSubscriber,
     FlagSamples,
     FlushQueue,
+    ForceQuorum,
     GetConfiguration,
     GetData,
     GetMessages,
@@ -153,6 +154,8 @@ def command_from_wire(request: Any, snippets: SnippetReader) -> Command:
     if resource == RECORDING:
         return _recording(request.action, request.string_body)
     match request.action:
+        case CommandActionKind.RTI_SERVICE_COMMAND_ACTION_ENABLE:
+            return _enable(resource, request.string_body)
         case CommandActionKind.RTI_SERVICE_COMMAND_ACTION_CREATE:
             return _create(resource, request.string_body, snippets)
         case CommandActionKind.RTI_SERVICE_COMMAND_ACTION_UPDATE:
@@ -229,6 +232,20 @@ def _delete(resource: ResourceIdentifier, body: str, octets: Any) -> Command:
     raise UsageError(
         f"{resource} cannot be deleted", remedy="Name a queue, the messages of a queue, or a shared subscriber."
     )
+
+
+FORCE_QUORUM: Final = "force_quorum"
+FORCE_QUORUM_TRIAL: Final = "force_quorum_trial"
+"""The body of an ENABLE of a queue: what is to be enabled is a quorum; a trial only answers what would become of it."""
+
+
+def _enable(resource: ResourceIdentifier, body: str) -> Command:
+    if resource.leaf is not None or not resource.is_queue() or body not in (FORCE_QUORUM, FORCE_QUORUM_TRIAL):
+        raise UsageError(
+            f"{resource} cannot be enabled with {body[:80]!r}",
+            remedy=f"Name a replicated queue, with the body {FORCE_QUORUM} or {FORCE_QUORUM_TRIAL}.",
+        )
+    return ForceQuorum(resource, body == FORCE_QUORUM_TRIAL)
 
 
 def _of_samples(resource: ResourceIdentifier) -> ResourceIdentifier:
@@ -351,5 +368,8 @@ def _parts(command: Command | RawCreate) -> tuple[CommandActionKind, str, str]:
             return CommandActionKind.RTI_SERVICE_COMMAND_ACTION_GET, str(RECORDING), ""
         case GetConfiguration():
             return CommandActionKind.RTI_SERVICE_COMMAND_ACTION_GET, str(CONFIGURATION), ""
+        case ForceQuorum(queue, is_trial):
+            body = FORCE_QUORUM_TRIAL if is_trial else FORCE_QUORUM
+            return CommandActionKind.RTI_SERVICE_COMMAND_ACTION_ENABLE, str(queue.bare), body
         case Shutdown():
             return CommandActionKind.RTI_SERVICE_COMMAND_ACTION_SHUTDOWN, "/", ""

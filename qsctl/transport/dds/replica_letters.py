@@ -13,6 +13,7 @@ from typing import Final
 
 import msgspec
 
+from qsctl.core.high_availability.ballot import LEFT_MAX
 from qsctl.core.high_availability.cluster_configuration import check_hostable
 from qsctl.core.high_availability.frames import (
     Canvass,
@@ -163,7 +164,7 @@ def _of_another_version(data: bytes) -> str:
 
 
 def _check(frame: Frame) -> None:
-    _check_numbers(frame.epoch)
+    _check_numbers(frame.epoch, abs(frame.incarnation))
     match frame:
         case Entries():
             _check_numbers(frame.previous_index, frame.previous_epoch, frame.commit_index, frame.sent_at_ns)
@@ -183,7 +184,9 @@ def _check(frame: Frame) -> None:
         case Vote():
             _check_numbers(frame.candidate_epoch)
         case Roll():
-            _check_numbers(frame.run, frame.last_epoch, frame.last_index, frame.answers or 0)
+            _check_numbers(frame.run, frame.last_epoch, frame.last_index, frame.answers or 0, *frame.left)
+            if len(frame.left) > LEFT_MAX:
+                raise Malformed(f"a replica that left {len(frame.left)} groups")
         case Relayed():
             write = frame.write
             _check_numbers(write.lifespan_ns, write.attempt, write.flags, write.identity.sequence_number)

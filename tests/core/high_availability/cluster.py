@@ -40,6 +40,8 @@ STREAM = "P/S/orders"
 WRITER, READER, OTHER_READER = Guid(b"w" * 16), Guid(b"r" * 16), Guid(b"s" * 16)
 TIMEOUT_NS = SECOND_NS
 STEP_NS = 20 * MILLISECOND_NS
+DRAW = counted_incarnations()
+"""Of all members: what each draws is another number."""
 
 
 def queue(
@@ -109,10 +111,10 @@ class Process:
         self.service_records: list[Record] = []
         """The service's own state, as it is stored."""
 
-    def start(self, now: Nanoseconds, *, is_lost: bool = False) -> None:
+    def start(self, now: Nanoseconds, *, is_lost: bool = False, is_new: bool = False) -> None:
         subscriber = SharedSubscriberSettings("S", (), tuple(self._queues))
         settings = ServiceSettings(self.name, (DomainParticipantSettings("P", 0, (subscriber,)),))
-        engine = ServiceEngine(settings, started_at=now, draw=counted_incarnations(), journal=Journal.REPLICATED)
+        engine = ServiceEngine(settings, started_at=now, draw=DRAW, journal=Journal.REPLICATED)
         for record in self.service_records:
             engine.replay(record)
         self.member = Member(
@@ -120,9 +122,9 @@ class Process:
             configuration=self.configuration,
         )  # fmt: skip
         for stream in self.member.streams:
-            if is_lost:
+            if is_lost or is_new:
                 self.stores[stream] = Store()
-                self.member.restore(stream, StoredLog(), is_lost=True)
+                self.member.restore(stream, StoredLog(), is_lost=is_lost, is_new=is_new)
             elif stream in self.stores and self.member.replicas[stream].is_persistent:
                 self.member.restore(stream, self.stores[stream].load())
             else:

@@ -180,7 +180,7 @@ def forgets_its_vote(patch: pytest.MonkeyPatch) -> None:
     write = Outgoing.write_hard_state
 
     def write_epoch(self: Outgoing, state: HardState) -> None:
-        write(self, HardState(state.epoch))
+        write(self, msgspec.structs.replace(state, vote=""))
 
     patch.setattr(Outgoing, "write_hard_state", write_epoch)
 

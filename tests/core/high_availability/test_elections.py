@@ -24,7 +24,9 @@ from tests.core.high_availability.cluster import (
 def ask(cluster: Cluster, voter: Process, candidate: str, epoch: int, last: tuple[int, int], *, trial: bool) -> bool:
     """Whether a voter grants its vote, once that is durable; one that leaves an election alone says nothing."""
     stream = voter.replica.stream
-    voter.run(cluster.now, frames=[Canvass(stream, candidate, epoch - trial, epoch, *last, trial)])
+    voter.run(
+        cluster.now, frames=[Canvass(stream, candidate, epoch - trial, epoch, *last, trial, voter.replica.incarnation)]
+    )
     answers = [
         frame.granted
         for recipient, frame in voter.member.pop_frames()
@@ -149,7 +151,9 @@ def test_a_voter_that_learns_of_a_later_epoch_withholds_its_vote_all_the_same() 
     master = cluster.elect()
     cluster.run_for(TIMEOUT_NS)
     voter, other = (process for process in cluster if process is not master)
-    voter.run(cluster.now, frames=[Canvass(voter.replica.stream, master.name, 2, 2, 0, 0, False)])
+    voter.run(
+        cluster.now, frames=[Canvass(voter.replica.stream, master.name, 2, 2, 0, 0, False, voter.replica.incarnation)]
+    )
     assert (voter.replica.epoch, voter.replica.master) == (2, "")
     assert not ask(cluster, voter, other.name, 2, (9, 9), trial=False)
     cluster.now += TIMEOUT_NS + STEP_NS

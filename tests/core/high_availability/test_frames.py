@@ -177,7 +177,8 @@ def test_a_replica_that_fell_back_takes_up_a_snapshot(cluster: Cluster) -> None:
 def test_what_no_replica_sends_is_refused_by_the_master(cluster: Cluster, frame: Frame, reason: str) -> None:
     master, slave, _ = others(cluster)
     master.replica.producers.is_too_large = lambda written: len(written.payload) > 100
-    assert reason in refused(cluster, master, msgspec.structs.replace(frame, sender=slave.name))
+    forged = msgspec.structs.replace(frame, sender=slave.name, incarnation=master.replica.incarnation)
+    assert reason in refused(cluster, master, forged)
     works(cluster)
 
 
@@ -194,7 +195,9 @@ def test_a_trial_raises_no_epoch(cluster: Cluster) -> None:
     for process in cluster:
         sender = next(each for each in cluster if each is not process).name
         for epoch in (2, 2**53, 2**63 - 1):
-            process.run(cluster.now, frames=[Canvass(STREAM, sender, epoch, epoch, 9, 9, True)])
+            process.run(
+                cluster.now, frames=[Canvass(STREAM, sender, epoch, epoch, 9, 9, True, process.replica.incarnation)]
+            )
             process.run(cluster.now, frames=[Vote(STREAM, sender, epoch, epoch, True, False)])
     cluster.run_for(3 * TIMEOUT_NS)
     assert {process.replica.epoch for process in cluster} == {1}
@@ -208,7 +211,7 @@ def test_an_epoch_far_ahead_is_refused_and_nothing_follows_from_it(cluster: Clus
     master.crash()
     cluster.run_for(TIMEOUT_NS + TIMEOUT_NS // 5)
     forged: tuple[Frame, ...] = (
-        Canvass(STREAM, master.name, epoch, epoch, 9, 9, False),
+        Canvass(STREAM, master.name, epoch, epoch, 9, 9, False, slave.replica.incarnation),
         Entries(STREAM, master.name, epoch, 3, 1, (), 3, cluster.now),
         Snapshot(STREAM, master.name, epoch, 9, 1, (EpochBegan(STREAM, 1, "x", flags_all=False),), cluster.now),
     )

@@ -111,7 +111,9 @@ def test_a_queue_that_is_created_at_all_members_is_replicated_and_goes_again() -
     cluster.send_all(command(1, CreateQueue(SUBSCRIBER, queue("new"))))
     assert {process.member.streams for process in cluster} == {(STREAM, NEW)}
     replicas = [process.member.replicas[NEW] for process in cluster]
-    assert {replica.role for replica in replicas} == {Role.LEARNER}
+    assert {replica.role for replica in replicas} == {Role.SLAVE}, "nobody can have confirmed anything of it before"
+    assert len({replica.incarnation for replica in replicas}) == 1
+    assert replicas[0].incarnation > 0
     cluster.run_until(lambda: any(replica.is_master for replica in replicas))
     cluster.send_all(join(name=NEW), write(1, topic="New"))
     cluster.run_until(lambda: any((1, 1) in process.answers() for process in cluster))
@@ -135,7 +137,8 @@ def test_a_queue_that_one_member_creates_anew_learns_what_the_others_have() -> N
     assert slave.member.streams == ()
     cluster.run_for(TIMEOUT_NS)
     cluster.send(slave.name, command(2, CreateQueue(SUBSCRIBER, queue())))
-    assert slave.replica.role is Role.LEARNER
+    assert slave.replica.incarnation != master.replica.incarnation
+    cluster.run_until(lambda: slave.replica.role is Role.LEARNER)
     cluster.run_until(lambda: held(slave) == ["1 enqueued"] and slave.replica.role is Role.SLAVE)
 
 

@@ -10,7 +10,7 @@ from qsctl.core.high_availability.follower import Follower
 from qsctl.core.high_availability.log import LogSnapshot, ReplicatedLog
 from qsctl.core.messages import Acknowledgment, AckResponse, ConsumerLeft
 from qsctl.core.queue.settings import DistributionSettings, RedeliverySettings, ResourceLimitSettings
-from qsctl.core.records import QueueRecord
+from qsctl.core.records import EpochBegan, QueueRecord
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
 from qsctl.identity import SampleIdentity, counted_incarnations
 from tests.core.high_availability.cluster import (
@@ -39,12 +39,16 @@ STEPS = st.sampled_from(
 )
 
 
-def fresh() -> Follower:
+def fresh(records: list[QueueRecord]) -> Follower:
     """A follower that has seen nothing."""
     subscriber = SharedSubscriberSettings("S", (), QUEUES)
     configuration = ServiceSettings("fresh", (DomainParticipantSettings("P", 0, (subscriber,)),))
     engine = ServiceEngine(configuration, started_at=0, draw=counted_incarnations(), journal=Journal.REPLICATED)
-    return Follower(DEAD, [engine.hosted.by_name[DEAD], engine.hosted.by_name[STREAM]])
+    follower = Follower(DEAD, [engine.hosted.by_name[DEAD], engine.hosted.by_name[STREAM]])
+    began = records[0]
+    assert isinstance(began, EpochBegan)
+    follower.be(began.incarnation)
+    return follower
 
 
 def replayed(records: list[QueueRecord], upto: int, base: LogSnapshot | None = None) -> tuple[QueueRecord, ...]:
@@ -53,9 +57,9 @@ def replayed(records: list[QueueRecord], upto: int, base: LogSnapshot | None = N
     first = 0 if base is None else base.index
     log.append(records[first:upto])
     log.commit(upto)
-    follower = fresh()
+    follower = fresh(records)
     follower.roll_back(0, log, log.commit_index)
-    return follower.snapshot(0)
+    return follower.snapshot(0, 0)
 
 
 def last_index(process: Process) -> int:
@@ -115,16 +119,16 @@ def test_every_prefix_of_a_log_replays_to_the_state_that_wrote_it(steps: list[st
     )
     (records,) = {tuple(process.replica.log.records_from(1, process.replica.log.commit_index)) for process in cluster}
     log = list(records)
-    follower, replicated = fresh(), ReplicatedLog()
+    follower, replicated = fresh(log), ReplicatedLog()
     replicated.append(log)
     replicated.commit(len(log))
     for index in range(len(log) + 1):
         follower.follow(replicated, index)
-        states[index] = follower.snapshot(0)
+        states[index] = follower.snapshot(0, 0)
         assert replayed(log, index) == states[index]
     for base in range(0, len(log) + 1, 5):
         snapshot = LogSnapshot(base, 0, states[base])
         assert replayed(log, len(log), snapshot) == states[len(log)]
     for process in cluster:
         assert process.replica.log.last_index == len(log)
-        assert process.replica.follower.snapshot(0) == states[len(log)], "the master's too, which wrote it"
+        assert process.replica.follower.snapshot(0, 0) == states[len(log)], "the master's too, which wrote it"

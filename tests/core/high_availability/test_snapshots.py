@@ -72,7 +72,7 @@ def test_a_late_snapshot_throws_away_nothing_that_was_confirmed() -> None:
     slave = next(process for process in cluster if process is not master)
     cluster.cut(slave.name)
     last_index = slave.replica.log.last_index
-    late = LogSnapshot(2, 1, master.replica.follower.snapshot(1))
+    late = LogSnapshot(2, 1, master.replica.follower.snapshot(1, 0))
     slave.replica.log.commit_index = 1
     frame = Snapshot(slave.replica.stream, master.name, 1, late.index, late.epoch, tuple(late.records), cluster.now)
     slave.run(cluster.now, frames=[frame])

@@ -1,0 +1,74 @@
+"""Which replication group a replica is in, for a name may be given again to another queue [QS 5.4.1 and 5.4.2].
+
+A group is its incarnation. CREATE gives it: all members of a cluster receive the same request, and without a log before
+them such replicas may vote at once, for nobody can have confirmed anything of that group before. Where no command
+created the queue, the first master draws it; it is written with the entry by which each epoch begins, and agreed once
+one of these is committed. From then on it is part of what a replica never forgets, of all its frames and of snapshots.
+
+What comes from another group has no effect. That a replica is in the wrong one it learns from the answers to its own
+questions: the group that a quorum of the members has agreed upon is right. Where none has a quorum, as with two members
+or while others are gone, a group that another member left, because a command deleted the queue there, gives way to the
+one that this member has now; and what was never known to be committed gives way to what was. A replica that changes the
+group begins with nothing. It has a vote, unless it was in that group before and has forgotten what it promised there.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from hashlib import blake2b
+from typing import Final
+
+from qsctl.core.high_availability.frames import Canvass, Frame, Roll
+from qsctl.identity import INCARNATION_MAX, NIL_GUID, NIL_INCARNATION, Incarnation, SampleIdentity
+
+EARLIER: Final = INCARNATION_MAX
+"""In the place of the incarnation of a group: its log was written by a version that recorded none."""
+
+
+def incarnation_of_request(request: SampleIdentity) -> Incarnation:
+    """Return the incarnation of what a request creates, the same at all its receivers; nil: it has no identity."""
+    if request.writer_guid == NIL_GUID:
+        return NIL_INCARNATION
+    return _incarnation(request.writer_guid + request.sequence_number.to_bytes(8))
+
+
+def incarnation_of_entry(origin: str, index: int) -> Incarnation:
+    """Return the incarnation of what an entry of the configuration's log creates."""
+    return _incarnation(f"{origin}\0{index}".encode())
+
+
+def _incarnation(octets: bytes) -> Incarnation:
+    drawn = int.from_bytes(blake2b(octets, digest_size=8).digest()) & INCARNATION_MAX
+    return Incarnation(drawn % EARLIER or 1)
+
+
+def is_of_another_group(own: int, frame: Frame) -> bool:
+    """Whether a frame cannot be of a replica's group; `own` is the incarnation that the replica's own frames carry.
+
+    One that has nothing yet may follow any, but gets no vote in a group that has an incarnation: it would draw another.
+    Where neither is agreed, the epochs alone decide, as within one group.
+    """
+    theirs = frame.incarnation
+    if abs(own) == abs(theirs):
+        return False
+    if not own or not theirs:
+        return own > 0 and isinstance(frame, Canvass)
+    return own > 0 or theirs > 0
+
+
+def right_group(own: int, left: Sequence[int], quorum: int, rolls: Sequence[Roll]) -> int:
+    """Return the incarnation of the group that a replica belongs to, by the answers of others; its own: it is in it."""
+    if not own:
+        return own  # it has nothing, and follows any
+    agreed = Counter(roll.incarnation for roll in rolls if roll.incarnation > 0)
+    if own > 0:
+        agreed[own] += 1
+    for incarnation, count in agreed.items():
+        if count >= quorum:
+            return incarnation
+    for roll in rolls:
+        theirs = roll.incarnation
+        if theirs > 0 and theirs != abs(own) and theirs not in left and (own < 0 or own in roll.left):
+            return theirs
+    return own

@@ -1,0 +1,366 @@
+"""Groups over time: created, deleted and created again while members are away, and formed after losses.
+
+Each was found with services as they were before: what a name named was taken for the thing itself.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from qsctl.core.admin.command import CreateQueue, DeleteQueue, ForceQuorum, GetMessages
+from qsctl.core.high_availability.ballot import HardState
+from qsctl.core.high_availability.roles import Role, StoredLog
+from qsctl.errors import Refused
+from qsctl.resource import ResourceKind
+from tests.core.high_availability.cluster import (
+    STREAM,
+    TIMEOUT_NS,
+    Cluster,
+    Process,
+    acknowledge,
+    held,
+    join,
+    queue,
+    write,
+)
+from tests.core.high_availability.test_members import RESOURCE, SUBSCRIBER, command
+
+
+def delete_and_create(cluster: Cluster, *names: str, size: int = 3) -> None:
+    for name in names:
+        cluster.send(name, command(1, DeleteQueue(RESOURCE)))
+        while cluster[name].member.streams:
+            cluster[name].run(cluster.now)
+    for name in names:
+        cluster.send(name, command(2, CreateQueue(SUBSCRIBER, queue(instances=size))))
+
+
+def fill(cluster: Cluster, count: int = 5) -> Process:
+    master = cluster.elect()
+    for number in range(1, count + 1):
+        cluster.send_all(write(number))
+    cluster.run_until(lambda: all(len(held(process)) == count for process in cluster))
+    return master
+
+
+def lose(cluster: Cluster, *names: str) -> None:
+    for name in names:
+        cluster[name].crash()
+    for name in names:
+        cluster[name].start(cluster.now, is_lost=True)
+
+
+def accepts(cluster: Cluster, number: int) -> None:
+    cluster.send_all(write(number))
+    cluster.run_until(lambda: any((number, 1) in process.answers() for process in cluster))
+
+
+# Creation.
+
+
+@pytest.mark.parametrize("volatile", [False, True])
+@pytest.mark.parametrize("size", [2, 3, 5])
+def test_a_queue_is_created_with_a_minority_down(size: int, volatile: bool) -> None:
+    """Found: CREATE answered OK, and there was no master until every member was there."""
+    cluster = Cluster(size)
+    cluster.elect()
+    quorum = size // 2 + 1
+    for name in list(cluster.processes)[quorum:]:
+        cluster[name].crash()
+    new = queue("new", instances=size, volatile=volatile)
+    cluster.send_all(command(1, CreateQueue(SUBSCRIBER, new)))
+    replicas = [process.member.replicas["P/S/new"] for process in cluster]
+    cluster.run_until(lambda: any(each.is_master for each in replicas), 3 * TIMEOUT_NS)
+    cluster.send_all(write(1, topic="New"))
+    cluster.run_until(lambda: any((1, 1) in process.answers() for process in cluster))
+
+
+def test_a_member_that_was_away_at_the_creation_joins_when_it_creates_the_queue() -> None:
+    cluster = Cluster(3)
+    cluster.elect()
+    cluster["c"].crash()
+    cluster.send_all(command(1, CreateQueue(SUBSCRIBER, queue("new"))))
+    cluster.run_until(lambda: any(each.member.replicas["P/S/new"].is_master for each in cluster))
+    cluster.send_all(write(1, topic="New"))
+    cluster["c"].start(cluster.now)
+    cluster.send("c", command(2, CreateQueue(SUBSCRIBER, queue("new"))))
+    cluster.run_until(lambda: held(cluster["c"], "P/S/new") == ["1 enqueued"])
+    assert len({each.member.replicas["P/S/new"].incarnation for each in cluster}) == 1
+
+
+@pytest.mark.parametrize("size", [3, 5])
+def test_new_members_form_a_group_as_soon_as_a_quorum_is_there(size: int) -> None:
+    cluster = Cluster(size)
+    for process in cluster.processes.values():
+        process.crash()
+    quorum = size // 2 + 1
+    for at, process in enumerate(cluster.processes.values(), 1):
+        if at <= quorum:
+            cluster.run_for(3 * TIMEOUT_NS)
+            assert cluster.masters() == []
+            process.start(cluster.now, is_new=True)
+            assert process.replica.role is Role.LEARNER
+    cluster.elect()
+    accepts(cluster, 1)
+    late = cluster[list(cluster.processes)[-1]]
+    late.start(cluster.now, is_new=True)
+    cluster.run_until(lambda: held(late) == ["1 enqueued"] and late.replica.role is Role.SLAVE)
+
+
+def test_new_members_form_no_group_while_one_has_a_log() -> None:
+    """Two disks are others, and the third member is there: what it has is not given away."""
+    cluster = Cluster(3)
+    fill(cluster)
+    for name in "ab":
+        cluster[name].crash()
+    for name in "ab":
+        cluster[name].start(cluster.now, is_new=True)
+    cluster.run_for(10 * TIMEOUT_NS)
+    assert cluster.masters() == []
+    assert len(held(cluster["c"])) == 5
+
+
+# Deletion and creation while a member is away.
+
+
+@pytest.mark.parametrize("size", [3, 5])
+def test_a_member_that_missed_deletion_and_creation_decides_nothing(size: int) -> None:
+    """Found: it was elected with its 21 entries, and the samples that were consumed were delivered again."""
+    cluster = Cluster(size)
+    fill(cluster, 20)
+    cluster.run_for(TIMEOUT_NS)
+    stale = cluster["c"]
+    stale.crash()
+    cluster.send_all(join())
+    for number in range(1, 21):
+        cluster.run_until(lambda: any(process.deliveries() for process in cluster))
+        cluster.send_all(acknowledge(number))
+    cluster.run_until(lambda: not any(held(process) for process in cluster))
+    delete_and_create(cluster, *(process.name for process in cluster), size=size)
+    deliveries = sum(len(process.deliveries()) for process in cluster)
+    stale.start(cluster.now)
+    assert len(held(stale)) >= 0
+    cluster.run_for(10 * TIMEOUT_NS)
+    assert not stale.replica.is_master
+    (master,) = cluster.masters()
+    cluster.send_all(join())
+    cluster.run_for(3 * TIMEOUT_NS)
+    assert sum(len(process.deliveries()) for process in cluster) == deliveries, "nothing of the deleted queue comes"
+    assert stale.replica.role is Role.SLAVE
+    changes = [each.reason for each in stale.member.pop_changes()]
+    assert sum("of a queue of this name that was deleted" in reason for reason in changes) == 1
+    assert stale.replica.incarnation == cluster[master].replica.incarnation
+    accepts(cluster, 30)
+    cluster.run_until(lambda: len({tuple(held(process)) for process in cluster}) == 1)
+    stale.crash()
+    stale.start(cluster.now)
+    cluster.run_until(lambda: stale.replica.master == master)
+
+
+def test_a_stale_member_and_one_of_the_new_group_are_enough() -> None:
+    """The third is gone for good."""
+    cluster = Cluster(3)
+    fill(cluster)
+    cluster.run_for(TIMEOUT_NS)
+    cluster["c"].crash()
+    delete_and_create(cluster, "a", "b")
+    cluster.run_until(lambda: bool(cluster.masters()))
+    cluster["b"].crash()
+    cluster["c"].start(cluster.now)
+    cluster.elect()
+    assert held(cluster["a"]) == held(cluster["c"]) == []
+    accepts(cluster, 30)
+
+
+def test_of_two_members_the_one_that_missed_the_deletion_gives_way() -> None:
+    cluster = Cluster(2)
+    fill(cluster)
+    cluster.run_for(TIMEOUT_NS)
+    cluster["b"].crash()
+    delete_and_create(cluster, "a", size=2)
+    cluster["a"].crash()
+    cluster["a"].start(cluster.now)
+    cluster["b"].start(cluster.now)
+    cluster.elect()
+    assert held(cluster["a"]) == held(cluster["b"]) == []
+    accepts(cluster, 30)
+
+
+def test_a_member_that_deletes_and_creates_alone_comes_back_without_a_vote() -> None:
+    """What it promised in the group of the others it has forgotten."""
+    cluster = Cluster(3)
+    master = fill(cluster)
+    slave = next(process for process in cluster if process is not master)
+    delete_and_create(cluster, slave.name)
+    cluster.run_until(lambda: slave.replica.role is Role.LEARNER)
+    cluster.run_until(lambda: slave.replica.role is Role.SLAVE and len(held(slave)) == 5)
+    assert slave.replica.incarnation == master.replica.incarnation
+
+
+def test_the_incarnation_is_in_snapshots_and_survives_restarts() -> None:
+    cluster = Cluster(3)
+    for process in cluster:
+        process.compacted_over_count = 10
+        process.start(0)
+    master = cluster.elect()
+    cluster.send_all(join())
+    for number in range(1, 30):
+        cluster.send_all(write(number))
+        cluster.run_until(lambda number=number: (number, 1) in master.answers())  # type: ignore[misc]
+        cluster.send_all(acknowledge(number))
+    cluster.run_for(TIMEOUT_NS)
+    incarnation = master.replica.incarnation
+    assert incarnation > 0
+    for process in cluster:
+        assert process.replica.log.base.index > 0
+        assert process.stores[STREAM].hard_state.incarnation == incarnation
+        process.crash()
+        process.stores[STREAM].hard_state = HardState(1)
+        process.start(cluster.now)
+        assert abs(process.replica.incarnation) == incarnation, "the log says it, too"
+    cluster.elect()
+    cluster.run_until(lambda: {process.replica.incarnation for process in cluster} == {incarnation})
+
+
+def test_a_group_of_an_earlier_version_gets_an_incarnation_and_keeps_its_samples() -> None:
+    cluster = Cluster(3)
+    fill(cluster)
+    for process in cluster:
+        process.crash()
+        store = process.stores[STREAM]
+        store.hard_state = HardState(store.hard_state.epoch, store.hard_state.vote)
+        store.records[0] = type(store.records[0])(STREAM, 1, "a", True)  # type: ignore[call-arg]
+        process.start(cluster.now)
+    cluster.elect()
+    cluster.run_until(lambda: len({process.replica.incarnation for process in cluster}) == 1)
+    assert cluster["a"].replica.incarnation > 0
+    assert all(len(held(process)) == 5 for process in cluster)
+
+
+# Losses.
+
+
+def test_after_the_loss_of_a_majority_of_disks_there_is_no_master_without_an_operator_s_word() -> None:
+    """Found: two formed without the third, and took back what it still had."""
+    cluster = Cluster(3)
+    fill(cluster)
+    lose(cluster, "a", "b")
+    cluster.run_for(10 * TIMEOUT_NS)
+    assert cluster.masters() == []
+    reason = cluster["a"].member.statuses()[STREAM].reason
+    assert "1 of 3 replicas are there with their log, and 2 are a quorum" in reason
+    assert "qsctl member force-quorum" in reason
+    said = cluster["a"].replica.check_force(cluster.now)
+    assert "the longest log that is left has 6 entries" in said
+    cluster["a"].replica.force(cluster.now)
+    cluster.elect()
+    cluster.run_until(lambda: all(len(held(process)) == 5 for process in cluster))
+    accepts(cluster, 30)
+
+
+def test_the_floor_survives_a_restart() -> None:
+    """Found: the two that lost their disks restarted alone, and elected an empty log."""
+    cluster = Cluster(3)
+    fill(cluster)
+    lose(cluster, "a", "b")
+    cluster.run_for(TIMEOUT_NS)
+    for name in "ab":
+        cluster[name].replica.force(cluster.now)
+        cluster[name].run(cluster.now)
+    cluster["c"].crash()
+    for name in "ab":
+        cluster[name].crash()
+        cluster[name].start(cluster.now)
+        assert cluster[name].replica.ballot.floor.index == 6
+    cluster.run_for(10 * TIMEOUT_NS)
+    assert cluster.masters() == []
+    cluster["c"].start(cluster.now)
+    cluster.elect()
+    cluster.run_until(lambda: all(len(held(process)) == 5 for process in cluster))
+
+
+def test_two_that_lost_their_disks_form_without_the_third_by_an_operator_s_word_alone() -> None:
+    cluster = Cluster(3)
+    fill(cluster)
+    cluster["c"].crash()
+    lose(cluster, "a", "b")
+    cluster.run_for(10 * TIMEOUT_NS)
+    assert cluster.masters() == []
+    for name in "ab":
+        cluster[name].replica.force(cluster.now)
+        cluster[name].run(cluster.now)
+    cluster.elect()
+    accepts(cluster, 30)
+    cluster["c"].start(cluster.now)
+    cluster.run_until(lambda: held(cluster["c"]) == held(cluster["a"]) == ["30 enqueued"])
+
+
+def test_force_is_refused_where_a_quorum_has_its_log_or_too_few_are_there() -> None:
+    cluster = Cluster(3)
+    master = fill(cluster)
+    lose(cluster, "a" if master.name != "a" else "b")
+    lost = next(process for process in cluster if process.replica.role is Role.LEARNER)
+    with pytest.raises(Refused, match="1 of 3 members answer, and 2 are a quorum"):
+        lost.replica.check_force(cluster.now)
+    cluster.run_for(TIMEOUT_NS // 2)
+    with pytest.raises(Refused, match=r"is its master|a quorum of the replicas that answer has its log"):
+        lost.replica.check_force(cluster.now)
+
+
+def test_a_candidate_without_a_quorum_says_who_is_lacking() -> None:
+    cluster = Cluster(3)
+    cluster.elect()
+    for name in "bc":
+        cluster[name].crash()
+    cluster.run_for(10 * TIMEOUT_NS)
+    reason = cluster["a"].member.statuses()[STREAM].reason
+    assert "1 of 3 members answer, and 2 are a quorum: start the others" in reason
+
+
+def test_samples_are_not_read_at_a_member_without_a_master() -> None:
+    """Found: it answered that there are none."""
+    cluster = Cluster(3)
+    fill(cluster)
+    for name in "bc":
+        cluster[name].crash()
+    cluster.run_for(10 * TIMEOUT_NS)
+    cluster.send("a", command(9, GetMessages(RESOURCE.at(ResourceKind.MESSAGE))))
+    code, text = cluster["a"].replies()[9]
+    assert code == "ERROR"
+    assert "P/S/orders has no master now, and what this member holds may not be all: 1 of 3 members answer" in text
+    cluster["b"].start(cluster.now)
+    cluster.elect()
+    cluster.send("a", command(10, GetMessages(RESOURCE.at(ResourceKind.MESSAGE))))
+    assert cluster["a"].replies()[10][0] == "OK"
+
+
+def test_an_operator_s_word_is_a_command() -> None:
+    cluster = Cluster(3)
+    fill(cluster)
+    lose(cluster, "a", "b")
+    cluster.run_for(10 * TIMEOUT_NS)
+    for number, is_trial in ((1, True), (2, False)):
+        cluster.send_all(command(number, ForceQuorum(RESOURCE, is_trial)))
+        replies = [process.replies()[number] for process in cluster]
+        assert [code for code, _ in replies] == ["OK"] * 3
+        assert "the longest log that is left has 6 entries" in replies[0][1]
+        assert "has its log, 6 entries, and keeps it" in replies[2][1]
+        assert [process.replica.role is Role.LEARNER for process in cluster] == [is_trial, is_trial, False]
+    cluster.elect()
+    cluster.send_all(command(3, ForceQuorum(RESOURCE)))
+    assert {process.replies()[3][0] for process in cluster} == {"ERROR"}
+    assert "is its master. There is nothing to force" in cluster["a"].replies()[3][1]
+
+
+def test_a_restore_without_a_store_is_a_loss_only_where_it_is_said() -> None:
+    cluster = Cluster(3)
+    process = cluster["a"]
+    for given, role in (
+        ({"is_new": True}, Role.LEARNER),
+        ({"is_lost": True}, Role.LEARNER),
+        ({"is_lost": False}, Role.SLAVE),
+    ):
+        process.start(cluster.now)
+        process.member.replicas[STREAM].restore(cluster.now, StoredLog(), **({"is_lost": False} | given))  # type: ignore[arg-type]
+        process.member.replicas[STREAM].start(cluster.now)
+        assert process.replica.role is role
