@@ -26,6 +26,7 @@ from qsctl.summary.faults import spark_faults
 from qsctl.summary.gateway import Gateway, changed_environment, start_gateway
 from qsctl.summary.java import find_java
 from qsctl.summary.master import check_master, computes_here, cores_of, is_local, is_loopback, is_remote
+from qsctl.summary.shared_session import SESSION_SETTINGS, session_beside
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -63,6 +64,8 @@ class _Running:
 
 
 _running: _Running | None = None
+_beside: Final[dict[str, SparkSession]] = {}
+"""Sessions on the Spark of another program in this process."""
 _lock: Final = threading.RLock()
 """Held while Spark starts or ends."""
 
@@ -155,6 +158,8 @@ def spark_session(
 ) -> SparkSession:
     """Return the session of this process; started at the first call, started anew where the settings differ.
 
+    Where another program's Spark runs in this process, as in a notebook of a platform, it is a session on that.
+
     Args:
         options: where it runs.
         brief: there is little to do: Java compiles quickly instead of well, and the session is one without MLlib. It
@@ -164,7 +169,7 @@ def spark_session(
 
     Raises:
         Unavailable: no usable Java, or pyspark, or what Spark Connect needs, is not installed.
-        UsageError: the master or a setting is not one.
+        UsageError: the master or a setting is not one, or another program's Spark runs here at another master.
         NoAnswer: nothing listens at the master's address, or what does is silent.
     """
     options = options or SparkOptions()
@@ -188,6 +193,12 @@ def start_early(options: SparkOptions | None = None, *, brief: bool = False) -> 
 
 def _session(options: SparkOptions, *, brief: bool, runs_python: bool) -> SparkSession:
     global _running  # noqa: PLW0603 - one Java machine a process is Spark's own rule
+    if _running is None:
+        asked = options.master or options.conf.get("spark.master", "")
+        with spark_faults():
+            beside = session_beside(asked, _beside)
+        if beside is not None:
+            return beside
     folder = Path(tempfile.mkdtemp(prefix="qsctl-spark-"))
     try:
         settings = resolve_settings(options, os.environ, folder)
@@ -269,9 +280,6 @@ def _leave() -> None:
 atexit.register(_leave)
 
 
-_SESSION_SETTINGS: Final = ("spark.sql.session.timeZone", "spark.sql.ansi.enabled")
-"""What the measures rely on and a session may set on somebody else's server."""
-
 _CONNECT_VARIABLES: Final = ("SPARK_CONNECT_MODE_ENABLED", "SPARK_REMOTE")
 
 
@@ -281,7 +289,7 @@ def _connect(settings: Mapping[str, str], given: frozenset[str]) -> SparkSession
         from pyspark.sql import SparkSession
 
         builder = SparkSession.builder.remote(settings["spark.master"])
-        for name in sorted({*_SESSION_SETTINGS, *given} - {"spark.master"}):
+        for name in sorted({*SESSION_SETTINGS, *given} - {"spark.master"}):
             builder = builder.config(name, settings[name])
         return builder.getOrCreate()
 

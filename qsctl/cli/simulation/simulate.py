@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gc
 import os
 import time
@@ -94,6 +95,13 @@ def simulate(
         ),
     ] = None,
     client_profile: ClientProfileOption = None,
+    confidence: Annotated[
+        float | None,
+        typer.Option(
+            help="Confidence level of intervals of the waits, over replications or within one run, between 0 and 1.",
+            show_default="no intervals",
+        ),
+    ] = None,
     *,
     changes: ScenarioChanges,
     workers: Annotated[int, typer.Option(min=0, help="Number of processes for replications; 0: one a processor.")] = 0,
@@ -107,6 +115,10 @@ def simulate(
     _start_light()
     if list_ready:
         return _ready()
+    if confidence is not None:
+        from qsctl.cli.simulation.sweep_input import checked_confidence
+
+        checked_confidence(confidence)
     from qsctl.eventlog.location import location
     from qsctl.eventlog.run_folder import new_folder
     from qsctl.eventlog.schema import LogLevel
@@ -142,7 +154,13 @@ def simulate(
         )  # fmt: skip
     elapsed = max(0.0, time.perf_counter() - began - report.compile_s)
     figures, shown_by, notes = figures_shown(report, read, by, spark, cluster)
-    return simulated_result(report, read, elapsed, figures, shown_by, notes, spark)
+    result = simulated_result(report, read, elapsed, figures, shown_by, notes, spark)
+    if confidence is None:
+        return result
+    from qsctl.summary.run_intervals import run_intervals
+
+    found = run_intervals(report.folder, report.counters, confidence)
+    return dataclasses.replace(result, intervals=found, confidence=confidence)
 
 
 def _start_light() -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from qsctl.cli.output.results import Block, Column, ListResult, Plain, Result, Row, TableBlock, TextBlock, fields_of
 from qsctl.cli.simulation.cluster_results import cluster_blocks, cluster_fields
 from qsctl.cli.simulation.durations import short_duration
+from qsctl.cli.simulation.interval_results import interval_blocks, interval_rows
 from qsctl.cli.simulation.summarize_results import (
     Summary,
     figures_row,
@@ -23,6 +24,7 @@ from qsctl.errors import ExitStatus
 
 if TYPE_CHECKING:
     from qsctl.eventlog.run_folder import Happening, ReplicatedQueue, RuleVerdict
+    from qsctl.summary.run_intervals import RunInterval
     from qsctl.summary.run_summary import QueueFigures
 
 MODEL_NAMES = {
@@ -48,7 +50,9 @@ OWN_NAMES = {
 }
 """A model's own words for columns [CLOVERLEAF]. An integration engine throws results of failed route details away."""
 
-_OWN_PLACE = frozenset({"queues", "notes", "elapsed_s", "compile_s", "happenings", "verdicts", "replicated_queues"})
+_OWN_PLACE = frozenset(
+    {"queues", "notes", "elapsed_s", "compile_s", "happenings", "verdicts", "replicated_queues", "intervals"}
+)
 """Fields that a document has in another form."""
 
 
@@ -69,6 +73,9 @@ class SimulateResult(Result):
         "replicated_queues": "of model world: masters of each replicated queue, and writes that were answered 0",
         "verdicts": "of model world: what was made of each rule, the first violation and a schedule that replays it",
         "queues": "one entry a line of the table, as csv and jsonl print them",
+        "confidence": "with --confidence: the level of the intervals",
+        "intervals": "-o json and yaml, with --confidence: queue, measure, mean, half_width (null: too few), method, "
+        "messages, left_out_messages (start-up), warning",
         **{name: text for name, text in Summary.field_help.items() if name not in {"tables", "run_id"}},
     }
 
@@ -103,6 +110,8 @@ class Simulated(SimulateResult):
     happenings: tuple[Happening, ...] = ()
     verdicts: tuple[RuleVerdict, ...] = ()
     replicated_queues: tuple[ReplicatedQueue, ...] = ()
+    intervals: tuple[RunInterval, ...] = ()
+    confidence: float | None = None
 
     @property
     def exit_status(self) -> ExitStatus:
@@ -124,6 +133,7 @@ class Simulated(SimulateResult):
             "events": happening_rows(self.happenings),
             **cluster_fields(self.replicated_queues, self.verdicts),
             "notes": list(self.notes),
+            "intervals": interval_rows(self.intervals),
         }
 
     def rows(self) -> Sequence[Row]:
@@ -149,6 +159,7 @@ class Simulated(SimulateResult):
         blocks += happening_blocks(self.happenings)
         blocks += cluster_blocks(self.replicated_queues, self.verdicts, is_summed=self.replications > 1)
         blocks += self._repeats()
+        blocks += interval_blocks(self.intervals, self.confidence)
         blocks += [TextBlock(note, "faint") for note in self.notes]
         blocks.append(TextBlock(f"Run folder: {self.folder}"))
         return blocks

@@ -1,0 +1,48 @@
+"""A session beside one that another program has in this process: a notebook of a platform, or `spark-submit`.
+
+Spark has one Java machine and one context a process. Where there is one already, a new session on it is used, so that
+what the measures rely on is set there and nowhere else. Its owner ends it.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Final
+
+from qsctl.errors import UsageError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SESSION_SETTINGS: Final = {"spark.sql.session.timeZone": "UTC", "spark.sql.ansi.enabled": "false"}
+"""What the measures rely on and a session may set on somebody else's Spark."""
+
+
+def session_beside(master: str, sessions: dict[str, SparkSession]) -> SparkSession | None:
+    """Return a session on the Spark that runs in this process and is not ours; None where none does.
+
+    Args:
+        master: the one that the caller asks for; empty where it asks for none.
+        sessions: those that were returned before, by the application's id; a new one is added.
+
+    Raises:
+        UsageError: another master is asked for than the one that runs.
+    """
+    pyspark = sys.modules.get("pyspark")
+    context = None if pyspark is None else pyspark.SparkContext._active_spark_context
+    if context is None:
+        return None
+    if master and master != context.master:
+        raise UsageError(
+            f"Spark runs in this process already, at {context.master}: a process cannot have {master}, too",
+            remedy="Leave out the master, or stop that session first.",
+        )
+    name = str(context.applicationId)
+    if name not in sessions:
+        from pyspark.sql import SparkSession
+
+        session = SparkSession(context).newSession()
+        for setting, value in SESSION_SETTINGS.items():
+            session.conf.set(setting, value)
+        sessions[name] = session
+    return sessions[name]

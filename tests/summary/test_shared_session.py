@@ -1,0 +1,72 @@
+"""A Spark that another program has in this process is used, and left as it was."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from qsctl.errors import UsageError
+from qsctl.summary.java import find_java
+from qsctl.summary.shared_session import session_beside
+
+NOTEBOOK = """
+from pyspark.sql import SparkSession
+own = (SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+       .config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1")
+       .config("spark.sql.shuffle.partitions", "2").config("spark.sql.session.timeZone", "Asia/Tokyo").getOrCreate())
+from qsctl.summary.session import spark_session, stop_spark
+found = spark_session()
+assert found is spark_session()
+assert found.sparkContext is own.sparkContext
+assert found.conf.get("spark.sql.session.timeZone") == "UTC"
+from qsctl.sim.simulate import open_scenario
+from qsctl.sim.scenario.overrides import apply_overrides
+from qsctl.sim.sweep import Point, Task
+from qsctl.summary.sweep import TaskRunner
+scenario = apply_overrides(open_scenario("burst", {}, {}), {"horizon": "100ms", "group[desks]/count": "1"})
+(result,) = TaskRunner(scenario).run([Task(Point(()), 0, 1)])
+assert result.figures[0].arrived_messages > 0
+stop_spark()
+assert own.conf.get("spark.sql.session.timeZone") == "Asia/Tokyo"
+assert own.range(3).count() == 3
+own.stop()
+print("done")
+"""
+
+
+@pytest.mark.spark
+def test_the_session_of_a_notebook_is_used_and_left_as_it_was() -> None:
+    """It was a bare ValueError: "Cannot run multiple SparkContexts at once"."""
+    java = find_java()
+    environment = {
+        "JAVA_HOME": str(java.home),
+        "PATH": "/usr/bin:/bin",
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYSPARK_PYTHON": sys.executable,
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", NOTEBOOK],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert done.stdout.strip().endswith("done"), done.stderr[-2000:]
+
+
+def test_another_master_than_the_one_that_runs_is_one_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    context = SimpleNamespace(master="yarn", applicationId="a")
+    pretended = SimpleNamespace(SparkContext=SimpleNamespace(_active_spark_context=context))
+    monkeypatch.setitem(sys.modules, "pyspark", pretended)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match=r"already, at yarn: a process cannot have local\[2\], too"):
+        session_beside("local[2]", {})
+    assert session_beside("yarn", {"a": "the session"}) == "the session"  # type: ignore[dict-item]
+
+
+def test_no_session_is_beside_where_no_spark_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "pyspark", raising=False)
+    assert session_beside("", {}) is None
