@@ -335,8 +335,8 @@ class Run:
 
     def do_cut(self) -> None:
         """The process is killed when a dead letter is stored and what the queue says of its sample is not."""
-        # Where the restart does not host the queue, its letter may be consumed before the queue is adopted, and the sample
-        # comes again: at least once.
+        # Where the restart does not host the queue, its letter may be consumed before the queue is adopted, and the
+        # sample comes again: at least once.
         for name in ("orders", "bills") if self.keeps_configuration else ("orders",):
             store = self.records.get(f"P/S/{name}", [])
             if "dead" in self.lives and store and isinstance(store[-1], Removed) and self.letters:
