@@ -127,9 +127,9 @@ def worked_examples(name: str = "guaranteed-delivery") -> list[tuple[str, list[s
 
 
 def test_every_worked_example_is_there() -> None:
-    section = page("guaranteed-delivery")
-    assert set(re.findall(r"W\d+", section)) == {f"W{number}" for number in range(1, 11)}
-    assert len(worked_examples()) >= 15
+    sections = page("guaranteed-delivery") + page("keeping-up")
+    assert set(re.findall(r"W\d+", sections)) == {f"W{number}" for number in range(1, 13)}
+    assert len(worked_examples()) >= 17
 
 
 @pytest.mark.parametrize(("command", "lines"), worked_examples())
