@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import random
 import shutil
@@ -36,7 +37,9 @@ CASES = [(mode, call, error) for mode in ("DELETE", "WAL") for call, errors in E
 
 @cache
 def filled(journal_mode: str) -> Path:
-    state_dir = Path(mkdtemp(prefix="qsctl-refused-")) / "st"
+    folder = mkdtemp(prefix="qsctl-refused-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    state_dir = Path(folder) / "st"
     fill(state_dir, journal_mode)
     return state_dir
 
