@@ -286,3 +286,16 @@ def test_messages_refused_at_ingress_are_in_the_verdict(small: Path) -> None:
     for row in document("ingress")["queues"]:
         there = row["length_messages"] + row["waiting_messages"]
         assert row["arrived_messages"] == row["delivered_messages"] + row["lost_messages"] + there
+
+
+def test_intervals_are_of_the_replications_or_within_one_run_with_what_speaks_against_it(small: Path) -> None:
+    one = document(str(small), "--confidence", "0.9", "--level", "messages", "--replications", "1")
+    assert {row["method"] for row in one["intervals"]} == {"overlapping batch means of one run"}
+    assert all(row["messages"] > 0 for row in one["intervals"])
+    several = document(str(small), "--confidence", "0.9", "--replications", "3")
+    assert {(row["method"], row["messages"]) for row in several["intervals"]} == {("Student's t", 0)}
+    assert all(row["half_width"] is not None for row in several["intervals"])
+    assert document(str(small))["intervals"] == []
+    shown = run(str(small), "--confidence", "0.9", "--replications", "3").stdout
+    assert "90 % intervals (Student's t)" in shown
+    assert run(str(small), "--confidence", "2").exit_code == ExitStatus.USAGE
