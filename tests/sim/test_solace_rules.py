@@ -185,6 +185,19 @@ def test_the_links_of_an_aggregated_port_are_shared_in_turn() -> None:
     assert waits[1] < waits[0] / 1.5
 
 
+def test_a_ports_rate_changes_and_changes_again() -> None:
+    """1,000 bytes take 1 ms at 8 Mbit/s, 100 µs at ten times that, and 200 µs at half of that again."""
+    rates = {300: "80000000", 600: "40000000"}
+    changes = tuple(TimedChange(at * MILLISECOND_NS, "port[p]/rate", rate) for at, rate in rates.items())
+    traffic = Traffic("t", "c", ConstantArrivals(100.0), ConstantSize(1000))
+    for links in (1, 2):
+        scenario = broker(traffic, rate_bits_per_second=8_000_000, changes=changes, horizon_ns=SECOND_NS)
+        port = replace(scenario.ports[0], links=links)
+        _, rows, _ = run(replace(scenario, ports=(port,)), LogLevel.MESSAGES)
+        sent = rows[np.argsort(rows["enqueued_ns"])]["send_ns"]
+        assert list(sent) == [1_000_000] * 30 + [100_000] * 30 + [200_000] * 40
+
+
 def test_an_absent_clients_direct_messages_are_lost_and_its_guaranteed_ones_come_again() -> None:
     scenario = broker(
         every_ms(30), every_ms(30, name="g", queue=Queue.G_1), horizon_ns=SECOND_NS,
