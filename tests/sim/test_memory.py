@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from qsctl.instant import SECOND_NS
+from qsctl.sim.scenario.client import ExponentialTime
 from qsctl.sim.scenario.randomness import is_deterministic
 from qsctl.sim.scenario.scenario import (
     Admission,
@@ -55,8 +56,16 @@ def test_the_windows_of_the_flows_bound_what_g1_holds() -> None:
 
 def test_a_tibco_queue_holds_its_depth_and_one_message() -> None:
     scenario = replace(stalled(Queue.D_1, 100, 0, 20_000), model=Model.TIBCO)
-    profile = replace(scenario.profiles[0], queues={Queue.D_1: QueueLimits(100)})
+    profile = replace(scenario.profiles[0], queues={Queue.D_1: QueueLimits(100, 0)})
     assert memory_bytes(replace(scenario, profiles=(profile,))) == (99 + 10) * 2048
+
+
+def test_a_tibco_queue_fills_to_its_minimum_burst_whatever_its_depth() -> None:
+    scenario = replace(stalled(Queue.D_1, 100, 0, 20_480), model=Model.TIBCO)
+    profile = replace(scenario.profiles[0], queues={Queue.D_1: QueueLimits(100, 30)})
+    scenario = replace(scenario, profiles=(profile,))
+    assert memory_bytes(scenario) == 30 * 10 * 2048
+    assert run(scenario)[0].counters()["high_water_mark_work_units"][0] == 300
 
 
 def test_only_a_scenario_without_chance_is_the_same_with_every_seed() -> None:
@@ -67,5 +76,6 @@ def test_only_a_scenario_without_chance_is_the_same_with_every_seed() -> None:
         replace(fixed, traffic=(replace(traffic, arrivals=PoissonArrivals(5.0)),)),
         replace(fixed, traffic=(replace(traffic, size=MixedSize((1, 2), (1.0, 1.0))),)),
         replace(fixed, groups=(replace(fixed.groups[0], loss_probability=0.1),)),
+        replace(fixed, groups=(replace(fixed.groups[0], service_time=ExponentialTime(1000)),)),
     ):
         assert not is_deterministic(changed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from qsctl.sim.scenario.client import ConstantTime
 from qsctl.sim.scenario.scenario import (
     ConstantArrivals,
     ConstantSize,
@@ -14,7 +15,7 @@ from qsctl.sim.scenario.scenario import (
 
 def is_deterministic(scenario: Scenario) -> bool:
     """Return whether every replication gives the same figures, so that one is enough."""
-    if any(group.loss_probability > 0 for group in scenario.groups):
+    if any(group.loss_probability > 0 or not isinstance(group.service_time, ConstantTime) for group in scenario.groups):
         return False
     if scenario.service is not None or scenario.engine is not None:
         # Identities and the order of consumers are seeded, too; only arrivals without chance would not be enough.

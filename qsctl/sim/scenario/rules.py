@@ -16,6 +16,7 @@ from qsctl.core.settings import queues_of
 from qsctl.errors import InvalidInput
 from qsctl.instant import INFINITE_NS, Nanoseconds, format_duration
 from qsctl.sim.scenario.changes import read_changes, spans
+from qsctl.sim.scenario.client import MixedTime, ParetoTime, ServiceTime, UniformTime
 from qsctl.sim.scenario.engine import Engine
 from qsctl.sim.scenario.engine_rules import engine_breaches
 from qsctl.sim.scenario.forms import PROFILE, SCENARIO
@@ -86,6 +87,7 @@ def breaches_of(scenario: Scenario) -> Iterator[Breach]:
             yield from _interval(interval, scenario.horizon_ns)
         if group.neighbor:
             yield from _neighbor(scenario, group)
+        yield from _service_time(group.service_time)
     for traffic in scenario.traffic:
         yield from _traffic(scenario, traffic)
     for change in scenario.changes:
@@ -304,6 +306,16 @@ def is_trace_file(path: Path) -> bool:
         return path.is_file()
     except (OSError, ValueError):
         return False
+
+
+def _service_time(time: ServiceTime) -> Iterator[Breach]:
+    if isinstance(time, UniformTime | ParetoTime) and time.minimum_ns > time.maximum_ns:
+        longest = format_duration(time.maximum_ns)
+        yield Breach(time, "the minimum is above the maximum", format_duration(time.minimum_ns), f"at most {longest}")
+    if isinstance(time, ParetoTime) and time.shape <= 0:
+        yield Breach(time, "the shape is 0", str(time.shape), "a shape above 0")
+    if isinstance(time, MixedTime) and sum(time.weights) <= 0:
+        yield Breach(time, "all weights are 0", "0", "at least one above 0")
 
 
 def _change(scenario: Scenario, change: TimedChange) -> Iterator[Breach]:

@@ -63,7 +63,7 @@ def queue_work_units(
     """Return the most work units that one queue may hold, of messages of up to `largest` work units."""
     depth, burst = limits.max_depth_work_units, limits.min_msg_burst
     if scenario.model is Model.TIBCO:
-        return depth - 1 + largest
+        return direct_work_units(depth, burst, largest)
     if name is Queue.G_1 and profile.guaranteed_overflow is GuaranteedOverflow.HOLD:
         return guaranteed_work_units(depth, burst, largest, None if endpoint is None else window_messages(endpoint))
     if profile.admission is Admission.FIT:
