@@ -94,8 +94,10 @@ class RecoveryStore:
             self._release()
             raise
 
-    def append(self, records: Sequence[StoredRecord]) -> None:
+    def append(self, records: Sequence[StoredRecord], *, is_applied: bool = False) -> None:
         """Keep the records, all or none; durable when it returns.
+
+        `is_applied`: `database` has them already, for it is that of the engine that made them.
 
         Raises:
             Damaged: the disk refused; nothing of them will be loaded.
@@ -106,7 +108,7 @@ class RecoveryStore:
         for record in records:
             if isinstance(record, PeersChanged):
                 self.peers.apply(record)
-            elif not isinstance(record, DatabaseMade):
+            elif not (is_applied or isinstance(record, DatabaseMade)):
                 self.database.apply(record)
 
     def compact(self) -> None:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -125,7 +126,7 @@ def run_engine(
         else RecoveryStore(database, settings, scenario=scenario.name, discards_damaged=discards_damaged)
     )
     try:
-        held = Database() if store is None else store.database.copy()
+        held = Database() if store is None else store.database
         peers = Peers() if store is None else deepcopy(store.peers)
         begins = _beginning(held, peers, from_ns)
         if not held.start:
@@ -191,7 +192,7 @@ class _Driver:
             peers=peers,
             from_ns=begins,
             until_ns=ends,
-            store=None if store is None else store.append,
+            store=None if store is None else partial(store.append, is_applied=True),
             on_event=self._note,
             on_turn=self._count,
         )
