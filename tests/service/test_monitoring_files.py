@@ -27,7 +27,17 @@ ANY = {"Q": 0}
 OF_A_QUEUE = {
     field: ANY
     for field in Figures._fields
-    if field not in {"events", "refused", "malformed", "unexpected", "time_to_done", "refreshed_at_ns", "state"}
+    if field
+    not in {
+        "events",
+        "refused",
+        "malformed",
+        "unexpected",
+        "time_to_done",
+        "refreshed_at_ns",
+        "state",
+        "refused_frames",
+    }
 }
 METRICS = {
     sample.name: set(sample.labels) | OF_THE_SCRAPE

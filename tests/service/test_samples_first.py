@@ -8,7 +8,7 @@ from qsctl.core.high_availability.frames import Confirmed, Entries, Frame, Order
 from qsctl.core.messages import Inbound, Write
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.service.samples_first import POLLS_MAX, read_samples_first
-from qsctl.transport.dds.replica_letters import Letter
+from qsctl.transport.dds.replica_letters import LETTER_VERSION, Letter
 from qsctl.transport.dds.replica_link import Received
 
 IDENTITY = SampleIdentity(Guid(b"w" * 16), 1)
@@ -25,7 +25,7 @@ def read(frame: Frame, *shares: list[Inbound]) -> tuple[list[list[Inbound]], lis
     """What was stepped, and what came last."""
     waiting, stepped = list(shares), []
     last = read_samples_first(
-        [Received("B", Letter(("A", "B"), (frame,)))], lambda: waiting.pop(0) if waiting else [], stepped.append
+        [Received("B", Letter(LETTER_VERSION, ("A", "B"), (frame,)))], lambda: waiting.pop(0) if waiting else [], stepped.append
     )
     return stepped, last
 
