@@ -23,7 +23,6 @@ BY_SEARCH: list[tuple[mutants.Mutant, Callable[[int], Scenario]]] = [
     (mutants.acknowledges_before_the_sync, kinds.three),
     (mutants.acknowledges_on_receipt_by_a_slave, kinds.three),
     (mutants.votes_without_comparing_logs, kinds.three),
-    (mutants.accepts_a_stale_master, kinds.brief),
     (mutants.forgets_the_flag_on_take_over, kinds.three),
     (mutants.forgets_the_flag_without_synchronization, kinds.three_unsynchronized),
     (mutants.forgets_identities, kinds.three),
@@ -37,13 +36,14 @@ BY_SEARCH: list[tuple[mutants.Mutant, Callable[[int], Scenario]]] = [
     (mutants.notes_what_it_creates_too_late, kinds.administered),
 ]
 
-FOUND_AT = {mutants.accepts_a_stale_master: 12}
+FOUND_AT = {mutants.votes_after_the_loss_of_its_log: 26}
 """Where the search begins for one that few seeds find: at one that does."""
 
 BY_SCHEDULE = [
     (mutants.commits_older_epochs_by_counting, "older-epoch-committed-by-counting", "P6"),
     (mutants.forgets_its_vote, "vote-not-durable", "P5"),
     (mutants.dispatches_before_its_own_entry, "dispatched-before-own-entry", "P4"),
+    (mutants.accepts_a_stale_master, "entries-of-a-deposed-master", "P6"),
     (mutants.compares_by_length, "longest-log-is-not-latest", "P6"),
     (mutants.leads_on_when_its_clock_is_set_back, "paused-while-the-clock-was-set-back", "P4"),
     (mutants.votes_at_once_after_a_restart, "restarted-voter", "P4"),
