@@ -34,6 +34,10 @@ BY_SEARCH: list[tuple[mutants.Mutant, Callable[[int], Scenario]]] = [
     (mutants.follows_commands_that_are_not_committed, kinds.administered),
     (mutants.takes_a_queue_for_the_one_before_it, kinds.administered),
     (mutants.notes_what_it_creates_too_late, kinds.administered),
+    (mutants.takes_the_name_for_the_group, kinds.replaced),
+    (mutants.heeds_a_deleted_log_when_it_forms, kinds.replaced_in_order),
+    (mutants.forgets_the_floor, kinds.bereft),
+    (mutants.forms_with_all_members_only, kinds.survivors),
 ]
 
 FOUND_AT = {mutants.votes_after_the_loss_of_its_log: 26}

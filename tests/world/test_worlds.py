@@ -5,18 +5,27 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable
 
 import pytest
 
 from qsctl.sim.scenario.scenario import Scenario
 from qsctl.sim.world.verdict import JudgedWorld, judge
+from qsctl.sim.world.vocabulary import Verb
 from tests.world import kinds
 
 KINDS: list[Callable[[int], Scenario]] = [
     kinds.alone, kinds.alone_with_dead_letters, kinds.two, kinds.three, kinds.three_unsynchronized, kinds.four,
     kinds.five, kinds.volatile, kinds.compacting, kinds.lifespans, kinds.dead_letters, kinds.dead_letters_compacting,
 ]  # fmt: skip
+EXPECTED = {
+    kinds.replaced: Verb.REPLACE, kinds.replaced_in_order: Verb.REPLACE, kinds.replaced_with_dead_letters: Verb.REPLACE,
+    kinds.bereft: Verb.LOSE_DISK, kinds.survivors: Verb.DESTROY, kinds.visited: Verb.STRANGER,
+    kinds.brief: Verb.HAND_OVER, kinds.swarm: Verb.CRASH,
+}  # fmt: skip
+"""What happens in the worlds of a kind, at least."""
+
 SEEDS_EACH = 17
 """Two hundred and four in all."""
 
@@ -39,6 +48,27 @@ def test_no_seed_breaks_a_rule(kind: Callable[[int], Scenario]) -> None:
     assert elections > SEEDS_EACH or kind in {kinds.alone, kinds.alone_with_dead_letters}
 
 
+@pytest.mark.parametrize(
+    "kind",
+    [
+        kinds.replaced, kinds.replaced_in_order, kinds.replaced_with_dead_letters, kinds.bereft, kinds.survivors,
+        kinds.visited, kinds.brief, kinds.swarm,
+    ],
+    ids=lambda kind: kind.__name__,
+)  # fmt: skip
+def test_no_seed_breaks_a_rule_where_queues_and_disks_go(kind: Callable[[int], Scenario]) -> None:
+    replaced = created = 0
+    done: Counter[str] = Counter()
+    for seed in range(1, 9):
+        judged = judge(kind(seed))
+        assert violations(judged) == [], f"{kind.__name__}({seed})"
+        replaced += len(judged.world.administrator.replacements)
+        created += sum(each.is_over for each in judged.world.administrator.replacements)
+        done.update(judged.done_counts)
+    assert created == replaced, "each was deleted and created again"
+    assert done[EXPECTED[kind]] > 3
+
+
 def test_members_keep_one_configuration_whatever_happens() -> None:
     checked = changes = crashes = 0
     for seed in range(1, 9):
@@ -52,7 +82,9 @@ def test_members_keep_one_configuration_whatever_happens() -> None:
     assert crashes > 8
 
 
-@pytest.mark.parametrize("kind", [kinds.alone, kinds.three, kinds.volatile], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize(
+    "kind", [kinds.alone, kinds.three, kinds.volatile, kinds.swarm], ids=lambda kind: kind.__name__
+)
 def test_the_same_seed_gives_the_same_history(kind: Callable[[int], Scenario]) -> None:
     first, second, other = judge(kind(3)), judge(kind(3)), judge(kind(4))
     assert first.world.trace.fingerprint == second.world.trace.fingerprint

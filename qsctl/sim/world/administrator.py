@@ -48,6 +48,8 @@ class Replacement:
     settled_ns: Nanoseconds | None = None
     """When a quorum had created it; None: not yet."""
     is_over: bool = False
+    is_refused: bool = False
+    """Whether a service can do nothing with the present request: it is sent as another one."""
 
     def is_replaced(self, now: Nanoseconds) -> bool:
         """Whether nothing of the deleted queue may leave a service any more."""
@@ -120,8 +122,10 @@ class Administrator:
             return
         if replacement.is_creating:
             if reply.retcode not in _CREATED or not (self._orders or service in replacement.deleted_at):
+                replacement.is_refused = self._orders
                 return  # what exists there is what was never deleted
         elif reply.retcode is not ReturnCode.OK and not reply.not_found:
+            replacement.is_refused = self._orders
             return
         replacement.answered.add(service)
         if replacement.is_creating and replacement.settled_ns is None and len(replacement.answered) >= self._quorum:
@@ -169,8 +173,11 @@ class Administrator:
         self._agenda.after(ASKS_AGAIN_NS, lambda: self._look(replacement, request))
 
     def _look(self, replacement: Replacement, request: SampleIdentity) -> None:
-        if replacement.request == request and not self._go_on(replacement):
-            self._ask(replacement)
+        if replacement.request != request or self._go_on(replacement):
+            return
+        if replacement.is_refused:
+            replacement.request, replacement.is_refused = self._new_request(), False
+        self._ask(replacement)
 
     def is_current(self, request: SampleIdentity) -> bool:
         """Whether a command is still waited for: the network loses what comes later."""

@@ -11,7 +11,7 @@ from qsctl.core.queue.hosting import queue_identifier
 from qsctl.core.settings import queues_of
 from qsctl.errors import InvalidInput
 from qsctl.identity import SampleIdentity
-from qsctl.instant import MILLISECOND_NS, Nanoseconds, parse_duration
+from qsctl.instant import Nanoseconds, parse_duration
 from qsctl.resource import ResourceIdentifier
 from qsctl.sim.world.disk import DiskState
 from qsctl.sim.world.invariants.base import Ledger
@@ -36,9 +36,6 @@ from qsctl.sim.world.vocabulary import (
     Verb,
 )
 from qsctl.sim.world.world import World
-
-FORCED_AFTER_NS: Final[Nanoseconds] = 500 * MILLISECOND_NS
-"""How often an operator looks, in the time without faults, whether a group lost a majority of its logs."""
 
 _NAMES_NODES: Final = (NODES, CRASHING, PROGRAM, PRODUCER, SAMPLE, SERVICE, SERVICES)
 
@@ -265,13 +262,6 @@ class Director:
         for node, program in world.programs.items():
             world.start_program(node)
             program.hold(holds=False)
-        world.agenda.after(FORCED_AFTER_NS, self._force_quorums)
-
-    def _force_quorums(self) -> None:
-        """Be the operator who has started every member, and sees a group without a master."""
-        for service in self._world.services.values():
-            service.force_quorum()
-        self._world.agenda.after(FORCED_AFTER_NS, self._force_quorums)
 
     def _service(self, name: str, action: Callable[[SimulatedService], None]) -> None:
         """Do something to a service; `master`, where there is none: to no service."""

@@ -1,4 +1,4 @@
-"""Which creation of a queue each service hosts, and how many logs of it are left: from what is durable on their disks.
+"""Which creation of a queue each service has, and how many logs of it are left on their disks.
 
 Decides nothing about services; the rules need it, for a name is not the queue.
 """
@@ -6,75 +6,58 @@ Decides nothing about services; the rules need it, for a name is not the queue.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
-from qsctl.core.high_availability.ballot import NO_VOTER, HardState
-from qsctl.core.ready import SERVICE_STREAM
-from qsctl.core.records import (
-    Enqueued,
-    EpochBegan,
-    QueueCreated,
-    Record,
-    Removed,
-    SubscriberCreated,
-)
+from qsctl.core.high_availability.ballot import NEW_MEMBER, NO_LOG, NO_VOTER
+from qsctl.core.records import Enqueued, EpochBegan, Removed
 from qsctl.identity import SampleIdentity
 from qsctl.sim.world.administrator import Administrator
-from qsctl.sim.world.disk import Append, Operation, StreamFile
-from qsctl.sim.world.history import Observer
+from qsctl.sim.world.disk import StreamFile
+
+if TYPE_CHECKING:
+    from qsctl.sim.world.service import SimulatedService
 
 OF_THE_FILE = 0
 """The creation of a queue that a service has from its configuration file."""
 
 
-class Incarnations(Observer):
-    """A plain fold of each service's own stream.
+class Incarnations:
+    """Which group of a name each replica is in.
 
     Args:
+        services: by number.
         administrator: whose commands create queues.
     """
 
-    def __init__(self, administrator: Administrator) -> None:
+    def __init__(self, services: Mapping[int, SimulatedService], administrator: Administrator) -> None:
+        self._services = services
         self._administrator = administrator
-        self._hosted: dict[tuple[int, str], int] = {}
+        self._known: dict[tuple[str, int], int] = {}
 
     def of(self, service: int, queue: str) -> int:
-        """Return which creation of a queue a service has: by the full name, or by that of its stream."""
-        return self._hosted.get((service, queue), OF_THE_FILE)
+        """Return which creation of a queue a service has: by the full name, or by that of its stream.
 
-    def stored(self, service: int, operations: Sequence[Operation]) -> None:
-        """Fold what is durable now."""
-        for operation in operations:
-            if isinstance(operation, Append) and operation.stream == SERVICE_STREAM:
-                for record in operation.records:
-                    self._fold(service, record)
-
-    def lost_disk(self, service: int) -> None:
-        """Begin with the file again."""
-        self._hosted = {key: which for key, which in self._hosted.items() if key[0] != service}
-
-    def _fold(self, service: int, record: Record) -> None:
-        match record:
-            case QueueCreated(participant, subscriber, settings):
-                self._host(service, f"{participant}/{subscriber}/{settings.name}")
-            case SubscriberCreated(participant, settings):
-                for queue in settings.queues:
-                    self._host(service, f"{participant}/{settings.name}/{queue.name}")
-            case _:
-                pass
-
-    def _host(self, service: int, queue: str) -> None:
-        self._hosted[service, queue] = self._administrator.part_at(queue, self._administrator.now)[0]
+        What was known before a deletion was asked for is all of one: no two of these may have a master each.
+        """
+        life = self._services[service].life
+        replica = None if life is None else life.replica(queue)
+        incarnation = 0 if replica is None else abs(replica.incarnation)
+        key = (queue, incarnation)
+        if key not in self._known:
+            is_of_file = self._administrator.part_at(queue, self._administrator.now)[0] == 0
+            self._known[key] = OF_THE_FILE if is_of_file else incarnation
+        return self._known[key]
 
 
-def best_left(logs: Iterable[tuple[int, StreamFile | None]], quorum: int) -> StreamFile | None:
+def best_left(logs: Iterable[StreamFile | None], quorum: int) -> StreamFile | None:
     """Return the log that reaches furthest where fewer than a quorum are left; None: a quorum is.
 
     Args:
-        logs: of each service that is not gone for good, which creation of the queue it is, and the log; None: nothing.
+        logs: of each service; None: it has none.
         quorum: how many a group needs.
     """
-    left = [(which, log) for which, log in logs if log is not None and is_log(log)]
+    left = [(_creation_of(log), log) for log in logs if log is not None and is_log(log)]
     if not left:
         return StreamFile()
     which, count = Counter(which for which, _ in left).most_common(1)[0]
@@ -85,7 +68,7 @@ def best_left(logs: Iterable[tuple[int, StreamFile | None]], quorum: int) -> Str
 
 def is_log(log: StreamFile) -> bool:
     """Whether a stored stream is that of a replica that has a vote."""
-    return log.hard_state != HardState() and log.hard_state.vote != NO_VOTER
+    return log.last_index > 0 and log.hard_state.vote not in {NO_VOTER, NO_LOG, NEW_MEMBER}
 
 
 def held_in(log: StreamFile) -> frozenset[SampleIdentity]:
@@ -100,6 +83,12 @@ def held_in(log: StreamFile) -> frozenset[SampleIdentity]:
         elif isinstance(record, Removed):
             held.pop((record.queue, record.position), None)
     return frozenset(held.values()) - dead
+
+
+def _creation_of(log: StreamFile) -> int:
+    if log.hard_state.incarnation:
+        return log.hard_state.incarnation
+    return next((each.incarnation for each in reversed(log.load()) if isinstance(each, EpochBegan)), 0)
 
 
 def _last(log: StreamFile) -> tuple[int, int]:

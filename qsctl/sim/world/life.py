@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final, cast
 
 from qsctl.core.engine import Journal, ServiceEngine
+from qsctl.core.high_availability.ballot import HardState
 from qsctl.core.high_availability.compaction import COMPACTED_OVER_COUNT
 from qsctl.core.high_availability.frames import Frame
 from qsctl.core.high_availability.member import WRITES_MAX, Member
@@ -110,12 +111,14 @@ class Life:
                 self.engine.replay_all(streams[name].load())
         for name in self.member.streams:
             if self.member.replicas[name].is_persistent:
-                stream = streams.get(name)
-                if stream is not None:
-                    self.member.restore(name, _stored_log(stream))
+                left = _stored_log(streams.get(name) or StreamFile())
+                state = left.hard_state
+                is_blank = not (left.records or left.snapshot_index or state.epoch or state.vote or state.incarnation)
+                if not is_blank:
+                    self.member.restore(name, left)
                 elif self._disk.was_lost or self._disk.stream(SERVICE_STREAM).records:
                     # A deletion may have reached the log of the replicas, and not the service's own state.
-                    self.member.restore(name, StoredLog(), is_lost=self._disk.was_lost, is_new=not self._disk.was_lost)
+                    self.member.restore(name, left, is_lost=self._disk.was_lost, is_new=not self._disk.was_lost)
 
     def begin(self, now: Nanoseconds) -> None:
         """End the restore; timers run."""
@@ -216,6 +219,10 @@ class Life:
         present = {stream for stream, each in self.member.replicas.items() if each.is_persistent}
         for stream in sorted(self._streams.keys() - present):
             yield Drop(stream)
+            state = self.member.ended.get(stream)
+            if state is not None and (left := state.leaving(state.incarnation)):
+                self._resting[stream] = StreamFile(hard_state=HardState(left=left))
+                yield SetHardState(stream, HardState(left=left))
         self._streams = {stream: which for stream, which in self._streams.items() if stream in present}
         for write in writes:
             replicated[write.stream] = write.number

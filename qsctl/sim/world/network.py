@@ -48,6 +48,11 @@ class Network:
         """Draw whether a datagram is lost."""
         return self.conditions.loss > 0 and self._random.random() < self.conditions.loss
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether everything gets through."""
+        return not self._blocked and not self._clogged
+
     def is_blocked(self, sender: str, receiver: str) -> bool:
         """Whether nothing gets through from one node to another."""
         return (sender, receiver) in self._blocked

@@ -6,20 +6,23 @@ member sends is not simulated: that is what the key of a cluster is for.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 from qsctl.core.high_availability.frames import Canvass, Confirmed, Entries, Frame, Roll, Vote
+from qsctl.core.records import EpochBegan
+from qsctl.identity import Incarnation
 from qsctl.instant import Nanoseconds
 from qsctl.sim.world.vocabulary import Forgery
 
 EPOCH_NEVER_REACHED: Final = 2**53
 OUTSIDER: Final = "outsider"
+NEVER_DRAWN: Final = Incarnation(2**62 + 1)
+"""The incarnation of a group that does not exist."""
 _MANY_ENTRIES: Final = 2**40
 
 
 def forged(
-    kind: Forgery, stream: str, receiver: str, others: Sequence[str], epoch: int, now: Nanoseconds
+    kind: Forgery, stream: str, receiver: str, other: str, epoch: int, now: Nanoseconds, incarnation: int
 ) -> list[Frame]:
     """Return what a stranger sends to a member.
 
@@ -27,22 +30,31 @@ def forged(
         kind: what it is.
         stream: of which replicas.
         receiver: the member's name.
-        others: the names of the other members, whose names are used.
+        other: the name of another member, which is used.
         epoch: in which the receiver is.
         now: the instant.
+        incarnation: that of the receiver's group.
     """
     far = EPOCH_NEVER_REACHED
     match kind:
         case Forgery.HEARTBEAT:
-            return [Entries(stream, other, epoch, 0, 0, (), 0, now) for other in others[:1]]
+            return [Entries(stream, other, epoch, 0, 0, (), 0, now, incarnation=incarnation)]
         case Forgery.TRIAL:
-            return [Canvass(stream, other, far, far + 1, far, _MANY_ENTRIES, True) for other in others[:1]]
+            return [Canvass(stream, other, far, far + 1, far, _MANY_ENTRIES, True, incarnation)]
         case Forgery.JUMP:
-            return [Confirmed(stream, other, far, now, _MANY_ENTRIES, now) for other in others[:1]]
+            return [Confirmed(stream, other, far, now, _MANY_ENTRIES, now, incarnation=incarnation)]
         case Forgery.OUTSIDER:
-            return [Vote(stream, OUTSIDER, epoch + 1, epoch + 1, False, True)]
+            return [Vote(stream, OUTSIDER, epoch + 1, epoch + 1, False, True, incarnation)]
         case Forgery.NAMESAKE:
             return [
-                Roll(stream, receiver, epoch, now, 0, 0, True),
-                Canvass(stream, receiver, epoch, epoch + 1, epoch, _MANY_ENTRIES, True),
+                Roll(stream, receiver, epoch, now, 0, 0, True, incarnation=incarnation),
+                Canvass(stream, receiver, epoch, epoch + 1, epoch, _MANY_ENTRIES, True, incarnation),
+            ]
+        case Forgery.ANOTHER_GROUP if incarnation <= 0:
+            return []  # it has no group yet, and follows the first: only the key of the cluster helps there
+        case Forgery.ANOTHER_GROUP:
+            began = EpochBegan(stream, epoch + 1, other, flags_all=True, incarnation=NEVER_DRAWN)
+            return [
+                Entries(stream, other, epoch + 1, 0, 0, (began,), 1, now, incarnation=NEVER_DRAWN),
+                Canvass(stream, other, epoch + 1, epoch + 1, epoch, _MANY_ENTRIES, False, NEVER_DRAWN),
             ]

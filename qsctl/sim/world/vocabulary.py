@@ -83,6 +83,8 @@ class Forgery(StrEnum):
     """A confirmation out of such an epoch."""
     OUTSIDER = "outsider"
     """A vote of somebody who is no member."""
+    ANOTHER_GROUP = "another-group"
+    """The entries of a master, and a candidate, of another creation of the queue."""
     NAMESAKE = "namesake"
     """The frames of a second process that has the receiver's own name, and nothing on its disk."""
 

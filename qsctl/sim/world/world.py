@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from functools import partial
 from random import Random
+from typing import Final
 
 from qsctl.core.admin.command import Command, CreateQueue, DeleteQueue, FlushQueue
 from qsctl.core.high_availability.frames import Frame
@@ -26,7 +27,7 @@ from qsctl.core.queue.settings import PersistenceKind
 from qsctl.core.settings import queues_by_name, queues_of
 from qsctl.errors import InvalidInput
 from qsctl.identity import Guid, Incarnation, SampleIdentity
-from qsctl.instant import Nanoseconds
+from qsctl.instant import MILLISECOND_NS, Nanoseconds
 from qsctl.resource import ResourceIdentifier, ResourceKind
 from qsctl.sim.arrivals.cursor import ArrivalCursor
 from qsctl.sim.scenario.intervals import occurrences
@@ -51,6 +52,9 @@ from qsctl.sim.world.programs import consumers_of, producers_of
 from qsctl.sim.world.service import SimulatedService, Surroundings
 from qsctl.sim.world.stranger import forged
 from qsctl.sim.world.vocabulary import Forgery
+
+LOOKS_AGAIN_NS: Final[Nanoseconds] = 300 * MILLISECOND_NS
+"""How often the operator of a group without a majority of its logs looks at it."""
 
 ADMINISTRATOR = 3
 """The kind in the GUID of the administrator."""
@@ -132,8 +136,7 @@ class World(Surroundings):
             new_request=self._new_request,
             send=self._send_command,
         )
-        self.incarnations = Incarnations(self.administrator)
-        self.observers.add(self.incarnations)
+        self.incarnations = Incarnations(self.services, self.administrator)
         self._strangers = self.random("strangers")
         self.stored_streams: dict[str, str] = {}
         """The streams of the replicated queues that are stored, by the full names of the queues."""
@@ -233,12 +236,10 @@ class World(Surroundings):
         for note_lost_disk in self.observers.lost_disk:
             note_lost_disk(service.number)
         for queue, stream in self.stored_streams.items():
-            logs = [
-                (self.incarnations.of(each.number, queue), each.disk.streams.get(stream))
-                for each in self.services.values()
-            ]
+            logs = [each.disk.streams.get(stream) for each in self.services.values()]
             best = best_left(logs, len(self.services) // 2 + 1)
             if best is not None:
+                self.agenda.after(LOOKS_AGAIN_NS, self._look_after)
                 for note_lost_majority in self.observers.lost_majority:
                     note_lost_majority(queue, held_in(best))
 
@@ -247,10 +248,12 @@ class World(Surroundings):
         life = service.life
         if life is None:
             return
-        others = [name for name in self._numbers if name != instance_name(service.number)]
+        own = instance_name(service.number)
+        others = [name for name in self._numbers if name != own]
         for stream, replica in life.member.replicas.items():
             self._strangers.shuffle(others)
-            for frame in forged(kind, stream, instance_name(service.number), others, replica.epoch, self.agenda.now):
+            now = self.agenda.now
+            for frame in forged(kind, stream, own, others[0], replica.epoch, now, replica.incarnation):
                 service.receive_frame(service.life_count, frame)
 
     @property
@@ -261,6 +264,22 @@ class World(Surroundings):
     def _new_request(self) -> SampleIdentity:
         self._command_count += 1
         return SampleIdentity(guid_of(ADMINISTRATOR, 0), self._command_count)
+
+    def _look_after(self) -> None:
+        """Be the operator of groups that lost a majority of their logs: give the word once all that remain are up."""
+        if all(map(self.has_master, self.stored_streams)) and self._is_calm:
+            return
+        if self._is_calm:
+            remaining = sum(not each.is_gone for each in self.services.values())
+            for service in self.services.values():
+                service.force_quorum(remaining - 1)
+        self.agenda.after(LOOKS_AGAIN_NS, self._look_after)
+
+    @property
+    def _is_calm(self) -> bool:
+        """Whether every service that is not gone for good is there and hears the others."""
+        is_calm = self.network.is_whole and self.network.conditions.loss == 0.0
+        return is_calm and all((each.is_up and not each.is_paused) or each.is_gone for each in self.services.values())
 
     def _command(self, command: Command) -> SampleIdentity:
         request = self._new_request()

@@ -14,6 +14,7 @@ import msgspec
 import pytest
 
 from qsctl.core.high_availability import configuration, learner, log, mastery, producers, progress, staging
+from qsctl.core.high_availability import replica as replica_module
 from qsctl.core.high_availability.allegiance import Allegiance
 from qsctl.core.high_availability.ballot import Ballot, HardState
 from qsctl.core.high_availability.clients import Clients
@@ -356,6 +357,62 @@ def votes_at_once_in_a_later_epoch(patch: pytest.MonkeyPatch) -> None:
         return withholds_vote(self, now, candidate) and (self.mastery is not None or self.master != "")
 
     patch.setattr(Replica, "_withholds_vote", withholds)
+
+
+def takes_the_name_for_the_group(patch: pytest.MonkeyPatch) -> None:
+    """What a replica has under a name is of its group, whichever creation of the queue it is of."""
+    patch.setattr(replica_module, "is_of_another_group", lambda own, frame: False)
+    patch.setattr(replica_module, "right_group", lambda own, left, quorum, rolls: own)
+
+
+def heeds_a_deleted_log_when_it_forms(patch: pytest.MonkeyPatch) -> None:
+    """A group that a command created has as its floor what a member has of the queue that was deleted."""
+    takes_the_name_for_the_group(patch)
+    _creates_without_a_vote(patch)
+
+    def formation(self: learner.Learner, now: int) -> learner.Formation | None:
+        rolls = self.rolls(now)
+        if len(rolls) < len(self._replica.others) or sum(not each.is_learner for each in rolls) >= self._replica.quorum:
+            return None
+        last = max(LastEntry(each.last_epoch, each.last_index) for each in rolls)
+        return learner.Formation(max(each.epoch for each in rolls), last, "all are there")
+
+    patch.setattr(learner.Learner, "formation", formation)
+
+
+def forgets_the_floor(patch: pytest.MonkeyPatch) -> None:
+    """What the log of a group that formed anew must reach is known until the next start only."""
+    regain_vote = Ballot.regain_vote
+    floors: dict[int, LastEntry] = {}
+
+    def regain(self: Ballot, epoch: int, spent_on: str, floor: LastEntry) -> None:
+        regain_vote(self, epoch, spent_on, LastEntry(0, 0))
+        floors[id(self)] = floor
+
+    patch.setattr(Ballot, "regain_vote", regain)
+    patch.setattr(Ballot, "floor", property(lambda self: floors.get(id(self), LastEntry(0, 0))))
+
+
+def forms_with_all_members_only(patch: pytest.MonkeyPatch) -> None:
+    """A new group waits for every member, though a quorum is there."""
+    _creates_without_a_vote(patch)
+    formation = learner.Learner.formation
+
+    def when_complete(self: learner.Learner, now: int) -> learner.Formation | None:
+        return formation(self, now) if len(self.rolls(now)) == len(self._replica.others) else None
+
+    patch.setattr(learner.Learner, "formation", when_complete)
+
+
+def _creates_without_a_vote(patch: pytest.MonkeyPatch) -> None:
+    create = Replica.create
+
+    def be_new(self: Replica, incarnation: Any, left: tuple[int, ...], *, is_fresh: bool) -> None:
+        create(self, incarnation, left, is_fresh=is_fresh)
+        self.ballot.be_new()
+        self.outgoing.write_hard_state(self.ballot.state)
+
+    patch.setattr(Replica, "create", be_new)
 
 
 FOUND_BY_RANDOM_FAULTS: Final[dict[str, Mutant]] = {

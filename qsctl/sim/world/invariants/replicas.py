@@ -32,7 +32,7 @@ class OneMasterAnEpoch(Invariant):
         """Compare a new master with that of its epoch."""
         if change.role is Role.MASTER:
             self.checked_count += 1
-            which = max(0, change.incarnation) or self._incarnations.of(service, change.stream)
+            which = self._incarnations.of(service, change.stream)
             master = self._masters.setdefault((change.stream, which, change.epoch), service)
             if master != service:
                 self.violate(f"{change.stream}: {master} and {service} are masters in epoch {change.epoch}")
@@ -91,8 +91,7 @@ class CommittedIsNeverOverwritten(Invariant):
         life = self._services[service].life
         for stream, replica in life.member.replicas.items() if life is not None else ():
             log = replica.log
-            # A replica may be in the group of a later creation than its service has carried out.
-            which = replica.ballot.state.incarnation or self._incarnations.of(service, stream)
+            which = self._incarnations.of(service, stream)
             seen_of, seen = self._seen.get((service, stream), (which, 0))
             if seen_of != which:
                 seen = 0
