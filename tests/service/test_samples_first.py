@@ -25,7 +25,9 @@ def read(frame: Frame, *shares: list[Inbound]) -> tuple[list[list[Inbound]], lis
     """What was stepped, and what came last."""
     waiting, stepped = list(shares), []
     last = read_samples_first(
-        [Received("B", Letter(LETTER_VERSION, ("A", "B"), (frame,)))], lambda: waiting.pop(0) if waiting else [], stepped.append
+        [Received("B", Letter(LETTER_VERSION, ("A", "B"), (frame,)))],
+        lambda: waiting.pop(0) if waiting else [],
+        stepped.append,
     )
     return stepped, last
 
