@@ -22,7 +22,7 @@ KINDS: list[Callable[[int], Scenario]] = [
 EXPECTED = {
     kinds.replaced: Verb.REPLACE, kinds.replaced_in_order: Verb.REPLACE, kinds.replaced_with_dead_letters: Verb.REPLACE,
     kinds.bereft: Verb.LOSE_DISK, kinds.survivors: Verb.DESTROY, kinds.visited: Verb.STRANGER,
-    kinds.brief: Verb.HAND_OVER, kinds.swarm: Verb.CRASH,
+    kinds.brief: Verb.CRASH, kinds.swarm: Verb.CRASH,
 }  # fmt: skip
 """What happens in the worlds of a kind, at least."""
 
