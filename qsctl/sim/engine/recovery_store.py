@@ -28,7 +28,7 @@ from qsctl.sim.engine.peers import DatabaseMade, Peers, PeersChanged, StoredReco
 from qsctl.sim.engine.recovery_codec import RECOVERY_CODEC
 from qsctl.sim.engine.recovery_file import FORMAT, KIND, LOG, RecoveryContent, content_of, make_database
 from qsctl.storage.damage import DamageKind, DamageReport, set_aside_name
-from qsctl.storage.names import refuse_link, sync_directory
+from qsctl.storage.names import refuse_link, sync_directory, unshare
 from qsctl.storage.sqlite import SqliteStorage
 
 _SETTINGS: Final = FilesystemSettings(journal_mode=JournalMode.WAL, synchronization=Synchronization.FULL)
@@ -83,6 +83,7 @@ class RecoveryStore:
             raise _in_use(path) from error
         try:
             content = self._prepared(scenario, discards_damaged, draw)
+            unshare(path)  # another name of the file is a copy from here on
             self._descriptor = _locked(path)
             self.database, self.peers, self.damage = content.database, content.peers, content.damage
             assert content.made is not None
