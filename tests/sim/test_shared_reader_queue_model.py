@@ -21,6 +21,7 @@ from qsctl.core.queue.settings import (
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
 from qsctl.errors import InvalidInput
 from qsctl.eventlog.schema import LogLevel
+from qsctl.identity import Guid
 from qsctl.instant import SECOND_NS
 from qsctl.sim.model import EVENT_NAMES, OUTCOMES, Stop
 from qsctl.sim.scenario.rules import check_rules
@@ -37,6 +38,7 @@ from qsctl.sim.scenario.scenario import (
     WorkloadProducer,
 )
 from qsctl.sim.service import run as shared_reader_queue
+from qsctl.sim.service.peers import PRODUCER, guid_of, producer_of
 
 DELAY = 50_000
 
@@ -305,3 +307,9 @@ def test_payloads_have_the_sizes_that_the_workload_draws() -> None:
     rows, counters, _ = simulate(scenario_of(queue_settings(), producers=producers))
     assert {row["size_bytes"] for row in rows} == {5000}
     assert counters["Q"]["delivered_bytes"] == 5000 * count(rows, "delivered")
+
+
+def test_a_dead_letter_whose_guid_begins_as_a_producer_s_has_no_producer() -> None:
+    assert producer_of(guid_of(PRODUCER, 7)) == 7
+    assert producer_of(Guid(bytes([PRODUCER]) + b"\x9c" * 15)) == 0
+    assert producer_of(Guid(b"\x9c" * 16)) == 0

@@ -27,7 +27,8 @@ _SHARE: Final = "the recording has a share of the samples: others held the consu
 _PARTIAL: Final = "the recording is not complete"
 
 _Sample: TypeAlias = tuple[str, str, int]
-"""Queue, writer's GUID, sequence number."""
+"""Queue, writer's GUID, sequence number. In the place of a GUID a dead letter has its number among those of its queue
+and sequence number: its GUID depends on the incarnation of the queue that it comes from, and a replay has others."""
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,15 +96,33 @@ _Step: TypeAlias = tuple[str, Nanoseconds, str]
 def _steps(recorded: Recorded) -> dict[_Sample, list[_Step]]:
     """Return what happened to each sample, in order; equal words are equal facts."""
     guids = {number: guid.hex() for number, guid in recorded.guids.items()}
+    letters = _letters(recorded)
     found: dict[_Sample, list[_Step]] = {}
     for arrival in recorded.arrivals:
-        place = (arrival.queue, guids[arrival.producer], arrival.sequence_number)
+        place = _place(arrival, guids, letters)
         found.setdefault(place, []).append(("arrival", arrival.at_ns, _arrival_text(arrival)))
     for delivery in recorded.deliveries:
-        place = (delivery.queue, guids[delivery.producer], delivery.sequence_number)
+        place = _place(delivery, guids, letters)
         text = _delivery_text(delivery, guids[delivery.consumer])
         found.setdefault(place, []).append(("delivery", delivery.sent_ns, text))
     return found
+
+
+def _letters(recorded: Recorded) -> dict[tuple[str, int, int], str]:
+    """Return a name for each dead letter, by queue, number of its writer, and sequence number."""
+    counts: Counter[tuple[str, int]] = Counter()
+    names: dict[tuple[str, int, int], str] = {}
+    for arrival in recorded.arrivals:
+        if arrival.origin == Origin.DEAD_LETTER:
+            counts[arrival.queue, arrival.sequence_number] += 1
+            number = counts[arrival.queue, arrival.sequence_number]
+            names.setdefault((arrival.queue, arrival.producer, arrival.sequence_number), f"dead letter {number}")
+    return names
+
+
+def _place(row: Arrival | Delivered, guids: Mapping[int, str], letters: Mapping[tuple[str, int, int], str]) -> _Sample:
+    letter = letters.get((row.queue, row.producer, row.sequence_number))
+    return row.queue, letter or guids[row.producer], row.sequence_number
 
 
 def _arrival_text(row: Arrival) -> str:
@@ -173,10 +192,12 @@ def _order_lines(then: Recorded, now: Recorded) -> Iterator[Line]:
 
 
 def _sent_order(recorded: Recorded) -> dict[str, list[tuple[Nanoseconds, str, int]]]:
+    guids = {number: guid.hex() for number, guid in recorded.guids.items()}
+    letters = _letters(recorded)
     found: dict[str, list[tuple[Nanoseconds, str, int]]] = {}
     for row in recorded.deliveries:
-        key = (row.sent_ns, recorded.guids[row.producer].hex(), row.sequence_number)
-        found.setdefault(row.queue, []).append(key)
+        queue, writer, sequence_number = _place(row, guids, letters)
+        found.setdefault(queue, []).append((row.sent_ns, writer, sequence_number))
     return found
 
 

@@ -7,14 +7,14 @@ nothing that it depends on has changed. See the package's docstring for what is 
 from __future__ import annotations
 
 import heapq
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from typing import Any
 
 import numpy as np
 
-from qsctl.core.events import BounceReason
+from qsctl.core.events import BounceReason, SampleDeadLettered
 from qsctl.core.messages import AckResponse, Delivery, ProducerLeft, Write, WriteAcknowledgment
 from qsctl.core.settings import ServiceSettings, queues_by_name
 from qsctl.core.turn import Released
@@ -97,6 +97,12 @@ class ReplayRun:
         )
         self._payloads: dict[int, bytes] = {}
         self._numbers = {guid: number for number, guid in recorded.guids.items()}
+        self._letters: dict[tuple[str, int], deque[int]] = {}
+        """Of the recorded dead letters of each queue and sequence number, the writers, in order."""
+        for arrival in recorded.arrivals:
+            if arrival.origin == Origin.DEAD_LETTER:
+                place = (arrival.queue, arrival.sequence_number)
+                self._letters.setdefault(place, deque()).append(arrival.producer)
         names = short_names(replay.service)
         changes = {names[each.name]: each for each in replay.queues}
         self.consumers = Consumers(recorded, changes, self._part_of.__contains__, scenario.seed, replication)
@@ -309,11 +315,20 @@ class ReplayRun:
 
     def _release(self, now: Nanoseconds, released: Released) -> None:
         self._fold.happened(released.events, released.inputs)
+        for event in released.events:
+            if isinstance(event, SampleDeadLettered):
+                self._recognize(event)
         for message in released.messages:
             if isinstance(message, Delivery):
                 self._deliver(now, message)
             elif isinstance(message, WriteAcknowledgment):
                 self._answer(now, message)
+
+    def _recognize(self, event: SampleDeadLettered) -> None:
+        """Give a dead letter the writer that it has in the recording: its own depends on where its queue was made."""
+        recorded = self._letters.get((event.to_queue, event.dead_letter.sequence_number))
+        if recorded:
+            self._numbers[event.dead_letter.writer_guid] = recorded.popleft()
 
     def _deliver(self, now: Nanoseconds, delivery: Delivery) -> None:
         seat = self.consumers.seats[delivery.queue, delivery.consumer_guid]

@@ -43,6 +43,7 @@ from qsctl.sim.scenario.scenario import (
 
 PRODUCER: Final = 1
 CONSUMER: Final = 2
+_PRODUCERS_MAX: Final = 2**31 - 1
 UNLIMITED_WINDOW: Final = 2**63 - 1
 """Of a scenario's producer without a window: it is never full."""
 
@@ -55,6 +56,12 @@ def guid_of(kind: int, number: int) -> Guid:
 def number_of(guid: Guid) -> int:
     """Return the number that `guid_of` put into a GUID."""
     return int.from_bytes(guid[1:], "big")
+
+
+def producer_of(guid: Guid) -> int:
+    """Return the number of a producer's writer; 0 for a dead letter, whose GUID is a digest that may begin alike."""
+    number = number_of(guid)
+    return number if guid[0] == PRODUCER and number <= _PRODUCERS_MAX else 0
 
 
 @dataclass(frozen=True, slots=True)

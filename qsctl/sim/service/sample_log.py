@@ -28,7 +28,7 @@ from qsctl.identity import SampleIdentity
 from qsctl.instant import INFINITE_NS, Nanoseconds
 from qsctl.sim.model import NEVER, Rows
 from qsctl.sim.recording.queue_log import QueueLog
-from qsctl.sim.service.peers import PRODUCER, HostedQueue, number_of
+from qsctl.sim.service.peers import HostedQueue, producer_of
 
 _OUTCOME_OF: Final = {
     RemovalCause.DELIVERED: Outcome.DELIVERED,
@@ -150,7 +150,7 @@ class SampleLog:
         ack_ns: int,
         outcome: Outcome,
     ) -> None:
-        producer = number_of(identity.writer_guid) if identity.writer_guid[0] == PRODUCER else 0
+        producer = producer_of(identity.writer_guid)
         enter_ns = NEVER if outcome is Outcome.WAITING else 0
         self._log.end(
             queue, self._index[queue], outcome, held.enqueued_ns, enter_ns, wait_ns, send_ns, ack_ns, 0, producer,
