@@ -176,7 +176,10 @@ def test_a_window_limits_the_rate_to_itself_over_the_round_trip(
 def test_guaranteed_delivery_is_the_least_window_over_the_time_to_acknowledgment(
     burst: int, depth: int, flows: int, window: int, size: int, round_trip_ns: int
 ) -> None:
-    """W ÷ T: G-1 holds a message until it is acknowledged, so that at most W are on their way at a time."""
+    """W ÷ T: G-1 holds a message until it is acknowledged, so that at most W are on their way at a time.
+
+    T is one round trip where the client's library acknowledges each message.
+    """
     wire_ns = size * 8 * SECOND_NS // 10**9
     work_units = -(-size // 2048)
     held = min(flows * window, max(burst, depth // work_units, 1))
@@ -185,7 +188,8 @@ def test_guaranteed_delivery_is_the_least_window_over_the_time_to_acknowledgment
     tcp = TcpSettings(max_window_bytes=2**30, initial_window_segments=500_000, transmit_queue_bytes=2**30)
     scenario = broker(
         Traffic("g", "c", ConstantArrivals(2 * expected + 100), ConstantSize(size), Queue.G_1), tcp=tcp,
-        queues={**limits(), Queue.G_1: QueueLimits(depth, burst)}, endpoint={"flows": flows, "window_messages": window},
+        queues={**limits(), Queue.G_1: QueueLimits(depth, burst)},
+        endpoint={"flows": flows, "window_messages": window, "library_threshold_percent": 0},
         round_trip_ns=round_trip_ns, horizon_ns=220 * stay_ns, warm_up_ns=20 * stay_ns,
     )  # fmt: skip
     made, rows, _ = run(scenario, LogLevel.MESSAGES)

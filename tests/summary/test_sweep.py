@@ -278,7 +278,8 @@ def paused_client() -> Scenario:
     """200 messages a second to a client that reads nothing for two seconds."""
     return Scenario(
         name="paused", horizon_ns=6 * SECOND_NS, ports=(Port("p"),), profiles=(Profile("default"),),
-        groups=(ClientGroup("c", port="p", profile="default", pauses=(Interval(SECOND_NS, 2 * SECOND_NS),)),),
+        groups=(ClientGroup("c", port="p", profile="default", receive_buffer_bytes=1,
+                            pauses=(Interval(SECOND_NS, 2 * SECOND_NS),)),),
         traffic=(Traffic("t", to="c", arrivals=ConstantArrivals(200), size=ConstantSize(2048)),),
     )  # fmt: skip
 

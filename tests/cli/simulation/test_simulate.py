@@ -272,7 +272,8 @@ def test_a_tibco_run_speaks_of_its_own_queue_and_counter(small: Path) -> None:
     assert "Transmit Congestion--Slow Consumer (Msgs)" in shown
     assert "D-1" not in shown
     assert {row["queue"] for row in document("trace-tibco")["queues"]} == {"egress"}
-    refused = run("trace-tibco", "--set", "profile[default]/queue[egress]/min-msg-burst=4")
+    assert run("trace-tibco", "--set", "profile[default]/queue[egress]/min-msg-burst=4").exit_code == ExitStatus.DONE
+    refused = run("trace-tibco", "--set", "profile[default]/max-subscriptions=4")
     assert refused.exit_code == ExitStatus.NO
     assert "means nothing in a tibco scenario" in refused.stderr
 

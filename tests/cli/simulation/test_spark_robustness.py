@@ -52,6 +52,7 @@ def test_a_foreign_file_in_a_run_is_named(tmp_path: Path) -> None:
 
 def test_a_python_that_is_none_is_one_message_before_java_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("qsctl.summary.session._running", None)
+    monkeypatch.setattr("qsctl.summary.session.session_beside", lambda *_: None)
     monkeypatch.setenv("PYSPARK_PYTHON", "/no/such/python")
     began = time.monotonic()
     with pytest.raises(UsageError, match="PYSPARK_PYTHON names /no/such/python, which cannot be run") as caught:
@@ -67,6 +68,7 @@ def test_a_wrong_master_does_not_end_the_session_of_this_process(monkeypatch: py
 
     session = Session()
     monkeypatch.setattr("qsctl.summary.session._running", None)
+    monkeypatch.setattr("qsctl.summary.session.session_beside", lambda *_: None)
     monkeypatch.setattr("qsctl.summary.session._start", lambda *_, **__: (session, None))
     assert spark_session(SparkOptions(master="local[1]")) is session
     with pytest.raises(UsageError, match="is not a Spark master"):

@@ -222,6 +222,7 @@ def test_without_java_a_summary_is_one_message_with_exit_status_7(
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setattr("qsctl.summary.java._wheel_home", lambda: None)
     monkeypatch.setattr("qsctl.summary.session._running", None)
+    monkeypatch.setattr("qsctl.summary.session.session_beside", lambda *_: None)
     done = qsctl("summarize", tmp_path / "run", *SPARK)
     assert done.exit_code == 7
     assert "Spark needs Java, and none was found" in done.stderr
