@@ -133,7 +133,7 @@ class ExplainedDiscards(Result):
         return [TextBlock("\n".join(lines), "faint")] if lines else []
 
     def _spool_checks(self) -> list[str]:
-        """What the spool's own causes come to, beside the one figure that the broker's statistics have for it."""
+        """Return the sum of the spool's own causes beside the one figure that the broker's statistics have for it."""
         from qsctl.profiles.listings.discards import SPOOL, SPOOL_FIGURES
 
         lines = []

@@ -118,7 +118,7 @@ class ExplainedSlowness(Result):
         return TextBlock("\n".join(lines))
 
     def _levers(self) -> list[Block]:
-        """What helps, once for each reason; each different command below it."""
+        """Return what helps, once for each reason, with each different command below it."""
         blocks: list[Block] = []
         for reason in {each.reason.key: each.reason for each in self.clients}.values():
             of_it = [each for each in self.clients if each.reason is reason]

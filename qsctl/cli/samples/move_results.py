@@ -22,7 +22,7 @@ class MovedTo:
 
     @property
     def enqueued_count(self) -> int:
-        """How many samples the target did not hold before."""
+        """Return the number of samples that the target did not hold before."""
         return self.moved_count - self.duplicate_count
 
     @property

@@ -145,7 +145,7 @@ def _about(number: float) -> str:
 
 
 def _violation(target: Target) -> str:
-    """What a run has that violates the target."""
+    """Return what a run has that violates the target."""
     opposite = {"<": "≥", "<=": ">", ">": "≤", ">=": "<", "=": "≠"}
     operator = opposite[target.operator] if target.wanted else target.operator
     return f"{target.measure}({target.queue}) {operator} {_value(target, target.bound)}"

@@ -82,12 +82,12 @@ class Ballot:
 
     @property
     def is_new(self) -> bool:
-        """Whether it never had a log, as far as it can know, and has no vote yet."""
+        """Return whether it never had a log, as far as it can know, and has no vote yet."""
         return self.state.vote == NEW_MEMBER
 
     @property
     def awaits_beginning(self) -> bool:
-        """Whether only a log from its beginning is taken up."""
+        """Return whether only a log from its beginning is accepted."""
         return self.state.vote == NO_LOG
 
     def observe(self, epoch: int) -> bool:
