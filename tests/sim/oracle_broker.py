@@ -48,7 +48,10 @@ class WholeBroker:
                     self.lose(message, "disconnected")
             connection.queues[q] = []
             connection.pending[q] = False
-        connection.waiting = back + connection.waiting
+        if connection.durable is None:
+            connection.waiting = back + connection.waiting
+        else:
+            self.put_back(connection, back)
         connection.reading, connection.tcp, connection.sent, connection.outstanding = [], [], 0, 0
         connection.batch, connection.unacknowledged = [], 0
         connection.unread = []
@@ -61,6 +64,8 @@ class WholeBroker:
         connection.wakes = set()
         connection.topics = {}
         self.events.append((self.now, c, -1, dropped, name))
+        if connection.durable is not None:
+            self.dispense(connection.durable)
 
     def do_connect(self, c: int) -> None:
         connection = self.connections[c]
@@ -68,6 +73,8 @@ class WholeBroker:
             return
         connection.present = True
         self.events.append((self.now, c, -1, 0, "connected"))
+        if connection.durable is not None:
+            self.bind(connection)
         self.turn(connection)
         for message in connection.returned:
             if message.due > self.now:
@@ -158,6 +165,9 @@ class WholeBroker:
                     self.row(message, "held", NEVER)
             for message in [*connection.returned, *connection.waiting]:
                 self.row(message, "waiting", NEVER)
+        for queue in self.durable_queues:
+            for message in queue.waiting:
+                self.row(message, "waiting", NEVER)
 
     def spool(self, connection: Connection, message: Message, eligible: bool) -> None:
         endpoint = connection.endpoint
@@ -212,7 +222,7 @@ class WholeBroker:
 
     def retire(self, connection: Connection, message: Message) -> None:
         connection.unacknowledged -= 1
-        connection.held -= 1
+        (connection.durable or connection).held -= 1
         self.count_guaranteed(message)
         self.row(message, "delivered", message.moved - message.born)
 

@@ -76,6 +76,8 @@ class Connection:
     retransmissions: int = 0
     retransmitted_by_second: list[int] = field(default_factory=list)
     buffered: int = 0
+    durable: Any = None
+    """The durable queue that its flow is bound to."""
 
     @property
     def holds(self) -> bool:

@@ -24,13 +24,14 @@ from tests.sim.oracle_broker import (
     WholeBroker,
 )
 from tests.sim.oracle_connection import NEVER, Connection, Message
+from tests.sim.oracle_durable import DurableQueues, flow_as_endpoint
 from tests.sim.oracle_receiver import receiver_of
 
 SECOND, _, DISCONNECT, MARK, CHANGE = range(5)
 BEFORE_ALL = -1
 
 
-class SolaceOracle(WholeBroker):
+class SolaceOracle(WholeBroker, DurableQueues):
     def __init__(self, scenario: Scenario, arrivals: Any, replication: int = 0) -> None:
         self.scenario = scenario
         self.changes, self.outages = read_changes(scenario)
@@ -55,10 +56,11 @@ class SolaceOracle(WholeBroker):
             for i in range(group.count):
                 key = stream_key(scenario.seed, replication, "loss", group.name, i)
                 receiver = receiver_of(scenario, self.outages, replication, group, profile, i)
-                endpoint = endpoints.get(group.name)
+                endpoint = endpoints.get(group.name) or flow_as_endpoint(scenario, group.name)
                 made = Connection(len(self.connections), group, profile, endpoint, tracked, key, receiver)
                 made.window = self.initial_window(made)
                 self.connections.append(made)
+        self.make_durable_queues(scenario)
         self.rows: list[tuple[Any, ...]] = []
         self.events: list[tuple[int, int, int, int, str]] = []
         self.counters: dict[tuple[int, int], dict[str, Any]] = {}
@@ -152,7 +154,7 @@ class SolaceOracle(WholeBroker):
     def do_warm(self) -> None:
         self.counted_from = self.now
         for (c, q), counted in list(self.counters.items()):
-            connection = self.connections[c]
+            connection = self.holder(c)
             del self.counters[c, q]
             if connection.held_by(q) or counted:
                 self.count(c, q)["high"] = self.depth(connection, q)
@@ -168,6 +170,8 @@ class SolaceOracle(WholeBroker):
             )
             for message in (message for stage in stages for message in stage):
                 message.attempts = min(message.attempts, 1)
+        for message in (message for queue in self.durable_queues for message in queue.waiting):
+            message.attempts = min(message.attempts, 1)
 
     def do_change(self, change: Any) -> None:
         if isinstance(change, PortChange):
@@ -182,8 +186,11 @@ class SolaceOracle(WholeBroker):
                 self.turn(connection)
 
     def do_arrive(self, c: int, size: int, topic: int, q: int, eligible: bool) -> None:
-        connection = self.connections[c]
         message = Message(self.now, c, size, topic, q)
+        if c >= len(self.connections):
+            self.publish(self.holder(c), message, eligible)
+            return
+        connection = self.connections[c]
         counted = self.count(c, q)
         counted["arrived"] += 1
         if q == 0 and connection.tracked:
@@ -388,3 +395,5 @@ class SolaceOracle(WholeBroker):
         if connection.tracked:
             self.feed(connection)
         self.note_blocked(connection)
+        if connection.durable is not None:
+            self.dispense(connection.durable)

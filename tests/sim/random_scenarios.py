@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import strategies as st
@@ -21,13 +22,16 @@ from qsctl.sim.scenario.client import (
     UniformTime,
 )
 from qsctl.sim.scenario.scenario import (
+    Access,
     Admission,
     Broker,
     ClientGroup,
     ConstantArrivals,
     ConstantSize,
+    DurableQueue,
     Eliding,
     Endpoint,
+    Flow,
     GuaranteedOverflow,
     Interval,
     MixedSize,
@@ -109,6 +113,34 @@ def profile(draw: st.DrawFn, name: str, rare: bool) -> Profile:
 
 
 @st.composite
+def durable_queues(draw: st.DrawFn, groups: list[str]) -> list[DurableQueue]:
+    """One or two durable queues that share out the groups."""
+    flows = [
+        Flow(
+            group,
+            window_messages=draw(st.integers(1, 6)),
+            acknowledge_delay_ns=draw(st.sampled_from([0, 0, 400_000, INFINITE_NS])),
+            library_threshold_percent=draw(st.sampled_from([0, 60, 100])),
+            library_timer_ns=draw(st.sampled_from([300_000, 4_000_000])),
+        )
+        for group in groups
+    ]
+    cut = draw(st.integers(0, len(flows) - 1))
+    return [
+        DurableQueue(
+            name,
+            access=draw(st.sampled_from(Access)),
+            unacknowledged_limit_messages=draw(st.sampled_from([-1, 1, 3, 10_000])),
+            max_messages=draw(st.sampled_from([-1, 20])),
+            low_priority_limit_messages=draw(st.sampled_from([-1, 5])),
+            flows=tuple(part),
+        )
+        for name, part in (("orders", flows[cut:]), ("invoices", flows[:cut]))
+        if name == "orders" or draw(st.booleans()) or part
+    ]
+
+
+@st.composite
 def solace_scenarios(draw: st.DrawFn) -> Scenario:
     """Up to three groups on two ports; every feature on in some of them."""
     rare = draw(st.booleans())
@@ -153,6 +185,18 @@ def solace_scenarios(draw: st.DrawFn) -> Scenario:
                 discard_eligible=draw(st.booleans()),
             )
         )
+    sharing = (
+        draw(st.sets(st.sampled_from([group.name for group in groups]), min_size=1)) if draw(st.booleans()) else ()
+    )
+    queues = draw(durable_queues(sorted(sharing))) if sharing else []
+    if queues:
+        traffic = [
+            replace(each, to=draw(st.sampled_from(queues)).name)
+            if each.queue is Queue.G_1 and (each.to in sharing or draw(st.booleans()))
+            else each
+            for each in traffic
+        ]
+        traffic.append(Traffic("shared", queues[0].name, PoissonArrivals(2000.0), draw(sizes), Queue.G_1))
     endpoints = [
         Endpoint(
             group.name,
@@ -166,7 +210,7 @@ def solace_scenarios(draw: st.DrawFn) -> Scenario:
             acknowledge_delay_ns=draw(st.sampled_from([0, 0, 400_000, INFINITE_NS])),
         )
         for group in groups
-        if draw(st.booleans())
+        if group.name not in sharing and draw(st.booleans())
     ]
     depth_change = TimedChange(HORIZON_NS // 4, f"profile[a]/queue[{draw(st.sampled_from(Queue))}]/max-depth", "3")
     changes = draw(
@@ -185,16 +229,21 @@ def solace_scenarios(draw: st.DrawFn) -> Scenario:
             unique=True,
         )
     )  # fmt: skip
+    profiles = [draw(profile("a", rare)), draw(profile("b", rare))]
+    bound = {group.profile for group in groups if group.name in sharing}
+    profiles = [replace(each, guaranteed_overflow=GuaranteedOverflow.HOLD) if each.name in bound else each
+                for each in profiles]  # fmt: skip
     return Scenario(
         "random",
         seed=draw(st.integers(0, 2**32)),
         horizon_ns=HORIZON_NS,
         warm_up_ns=draw(st.sampled_from([0, 0, HORIZON_NS // 3])),
         ports=(Port("p0", draw(st.sampled_from([8_000_000, 80_000_000, 10**9]))), Port("p1", 50_000_000)),
-        profiles=(draw(profile("a", rare)), draw(profile("b", rare))),
+        profiles=tuple(profiles),
         groups=tuple(groups),
         traffic=tuple(traffic),
         endpoints=tuple(endpoints),
+        durable_queues=tuple(queues),
         broker=Broker(
             egress_buffer_bytes=draw(st.sampled_from([0, 0, 30_000])) if rare else 0,
             slow_reconnect_ns=draw(st.sampled_from([INFINITE_NS, 3_000_000])),
@@ -218,8 +267,10 @@ TIBCO_CHANGES = (
 def tibco_scenarios(draw: st.DrawFn) -> Scenario:
     """The same groups, links, losses and absences; one queue a client, with a depth and nothing else."""
     scenario = draw(solace_scenarios())
+    names = {group.name for group in scenario.groups}
     traffic = tuple(
-        Traffic(f"t{i}", t.to, t.arrivals, size=t.size, fan_out=t.fan_out) for i, t in enumerate(scenario.traffic)
+        Traffic(f"t{i}", t.to if t.to in names else "g0", t.arrivals, size=t.size, fan_out=t.fan_out)
+        for i, t in enumerate(scenario.traffic)
     )
     profiles = tuple(
         Profile(

@@ -60,12 +60,18 @@ WINDOW_ROWS: Final = 1 << 16
 
 
 def client_ranges(scenario: Scenario) -> dict[str, tuple[int, int]]:
-    """Return the first client number and the number of clients of each group, in the order of the scenario."""
+    """Return the first client number and the number of clients of each group, in the order of the scenario.
+
+    Each durable queue follows, with a number as if it were one client.
+    """
     ranges: dict[str, tuple[int, int]] = {}
     first = 0
     for group in scenario.groups:
         ranges[group.name] = (first, group.count)
         first += group.count
+    for queue in scenario.durable_queues:
+        ranges[queue.name] = (first, 1)
+        first += 1
     return ranges
 
 
@@ -82,7 +88,7 @@ class ArrivalStreams:
         self._traces: list[npt.NDArray[Any]] = []
         self._trace_rows = 0
         self.client_ranges = client_ranges(scenario)
-        """The first client number and the number of clients of each group."""
+        """The first client number and the number of clients of each group, and of each durable queue."""
         self.topic_ranges: dict[str, tuple[int, int]] = {}
         """The first topic number of a group's traffic and the number after its last."""
         self.topics: list[tuple[int, int]] = []

@@ -13,6 +13,7 @@ each client and queue.
   text for plain clients and for those with traits; `transmit.py`: port and link; `serve.py`, `endpoint.py`,
   `eliding.py`, `presence.py`: clients with a trait;
 - `receiver.py`, `application.py`: a client's receive buffer and readers, and its application's acknowledgments;
+- `durable.py`: queues whose messages several clients share;
 - `ingress.py`, `admit_ingress.py`, `subscriptions.py`: before the queues; `slow_subscribers.py`: each second;
 - `arrays.py`, `counters.py`: the arrays of a run, and what they counted.
 

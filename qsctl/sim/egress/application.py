@@ -18,6 +18,7 @@ from qsctl.sim.egress.receiver import next_report
 from qsctl.sim.kernel.jit import inlined, kernel, row, wide
 from qsctl.sim.kernel.records import (
     CLIENT,
+    DURABLE,
     ENDPOINT,
     FOREVER,
     HOLD,
@@ -29,6 +30,7 @@ from qsctl.sim.kernel.records import (
     READER,
     READS,
     RECEIVER,
+    SHARED,
     SIZE_BITS,
     SIZE_MASK,
     STATE,
@@ -42,8 +44,11 @@ def retire(state: Any, c: int, node: int) -> None:
     """Remove a guaranteed message from its endpoint: the application has acknowledged it, and the library before."""
     broker = row(state, 0, STATE)
     endpoint = row(broker.endpoints, row(broker.more, c, MORE).endpoint, ENDPOINT)
-    endpoint.held -= 1
     endpoint.unacknowledged -= 1
+    if row(broker.clients, c, CLIENT).traits & SHARED:
+        queue = row(broker.durables, row(broker.more, c, MORE).durable, DURABLE)
+        endpoint = row(broker.endpoints, queue.number, ENDPOINT)
+    endpoint.held -= 1
     count_guaranteed(state, c, node)
     if broker.logging != 0:
         later = row(broker.later, node, LATER)

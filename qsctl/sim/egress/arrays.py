@@ -46,11 +46,14 @@ class EgressArrays:
 
     def __init__(self, layout: Layout, level: LogLevel, chunk_rows: int) -> None:
         count = len(layout.names)
+        spare = r.ENTRIES_AN_EVENT * int(layout.durables["flows"].max(initial=0))
         record = np.zeros(1, r.STATE)
         self.state: Any = record[0]
         self._arrays: dict[str, npt.NDArray[Any]] = {}
         self._known = address_of(record) if COMPILED else PlainState(self.state, self._arrays)
         self._record = record
+        self._room_an_event = {**r.ROOM_AN_EVENT, "heap": r.ENTRIES_AN_EVENT + spare}
+        """One event at a durable queue may send to each of its flows."""
         for name, array in (
             ("clients", layout.clients),
             ("queues", layout.queues),
@@ -63,7 +66,7 @@ class EgressArrays:
             ("lives", np.zeros(0, r.LIFE)),
             ("later", np.zeros(0, r.LATER)),
             ("log", np.zeros(0, LOG_ROW)),
-            ("heap", np.zeros(count + 16, r.HEAP)),
+            ("heap", np.zeros(count + 16 + 2 * spare, r.HEAP)),
             ("timers", np.zeros(count + 16, r.HEAP)),
             ("octaves", np.full(count * r.QUEUES * OCTAVES, r.NONE, np.int32).view(r.OCTAVE)),
             ("blocks", np.zeros(FIRST_BLOCKS * BLOCK, r.BUCKET)),
@@ -75,6 +78,9 @@ class EgressArrays:
             ("receivers", layout.receivers),
             ("readers", layout.readers),
             ("shares", layout.shares),
+            ("durables", layout.durables),
+            ("flows", layout.flows),
+            ("backlogs", layout.backlogs),
         ):
             self._place(name, array)
         logged = level is not LogLevel.COUNTERS
@@ -133,7 +139,7 @@ class EgressArrays:
             ("timers", "timer_count", "timer_limit"),
             ("blocks", "blocks_used", "blocks_limit"),
         ):
-            if state[used] + r.ROOM_AN_EVENT[name] >= state[limit]:
+            if state[used] + self._room_an_event[name] >= state[limit]:
                 self._place(name, _longer(self._arrays[name], 2 * len(self._arrays[name])))
         self._measure_room()
 
@@ -180,7 +186,8 @@ class EgressArrays:
 
     def _measure_room(self) -> None:
         state = self.state
-        state["heap_limit"], state["timer_limit"] = len(self.heap), len(self.timers)
+        spare = self._room_an_event["heap"] - r.ENTRIES_AN_EVENT
+        state["heap_limit"], state["timer_limit"] = len(self.heap) - spare, len(self.timers)
         state["blocks_limit"] = len(self.blocks) // BLOCK
         state["short"] = 0
 

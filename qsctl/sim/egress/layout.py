@@ -17,25 +17,32 @@ from qsctl.sim.egress.layout_of_receivers import lay_receivers, reading_matters
 from qsctl.sim.kernel.random import stream_key
 from qsctl.sim.kernel.records import (
     ABSENCES,
+    BACKLOG,
     CLIENT,
     DEPTH,
+    DURABLE,
     EAGER,
     ELIDED,
     ELIDING,
     ENDPOINT,
+    EXCLUSIVE,
     FIT,
+    FLOW,
     FOREVER,
     HOLD,
     LINK,
     LOSS,
     LOSSY,
     MORE,
+    NON_EXCLUSIVE,
     NONE,
     PAUSE,
     PORT,
     QUEUE,
     QUEUES,
     READS,
+    SHARED,
+    SPOOL,
     TAIL,
     TALLY,
     TRACKED,
@@ -44,8 +51,10 @@ from qsctl.sim.kernel.records import (
 from qsctl.sim.scenario.changes import Outages
 from qsctl.sim.scenario.scenario import (
     QUEUE_ORDER,
+    Access,
     Admission,
     ClientGroup,
+    DurableQueue,
     Endpoint,
     GuaranteedOverflow,
     Model,
@@ -53,6 +62,7 @@ from qsctl.sim.scenario.scenario import (
     Queue,
     Scenario,
     Scheduler,
+    flow_endpoint,
 )
 
 PORTS_MAX: Final = 2**15 - 1
@@ -81,17 +91,20 @@ class Layout:
     shares: npt.NDArray[Any]
     pauses: npt.NDArray[Any]
     elided: npt.NDArray[Any]
+    durables: npt.NDArray[Any]
+    flows: npt.NDArray[Any]
+    backlogs: npt.NDArray[Any]
     rare: bool = False
     """Whether a client has a trait, or guaranteed messages come, which may go back to their endpoint."""
 
 
 def client_names(scenario: Scenario) -> list[str]:
-    """Return a group's name for its only client, else name/1, name/2 and so on."""
+    """Return a group's name for its only client, else name/1, name/2 and so on; then the durable queues' names."""
     return [
         group.name if group.count == 1 else f"{group.name}/{i + 1}"
         for group in scenario.groups
         for i in range(group.count)
-    ]
+    ] + [queue.name for queue in scenario.durable_queues]
 
 
 def line_rate(what: str, bits_per_second: int) -> tuple[int, int]:
@@ -180,6 +193,8 @@ def lay_out(
         span = links[port.name]
         set_port_rate(ports[span], port.name, port.rate_bits_per_second)
     receivers, readers, shares = lay_receivers(scenario, replication, outages)
+    count += len(scenario.durable_queues)
+    durables, flows, backlogs = lay_durable_queues(scenario, ranges)
     layout = Layout(
         names=client_names(scenario),
         clients=np.zeros(count, CLIENT),
@@ -194,7 +209,11 @@ def lay_out(
         shares=shares,
         pauses=np.zeros(max(1, sum(len(pauses) for pauses in outages.pauses.values())), PAUSE),
         elided=np.zeros(1, ELIDED),
+        durables=durables,
+        flows=flows,
+        backlogs=backlogs,
     )
+    layout.more["durable"] = NONE
     endpoints = _endpoints(scenario, ranges)
     pause_rows = 0
     eliding_slots = 0
@@ -222,12 +241,16 @@ def lay_out(
         flags = _flags(scenario, group, profile, endpoints.get(group.name), group.name in guaranteed, outages)
         layout.clients["traits"][span] = flags
         more["next_absence"] = outages.next_absence(group.name, -1)
-        _lay_endpoint(layout.endpoints[span], endpoints.get(group.name), flags & TRACKED != 0)
+        _lay_endpoint(layout.endpoints[span], flags & TRACKED != 0)
+        if group.name in endpoints:
+            _lay_flows(layout.endpoints[span], endpoints[group.name])
         if flags & ELIDING:
             low, high = topic_ranges.get(group.name, (0, 1))
             more["elide"] = eliding_slots + np.arange(size) * (high - low)
             more["elide_topics"], more["topic_base"] = high - low, low
             eliding_slots += size * (high - low)
+    for d, queue in enumerate(scenario.durable_queues):
+        _lay_durable_queue(layout, d, queue, ranges)
     layout.losses["first_refused"] = FOREVER
     layout.elided = np.zeros(max(1, eliding_slots), ELIDED)
     layout.elided["node"] = NONE
@@ -353,7 +376,8 @@ def _lay_queues(
         tallies["weight"][index::QUEUES] = limits.weight
 
 
-def _lay_endpoint(endpoints: npt.NDArray[Any], endpoint: Endpoint | None, tracked: bool) -> None:
+def _lay_endpoint(endpoints: npt.NDArray[Any], tracked: bool) -> None:
+    """Lay out endpoints without a limit."""
     for end in ("head", "tail"):
         for list_name in ("waiting", "returned", "reading"):
             endpoints[f"{list_name}_{end}"] = NONE
@@ -362,13 +386,77 @@ def _lay_endpoint(endpoints: npt.NDArray[Any], endpoint: Endpoint | None, tracke
     endpoints["window"] = endpoints["limit"] = endpoints["library_due"] = FOREVER
     endpoints["threshold"] = 1
     endpoints["held_max"] = endpoints["low_max"] = NONE
-    if endpoint is not None:
-        delay: Nanoseconds = endpoint.acknowledge_delay_ns
-        limit = endpoint.unacknowledged_limit_messages
-        endpoints["window"] = window = endpoint.flows * endpoint.window_messages
-        endpoints["limit"] = FOREVER if limit < 0 else endpoint.flows * limit
-        endpoints["threshold"] = max(1, -(-window * endpoint.library_threshold_percent // 100))
-        endpoints["timer"] = min(endpoint.library_timer_ns, FOREVER)
-        endpoints["held_max"] = endpoint.max_messages
-        endpoints["low_max"] = endpoint.low_priority_limit_messages
-        endpoints["acknowledge_delay"] = FOREVER if delay >= INFINITE_NS else delay
+
+
+def _lay_flows(endpoints: npt.NDArray[Any], given: Endpoint) -> None:
+    """Set the limits of a client's endpoint and of its flows, which are alike and add up."""
+    delay: Nanoseconds = given.acknowledge_delay_ns
+    limit = given.unacknowledged_limit_messages
+    endpoints["window"] = window = given.flows * given.window_messages
+    endpoints["limit"] = FOREVER if limit < 0 else given.flows * limit
+    endpoints["threshold"] = max(1, -(-window * given.library_threshold_percent // 100))
+    endpoints["timer"] = min(given.library_timer_ns, FOREVER)
+    endpoints["held_max"] = given.max_messages
+    endpoints["low_max"] = given.low_priority_limit_messages
+    endpoints["acknowledge_delay"] = FOREVER if delay >= INFINITE_NS else delay
+
+
+def _lay_durable_queue(
+    layout: Layout, d: int, queue: DurableQueue, ranges: Mapping[str, tuple[int, int]]
+) -> None:  # fmt: skip
+    """Lay out what stands for a durable queue among the clients, and the flows of its clients."""
+    number = int(layout.durables["number"][d])
+    client, more, endpoint = (
+        array[number : number + 1] for array in (layout.clients, layout.more, layout.endpoints)
+    )  # fmt: skip
+    client["unsent"] = client["head"] = client["tail"] = NONE
+    client["next_ack"] = more["timer"] = FOREVER
+    client["traits"] = SPOOL | TRACKED
+    more["endpoint"] = number
+    more["durable"] = d
+    more["next_absence"] = INFINITE_NS
+    queues = slice(number * QUEUES, (number + 1) * QUEUES)
+    layout.queues["head"][queues] = layout.queues["tail"][queues] = layout.tallies["first_discard"][queues] = NONE
+    _lay_endpoint(endpoint, tracked=True)
+    endpoint["held_max"] = queue.max_messages
+    endpoint["low_max"] = queue.low_priority_limit_messages
+    for flow in queue.flows:
+        first, size = ranges[flow.group]
+        span = slice(first, first + size)
+        layout.more["durable"][span] = d
+        layout.clients["traits"][span] |= SHARED | HOLD | TRACKED | EAGER
+        _lay_endpoint(layout.endpoints[span], tracked=True)
+        _lay_flows(layout.endpoints[span], flow_endpoint(queue, flow))
+
+
+def lay_durable_queues(
+    scenario: Scenario, ranges: Mapping[str, tuple[int, int]]
+) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:
+    """Return the arrays DURABLE, FLOW and BACKLOG of all durable queues.
+
+    Raises:
+        InvalidInput: a flow of a group that there is not.
+    """
+    durables = np.zeros(max(1, len(scenario.durable_queues)), DURABLE)
+    clients: list[int] = []
+    bound: list[int] = []
+    for d, queue in enumerate(scenario.durable_queues):
+        durables["number"][d] = ranges[queue.name][0]
+        durables["flow"][d] = len(clients)
+        for flow in queue.flows:
+            if flow.group not in ranges:
+                raise InvalidInput(
+                    f"durable queue {queue.name!r} has flows of the group {flow.group!r}, which is unknown",
+                    remedy="Name a group of the scenario.",
+                )
+            first, size = ranges[flow.group]
+            clients.extend(range(first, first + size))
+        durables["flows"][d] = durables["binds"][d] = len(clients) - durables["flow"][d]
+        bound.extend(range(len(clients) - len(bound)))
+        durables["access"][d] = NON_EXCLUSIVE if queue.access is Access.NON_EXCLUSIVE else EXCLUSIVE
+        durables["backlog"][d] = d
+    flows = np.zeros(max(1, len(clients)), FLOW)
+    flows["client"][: len(clients)] = clients
+    flows["bound"][: len(bound)] = bound
+    backlogs = np.full(2 * len(durables), NONE, np.int32).view(BACKLOG)
+    return durables, flows, backlogs

@@ -51,7 +51,8 @@ def lay_receivers(
         InvalidInput: no reader, a buffer or a service time out of range.
     """
     profiles = {profile.name: profile for profile in scenario.profiles}
-    receivers = np.zeros(sum(max(0, group.count) for group in scenario.groups), RECEIVER)
+    count = sum(max(0, group.count) for group in scenario.groups) + len(scenario.durable_queues)
+    receivers = np.zeros(count, RECEIVER)
     receivers["unread_head"] = receivers["unread_tail"] = NONE
     shares: list[float] = [0.0]
     readers = first = 0

@@ -149,6 +149,19 @@ def make_room(
 
 
 @inlined
+def fits(state: Any, c: int, size: int, window: int) -> bool:
+    """Return whether G-1 admits a message beside those that it holds until they are acknowledged.
+
+    All of them count against the flows' windows; below the minimum burst one enters whatever its size, else when its
+    work units fit; an empty queue admits any.
+    """
+    queue = row(row(state, 0, STATE).queues, c * 5, QUEUE)
+    if queue.length >= window:
+        return False
+    return bool(queue.length < max(1, queue.burst) or queue.work + work_units(size) <= queue.max_depth)
+
+
+@inlined
 def append(clients: Any, queues: Any, nodes: Any, c: int, q: int, node: int, size: int) -> None:
     """Put an admitted message at the end of its queue."""
     queue = row(queues, c * 5 + q, QUEUE)

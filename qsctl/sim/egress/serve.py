@@ -8,9 +8,10 @@ from __future__ import annotations
 from typing import Any
 
 from qsctl.sim.egress.connection import acknowledge, drain, mark_blocked, move, note_blocked
+from qsctl.sim.egress.durable import dispense, wait_at_queue
 from qsctl.sim.egress.eliding import replace_queued, slot_of
 from qsctl.sim.egress.endpoint import next_at_endpoint, take_from_endpoint, wait_at_endpoint, want_next_due
-from qsctl.sim.egress.queue import append, buffer_bytes, enqueue, log_loss, make_room, work_units
+from qsctl.sim.egress.queue import append, buffer_bytes, enqueue, fits, log_loss, make_room
 from qsctl.sim.kernel.heap import drop_top
 from qsctl.sim.kernel.jit import inlined, kernel, row, wide
 from qsctl.sim.kernel.records import (
@@ -30,26 +31,15 @@ from qsctl.sim.kernel.records import (
     NONE,
     NOT_CONNECTED,
     QUEUE,
+    SHARED,
     SIZE_MASK,
+    SPOOL,
     SPOOL_REFUSED,
     STATE,
     TOPIC,
     TRACKED,
 )
 from qsctl.sim.kernel.rows import allocate
-
-
-@inlined
-def fits(state: Any, c: int, size: int, window: int) -> bool:
-    """Return whether G-1 admits a message beside those that it holds until they are acknowledged.
-
-    All of them count against the flows' windows; below the minimum burst one enters whatever its size, else when its
-    work units fit; an empty queue admits any.
-    """
-    queue = row(row(state, 0, STATE).queues, c * 5, QUEUE)
-    if queue.length >= window:
-        return False
-    return bool(queue.length < max(1, queue.burst) or queue.work + work_units(size) <= queue.max_depth)
 
 
 @kernel
@@ -110,7 +100,10 @@ def spool(state: Any, c: int, t: int, size: int, topic: int, eligible: bool) -> 
     row(broker.later, node, LATER).slot = NONE
     life.attempts = 0
     life.traits = 0
-    wait_at_endpoint(state, c, node)
+    if row(broker.clients, c, CLIENT).traits & SPOOL:
+        wait_at_queue(state, wide(row(broker.more, c, MORE).durable), node)
+    else:
+        wait_at_endpoint(state, c, node)
 
 
 @kernel
@@ -124,9 +117,14 @@ def serve(state: Any, c: int, t: int, feeds: bool) -> bool:
 
 @kernel
 def arrive(state: Any, c: int, q: int, t: int, size: int, topic: int, eligible: bool) -> None:
-    """Receive a message for a client that has a trait."""
+    """Receive a message for a client that has a trait, or for a durable queue, which spools whatever comes."""
     broker = row(state, 0, STATE)
     client = row(broker.clients, c, CLIENT)
+    if client.traits & SPOOL:
+        row(broker.queues, c * 5, QUEUE).arrived += 1
+        spool(state, c, t, size, topic, eligible)
+        dispense(state, wide(row(broker.more, c, MORE).durable), t)
+        return
     while client.queued == 0 and client.next_ack <= t:
         acknowledge(state, c)
     flags = client.traits
@@ -154,10 +152,13 @@ def arrive(state: Any, c: int, q: int, t: int, size: int, topic: int, eligible: 
 @kernel
 def stir(state: Any, c: int, t: int) -> None:
     """Let an endpoint send more at once: a limit of G-1 changed at `t`."""
-    client = row(row(state, 0, STATE).clients, c, CLIENT)
+    broker = row(state, 0, STATE)
+    client = row(broker.clients, c, CLIENT)
     if client.traits & ABSENT == 0:
         drain(state, c, t)
         note_blocked(state, c, t, serve(state, c, t, client.traits & TRACKED != 0))
+        if client.traits & SHARED:
+            dispense(state, wide(row(broker.more, c, MORE).durable), t)
 
 
 @kernel
@@ -199,6 +200,14 @@ def take_event(state: Any, due: int) -> None:
         broker.heap_count -= 1
         return
     client.queued = 0  # its entry is at hand: what it sends now needs no other
+    if client.traits & SHARED:
+        # Its queue may send to other clients, which then enter the heap: its own entry cannot wait on top.
+        drop_top(broker.heap, broker.heap_count)
+        broker.heap_count -= 1
+        acknowledge(state, c)
+        note_blocked(state, c, due, move(state, c, due))
+        dispense(state, wide(row(broker.more, c, MORE).durable), due)
+        return
     acknowledge(state, c)
     blocked = serve(state, c, due, client.traits & TRACKED != 0)
     client.queued = 1

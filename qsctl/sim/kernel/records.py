@@ -102,6 +102,7 @@ MORE: Final = np.dtype(
         ("turn", "i4"),
         ("credit", "i8"),
         ("endpoint", "i4"),
+        ("durable", "i4"),
         ("elide", "i4"),
         ("elide_topics", "i4"),
         ("elide_used", "i4"),
@@ -114,7 +115,8 @@ MORE: Final = np.dtype(
     ],
     align=True,
 )
-"""What only the rarer features touch, and when a client was blocked."""
+"""What only the rarer features touch, and when a client was blocked. `durable`: of a client with a flow of a durable
+queue, and of what stands for that queue among the clients: the row of DURABLE."""
 
 RECEIVER: Final = np.dtype(
     [
@@ -244,6 +246,28 @@ From `batch_head` on, `batch` messages of those read are not acknowledged by the
 are `threshold`, or at `library_due`, `timer` after the first of them was read. `time` of a read message is when the
 application acknowledges it."""
 
+DURABLE: Final = np.dtype(
+    [
+        ("number", "i4"),
+        ("flow", "i4"),
+        ("flows", "i4"),
+        ("turn", "i4"),
+        ("access", "i4"),
+        ("backlog", "i4"),
+        ("binds", "i8"),
+    ],
+    align=True,
+)
+"""A durable queue with flows of several clients: its `number` among the clients, where what it refused and holds is
+counted as of a client; the rows of FLOW; which of them is served next; the row of BACKLOG; how often a client bound to
+it. `held` and its limits are in its row of ENDPOINT."""
+
+FLOW: Final = np.dtype([("client", "i8"), ("bound", "i8")])
+"""A flow of a durable queue: its client, and the queue's `binds` when it bound, which is the order of standby."""
+
+BACKLOG: Final = np.dtype([("head", "i4"), ("tail", "i4")])
+"""Messages that wait at a durable queue, in the order in which they are delivered."""
+
 ELIDED: Final = np.dtype([("last", "i8"), ("node", "i4"), ("known", "i4")], align=True)
 """A topic of an eliding client: its last delivery, its queued message, whether it is within the topic limit."""
 
@@ -313,7 +337,7 @@ EVENT_ROW: Final = np.dtype([("at_ns", "i8"), ("value", "i8"), ("client_id", "i4
 ARRAYS: Final = (
     "arrivals", "clients", "queues", "tallies", "more", "ports", "nodes", "topics", "lives", "later", "log", "heap",
     "timers", "octaves", "blocks", "recent", "endpoints", "pauses", "elided", "events", "losses", "receivers",
-    "readers", "shares",
+    "readers", "shares", "durables", "flows", "backlogs",
 )  # fmt: skip
 """What the state record knows by address. `heap`: acknowledgments of clients that wait for one; `timers`: redeliveries,
 consumers' acknowledgments, ends of eliding delays; `events`: rows of `sim.model.EVENT_ROW` that kernels write."""
@@ -355,6 +379,14 @@ EAGER: Final = 64
 WEIGHTED: Final = 128
 ABSENCES: Final = 256
 HOLD: Final = 512
+SHARED: Final = 8192
+"""The client has a flow of a durable queue, which other clients may have flows of."""
+SPOOL: Final = 16384
+"""It is a durable queue, with a number among the clients, and no client."""
+
+# Access to a durable queue.
+EXCLUSIVE: Final = 0
+NON_EXCLUSIVE: Final = 1
 
 # Why the kernel returned.
 REACHED: Final = 0

@@ -108,6 +108,9 @@ def _changes(cause: Cause, scenario: Scenario, worst: _Place, happened: set[str]
     match cause.outcome:
         case "not_connected" | "disconnected":
             return _staying_connected(scenario, group, happened)
+        case "spool_refused" if _is_durable_queue(scenario, worst.client):
+            return [f"durable-queue[{worst.client}]/max-messages=unlimited",
+                    f"durable-queue[{worst.client}]/low-priority-limit=unlimited"]  # fmt: skip
         case "spool_refused":
             return [f"endpoint[{group}]/max-messages=unlimited", f"endpoint[{group}]/low-priority-limit=unlimited"]
         case "ingress_refused":
@@ -123,6 +126,10 @@ def _changes(cause: Cause, scenario: Scenario, worst: _Place, happened: set[str]
             return ["consumer[*]/rejects=0", "consumer[*]/silent=0"]
         case _:
             return []
+
+
+def _is_durable_queue(scenario: Scenario, name: str) -> bool:
+    return any(queue.name == name for queue in scenario.durable_queues)
 
 
 def _staying_connected(scenario: Scenario, group: str, happened: set[str]) -> list[str]:

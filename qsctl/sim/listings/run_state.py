@@ -158,7 +158,8 @@ def _add_counters(run: RecordedRun, replication: int, clients: list[ClientState]
     table = table.drop_columns(["histogram_bucket", "histogram_count"])
     for batch in table.to_batches(max_chunksize=4096):
         for row in batch.to_pylist():
-            if row["replication"] == replication:
+            # Behind the clients are the durable queues, which are no clients.
+            if row["replication"] == replication and row["client_id"] < len(clients):
                 clients[row["client_id"]].counters[row["queue"]] = row
 
 
@@ -166,7 +167,7 @@ def _add_events(run: RecordedRun, replication: int, clients: list[ClientState]) 
     for batch in run.events():
         columns = [batch.column(name).to_pylist() for name in ("event", "client_id", "at_ns", "value", "replication")]
         for event, client, at_ns, value, number in zip(*columns, strict=True):
-            if number == replication and client >= 0 and event in _FOLDED:
+            if number == replication and 0 <= client < len(clients) and event in _FOLDED:
                 for field, now in _FOLDED[event](at_ns, value).items():
                     setattr(clients[client], field, now)
 

@@ -232,6 +232,32 @@ ENDPOINT = Form(
     key="to",
     models=SOLACE,
 )
+FLOW = Form(
+    "flow",
+    s.Flow,
+    (
+        Attribute("group", "group", NAME, required=True),
+        Attribute("window", "window_messages", integer(1, 65_535)),
+        Attribute("acknowledge-delay", "acknowledge_delay_ns", DURATION),
+        Attribute("library-threshold", "library_threshold_percent", integer(0, 100)),
+        Attribute("library-timer", "library_timer_ns", POSITIVE_DURATION),
+    ),
+    key="group",
+)
+DURABLE_QUEUE = Form(
+    "durable-queue",
+    s.DurableQueue,
+    (
+        Attribute("name", "name", NAME, required=True),
+        Attribute("access", "access", choice(s.Access)),
+        Attribute("unacknowledged-limit", "unacknowledged_limit_messages", integer(1, unlimited=True)),
+        Attribute("max-messages", "max_messages", integer(1, unlimited=True)),
+        Attribute("low-priority-limit", "low_priority_limit_messages", integer(0, unlimited=True)),
+    ),
+    (Child("flows", (FLOW,), many=True),),
+    key="name",
+    models=SOLACE,
+)
 BROKER = Form(
     "broker",
     s.Broker,
@@ -356,6 +382,7 @@ SCENARIO = Form(
         Child("groups", (GROUP,), many=True),
         Child("traffic", (TRAFFIC,), many=True),
         Child("endpoints", (ENDPOINT,), many=True),
+        Child("durable_queues", (DURABLE_QUEUE,), many=True),
         Child("broker", (BROKER,)),
         Child("changes", (CHANGE,), many=True),
         Child("workload", (WORKLOAD,)),

@@ -27,6 +27,7 @@ from qsctl.sim.scenario.scenario import (
     ClientGroup,
     ConstantArrivals,
     ExponentialSize,
+    GuaranteedOverflow,
     Interval,
     LognormalSize,
     MixedSize,
@@ -82,6 +83,7 @@ def breaches_of(scenario: Scenario) -> Iterator[Breach]:
     yield from _times(scenario)
     yield from _parts(scenario)
     yield from _references(scenario)
+    yield from _durable_queues(scenario)
     for group in scenario.groups:
         for interval in (*group.pauses, *group.absences):
             yield from _interval(interval, scenario.horizon_ns)
@@ -198,10 +200,64 @@ def _references(scenario: Scenario) -> Iterator[Breach]:
     for group in scenario.groups:
         yield from _named(group, "port", group.port, ports)
         yield from _named(group, "profile", group.profile, profiles)
+    queues = [queue.name for queue in scenario.durable_queues]
     for traffic in scenario.traffic:
-        yield from _named(traffic, "group", traffic.to, groups)
+        yield from _named(traffic, "group or durable queue" if queues else "group", traffic.to, groups + queues)
     for endpoint in scenario.endpoints:
         yield from _named(endpoint, "group", endpoint.to, groups)
+    for queue in scenario.durable_queues:
+        for flow in queue.flows:
+            yield from _named(flow, "group", flow.group, groups)
+
+
+def _durable_queues(scenario: Scenario) -> Iterator[Breach]:
+    """Yield what no durable queue has: the name of something else, clients that have flows or endpoints elsewhere."""
+    taken = {group.name for group in scenario.groups}
+    endpoints = {endpoint.to for endpoint in scenario.endpoints}
+    profiles = {profile.name: profile for profile in scenario.profiles}
+    profile_of = {group.name: profiles.get(group.profile) for group in scenario.groups}
+    queue_of: dict[str, str] = {}
+    for queue in scenario.durable_queues:
+        if queue.name in taken:
+            yield Breach(
+                queue, f"there is another group or durable queue {queue.name!r}", queue.name, "a name of its own"
+            )
+        taken.add(queue.name)
+        for flow in queue.flows:
+            if flow.group in queue_of or flow.group in endpoints:
+                other = f"durable queue {queue_of[flow.group]!r}" if flow.group in queue_of else "an <endpoint>"
+                yield Breach(
+                    flow,
+                    f"the clients of group {flow.group!r} have {other} already",
+                    flow.group,
+                    "one durable queue or one <endpoint> for each group",
+                )
+            queue_of.setdefault(flow.group, queue.name)
+            profile = profile_of.get(flow.group)
+            if profile is not None and profile.guaranteed_overflow is not GuaranteedOverflow.HOLD:
+                yield Breach(
+                    flow,
+                    f"group {flow.group!r} has the profile {profile.name!r}, whose G-1 pushes messages out again",
+                    str(profile.guaranteed_overflow),
+                    'a profile with guaranteed-overflow="hold" for flows of a durable queue',
+                )
+    queues = {queue.name for queue in scenario.durable_queues}
+    for traffic in scenario.traffic:
+        if traffic.queue is Queue.G_1 and traffic.to in queue_of:
+            yield Breach(
+                traffic,
+                f"traffic {traffic.name!r} is guaranteed and for the clients of {traffic.to!r}, whose flows are of the "
+                f"durable queue {queue_of[traffic.to]!r}",
+                traffic.to,
+                f'to="{queue_of[traffic.to]}"',
+            )
+        if traffic.to in queues and traffic.queue is not Queue.G_1:
+            yield Breach(
+                traffic,
+                f"traffic {traffic.name!r} is for {traffic.queue}: a durable queue has guaranteed messages",
+                str(traffic.queue),
+                'delivery="guaranteed"',
+            )
 
 
 def _named(owner: object, kind: str, name: str, known: Sequence[str]) -> Iterator[Breach]:

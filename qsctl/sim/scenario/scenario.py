@@ -18,6 +18,9 @@ from qsctl.profiles.client_profile import Queue as Queue
 from qsctl.profiles.ranges import default_profile
 from qsctl.sim.scenario.client import ClientGroup as ClientGroup
 from qsctl.sim.scenario.client import Interval as Interval
+from qsctl.sim.scenario.durable import Access as Access
+from qsctl.sim.scenario.durable import DurableQueue as DurableQueue
+from qsctl.sim.scenario.durable import Flow as Flow
 from qsctl.sim.scenario.engine import Engine
 from qsctl.sim.scenario.places import Places
 from qsctl.sim.scenario.replay import Replay
@@ -232,7 +235,7 @@ Arrivals: TypeAlias = PoissonArrivals | ConstantArrivals | OnOffArrivals | MmppA
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """A stream of messages to the clients of a group.
+    """A stream of messages to the clients of a group, or to a durable queue.
 
     `fan_out` false: every client has its own independent stream. True: one stream, each message to every client.
     `topics` and `topic_skew` (Zipf exponent, 0 is uniform) give topic numbers for eliding.
@@ -269,6 +272,18 @@ class Endpoint:
     """Of the window: so much read, and the client's library acknowledges it; 0: each message as it is read."""
     library_timer_ns: Nanoseconds = SECOND_NS
     """After the first message read that the library has not acknowledged, it does so at the latest."""
+
+
+def flow_endpoint(queue: DurableQueue, flow: Flow) -> Endpoint:
+    """Return the limits of a client's flow to a durable queue, as of an endpoint of its own with one flow."""
+    return Endpoint(
+        flow.group,
+        window_messages=flow.window_messages,
+        unacknowledged_limit_messages=queue.unacknowledged_limit_messages,
+        acknowledge_delay_ns=flow.acknowledge_delay_ns,
+        library_threshold_percent=flow.library_threshold_percent,
+        library_timer_ns=flow.library_timer_ns,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -358,6 +373,7 @@ class Scenario:
     groups: tuple[ClientGroup, ...] = ()
     traffic: tuple[Traffic, ...] = ()
     endpoints: tuple[Endpoint, ...] = ()
+    durable_queues: tuple[DurableQueue, ...] = ()
     broker: Broker = Broker()
     changes: tuple[TimedChange, ...] = ()
     workload: Workload | None = None

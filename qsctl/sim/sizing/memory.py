@@ -30,6 +30,7 @@ from qsctl.sim.scenario.scenario import (
     TraceArrivals,
     Traffic,
     UniformSize,
+    flow_endpoint,
 )
 
 SMALLEST: Final = 1
@@ -42,6 +43,7 @@ def memory_bytes(scenario: Scenario) -> int:
         return _replayed_bytes(scenario.replay)
     profiles = {profile.name: profile for profile in scenario.profiles}
     endpoints = {endpoint.to: endpoint for endpoint in scenario.endpoints}
+    endpoints |= {flow.group: flow_endpoint(queue, flow) for queue in scenario.durable_queues for flow in queue.flows}
     largest = _largest_work_units(scenario)
     return WORK_UNIT_BYTES * sum(
         group.count
@@ -99,13 +101,16 @@ def _largest_work_units(scenario: Scenario) -> dict[tuple[str, Queue], int]:
     """By group and queue: the work units of the largest message that may come."""
     groups: dict[str, ClientGroup] = {group.name: group for group in scenario.groups}
     found: dict[tuple[str, Queue], int] = {}
+    consumers = {queue.name: [flow.group for flow in queue.flows] for queue in scenario.durable_queues}
     for traffic in scenario.traffic:
-        if traffic.to not in groups:
+        if traffic.to not in groups and traffic.to not in consumers:
             continue
-        for queue, size_bytes in _largest_bytes(traffic, groups[traffic.to].count):
+        clients = groups[traffic.to].count if traffic.to in groups else 1
+        for queue, size_bytes in _largest_bytes(traffic, clients):
             size_bytes = min(size_bytes, scenario.broker.max_message_bytes)
-            key = (traffic.to, queue)
-            found[key] = max(found.get(key, SMALLEST), -(-size_bytes // WORK_UNIT_BYTES))
+            for group in consumers.get(traffic.to, [traffic.to]):
+                key = (group, Queue.G_1 if traffic.to in consumers else queue)
+                found[key] = max(found.get(key, SMALLEST), -(-size_bytes // WORK_UNIT_BYTES))
     return found
 
 

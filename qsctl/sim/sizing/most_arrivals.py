@@ -33,7 +33,7 @@ def most_arrivals(scenario: Scenario, queue: str) -> int | None:
     """
     if not scenario.traffic or scenario.changes or scenario.replay or scenario.engine or scenario.workload:
         return None
-    counts = {group.name: group.count for group in scenario.groups}
+    counts = {group.name: group.count for group in scenario.groups} | {each.name: 1 for each in scenario.durable_queues}
     return sum(
         _most(traffic, counts.get(traffic.to, 0), scenario.horizon_ns, queue, whole=scenario.model is Model.TIBCO)
         for traffic in scenario.traffic

@@ -1,0 +1,47 @@
+"""Durable queues that several clients share, and their flows.
+
+Names and defaults are those of the brokers' configuration [SOL-ENDPOINTS, "Configuring Queues"].
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from qsctl.instant import SECOND_NS, Nanoseconds
+
+
+class Access(StrEnum):
+    """Which of its flows a durable queue sends to."""
+
+    EXCLUSIVE = "exclusive"
+    """The one that bound first; the next one when its client disconnects."""
+    NON_EXCLUSIVE = "non-exclusive"
+    """All in turn, each as far as its window goes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """The flows of a group to a durable queue: one for each client, which bind in the order of their names."""
+
+    group: str
+    window_messages: int = 255
+    acknowledge_delay_ns: Nanoseconds = 0
+    """From a message's end of service to the application's acknowledgment; INFINITE_NS: it never acknowledges."""
+    library_threshold_percent: int = 60
+    """Of the window: so much read, and the client's library acknowledges it; 0: each message as it is read."""
+    library_timer_ns: Nanoseconds = SECOND_NS
+    """After the first message read that the library has not acknowledged, it does so at the latest."""
+
+
+@dataclass(frozen=True, slots=True)
+class DurableQueue:
+    """A queue on the broker's message spool, with flows of the clients of one group or more."""
+
+    name: str
+    access: Access = Access.EXCLUSIVE
+    unacknowledged_limit_messages: int = 10_000
+    """Deliveries of a flow that the application has not acknowledged; -1: no limit."""
+    max_messages: int = -1
+    low_priority_limit_messages: int = -1
+    flows: tuple[Flow, ...] = ()

@@ -1,0 +1,199 @@
+"""Durable queues that several clients share: single rules, a worked example, and closed forms."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from qsctl.config.problems import ConfigError
+from qsctl.eventlog.schema import LogLevel
+from qsctl.instant import INFINITE_NS, MILLISECOND_NS, SECOND_NS
+from qsctl.sim.model import OUTCOMES
+from qsctl.sim.scenario.client import ConstantTime, ExponentialTime
+from qsctl.sim.scenario.overrides import apply_overrides
+from qsctl.sim.scenario.rules import check_rules
+from qsctl.sim.scenario.scenario import (
+    Access,
+    ClientGroup,
+    ConstantArrivals,
+    ConstantSize,
+    DurableQueue,
+    Flow,
+    Interval,
+    PoissonArrivals,
+    Port,
+    Profile,
+    Queue,
+    Scenario,
+    Traffic,
+)
+from qsctl.sim.scenario.text import scenario_text
+from qsctl.sim.scenario.xml import find_scenario, read_scenario
+from tests.sim.brokers import BYTE_A_NS, limits, run
+
+MEAN_NS = 1_000_000
+
+
+def sharing(*groups: ClientGroup, rate: float = 2000.0, flow: dict[str, Any] | None = None, **changed: Any) -> Scenario:
+    """A queue `orders` with a flow of each group, to which messages of one byte come at a rate."""
+    traffic = changed.pop("traffic", (Traffic("t", "orders", PoissonArrivals(rate), ConstantSize(1), Queue.G_1),))
+    queue = {name: changed.pop(name) for name in list(changed) if name in DurableQueue.__dataclass_fields__}
+    flows = tuple(Flow(group.name, **{"library_threshold_percent": 0, **(flow or {})}) for group in groups)
+    return Scenario(
+        "test", ports=(Port("p", BYTE_A_NS),), profiles=(Profile("d", limits()),), groups=groups, traffic=traffic,
+        durable_queues=(DurableQueue("orders", **{"access": Access.NON_EXCLUSIVE, "flows": flows, **queue}),),
+        **{"horizon_ns": 10 * SECOND_NS, **changed},
+    )  # fmt: skip
+
+
+def client(name: str, **changed: Any) -> ClientGroup:
+    return ClientGroup(name, "p", "d", **{"round_trip_ns": 0, **changed})
+
+
+def by_client(scenario: Scenario) -> dict[str, dict[str, Any]]:
+    columns = run(scenario)[0].counters()
+    return {name: {key: values[i] for key, values in columns.items()} for i, name in enumerate(columns["client"])}
+
+
+@pytest.mark.parametrize(("window", "held"), [(255, 255), (5, 5)])
+def test_w14_a_client_ten_times_slower_holds_a_window_of_messages_while_the_others_are_idle(
+    window: int, held: int
+) -> None:
+    scenario = read_scenario(find_scenario("competing-consumers"))
+    found = by_client(apply_overrides(scenario, {"durable-queue[orders]/flow[*]/window": str(window)}))
+    assert found["slow"]["length_messages"] == held
+    assert [found[f"fast/{number}"]["length_messages"] for number in (1, 2, 3)] == [0, 0, 0]
+    assert found["slow"]["delivered_messages"] == 200
+    assert "orders" not in found  # nothing waits at the queue, and nothing was lost there
+    assert sum(each["arrived_messages"] for each in found.values()) == 4000
+
+
+def test_flows_are_served_in_turn() -> None:
+    scenario = sharing(client("c", count=3), traffic=(
+        Traffic("t", "orders", ConstantArrivals(1000.0), ConstantSize(1), Queue.G_1, stop_ns=9 * MILLISECOND_NS),
+    ))  # fmt: skip
+    _, rows, _ = run(scenario, LogLevel.MESSAGES)
+    assert list(rows["client_id"][np.argsort(rows["enqueued_ns"])]) == [0, 1, 2] * 3
+
+
+def test_a_message_that_no_flow_has_room_for_waits_at_the_queue_and_belongs_to_it() -> None:
+    never = {"acknowledge_delay_ns": INFINITE_NS}
+    scenario = sharing(client("c", count=2), flow=never, unacknowledged_limit_messages=3, max_messages=10)
+    found = by_client(scenario)
+    assert [found[f"c/{number}"]["delivered_messages"] for number in (1, 2)] == [3, 3]
+    queue = found["orders"]
+    assert queue["waiting_messages"] == 4  # of ten: six are with the clients, and not acknowledged
+    assert queue["spool_refused_messages"] == queue["arrived_messages"] - 4 > 10_000
+
+
+def test_the_standby_of_an_exclusive_queue_takes_over_and_the_first_one_returns_as_standby() -> None:
+    away = client("a", absences=(Interval(2 * SECOND_NS, SECOND_NS),))
+    scenario = sharing(away, client("b"), access=Access.EXCLUSIVE)
+    _, rows, _ = run(scenario, LogLevel.MESSAGES)
+    times = [rows["enqueued_ns"][rows["client_id"] == c] for c in (0, 1)]
+    assert times[0].max() < 2 * SECOND_NS <= times[1].min()
+    assert times[1].max() > 9.9 * SECOND_NS
+
+
+def test_a_paused_active_flow_keeps_the_exclusive_queue_to_itself() -> None:
+    paused = client("a", pauses=(Interval(0, 10 * SECOND_NS),))
+    found = by_client(sharing(paused, client("b"), access=Access.EXCLUSIVE, rate=100.0, flow={"window_messages": 5}))
+    assert found["a"]["length_messages"] == 5
+    assert "b" not in found
+    assert found["orders"]["waiting_messages"] > 900
+
+
+def test_what_a_client_did_not_acknowledge_goes_to_another_one_at_once_as_redelivered() -> None:
+    gone = client("a", service_time=ConstantTime(SECOND_NS), absences=(Interval(2 * SECOND_NS, INFINITE_NS),))
+    scenario = sharing(gone, client("b"), flow={"window_messages": 4}, rate=100.0)
+    found = by_client(scenario)
+    # After two seconds one is done, its reader works on the second, and its library has the four of its window.
+    assert (found["a"]["delivered_messages"], found["b"]["redelivered_messages"]) == (1, 5)
+    _, rows, _ = run(scenario, LogLevel.MESSAGES)
+    again = rows[rows["attempts"] == 2]
+    assert len(again) == 5
+    assert set(again["client_id"]) == {1}
+    assert (again["enqueued_ns"] + again["enter_ns"] - 2 * SECOND_NS < 10).all()
+
+
+def erlang_c_wait(servers: int, load: float) -> float:
+    """Return the mean wait of M/M/n in mean service times: Erlang's second formula over n (1 − ρ)."""
+    offered = servers * load
+    terms = [offered**k / math.factorial(k) for k in range(servers)]
+    last = offered**servers / math.factorial(servers) / (1 - load)
+    return last / (sum(terms) + last) / (servers * (1 - load))
+
+
+@pytest.mark.parametrize(("servers", "load"), [(1, 0.8), (3, 0.8), (8, 0.9)])
+def test_consumers_of_one_message_at_a_time_are_a_queue_with_as_many_servers(servers: int, load: float) -> None:
+    """A limit of one unacknowledged delivery: a window of one would have each library hold another message."""
+    messages = 200_000
+    rate = servers * load / MEAN_NS * SECOND_NS
+    scenario = sharing(
+        client("c", count=servers, service_time=ExponentialTime(MEAN_NS)), rate=rate, seed=5,
+        unacknowledged_limit_messages=1, horizon_ns=int(messages / rate * SECOND_NS),
+    )  # fmt: skip
+    _, rows, _ = run(scenario, LogLevel.MESSAGES)
+    waits = rows["enter_ns"][rows["outcome"] == OUTCOMES.index("delivered")]
+    assert waits.mean() / MEAN_NS == pytest.approx(erlang_c_wait(servers, load), rel=0.05)
+
+
+def test_each_consumer_of_a_saturated_queue_has_its_share_by_its_rate() -> None:
+    means = {"a": MEAN_NS, "b": 2 * MEAN_NS, "c": 4 * MEAN_NS}
+    groups = [client(name, service_time=ExponentialTime(mean)) for name, mean in means.items()]
+    found = by_client(sharing(*groups, rate=4000.0, horizon_ns=60 * SECOND_NS, flow={"window_messages": 2}))
+    total = sum(found[name]["delivered_messages"] for name in means)
+    for name, part in (("a", 4 / 7), ("b", 2 / 7), ("c", 1 / 7)):
+        assert found[name]["delivered_messages"] / total == pytest.approx(part, rel=0.03)
+    assert total == pytest.approx(60 * 1750, rel=0.02)
+
+
+def written(tmp_path: Path, inner: str, to: str) -> Path:
+    file = tmp_path / "scenario.xml"
+    file.write_text(
+        f"""<scenario name="s"><port name="p"/><profile name="d"/>
+        <profile name="again" guaranteed-overflow="redeliver"/>
+        <group name="a" port="p" profile="d"/><group name="b" port="p" profile="again"/>
+        <traffic name="t" to="{to}" delivery="guaranteed" cos="3"><poisson rate="9/s"/></traffic>{inner}
+        </scenario>"""
+    )
+    return file
+
+
+@pytest.mark.parametrize(
+    ("inner", "to", "message"),
+    [
+        ('<durable-queue name="a"/>', "a", "there is another group or durable queue 'a'"),
+        ('<durable-queue name="q"/><durable-queue name="q"/>', "q", "there is another group or durable queue 'q'"),
+        ('<durable-queue name="q"><flow group="x"/></durable-queue>', "q", "there is no group 'x'"),
+        ('<durable-queue name="q"><flow group="a"/></durable-queue><endpoint to="a"/>', "q", "have an <endpoint>"),
+        ('<durable-queue name="q"><flow group="a"/><flow group="a"/></durable-queue>', "q", "have durable queue 'q'"),
+        ('<durable-queue name="q"><flow group="b"/></durable-queue>', "q", "whose G-1 pushes messages out again"),
+        ('<durable-queue name="q"><flow group="a"/></durable-queue>', "a", "whose flows are of the durable queue 'q'"),
+        ('<durable-queue name="q" access="shared"/>', "q", "shared"),
+        ('<durable-queue name="q"/>', "r", "there is no group or durable queue 'r'"),
+    ],
+)
+def test_a_durable_queue_that_cannot_be_is_refused(tmp_path: Path, inner: str, to: str, message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        read_scenario(written(tmp_path, inner, to))
+    assert message in str(caught.value)
+
+
+def test_direct_traffic_to_a_durable_queue_is_refused() -> None:
+    scenario = sharing(client("c"))
+    direct = replace(scenario, traffic=(replace(scenario.traffic[0], queue=Queue.D_1),))
+    with pytest.raises(Exception, match="a durable queue has guaranteed messages"):
+        check_rules(direct)
+
+
+def test_a_scenario_with_a_durable_queue_reads_back_as_it_was_written(tmp_path: Path) -> None:
+    scenario = read_scenario(find_scenario("competing-consumers"))
+    file = tmp_path / "again.xml"
+    file.write_text(scenario_text(scenario))
+    assert read_scenario(file) == scenario
