@@ -90,3 +90,10 @@ def quiet_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("NDDS_QOS_PROFILES", "NDDSHOME", "FORCE_COLOR"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("COLUMNS", "100")
+
+
+@pytest.fixture
+def no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No Spark runs in this process, for all that the product can see: another test's session stays as it is."""
+    monkeypatch.setattr("qsctl.summary.session._running", None)
+    monkeypatch.setattr("qsctl.summary.session.session_beside", lambda *_: None)

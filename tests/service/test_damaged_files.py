@@ -16,6 +16,7 @@ from qsctl.errors import Damaged
 from qsctl.resource import ResourceKind
 from qsctl.service.embedded import open_embedded
 from tests.earlier_formats import COMMITS, CONFIGURATION, FORMATS, contents, placed
+from tests.processes import running
 from tests.service.embedded_commands import IN_MEMORY, ON_DISK, PERSISTENCE, SUBSCRIBER, create, messages, queue, write
 from tests.service.test_earlier_formats import assert_all_there, location, run
 
@@ -186,12 +187,13 @@ def serve(directory: Path, *options: str) -> tuple[int, str]:
     command = [sys.executable, "-m", "qsctl", "serve", str(CONFIGURATION), "--domain-id-base", "90"]
     command += ["--app-name", "Kept_served", "--persistent-storage-path", str(directory), "--grace", "0s", *options]
     shown = ""
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+    with running(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         assert process.stdout is not None
         for line in process.stdout:
             shown += line
             if " is up: " in line:
                 process.terminate()
+        process.wait()
     return process.returncode, shown
 
 

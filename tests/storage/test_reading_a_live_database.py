@@ -11,8 +11,8 @@ import pytest
 from qsctl.core.integration.database import stored
 from qsctl.core.integration.message import Message, MessageId, State
 from qsctl.core.integration.records import STREAM, RemovalCause, Removed
-from qsctl.errors import InvalidInput, Refused
-from qsctl.sim.engine import recovery_store
+from qsctl.errors import Damaged, Refused
+from qsctl.sim.engine import recovery_file
 from qsctl.sim.engine.recovery_store import RecoveryStore, read_recovery_database
 
 
@@ -57,7 +57,7 @@ def test_a_log_that_begins_anew_between_two_copies_is_copied_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = Busy(tmp_path / "live", times=3)
-    monkeypatch.setattr(recovery_store.shutil, "copyfile", engine.copyfile)
+    monkeypatch.setattr(recovery_file.shutil, "copyfile", engine.copyfile)
     content = read_recovery_database(engine.path)
     assert (content.damage, content.database.recovery) == ((), engine.store.database.recovery)
     engine.store.close()
@@ -67,7 +67,7 @@ def test_a_database_that_never_rests_is_refused_and_not_misread(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = Busy(tmp_path / "live", times=1000)
-    monkeypatch.setattr(recovery_store.shutil, "copyfile", engine.copyfile)
+    monkeypatch.setattr(recovery_file.shutil, "copyfile", engine.copyfile)
     with pytest.raises(Refused, match="too fast"):
         read_recovery_database(engine.path)
     engine.store.close()
@@ -76,5 +76,5 @@ def test_a_database_that_never_rests_is_refused_and_not_misread(
 def test_a_file_that_is_something_else_is_no_database(tmp_path: Path) -> None:
     for content in (b"", b"Created  Message Id\n", b"SQLite"):
         (tmp_path / "file").write_bytes(content)
-        with pytest.raises(InvalidInput, match="no recovery database"):
+        with pytest.raises(Damaged, match="no recovery database"):
             read_recovery_database(tmp_path / "file")

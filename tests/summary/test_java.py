@@ -166,6 +166,7 @@ def test_only_a_java_without_options_of_the_user_s_is_killed_at_its_end(
         assert process.returncode == (-signal.SIGKILL if is_plain else 0)
 
 
+@pytest.mark.usefixtures("no_spark")
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_java_that_cannot_start_spark_ends_in_one_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = pretend_java(tmp_path / "home", "17.0.1")
@@ -173,7 +174,6 @@ def test_a_java_that_cannot_start_spark_ends_in_one_message(tmp_path: Path, monk
     monkeypatch.setattr(
         "qsctl.summary.session.find_java", lambda: JavaRuntime(home / "bin" / "java", home, "17.0.1", 17, "a test")
     )
-    monkeypatch.setattr("qsctl.summary.session._running", None)
     with pytest.raises(Unavailable, match=r"could not start Spark: Error: no room$"):
         spark_session(SparkOptions(master="local[1]"))
     # PySpark leaves the pipe to the process that ended to the garbage collector.
@@ -188,8 +188,8 @@ def started_early(options: SparkOptions) -> None:
             thread.join()
 
 
+@pytest.mark.usefixtures("no_spark")
 def test_an_early_start_is_the_session_that_is_asked_for_later(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("qsctl.summary.session._running", None)
     started: list[bool] = []
 
     def start(_settings: object, _folder: object, *, brief: bool) -> tuple[str, None]:
@@ -203,8 +203,8 @@ def test_an_early_start_is_the_session_that_is_asked_for_later(monkeypatch: pyte
     assert started == [True]
 
 
+@pytest.mark.usefixtures("no_spark")
 def test_a_fault_of_an_early_start_is_raised_where_the_session_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("qsctl.summary.session._running", None)
 
     def none_found() -> JavaRuntime:
         raise Unavailable("Spark needs Java, and none was found")

@@ -52,20 +52,18 @@ def connect_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(master_module, "_importable", lambda _: True)
 
 
+@pytest.mark.usefixtures("no_spark")
 @pytest.mark.parametrize(
     "master", ["locl", "spark://", "http://x:1", "local[x]", "spark://nowhere", "spark://h:99999", "sc://h:x", "sc://"]
 )
-def test_a_master_that_is_none_is_a_usage_error_before_java_starts(
-    master: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("qsctl.summary.session._running", None)
+def test_a_master_that_is_none_is_a_usage_error_before_java_starts(master: str) -> None:
     with pytest.raises(UsageError, match="is not a Spark master"):
         spark_session(SparkOptions(master=master))
 
 
+@pytest.mark.usefixtures("no_spark")
 @pytest.mark.parametrize("master", PLACES)
-def test_a_master_that_nobody_listens_at_is_reported_at_once(master: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("qsctl.summary.session._running", None)
+def test_a_master_that_nobody_listens_at_is_reported_at_once(master: str) -> None:
     with pytest.raises(NoAnswer, match=r"nothing listens at \S+//127\.0\.0\.1:1"):
         spark_session(SparkOptions(master=master.format("127.0.0.1:1")))
 

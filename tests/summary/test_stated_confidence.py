@@ -46,7 +46,9 @@ LOWEST, HIGHEST = 90, 160
 def paused(rate: float = RATE) -> Scenario:
     return Scenario(
         name="paused", horizon_ns=SECOND_NS, seed=1, ports=(Port("p"),), profiles=(Profile("default"),),
-        groups=(ClientGroup("c", port="p", profile="default", pauses=(Interval(0, SECOND_NS),)),),
+        groups=(
+            ClientGroup("c", port="p", profile="default", receive_buffer_bytes=1, pauses=(Interval(0, SECOND_NS),)),
+        ),
         traffic=(Traffic("t", to="c", arrivals=PoissonArrivals(rate), size=ConstantSize(2048)),),
     )  # fmt: skip
 

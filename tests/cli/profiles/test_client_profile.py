@@ -199,7 +199,7 @@ def test_size_gives_the_arithmetic_and_how_to_check_it(tmp_path: Path) -> None:
     assert document["levers"]
     scenario = tmp_path / "load.xml"
     assert str(scenario) in profile(*words, "--scenario", str(scenario)).stdout
-    assert '<endpoint to="clients" flows="10"/>' in scenario.read_text(encoding="utf-8")
+    assert '<endpoint to="clients" flows="10" library-threshold="0"/>' in scenario.read_text(encoding="utf-8")
     assert "not" in profile("size", "--round-trip", "soon", status=2).stderr
 
 

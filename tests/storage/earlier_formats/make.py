@@ -1,4 +1,6 @@
-"""Make the directories beside this file by the code of an earlier commit: `python make.py CHECKOUT DESTINATION`.
+"""Make the directories beside this file by the code of an earlier commit.
+
+The command: `python -m tests.storage.earlier_formats.make CHECKOUT DESTINATION`.
 
 `c9b5695` is of the last commit before state directories were noted without their path, `04abe5f` of the last one before
 incarnations were recorded. CHECKOUT is a worktree of that commit; the interpreter has the packages that it needs.
@@ -17,13 +19,14 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+
+from tests.processes import running
 
 HERE = Path(__file__).resolve().parent
 HOME = Path("/tmp/qsctl-home")
@@ -93,19 +96,14 @@ def make_configured(checkout: Path) -> Path:
 @contextmanager
 def served(checkout: Path, file: str, *directories: Path) -> Iterator[None]:
     """Run a service in each directory, named by it, and kill them."""
-    processes = []
-    try:
+    with ExitStack() as services:
         for directory in directories:
             directory.mkdir(parents=True)
             arguments = ["serve", file, "--domain-id-base", DOMAIN, "--app-name", f"Kept_{directory.name}"]
             arguments += ["--persistent-storage-path", str(directory)]
-            processes.append(subprocess.Popen(command(checkout, *arguments), env=environment(checkout), cwd=HOME))
+            services.enter_context(running(command(checkout, *arguments), env=environment(checkout), cwd=HOME))
         time.sleep(8)
         yield
-    finally:
-        for process in processes:
-            process.send_signal(signal.SIGKILL)
-            process.wait()
 
 
 def make_served(checkout: Path) -> Path:
