@@ -180,11 +180,11 @@ class Administration:
         """Remove the samples that the selector matches [QS 5.4.3]."""
         return self._done(FlushQueue(queue.at(ResourceKind.MESSAGE), selector))
 
-    def force_quorum(self, queue: ResourceIdentifier, *, is_trial: bool = False) -> list[CommandReply]:
+    def force_quorum(self, queue: ResourceIdentifier | None, *, is_trial: bool = False) -> list[CommandReply]:
         """Let a replicated queue have a master again that lost a majority of its logs, by the longest that is left.
 
         Args:
-            queue: the queue.
+            queue: the queue; None: the replicated configuration.
             is_trial: change nothing; the replies say what would become of each member's replica.
 
         Raises:

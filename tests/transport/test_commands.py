@@ -167,6 +167,8 @@ def over_the_wire(command: Command) -> Command:
         GetConfiguration(),
         ForceQuorum(QUEUE),
         ForceQuorum(QUEUE, is_trial=True),
+        ForceQuorum(None),
+        ForceQuorum(None, is_trial=True),
         Shutdown(),
         StartRecording("a folder", "events", 5 << 30, 0.25),
         StopRecording(),

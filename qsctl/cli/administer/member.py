@@ -1,30 +1,62 @@
-"""`qsctl member`: the members of a replication cluster, where nothing but an operator's word helps [QS 7.1]."""
+"""`qsctl member`: the members of a replication cluster, where nothing but an operator's word helps [QS 7.1 and 7.2]."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Annotated, Final
+
+import typer
 
 from qsctl.cli.administer.answers import Answers, answers, trial
 from qsctl.cli.command import Commands
 from qsctl.cli.confirmation import DestructionOptions, Hit
-from qsctl.cli.service_options import SERVICE_PANEL, QueueArgument, TargetOptions
+from qsctl.cli.service_options import SERVICE_PANEL, TargetOptions
+from qsctl.errors import UsageError
+from qsctl.resource import ResourceIdentifier, ResourceKind
 
 COMMANDS: Final = Commands(
     panel=SERVICE_PANEL, group="member", help="Help a replicated queue that lost a majority of its logs."
 )
 
+_CONFIGURATION: Final = ResourceIdentifier(leaf=ResourceKind.CONFIGURATION)
 
-@COMMANDS.command("force-quorum", examples=("qsctl member force-quorum Orders",))
-def force_quorum(name: QueueArgument, *, consent: DestructionOptions, service: TargetOptions) -> Answers:
+QueueOrNone = Annotated[
+    str,
+    typer.Argument(
+        metavar="[QUEUE]", help="Queue, named as in `get messages`; or give --configuration.", show_default=False
+    ),
+]
+ConfigurationOption = Annotated[
+    bool, typer.Option("--configuration", help="Help the configuration that the members have in common, not a queue.")
+]
+
+
+@COMMANDS.command(
+    "force-quorum", examples=("qsctl member force-quorum Orders", "qsctl member force-quorum --configuration --dry-run")
+)
+def force_quorum(
+    queue: QueueOrNone = "",
+    configuration: ConfigurationOption = False,
+    *,
+    consent: DestructionOptions,
+    service: TargetOptions,
+) -> Answers:
     """Let a replicated queue form anew after the loss of a majority of its logs.
 
     What may be lost: every accepted sample that is only in the logs that are lost, or at members that do not answer
     now. The members that answer go on with the longest log among them; one that comes back later drops what it has and
-    follows. Start all members that can be started first. On a terminal it shows what would become of each replica, and
-    asks. Exits with 7 where the queue has a master, a quorum still has its log, or fewer members than a quorum answer.
+    follows. Where members have different creations of the queue and none of them has a quorum, that of most members
+    goes on, and the others drop theirs. Start all members that can be started first. On a terminal it shows what would
+    become of each replica, and asks. Exits with 7 where there is a master, a quorum still has its log, or fewer members
+    than a quorum answer.
     """
+    if bool(queue) == configuration:
+        raise UsageError(
+            "a queue and --configuration are both given" if queue else "neither a queue nor --configuration is given",
+            remedy="Name a queue, as in `qsctl member force-quorum Orders`, or give --configuration.",
+        )
     with service.open() as administration:
-        resource = administration.queue_named(name)
+        resource = None if configuration else administration.queue_named(queue)
+        named = resource or _CONFIGURATION
         hits = consent.trial(
             lambda: [
                 Hit(each.replying_service, each.reply.text)
@@ -32,5 +64,5 @@ def force_quorum(name: QueueArgument, *, consent: DestructionOptions, service: T
             ]
         )
         if hits is not None:
-            return trial(resource, hits)
-        return answers(resource, administration.force_quorum(resource))
+            return trial(named, hits)
+        return answers(named, administration.force_quorum(resource))

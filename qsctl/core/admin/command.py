@@ -154,10 +154,11 @@ class Shutdown(msgspec.Struct, frozen=True, tag="shutdown"):
 class ForceQuorum(msgspec.Struct, frozen=True, tag="force_quorum"):
     """ENABLE a replicated queue that lost a majority of its logs: it forms anew without them (an extension).
 
-    `is_trial`: only answer what would become of this member's replica.
+    `queue` None: the configuration that the members have in common, which is replicated, too [QS 7.2]. `is_trial`: only
+    answer what would become of this member's replica.
     """
 
-    queue: ResourceIdentifier
+    queue: ResourceIdentifier | None
     is_trial: bool = False
 
 

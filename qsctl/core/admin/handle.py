@@ -85,9 +85,10 @@ def handle(host: HostedService, now: Nanoseconds, command: Command) -> Sequence[
             case Shutdown():
                 return [_shut_down(host)]
             case ForceQuorum(queue):
+                what = "the configuration" if queue is None else short_name(_queue(host, queue))
                 raise Refused(
-                    f"{short_name(_queue(host, queue))} has no replicas here",
-                    remedy="Only a replicated queue of a cluster has.",
+                    f"{what} has no replicas here",
+                    remedy="Only a replicated queue of a cluster has, and a configuration that is replicated.",
                 )
             case StartRecording() | StopRecording() | GetRecording():
                 return [Reply(ReturnCode.UNSUPPORTED, f"service {host.application_name} cannot record here")]

@@ -107,11 +107,16 @@ class Configuration:
         )
         self.replica.producers.receive(now, self._follower, write)
 
-    def note_answer(self, message: Outbound) -> None:
+    def note_answer(self, now: Nanoseconds, message: Outbound) -> None:
         """Process what the replica would say to the producer of a command."""
         if isinstance(message, Answer) and message.response == AckResponse.REJECTED:
             text = "the configuration has no master now, and nothing comes of the command by this member"
-            self._answer(message.identity, Reply(ReturnCode.ERROR, f"{text}. {_TRY_AGAIN}"))
+            self._answer(message.identity, Reply(ReturnCode.ERROR, f"{text}. {self._remedy(now, _TRY_AGAIN)}"))
+
+    def _remedy(self, now: Nanoseconds, otherwise: str) -> str:
+        """Return what lets the configuration have a master again, for people."""
+        lack = self.replica.lack(now).replace("force-quorum`", "force-quorum --configuration`")
+        return f"Of the members of the cluster: {lack}." if lack else otherwise
 
     def pop_replies(self) -> list[CommandReply]:
         """Return the answers that are due."""
@@ -159,7 +164,8 @@ class Configuration:
                 text = "it is not decided what becomes of the command: too few members of the cluster answered in time"
                 if identity in self._follower.configuration.outcomes:
                     text = f"the cluster carries out the command, and this member cannot yet: {self._refusal}"
-                self._answer(identity, Reply(ReturnCode.ERROR, f"{text}. Look again before you repeat it."))
+                remedy = self._remedy(now, "Look again before you repeat it.")
+                self._answer(identity, Reply(ReturnCode.ERROR, f"{text}. {remedy}"))
 
     def note_reply(self, reply: CommandReply) -> bool:
         """Process what the engine says of a change that was asked for here; False: it is a reply to somebody else."""

@@ -120,7 +120,7 @@ class Roll(msgspec.Struct, frozen=True, array_like=True, tag="roll", gc=False):
 
     `answers` is None in a question. A learner without a master asks, and a replica that meets an epoch which is further
     ahead of its own than one step, or another group of its own name. `is_new`: it never had a log, as far as it can
-    know. `left` are the groups of this name that it was in before.
+    know. `left` are the groups of this name that it was in before. It votes for no log below the floor [see `ballot`].
     """
 
     stream: str
@@ -134,6 +134,8 @@ class Roll(msgspec.Struct, frozen=True, array_like=True, tag="roll", gc=False):
     incarnation: int = 0
     is_new: bool = False
     left: tuple[int, ...] = ()
+    floor_epoch: int = 0
+    floor_index: int = 0
 
 
 class Relayed(msgspec.Struct, frozen=True, array_like=True, tag="relayed", gc=False):

@@ -8,8 +8,10 @@ one of these is committed. From then on it is part of what a replica never forge
 What comes from another group has no effect. That a replica is in the wrong one it learns from the answers to its own
 questions: the group that a quorum of the members has agreed upon is right. Where none has a quorum, as with two members
 or while others are gone, a group that another member left, because a command deleted the queue there, gives way to the
-one that this member has now; and what was never known to be committed gives way to what was. A replica that changes the
-group begins with nothing. It has a vote, unless it was in that group before and has forgotten what it promised there.
+one that this member has now; and what was never known to be committed gives way to what was. Where that decides
+nothing, for a member was new when the command deleted the queue there, an operator's word does: the group goes on that
+most of those have that answer, among equals that with the longest log. A replica that changes the group begins with
+nothing. It has a vote, unless it was in that group before and has forgotten what it promised there.
 """
 
 from __future__ import annotations
@@ -72,3 +74,26 @@ def right_group(own: int, left: Sequence[int], quorum: int, rolls: Sequence[Roll
         if theirs > 0 and theirs != abs(own) and theirs not in left and (own < 0 or own in roll.left):
             return theirs
     return own
+
+
+def is_of_group(own: int, roll: Roll) -> bool:
+    """Whether a replica may be of the group of one whose incarnation is `own`, or follow it."""
+    theirs = roll.incarnation
+    return not own or not theirs or abs(own) == abs(theirs) or (own < 0 and theirs < 0)
+
+
+def group_with_most(own: int, own_count: int, rolls: Sequence[Roll]) -> int:
+    """Return the agreed group of most of the replicas, among equals that with the longest log; 0: none is agreed.
+
+    Args:
+        own: the incarnation of the replica that asks.
+        own_count: the entries of its log.
+        rolls: the answers of the others.
+    """
+    member_counts: Counter[int] = Counter()
+    entry_counts: dict[int, int] = {}
+    for incarnation, entry_count in ((own, own_count), *((each.incarnation, each.last_index) for each in rolls)):
+        if incarnation > 0:
+            member_counts[incarnation] += 1
+            entry_counts[incarnation] = max(entry_count, entry_counts.get(incarnation, 0))
+    return max(member_counts, key=lambda each: (member_counts[each], entry_counts[each], each), default=0)

@@ -7,8 +7,10 @@ without it, and it holds the log up to there: a replica that is elected afterwar
 Replicas that never had a log, as far as they can know, form a new group as soon as a quorum of the configured members
 is there and none that answers has anything. Where too few remember after a loss, only an operator's word lets a group
 form (`qsctl member force-quorum`): what was only with those that lost their logs, or that are not there, is gone then.
-The most that any of those present has is the floor of the new group, durably: no replica with less is elected. Volatile
-replicas, whose logs are lost by any restart, form anew by themselves once every one of them is there.
+The most that any of those present has is the floor of the new group, durably: no replica with less is elected. Where
+the one that had it is gone, too, or has no vote itself, another word helps: each replica that it reaches has a vote,
+and asks for no more than what is left. Volatile replicas, whose logs are lost by any restart, form anew by themselves
+once every one of them is there.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from qsctl.core.high_availability.frames import Roll
+from qsctl.core.high_availability.groups import group_with_most, is_of_group
 from qsctl.core.high_availability.log import LastEntry
 from qsctl.errors import Refused
 from qsctl.instant import Nanoseconds
@@ -34,6 +37,15 @@ class Formation(NamedTuple):
     epoch: int
     floor: LastEntry
     reason: str
+    group: int = 0
+    """The incarnation of another group that the replica gives way to; 0: it is in the right one."""
+
+
+class Voter(NamedTuple):
+    """A replica that has a vote: the last entry of its log, and the least that it votes for."""
+
+    last: LastEntry
+    floor: LastEntry
 
 
 class Learner:
@@ -85,7 +97,7 @@ class Learner:
                 return None  # an answer may be on its way, of one that has something
             return Formation(epoch, NOTHING, "a new group forms: a quorum answers, and no member has a log")
         is_complete = len(rolls) == len(replica.others)
-        if replica.is_persistent or not is_complete or _voter_count(rolls) >= replica.quorum:
+        if replica.is_persistent or not is_complete or len(self._voters(rolls)) >= replica.quorum:
             return None
         return Formation(epoch, floor, "the group forms anew: too few replicas have a log")
 
@@ -96,8 +108,8 @@ class Learner:
             Refused: it is not without a master for good: says what is to be done instead.
         """
         replica, rolls = self._replica, self.rolls(now)
-        epoch, floor = _latest(rolls)
-        if _voter_count(rolls) + (not replica.ballot.is_learner) >= replica.quorum:
+        epoch, floor = _latest([each for each in rolls if is_of_group(replica.incarnation, each)])
+        if self._can_elect(rolls):
             raise Refused(
                 f"{replica.stream}: a quorum of the replicas that answer has its log",
                 remedy="Wait for the election; `qsctl get replication` shows it.",
@@ -108,7 +120,9 @@ class Learner:
                 f"and {replica.quorum} are a quorum",
                 remedy="Start as many members first, with empty disks where theirs are lost.",
             )
-        return Formation(epoch, floor, "the group forms anew by an operator's word")
+        group = group_with_most(replica.incarnation, replica.log.last_index, rolls)
+        gives_way = replica.incarnation > 0 and group != replica.incarnation
+        return Formation(epoch, floor, "the group forms anew by an operator's word", group if gives_way else 0)
 
     def lack(self, now: Nanoseconds) -> str:
         """Return why there is no master, and what gets out of it, for people; empty: nothing is known to be lacking."""
@@ -119,16 +133,40 @@ class Learner:
         own = abs(replica.incarnation)
         if others := sorted(each.sender for each in rolls if own and each.incarnation not in (0, own, -own)):
             return (
-                f"{', '.join(others)}: of another creation of the queue, and none has a quorum: "
-                "start the others, or delete the queue at all members and create it again"
+                f"{', '.join(others)}: of another creation of the queue, and none has a quorum: start the others, or "
+                "accept with `qsctl member force-quorum` that the creation goes on which most members have"
             )
-        voters = _voter_count(rolls) + (not replica.ballot.is_learner)
-        if voters < needed and (not replica.ballot.is_new or _latest(rolls)[1] > NOTHING):
+        voters = self._voters(rolls)
+        if len(voters) < needed and (not replica.ballot.is_new or _latest(rolls)[1] > NOTHING):
             return (
-                f"{voters} of {len(replica.others) + 1} replicas are there with their log, and {needed} are a quorum: "
+                f"{len(voters)} of {len(replica.others) + 1} replicas are there with their log, and {needed} are a "
+                "quorum: start the others, or accept the loss with `qsctl member force-quorum`"
+            )
+        if len(voters) >= needed and not self._can_elect(rolls):
+            wanted = max(each.floor for each in voters).index
+            return (
+                f"no replica that has a vote reaches entry {wanted}, which the group had: "
                 "start the others, or accept the loss with `qsctl member force-quorum`"
             )
         return ""
+
+    def _voters(self, rolls: Sequence[Roll]) -> list[Voter]:
+        """Return those that have a vote, this one among them."""
+        replica = self._replica
+        own = [] if replica.ballot.is_learner else [Voter(replica.log.last, replica.ballot.floor)]
+        return own + [
+            Voter(LastEntry(roll.last_epoch, roll.last_index), LastEntry(roll.floor_epoch, roll.floor_index))
+            for roll in rolls
+            if not roll.is_learner and is_of_group(replica.incarnation, roll)
+        ]
+
+    def _can_elect(self, rolls: Sequence[Roll]) -> bool:
+        """Whether there is a replica for which a quorum would vote, itself among it."""
+        voters = self._voters(rolls)
+        return any(
+            candidate >= floor and sum(candidate >= max(each) for each in voters) >= self._replica.quorum
+            for candidate, floor in voters
+        )
 
     def _send(self, recipient: str, answers: int | None) -> None:
         replica = self._replica
@@ -145,12 +183,10 @@ class Learner:
             replica.incarnation,
             replica.ballot.is_new,
             replica.ballot.state.left,
+            replica.ballot.floor.epoch,
+            replica.ballot.floor.index,
         )
         replica.outgoing.send(recipient, frame, rests_on_writes=True)
-
-
-def _voter_count(rolls: Sequence[Roll]) -> int:
-    return sum(not roll.is_learner for roll in rolls)
 
 
 def _is_blank(roll: Roll) -> bool:

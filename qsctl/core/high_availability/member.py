@@ -258,7 +258,7 @@ class Member:
         for replica in self.replicas.values():
             if self.configuration is not None and replica is self.configuration.replica:
                 for message in replica.clients.pop_released():
-                    self.configuration.note_answer(message)
+                    self.configuration.note_answer(self.time.now, message)
                 self._messages += self.configuration.pop_replies()
             else:
                 self._messages += replica.clients.pop_released()
@@ -356,10 +356,13 @@ class Member:
         if not matches(request.target, self.name):
             return
         try:
-            queue = self.engine.hosted.queue(command.queue.bare)
-            replica = self._by_queue.get(queue.name)
+            if command.queue is None:
+                name, replica = "the configuration", None if self.configuration is None else self.configuration.replica
+            else:
+                name = self.engine.hosted.queue(command.queue.bare).name
+                replica = self._by_queue.get(name)
             if replica is None:
-                raise Refused(f"{queue.name} is not replicated", remedy="Only replicated queues have a quorum.")
+                raise Refused(f"{name} is not replicated", remedy="Only what is replicated has a quorum.")
             text = replica.check_force(now)
             if not command.is_trial:
                 replica.force(now)

@@ -218,6 +218,8 @@ class Replica:
         elif self._wakes_at_ns <= now:
             self.sleep(now, is_retry=True)
             if self.role is Role.LEARNER:
+                if self.master and self.allegiance.has_lost_master(now):
+                    self._become(now, Role.LEARNER, "", "no sign of a master within master_timeout")
                 self._learner.call_the_roll(now)
                 self._form(now)
             else:
@@ -506,17 +508,36 @@ class Replica:
         if self.master:
             raise Refused(f"{self.stream}: {self.master} is its master", remedy="There is nothing to force.")
         formation = self._learner.forced(now)
-        own = self.log.last
-        if not self.ballot.is_learner:
-            return f"{self.stream}: this replica has its log, {own.index} entries, and keeps it"
-        return (
-            f"{self.stream}: this replica, which lost its log, votes again; "
-            f"the longest log that is left has {max(own, formation.floor).index} entries"
-        )
+        own, longest = self.log.last, max(self.log.last, formation.floor)
+        if formation.group:
+            return (
+                f"{self.stream}: what this replica has, {self.follower.held_count()} samples, is of another creation "
+                "of the queue than most members have; it is dropped, and the replica follows them"
+            )
+        if self.ballot.is_learner:
+            return (
+                f"{self.stream}: this replica, which lost its log, votes again; "
+                f"the longest log that is left has {longest.index} entries"
+            )
+        text = f"{self.stream}: this replica has its log, {own.index} entries, and keeps it"
+        if self.ballot.floor > longest:
+            text += (
+                f"; it votes for a log of {longest.index} entries, the longest that is left, "
+                f"where {self.ballot.floor.index} were to be reached"
+            )
+        return text
 
     def force(self, now: Nanoseconds) -> None:
-        """Vote again by an operator's word, after `check_force`."""
+        """Vote again, or for less, or in another group, by an operator's word, after `check_force`."""
+        formation = self._learner.forced(now)
+        if formation.group:
+            self._change_group(now, formation.group)
+            return
         if not self.ballot.is_learner:
+            longest = max(self.log.last, formation.floor)
+            if self.ballot.floor > longest:
+                self.ballot.regain_vote(self.epoch, self.ballot.state.vote, longest)
+                self.outgoing.write_hard_state(self.ballot.state)
             return
         if self.ballot.awaits_beginning:
             # What fitted of its log is what is left of it.
@@ -594,6 +615,10 @@ class Replica:
         self._become(now, Role.LEARNER if self.ballot.is_learner else Role.SLAVE, master, reason)
 
     def _stand(self, now: Nanoseconds, reason: str) -> None:
+        if self.log.last < self.ballot.floor:
+            wanted = self.ballot.floor.index
+            self._become(now, Role.SLAVE, "", f"its log ends before entry {wanted}, which the group had")
+            return
         self._become(now, Role.CANDIDATE, "", reason)
         self.election.begin(now)
 

@@ -206,17 +206,27 @@ class SimulatedService:
         self._is_to_compact = True
         self.receive(())
 
-    def force_quorum(self, others_count: int) -> None:
-        """Do as an operator does once so many others answer: let a group form that lost a majority of its logs."""
+    def force_quorum(self, hosting_counts: Mapping[str, int]) -> None:
+        """Do as an operator does: let a group form that cannot elect a master, once all that have a replica answer.
+
+        Args:
+            hosting_counts: how many services have a replica, by stream.
+        """
         if self.life is None or self.is_paused:
             return
         now = self.life.member.time.now
-        for replica in self.life.member.replicas.values():
-            if replica.ballot.is_learner and replica.answer_count(now) >= others_count:
+        for stream, replica in self.life.member.replicas.items():
+            if replica.answer_count(now) >= hosting_counts[stream] - 1:
                 with contextlib.suppress(Refused):
                     replica.check_force(now)
                     replica.force(now)
         self.receive(())
+
+    @property
+    def is_master_of_configuration(self) -> bool:
+        """Whether it puts commands in their order."""
+        configuration = None if self.life is None else self.life.member.configuration
+        return configuration is not None and configuration.replica.is_master
 
     def hand_over(self) -> None:
         """Let others be masters of what it is master of."""

@@ -7,6 +7,7 @@ decides everything: no other randomness, no clock, and nothing in the order of a
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import partial
 from random import Random
 from typing import Final
@@ -167,6 +168,8 @@ class World(Surroundings):
             for queue, stream in self.replicated_streams().items()
             if persistent[queue].persistence.kind is PersistenceKind.PERSISTENT
         }
+        if self.services[1].life is not None and self.services[1].life.member.replicas:
+            self.agenda.after(LOOKS_AGAIN_NS, self._look_after)
         self._plan_arrival()
         assert self.scenario.workload is not None
         number = 0
@@ -239,7 +242,6 @@ class World(Surroundings):
             logs = [each.disk.streams.get(stream) for each in self.services.values()]
             best = best_left(logs, len(self.services) // 2 + 1)
             if best is not None:
-                self.agenda.after(LOOKS_AGAIN_NS, self._look_after)
                 for note_lost_majority in self.observers.lost_majority:
                     note_lost_majority(queue, held_in(best))
 
@@ -266,13 +268,12 @@ class World(Surroundings):
         return SampleIdentity(guid_of(ADMINISTRATOR, 0), self._command_count)
 
     def _look_after(self) -> None:
-        """Be the operator of groups that lost a majority of their logs: give the word once all that remain are up."""
-        if all(map(self.has_master, self.stored_streams)) and self._is_calm:
-            return
+        """Be the operator of groups that cannot elect a master: give the word once all that remain are up."""
         if self._is_calm:
-            remaining = sum(not each.is_gone for each in self.services.values())
+            lives = [each.life for each in self.services.values() if each.life is not None]
+            hosting_counts = Counter(stream for life in lives for stream in life.member.replicas)
             for service in self.services.values():
-                service.force_quorum(remaining - 1)
+                service.force_quorum(hosting_counts)
         self.agenda.after(LOOKS_AGAIN_NS, self._look_after)
 
     @property

@@ -240,10 +240,12 @@ FORCE_QUORUM_TRIAL: Final = "force_quorum_trial"
 
 
 def _enable(resource: ResourceIdentifier, body: str) -> Command:
+    if resource == CONFIGURATION and body in (FORCE_QUORUM, FORCE_QUORUM_TRIAL):
+        return ForceQuorum(None, body == FORCE_QUORUM_TRIAL)
     if resource.leaf is not None or not resource.is_queue() or body not in (FORCE_QUORUM, FORCE_QUORUM_TRIAL):
         raise UsageError(
             f"{resource} cannot be enabled with {body[:80]!r}",
-            remedy=f"Name a replicated queue, with the body {FORCE_QUORUM} or {FORCE_QUORUM_TRIAL}.",
+            remedy=f"Name a replicated queue or {CONFIGURATION}, with the body {FORCE_QUORUM} or {FORCE_QUORUM_TRIAL}.",
         )
     return ForceQuorum(resource, body == FORCE_QUORUM_TRIAL)
 
@@ -369,7 +371,8 @@ def _parts(command: Command | RawCreate) -> tuple[CommandActionKind, str, str]:
         case GetConfiguration():
             return CommandActionKind.RTI_SERVICE_COMMAND_ACTION_GET, str(CONFIGURATION), ""
         case ForceQuorum(queue, is_trial):
+            resource = CONFIGURATION if queue is None else queue.bare
             body = FORCE_QUORUM_TRIAL if is_trial else FORCE_QUORUM
-            return CommandActionKind.RTI_SERVICE_COMMAND_ACTION_ENABLE, str(queue.bare), body
+            return CommandActionKind.RTI_SERVICE_COMMAND_ACTION_ENABLE, str(resource), body
         case Shutdown():
             return CommandActionKind.RTI_SERVICE_COMMAND_ACTION_SHUTDOWN, "/", ""

@@ -7,7 +7,15 @@ from typing import Any
 
 import pytest
 
-from qsctl.core.admin.command import Command, CreateQueue, CreateSubscriber, DeleteQueue, DeleteSubscriber, UpdateQueue
+from qsctl.core.admin.command import (
+    Command,
+    CreateQueue,
+    CreateSubscriber,
+    DeleteQueue,
+    DeleteSubscriber,
+    ForceQuorum,
+    UpdateQueue,
+)
 from qsctl.core.admin.reply import Reply, ReturnCode
 from qsctl.core.high_availability.cluster_configuration import (
     CONFIGURATION_STREAM,
@@ -231,6 +239,32 @@ def test_a_master_without_its_quorum_says_that_nothing_is_decided() -> None:
             process.start(cluster.now)
     cluster.run_for(6 * TIMEOUT_NS)
     assert all_have(cluster, "base", "new") or all_have(cluster, "base")
+
+
+def test_a_configuration_that_lost_a_majority_of_its_logs_goes_on_by_an_operator_s_word() -> None:
+    """Found by a world: the word was taken for queues alone, and the cluster followed no command any more."""
+    cluster = cluster_of()
+    cluster.send_all(create(1, "new"))
+    cluster.run_until(lambda: all_have(cluster, "base", "new"))
+    for name in "ab":
+        cluster[name].crash()
+    for name in "ab":
+        cluster[name].start(cluster.now, is_lost=True)
+    cluster.run_for(10 * TIMEOUT_NS)
+    cluster.send("c", create(2, "newer"))
+    cluster.run_for(4 * TIMEOUT_NS)
+    code, text = cluster["c"].replies()[2]
+    assert code == "ERROR"
+    assert "1 of 3 replicas are there with their log" in text
+    assert "`qsctl member force-quorum --configuration`" in text
+    for number, is_trial in ((3, True), (4, False)):
+        cluster.send_all(request(number, ForceQuorum(None, is_trial)))
+        assert {process.replies()[number][0] for process in cluster} == {"OK"}
+        assert all(process.member.replicas[CONFIGURATION_STREAM].master == "" for process in cluster)
+        cluster.run_for(TIMEOUT_NS // 8)
+    cluster.run_until(lambda: any(each.member.replicas[CONFIGURATION_STREAM].is_master for each in cluster))
+    cluster.send_all(create(5, "newest"))
+    cluster.run_until(lambda: all_have(cluster, "base", "new", "newest"))
 
 
 def test_members_with_other_files_take_over_the_clusters_configuration_and_say_so() -> None:

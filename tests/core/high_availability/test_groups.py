@@ -5,10 +5,11 @@ Each was found with services as they were before: what a name named was taken fo
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from qsctl.core.admin.command import CreateQueue, DeleteQueue, ForceQuorum, GetMessages
-from qsctl.core.high_availability.ballot import HardState
+from qsctl.core.high_availability.ballot import NEW_MEMBER, HardState
 from qsctl.core.high_availability.roles import Role, StoredLog
 from qsctl.errors import Refused
 from qsctl.resource import ResourceKind
@@ -277,6 +278,123 @@ def test_the_floor_survives_a_restart() -> None:
     cluster["c"].start(cluster.now)
     cluster.elect()
     cluster.run_until(lambda: all(len(held(process)) == 5 for process in cluster))
+
+
+def learner_with_the_longest_log(cluster: Cluster) -> None:
+    """`a` has a part of the log, `b` all of it and no vote yet, `c` lost it."""
+    fill(cluster)
+    for name in "abc":
+        cluster[name].crash()
+    del cluster["a"].stores[STREAM].records[3:]
+    store = cluster["b"].stores[STREAM]
+    store.hard_state = msgspec.structs.replace(store.hard_state, vote=NEW_MEMBER)
+    for name in "abc":
+        cluster[name].start(cluster.now, is_lost=name == "c")
+    cluster.run_for(10 * TIMEOUT_NS)
+    assert cluster.masters() == []
+
+
+def test_a_word_at_one_member_leaves_the_next_word_to_the_one_with_the_longest_log() -> None:
+    """Found by a world: the second word was refused, for two had a vote, of which none could be elected."""
+    cluster = Cluster(3)
+    learner_with_the_longest_log(cluster)
+    cluster["c"].replica.force(cluster.now)
+    cluster.run_for(10 * TIMEOUT_NS)
+    assert cluster.masters() == []
+    reason = cluster["a"].member.statuses()[STREAM].reason
+    assert "no replica that has a vote reaches entry 6, which the group had" in reason
+    assert "qsctl member force-quorum" in reason
+    assert "the longest log that is left has 6 entries" in cluster["b"].replica.check_force(cluster.now)
+    cluster["b"].replica.force(cluster.now)
+    cluster.elect()
+    cluster.run_until(lambda: all(len(held(process)) == 5 for process in cluster))
+    accepts(cluster, 30)
+
+
+def test_a_learner_gives_up_a_master_that_is_gone() -> None:
+    """Found by the same world: for the learner its master was there for good, so that the word was refused."""
+    cluster = Cluster(3)
+    master = fill(cluster)
+    lost = "b" if master.name == "a" else "a"
+    lose(cluster, lost)
+    cluster.cut(lost)
+    cluster.run_for(2 * TIMEOUT_NS)
+    cluster.heal()
+    cluster[lost].syncs = False
+    cluster.run_until(lambda: cluster[lost].replica.master == master.name)
+    for name in "abc":
+        if name != lost:
+            cluster[name].crash()
+    cluster.run_for(3 * TIMEOUT_NS)
+    assert cluster[lost].replica.master == ""
+    assert "1 of 3 members answer" in cluster[lost].member.statuses()[STREAM].reason
+
+
+def test_of_two_creations_without_a_quorum_the_one_of_most_members_goes_on_by_an_operator_s_word() -> None:
+    """Found by a world: `c` was new when the queue was deleted and created there alone, and `b` lost its disk."""
+    cluster = Cluster(3)
+    fill(cluster)
+    cluster["c"].crash()
+    cluster["c"].start(cluster.now, is_new=True)
+    cluster.cut("c")
+    delete_and_create(cluster, "c")
+    lose(cluster, "b")
+    cluster.heal()
+    cluster.run_for(10 * TIMEOUT_NS)
+    assert cluster.masters() == []
+    assert "c: of another creation of the queue, and none has a quorum" in cluster["a"].member.statuses()[STREAM].reason
+    said = {name: cluster[name].replica.check_force(cluster.now) for name in "abc"}
+    assert "has its log, 6 entries, and keeps it" in said["a"]
+    assert "votes again; the longest log that is left has 6 entries" in said["b"]
+    assert "0 samples, is of another creation of the queue than most members have; it is dropped" in said["c"]
+    cluster["c"].replica.force(cluster.now)
+    cluster.elect()
+    cluster.run_until(lambda: all(len(held(process)) == 5 for process in cluster))
+    accepts(cluster, 30)
+
+
+def test_no_replica_stands_with_less_than_it_votes_for() -> None:
+    """Found beside it: a replica gave itself the vote that it would refuse to another with the same log."""
+    cluster = Cluster(5)
+    fill(cluster)
+    lose(cluster, "a", "b", "c")
+    cluster.run_for(TIMEOUT_NS)
+    cluster["a"].replica.force(cluster.now)
+    cluster["a"].run(cluster.now)
+    for name in "de":
+        cluster[name].crash()
+    for name in "bc":
+        cluster[name].crash()
+        cluster[name].start(cluster.now, is_new=True)
+        state = cluster[name].replica.ballot.state
+        cluster[name].replica.ballot.state = msgspec.structs.replace(state, vote="")
+    cluster.run_for(10 * TIMEOUT_NS)
+    assert not cluster["a"].replica.is_master
+    assert "its log ends before entry 6" in cluster["a"].member.statuses()[STREAM].reason
+
+
+def test_a_floor_that_no_log_reaches_any_more_is_lowered_by_another_word() -> None:
+    """Found by asking for the next loss: the member with the longest log lost it, too, after the word was given."""
+    cluster = Cluster(3)
+    fill(cluster)
+    lose(cluster, "a", "b")
+    cluster.run_for(TIMEOUT_NS)
+    for name in "ab":
+        cluster[name].replica.force(cluster.now)
+        cluster[name].run(cluster.now)
+    lose(cluster, "c")
+    cluster.run_for(10 * TIMEOUT_NS)
+    assert cluster.masters() == []
+    assert "no replica that has a vote reaches entry 6" in cluster["c"].member.statuses()[STREAM].reason
+    said = cluster["a"].replica.check_force(cluster.now)
+    assert "it votes for a log of 0 entries, the longest that is left, where 6 were to be reached" in said
+    for name in "ab":
+        cluster[name].replica.force(cluster.now)
+        cluster[name].run(cluster.now)
+    cluster.elect()
+    accepts(cluster, 30)
+    with pytest.raises(Refused, match=r"is its master"):
+        cluster["a"].replica.check_force(cluster.now)
 
 
 def test_two_that_lost_their_disks_form_without_the_third_by_an_operator_s_word_alone() -> None:

@@ -26,6 +26,10 @@ class QueuesDrain(Invariant):
                 held_count = sum(name == queue.full_name for name, _ in world.held())
                 if held_count:
                     self.violate(f"{queue.full_name} still holds {held_count} samples")
+        if world.declared.replicates_configuration:
+            self.checked_count += 1
+            if not any(each.is_master_of_configuration for each in world.services.values()):
+                self.violate("the configuration has no master")
         for producer in world.producers:
             if producer.open_count:
                 self.violate(f"{producer.node} still waits for the answers to {producer.open_count} samples")
