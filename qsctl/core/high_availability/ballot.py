@@ -176,9 +176,8 @@ class Ballot:
         vote = self.state.vote if is_beginning or self.is_learner else ""
         if incarnation in self.state.left:
             vote = NO_VOTER
-        self.state = HardState(
-            self.state.epoch if is_beginning else 0, vote, incarnation=incarnation, left=self.state.leaving(abs(left))
-        )
+        gone = tuple(each for each in self.state.leaving(abs(left)) if each != incarnation)
+        self.state = HardState(self.state.epoch if is_beginning else 0, vote, incarnation=incarnation, left=gone)
         self._votes.clear()
         self._trial_epoch = 0
 

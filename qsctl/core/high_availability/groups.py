@@ -8,10 +8,10 @@ one of these is committed. From then on it is part of what a replica never forge
 What comes from another group has no effect. That a replica is in the wrong one it learns from the answers to its own
 questions: the group that a quorum of the members has agreed upon is right. Where none has a quorum, as with two members
 or while others are gone, a group that another member left, because a command deleted the queue there, gives way to the
-one that this member has now; and what was never known to be committed gives way to what was. Where that decides
-nothing, for a member was new when the command deleted the queue there, an operator's word does: the group goes on that
-most of those have that answer, among equals that with the longest log. A replica that changes the group begins with
-nothing. It has a vote, unless it was in that group before and has forgotten what it promised there.
+one that this member has now; and what cannot be committed, for too few members can have it, gives way to what may be.
+Where that decides nothing, for a member was new when the command deleted the queue there, an operator's word does: the
+group goes on that most of those have that answer, among equals that with the longest log. A replica that changes the
+group begins with nothing. It has a vote, unless it was in that group before and has forgotten what it promised there.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from hashlib import blake2b
 from typing import Final
 
 from qsctl.core.high_availability.frames import Canvass, Frame, Roll
+from qsctl.core.high_availability.progress import quorum_of
 from qsctl.identity import INCARNATION_MAX, NIL_GUID, NIL_INCARNATION, Incarnation, SampleIdentity
 
 EARLIER: Final = INCARNATION_MAX
@@ -59,21 +60,23 @@ def is_of_another_group(own: int, frame: Frame) -> bool:
     return own > 0 or theirs > 0
 
 
-def right_group(own: int, left: Sequence[int], quorum: int, rolls: Sequence[Roll]) -> int:
+def right_group(own: int, left: Sequence[int], member_count: int, rolls: Sequence[Roll]) -> int:
     """Return the incarnation of the group that a replica belongs to, by the answers of others; its own: it is in it."""
     if not own:
         return own  # it has nothing, and follows any
+    quorum = quorum_of(member_count)
     agreed = Counter(roll.incarnation for roll in rolls if roll.incarnation > 0)
     if own > 0:
         agreed[own] += 1
     for incarnation, count in agreed.items():
         if count >= quorum:
             return incarnation
-    for roll in rolls:
-        theirs = roll.incarnation
-        if theirs > 0 and theirs != abs(own) and theirs not in left and (own < 0 or own in roll.left):
-            return theirs
-    return own
+    if own > 0:
+        gives_way = any(own in roll.left for roll in rolls)
+    else:  # a master may have committed what this replica knows no commit of, unless a quorum cannot have it
+        gives_way = member_count - sum(not is_of_group(own, roll) for roll in rolls) < quorum
+    others = [each for each in agreed if each != abs(own) and each not in left]
+    return others[0] if gives_way and others else own
 
 
 def is_of_group(own: int, roll: Roll) -> bool:
@@ -82,18 +85,25 @@ def is_of_group(own: int, roll: Roll) -> bool:
     return not own or not theirs or abs(own) == abs(theirs) or (own < 0 and theirs < 0)
 
 
-def group_with_most(own: int, own_count: int, rolls: Sequence[Roll]) -> int:
-    """Return the agreed group of most of the replicas, among equals that with the longest log; 0: none is agreed.
+def group_with_most(own: int, own_left: Sequence[int], own_count: int, rolls: Sequence[Roll]) -> int:
+    """Return the group of most of the replicas, among equals that with the longest log; 0: none has an incarnation.
+
+    One that a member left is taken only where there is no other.
 
     Args:
         own: the incarnation of the replica that asks.
+        own_left: the groups that it left.
         own_count: the entries of its log.
         rolls: the answers of the others.
     """
     member_counts: Counter[int] = Counter()
     entry_counts: dict[int, int] = {}
     for incarnation, entry_count in ((own, own_count), *((each.incarnation, each.last_index) for each in rolls)):
-        if incarnation > 0:
-            member_counts[incarnation] += 1
-            entry_counts[incarnation] = max(entry_count, entry_counts.get(incarnation, 0))
-    return max(member_counts, key=lambda each: (member_counts[each], entry_counts[each], each), default=0)
+        group = abs(incarnation)
+        if group not in (0, EARLIER):
+            member_counts[group] += 1
+            entry_counts[group] = max(entry_count, entry_counts.get(group, 0))
+    left = {*own_left, *(group for roll in rolls for group in roll.left)}
+    return max(
+        member_counts, key=lambda each: (each not in left, member_counts[each], entry_counts[each], each), default=0
+    )

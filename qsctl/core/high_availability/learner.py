@@ -120,8 +120,8 @@ class Learner:
                 f"and {replica.quorum} are a quorum",
                 remedy="Start as many members first, with empty disks where theirs are lost.",
             )
-        group = group_with_most(replica.incarnation, replica.log.last_index, rolls)
-        gives_way = replica.incarnation > 0 and group != replica.incarnation
+        own, group = replica.incarnation, self._group_with_most(rolls)
+        gives_way = bool(own and group) and group != abs(own)
         return Formation(epoch, floor, "the group forms anew by an operator's word", group if gives_way else 0)
 
     def lack(self, now: Nanoseconds) -> str:
@@ -151,14 +151,19 @@ class Learner:
         return ""
 
     def _voters(self, rolls: Sequence[Roll]) -> list[Voter]:
-        """Return those that have a vote, this one among them."""
+        """Return those that have a vote in one group with this one, itself among them."""
         replica = self._replica
+        group = replica.incarnation or self._group_with_most(rolls)
         own = [] if replica.ballot.is_learner else [Voter(replica.log.last, replica.ballot.floor)]
         return own + [
             Voter(LastEntry(roll.last_epoch, roll.last_index), LastEntry(roll.floor_epoch, roll.floor_index))
             for roll in rolls
-            if not roll.is_learner and is_of_group(replica.incarnation, roll)
+            if not roll.is_learner and is_of_group(group, roll)
         ]
+
+    def _group_with_most(self, rolls: Sequence[Roll]) -> int:
+        replica = self._replica
+        return group_with_most(replica.incarnation, replica.ballot.state.left, replica.log.last_index, rolls)
 
     def _can_elect(self, rolls: Sequence[Roll]) -> bool:
         """Whether there is a replica for which a quorum would vote, itself among it."""

@@ -145,8 +145,12 @@ class Replica:
             incarnation: what the command calls the group; nil: nothing.
             left: the groups of the name that this member was in before.
             is_fresh: whether this member cannot have been in this group before, and lost its log.
+
+        Where it is among those that it left, it joined the group by what others answered, before its own DELETE and
+        CREATE were carried out: what it promised there is forgotten.
         """
-        self.ballot.state = HardState(incarnation=incarnation, left=left)
+        is_fresh = is_fresh and incarnation not in left
+        self.ballot.state = HardState(incarnation=incarnation, left=tuple(each for each in left if each != incarnation))
         if not incarnation and self.is_persistent:
             self.ballot.be_new()
         elif not (incarnation and is_fresh):
@@ -368,7 +372,7 @@ class Replica:
         if not self._learner.receive(now, roll):
             return
         own = self.incarnation
-        group = right_group(own, self.ballot.state.left, self.quorum, self._learner.rolls(now))
+        group = right_group(own, self.ballot.state.left, len(self.others) + 1, self._learner.rolls(now))
         if group != own and group != -own:
             self._change_group(now, group)
         if is_of_another_group(self.incarnation, roll):

@@ -142,11 +142,16 @@ class Administrator:
             if queue in each.queues
         )
 
-    def is_of_deleted(self, queue: str, written_ns: Nanoseconds) -> bool:
-        """Whether a sample that reached a service last at this instant was sent to a queue that is no more."""
+    def is_of_deleted(self, queue: str, written_ns: Nanoseconds, *, asked_after_ns: Nanoseconds = 0) -> bool:
+        """Whether a sample that reached a service last at this instant was sent to a queue that is no more.
+
+        Deletions that were asked for before `asked_after_ns` are passed over.
+        """
         now = self._agenda.now
         return any(
-            written_ns < each.asked_ns and each.is_replaced(now) for each in self.replacements if queue in each.queues
+            max(written_ns, asked_after_ns) < each.asked_ns and each.is_replaced(now)
+            for each in self.replacements
+            if queue in each.queues
         )
 
     def part_at(self, queue: str, instant: Nanoseconds) -> tuple[int, int]:

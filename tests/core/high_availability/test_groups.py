@@ -10,6 +10,8 @@ import pytest
 
 from qsctl.core.admin.command import CreateQueue, DeleteQueue, ForceQuorum, GetMessages
 from qsctl.core.high_availability.ballot import NEW_MEMBER, HardState
+from qsctl.core.high_availability.frames import Roll
+from qsctl.core.high_availability.groups import group_with_most, right_group
 from qsctl.core.high_availability.roles import Role, StoredLog
 from qsctl.errors import Refused
 from qsctl.resource import ResourceKind
@@ -339,6 +341,8 @@ def test_of_two_creations_without_a_quorum_the_one_of_most_members_goes_on_by_an
     cluster.cut("c")
     delete_and_create(cluster, "c")
     lose(cluster, "b")
+    cluster["a"].crash()
+    cluster["a"].start(cluster.now)
     cluster.heal()
     cluster.run_for(10 * TIMEOUT_NS)
     assert cluster.masters() == []
@@ -351,6 +355,67 @@ def test_of_two_creations_without_a_quorum_the_one_of_most_members_goes_on_by_an
     cluster.elect()
     cluster.run_until(lambda: all(len(held(process)) == 5 for process in cluster))
     accepts(cluster, 30)
+
+
+def test_a_group_that_one_member_created_draws_none_from_a_group_that_may_be_committed() -> None:
+    """Found by a world: four members formed a group and accepted samples; before all knew of the first commit they went
+    over to the one of the fifth, where alone the queue had been deleted and created, and the samples were gone."""
+    cluster = Cluster(5)
+    for process in cluster.processes.values():
+        process.crash()
+    for name in "abcde":
+        cluster[name].start(cluster.now, is_new=True)
+    cluster.cut("e")
+    delete_and_create(cluster, "e", size=5)
+    cluster.elect()
+    accepts(cluster, 1)
+    created = cluster["e"].replica.incarnation
+    assert created > 0
+    for name in "abcd":
+        cluster[name].crash()
+        state = cluster[name].stores[STREAM].hard_state
+        # As after a crash right after the commit: it is known to the master alone, which is away now.
+        cluster[name].stores[STREAM].hard_state = msgspec.structs.replace(state, incarnation=0)
+    cluster.heal()
+    for name in "bcd":
+        cluster[name].start(cluster.now)
+    cluster.elect()
+    cluster.run_until(lambda: all(len(held(process)) == 1 for process in cluster))
+    assert {process.replica.incarnation for process in cluster} != {created}
+
+
+@pytest.mark.parametrize("where", ["own", "another's"])
+def test_a_group_that_a_member_left_is_the_older_one(where: str) -> None:
+    """Found by a world: the word went to the longer log, of a queue that another member's memory knew to be deleted."""
+    x, y = 7, 9
+    rolls = [roll("b", y, 0), roll("c", 0, 0, left=(x,))]
+    left = (x,) if where == "own" else ()
+    assert right_group(x, (), 3, rolls) == y
+    assert group_with_most(x, left, 50, rolls if where != "own" else rolls[:1]) == y
+    assert group_with_most(x, (), 50, rolls[:1]) == x, "nothing says which is older: the longest log goes on"
+
+
+def roll(sender: str, incarnation: int, last_index: int, left: tuple[int, ...] = ()) -> Roll:
+    return Roll(STREAM, sender, 1, 1, 1 if last_index else 0, last_index, False, 1, incarnation, False, left)
+
+
+def test_a_member_that_joined_a_group_before_its_own_command_was_carried_out_has_no_vote_there() -> None:
+    """Found by a world: its own DELETE and CREATE came later, it forgot what it had confirmed, and voted again."""
+    cluster = Cluster(3)
+    fill(cluster)
+    cluster["c"].crash()
+    delete_and_create(cluster, "a", "b")
+    cluster.elect()
+    accepts(cluster, 30)
+    cluster["c"].start(cluster.now)
+    cluster.run_until(lambda: held(cluster["c"]) == ["30 enqueued"])
+    cluster.cut("c")
+    delete_and_create(cluster, "c")
+    assert cluster["c"].replica.incarnation == cluster["a"].replica.incarnation
+    assert cluster["c"].replica.role is Role.LEARNER
+    assert cluster["c"].replica.incarnation not in cluster["c"].replica.ballot.state.left
+    cluster.heal()
+    cluster.run_until(lambda: held(cluster["c"]) == ["30 enqueued"] and cluster["c"].replica.role is Role.SLAVE)
 
 
 def test_no_replica_stands_with_less_than_it_votes_for() -> None:

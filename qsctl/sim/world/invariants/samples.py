@@ -78,6 +78,11 @@ class DeliveredWasSent(Invariant):
         self._administrator = administrator
         self._payloads: dict[SampleIdentity, bytes] = {}
         self._arrived_ns: dict[SampleIdentity, Nanoseconds] = {}
+        self._lost_ns: dict[str, Nanoseconds] = {}
+
+    def lost_majority(self, queue: str, held: frozenset[SampleIdentity]) -> None:
+        """Expect nothing of deletions before: those that are lost may alone have known of them."""
+        self._lost_ns[queue] = self._clock()
 
     def written(self, service: int, write: Write) -> None:
         """Note what is sent."""
@@ -95,7 +100,9 @@ class DeliveredWasSent(Invariant):
             if sent is None or message.payload not in {None, sent}:
                 what = "no producer wrote" if sent is None else "has another payload than was written"
                 self.violate(f"{message.queue}: {message.original_identity} is delivered, which {what}")
-            if self._administrator.is_of_deleted(message.queue, self._arrived_ns.get(message.original_identity, 0)):
+            arrived_ns = self._arrived_ns.get(message.original_identity, 0)
+            lost_ns = self._lost_ns.get(message.queue, 0)
+            if self._administrator.is_of_deleted(message.queue, arrived_ns, asked_after_ns=lost_ns):
                 self.violate(
                     f"{message.queue}: {message.original_identity} leaves {service}, and was written to the queue of "
                     f"this name that was deleted"
