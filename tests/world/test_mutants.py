@@ -40,7 +40,7 @@ BY_SEARCH: list[tuple[mutants.Mutant, Callable[[int], Scenario]]] = [
     (mutants.forms_with_all_members_only, kinds.survivors),
 ]
 
-FOUND_AT = {mutants.votes_after_the_loss_of_its_log: 26}
+FOUND_AT = {mutants.votes_after_the_loss_of_its_log: 26, mutants.heeds_a_deleted_log_when_it_forms: 14}
 """Where the search begins for one that few seeds find: at one that does."""
 
 BY_SCHEDULE = [

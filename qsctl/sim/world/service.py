@@ -207,7 +207,7 @@ class SimulatedService:
         self.receive(())
 
     def force_quorum(self, hosting_counts: Mapping[str, int]) -> None:
-        """Do as an operator does: let a group form that cannot elect a master, once all that have a replica answer.
+        """Do as an operator does: let a group form where its state asks for that word, once all with a replica answer.
 
         Args:
             hosting_counts: how many services have a replica, by stream.
@@ -216,7 +216,7 @@ class SimulatedService:
             return
         now = self.life.member.time.now
         for stream, replica in self.life.member.replicas.items():
-            if replica.answer_count(now) >= hosting_counts[stream] - 1:
+            if "force-quorum" in replica.lack(now) and replica.answer_count(now) >= hosting_counts[stream] - 1:
                 with contextlib.suppress(Refused):
                     replica.check_force(now)
                     replica.force(now)
