@@ -8,6 +8,7 @@ again from its store.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 
 import msgspec
@@ -41,6 +42,7 @@ from qsctl.core.records import (
     Returned,
     Undeliverable,
 )
+from qsctl.errors import Refused
 from qsctl.identity import NIL_GUID, Guid, SampleIdentity
 from qsctl.instant import INFINITE_NS
 from qsctl.transport.dds.boundary import Malformed
@@ -97,6 +99,14 @@ class Live:
         self.process.run(self.now, frames=frames)
         for number, (_, frame) in enumerate(self.process.member.pop_frames()):
             assert all(pieces_of(Letter(LETTER_VERSION, NAMES, (frame,)), "a", "run", number))
+
+    def operate(self) -> None:
+        """Give the operator's word wherever it is taken."""
+        for replica in self.process.member.replicas.values():
+            assert len(replica.lack(self.now)) < 2000
+            with contextlib.suppress(Refused):
+                replica.check_force(self.now)
+                replica.force(self.now)
 
     def as_slave(self) -> None:
         for stream in self.streams:
@@ -172,7 +182,8 @@ class Drawn:
                 run = self._live.process.member.replicas[stream].run
                 return Roll(
                     stream, sender, epoch, numbers.next(), self._epoch(stream), self._index(stream), self._bit(),
-                    (None, run, 7)[numbers.next() % 3],
+                    (None, run, 7)[numbers.next() % 3], numbers.next() - 3, self._bit(), (numbers.next(),),
+                    self._epoch(stream), self._index(stream),
                 )  # fmt: skip
             case 6:
                 payload = b"x" * numbers.of(0, 1, 100)
@@ -271,6 +282,9 @@ def one_input(data: bytes) -> None:
     for _ in range(4):
         live.now += TIMEOUT_NS
         live.step()
+    live.operate()
+    live.now += TIMEOUT_NS
+    live.step()
     live.process.crash()
     live.process.start(live.now)
     live.step()

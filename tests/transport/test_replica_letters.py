@@ -48,7 +48,7 @@ FRAMES: tuple[Frame, ...] = (
     Entries(S, A, 3, 8, 2, (Ordered(S, 4, IDENTITY, 5, 6, 4), BEGAN), 7, 99, lacks_payloads=True),
     Confirmed(S, A, 3, 12, 9, 99),
     Snapshot(S, A, 3, 9, 3, (BEGAN, ENQUEUED), 99),
-    Roll(S, A, 3, 12, 2, 9, True, 11, -7, True, (5, 6)),
+    Roll(S, A, 3, 12, 2, 9, True, 11, -7, True, (5, 6), 2, 8),
     Relayed(S, A, 3, S, Write("P", "Orders", IDENTITY, b"payload", attempt=2)),
 )
 
@@ -102,6 +102,8 @@ def test_a_letter_that_lacks_a_piece_is_none() -> None:
         Vote(S, A, 2, 3, True, False, -NUMBER_MAX - 1),
         Roll(S, A, 3, 12, 2, 9, True, 11, 0, False, tuple(range(65))),
         Roll(S, A, 3, 12, 2, 9, True, 11, 0, False, (-1,)),
+        Roll(S, A, 3, 12, 2, 9, True, 11, 0, False, (), -1),
+        Roll(S, A, 3, 12, 2, 9, True, 11, 0, False, (), 1, NUMBER_MAX + 1),
         Snapshot(S, A, 3, 9, 3, (ENQUEUED,), 99),
         Snapshot(S, A, 3, 0, 3, (BEGAN,), 99),
         Snapshot(S, A, 3, 9, 2, (BEGAN,), 99),

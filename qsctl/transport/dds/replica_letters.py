@@ -185,6 +185,7 @@ def _check(frame: Frame) -> None:
             _check_numbers(frame.candidate_epoch)
         case Roll():
             _check_numbers(frame.run, frame.last_epoch, frame.last_index, frame.answers or 0, *frame.left)
+            _check_numbers(frame.floor_epoch, frame.floor_index)
             if len(frame.left) > LEFT_MAX:
                 raise Malformed(f"a replica that left {len(frame.left)} groups")
         case Relayed():
