@@ -1,56 +1,98 @@
 """`python -m qsctl` and the console script: the first lines that run, and the last edge of an interrupt.
 
-Decides: what Ctrl-C does at any moment. While the program is loaded it ends it at once; afterwards it is an exception
-that commands clean up after. The exit status is 130, and there is no trace.
+Decides: what Ctrl-C, SIGTERM and SIGHUP do at any moment. While the program is loaded they end it at once; afterwards
+they are an exception that commands clean up after; where a library loses the exception, and once the command is over,
+they end it at once again. The exit status is 130 (the command's own, once it is over), there is no trace, and nothing
+that `endings` holds is left behind.
 """
 
 import os
 import signal
 import sys
 
-from qsctl.errors import QsctlError
-
 _INTERRUPTED = 130
+_INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class _Interrupts:
+    """How this process obeys a signal that asks it to end."""
+
+    def __init__(self) -> None:
+        self.is_loaded = False
+        self.status: int | None = None
+        """That of the command, once it is over."""
+        self.count = 0
+
+    def __call__(self, _number: int, _frame: object) -> None:
+        """Raise KeyboardInterrupt, or leave.
+
+        Raises:
+            KeyboardInterrupt: a command runs.
+        """
+        if not self.is_loaded:  # nothing is held; an exception could be lost in a callback of the import system
+            os.write(2, b"Error: interrupted\n")
+            os._exit(_INTERRUPTED)
+        from qsctl.endings import leave, waits_for_step
+
+        if self.status is not None:
+            leave(self.status)
+        self.count += 1
+        if not waits_for_step():
+            raise KeyboardInterrupt
+
+    def install(self) -> None:
+        """Obey each signal that is not ignored, as a shell has it done for what runs in its background."""
+        for number in _INTERRUPTS:
+            if signal.getsignal(number) in (signal.default_int_handler, signal.SIG_DFL):
+                signal.signal(number, self)
+        usual = sys.unraisablehook
+
+        def lost(unraisable: "sys.UnraisableHookArgs") -> None:
+            if issubclass(unraisable.exc_type, KeyboardInterrupt):
+                _leave_interrupted()
+            usual(unraisable)
+
+        sys.unraisablehook = lost
 
 
 def main() -> None:
     """Run the command line of this process."""
-    interrupts: list[int] = []
-    is_loaded = False
-
-    def interrupt(number: int, _frame: object) -> None:
-        if not is_loaded:
-            _leave_interrupted()  # an exception could be lost in a callback of the import system
-        interrupts.append(number)
-        raise KeyboardInterrupt
-
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # ignored in the background of a shell
-        signal.signal(signal.SIGINT, interrupt)
+    interrupts = _Interrupts()
+    interrupts.install()
     try:
-        from qsctl.cli.app import main as run
+        try:
+            import qsctl.endings  # noqa: F401 - the handler has it from now on
+            from qsctl.cli.app import main as run
 
-        is_loaded = True
-        run()
+            interrupts.is_loaded = True
+            run()
+            status = 0
+        except SystemExit as ended:
+            if interrupts.count and ended.code == 1:  # what the parser of the command line makes of it
+                _leave_interrupted()
+            status = ended.code if isinstance(ended.code, int) else 0 if ended.code is None else 1
+        interrupts.status = status
+        if sys.getprofile() is not None or sys.gettrace() is not None or sys.flags.inspect:
+            raise SystemExit(status)  # who watches this process does so until the interpreter's own end
+        from qsctl.endings import leave_in_order
+
+        leave_in_order(status)
     except KeyboardInterrupt:
         _leave_interrupted()
-    except SystemExit as ended:
-        if interrupts and ended.code == 1:  # what the parser of the command line makes of it
-            _leave_interrupted()
-        raise
-    finally:
-        if signal.getsignal(signal.SIGINT) is interrupt:
-            signal.signal(signal.SIGINT, signal.SIG_DFL)  # what is left to do at exit ends without a trace too
 
 
 def _leave_interrupted() -> None:
     """Leave at once: threads and libraries that are half started must neither hold the process nor trace."""
+    from qsctl.endings import leave
+    from qsctl.errors import QsctlError
+
     try:
         sys.stdout.flush()
         sys.stderr.write("Error: interrupted\n")
         sys.stderr.flush()
     except (OSError, ValueError, RuntimeError, QsctlError):
         pass  # nobody reads, or it is being written to: the status says it
-    os._exit(_INTERRUPTED)
+    leave(_INTERRUPTED)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from multiprocessing.synchronize import Event
 from typing import Final
 
+from qsctl.endings import children_without_signals, end_with_parent
 from qsctl.eventlog.location import Location
 from qsctl.sim.replication import Outcome, Progress, simulate_replication
 from qsctl.sim.scenario.scenario import Scenario
@@ -25,11 +26,9 @@ _reports: multiprocessing.Queue[Progress] | None = None
 
 def _begin(stop: Event, reports: multiprocessing.Queue[Progress]) -> None:
     """Set up a worker: what it shares with its parent. Ctrl-C reaches the parent, which sets `stop`."""
-    import signal
-
+    end_with_parent()
     global _stop, _reports
     _stop, _reports = stop, reports
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _replicate(scenario: Scenario, folder: Location, run_id: str, replication: int) -> Outcome:
@@ -55,10 +54,11 @@ def simulate_in_workers(
     halt = context.Event()
     reports: multiprocessing.Queue[Progress] = context.Queue()
     with ProcessPoolExecutor(min(workers, scenario.replications), context, _begin, (halt, reports)) as pool:
-        waiting: set[Future[Outcome]] = {
-            pool.submit(_replicate, scenario, folder, run_id, replication)
-            for replication in range(scenario.replications)
-        }
+        with children_without_signals():
+            waiting: set[Future[Outcome]] = {
+                pool.submit(_replicate, scenario, folder, run_id, replication)
+                for replication in range(scenario.replications)
+            }
         while waiting:
             try:
                 done, waiting = wait(waiting, POLL_SECONDS, FIRST_COMPLETED)

@@ -7,14 +7,13 @@ nothing, so that a recording and its replay differ by what was changed.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 from lxml import etree
 
+from qsctl.endings import TemporaryFolder
 from qsctl.errors import QsctlError
 from qsctl.eventlog.location import Location
 from qsctl.eventlog.run_folder import RUN_FILE, SCENARIO_FILE, SERVICE_FILE
@@ -56,12 +55,12 @@ def scenario_in(folder: Location) -> Scenario | None:
             from qsctl.sim.replay.replay import recorded_scenario
 
             return recorded_scenario(folder)
-        with tempfile.TemporaryDirectory(prefix="qsctl-") as here:
+        with TemporaryFolder() as here:
             for name in (SCENARIO_FILE, SERVICE_FILE):
                 if (folder / name).is_file():
-                    (Path(here) / name).write_bytes((folder / name).read_bytes())
+                    (here / name).write_bytes((folder / name).read_bytes())
             # Neither variables nor the environment: the text is canonical.
-            return read_scenario(Path(here) / SCENARIO_FILE, {}, {})
+            return read_scenario(here / SCENARIO_FILE, {}, {})
     except (QsctlError, OSError):
         # Written by hand, or its trace is elsewhere.
         return None

@@ -15,12 +15,14 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
+import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final
 
+from qsctl.endings import Release, start_held
 from qsctl.errors import Unavailable
 from qsctl.summary.java import REMEDY, JavaRuntime
 from qsctl.summary.master import computes_here
@@ -28,6 +30,10 @@ from qsctl.summary.master import computes_here
 VECTOR_MODULE: Final = "jdk.incubator.vector"
 _LAST_LINES: Final = 3
 _END_SECONDS: Final = 10.0
+_POLL_S: Final = 0.05
+_ARGUMENTS: Final = "PYSPARK_SUBMIT_ARGS"
+_PLACE: Final = "_PYSPARK_DRIVER_CONN_INFO_PATH"
+"""The variable that names the file in which Java writes its port and secret."""
 _JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 _SETTINGS_OF_JARS: Final = ("spark.jars", "spark.jars.packages", "spark.driver.extraClassPath")
 """With these Java loads classes of the user's."""
@@ -62,7 +68,11 @@ class Gateway:
     """A running Java machine: PySpark's connection to it."""
 
     connection: Any
-    """A py4j gateway with the process as `proc`."""
+    """A py4j gateway."""
+    process: subprocess.Popen[bytes]
+    """Java."""
+    end: Release
+    """Kills it, where it runs."""
     is_plain: bool = False
     """Nothing is lost when it is killed: all that it writes is in the private folder, and no option of the user's does
     anything at its end. Where the user gave Spark settings, its session must have stopped before."""
@@ -70,16 +80,15 @@ class Gateway:
     def close(self) -> None:
         """End the Java machine; it ends by itself too when this process does, for its input closes."""
         self.connection.shutdown()
-        process = self.connection.proc
         if self.is_plain:
-            process.kill()  # its own end takes half a second, in which it removes what the caller removes anyway
-        if process.stdin is not None:
-            process.stdin.close()
+            self.end()  # its own end takes half a second, in which it removes what the caller removes anyway
         try:
-            process.wait(timeout=_END_SECONDS)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+            if self.process.stdin is not None:
+                self.process.stdin.close()
+            with suppress(subprocess.TimeoutExpired):
+                self.process.wait(timeout=_END_SECONDS)
+        finally:
+            self.end()
 
 
 def java_options(settings: Mapping[str, str], folder: Path, *, brief: bool) -> str:
@@ -168,32 +177,72 @@ def start_gateway(
     Raises:
         Unavailable: Java ended before it listened; its last words are in the message.
     """
-    from pyspark import SparkConf
-    from pyspark.errors import PySparkRuntimeError
     from pyspark.java_gateway import launch_gateway
 
     (folder / LOG4J_FILE).write_text(QUIET_LOG4J, encoding="utf-8")
     log = folder / "java.log"
-    conf = SparkConf(loadDefaults=False)
-    for name, value in {**settings, _JAVA_OPTIONS: java_options(settings, folder, brief=brief)}.items():
-        conf.set(name, value)
+    conf = {**settings, _JAVA_OPTIONS: java_options(settings, folder, brief=brief)}
     home = brief_home(spark_home, folder) if brief else spark_home
     seen = {
         "SPARK_LAUNCHER_OPTS": " ".join(_LAUNCHER_OPTIONS), **environment,
         "SPARK_HOME": str(home), "JAVA_HOME": str(java_home(java, folder)),
     }  # fmt: skip
-    with log.open("wb") as output, changed_environment(seen):
-        try:
-            # A session of its own: Ctrl-C is for the Python side, which then closes Java in order.
-            options = {"stdout": output, "stderr": output, "start_new_session": True}
-            connection = launch_gateway(conf, options)  # type: ignore[no-untyped-call]
-            return Gateway(connection, is_plain=_is_plain(settings))
-        except (PySparkRuntimeError, OSError) as error:
-            why = last_words(log) or (str(error) if isinstance(error, OSError) else "it wrote nothing")
-            raise Unavailable(
-                f"Java {java.version} from {java.source} ({java.executable}) could not start Spark: {why}",
-                remedy=REMEDY,
-            ) from None
+    place = folder / "connection"
+    process, end = None, None
+    try:
+        with log.open("wb") as output:
+            process, end = start_held(lambda: _launch(home, conf, output, {**os.environ, **seen, _PLACE: str(place)}))
+        port, secret = _connection(process, place)
+        # PySpark connects to a Java that it finds running; it starts none.
+        with changed_environment({"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": secret}):
+            connection = launch_gateway()  # type: ignore[no-untyped-call]
+    except BaseException as error:
+        if end is not None:
+            end()
+        if process is not None and process.stdin is not None:
+            process.stdin.close()
+        if not isinstance(error, (OSError, EOFError)):
+            raise
+        why = last_words(log) or (str(error) if isinstance(error, OSError) else "it wrote nothing")
+        raise Unavailable(
+            f"Java {java.version} from {java.source} ({java.executable}) could not start Spark: {why}",
+            remedy=REMEDY,
+        ) from None
+    return Gateway(connection, process, end, is_plain=_is_plain(settings))
+
+
+def _launch(
+    home: Path, conf: Mapping[str, str], output: IO[bytes], environment: Mapping[str, str]
+) -> subprocess.Popen[bytes]:
+    """Start Spark's script, in a session of its own: Ctrl-C is for the Python side, which then closes Java in order.
+
+    PySpark starts it too, but lets go of it where an interrupt comes while Java starts: it removes the folder in which
+    Java is to write its port, Java's main thread ends by that, and its others live for ever.
+    """
+    options = [word for name, value in conf.items() for word in ("--conf", f"{name}={value}")]
+    return subprocess.Popen(
+        [home / "bin" / "spark-submit", *options, *shlex.split(os.environ.get(_ARGUMENTS, "pyspark-shell"))],
+        stdin=subprocess.PIPE,  # Java ends when it closes
+        stdout=output,
+        stderr=output,
+        start_new_session=True,
+        env={**environment, "SPARK_CONNECT_MODE": "0"},
+    )
+
+
+def _connection(process: subprocess.Popen[bytes], place: Path) -> tuple[int, str]:
+    """Wait until Java has written where it listens; return its port and its secret.
+
+    Raises:
+        EOFError: it has ended.
+    """
+    while not place.is_file():  # it is written under another name before
+        if process.poll() is not None:
+            raise EOFError
+        time.sleep(_POLL_S)
+    written = place.read_bytes()
+    length = int.from_bytes(written[4:8], "big")
+    return int.from_bytes(written[:4], "big"), written[8 : 8 + length].decode()
 
 
 def _is_plain(settings: Mapping[str, str]) -> bool:

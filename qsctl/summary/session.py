@@ -13,7 +13,6 @@ import os
 import shutil
 import signal
 import sys
-import tempfile
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -21,6 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from qsctl.endings import INTERRUPTS, TemporaryFolder
 from qsctl.errors import NoAnswer, QsctlError, Unavailable, UsageError
 from qsctl.summary.faults import spark_faults
 from qsctl.summary.gateway import Gateway, changed_environment, start_gateway
@@ -59,7 +59,7 @@ class _Running:
     settings: dict[str, str]
     given: frozenset[str]
     gateway: Gateway | None
-    folder: Path
+    folder: TemporaryFolder
     leaves_at_once: bool = False
 
 
@@ -199,11 +199,11 @@ def _session(options: SparkOptions, *, brief: bool, runs_python: bool) -> SparkS
             beside = session_beside(asked, _beside)
         if beside is not None:
             return beside
-    folder = Path(tempfile.mkdtemp(prefix="qsctl-spark-"))
+    folder = TemporaryFolder("qsctl-spark-")
     try:
-        settings = resolve_settings(options, os.environ, folder)
+        settings = resolve_settings(options, os.environ, folder.path)
         if _running is not None and _same(settings, _running.settings):
-            shutil.rmtree(folder, ignore_errors=True)
+            folder.remove()
             _running.leaves_at_once &= not runs_python
             return _running.session
         check_master(settings["spark.master"])  # before the session of now ends: a misprint shall not cost it
@@ -212,9 +212,9 @@ def _session(options: SparkOptions, *, brief: bool, runs_python: bool) -> SparkS
         if is_remote(settings["spark.master"]):
             session, gateway = _connect(settings, given), None
         else:
-            session, gateway = _start(settings, folder, brief=brief)
+            session, gateway = _start(settings, folder.path, brief=brief)
     except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
+        folder.remove()
         raise
     leaves_at_once = brief and not given and not runs_python and gateway is not None and gateway.is_plain
     _running = _Running(session, settings, given, gateway, folder, leaves_at_once)
@@ -257,7 +257,7 @@ def stop_spark() -> None:
             pass  # Java is gone already: there is nothing left to stop.
         finally:
             _forget(ending.gateway)
-            shutil.rmtree(ending.folder, ignore_errors=True)
+            ending.folder.remove()
 
 
 def _leave() -> None:
@@ -272,7 +272,7 @@ def _leave() -> None:
         if ending is not None and ending.leaves_at_once and ending.gateway is not None:
             _running = None
             _forget(ending.gateway)
-            shutil.rmtree(ending.folder, ignore_errors=True)
+            ending.folder.remove()
         else:
             stop_spark()
 
@@ -359,11 +359,12 @@ def _own_interrupts() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    handler = signal.getsignal(signal.SIGINT)
+    handlers = {number: signal.getsignal(number) for number in INTERRUPTS}
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, handler)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
 
 
 def _forget(gateway: Gateway | None) -> None:

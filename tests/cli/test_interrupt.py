@@ -71,9 +71,9 @@ def test_an_interrupt_of_a_service_that_is_up_stops_it_in_order(tmp_path: Path) 
 
 
 def test_processes_of_sessions_are_started_without_the_signals_of_a_terminal() -> None:
-    from qsctl.service.sessions.processes import _without_signals
+    from qsctl.endings import children_without_signals
 
-    with _without_signals():
+    with children_without_signals():
         program = "import signal; print(sorted(signal.pthread_sigmask(signal.SIG_BLOCK, ())))"
         child = run([sys.executable, "-c", program], check=True)
     assert "SIGINT" in child.stdout

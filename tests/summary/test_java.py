@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import pytest
 from pyspark.errors import PySparkException
 
+from qsctl.endings import start_held
 from qsctl.errors import QsctlError, Unavailable, UsageError
 from qsctl.summary import gateway
 from qsctl.summary import java as java_module
@@ -162,7 +163,8 @@ def test_only_a_java_without_options_of_the_user_s_is_killed_at_its_end(
         monkeypatch.setenv(variable, "-Xmx1g")
     assert gateway._is_plain(settings) is is_plain
     with running(["cat"], stdin=subprocess.PIPE) as process:
-        Gateway(SimpleNamespace(shutdown=lambda: None, proc=process), is_plain=is_plain).close()
+        _, end = start_held(lambda: process)
+        Gateway(SimpleNamespace(shutdown=lambda: None), process, end, is_plain=is_plain).close()
         assert process.returncode == (-signal.SIGKILL if is_plain else 0)
 
 

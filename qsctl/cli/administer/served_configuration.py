@@ -7,13 +7,13 @@ and nothing of this machine is put in: no variable, no default file.
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qsctl.cli.output.render import note
+from qsctl.endings import TemporaryFolder
 
 if TYPE_CHECKING:
     from qsctl.config.load import LoadedConfiguration
@@ -68,8 +68,8 @@ class Loading:
         settings = DomainSettings(interface=options.interface, peers=options.peers)
         found = find_configuration(domain_id, self.configuration_name, timeout_s, settings, self.application_name)
         if found is not None:
-            with tempfile.TemporaryDirectory() as directory:
-                file = Path(directory) / f"configuration-of-domain-{domain_id}.xml"
+            with TemporaryFolder() as directory:
+                file = directory / f"configuration-of-domain-{domain_id}.xml"
                 file.write_text(found.xml, encoding="utf-8")
                 loaded = self._load((str(file),), found.name, is_own=False)
             return _served(loaded, replace(options, forgets_configuration=True))

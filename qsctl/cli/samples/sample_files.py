@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from hashlib import blake2b
@@ -19,6 +18,7 @@ import msgspec
 
 from qsctl.cli.input_files import STANDARD_INPUT, is_standard_input, reading
 from qsctl.cli.samples.sample_lines import SampleLine, sample_of_fields, sample_of_line
+from qsctl.endings import TemporaryFile, TemporaryFolder
 from qsctl.errors import InvalidInput, UsageError
 from qsctl.identity import GUID_SIZE_BYTES, Guid, SampleIdentity
 
@@ -62,12 +62,10 @@ def new_file(file: Path, *, force: bool) -> Iterator[Path]:
     if file.exists() and not force:
         raise UsageError(f"{file} exists already", remedy="Choose another name, or overwrite it with --force.")
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.parent)
-        os.close(handle)
+        temporary = TemporaryFile(file)
     except OSError as error:
         raise UsageError(f"{file} cannot be written: {error.strerror}", remedy="Name another directory.") from None
-    part = Path(name)
-    try:
+    with temporary as part:
         yield part
         with part.open("rb") as stream:
             os.fsync(stream.fileno())
@@ -78,8 +76,6 @@ def new_file(file: Path, *, force: bool) -> Iterator[Path]:
                 os.link(part, file)
             except FileExistsError:
                 raise UsageError(f"{file} exists already", remedy="Choose another name, or --force.") from None
-    finally:
-        part.unlink(missing_ok=True)
 
 
 class JsonLinesWriter:
@@ -138,8 +134,8 @@ def source_file(file: Path) -> Iterator[Path]:
             pass
         yield file
         return
-    with tempfile.TemporaryDirectory(prefix="qsctl-") as folder:
-        copy = Path(folder) / "samples"
+    with TemporaryFolder() as folder:
+        copy = folder / "samples"
         with reading(STANDARD_INPUT), copy.open("wb") as stream:
             while part := sys.stdin.buffer.read(READ_BYTES):
                 stream.write(part)

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
+from qsctl.endings import INTERRUPTS
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -86,8 +88,9 @@ def stop_on_interrupt() -> Iterator[Stopped]:
             raise KeyboardInterrupt
         stopped.is_interrupted = True
 
-    before = signal.signal(signal.SIGINT, note)
+    before = {number: signal.signal(number, note) for number in INTERRUPTS}
     try:
         yield stopped
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)

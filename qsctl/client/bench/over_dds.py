@@ -16,6 +16,7 @@ from typing import Any, Final
 from qsctl.client.bench.load import Load
 from qsctl.client.bench.measured import Measured
 from qsctl.client.bench.peers import READY, Place, Told, consume, produce
+from qsctl.endings import children_without_signals
 from qsctl.errors import NoAnswer
 from qsctl.instant import SECOND_NS
 
@@ -41,9 +42,10 @@ def run_over_dds(place: Place, load: Load, on_begin: Callable[[], None] = lambda
         def start(body: Callable[..., None], *arguments: object) -> Connection:
             ours, theirs = context.Pipe()
             process = context.Process(target=body, args=(theirs, place, load, *arguments), daemon=True)
-            process.start()
+            with children_without_signals():
+                process.start()
+                stack.callback(_end, process)
             theirs.close()
-            stack.callback(_end, process)
             stack.callback(ours.close)
             return ours
 

@@ -6,7 +6,6 @@ notes the instant, and acknowledges at once. Both are told when to begin, and sa
 
 from __future__ import annotations
 
-import signal
 import time
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
@@ -17,6 +16,7 @@ from qsctl.client.bench.load import GRACE_NS, STAMP, Load, Schedule
 from qsctl.client.bench.measured import Counts, Latencies
 from qsctl.client.consumer import QueueConsumer
 from qsctl.client.producer import ApplicationAcknowledgment, QueueProducer
+from qsctl.endings import end_with_parent
 from qsctl.errors import QsctlError
 from qsctl.instant import SECOND_NS, Nanoseconds
 from qsctl.transport.dds.participant import DomainSettings
@@ -54,7 +54,7 @@ class Told:
 
 def produce(link: Connection, place: Place, load: Load, number: int) -> None:
     """Be a producer: the body of a process."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    end_with_parent()
     try:
         link.send(_produce(link, place, load, number))
     except QsctlError as error:
@@ -63,7 +63,7 @@ def produce(link: Connection, place: Place, load: Load, number: int) -> None:
 
 def consume(link: Connection, place: Place, load: Load, received: Synchronized[int]) -> None:
     """Be a consumer: the body of a process. What it received is added to `received` as it goes."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    end_with_parent()
     try:
         link.send(_consume(link, place, load, received))
     except QsctlError as error:

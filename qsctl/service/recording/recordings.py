@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -26,6 +24,7 @@ from qsctl.core.admin.command import Command, GetRecording, RecordingCommand, St
 from qsctl.core.admin.reply import RecordingStatus, Reply, ReturnCode, refusal
 from qsctl.core.messages import CommandReply, CommandRequest, Inbound
 from qsctl.core.settings import ServiceSettings
+from qsctl.endings import TemporaryFolder
 from qsctl.errors import QsctlError, Refused
 from qsctl.eventlog.run_folder import RecordingEnd
 from qsctl.service.logger import ServiceLog
@@ -185,8 +184,8 @@ class _Recorder:
     """A recorder's process, and what it says of itself."""
 
     def __init__(self, folder: Path, processes: int, part_s: float) -> None:
-        self._place = Path(tempfile.mkdtemp(prefix="qsctl-recorder-"))
-        self.address = str(self._place / "socket")
+        self._place = TemporaryFolder("qsctl-recorder-")
+        self.address = str(self._place.path / "socket")
         self.latest: RecordingStatus | None = None
         """What it said last; written by the thread that listens to it."""
         self.has_ended = False
@@ -237,7 +236,7 @@ class _Recorder:
 
     def close(self) -> None:
         """Let go of it: one that goes on ends by itself, for nothing speaks to it any more."""
-        shutil.rmtree(self._place, ignore_errors=True)
+        self._place.remove()
 
     def _hear(self, stream: IO[bytes]) -> None:
         decoder = msgspec.json.Decoder(RecordingStatus)

@@ -6,15 +6,13 @@ Decides: how a process that is no longer there is noticed (its pipe ends) and re
 from __future__ import annotations
 
 import multiprocessing
-import signal
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from multiprocessing import resource_tracker
+from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple, TypeAlias
 
 from qsctl.config.settings import ServiceConfiguration
+from qsctl.endings import children_without_signals
 from qsctl.errors import NoAnswer
 from qsctl.service.open_service import DaemonOptions
 from qsctl.service.sessions.link import Answers, Ask, Counted, Failed, Left, ReportTo, Started, Stop
@@ -29,20 +27,6 @@ class Ended(NamedTuple):
 
 
 FromSession: TypeAlias = Started | Answers | Counted | Left | Failed | Ended
-
-
-@contextmanager
-def _without_signals() -> Iterator[None]:
-    """Start a process in which SIGINT, SIGTERM and SIGHUP wait from its first instruction on.
-
-    A terminal sends them to every process of the service, and until `run_session` ignores them they would end it.
-    """
-    resource_tracker.ensure_running()  # it lets the signals through again when it is started
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class SessionProcess:
@@ -72,7 +56,7 @@ class SessionProcess:
         self._process = context.Process(
             target=run_session, args=(theirs, name, configuration, options, around), name=f"qsctl {name}", daemon=True
         )
-        with _without_signals():
+        with children_without_signals():
             self._process.start()
         theirs.close()
         self._listener = threading.Thread(target=self._listen, name=f"session {name}", daemon=True)

@@ -11,7 +11,6 @@ import fcntl
 import os
 import secrets
 import sqlite3
-import tempfile
 from collections.abc import Iterable, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
@@ -22,6 +21,7 @@ import filelock
 from qsctl.config.filesystem import FilesystemSettings, JournalMode, Synchronization
 from qsctl.core.integration.database import Database
 from qsctl.core.integration.records import STREAM
+from qsctl.endings import TemporaryFile, TemporaryFolder
 from qsctl.errors import Damaged, NotFound, Refused
 from qsctl.identity import DrawIncarnation, Incarnation
 from qsctl.sim.engine.peers import DatabaseMade, Peers, PeersChanged, StoredRecord
@@ -219,8 +219,8 @@ def _judged(path: Path) -> RecoveryContent | None:
         Damaged: it is something else.
         Refused: a later version made it.
     """
-    with tempfile.TemporaryDirectory(prefix="qsctl-recovery-") as name:
-        content = content_of(path, Path(name))
+    with TemporaryFolder("qsctl-recovery-") as folder:
+        content = content_of(path, folder)
     if content is None:
         with path.open("rb") as file:
             header = file.read(72)
@@ -254,10 +254,7 @@ def _snapshot(made: DatabaseMade, database: Database, peers: Peers) -> list[Stor
 
 def _replace(path: Path, records: Iterable[StoredRecord], *, keep: bool) -> Path | None:
     """Put a new file in the place of one, in one step; return where that one is kept."""
-    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    os.close(descriptor)
-    temporary = Path(name)
-    try:
+    with TemporaryFile(path) as temporary:
         temporary.unlink()
         make_database(temporary, records)
         kept = None
@@ -271,8 +268,6 @@ def _replace(path: Path, records: Iterable[StoredRecord], *, keep: bool) -> Path
             _put_into_one_file(path)
         temporary.rename(path)
         sync_directory(path.parent)
-    finally:
-        temporary.unlink(missing_ok=True)
     return kept
 
 
