@@ -6,13 +6,14 @@ Samples are octets, or values when a codec is given. `aio.QueueConsumer` is the 
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterator
 from typing import Final, Generic, cast
 
 import msgspec
 
 from qsctl.client.codec import Codec, RawOctets, Value
-from qsctl.client.session import FOREVER_S, ClientSession, Wrapper, new_guid
+from qsctl.client.session import FOREVER_S, ClientSession, Wrapper, new_guid, no_answer
 from qsctl.core.client.consumer import UNLIMITED_THRESHOLD, Consumer
 from qsctl.core.messages import AckResponse, Delivery, SampleFlag
 from qsctl.identity import NIL_GUID, Guid, SampleIdentity
@@ -21,6 +22,12 @@ from qsctl.transport.dds.matches import QueueAppeared
 from qsctl.transport.dds.participant import DomainSettings
 
 _LOG: Final = logging.getLogger("qsctl.client")
+
+UNANSWERED_S: Final = 0.3
+"""How long nothing must come of a service that does not answer whether there is more: it is of an earlier version."""
+
+ASK_AGAIN_S: Final = 1.0
+"""A replica that has just become the master does not know what its predecessor was asked."""
 
 FEEDBACK_TIMEOUT_S: Final = 10.0
 """The longest wait for a queue that reads consumer feedback."""
@@ -98,6 +105,8 @@ class QueueConsumer(Wrapper, Generic[Value]):
             self.state = Consumer(self._port.queue, guid, source_guid=source_guid)
             self._session.domain.add(self._port)
             self._is_matched = False
+            self._asked_at_s: float | None = None
+            self._began_at_s = 0.0
             self._reported_epoch = 0
 
     @property
@@ -140,6 +149,41 @@ class QueueConsumer(Wrapper, Generic[Value]):
             ReceivedSample(self, each, self._codec.decode(each.payload or b""))
             for each in self.state.deliver(max_samples)
         ]
+
+    def receive_available(self, max_samples: int = 1, timeout_s: float = 10.0) -> list[ReceivedSample[Value]]:
+        """Return what the queue has for this consumer now, at most `max_samples`; an empty list: it has nothing.
+
+        The service is asked behind all acknowledgments, and answers behind all that it sent. What is beyond this
+        consumer's unacknowledged threshold does not count as being there.
+
+        Raises:
+            NoAnswer: a service did not answer in time.
+        """
+        if not self.has_samples() and not self._run_until(self.has_samples_or_end, timeout_s):
+            self._asked_at_s = None
+            raise no_answer(f"the answer of a service whether queue {self.state.queue!r} has more", timeout_s)
+        received = self.receive(max_samples, 0.0) if self.has_samples() else []
+        self._asked_at_s = None
+        return received
+
+    def has_samples_or_end(self) -> bool:
+        """Return whether samples have come, or the end of the queue; each service is asked for it where not."""
+        if self.has_samples():
+            return True
+        now, asked_at_s, expected = time.monotonic(), self._asked_at_s, self._port.answering_count
+        if asked_at_s is None:
+            self._asked_at_s = self._began_at_s = now
+        elif expected is None:
+            return now > self._began_at_s + UNANSWERED_S
+        elif 0 < expected <= self.state.end_count:
+            return True
+        elif now < asked_at_s + ASK_AGAIN_S:
+            return False
+        if expected is not None:
+            self._asked_at_s = now
+            self._port.send([*self.state.pop_answers(), self.state.ask()])
+            self._port.flush()
+        return False
 
     def __iter__(self) -> Iterator[ReceivedSample[Value]]:
         """Yield samples as they come, without end. What the body acknowledged is sent before the next wait."""

@@ -7,7 +7,6 @@ returns the others.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 import msgspec
 
@@ -26,12 +25,6 @@ from qsctl.transport.dds.client_ports import require_size
 from qsctl.transport.dds.commands import RawCreate
 from qsctl.transport.dds.participant import DomainSettings
 from qsctl.transport.dds.replies import queue_domains
-
-LINGER_S: Final = 0.1
-"""Samples that come so soon after another belong to the same batch."""
-
-MORE_S: Final = 0.3
-"""How long a service may need to send more after acknowledgments, where the caller does not wait at all."""
 
 
 class _Hosted(msgspec.Struct, frozen=True):
@@ -103,7 +96,7 @@ class DdsConnection:
         """See `Connection`.
 
         Raises:
-            NoAnswer: the queue is not reached in time.
+            NoAnswer: the queue is not reached in time, or does not answer whether it has more.
             NotFound: no service hosts it.
         """
         hosted = self._host_of(queue)
@@ -119,13 +112,14 @@ class DdsConnection:
             self._consumers[queue] = consumer
             consumer.wait_for_queue(self._timeout_s)
         received: list[Delivery] = []
-        patience_s = max(timeout_s, MORE_S)
+        wait_s = timeout_s
         while len(received) < max_samples:
-            batch = consumer.receive(max_samples - len(received), patience_s)
+            batch = consumer.receive_available(max_samples - len(received), self._timeout_s)
+            if not batch and wait_s > 0 and not received:
+                batch = consumer.receive(max_samples, wait_s)
             if not batch:
                 break
             received += [self._delivery(queue, hosted, each.delivery) for each in batch]
-            patience_s = LINGER_S
         return received
 
     def acknowledge(self, delivery: Delivery, ok: bool) -> None:

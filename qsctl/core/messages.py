@@ -38,11 +38,20 @@ class SampleFlag(IntFlag):
     INTERMEDIATE_REPLY_SEQUENCE = 8
     INSERTED = 0x100
     """A command enqueued it: it was moved, requeued or imported (an extension)."""
+    END_OF_QUEUE = 0x200
+    """No sample, but the answer to a consumer's question (an extension), see `QUESTION_NUMBER_MIN`."""
 
 
 FLAGS_MASK: Final = 0xFFFF
 EPOCH_SHIFT: Final = 16
 """Above the flags of a delivery of a replicated queue are the lower 16 bits of its master's epoch."""
+
+
+QUESTION_NUMBER_MIN: Final = 1 << 62
+"""The smallest number of a question, which is an acknowledgment of an identity with the nil GUID (an extension).
+
+A consumer asks by it, behind its other acknowledgments, whether its queue has more. Behind all that was sent to it
+before, the queue answers a `Delivery` of the same identity with `END_OF_QUEUE`: what could be sent has been sent."""
 
 
 class AckResponse(IntEnum):

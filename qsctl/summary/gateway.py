@@ -187,22 +187,21 @@ def start_gateway(
         "SPARK_LAUNCHER_OPTS": " ".join(_LAUNCHER_OPTIONS), **environment,
         "SPARK_HOME": str(home), "JAVA_HOME": str(java_home(java, folder)),
     }  # fmt: skip
-    place = folder / "connection"
-    process, end = None, None
+    environment = {**os.environ, **seen, _PLACE: str(folder / "connection")}
     try:
         with log.open("wb") as output:
-            process, end = start_held(lambda: _launch(home, conf, output, {**os.environ, **seen, _PLACE: str(place)}))
-        port, secret = _connection(process, place)
-        # PySpark connects to a Java that it finds running; it starts none.
-        with changed_environment({"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": secret}):
-            connection = launch_gateway()  # type: ignore[no-untyped-call]
-    except BaseException as error:
-        if end is not None:
+            process, end = start_held(lambda: _launch(home, conf, output, environment))
+        try:
+            port, secret = _connection(process, folder / "connection")
+            # PySpark connects to a Java that it finds running; it starts none.
+            with changed_environment({"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": secret}):
+                connection = launch_gateway()  # type: ignore[no-untyped-call]
+        except BaseException:
             end()
-        if process is not None and process.stdin is not None:
-            process.stdin.close()
-        if not isinstance(error, (OSError, EOFError)):
+            if process.stdin is not None:
+                process.stdin.close()
             raise
+    except (OSError, EOFError) as error:
         why = last_words(log) or (str(error) if isinstance(error, OSError) else "it wrote nothing")
         raise Unavailable(
             f"Java {java.version} from {java.source} ({java.executable}) could not start Spark: {why}",

@@ -77,6 +77,24 @@ def test_deliveries_are_packed_like_any_sample_and_related_to_their_consumer(
     ]
 
 
+@given(st.lists(st.tuples(samples, st.integers(1, 2**31)), min_size=1, max_size=5))
+def test_a_consumer_is_sent_the_number_of_the_attempt(given_samples: list[tuple[tuple[Any, ...], int]]) -> None:
+    deliveries = [
+        Delivery("Q", reader, 0, identity, payload, source, related_source, related, NIL_GUID, flags, attempt)
+        for (identity, payload, source, related_source, related, reader, flags, _), attempt in given_samples
+    ]
+    frame = frames.frame_of(frames.pack_deliveries(deliveries))
+    assert [each.attempt for each in frames.parse_deliveries(frame, "Q", NIL_GUID)] == [
+        min(attempt, 2**31 - 2) for _, attempt in given_samples
+    ]
+
+
+def test_a_lifespan_is_no_attempt() -> None:
+    packed = frames.pack_sample(SampleIdentity(Guid(b"w" * 16), 1), b"x", lifespan_ns=3 * 10**9 + 7)
+    (delivery,) = frames.parse_deliveries(frames.frame_of([packed]), "Q", NIL_GUID)
+    assert delivery.attempt == 1
+
+
 @given(
     guids,
     st.text(max_size=40).filter(lambda name: "\0" not in name),

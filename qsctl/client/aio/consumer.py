@@ -23,6 +23,9 @@ class QueueConsumer(AwaitableWrapper[consumer.QueueConsumer[Value]], Generic[Val
 
     wait_for_queue = awaited(consumer.QueueConsumer[Value].wait_for_queue, consumer.QueueConsumer[Value].has_queue)
     receive = awaited(consumer.QueueConsumer[Value].receive, consumer.QueueConsumer[Value].has_samples)
+    receive_available = awaited(
+        consumer.QueueConsumer[Value].receive_available, consumer.QueueConsumer[Value].has_samples_or_end
+    )
     acknowledge = awaited(consumer.QueueConsumer[Value].acknowledge)
     acknowledge_all = awaited(consumer.QueueConsumer[Value].acknowledge_all)
     set_availability = awaited(

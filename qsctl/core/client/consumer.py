@@ -8,7 +8,16 @@ from __future__ import annotations
 from collections import deque
 from typing import Final
 
-from qsctl.core.messages import EPOCH_SHIFT, FLAGS_MASK, Acknowledgment, AckResponse, ConsumerAvailability, Delivery
+from qsctl.core.messages import (
+    EPOCH_SHIFT,
+    FLAGS_MASK,
+    QUESTION_NUMBER_MIN,
+    Acknowledgment,
+    AckResponse,
+    ConsumerAvailability,
+    Delivery,
+    SampleFlag,
+)
 from qsctl.errors import UsageError
 from qsctl.identity import NIL_GUID, Guid, SampleIdentity
 
@@ -46,6 +55,9 @@ class Consumer:
         """The lower 16 bits of the latest epoch in which something came; 0: none, or the queue is not replicated."""
         self.refused_count = 0
         """Samples of former masters."""
+        self._question = QUESTION_NUMBER_MIN
+        self.end_count = 0
+        """Services that answered the latest question: what each could send to this consumer has come."""
 
     @property
     def waiting_count(self) -> int:
@@ -68,12 +80,24 @@ class Consumer:
             self.refused_count += 1
             return False
         identity = delivery.identity
+        if delivery.flags & SampleFlag.END_OF_QUEUE and identity.writer_guid == NIL_GUID:
+            if identity.sequence_number == self._question:
+                self.end_count += 1
+            return True
         earlier = self._held.get(identity)
         self._held[identity] = delivery
         if earlier is not None and not self._remove_waiting(identity):
             self._twins_delivered[identity] = self._twins_delivered.get(identity, 0) + 1
         self._waiting.append(delivery)
         return True
+
+    def ask(self) -> Acknowledgment:
+        """Return the question whether the queue has more for this consumer; send it behind all answers."""
+        self._question += 1
+        self.end_count = 0
+        return Acknowledgment(
+            self.queue, self.consumer_guid, SampleIdentity(NIL_GUID, self._question), AckResponse.ACCEPTED
+        )
 
     def forget_epoch(self) -> None:
         """Take what comes next for that of the present master: of replicas without a disk all may have begun again."""

@@ -59,7 +59,7 @@ class Clients:
         """Keep a message until what it rests on is committed."""
         rests_on = message.rests_on
         if type(message) is Delivery:
-            if not self._synchronizes:
+            if not self._synchronizes and message.position:  # an end of the queue has none
                 rests_on = self._enqueued_at.get((message.queue, message.position), 0)
             rests_on = max(rests_on, self.own_epoch_index)
         self._serial += 1

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from qsctl.core.events import LateAcknowledgment, ReturnReason, SampleReturned, SampleSent
-from qsctl.core.messages import Acknowledgment, AckResponse, Delivery, SampleFlag
+from qsctl.core.messages import QUESTION_NUMBER_MIN, Acknowledgment, AckResponse, Delivery, SampleFlag
 from qsctl.core.queue.consumer import Consumer
 from qsctl.core.queue.context import QueueContext
 from qsctl.core.queue.delivery_groups import DeliveryGroup, DeliveryGroups
@@ -19,7 +19,7 @@ from qsctl.core.queue.reader_cache import ReaderCache
 from qsctl.core.queue.redelivery import Redelivery, note_failure, release
 from qsctl.core.queue.sample import Cause, Sample
 from qsctl.core.records import Assigned, RemovalCause, Returned
-from qsctl.identity import NIL_GUID, Guid
+from qsctl.identity import NIL_GUID, Guid, SampleIdentity
 from qsctl.instant import INFINITE_NS, Nanoseconds, later
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from qsctl.core.queue.removal import Removal
 
 _REDELIVERED: Final = int(SampleFlag.REDELIVERED)
+_END: Final = int(SampleFlag.END_OF_QUEUE)
 _LAST: Final = int(SampleFlag.LAST_SHARED_READER_QUEUE)
 # Reading a member of an enumeration by its name takes longer than all else in a step.
 _ACCEPTED, _RETURNED = AckResponse.ACCEPTED, AckResponse.RETURNED
@@ -54,6 +55,7 @@ class Deliveries:
         "_marks_last",
         "_name",
         "_outbox",
+        "_questions",
         "_reader_cache",
         "_stream",
         "_times_out",
@@ -76,6 +78,8 @@ class Deliveries:
         self._times_out = context.settings.redelivery.response_timeout_ns < INFINITE_NS
         self._deferred: dict[DeliveryGroup, None] = {}
         """The groups in which more could be sent than one turn allowed."""
+        self._questions: dict[Guid, SampleIdentity] = {}
+        """What consumers asked last and is not answered: whether there is more for them."""
         self.consumers = consumers
         self.groups = DeliveryGroups()
         self.groups.routes = routes
@@ -117,6 +121,8 @@ class Deliveries:
         negative one changes nothing; both are counted. One that is returned waits again as redelivered, no attempt
         counted.
 
+        An acknowledgment may also be a question, see `QUESTION_NUMBER_MIN`.
+
         Refuses:
             A sample that this consumer was never sent, or that was never held.
         """
@@ -124,7 +130,10 @@ class Deliveries:
         accepted = acknowledgment.response == _ACCEPTED
         sample = self._held.known.get(identity)
         if sample is None:
-            if identity in self._held.known:
+            if identity.writer_guid == NIL_GUID and identity.sequence_number >= QUESTION_NUMBER_MIN:
+                self._questions[guid] = identity
+                self._answer_questions(now)
+            elif identity in self._held.known:
                 self._outbox.events.append(LateAcknowledgment(now, self._name, identity, guid, retired=False))
             else:
                 self._context.refused_count += 1
@@ -197,6 +206,24 @@ class Deliveries:
                 self.groups.forget_empty(group)
         if self._reader_cache.arrivals:
             self._let_in(now)
+        if self._questions:
+            self._answer_questions(now)
+
+    def _answer_questions(self, now: Nanoseconds) -> None:
+        """Answer the consumers that asked whether there is more for them, once nothing is left to the next turn.
+
+        A suspended queue answers too: it sends nothing.
+        """
+        context = self._context
+        if context.goes_on_at_ns <= now and not context.is_suspended:
+            return
+        questions, self._questions = self._questions, {}
+        for guid, identity in questions.items():
+            if guid not in self.consumers:
+                context.refused_count += 1
+                continue
+            rests_on = self._stream.last_index if self._journaled else 0
+            self._outbox.messages.append(Delivery(self._name, guid, 0, identity, b"", flags=_END, rests_on=rests_on))
 
     def groups_of(self, samples: Iterable[Sample]) -> dict[DeliveryGroup, None]:
         """Return the groups of these samples, each once."""

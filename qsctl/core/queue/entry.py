@@ -32,7 +32,9 @@ Offer: TypeAlias = Callable[[Nanoseconds, Sample], None]
 # Reading a member of an enumeration by its name takes longer than all else in a step.
 _ACCEPTED: Final = AckResponse.ACCEPTED
 _STORE: Final = Cause.STORE
-_PRODUCER_FLAGS: Final = ~int(SampleFlag.REDELIVERED | SampleFlag.LAST_SHARED_READER_QUEUE | SampleFlag.INSERTED)
+_PRODUCER_FLAGS: Final = ~int(
+    SampleFlag.REDELIVERED | SampleFlag.LAST_SHARED_READER_QUEUE | SampleFlag.INSERTED | SampleFlag.END_OF_QUEUE
+)
 
 
 class Entry:

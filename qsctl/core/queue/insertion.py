@@ -19,7 +19,7 @@ from qsctl.core.records import DeadLetterReason
 from qsctl.instant import INFINITE_NS, Nanoseconds
 
 _INSERTED: Final = int(SampleFlag.INSERTED)
-_OF_THE_SERVICE: Final = int(SampleFlag.REDELIVERED | SampleFlag.LAST_SHARED_READER_QUEUE)
+_OF_THE_SERVICE: Final = int(SampleFlag.REDELIVERED | SampleFlag.LAST_SHARED_READER_QUEUE | SampleFlag.END_OF_QUEUE)
 
 
 @unique

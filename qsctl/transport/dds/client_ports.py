@@ -323,6 +323,11 @@ class ConsumerPort:
         for at in range(0, len(packed), frames.ANSWERS_MAX):
             self._unsent.append(frames.answers_of(self.guid, self.queue, packed[at : at + frames.ANSWERS_MAX]))
 
+    @property
+    def answering_count(self) -> int | None:
+        """How many services answer when they are asked for the end of the queue; None: one does not know how."""
+        return self._matches.answering_count()
+
     def detach(self) -> None:
         """Leave in order: the samples held were not touched, and wait again as if never sent."""
         self._unsent.append(frames.answers_of(self.guid, self.queue, []))

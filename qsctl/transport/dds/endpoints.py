@@ -10,7 +10,7 @@ import hashlib
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from cyclonedds.sub import DataReader
 
@@ -63,6 +63,9 @@ UNCLAIMED_ANSWERS_MAX: Final = 100_000
 AVAILABILITIES_MAX: Final = 10_000
 """Consumers whose last word on their availability is kept."""
 
+_Said = TypeVar("_Said")
+
+_ACCEPTED: Final = AckResponse.ACCEPTED
 _RESPONSES: Final = {int(response): response for response in AckResponse}
 
 
@@ -195,6 +198,7 @@ class QueueEndpoints:
             "subscriber": subscriber,
             "acks": str(int(settings.app_ack_sample_to_producer)),
             "dead_letter": str(int(settings.is_dead_letter)),
+            "answers_end": "1",
         }
         self.replica = replica_mark(service) if settings.replication.enabled else NIL_GUID
         """What producers know this service's replica by; nil: the queue is not replicated."""
@@ -203,6 +207,8 @@ class QueueEndpoints:
         self._joining: list[tuple[SampleChannel, RemoteEndpoint, Nanoseconds]] = []
         self._channels: dict[Guid, SampleChannel] = {}
         self._busy: dict[Guid, SampleChannel] = {}
+        self._early_questions: dict[Guid, Acknowledgment] = {}
+        """What consumers asked that were not seen to join yet."""
         self._availabilities: dict[Guid, ConsumerAvailability] = {}
         """What each consumer said last: before it was seen to join, or before it was out of sight."""
         self.plain = PlainConsumers(participant, name, subscriber, settings, self._qos_extra)
@@ -292,6 +298,9 @@ class QueueEndpoints:
             sender = frame.sender
             if not frame.identities:
                 self._take_leave(sender, inbox)
+            elif sender not in self._channels and frame.identities[-1].writer_guid == NIL_GUID:
+                self._keep(self._early_questions, sender, Acknowledgment(name, sender, frame.identities[-1], _ACCEPTED))
+                continue
             inbox += [
                 Acknowledgment(name, sender, identity, _RESPONSES[response])
                 for identity, response in zip(frame.identities, frame.responses, strict=True)
@@ -354,16 +363,23 @@ class QueueEndpoints:
             said = self._availabilities.get(channel.guid)
             if said is not None:
                 inbox.append(said)
+            asked = self._early_questions.pop(channel.guid, None)
+            if asked is not None:
+                inbox.append(asked)
         self._joining = still
 
     def _poll_availability(self, reader: SerializedReader[ConsumerAvailability], inbox: list[Inbound]) -> None:
         for each in reader.take() or ():
-            self._availabilities.pop(each.consumer_guid, None)
-            self._availabilities[each.consumer_guid] = each
-            if len(self._availabilities) > AVAILABILITIES_MAX:
-                del self._availabilities[next(iter(self._availabilities))]
+            self._keep(self._availabilities, each.consumer_guid, each)
             if each.consumer_guid in self._channels:
                 inbox.append(each)
+
+    def _keep(self, kept: dict[Guid, _Said], guid: Guid, said: _Said) -> None:
+        """Keep what a consumer said last; of too many that said something the first is forgotten."""
+        kept.pop(guid, None)
+        kept[guid] = said
+        if len(kept) > AVAILABILITIES_MAX:
+            del kept[next(iter(kept))]
 
 
 def replica_mark(service: str) -> Guid:

@@ -36,6 +36,9 @@ _ANSWERS_HEAD: Final = struct.Struct("<16sI")
 _INFINITE: Final = (0x7FFF_FFFF, 0x7FFF_FFFF)
 
 _INFINITE_OCTETS: Final = struct.pack("<II", *_INFINITE)
+_TIME: Final = struct.Struct("<II")
+"""The lifespan of a sample, which is infinite where a consumer is sent it: of a sample that is sent for the second time
+or later the number of the attempt is there in the place of the nanoseconds."""
 _NIL_IDENTITY_OCTETS: Final = bytes(24)
 
 _ROUTE: Final = struct.Struct("<16s16s16siI16s")
@@ -126,9 +129,12 @@ def pack_deliveries(deliveries: Iterable[Delivery]) -> list[bytes]:
         assert payload is not None, "the driver puts payloads back before it sends"
         if each.related_identity is not NIL_IDENTITY:
             packed.append(
-                pack_sample(
-                    identity, payload, each.source_guid, each.related_source_guid, each.related_identity,
-                    each.consumer_guid, each.flags,
+                _with_attempt(
+                    pack_sample(
+                        identity, payload, each.source_guid, each.related_source_guid, each.related_identity,
+                        each.consumer_guid, each.flags,
+                    ),
+                    each.attempt,
                 )
             )  # fmt: skip
             continue
@@ -138,11 +144,20 @@ def pack_deliveries(deliveries: Iterable[Delivery]) -> list[bytes]:
         number = identity.sequence_number
         packed.append(
             pack(
-                each.flags, _INFINITE_OCTETS, identity.writer_guid, number >> 32, number & 0xFFFF_FFFF,
+                each.flags, _INFINITE_OCTETS if each.attempt == 1 else _time_of(each.attempt),
+                identity.writer_guid, number >> 32, number & 0xFFFF_FFFF,
                 each.source_guid, each.related_source_guid, _NIL_IDENTITY_OCTETS, each.consumer_guid, size, payload,
             )
         )  # fmt: skip
     return packed
+
+
+def _time_of(attempt: int) -> bytes:
+    return _TIME.pack(_INFINITE[0], min(attempt, _INFINITE[1] - 1))
+
+
+def _with_attempt(packed: bytes, attempt: int) -> bytes:
+    return packed if attempt == 1 else packed[:4] + _time_of(attempt) + packed[4 + _TIME.size :]
 
 
 def frame_of(packed: Sequence[bytes]) -> bytes:
@@ -212,16 +227,27 @@ def parse_deliveries(data: bytes, queue: str, consumer_guid: Guid) -> list[Deliv
     deliveries: list[Delivery] = []
     writer, route = NIL_GUID, _NIL_ROUTE
     source, related_source, related, reader = _members_of(route)
-    for flags, _, guid, high, low, octets, _, payload in _samples(data):
+    for flags, lifespan, guid, high, low, octets, _, payload in _samples(data):
         if guid != writer:
             writer = guid
         if octets != route:
             route = octets
             source, related_source, related, reader = _members_of(route)
         identity = SampleIdentity(writer, high << 32 | low)
+        if lifespan == _INFINITE_OCTETS:
+            deliveries.append(
+                Delivery(queue, consumer_guid, 0, identity, payload, source, related_source, related, reader, flags)
+            )
+            continue
+        seconds, attempt = _TIME.unpack(lifespan)
+        if seconds != _INFINITE[0]:
+            attempt = 1  # a lifespan that another implementation sends on
         deliveries.append(
-            Delivery(queue, consumer_guid, 0, identity, payload, source, related_source, related, reader, flags)
-        )
+            Delivery(
+                queue, consumer_guid, 0, identity, payload, source, related_source, related, reader, flags,
+                max(attempt, 1),
+            )
+        )  # fmt: skip
     return deliveries
 
 

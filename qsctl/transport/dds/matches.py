@@ -100,6 +100,18 @@ class Matches:
                 found.setdefault(endpoint.topic_name, set()).add(traits["replica"])
         return found
 
+    def answering_count(self) -> int | None:
+        """Return how many services answer a consumer that asks for the end of the queue: of replicas the master alone.
+
+        None: one is of a version that does not.
+        """
+        announced = list(self._announced.values())
+        if not all("answers_end" in each.traits for each in announced):
+            return None
+        return sum("replica" not in each.traits for each in announced) + any(
+            "replica" in each.traits for each in announced
+        )
+
     @property
     def participants(self) -> set[bytes]:
         """The participants that announce such a queue."""
