@@ -73,6 +73,8 @@ class QsctlError(Exception):
         self.remedy = remedy
         self.context = ""
         """Which of several services it is about, where a command found that out by itself; empty: it was told."""
+        self.place = ""
+        """Where a service was looked for in vain, and what named that place."""
 
 
 class InvalidInput(QsctlError):

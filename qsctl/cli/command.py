@@ -24,14 +24,14 @@ from typer.core import TyperCommand
 from typer.models import OptionInfo
 
 from qsctl.cli.completers import with_completer
-from qsctl.cli.context.use import shown_context
+from qsctl.cli.context.use import shown_context, source_of_service
 from qsctl.cli.option_groups import command_line_parameters, grouped, is_group
 from qsctl.cli.output import render
 from qsctl.cli.output.render import OutputFormat
 from qsctl.cli.output.results import Result
 from qsctl.cli.output.streaming import Printer
 from qsctl.cli.output.view import View, check_fields, view_of
-from qsctl.errors import ExitStatus, Interrupted, NotFound, OutputClosed, QsctlError, Refused, UsageError
+from qsctl.errors import ExitStatus, Interrupted, NoAnswer, NotFound, OutputClosed, QsctlError, Refused, UsageError
 
 CommandFunction = TypeVar("CommandFunction", bound=Callable[..., Result | Iterator[Result]])
 
@@ -257,6 +257,8 @@ def _runner(function: Callable[..., Result | Iterator[Result]], line: Sequence[s
 
     def show_error(error: QsctlError, output: OutputFormat, arguments: Mapping[str, Any]) -> None:
         error.context = shown_context(arguments.get("context"), arguments.get("service"))
+        if isinstance(error, NoAnswer) and isinstance(service := arguments.get("service"), str):
+            error.place = f"{service}, {source_of_service()}"
         render.show_error(error, output)
 
     def printed(arguments: dict[str, Any], output: OutputFormat, view: View) -> IntEnum:

@@ -35,7 +35,10 @@ LocationOption = Annotated[
     ),
 ]
 DdsLocationOption = Annotated[
-    str, _service_option(envvar="QSCTL_SERVICE", help="Location of the service on DDS, dds:DOMAIN.")
+    str,
+    _service_option(
+        envvar="QSCTL_SERVICE", help="Location of a running service, dds:DOMAIN; an embedded one answers no requests."
+    ),
 ]
 StateDirOption = Annotated[
     Path, _service_option(envvar="QSCTL_STATE_DIR", help="Directory in which the embedded service keeps its state.")
@@ -133,5 +136,5 @@ class DdsOptions(OptionGroup):
     """A service that is reached over DDS alone."""
 
     context: ContextOption = None
-    service: DdsLocationOption = "dds:0"
+    service: DdsLocationOption = "embedded:"
     timeout: TimeoutOption = "10s"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Generic, NamedTuple, TypeVar, assert_never
 
-from qsctl.client.connection import Connection, KnowsSettings, SendsBodies
+from qsctl.client.connection import Connection, KnowsSettings, ReachesServices, SendsBodies
 from qsctl.core.admin.command import (
     Command,
     CreateQueue,
@@ -111,6 +111,17 @@ class Administration:
         """Called with what a service adds in words to what was asked for: why a queue is suspended."""
         self._target = check_pattern(target)
 
+    def tolerate_silence(self) -> None:
+        """Let the replies of those that answer be enough; who does not is in `silent`."""
+        if isinstance(self.connection, ReachesServices):
+            self.connection.tolerates_silence = True
+
+    @property
+    def silent(self) -> tuple[str, ...]:
+        """The services that did not answer the latest command for them, by name."""
+        silent = self.connection.silent if isinstance(self.connection, ReachesServices) else ()
+        return tuple(sorted(name or "a nameless one" for name in silent))
+
     def send(self, command: Command) -> list[CommandReply]:
         """Send any command; return all its replies, whatever their return codes."""
         return self._answered(self.connection.request(command, self._target))
@@ -132,7 +143,8 @@ class Administration:
                 what, remedy = f"no service named {self._target!r}", "`qsctl get data` lists the services."
             if not isinstance(self.connection, KnowsSettings):  # one embedded here answers at once, or never
                 remedy += " Or give it more time with --timeout."
-            raise NoAnswer(f"{what} answered", remedy=remedy)
+            place = f" in {self.connection.place}" if isinstance(self.connection, ReachesServices) else ""
+            raise NoAnswer(f"{what} answered{place}", remedy=remedy)
         return replies
 
     def create_queue(

@@ -53,6 +53,22 @@ class AcknowledgesMany(Protocol):
 
 
 @runtime_checkable
+class ReachesServices(Protocol):
+    """A connection to services that may be silent, or not there."""
+
+    tolerates_silence: bool
+    """Whether the replies of those that answer are enough."""
+
+    @property
+    def place(self) -> str:
+        """Where they are looked for, and for how long."""
+
+    @property
+    def silent(self) -> frozenset[str]:
+        """The application names of those that did not answer the latest command for them."""
+
+
+@runtime_checkable
 class KnowsSettings(Protocol):
     """A connection to a service whose whole configuration is at hand: one embedded in this process."""
 

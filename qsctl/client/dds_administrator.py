@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from typing import Any, Final, NamedTuple
 
 from cyclonedds.sub import DataReader
@@ -70,6 +70,11 @@ class Administrator:
             reader = DataReader(participant.entity, replies, qos=reader_qos(only_xcdr1=True))
             self._replies = SerializedReader(participant, reader, self._read)
             self._writer = FrameWriter(participant, participant.topic(COMMAND_REQUEST_TOPIC, WireCommandRequest))
+        self.silent: frozenset[str] = frozenset()
+        """Services that did not answer the latest command for them: the next one waits for them no longer than others
+        take, so that what needs several commands ends in time."""
+        self.tolerates_silence = False
+        """Whether the replies of those that answer are enough; who did not is in `silent`."""
         self._guid = new_guid()
         self._number = 0
         self._services: dict[int, str] = {}
@@ -86,10 +91,11 @@ class Administrator:
             UsageError: the command does not fit the wire.
             NoAnswer: some answered and others did not.
         """
-        deadline = time.monotonic() + self._timeout_s
+        answers_until = deadline = time.monotonic() + self._timeout_s
         meant = self._discover(target, deadline)
         if not meant:
             return []
+        expected = meant if meant.keys() <= self.silent else _without(meant, self.silent)
         self._number += 1
         identity = SampleIdentity(self._guid, self._number)
         self._sent = _Sent(command, identity)
@@ -107,17 +113,23 @@ class Administrator:
 
         def every_name() -> bool:
             collect()
-            return meant.keys() <= finished.keys()
+            return expected.keys() <= finished.keys()
 
         def every_service() -> bool:
             collect()
             return meant <= finished
 
-        if self._run_until(every_name, lambda: deadline):
+        def until() -> float:
+            # One that replies in parts may go on; the others have the time of the command, whatever those do.
+            return deadline if found.keys() - finished.keys() else answers_until
+
+        if self._run_until(every_name, until):
             latecomers = time.monotonic() + LATECOMER_S
-            self._run_until(every_service, lambda: min(deadline, latecomers))
-        elif found:
-            raise self._partly_answered(found, meant.keys() - finished.keys())
+            self._run_until(every_service, lambda: min(until(), latecomers))
+        missing = meant.keys() - finished.keys()
+        self.silent = (self.silent - finished.keys()) | missing
+        if missing and found and not self.tolerates_silence:
+            raise self._partly_answered(found, missing)
         return [reply for service in sorted(found) for reply in found[service]]
 
     def services(self, pattern: str = "*") -> tuple[str, ...]:
@@ -215,6 +227,10 @@ class Administrator:
             if left <= 0:
                 return False
             self._domain.turn(min(TURN_NS, int(left * SECOND_NS) + 1))
+
+
+def _without(counted: Counter[str], names: Set[str]) -> Counter[str]:
+    return Counter({name: count for name, count in counted.items() if name not in names})
 
 
 def _name(endpoint: RemoteEndpoint) -> str:

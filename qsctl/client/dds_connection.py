@@ -63,6 +63,25 @@ class DdsConnection:
         self._positions: dict[SampleIdentity, int] = {}
         self._is_closed = False
 
+    @property
+    def place(self) -> str:
+        """The domain of the services, and how long they have."""
+        return f"domain {self._domain_id} within {self._timeout_s:g} s"
+
+    @property
+    def silent(self) -> frozenset[str]:
+        """The services that did not answer the latest command for them."""
+        return self._administrator.silent
+
+    @property
+    def tolerates_silence(self) -> bool:
+        """Whether the replies of those that answer are enough."""
+        return self._administrator.tolerates_silence
+
+    @tolerates_silence.setter
+    def tolerates_silence(self, tolerates: bool) -> None:
+        self._administrator.tolerates_silence = tolerates
+
     def request(self, command: Command, target: str = "*") -> list[CommandReply]:
         """See `Connection`."""
         return [each.message for each in self._administrator.request(command, target)]

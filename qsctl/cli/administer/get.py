@@ -72,12 +72,15 @@ def get_replication(
 ) -> Replications | Iterator[Frame]:
     """Show the replicas of one replicated queue or of all: role, epoch, master, quorum and lag of each.
 
+    A service that is there and does not answer within --timeout has a row "no answer", whatever queues it hosts.
     Reading starts the `change` counters of the status again from zero.
     """
 
     def look(administration: Administration) -> Replications:
+        administration.tolerate_silence()
         resource = administration.queue_named(queue) if queue else None
-        return Replications(tuple(administration.statuses(resource) if resource else administration.statuses()))
+        statuses = tuple(administration.statuses(resource) if resource else administration.statuses())
+        return Replications(statuses, administration.silent)
 
     return watch.looks(service, f"qsctl get replication {queue}".rstrip(), look)
 

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from qsctl.client.administration import FromService
     from qsctl.core.statistics.status import SharedReaderQueueStatus
 
+NO_ANSWER: Final = "no answer"
+"""In place of the role, where the service did not answer."""
+
 REPLICATION_HELP: Final = {
     "role": "of a replicated queue here: master, slave, candidate, learner (no vote before it has caught up), failed",
     "epoch": "number of the election that made the present master",
@@ -30,6 +33,8 @@ class Replications(Result):
     """The replicas of queues."""
 
     statuses: tuple[FromService[SharedReaderQueueStatus], ...]
+    silent: tuple[str, ...] = ()
+    """Services that are discovered and did not answer in time."""
 
     field_help: ClassVar[Mapping[str, str]] = {
         "queue_name": "PARTICIPANT/SUBSCRIBER/QUEUE",
@@ -47,6 +52,9 @@ class Replications(Result):
     def rows(self) -> list[Row]:
         """One row a replica."""
         rows: list[Row] = []
+        for name in self.silent:
+            unknown = dict.fromkeys(self.field_help)
+            rows.append({**unknown, "queue_name": "", "role": NO_ANSWER, "service": name})
         for service, status in self.statuses:
             if (replication := status.replication) is not None:
                 names = [name for name in self.field_help if name not in ("queue_name", "service")]
@@ -60,7 +68,9 @@ class Replications(Result):
             {
                 **row,
                 "up_to_date": f"{row['up_to_date_count']} of {row['replica_count']}" if row["role"] == "master" else "",
-                "quorum": f"{row['quorum_count']}, {'there' if row['has_quorum'] else 'not there'}",
+                "quorum": f"{row['quorum_count']}, {'there' if row['has_quorum'] else 'not there'}"
+                if row["role"] != NO_ANSWER
+                else "",
             }
             for row in self.rows()
         ]

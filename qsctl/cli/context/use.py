@@ -5,12 +5,22 @@ Decides: what counts. The command line comes first, then the environment, then t
 
 from __future__ import annotations
 
-from typing import Annotated
+from contextvars import ContextVar
+from typing import Annotated, Final
 
 import typer
 
 from qsctl.cli.context.file import Context, read_contexts
 from qsctl.errors import QsctlError
+
+_LINE: Final[ContextVar[typer.Context]] = ContextVar("line")
+"""The command line that was read last."""
+
+_SOURCES: Final = {
+    "COMMANDLINE": "named by --service",
+    "ENVIRONMENT": "named by QSCTL_SERVICE",
+    "DEFAULT_MAP": "named by the context",
+}
 
 
 def _lay_under(ctx: typer.Context, name: str | None) -> object:
@@ -18,6 +28,7 @@ def _lay_under(ctx: typer.Context, name: str | None) -> object:
 
     It is called before other options are read, which then find their defaults changed.
     """
+    _LINE.set(ctx)
     try:
         contexts = read_contexts()
         name = contexts.in_use if name is None else name
@@ -52,3 +63,10 @@ def shown_context(arguments: object, service: object) -> str:
     if isinstance(arguments, Context) and arguments.options.get("service") == service:
         return str(arguments)
     return ""
+
+
+def source_of_service() -> str:
+    """Return what named the service of the command."""
+    line = _LINE.get(None)
+    source = line.get_parameter_source("service") if line is not None else None
+    return _SOURCES.get(source.name if source is not None else "", "the default")

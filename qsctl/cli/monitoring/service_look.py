@@ -42,9 +42,11 @@ def look_at(service: TargetOptions) -> ServiceLook:
     notices: list[str] = []
     with service.open() as administration:
         administration.on_notice = notices.append
+        administration.tolerate_silence()
         begun = time.monotonic()
         data = administration.service_data()
         answer_ms = 1000.0 * (time.monotonic() - begun)
         statuses = administration.statuses()
+        notices += [f"{name} does not answer" for name in administration.silent]
         damage = [str(report) for report in getattr(administration.connection, "damage", ())]
     return ServiceLook(answer_ms, data, statuses, tuple(dict.fromkeys(notices)), damage)

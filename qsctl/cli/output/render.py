@@ -139,6 +139,7 @@ def show_error(error: QsctlError, output: OutputFormat = OutputFormat.TABLE) -> 
                 "remedy": error.remedy,
                 "exit_status": int(error.exit_status),
                 **({"context": error.context} if error.context else {}),
+                **({"service": error.place} if error.place else {}),
             }
         }
         print(shown_json(json.dumps(document, ensure_ascii=False)), file=sys.stderr)
@@ -150,6 +151,8 @@ def show_error(error: QsctlError, output: OutputFormat = OutputFormat.TABLE) -> 
         out.print(shown(error.remedy))
     if error.context:
         out.print(f"Context: {shown(error.context)}")
+    if error.place:
+        out.print(f"Service: {shown(error.place)}")
 
 
 def note(text: str) -> None:

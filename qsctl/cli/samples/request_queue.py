@@ -37,7 +37,9 @@ def request_queue(queue: str, service: str, wait_s: float) -> QueuePlace:
     kind, colon, rest = service.partition(":")
     if kind != "dds" or not colon:
         raise UsageError(
-            f"--service {service!r} is not on DDS", remedy="Requests travel over DDS: write dds:DOMAIN, as in dds:7."
+            f"--service {service!r} is not on DDS",
+            remedy="Requests travel over DDS, between programs that run: name the service, as in --service dds:7, or "
+            "use a context or QSCTL_SERVICE.",
         )
     from qsctl.client.dds_location import parse_dds_location
 
