@@ -18,6 +18,7 @@ OF_TASKS_ALONE = {"aclose", "write_all"}
 
 WITHOUT_WAITING = {
     "close", "has_feedback", "has_queue", "has_queues", "has_replies", "has_requests", "has_room", "has_samples",
+    "has_samples_or_end",
     "is_acknowledged", "only_reply", "replace_listener", "turn", "unacknowledged_text",
 }  # fmt: skip
 """What the awaitable wrappers are made with; `close` is `aclose` there."""
