@@ -60,7 +60,7 @@ def test_missing_service_is_critical_whatever_the_thresholds(qsctl: Shell) -> No
     finally:
         release_domain(domain)
     assert found.values == ()
-    assert found.troubles == ("no service answered",)
+    assert found.troubles == (f"no service answered in domain {domain} within 0.2 s",)
 
 
 def test_dead_letters_warn_by_default(qsctl: Shell) -> None:
