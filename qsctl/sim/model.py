@@ -64,7 +64,7 @@ class Event(IntEnum):
     RETURNED = 17
     """Total at the end: guaranteed messages discarded from G-1, which went back to their endpoint."""
     RETRANSMISSIONS = 18
-    """Total at the end: messages lost on the link and sent again."""
+    """Total at the end: segments lost on the link and sent again."""
     SLOW_PERCENT = 19
     """At the end: the slowness of the last minute; value: percent × 100."""
     DISCONNECT_DISCARDS = 20
@@ -98,6 +98,8 @@ class Event(IntEnum):
     """Value: which of the rules of a world, from 1 in the order of the verdicts."""
     LONGEST_STALL = 36
     """At the end; value: nanoseconds in which samples waited and nothing moved."""
+    TIME_OUTS = 37
+    """Total at the end: retransmission time-outs of a connection that loses segments."""
 
 
 EVENT_NAMES: Final[tuple[str, ...]] = tuple(event.name.lower().replace("_", "-") for event in Event)

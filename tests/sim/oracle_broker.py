@@ -9,7 +9,7 @@ from qsctl.instant import INFINITE_NS, later
 from tests.sim.oracle_connection import NEVER, Connection, Message
 
 ACK, TIMER, CONTROL, ARRIVAL = range(4)
-TCP_ACKNOWLEDGES, READER_BEGINS, LIBRARY, APPLICATION = range(4)
+TCP_ACKNOWLEDGES, TCP_TIMES_OUT, READER_BEGINS, LIBRARY, APPLICATION = range(5)
 """What comes first of one client's at one instant."""
 CONNECT = 1
 
@@ -36,7 +36,7 @@ class WholeBroker:
         for place, message in enumerate(connection.tcp):
             if message.queue == 0 and connection.tracked:
                 back.append(message)
-            elif place >= connection.sent:
+            elif place >= connection.sent or connection.net is not None:
                 self.row(message, "delivered", message.moved - message.born)
         dropped = 0
         for q in range(4, -1, -1):
@@ -60,7 +60,8 @@ class WholeBroker:
         connection.window = self.initial_window(connection)
         connection.present = False
         connection.epoch += 1
-        connection.last_ack = 0
+        if connection.net is not None:
+            connection.net.connect()
         connection.wakes = set()
         connection.topics = {}
         self.events.append((self.now, c, -1, dropped, name))
@@ -84,6 +85,7 @@ class WholeBroker:
         """Blocked: there is data that the window or the transmit queue holds back."""
         full = sum(message.size for message in connection.tcp) >= connection.profile.tcp.transmit_queue_bytes
         blocked = connection.sent < len(connection.tcp)
+        blocked = blocked or (connection.net is not None and connection.net.is_held_back)
         if full and self.choose(connection, take=False) is not None:
             blocked = True
         if blocked and connection.blocked_from is None:
@@ -157,7 +159,7 @@ class WholeBroker:
                 tracked = message.queue == 0 and connection.tracked
                 if tracked and not connection.holds:
                     self.count_guaranteed(message)
-                if place >= connection.sent or tracked:
+                if place >= connection.sent or tracked or connection.net is not None:
                     message.acked = NEVER
                     self.row(message, guaranteed if tracked else "delivered", message.moved - message.born)
             for q in range(4, -1, -1):

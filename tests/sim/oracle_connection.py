@@ -9,6 +9,7 @@ from typing import Any
 from qsctl.instant import INFINITE_NS
 from qsctl.sim.scenario.scenario import Endpoint, GuaranteedOverflow
 from tests.sim.oracle_receiver import Receiver
+from tests.sim.oracle_tcp import PlainTcp
 
 NEVER = -1
 
@@ -25,7 +26,8 @@ class Message:
     acked: int = NEVER
     attempts: int = 1
     indication: bool = False
-    lost: bool = False
+    arrived: int = NEVER
+    """When the client has it whole, over a connection that loses segments."""
     done: int = NEVER
     """When the application has done it, as the broker may learn of it."""
     due: int = NEVER
@@ -42,8 +44,9 @@ class Connection:
     profile: Any
     endpoint: Endpoint | None
     tracked: bool
-    loss_key: int
     receiver: Receiver
+    net: PlainTcp | None = None
+    """Of a connection that loses segments."""
     present: bool = True
     epoch: int = 0
     queues: list[list[Message]] = field(default_factory=lambda: [[] for _ in range(5)])
@@ -51,8 +54,6 @@ class Connection:
     tcp: list[Message] = field(default_factory=list)
     sent: int = 0
     window: int = 0
-    transmissions: int = 0
-    last_ack: int = 0
     link_free: int = 0
     turn: int = 0
     credit: int = 0
@@ -73,7 +74,6 @@ class Connection:
     one_shot: bool = False
     blocked_from: int | None = None
     blocked: list[tuple[int, int]] = field(default_factory=list)
-    retransmissions: int = 0
     retransmitted_by_second: list[int] = field(default_factory=list)
     buffered: int = 0
     durable: Any = None
@@ -108,8 +108,14 @@ class Connection:
     @property
     def occupied(self) -> int:
         """Bytes that the receive buffer has or will have; the library takes guaranteed messages off as they come."""
-        unread = [message for message in self.unread if not (message.queue == 0 and self.tracked)]
-        return sum(message.size for message in [*self.tcp[: self.sent], *unread])
+        unread = sum(message.size for message in self.unread if not (message.queue == 0 and self.tracked))
+        if self.net is not None:
+            return unread + sum(message.size for message in self.tcp) - sum(left for _, left in self.net.stream)
+        return unread + sum(message.size for message in self.tcp[: self.sent])
+
+    @property
+    def retransmissions(self) -> int:
+        return 0 if self.net is None else self.net.retransmissions
 
     @property
     def in_flight(self) -> int:

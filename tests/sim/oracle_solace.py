@@ -9,9 +9,7 @@ from __future__ import annotations
 import heapq
 from typing import Any
 
-import numpy as np
-
-from qsctl.sim.kernel.random import stream_key, uniform_bits
+from qsctl.sim.kernel.random import stream_key
 from qsctl.sim.scenario.changes import PortChange, read_changes
 from qsctl.sim.scenario.scenario import QUEUE_ORDER, Admission, GuaranteedOverflow, Scenario, Scheduler
 from tests.sim.oracle_broker import (
@@ -21,14 +19,18 @@ from tests.sim.oracle_broker import (
     CONTROL,
     READER_BEGINS,
     TCP_ACKNOWLEDGES,
+    TCP_TIMES_OUT,
     WholeBroker,
 )
 from tests.sim.oracle_connection import NEVER, Connection, Message
 from tests.sim.oracle_durable import DurableQueues, flow_as_endpoint
 from tests.sim.oracle_receiver import receiver_of
+from tests.sim.oracle_tcp import PlainTcp
 
 SECOND, _, DISCONNECT, MARK, CHANGE = range(5)
 BEFORE_ALL = -1
+AT_THE_CLIENT = -0.5
+"""What happens at the far end of a connection, before what the broker learns at the same instant."""
 
 
 class SolaceOracle(WholeBroker, DurableQueues):
@@ -57,7 +59,9 @@ class SolaceOracle(WholeBroker, DurableQueues):
                 key = stream_key(scenario.seed, replication, "loss", group.name, i)
                 receiver = receiver_of(scenario, self.outages, replication, group, profile, i)
                 endpoint = endpoints.get(group.name) or flow_as_endpoint(scenario, group.name)
-                made = Connection(len(self.connections), group, profile, endpoint, tracked, key, receiver)
+                made = Connection(len(self.connections), group, profile, endpoint, tracked, receiver)
+                if group.loss_probability > 0:
+                    made.net = PlainTcp(Net(self, made), group, profile.tcp, key)
                 made.window = self.initial_window(made)
                 self.connections.append(made)
         self.make_durable_queues(scenario)
@@ -76,7 +80,7 @@ class SolaceOracle(WholeBroker, DurableQueues):
         for time, client, size, topic, queue, eligible in arrivals:
             self.at(time, ARRIVAL, 0, ("arrive", client, size, topic, queue, eligible))
 
-    def at(self, time: int, order: int, client: int | tuple[int, int], what: tuple[Any, ...]) -> None:
+    def at(self, time: int, order: float, client: int | tuple[int, int], what: tuple[Any, ...]) -> None:
         self.sequence += 1
         heapq.heappush(self.heap, (time, order, client, self.sequence, what))
 
@@ -212,24 +216,33 @@ class SolaceOracle(WholeBroker, DurableQueues):
         assert connection.tcp[0] is message
         connection.tcp.pop(0)
         connection.sent -= 1
-        self.buffer(connection, -message.size)
         tcp = connection.profile.tcp
-        if message.lost:
-            connection.window = max(connection.window // 2, tcp.mss_bytes)
-        else:
-            connection.window = max(connection.window, min(connection.window + message.size, tcp.max_window_bytes))
+        connection.window = max(connection.window, min(connection.window + message.size, tcp.max_window_bytes))
+        message.arrived = self.now - connection.group.acknowledgment_latency_ns - connection.group.round_trip_ns // 2
+        self.hand_over(connection, message)
+        self.turn(connection)
+
+    def hand_over(self, connection: Connection, message: Message) -> None:
+        """The client's TCP has acknowledged a message: its application reads it."""
+        self.buffer(connection, -message.size)
         if connection.receiver.reads:
             back = connection.group.round_trip_ns // 2
-            arrived = self.now - connection.group.acknowledgment_latency_ns - back
-            begins, done = connection.receiver.read(arrived)
+            begins, done = connection.receiver.read(message.arrived)
             message.done = done + back
             connection.unread.append(message)
             known = max(self.now, begins + back)
-            self.at(known, ACK, (c, READER_BEGINS), ("read", c, message, epoch))
+            c = connection.number
+            self.at(known, ACK, (c, READER_BEGINS), ("read", c, message, connection.epoch))
         else:
             message.done = self.now
             self.begin(connection, message)
-        self.turn(connection)
+
+    def do_far(self, action: Any) -> None:
+        action()
+
+    def do_net(self, c: int, action: Any) -> None:
+        if action():
+            self.turn(self.connections[c])
 
     # Priority queues.
 
@@ -350,8 +363,14 @@ class SolaceOracle(WholeBroker, DurableQueues):
             connection.pending[message.queue] = False
             self.count(message.client, message.queue)["indications"] += message.indication
             connection.tcp.append(message)
+            if connection.net is not None:
+                connection.net.write(message)
 
     def send_what_may_go(self, connection: Connection) -> None:
+        if connection.net is not None:
+            connection.net.send()
+            connection.sent = len(connection.tcp) - len(connection.net.stream)
+            return
         while connection.sent < len(connection.tcp):
             message = connection.tcp[connection.sent]
             if connection.sent > 0 and connection.in_flight + message.size > connection.window:
@@ -364,24 +383,8 @@ class SolaceOracle(WholeBroker, DurableQueues):
 
     def send(self, connection: Connection, message: Message) -> None:
         group = connection.group
-        port = group.port
-        start = max(self.now, self.port_free[port])
-        message.sent = self.port_free[port] = start + self.serialization(message.size, self.rates[port])
-        left = message.sent
-        if group.link_rate_bits_per_second:
-            left = max(left, connection.link_free) + self.serialization(message.size, group.link_rate_bits_per_second)
-            connection.link_free = left
-        acked = left + group.round_trip_ns + group.acknowledgment_latency_ns
-        if group.loss_probability > 0:
-            drawn = int(uniform_bits(np.uint64(connection.loss_key), connection.transmissions))
-            message.lost = drawn < int(group.loss_probability * 2.0**64)
-            connection.transmissions += 1
-            if message.lost:
-                acked += group.round_trip_ns
-                connection.retransmissions += 1
-        acked = max(acked, connection.last_ack)
-        connection.last_ack = acked
-        message.acked = acked
+        message.sent, left = self.leaves(connection, message.size)
+        message.acked = acked = left + group.round_trip_ns + group.acknowledgment_latency_ns
         ack = ("ack", connection.number, message, connection.epoch)
         self.at(acked, ACK, (connection.number, TCP_ACKNOWLEDGES), ack)
         if not (message.queue == 0 and connection.tracked):
@@ -390,6 +393,17 @@ class SolaceOracle(WholeBroker, DurableQueues):
                 message.acked = NEVER
             self.row(message, "delivered", message.moved - message.born)
 
+    def leaves(self, connection: Connection, size: int) -> tuple[int, int]:
+        """Return when what is sent now leaves the port, and when the client's own link."""
+        group = connection.group
+        port = group.port
+        sent = self.port_free[port] = max(self.now, self.port_free[port]) + self.serialization(size, self.rates[port])
+        if not group.link_rate_bits_per_second:
+            return sent, sent
+        left = max(sent, connection.link_free) + self.serialization(size, group.link_rate_bits_per_second)
+        connection.link_free = left
+        return sent, left
+
     def turn(self, connection: Connection) -> None:
         self.pump(connection)
         if connection.tracked:
@@ -397,3 +411,36 @@ class SolaceOracle(WholeBroker, DurableQueues):
         self.note_blocked(connection)
         if connection.durable is not None:
             self.dispense(connection.durable)
+
+
+class Net:
+    """What a connection that loses segments asks of its broker."""
+
+    def __init__(self, broker: SolaceOracle, connection: Connection) -> None:
+        self.broker, self.connection = broker, connection
+
+    def now_ns(self) -> int:
+        return self.broker.now
+
+    def leaves(self, size: int) -> tuple[int, int]:
+        return self.broker.leaves(self.connection, size)
+
+    def at_client(self, time: int, is_timer: bool, action: Any) -> None:
+        self.broker.at(time, AT_THE_CLIENT, (self.connection.number, int(is_timer)), ("far", action))
+
+    def at_broker(self, time: int, is_timer: bool, action: Any) -> None:
+        c = self.connection.number
+        self.broker.at(time, ACK, (c, TCP_TIMES_OUT if is_timer else TCP_ACKNOWLEDGES), ("net", c, action))
+
+    def acknowledged(self, message: Message) -> None:
+        connection = self.connection
+        assert connection.tcp.pop(0) is message
+        connection.sent -= 1
+        message.acked = self.broker.now
+        if not (message.queue == 0 and connection.tracked):
+            self.broker.row(message, "delivered", message.moved - message.born)
+        self.broker.hand_over(connection, message)
+
+    def room(self) -> tuple[int, int] | None:
+        receiver = self.connection.receiver
+        return (receiver.buffer_bytes, self.connection.occupied) if receiver.reads else None

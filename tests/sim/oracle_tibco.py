@@ -7,16 +7,15 @@ from dataclasses import dataclass, field
 from math import ceil
 from typing import Any
 
-import numpy as np
-
 from qsctl.instant import INFINITE_NS
-from qsctl.sim.kernel.random import stream_key, uniform_bits
+from qsctl.sim.kernel.random import stream_key
 from qsctl.sim.scenario.changes import PortChange, read_changes
 from qsctl.sim.scenario.scenario import ClientGroup, Profile, Queue, Scenario
 from tests.sim.oracle_receiver import Receiver, receiver_of
+from tests.sim.oracle_tcp import PlainTcp
 
 NEVER = -1
-WARM, ACK, CHANGE, ARRIVAL = range(4)
+WARM, AT_THE_CLIENT, ACK, CHANGE, ARRIVAL = range(5)
 """What comes first at one instant. Of changes: a client comes before another one goes, limits change last."""
 COMES, GOES, LIMIT = range(3)
 
@@ -28,7 +27,9 @@ class Message:
     born: int
     size: int
     moved: int = NEVER
-    is_lost: bool = False
+    sent: int = NEVER
+    arrived: int = NEVER
+    """When the client has it whole, over a connection that loses segments."""
 
     @property
     def work(self) -> int:
@@ -42,9 +43,10 @@ class Client:
     number: int
     group: ClientGroup
     profile: Profile
-    loss_key: int
     window: int
     receiver: Receiver
+    net: PlainTcp | None = None
+    """Of a connection that loses segments: `tcp_queue` has what it has sent, too."""
     message_queue: list[Message] = field(default_factory=list)
     tcp_queue: list[Message] = field(default_factory=list)
     """Waiting for the send queue."""
@@ -55,10 +57,15 @@ class Client:
     is_there: bool = True
     connection: int = 0
     """What was sent over an earlier connection is acknowledged by nobody."""
-    last_acknowledgment: int = 0
     link_free: int = 0
-    transmissions: int = 0
-    retransmissions: int = 0
+
+    @property
+    def retransmissions(self) -> int:
+        return 0 if self.net is None else self.net.retransmissions
+
+    @property
+    def time_outs(self) -> int:
+        return 0 if self.net is None else self.net.time_outs
 
     @property
     def depth(self) -> int:
@@ -90,7 +97,10 @@ class TibcoOracle:
                 key = stream_key(scenario.seed, 0, "loss", group.name, i)
                 receiver = receiver_of(scenario, self.outages, 0, group, profile, i)
                 window = self.first_window(profile)
-                self.clients.append(Client(len(self.clients), group, profile, key, window, receiver))
+                client = Client(len(self.clients), group, profile, window, receiver)
+                if group.loss_probability > 0:
+                    client.net = PlainTcp(Net(self, client), group, profile.tcp, key)
+                self.clients.append(client)
         self.counts = [nothing_counted() for _ in self.clients]
         self.rows: list[tuple[Any, ...]] = []
         self.events: list[tuple[int, int, int, str]] = []
@@ -113,8 +123,7 @@ class TibcoOracle:
             self.now, _, _, _, action, what = heapq.heappop(self.heap)
             action(*what)
         for client in self.clients:
-            for message in client.tcp_queue:
-                self.row(client, message, "delivered", message.moved - message.born)
+            self.leave_with_tcp(client)
             for message in client.message_queue:
                 self.row(client, message, "held", NEVER)
 
@@ -135,8 +144,7 @@ class TibcoOracle:
         """The client is gone: what is in its message queue is lost, what TCP has is TCP's."""
         if not client.is_there:
             return
-        for message in client.tcp_queue:
-            self.row(client, message, "delivered", message.moved - message.born)
+        self.leave_with_tcp(client)
         self.events.append((self.now, client.number, len(client.message_queue), "disconnected"))
         for message in client.message_queue:
             self.lose(client, message, "disconnected")
@@ -144,7 +152,14 @@ class TibcoOracle:
         client.receiver.connect()
         client.is_there = False
         client.connection += 1
-        client.last_acknowledgment = 0
+        if client.net is not None:
+            client.net.connect()
+
+    def leave_with_tcp(self, client: Client) -> None:
+        """What TCP has is delivered; nobody knows whether the client has it."""
+        for message in client.tcp_queue:
+            sent = message.sent - message.born if message.sent != NEVER else NEVER
+            self.row(client, message, "delivered", message.moved - message.born, sent)
 
     def come(self, client: Client) -> None:
         if not client.is_there:
@@ -176,18 +191,24 @@ class TibcoOracle:
             return
         message = client.send_queue.pop(0)
         tcp = client.profile.tcp
-        if message.is_lost:
-            client.window = max(client.window // 2, tcp.mss_bytes)
-        else:
-            client.window = max(client.window, min(client.window + message.size, tcp.max_window_bytes))
+        client.window = max(client.window, min(client.window + message.size, tcp.max_window_bytes))
+        message.arrived = self.now - client.group.acknowledgment_latency_ns - client.group.round_trip_ns // 2
+        self.hand_over(client, message)
+        self.move(client)
+
+    def hand_over(self, client: Client, message: Message) -> None:
+        """The client's TCP has acknowledged a message: its application reads it."""
         if client.receiver.reads:
             back = client.group.round_trip_ns // 2
-            begins, _ = client.receiver.read(self.now - client.group.acknowledgment_latency_ns - back)
+            begins, _ = client.receiver.read(message.arrived)
             client.unread.append(message)
             what = (client, client.connection)
-            place = (1, client.receiver.served)  # of one instant: what was acknowledged first
+            place = (2, client.receiver.served)  # of one instant: what was acknowledged first
             heapq.heappush(self.heap, (max(self.now, begins + back), ACK, client.number, place, self.read, what))
-        self.move(client)
+
+    def about_segments(self, client: Client, action: Any) -> None:
+        if action():
+            self.move(client)
 
     def read(self, client: Client, connection: int) -> None:
         """The broker learns that a reader has begun the oldest message: the window opens by its bytes."""
@@ -201,7 +222,9 @@ class TibcoOracle:
         """Message queue to TCP queue while that is below its maximum; TCP queue to send queue as the window allows."""
         counts = self.counts[client.number]
         while True:
-            while client.tcp_queue:
+            if client.net is not None:
+                client.net.send()
+            while client.tcp_queue and client.net is None:
                 in_flight = sum(sent.size for sent in client.send_queue)
                 if client.send_queue and in_flight + client.tcp_queue[0].size > client.window:
                     break
@@ -221,31 +244,30 @@ class TibcoOracle:
             counts["bytes"] += message.size
             counts["waits"].append(self.now - message.born)
             client.tcp_queue.append(message)
+            if client.net is not None:
+                client.net.write(message)
 
     def send(self, client: Client, message: Message) -> None:
-        """Over the port, the client's own link, and back; a lost message costs a round trip more."""
+        """Over the port, the client's own link, and back."""
         group = client.group
-        left = max(self.now, self.port_free[group.port]) + self.serialization(message, self.rates[group.port])
-        self.port_free[group.port] = sent = left
-        if group.link_rate_bits_per_second:
-            left = max(left, client.link_free) + self.serialization(message, group.link_rate_bits_per_second)
-            client.link_free = left
+        sent, left = self.leaves(client, message.size)
         acknowledged = left + group.round_trip_ns + group.acknowledgment_latency_ns
-        if group.loss_probability > 0:
-            drawn = int(uniform_bits(np.uint64(client.loss_key), client.transmissions))
-            client.transmissions += 1
-            if drawn < int(group.loss_probability * 2.0**64):
-                message.is_lost = True
-                client.retransmissions += 1
-                acknowledged += group.round_trip_ns
-        acknowledged = max(acknowledged, client.last_acknowledgment)
-        client.last_acknowledgment = acknowledged
         what = (client, client.connection)
         heapq.heappush(self.heap, (acknowledged, ACK, client.number, (0, sent), self.acknowledge, what))
         leaves = self.outages.next_absence(group.name, self.now - 1)
         is_known = leaves == INFINITE_NS or acknowledged < leaves
         answered = acknowledged - message.born if is_known else NEVER
         self.row(client, message, "delivered", message.moved - message.born, sent - message.born, answered)
+
+    def leaves(self, client: Client, size: int) -> tuple[int, int]:
+        """Return when what is sent now leaves the port, and when the client's own link."""
+        group = client.group
+        left = max(self.now, self.port_free[group.port]) + self.serialization(size, self.rates[group.port])
+        self.port_free[group.port] = sent = left
+        if group.link_rate_bits_per_second:
+            left = max(left, client.link_free) + self.serialization(size, group.link_rate_bits_per_second)
+            client.link_free = left
+        return sent, left
 
     def lose(self, client: Client, message: Message, cause: str) -> None:
         counts = self.counts[client.number]
@@ -267,5 +289,43 @@ class TibcoOracle:
         return min(profile.tcp.mss_bytes * profile.tcp.initial_window_segments, profile.tcp.max_window_bytes)
 
     @staticmethod
-    def serialization(message: Message, rate: int) -> int:
-        return -(-message.size * 8 * 10**9 // rate)
+    def serialization(size: int, rate: int) -> int:
+        return -(-size * 8 * 10**9 // rate)
+
+
+class Net:
+    """What a connection that loses segments asks of its broker."""
+
+    def __init__(self, broker: TibcoOracle, client: Client) -> None:
+        self.broker, self.client, self.events = broker, client, 0
+
+    def now_ns(self) -> int:
+        return self.broker.now
+
+    def leaves(self, size: int) -> tuple[int, int]:
+        return self.broker.leaves(self.client, size)
+
+    def at_client(self, time: int, is_timer: bool, action: Any) -> None:
+        self.events += 1
+        place = (int(is_timer), self.events)
+        heapq.heappush(self.broker.heap, (time, AT_THE_CLIENT, self.client.number, place, action, ()))
+
+    def at_broker(self, time: int, is_timer: bool, action: Any) -> None:
+        self.events += 1
+        what = (self.client, action)
+        place = (int(is_timer), self.events)
+        heapq.heappush(self.broker.heap, (time, ACK, self.client.number, place, self.broker.about_segments, what))
+
+    def acknowledged(self, message: Message) -> None:
+        client = self.client
+        assert client.tcp_queue.pop(0) is message
+        born = message.born
+        self.broker.row(client, message, "delivered", message.moved - born, message.sent - born, self.now_ns() - born)
+        self.broker.hand_over(client, message)
+
+    def room(self) -> tuple[int, int] | None:
+        client = self.client
+        if not client.receiver.reads or client.net is None:
+            return None
+        queued = sum(message.size for message in client.tcp_queue + client.unread)
+        return client.receiver.buffer_bytes, queued - sum(left for _, left in client.net.stream)

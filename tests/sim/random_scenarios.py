@@ -26,6 +26,7 @@ from qsctl.sim.scenario.scenario import (
     Admission,
     Broker,
     ClientGroup,
+    CongestionControl,
     ConstantArrivals,
     ConstantSize,
     DurableQueue,
@@ -90,6 +91,8 @@ def profile(draw: st.DrawFn, name: str, rare: bool) -> Profile:
         initial_window_segments=draw(st.sampled_from([1, 2, 10])),
         max_window_bytes=draw(st.sampled_from([1000, 8192, 65_536])),
         transmit_queue_bytes=draw(st.sampled_from([1, 3000, 20_000, 200_000])),
+        congestion_control=draw(st.sampled_from(CongestionControl)),
+        minimum_time_out_ns=draw(st.sampled_from([1, 1_000_000, 4_000_000, 200_000_000])),
     )
     return Profile(
         name,
@@ -155,7 +158,8 @@ def solace_scenarios(draw: st.DrawFn) -> Scenario:
                 count=draw(st.integers(1, 2)),
                 round_trip_ns=draw(st.sampled_from([0, 100_000, 1_000_000])),
                 link_rate_bits_per_second=draw(st.sampled_from([0, 0, 20_000_000])) if rare else 0,
-                loss_probability=draw(st.sampled_from([0.0, 0.0, 0.2])) if rare else 0.0,
+                loss_probability=draw(st.sampled_from([0.0, 0.0, 0.02, 0.2])) if rare else 0.0,
+                delayed_acknowledgment_ns=draw(st.sampled_from([0, 300_000, 40_000_000])),
                 acknowledgment_latency_ns=draw(st.sampled_from([0, 0, 700_000])),
                 receive_buffer_bytes=draw(st.sampled_from([0, 0, 1, 3000, 50_000])),
                 readers=draw(st.sampled_from([1, 1, 3])),

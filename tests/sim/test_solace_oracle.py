@@ -15,7 +15,7 @@ from tests.sim.random_scenarios import Ran, arrivals_of, solace_scenarios
 
 TOTALS = {
     "congestion-discards", "not-connected-discards", "disconnect-discards", "spool-discards", "returned",
-    "retransmissions", "slow-percent", "paused", "resumed", "depth-changed", "burst-changed",
+    "retransmissions", "time-outs", "slow-percent", "paused", "resumed", "depth-changed", "burst-changed",
 }  # fmt: skip
 CAUSES = ("not_connected", "disconnected", "spool_refused")
 UNKNOWN_TO_THE_ORACLE = {
@@ -96,6 +96,10 @@ def compare(scenario: Scenario, chunk_rows: int = 64) -> None:
         assert (counters["redelivered_messages"], counters["length_messages"]) == (again[key], held[key]), key
     assert sorted(event for event in ran.events if event[4] not in TOTALS) == sorted(oracle.events)
     assert list(ran.run.slow_percent[: len(oracle.percent)]) == oracle.percent
+    for kind, counted_by in (("retransmissions", "retransmissions"), ("time-outs", "time_outs")):
+        counts = {each.number: getattr(each.net, counted_by) for each in oracle.connections if each.net is not None}
+        raised = {c: value for _, c, _, value, name in ran.events if name == kind}
+        assert raised == {c: value for c, value in counts.items() if value}
 
 
 @settings(max_examples=examples(150))

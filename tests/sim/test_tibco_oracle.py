@@ -53,6 +53,8 @@ def compare(scenario: Scenario) -> None:
     assert sorted(told) == sorted(oracle.events)
     again = {c: value for _, c, _, value, name in ran.events if name == "retransmissions"}
     assert again == {each.number: each.retransmissions for each in oracle.clients if each.retransmissions}
+    over = {c: value for _, c, _, value, name in ran.events if name == "time-outs"}
+    assert over == {each.number: each.time_outs for each in oracle.clients if each.time_outs}
 
 
 @settings(max_examples=examples(100))

@@ -2,7 +2,7 @@
 
 W1 to W3: the vendor's tuning guide and cloud defaults for guaranteed flows. W4: [SOL-QUEUES, "Priority Queue Min
 Burst"]. W5: counters of a captured broker. W6, W7: consumers that stop reading or acknowledging. W8: window over round
-trip. W9: [SOL-QUEUES] and [P7500] side by side.
+trip. W9: [SOL-QUEUES] and [P7500] side by side. W13: Mathis et al., 1997.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from qsctl.sim.scenario.scenario import (
     Queue,
     QueueLimits,
     Scenario,
+    TcpSettings,
     Traffic,
     default_queue_limits,
 )
@@ -244,6 +245,18 @@ def test_w8_256_kilobytes_over_100_milliseconds_cap_a_connection_near_21_megabit
     made, _, _ = run(scenario)
     bits = 8 * made.counters()["delivered_bytes"][0] / 15
     assert bits == pytest.approx(21e6, rel=0.02)
+
+
+@pytest.mark.parametrize(("loss", "megabits"), [(0.0, 41.8), (0.001, 9.0), (0.01, 2.9)])
+def test_w13_a_connection_that_loses_segments_carries_what_mathis_computes(loss: float, megabits: float) -> None:
+    scenario = broker(
+        Traffic("t", "c", ConstantArrivals(5000.0), ConstantSize(1460)), loss_probability=loss,
+        round_trip_ns=50 * MILLISECOND_NS, tcp=TcpSettings(mss_bytes=1460, transmit_queue_bytes=524_288),
+        horizon_ns=305 * SECOND_NS if loss else 25 * SECOND_NS, warm_up_ns=5 * SECOND_NS, queues=limits(1000),
+    )  # fmt: skip
+    columns = run(scenario)[0].counters()
+    found = 8 * columns["delivered_bytes"][0] / columns["observed_ns"][0] * 1e3
+    assert found == pytest.approx(megabits, rel=0.2 if loss else 0.01)
 
 
 def test_w9_solace_discards_the_oldest_and_tibco_the_arriving_one() -> None:

@@ -23,6 +23,8 @@ from qsctl.profiles.listings.model import ClientConnection, ClientQueues, Discar
 
 MATHIS: Final = 1.22
 """The constant of Mathis et al. for a receiver that acknowledges each segment: throughput = 1.22 MSS ÷ (RTT √p)."""
+CUBIC: Final = 1.054
+"""The constant of RFC 9438, 5.1: the mean window in segments is 1.054 (RTT ÷ p)^(3/4), RTT in seconds."""
 DEFAULT_MSS_BYTES: Final = 1460
 _LOSS_SEEN: Final = 1e-4
 """Retransmissions a segment from which on they explain a small congestion window."""
@@ -105,6 +107,15 @@ def loss_limit_bits_per_second(mss_bytes: int, round_trip_s: float, loss: float)
     if loss <= 0 or round_trip_s <= 0:
         return math.inf
     return MATHIS * mss_bytes * 8 / (round_trip_s * math.sqrt(loss))
+
+
+def cubic_loss_limit_bits_per_second(mss_bytes: int, round_trip_s: float, loss: float) -> float:
+    """Return the same of a connection with CUBIC, which is never slower than one without (RFC 9438, 5.1)."""
+    limit = loss_limit_bits_per_second(mss_bytes, round_trip_s, loss)
+    if math.isinf(limit):
+        return limit
+    segments = float(CUBIC * (round_trip_s / loss) ** 0.75)
+    return max(limit, segments * mss_bytes * 8 / round_trip_s)
 
 
 def window_limit_bits_per_second(window_bytes: float, round_trip_s: float) -> float:

@@ -10,8 +10,8 @@ each client and queue.
 - `layout.py`, `layout_of_receivers.py`: a scenario as record arrays;
 - `run.py`: the driver: the kernel from one set time to the next, and between them changes, absences, seconds;
 - `advance.py`: the loop; `queue.py`: admission, discard, the schedulers; `connection.py`: one client's connection, one
-  text for plain clients and for those with traits; `transmit.py`: port and link; `serve.py`, `endpoint.py`,
-  `eliding.py`, `presence.py`: clients with a trait;
+  text for plain clients and for those with traits; `transmit.py`, `port.py`: port and link; `tcp.py`, `congestion.py`:
+  connections that lose segments; `serve.py`, `endpoint.py`, `eliding.py`, `presence.py`: clients with a trait;
 - `receiver.py`, `application.py`: a client's receive buffer and readers, and its application's acknowledgments;
 - `durable.py`: queues whose messages several clients share;
 - `ingress.py`, `admit_ingress.py`, `subscriptions.py`: before the queues; `slow_subscribers.py`: each second;

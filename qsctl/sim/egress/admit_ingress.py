@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from qsctl.sim.egress.transmit import serialization
+from qsctl.sim.egress.port import serialization
 from qsctl.sim.kernel.jit import kernel
 from qsctl.sim.kernel.records import ARRIVAL_FIRST, ARRIVAL_TRAFFIC_SHIFT
 

@@ -123,7 +123,7 @@ def advance(state: Any, rare: Any) -> int:
                         if rare is not None and held:
                             acknowledge(state, c)
                             continue
-                        acknowledge_oldest(state, clients, nodes, c, None)
+                        acknowledge_oldest(state, clients, nodes, c, None, None)
                 node = wide(broker.free)
                 if node == NONE:
                     result = GROW
@@ -154,7 +154,7 @@ def advance(state: Any, rare: Any) -> int:
                 row(queues, c * 5 + q, QUEUE).arrived += 1
                 enqueue(state, clients, queues, nodes, c, q, t, size, wide(arrival.topic), None)
                 if client.queued == 0 or client.tcp_bytes < client.tcp_limit:
-                    mark_blocked(state, clients, heap, c, t, pump(state, c, t, None), bool(0), rare)
+                    mark_blocked(state, clients, heap, c, t, pump(state, c, t, None, None), bool(0), rare)
                 due = next_due(state)
             if rare is not None and not direct:
                 position += 1
@@ -172,8 +172,8 @@ def advance(state: Any, rare: Any) -> int:
             if rare is not None:
                 plain = client.traits == 0 and broker.heap_count > 0 and row(heap, 0, HEAP).time == due
             if plain:
-                acknowledge_oldest(state, clients, nodes, c, None)
-                mark_blocked(state, clients, heap, c, due, pump(state, c, due, None), bool(1), None)
+                acknowledge_oldest(state, clients, nodes, c, None, None)
+                mark_blocked(state, clients, heap, c, due, pump(state, c, due, None, None), bool(1), None)
             if rare is not None and not plain:
                 broker.now = due
                 take_event(state, due)

@@ -155,11 +155,14 @@ def next_of_application(state: Any, c: int) -> int:
 
 
 @kernel
-def next_of_client(state: Any, c: int) -> int:
-    """Return when the next event of a client is due: of its connection, its readers, its library, its application."""
+def next_of_client(state: Any, c: int, acknowledgment: int) -> int:
+    """Return when the next event of a client is due: of its connection, its readers, its library, its application.
+
+    That of its connection is given.
+    """
     broker = row(state, 0, STATE)
     traits = row(broker.clients, c, CLIENT).traits
-    due = next_acknowledgment(state, c)
+    due = acknowledgment
     if traits & READS:
         due = min(due, next_report(state, c))
     if traits & TRACKED:

@@ -46,7 +46,8 @@ class EgressArrays:
 
     def __init__(self, layout: Layout, level: LogLevel, chunk_rows: int) -> None:
         count = len(layout.names)
-        spare = r.ENTRIES_AN_EVENT * int(layout.durables["flows"].max(initial=0))
+        flows = int(layout.durables["flows"].max(initial=0))
+        spare = r.ENTRIES_AN_EVENT * flows
         record = np.zeros(1, r.STATE)
         self.state: Any = record[0]
         self._arrays: dict[str, npt.NDArray[Any]] = {}
@@ -81,15 +82,20 @@ class EgressArrays:
             ("durables", layout.durables),
             ("flows", layout.flows),
             ("backlogs", layout.backlogs),
+            ("connections", layout.connections),
+            ("segments", np.zeros(0, r.SEGMENT)),
         ):
             self._place(name, array)
         logged = level is not LogLevel.COUNTERS
         self._chunk_rows = chunk_rows if logged else 0
-        self.state["free"] = r.NONE
+        self.state["free"] = self.state["segment_free"] = r.NONE
+        # One event may have each client with a flow of a durable queue send what its window allows.
+        self.state["segments_room"] = room = layout.segments_room * (1 + flows)
         self.state["blocks_used"] = FIRST_BLOCK
         self.state["logging"] = logged
         self.state["log_limit"] = chunk_rows if logged else r.FOREVER
         self._enlarge_nodes(max(FIRST_NODES, 4 * count))
+        self._enlarge_segments(2 * room + 1)
         self._measure_room()
         self.rare: int | None = 1 if layout.rare else None
 
@@ -134,6 +140,8 @@ class EgressArrays:
         state = self.state
         if state["free"] == r.NONE:
             self._enlarge_nodes(2 * len(self.nodes))
+        if state["segments_left"] < state["segments_room"]:
+            self._enlarge_segments(2 * len(self.segments))
         for name, used, limit in (
             ("heap", "heap_count", "heap_limit"),
             ("timers", "timer_count", "timer_limit"),
@@ -201,6 +209,15 @@ class EgressArrays:
         if self._chunk_rows:
             # One event may log every message there is, beyond the limit that the loop checks.
             self._place("log", _longer(self.log, self._chunk_rows + count + 16), moved=False)
+
+    def _enlarge_segments(self, count: int) -> None:
+        state = self.state
+        old = len(self.segments)
+        self._place("segments", _longer(self.segments, count), moved=False)
+        self.segments["next"][old:] = np.arange(old + 1, count + 1)
+        self.segments["next"][count - 1] = state["segment_free"]
+        state["segment_free"] = old
+        state["segments_left"] += count - old
 
 
 def _longer(array: npt.NDArray[Any], count: int) -> npt.NDArray[Any]:

@@ -3,7 +3,7 @@
 [SOL-QUEUES]: a message passes from a priority queue to the TCP transmit queue and, when TCP may send, to the port; its
 data stays on the TCP queue until acknowledged. [P7500]: it enters the TCP queue whole while that is below its maximum,
 and may carry it past. Our reading: bytes in flight stay within the window, but one message may always be in flight;
-whole messages move (that TCP may split them is left out).
+whole messages move (that TCP may split them is left out). A client whose link loses segments has them, see `tcp`.
 
 Where a function has the argument `rare`, None stands for a client that is plain (no endpoint, eliding, loss, pauses,
 absences, slower link or weights, as most are), or plain but for its guaranteed messages, which G-1 holds. The compiler
@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from qsctl.sim.egress.application import begin_guaranteed, next_acknowledgment, next_of_client, take_own
 from qsctl.sim.egress.eliding import take_ready
+from qsctl.sim.egress.port import leave_port
 from qsctl.sim.egress.queue import (
     buffer_bytes,
     count_departure,
@@ -26,7 +27,8 @@ from qsctl.sim.egress.queue import (
     work_units,
 )
 from qsctl.sim.egress.receiver import closed, receive
-from qsctl.sim.egress.transmit import acknowledged_before_leaving, leave_port, send
+from qsctl.sim.egress.tcp import next_of_connection, send_segments, take_acknowledgment
+from qsctl.sim.egress.transmit import acknowledged_before_leaving, send
 from qsctl.sim.kernel.heap import drop_top, push, replace_top
 from qsctl.sim.kernel.jit import bit_length, inlined, kernel, prefetch, row, wide
 from qsctl.sim.kernel.records import (
@@ -40,17 +42,18 @@ from qsctl.sim.kernel.records import (
     LATER,
     LIFE,
     LIFE_INDICATION,
-    LIFE_LOST,
     LOSSY,
     MORE,
     NODE,
     NONE,
     QUEUE,
     READS,
+    RECEIVER,
     SIZE_BITS,
     SIZE_MASK,
     STATE,
     TALLY,
+    TCP,
     TOPIC,
     TRACKED,
     WEIGHTED,
@@ -123,8 +126,10 @@ def pass_through(
 
 
 @kernel
-def pump(state: Any, c: int, t: int, rare: Any) -> bool:
+def pump(state: Any, c: int, t: int, rare: Any, lossy: Any) -> bool:
     """Move and send what may go at `t`; True when the client is left blocked: it has data that it cannot send.
+
+    `lossy` is None but for a client whose link loses segments.
 
     A guaranteed message behind an endpoint counts as delivered, and is logged, once it is acknowledged: until then it
     may come back.
@@ -137,7 +142,11 @@ def pump(state: Any, c: int, t: int, rare: Any) -> bool:
     holds = tracked  # one condition where they cannot differ: two cost an overloaded broker an eighth of its rate
     if rare is not None:
         holds = client.traits & HOLD != 0
+    if lossy is not None:
+        send_segments(state, c, t)
     while client.unsent != NONE:
+        if lossy is not None:
+            break
         node = wide(client.unsent)
         first = row(nodes, node, NODE)
         size = wide(first.tag & SIZE_MASK)
@@ -183,6 +192,9 @@ def pump(state: Any, c: int, t: int, rare: Any) -> bool:
         if rare is not None and client.traits & READS:
             held_back = held_back or closed(state, c, size)
         join_transmit_queue(clients, nodes, c, node, size)
+        if lossy is not None:
+            held_back = bool(1)
+            moved.time = NONE  # it is not sent
         if guaranteed or (held_back and logging):
             prefetch(broker.topics, wide(row(queues, c * 5 + q, QUEUE).head), TOPIC)
             prefetch(broker.lives, wide(row(queues, c * 5 + q, QUEUE).head), LIFE)
@@ -193,6 +205,9 @@ def pump(state: Any, c: int, t: int, rare: Any) -> bool:
         if held_back:
             if client.unsent == NONE:
                 client.unsent = node
+            if lossy is not None:
+                row(broker.connections, row(broker.more, c, MORE).connection, TCP).unsent_bytes += size
+                send_segments(state, c, t)
             continue
         depart, time = send(state, clients, nodes, c, t, node, size, rare)
         if guaranteed:
@@ -206,59 +221,96 @@ def pump(state: Any, c: int, t: int, rare: Any) -> bool:
                 broker.log, next_row(state), born, wide(0), t - born, depart - born,
                 known - born if known >= 0 else wide(NONE), c, topic, size, q, indication, attempts,
             )  # fmt: skip
+    if lossy is not None:
+        tcp = row(broker.connections, row(broker.more, c, MORE).connection, TCP)
+        return bool(client.unsent != NONE or tcp.upcoming < tcp.newest)
     return bool(client.unsent != NONE)
 
 
 @inlined
 def move(state: Any, c: int, t: int) -> bool:
     """Move and send what may go at `t`, of a client that has a trait."""
-    if row(row(state, 0, STATE).clients, c, CLIENT).traits == HELD_ONLY:
-        return pump(state, c, t, None)
-    return pump(state, c, t, 1)
+    traits = row(row(state, 0, STATE).clients, c, CLIENT).traits
+    if traits == HELD_ONLY:
+        return pump(state, c, t, None, None)
+    if traits & LOSSY:
+        return pump(state, c, t, 1, 1)
+    return pump(state, c, t, 1, None)
 
 
 @inlined
-def acknowledge_oldest(state: Any, clients: Any, nodes: Any, c: int, rare: Any) -> None:
+def acknowledge_oldest(state: Any, clients: Any, nodes: Any, c: int, rare: Any, lossy: Any) -> None:
     """Remove the oldest sent message from the TCP transmit queue: its acknowledgment is here.
 
-    The congestion window grows by the bytes acknowledged (slow start) up to its maximum; a message that was lost
-    halves it instead, never below one segment.
+    The congestion window grows by the bytes acknowledged (slow start) up to its maximum; that of a connection which
+    loses segments has grown by those.
     """
     broker = row(state, 0, STATE)
     client = row(clients, c, CLIENT)
     node = wide(client.head)
     oldest = row(nodes, node, NODE)
     size = wide(oldest.tag & SIZE_MASK)
-    client.inflight -= size
     client.tcp_bytes -= size
-    lost = bool(0)
-    if rare is not None:
-        buffer_bytes(state, c, -size)
-        lost = client.traits & LOSSY != 0 and row(broker.lives, node, LIFE).traits & LIFE_LOST != 0
-    if lost:
-        client.window = max(client.window >> 1, row(broker.more, c, MORE).mss)
-    elif client.window < client.window_max:
-        client.window = min(client.window + size, wide(client.window_max))
     guaranteed = bool(0)
     reads = bool(0)
     if rare is not None:
+        buffer_bytes(state, c, -size)
         guaranteed = client.traits & TRACKED != 0 and oldest.tag >> SIZE_BITS == 0
         reads = client.traits & READS != 0
+    if lossy is None:
+        client.inflight -= size
+        if client.window < client.window_max:
+            client.window = min(client.window + size, wide(client.window_max))
     time = wide(oldest.time)
     after = wide(oldest.next)
+    if lossy is not None:
+        time = wide(client.next_ack)
+        if guaranteed:
+            row(broker.later, node, LATER).sent = oldest.time
+        elif broker.logging != 0:
+            prefetch(broker.lives, after, LIFE)
+            prefetch(broker.topics, after, TOPIC)
+            log_delivered(state, c, node, wide(oldest.time), time)
     if not guaranteed and not reads:
         oldest.next = broker.free
         broker.free = node
     client.head = after
-    client.next_ack = FOREVER
-    if after != NONE and after != client.unsent:
-        next_oldest = row(nodes, after, NODE)
-        client.next_ack = next_oldest.time
-        prefetch(nodes, wide(next_oldest.next), NODE)
+    if lossy is None:
+        client.next_ack = FOREVER
+        if after != NONE and after != client.unsent:
+            next_oldest = row(nodes, after, NODE)
+            client.next_ack = next_oldest.time
+            prefetch(nodes, wide(next_oldest.next), NODE)
     if rare is not None and reads:
-        receive(state, c, node, time, guaranteed)
+        receiver = row(broker.receivers, c, RECEIVER)
+        arrived = wide(time - receiver.latency - receiver.back)
+        if lossy is not None:
+            arrived = wide(row(broker.later, node, LATER).done)
+        receive(state, c, node, time, arrived, guaranteed)
     elif rare is not None and guaranteed:
         begin_guaranteed(state, c, node, time)
+
+
+@kernel
+def acknowledge_segments(state: Any, c: int) -> None:
+    """Process the next event of a client whose link loses segments, of one instant TCP's first.
+
+    The messages whose last byte it acknowledges are done.
+    """
+    broker = row(state, 0, STATE)
+    client = row(broker.clients, c, CLIENT)
+    t = wide(client.next_ack)
+    if next_of_connection(state, c) != t:
+        take_own(state, c, t)
+    elif take_acknowledgment(state, c, t):
+        tcp = row(broker.connections, row(broker.more, c, MORE).connection, TCP)
+        while client.head != NONE:
+            size = wide(row(broker.nodes, client.head, NODE).tag & SIZE_MASK)
+            if tcp.bytes_acknowledged < size:
+                break
+            tcp.bytes_acknowledged -= size
+            acknowledge_oldest(state, broker.clients, broker.nodes, c, 1, 1)
+    client.next_ack = next_of_client(state, c, next_of_connection(state, c))
 
 
 @kernel
@@ -266,15 +318,17 @@ def acknowledge(state: Any, c: int) -> None:
     """Process the next event of a client that has a trait: of one instant, TCP's acknowledgments first."""
     broker = row(state, 0, STATE)
     client = row(broker.clients, c, CLIENT)
-    if client.traits & (READS | TRACKED):
+    if client.traits & LOSSY:
+        acknowledge_segments(state, c)
+    elif client.traits & (READS | TRACKED):
         t = wide(client.next_ack)
         if next_acknowledgment(state, c) == t:
-            acknowledge_oldest(state, broker.clients, broker.nodes, c, 1)
+            acknowledge_oldest(state, broker.clients, broker.nodes, c, 1, None)
         else:
             take_own(state, c, t)
-        client.next_ack = next_of_client(state, c)
+        client.next_ack = next_of_client(state, c, next_acknowledgment(state, c))
     else:
-        acknowledge_oldest(state, broker.clients, broker.nodes, c, 1)
+        acknowledge_oldest(state, broker.clients, broker.nodes, c, 1, None)
 
 
 @kernel

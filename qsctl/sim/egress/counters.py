@@ -76,7 +76,7 @@ def _histogram(arrays: EgressArrays, queue: int) -> tuple[Any, Any]:
 def total_events(
     now_ns: Nanoseconds, arrays: EgressArrays, slow_percent: Any
 ) -> Iterator[tuple[int, int, int, int, Event]]:
-    """Discards by cause, messages that went back to their endpoint, retransmissions and slowness, where not zero."""
+    """Discards by cause, messages back at their endpoint, segments sent again, time-outs, slowness, where not zero."""
     tallies, losses, more = arrays.tallies, arrays.losses, arrays.more
     for event, values in (
         (Event.CONGESTION_DISCARDS, tallies["discarded"]),
@@ -89,5 +89,10 @@ def total_events(
             yield now_ns, int(queue) // r.QUEUES, int(queue) % r.QUEUES, int(values[queue]), event
     for c in np.flatnonzero(more["retransmissions"]):
         yield now_ns, int(c), -1, int(more["retransmissions"][c]), Event.RETRANSMISSIONS
+    lossy = np.flatnonzero(more["loss"])
+    time_outs = arrays.connections["time_outs"][more["connection"][lossy]]
+    for c, count in zip(lossy, time_outs, strict=True):
+        if count:
+            yield now_ns, int(c), -1, int(count), Event.TIME_OUTS
     for c in np.flatnonzero(slow_percent):
         yield now_ns, int(c), -1, round(100 * slow_percent[c]), Event.SLOW_PERCENT

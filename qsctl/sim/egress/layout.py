@@ -14,6 +14,7 @@ from qsctl.errors import InvalidInput
 from qsctl.instant import INFINITE_NS, Nanoseconds
 from qsctl.sim.arrivals.streams import client_ranges
 from qsctl.sim.egress.layout_of_receivers import lay_receivers, reading_matters
+from qsctl.sim.egress.tcp import TIME_OUT_MAX_NS
 from qsctl.sim.kernel.random import stream_key
 from qsctl.sim.kernel.records import (
     ABSENCES,
@@ -41,10 +42,12 @@ from qsctl.sim.kernel.records import (
     QUEUE,
     QUEUES,
     READS,
+    SEGMENT_RECORDS_MAX,
     SHARED,
     SPOOL,
     TAIL,
     TALLY,
+    TCP,
     TRACKED,
     WEIGHTED,
 )
@@ -54,6 +57,7 @@ from qsctl.sim.scenario.scenario import (
     Access,
     Admission,
     ClientGroup,
+    CongestionControl,
     DurableQueue,
     Endpoint,
     GuaranteedOverflow,
@@ -68,6 +72,8 @@ from qsctl.sim.scenario.scenario import (
 PORTS_MAX: Final = 2**15 - 1
 WINDOW_BYTES_MAX: Final = 2**30
 """The largest window that TCP's window scale option can express (RFC 7323)."""
+WINDOW_SEGMENTS_MAX: Final = 2**20
+"""The largest window of a connection that loses segments: more than one of 1 GiB in segments of 1,460 bytes."""
 LIMIT_MAX: Final = 2**31 - 1
 """Of a depth in work units, and of a burst in messages."""
 NS_A_BYTE_AT_ONE_BIT: Final = 8_000_000_000
@@ -89,6 +95,8 @@ class Layout:
     receivers: npt.NDArray[Any]
     readers: npt.NDArray[Any]
     shares: npt.NDArray[Any]
+    connections: npt.NDArray[Any]
+    """Of the clients whose links lose segments."""
     pauses: npt.NDArray[Any]
     elided: npt.NDArray[Any]
     durables: npt.NDArray[Any]
@@ -96,6 +104,8 @@ class Layout:
     backlogs: npt.NDArray[Any]
     rare: bool = False
     """Whether a client has a trait, or guaranteed messages come, which may go back to their endpoint."""
+    segments_room: int = 0
+    """Segments and acknowledgments that one event of a connection may bring about."""
 
 
 def client_names(scenario: Scenario) -> list[str]:
@@ -207,6 +217,7 @@ def lay_out(
         receivers=receivers,
         readers=readers,
         shares=shares,
+        connections=np.zeros(max(1, sum(each.count for each in scenario.groups if each.loss_probability > 0)), TCP),
         pauses=np.zeros(max(1, sum(len(pauses) for pauses in outages.pauses.values())), PAUSE),
         elided=np.zeros(1, ELIDED),
         durables=durables,
@@ -216,7 +227,7 @@ def lay_out(
     layout.more["durable"] = NONE
     endpoints = _endpoints(scenario, ranges)
     pause_rows = 0
-    eliding_slots = 0
+    eliding_slots = lossy = 0
     for group in scenario.groups:
         first, size = ranges[group.name]
         if size <= 0:
@@ -235,6 +246,11 @@ def lay_out(
             span_of_links.stop - span_of_links.start
         )
         more["key"] = [stream_key(scenario.seed, replication, "loss", group.name, i) for i in range(size)]
+        if group.loss_probability > 0:
+            more["connection"] = np.arange(lossy, lossy + size)
+            most = _lay_tcp(group, profile, layout.connections[lossy : lossy + size])
+            layout.segments_room = max(layout.segments_room, 2 * most + SEGMENT_RECORDS_MAX)
+            lossy += size
         more["endpoint"] = np.arange(first, first + size)
         queues = slice(first * QUEUES, (first + size) * QUEUES)
         _lay_queues(scenario, profile, layout.queues[queues], layout.tallies[queues])
@@ -344,7 +360,6 @@ def _lay_connection(
         clients["admission"] = FIT if profile.admission is Admission.FIT else DEPTH
     more["window_initial"] = clients["window"]
     more["mss"] = tcp.mss_bytes
-    more["round_trip"] = group.round_trip_ns
     more["loss"] = int(group.loss_probability * 2.0**64)
     more["timer"] = FOREVER
     more["elide_max"] = profile.eliding.max_topics
@@ -353,6 +368,34 @@ def _lay_connection(
     if group.link_rate_bits_per_second > 0:
         what = f"client group {group.name!r}"
         more["link_num"], more["link_den"] = line_rate(what, group.link_rate_bits_per_second)
+
+
+def _lay_tcp(group: ClientGroup, profile: Profile, connections: npt.NDArray[Any]) -> int:
+    """Lay out a group's connections, whose links lose segments; return the largest window in segments."""
+    tcp = profile.tcp
+    most = max(1, tcp.max_window_bytes // tcp.mss_bytes)
+    if most > WINDOW_SEGMENTS_MAX or tcp.minimum_time_out_ns < 1 or group.delayed_acknowledgment_ns < 0:
+        raise InvalidInput(
+            f"client group {group.name!r} loses segments: its maximum window is {most} of them, its least time-out "
+            f"{tcp.minimum_time_out_ns} ns, its acknowledgments are delayed by {group.delayed_acknowledgment_ns} ns",
+            remedy=f"Give at most {WINDOW_SEGMENTS_MAX} segments, a time-out above 0 and a delay of at least 0.",
+        )
+    back = group.round_trip_ns // 2
+    first = group.round_trip_ns + group.acknowledgment_latency_ns  # of the handshake
+    for field in ("first", "last", "answer_first", "answer_last", "arriving", "recover", "delayed_until", "epoch"):
+        connections[field] = NONE
+    connections["most"] = most
+    connections["initial"] = connections["window"] = min(tcp.initial_window_segments, most)
+    connections["threshold"] = connections["due"] = FOREVER
+    connections["least_time_out"] = tcp.minimum_time_out_ns
+    connections["smoothed"], connections["variation"] = first, first // 2
+    wanted = max(tcp.minimum_time_out_ns, first + 4 * (first // 2))
+    connections["time_out"] = min(wanted, max(TIME_OUT_MAX_NS, tcp.minimum_time_out_ns))
+    connections["delay"] = min(group.delayed_acknowledgment_ns, FOREVER)
+    connections["forth"] = group.round_trip_ns - back
+    connections["back"] = back + group.acknowledgment_latency_ns
+    connections["cubic"] = tcp.congestion_control is CongestionControl.CUBIC
+    return most
 
 
 def _lay_queues(

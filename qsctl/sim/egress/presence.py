@@ -17,6 +17,7 @@ from qsctl.sim.egress.eliding import forget_topics
 from qsctl.sim.egress.endpoint import want_next_due
 from qsctl.sim.egress.queue import count_guaranteed, log_loss, unlink_head
 from qsctl.sim.egress.serve import serve
+from qsctl.sim.egress.tcp import forget_segments
 from qsctl.sim.kernel.jit import inlined, kernel, row, wide
 from qsctl.sim.kernel.records import (
     ABSENT,
@@ -32,6 +33,7 @@ from qsctl.sim.kernel.records import (
     LATER,
     LIFE,
     LOSS,
+    LOSSY,
     MORE,
     NODE,
     NONE,
@@ -65,6 +67,7 @@ def disconnect(state: Any, c: int, t: int) -> int:
         more.blocked_ns += t - more.blocked_since
     dropped = 0
     tracked = client.traits & TRACKED != 0
+    lossy = client.traits & LOSSY != 0
     first = wide(endpoint.reading_head) if tracked else wide(NONE)
     last = wide(endpoint.reading_tail) if tracked else wide(NONE)
     node = wide(row(broker.receivers, c, RECEIVER).unread_head)
@@ -93,8 +96,11 @@ def disconnect(state: Any, c: int, t: int) -> int:
                 row(nodes, last, NODE).next = node
             last = node
         else:
-            if unsent and broker.logging != 0:
-                log_delivered(state, c, node, wide(NONE), wide(NONE))
+            if broker.logging != 0:
+                if lossy:
+                    log_delivered(state, c, node, wide(sent.time), wide(NONE))
+                elif unsent:
+                    log_delivered(state, c, node, wide(NONE), wide(NONE))
             release(state, node)
         node = after
     if first != NONE:  # not `last`: an empty list's tail is stale
@@ -148,7 +154,8 @@ def disconnect(state: Any, c: int, t: int) -> int:
     client.blocked = 0
     client.traits |= ABSENT
     more.timer = FOREVER
-    more.last_ack = 0
+    if lossy:
+        forget_segments(state, c)
     forget_topics(state, c)
     forget_reading(state, c)
     if client.traits & SHARED:
@@ -232,6 +239,7 @@ def hold(state: Any, c: int) -> None:
     endpoint = row(broker.endpoints, row(broker.more, c, MORE).endpoint, ENDPOINT)
     nodes = broker.nodes
     tracked = client.traits & TRACKED != 0
+    lossy = client.traits & LOSSY != 0
     outcome = wide(HELD) if client.traits & HOLD else wide(DELIVERED)
     if tracked:
         node = wide(endpoint.reading_head)
@@ -247,8 +255,12 @@ def hold(state: Any, c: int) -> None:
         unsent = unsent or node == client.unsent
         guaranteed = tracked and row(nodes, node, NODE).tag >> SIZE_BITS == 0
         sent = wide(row(broker.later, node, LATER).sent) if guaranteed and not unsent else wide(NONE)
+        if lossy:
+            sent = wide(row(nodes, node, NODE).time)
         if guaranteed:
             log_sent(state, c, node, sent, wide(NONE), outcome)
+        elif lossy:
+            log_delivered(state, c, node, wide(row(nodes, node, NODE).time), wide(NONE))
         elif unsent:
             log_delivered(state, c, node, wide(NONE), wide(NONE))
         node = wide(row(nodes, node, NODE).next)

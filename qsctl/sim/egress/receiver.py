@@ -82,14 +82,13 @@ def closed(state: Any, c: int, size: int) -> bool:
 
 
 @kernel
-def receive(state: Any, c: int, node: int, acknowledged: int, library: bool) -> None:
-    """Put a message whose acknowledgment the broker has at `acknowledged` behind those unread.
+def receive(state: Any, c: int, node: int, acknowledged: int, arrived: int, library: bool) -> None:
+    """Put a message that came at `arrived`, as the broker knows at `acknowledged`, behind those unread.
 
     `library`: it is a guaranteed message, which the client's library has taken off the buffer.
     """
     broker = row(state, 0, STATE)
     receiver = row(broker.receivers, c, RECEIVER)
-    arrived = acknowledged - receiver.latency - receiver.back
     chosen = wide(receiver.reader)
     for reader in range(receiver.reader + 1, receiver.reader + receiver.readers):
         if row(broker.readers, reader, READER).free < row(broker.readers, chosen, READER).free:

@@ -35,24 +35,25 @@ ARRIVAL_FIRST: Final = 16
 ARRIVAL_TRAFFIC_SHIFT: Final = 8
 
 NODE: Final = np.dtype([("time", "i8"), ("tag", "i4"), ("next", "i4")], align=True)
-"""A message in the broker: its arrival while it waits, its acknowledgment once sent."""
+"""A message in the broker: its arrival while it waits, its acknowledgment once sent. In the transmit queue of a client
+whose link loses segments: when its last byte left, NONE before."""
 
 TOPIC: Final = np.dtype([("topic", "i4")])
 """A node's topic, which only the log and eliding ask for."""
 
 LIFE: Final = np.dtype([("born", "i8"), ("moved", "i8"), ("attempts", "i4"), ("traits", "i4")], align=True)
 """What the log remembers of a node: arrival, leaving its queue (or redelivery due), deliveries begun of a guaranteed
-message, whether it was lost on the link or carries an indication. Small, for an overloaded broker writes and reads one
+message, whether it carries an indication. Small, for an overloaded broker writes and reads one
 for nearly every message, each in another cache line."""
 
 LATER: Final = np.dtype(
     [("sent", "i8"), ("entered", "i8"), ("done", "i8"), ("acknowledged", "i8"), ("slot", "i4")], align=True
 )
 """What only rarer features remember of a node: when its last byte left, when G-1 admitted it, when the application has
-done it, when the client's library acknowledged it, its eliding slot."""
+done it (until a reader begins it: when a client whose link loses segments has it whole), when the client's library
+acknowledged it, its eliding slot."""
 
-LIFE_LOST: Final = 1
-LIFE_INDICATION: Final = 2
+LIFE_INDICATION: Final = 1
 
 CLIENT: Final = np.dtype(
     [
@@ -86,14 +87,12 @@ MORE: Final = np.dtype(
         ("blocked_ns", "i8"),
         ("window_initial", "i8"),
         ("mss", "i8"),
-        ("last_ack", "i8"),
         ("link_free", "i8"),
         ("link_num", "i8"),
         ("link_den", "i8"),
         ("loss", "u8"),
         ("key", "u8"),
         ("sent", "i8"),
-        ("round_trip", "i8"),
         ("retransmissions", "i8"),
         ("timer", "i8"),
         ("next_absence", "i8"),
@@ -103,6 +102,7 @@ MORE: Final = np.dtype(
         ("credit", "i8"),
         ("endpoint", "i4"),
         ("durable", "i4"),
+        ("connection", "i4"),
         ("elide", "i4"),
         ("elide_topics", "i4"),
         ("elide_used", "i4"),
@@ -116,7 +116,74 @@ MORE: Final = np.dtype(
     align=True,
 )
 """What only the rarer features touch, and when a client was blocked. `durable`: of a client with a flow of a durable
-queue, and of what stands for that queue among the clients: the row of DURABLE."""
+queue, and of what stands for that queue among the clients: the row of DURABLE. Of a lossy client: `loss` in 2^-64,
+`key` of its draws and `sent`, how many there were: one for each segment, sent again or not; `connection`: the row of
+TCP."""
+
+TCP: Final = np.dtype(
+    [
+        ("oldest", "i8"),
+        ("upcoming", "i8"),
+        ("newest", "i8"),
+        ("received", "i8"),
+        ("beyond", "i8"),
+        ("recover", "i8"),
+        ("window", "i8"),
+        ("threshold", "i8"),
+        ("credit", "i8"),
+        ("duplicates", "i8"),
+        ("recovering", "i8"),
+        ("backed_off", "i8"),
+        ("due", "i8"),
+        ("time_out", "i8"),
+        ("smoothed", "i8"),
+        ("variation", "i8"),
+        ("delayed_until", "i8"),
+        ("unsent_bytes", "i8"),
+        ("bytes_sent", "i8"),
+        ("bytes_acknowledged", "i8"),
+        ("bytes_arrived", "i8"),
+        ("first", "i4"),
+        ("last", "i4"),
+        ("again", "i4"),
+        ("answer_first", "i4"),
+        ("answer_last", "i4"),
+        ("arriving", "i4"),
+        ("initial", "i8"),
+        ("most", "i8"),
+        ("least_time_out", "i8"),
+        ("delay", "i8"),
+        ("forth", "i8"),
+        ("back", "i8"),
+        ("time_outs", "i8"),
+        ("cubic", "i8"),
+        ("peak", "i8"),
+        ("prior", "i8"),
+        ("epoch", "i8"),
+        ("root", "i8"),
+        ("estimate", "i8"),
+    ],
+    align=True,
+)
+"""The connection of a client whose link loses segments, which are numbered from 0.
+
+At the broker: the oldest in flight, the next to be sent and the first that was never sent (`upcoming` is below `newest`
+while a time-out has segments sent again; `again` is then its record); all up to `recover` were sent when the last loss
+was noticed; the congestion window, its maximum and the threshold in segments, the parts of a segment that it has grown
+by; the timer: when it is `due`, its length, the smoothed round trip and its variation. At the client: the first segment
+that has not arrived, how many did beyond it, until when the last acknowledgment in the list is delayed. Bytes of the
+first message that is not sent, acknowledged, arrived whole (`unsent` and `head` of the client, `arriving`), and of all
+that are not sent. `first` to `last` are the segments in flight, `answer_first` to `answer_last` the acknowledgments on
+their way. `forth`, `back`: the round trip, its second half with the acknowledgment latency. The last six are CUBIC's:
+W_max, the window at the last loss, when it began to grow again, K in milliseconds, W_est."""
+
+SEGMENT: Final = np.dtype(
+    [("time", "i8"), ("number", "i8"), ("bytes", "i4"), ("marks", "i4"), ("next", "i4")], align=True
+)
+"""A segment in flight: when it was sent first, and its marks; or an acknowledgment: when it is back, of all before its
+number."""
+ARRIVED: Final = 1
+SENT_AGAIN: Final = 2
 
 RECEIVER: Final = np.dtype(
     [
@@ -337,7 +404,7 @@ EVENT_ROW: Final = np.dtype([("at_ns", "i8"), ("value", "i8"), ("client_id", "i4
 ARRAYS: Final = (
     "arrivals", "clients", "queues", "tallies", "more", "ports", "nodes", "topics", "lives", "later", "log", "heap",
     "timers", "octaves", "blocks", "recent", "endpoints", "pauses", "elided", "events", "losses", "receivers",
-    "readers", "shares", "durables", "flows", "backlogs",
+    "readers", "shares", "durables", "flows", "backlogs", "connections", "segments",
 )  # fmt: skip
 """What the state record knows by address. `heap`: acknowledgments of clients that wait for one; `timers`: redeliveries,
 consumers' acknowledgments, ends of eliding delays; `events`: rows of `sim.model.EVENT_ROW` that kernels write."""
@@ -346,6 +413,7 @@ SCALARS: Final = (
     "position", "count", "until", "until_acknowledged", "log_count", "log_limit", "logging", "free", "heap_count",
     "heap_limit", "timer_count", "timer_limit", "blocks_used", "blocks_limit", "recent_turn", "short", "egress_bytes",
     "load_rise", "load_fall", "buffers", "event_count", "arrived", "now", "counted_from",
+    "segment_free", "segments_left", "segments_room",
 )  # fmt: skip
 
 STATE: Final = np.dtype([(name, "i8") for name in (*ARRAYS, *SCALARS)])
@@ -359,6 +427,7 @@ free: the first node of the free list
 egress_bytes: in the broker's buffers, counted while `buffers` is 1; load_rise, load_fall: stop when they reach the one
     or sink to the other or below
 arrived: messages of all strides; now: the instant of the last event that was not plain
+segment_free, segments_left, segments_room: the free list of segments, how many it has, how many one event may take
 counted_from: the end of the warm-up once it is over: a delivery begun before it is not counted
 """
 
@@ -413,4 +482,6 @@ BLOCKS_AN_EVENT: Final = 5 * 64
 TIMERS_AN_EVENT: Final = 8
 ENTRIES_AN_EVENT: Final = 2
 """Places in the heap of acknowledgments."""
+SEGMENT_RECORDS_MAX: Final = 16
+"""Records of segments and acknowledgments that one event of a connection takes beyond two for each of its window."""
 ROOM_AN_EVENT: Final = {"heap": ENTRIES_AN_EVENT, "timers": TIMERS_AN_EVENT, "blocks": BLOCKS_AN_EVENT}

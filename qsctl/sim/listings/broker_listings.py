@@ -113,10 +113,18 @@ def connections(state: RunState) -> Iterator[ClientConnection]:
                 maximum_segment_bytes=client.profile.tcp.mss_bytes,
                 sent_bytes=sum(row["delivered_bytes"] for row in client.counters.values()),
                 round_trip_us=client.group.round_trip_ns // 1_000,
-                fast_retransmits=client.retransmissions,
+                fast_retransmits=_fast_retransmits(client),
+                timed_retransmits=client.time_outs,
                 uptime_s=_uptime_s(state, client),
                 blocked_percent=client.slow_percent,
             )
+
+
+def _fast_retransmits(client: ClientState) -> int | None:
+    """Return the segments that were sent again and did not end a time-out; None: not known."""
+    if client.retransmissions is None or client.time_outs is None:
+        return None
+    return client.retransmissions - client.time_outs
 
 
 def _statistics(client: ClientState, queue: str) -> QueueStatistics:

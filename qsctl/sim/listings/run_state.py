@@ -36,6 +36,7 @@ _FOLDED: Final[Mapping[str, Callable[[int, int], Mapping[str, Any]]]] = {
     _NAMES[Event.LARGE_MESSAGE]: lambda _at_ns, _value: {"large_message": True},
     _NAMES[Event.MAX_ELIDING_TOPICS]: lambda _at_ns, _value: {"max_eliding_topics": True},
     _NAMES[Event.RETRANSMISSIONS]: lambda _at_ns, value: {"retransmissions": value},
+    _NAMES[Event.TIME_OUTS]: lambda _at_ns, value: {"time_outs": value},
     _NAMES[Event.CONNECTED]: lambda at_ns, _value: {"is_connected": True, "connected_at_ns": at_ns},
     _NAMES[Event.DISCONNECTED]: lambda _at_ns, _value: {"is_connected": False, "connected_at_ns": None},
     _NAMES[Event.DISCONNECTED_SLOW]: lambda _at_ns, _value: {"is_connected": False, "connected_at_ns": None},
@@ -60,6 +61,7 @@ class ClientState:
     large_message: bool | None = False
     max_eliding_topics: bool | None = False
     retransmissions: int | None = 0
+    time_outs: int | None = 0
     is_connected: bool | None = True
     connected_at_ns: int | None = 0
 
@@ -172,6 +174,16 @@ def _add_events(run: RecordedRun, replication: int, clients: list[ClientState]) 
                     setattr(clients[client], field, now)
 
 
+def _total(
+    by_event: Mapping[str, Happening], event: Event, happened: Callable[[Event], bool | None]
+) -> int | None:  # fmt: skip
+    """Return a client's total where one client alone has any; None where another one may have them."""
+    total = by_event.get(_NAMES[event])
+    if total is None or happened(event) is False:
+        return 0
+    return total.count if total.clients == 1 else None
+
+
 def _conclude(client: ClientState, happenings: Iterable[Happening], scenario: Scenario) -> None:
     """Fill in what is certain of a client without the rows of its events."""
     by_event = {each.event: each for each in happenings}
@@ -191,8 +203,7 @@ def _conclude(client: ClientState, happenings: Iterable[Happening], scenario: Sc
         client.slow_percent = percent.peak / 100 if percent.clients == 1 else None
         if percent.peak / 100 >= scenario.broker.slow_threshold_percent:
             client.slow = True if percent.clients == 1 else None
-    lost = by_event.get(_NAMES[Event.RETRANSMISSIONS])
-    if lost is not None and happened(Event.RETRANSMISSIONS) is not False:
-        client.retransmissions = lost.count if lost.clients == 1 else None
+    client.retransmissions = _total(by_event, Event.RETRANSMISSIONS, happened)
+    client.time_outs = _total(by_event, Event.TIME_OUTS, happened)
     if any(happened(event) is not False for event in (Event.DISCONNECTED, Event.DISCONNECTED_SLOW)):
         client.is_connected = client.connected_at_ns = None

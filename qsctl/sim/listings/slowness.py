@@ -19,6 +19,7 @@ from qsctl.instant import SECOND_NS, Nanoseconds, format_duration
 from qsctl.profiles.listings.slowness import (
     REASONS,
     SlowClient,
+    cubic_loss_limit_bits_per_second,
     loss_limit_bits_per_second,
     window_limit_bits_per_second,
 )
@@ -27,7 +28,7 @@ from qsctl.sim.model import EVENT_NAMES, Event
 from qsctl.sim.scenario import client as c
 from qsctl.sim.scenario.changes import read_changes
 from qsctl.sim.scenario.client import READERS_MAX
-from qsctl.sim.scenario.scenario import Scenario
+from qsctl.sim.scenario.scenario import CongestionControl, Scenario
 
 ROOM: Final = 1.25
 """A lifted limit carries what is offered and a quarter more, so that bursts drain."""
@@ -136,6 +137,9 @@ def _reason(
     paused = _paused(state.scenario, client.group.name, since)
     if paused:
         return "application", f"its readers pause: {paused}", _without_pauses(state.scenario, client.group.name)
+    if _is_penalized(state, client):
+        words = f"each segment sent again counts {state.scenario.broker.slow_penalty_percent:g} % for a minute"
+        return "loss", f"{words}{_sent_again(client)}; {figures}", [f"group[{client.group.name}]/loss=0"]
     return "unknown", f"{figures} on average; {_rate(limit)} by {formula}: it was blocked by bursts", []
 
 
@@ -164,12 +168,7 @@ def _limits(state: RunState, client: ClientState, traffic: list[_Traffic]) -> di
         traffic[each.number].offered_bits_per_second for each in state.clients if each.group.port == port.name
     )
     return {
-        "loss": (
-            loss_limit_bits_per_second(tcp.mss_bytes, round_trip, group.loss_probability),
-            f"1.22 × MSS {tcp.mss_bytes} B ÷ (round trip {format_duration(group.round_trip_ns)} × "
-            f"√{group.loss_probability:g})",
-            [f"group[{group.name}]/loss=0"],
-        ),
+        "loss": (*_loss_limit(client), [f"group[{group.name}]/loss=0"]),
         "window": (
             window_limit_bits_per_second(window, round_trip),
             f"window {window:,} B ÷ round trip {format_duration(group.round_trip_ns)}",
@@ -192,6 +191,33 @@ def _limits(state: RunState, client: ClientState, traffic: list[_Traffic]) -> di
             [f"port[{port.name}]/rate={math.ceil(everybody * ROOM / port.links / 1e6)} Mbit/s"],
         ),
     }
+
+
+def _loss_limit(client: ClientState) -> tuple[float, str]:
+    """Return what a connection that loses segments carries, its formula, and what was sent again."""
+    group, tcp = client.group, client.profile.tcp
+    round_trip, loss = group.round_trip_ns / SECOND_NS, group.loss_probability
+    figures = f"MSS {tcp.mss_bytes} B, round trip {format_duration(group.round_trip_ns)}, loss {100 * loss:g} %"
+    limit = loss_limit_bits_per_second(tcp.mss_bytes, round_trip, loss)
+    words = f"1.22 MSS ÷ (RTT √p) with {figures}"
+    if tcp.congestion_control is CongestionControl.CUBIC:
+        cubic = cubic_loss_limit_bits_per_second(tcp.mss_bytes, round_trip, loss)
+        if cubic > limit:
+            limit, words = cubic, f"1.054 MSS ÷ RTT × (RTT ÷ p)^(3/4) with {figures}"
+    return limit, f"{words}{_sent_again(client)}"
+
+
+def _sent_again(client: ClientState) -> str:
+    if client.retransmissions is None or client.time_outs is None:
+        return ""
+    return f" ({client.retransmissions:,} segments sent again, {client.time_outs:,} time-outs)"
+
+
+def _is_penalized(state: RunState, client: ClientState) -> bool:
+    """Return whether at least half of a client's slowness are the penalties for segments sent again."""
+    seconds = (state.scenario.horizon_ns - state.scenario.warm_up_ns) / SECOND_NS
+    a_minute = (client.retransmissions or 0) * min(1.0, 60 / seconds)
+    return a_minute > 0 and 2 * a_minute * state.scenario.broker.slow_penalty_percent >= (client.slow_percent or 0.0)
 
 
 def mean_service_time_ns(time: c.ServiceTime) -> float:

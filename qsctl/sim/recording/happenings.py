@@ -11,10 +11,10 @@ from qsctl.sim.model import EVENT_NAMES, Event
 TOTALS: Final = frozenset(
     {
         Event.CONGESTION_DISCARDS, Event.NOT_CONNECTED_DISCARDS, Event.DISCONNECT_DISCARDS, Event.SPOOL_DISCARDS,
-        Event.RETURNED, Event.RETRANSMISSIONS, Event.MISSED_KEEPALIVES,
+        Event.RETURNED, Event.RETRANSMISSIONS, Event.MISSED_KEEPALIVES, Event.TIME_OUTS,
     }
 )  # fmt: skip
-"""Events whose value is a number of messages, raised once a client at the end."""
+"""Events whose value is a number of messages or segments, raised once a client at the end."""
 
 
 @dataclass(slots=True)

@@ -92,6 +92,10 @@ class ClientGroup:
     link_rate_bits_per_second: int = 0
     """A slower link behind the port; 0: the port's rate."""
     loss_probability: float = 0.0
+    """Of each TCP segment that is sent to the client."""
+    delayed_acknowledgment_ns: Nanoseconds = 40 * MILLISECOND_NS
+    """A segment that no second one follows for this long is acknowledged alone (RFC 1122, 4.2.3.2), where segments are
+    lost; 0: each is acknowledged as it arrives. 40 ms is Linux's."""
     acknowledgment_latency_ns: Nanoseconds = 0
     """What TCP's acknowledgments take beyond the round trip; it limits no rate but by the window."""
     receive_buffer_bytes: int = 0

@@ -89,6 +89,7 @@ GROUP = Form(
         Attribute("round-trip", "round_trip_ns", FINITE_DURATION),
         Attribute("link-rate", "link_rate_bits_per_second", BIT_RATE),
         Attribute("loss", "loss_probability", PROBABILITY),
+        Attribute("delayed-acknowledgment", "delayed_acknowledgment_ns", FINITE_DURATION),
         Attribute("acknowledgment-latency", "acknowledgment_latency_ns", FINITE_DURATION),
         Attribute("receive-buffer", "receive_buffer_bytes", size(0, c.RECEIVE_BUFFER_BYTES_MAX)),
         Attribute("readers", "readers", integer(1, c.READERS_MAX)),

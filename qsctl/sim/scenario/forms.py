@@ -82,6 +82,8 @@ TCP = Form(
             size(BY_FIELD["tcp_mss_bytes"].maximum, BY_FIELD["tcp_max_window_kb"].maximum * s.KILOBYTE_BYTES),
         ),
         Attribute("transmit-queue", "transmit_queue_bytes", size(1)),
+        Attribute("congestion-control", "congestion_control", choice(s.CongestionControl)),
+        Attribute("minimum-time-out", "minimum_time_out_ns", POSITIVE_DURATION),
     ),
 )
 ELIDING = Form(

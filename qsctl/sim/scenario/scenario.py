@@ -63,6 +63,13 @@ class Scheduler(StrEnum):
     WEIGHTED = "weighted"
 
 
+class CongestionControl(StrEnum):
+    """How a connection that loses segments opens its window again: RFC 5681 and RFC 6582, or RFC 9438."""
+
+    RENO = "reno"
+    CUBIC = "cubic"
+
+
 class GuaranteedOverflow(StrEnum):
     """What G-1 holds, and what a guaranteed message that it has no room for does.
 
@@ -109,6 +116,10 @@ class TcpSettings:
     max_window_bytes: int = _DEFAULT.tcp_max_window_kb * KILOBYTE_BYTES
     transmit_queue_bytes: int = _DEFAULT.tcp_max_window_kb * KILOBYTE_BYTES
     """A message enters while the queue's bytes are below this (it may overshoot by one message)."""
+    congestion_control: CongestionControl = CongestionControl.RENO
+    """Of connections that lose segments."""
+    minimum_time_out_ns: Nanoseconds = 200 * MILLISECOND_NS
+    """The shortest retransmission time-out of connections that lose segments; 200 ms is Linux's."""
 
 
 @dataclass(frozen=True, slots=True)

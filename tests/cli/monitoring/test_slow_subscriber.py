@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 import shlex
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,13 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from qsctl.cli.monitoring.listing_source import load_run
 from qsctl.cli.monitoring.slow_subscriber import mechanism
 from qsctl.eventlog.schema import LogLevel
 from qsctl.profiles.listings.model import ClientConnection, ClientQueues, Listings, QueueStatistics, SlowSubscriber
 from qsctl.profiles.listings.slowness import REASONS, loss_limit_bits_per_second, slow_clients
 from qsctl.profiles.listings.write import write_connections
+from qsctl.sim.listings.broker_listings import connections
 from qsctl.sim.listings.slowness import mean_service_time_ns
 from qsctl.sim.run import run as simulate
 from qsctl.sim.scenario import client as c
@@ -46,6 +49,8 @@ REASONED = {
     "window": {"group": 'round-trip="100ms"', "tcp": '<tcp maximum-window="128 KB" transmit-queue="128 KB"/>'},
     "link": {"group": 'link-rate="10 Mbit/s"'},
     "port": {"port": "20 Mbit/s"},
+    "loss": {"group": 'round-trip="50ms" loss="0.002"'},
+    "loss cubic": {"group": 'round-trip="50ms" loss="0.002"', "tcp": '<tcp congestion-control="cubic"/>'},
 }
 
 
@@ -131,7 +136,7 @@ def test_what_a_listing_lacks_is_asked_for() -> None:
     assert "no times" in notes
 
 
-@pytest.mark.parametrize("name", ["desk-1", "desk-3", "desk-4"])
+@pytest.mark.parametrize("name", ["desk-1", "desk-2", "desk-3", "desk-4"])
 def test_the_command_of_a_listing_simulates_what_the_listing_shows(name: str, tmp_path: Path) -> None:
     row = next(each for each in explained(FIXTURES / "connections_slow.txt")["clients"] if each["client"] == name)
     (first, *_) = explained(simulated(row["command"], tmp_path / "run"))["clients"]
@@ -147,10 +152,42 @@ def test_each_reason_of_a_run_is_found_and_its_command_lifts_it(reason: str, tmp
     found = {row["client"]: row for row in explained(tmp_path / "run")["clients"]}
     row = found["slow"]
     assert (row["reason"], row["slow_subscriber"]) == (reason.split()[0], True)
-    assert 20 < row["since_seconds"] < 60
+    # Thirty blocked seconds; where segments are lost the penalties for those sent again count as well.
+    assert (10 if row["reason"] == "loss" else 20) < row["since_seconds"] < 60
     assert row["discarded_messages"] > 0
     after = simulated(row["command"], tmp_path / "after")
     assert explained(after)["clients"] == []
+
+
+def test_a_run_with_loss_has_what_was_sent_again_beside_the_formula(tmp_path: Path) -> None:
+    (tmp_path / "slow.xml").write_text(scenario_text(**REASONED["loss"]), encoding="utf-8")
+    simulate(read_scenario(tmp_path / "slow.xml"), tmp_path / "run", level=LogLevel.EVENTS)
+    (row,) = explained(tmp_path / "run")["clients"]
+    assert row["evidence"].startswith(
+        "6.37 Mbit/s by 1.22 MSS ÷ (RTT √p) with MSS 1460 B, round trip 50ms, loss 0.2 % ("
+    )
+    again = re.search(r"\((\d+) segments sent again, (\d+) time-outs\)", row["evidence"])
+    assert again is not None
+    assert pytest.approx(int(again[1]), rel=0.25) == 60 * 6.37e6 / (1460 * 8) * 0.002
+    assert int(again[2]) < int(again[1])
+    assert "network" in row["lever"]
+    (listed,) = (each for each in run_connections(tmp_path / "run") if each.name == "slow")
+    assert (listed.fast_retransmits or 0) + (listed.timed_retransmits or 0) == int(again[1])
+    assert listed.timed_retransmits == int(again[2])
+
+
+def run_connections(folder: Path) -> list[ClientConnection]:
+    return list(connections(load_run(folder, 0)))
+
+
+def test_penalties_for_segments_sent_again_are_loss_where_the_rate_is_not_the_reason(tmp_path: Path) -> None:
+    text = scenario_text(group='loss="0.002"')
+    (tmp_path / "slow.xml").write_text(text, encoding="utf-8")
+    simulate(read_scenario(tmp_path / "slow.xml"), tmp_path / "run", level=LogLevel.EVENTS)
+    (row,) = explained(tmp_path / "run")["clients"]
+    assert (row["reason"], row["slow_subscriber"], row["discarded_messages"]) == ("loss", True, 0)
+    assert "each segment sent again counts 1 % for a minute" in row["evidence"]
+    assert explained(simulated(row["command"], tmp_path / "after"))["clients"] == []
 
 
 def test_a_client_that_keeps_up_is_not_slow(tmp_path: Path) -> None:

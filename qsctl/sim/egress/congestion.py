@@ -1,0 +1,114 @@
+"""How the congestion window of a lossy connection grows, and what a loss makes of it: Reno, and CUBIC by name.
+
+Reno (RFC 5681, RFC 3465): below the threshold the window grows by what is acknowledged, by two segments an
+acknowledgment at most; from there on by one segment for each window that is acknowledged, which is one a round trip.
+A loss halves it. CUBIC (RFC 9438): from a loss at W_max on the window follows W_max + 0.4 (t − K)³, t in seconds, or
+what a flow of Reno's average would have, whichever is more; a loss takes three tenths of it.
+
+All in integers, so that every machine computes the same: milliseconds and thousandths of a segment.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from qsctl.sim.kernel.jit import inlined, kernel, row, wide
+from qsctl.sim.kernel.records import MORE, NONE, STATE, TCP
+
+WINDOW_SEGMENTS_MIN: Final = 2
+"""Below which no loss brings the threshold (RFC 5681, equation 4)."""
+SLOW_START_SEGMENTS: Final = 2
+"""By which one acknowledgment opens the window at most in slow start (RFC 3465, 2.2)."""
+MILLI: Final = 1000
+CUBED_MS_A_SEGMENT: Final = 2_500_000_000
+"""1 ÷ C, with C = 0.4 segments ÷ s³ (RFC 9438, 5.1)."""
+CUBED_MS_A_MILLI_TWICE: Final = 5_000_000
+"""Twice the same for a thousandth of a segment."""
+SPAN_MAX_MS: Final = 1_000_000
+"""Of the distance from K, beyond which every window is at its maximum; the cube of it fits 64 bits."""
+RENO_MILLI: Final = 529
+"""α = 3 (1 − β) ÷ (1 + β), in thousandths, with β = 0.7 (RFC 9438, 4.3)."""
+
+
+@kernel
+def cube_root(value: int) -> int:
+    """Return the integer part of the cube root of a value ≥ 0, bit by bit."""
+    root = wide(0)
+    rest = value
+    for shift in range(60, -1, -3):
+        root += root
+        step = 3 * root * (root + 1) + 1
+        if (rest >> shift) >= step:
+            rest -= step << shift
+            root += 1
+    return root
+
+
+@inlined
+def grow(state: Any, c: int, t: int, acknowledged: int) -> None:
+    """Open the window by an acknowledgment of so many segments."""
+    broker = row(state, 0, STATE)
+    tcp = row(broker.connections, row(broker.more, c, MORE).connection, TCP)
+    window = wide(tcp.window)
+    if window < tcp.threshold:
+        window = min(window + min(acknowledged, SLOW_START_SEGMENTS), wide(tcp.threshold))
+    elif tcp.cubic != 0:
+        window = follow_cubic(state, c, t, acknowledged)
+    else:
+        credit = tcp.credit + acknowledged
+        steps = credit // window
+        tcp.credit = credit - steps * window
+        window += steps
+    tcp.window = min(window, wide(tcp.most))
+
+
+@inlined
+def cubic_milli(peak: int, elapsed_ms: int, root_ms: int) -> int:
+    """Return the window of CUBIC's curve, in thousandths of a segment."""
+    span = max(-SPAN_MAX_MS, min(SPAN_MAX_MS, elapsed_ms - root_ms))
+    return peak * MILLI + 2 * span * span * span // CUBED_MS_A_MILLI_TWICE
+
+
+@kernel
+def follow_cubic(state: Any, c: int, t: int, acknowledged: int) -> int:
+    """Return CUBIC's window after an acknowledgment in congestion avoidance (RFC 9438, 4.2 to 4.5)."""
+    broker = row(state, 0, STATE)
+    tcp = row(broker.connections, row(broker.more, c, MORE).connection, TCP)
+    window = wide(tcp.window)
+    if tcp.epoch == NONE:
+        tcp.epoch = t
+        tcp.estimate = window * MILLI
+        tcp.root = 0
+        if window < tcp.peak:
+            tcp.root = cube_root((tcp.peak - window) * CUBED_MS_A_SEGMENT)
+        else:
+            tcp.peak = window
+    gain = MILLI if tcp.estimate >= tcp.prior * MILLI else RENO_MILLI
+    tcp.estimate += gain * acknowledged // window
+    elapsed = wide(t - tcp.epoch)
+    peak = wide(tcp.peak)
+    root = wide(tcp.root)
+    if cubic_milli(peak, elapsed // 1_000_000, root) < tcp.estimate:
+        return wide(max(window, tcp.estimate // MILLI))
+    target = cubic_milli(peak, (elapsed + tcp.smoothed) // 1_000_000, root)
+    target = min(max(target, window * MILLI), window * MILLI * 3 // 2)
+    credit = tcp.credit + acknowledged * (target - window * MILLI) // window
+    steps = credit // MILLI
+    tcp.credit = credit - steps * MILLI
+    return wide(window + steps)
+
+
+@kernel
+def note_loss(state: Any, c: int) -> None:
+    """Lower the threshold: a segment was lost."""
+    broker = row(state, 0, STATE)
+    tcp = row(broker.connections, row(broker.more, c, MORE).connection, TCP)
+    flight = wide(tcp.newest - tcp.oldest)
+    if tcp.cubic == 0:
+        tcp.threshold = max(flight // 2, WINDOW_SEGMENTS_MIN)
+        return
+    window = wide(tcp.window)
+    tcp.prior = window
+    tcp.peak = window * 17 // 20 if window < tcp.peak else window  # fast convergence (4.7)
+    tcp.epoch = NONE
+    tcp.threshold = max(flight * 7 // 10, WINDOW_SEGMENTS_MIN)

@@ -1,0 +1,443 @@
+"""The connection of a client whose link loses segments: TCP as a sender and a receiver of segments.
+
+Sources: slow start, congestion avoidance, fast retransmit and fast recovery are RFC 5681 with the partial
+acknowledgments of RFC 6582 (NewReno), one new segment for each of the first two duplicates (RFC 3042) and growth by
+what is acknowledged (RFC 3465); a recovery ends with the window at the threshold (RFC 6582, 3.2, the second way of
+step 3); the time-out is RFC 6298, with Karn's rule; CUBIC is RFC 9438, see `congestion`. The receiver acknowledges
+every second segment, or one alone when its timer is over, and at once whatever is out of order or fills a gap (RFC
+5681, 4.2).
+
+Our readings:
+
+- a segment takes up to one MSS of the bytes that wait in the TCP transmit queue, whatever message they belong to; no
+  segment waits for more bytes (Nagle's algorithm is off, as brokers have it); a segment that is sent again is the same;
+- a link loses each segment by itself with the same probability, behind the port and the client's link; it loses no
+  acknowledgment. There are no selective acknowledgments;
+- the congestion window is counted in segments, as Linux counts it; the bytes in flight stay within the maximum window,
+  too, and one segment may always be in flight;
+- a message leaves the transmit queue when its last byte is acknowledged, and its client has it when that and all
+  before it have arrived;
+- the receive buffer admits a segment that fits beside all that it holds, and the rest of the only message that it
+  holds a part of;
+- what an application does not fill of the window does not keep it from growing.
+
+No event of the receiver exists: what is sent over a connection arrives in the order of its sending, so that the
+sending of a segment decides at once which acknowledgment follows from it and when that is back. A delayed one is
+certain when no other segment arrives before its timer is over; until then the next segment may bring it forward.
+
+A client without loss has none of this: see `connection`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from qsctl.sim.egress.congestion import grow, note_loss
+from qsctl.sim.egress.port import leave_port, serialization
+from qsctl.sim.egress.receiver import expect
+from qsctl.sim.kernel.jit import inlined, kernel, row, wide
+from qsctl.sim.kernel.random import uniform_bits
+from qsctl.sim.kernel.records import (
+    ARRIVED,
+    CLIENT,
+    FOREVER,
+    LATER,
+    LINK,
+    MORE,
+    NODE,
+    NONE,
+    READS,
+    RECEIVER,
+    SEGMENT,
+    SENT_AGAIN,
+    SIZE_MASK,
+    STATE,
+    TCP,
+)
+
+TIME_OUT_MAX_NS: Final = 60_000_000_000
+"""The least upper bound of a time-out that RFC 6298, 2.5, allows."""
+DUPLICATES: Final = 3
+"""Acknowledgments of the same segment, after which the next one counts as lost."""
+
+
+@inlined
+def allocate_segment(state: Any) -> int:
+    """Take a record of the free list: each event finds as many as it may need."""
+    broker = row(state, 0, STATE)
+    place = wide(broker.segment_free)
+    segment = row(broker.segments, place, SEGMENT)
+    broker.segment_free = segment.next
+    segment.next = NONE
+    broker.segments_left -= 1
+    if broker.segments_left < broker.segments_room:
+        broker.short = 1
+    return place
+
+
+@inlined
+def release_segment(state: Any, place: int) -> None:
+    """Give a record back."""
+    broker = row(state, 0, STATE)
+    row(broker.segments, place, SEGMENT).next = broker.segment_free
+    broker.segment_free = place
+    broker.segments_left += 1
+
+
+@inlined
+def return_acknowledgment(state: Any, c: int, arrived: int, back: int) -> None:
+    """Have the receiver acknowledge, `arrived` + `back` from the start of the run, all that it has in order.
+
+    One that was delayed and is not sent before `arrived` becomes this one.
+    """
+    broker = row(state, 0, STATE)
+    tcp = row(broker.connections, row(broker.more, c, MORE).connection, TCP)
+    if tcp.delayed_until < arrived:
+        place = allocate_segment(state)
+        if tcp.answer_first == NONE:
+            tcp.answer_first = place
+        else:
+            row(broker.segments, tcp.answer_last, SEGMENT).next = place
+        tcp.answer_last = place
+    tcp.delayed_until = NONE
+    answer = row(broker.segments, tcp.answer_last, SEGMENT)
+    answer.time = arrived + back
+    answer.number = tcp.received
+
+
+@inlined
+def receive_bytes(state: Any, c: int, size: int, arrived: int) -> None:
+    """Note when a client that reads has its messages whole: `size` more bytes arrived in order."""
+    broker = row(state, 0, STATE)
+    tcp = row(broker.connections, row(broker.more, c, MORE).connection, TCP)
+    tcp.bytes_arrived += size
+    while tcp.arriving != NONE:
+        node = row(broker.nodes, tcp.arriving, NODE)
+        whole = wide(node.tag & SIZE_MASK)
+        if tcp.bytes_arrived < whole:
+            break
+        tcp.bytes_arrived -= whole
+        row(broker.later, tcp.arriving, LATER).done = arrived
+        tcp.arriving = node.next
+
+
+@kernel
+def arrive_at_client(state: Any, c: int, place: int, arrived: int) -> None:
+    """Receive a segment at the client's end at `arrived`, and decide what it acknowledges."""
+    broker = row(state, 0, STATE)
+    tcp = row(broker.connections, row(broker.more, c, MORE).connection, TCP)
+    segment = row(broker.segments, place, SEGMENT)
+    back = wide(tcp.back)
+    if segment.number != tcp.received:
+        if segment.number > tcp.received and segment.marks & ARRIVED == 0:
+            segment.marks |= ARRIVED
+            tcp.beyond += 1
+        return_acknowledgment(state, c, arrived, back)
+        return
+    reads = row(broker.clients, c, CLIENT).traits & READS != 0
+    filled = tcp.beyond != 0
+    segment.marks |= ARRIVED
+    tcp.beyond += 1
+    here = place
+    while here != NONE:
+        next_one = row(broker.segments, here, SEGMENT)
+        if next_one.marks & ARRIVED == 0:
+            break
+        tcp.received += 1
+        tcp.beyond -= 1
+        if reads:
+            receive_bytes(state, c, wide(next_one.bytes), arrived)
+        here = wide(next_one.next)
+    if filled or tcp.delay == 0 or tcp.delayed_until >= arrived:
+        return_acknowledgment(state, c, arrived, back)
+    else:
+        due = arrived + tcp.delay
+        tcp.delayed_until = NONE
+        return_acknowledgment(state, c, due, back)
+        tcp.delayed_until = due
+
+
+@kernel
+def transmit(state: Any, c: int, t: int, place: int) -> int:
+    """Send a segment at `t`, for the first time or again; return when its last byte leaves the port."""
+    broker = row(state, 0, STATE)
+    more = row(broker.more, c, MORE)
+    tcp = row(broker.connections, more.connection, TCP)
+    segment = row(broker.segments, place, SEGMENT)
+    client = row(broker.clients, c, CLIENT)
+    size = wide(segment.bytes)
+    depart = leave_port(broker.ports, wide(client.port), t, size)
+    left = depart
+    if client.traits & LINK:
+        left = max(wide(more.link_free), depart) + serialization(size, more.link_num, more.link_den)
+        more.link_free = left
+    draw = wide(more.sent)
+    more.sent += 1
+    if uniform_bits(more.key, draw) >= more.loss:
+        arrive_at_client(state, c, place, wide(left + tcp.forth))
+    if tcp.due == FOREVER:
+        tcp.due = t + tcp.time_out
+    return depart
+
+
+@inlined
+def send_again(state: Any, c: int, t: int, place: int) -> None:
+    """Send a segment once more."""
+    broker = row(state, 0, STATE)
+    row(broker.segments, place, SEGMENT).marks |= SENT_AGAIN
+    row(broker.more, c, MORE).retransmissions += 1
+    transmit(state, c, t, place)
+
+
+@inlined
+def new_segment_size(state: Any, c: int) -> int:
+    """Return the bytes of the next new segment that the windows of both ends allow beside what is in flight; else 0."""
+    broker = row(state, 0, STATE)
+    client = row(broker.clients, c, CLIENT)
+    more = row(broker.more, c, MORE)
+    tcp = row(broker.connections, more.connection, TCP)
+    size = min(wide(more.mss), wide(tcp.unsent_bytes))
+    if tcp.upcoming != tcp.oldest and client.inflight + size > client.window_max:
+        return wide(0)
+    if client.traits & READS:
+        receiver = row(broker.receivers, c, RECEIVER)
+        if receiver.occupied > 0 and receiver.occupied + size > receiver.buffer:
+            if receiver.occupied > tcp.bytes_sent:
+                return wide(0)
+            rest = (row(broker.nodes, client.unsent, NODE).tag & SIZE_MASK) - tcp.bytes_sent
+            size = min(size, wide(rest))
+    return size
+
+
+@inlined
+def cut_segment(state: Any, c: int, t: int, size: int) -> None:
+    """Send the next `size` bytes of the transmit queue as a new segment."""
+    broker = row(state, 0, STATE)
+    client = row(broker.clients, c, CLIENT)
+    tcp = row(broker.connections, row(broker.more, c, MORE).connection, TCP)
+    place = allocate_segment(state)
+    segment = row(broker.segments, place, SEGMENT)
+    segment.time = t
+    segment.number = tcp.newest
+    segment.bytes = size
+    segment.marks = 0
+    if tcp.newest == tcp.oldest:
+        tcp.first = place
+    else:
+        row(broker.segments, tcp.last, SEGMENT).next = place
+    tcp.last = place
+    tcp.newest += 1
+    tcp.upcoming = tcp.newest
+    tcp.unsent_bytes -= size
+    client.inflight += size
+    if client.traits & READS:
+        row(broker.receivers, c, RECEIVER).occupied += size
+        if tcp.arriving == NONE:
+            tcp.arriving = client.unsent
+    node = wide(client.unsent)
+    depart = transmit(state, c, t, place)
+    tcp.bytes_sent += size
+    while node != NONE:
+        whole = wide(row(broker.nodes, node, NODE).tag & SIZE_MASK)
+        if tcp.bytes_sent < whole:
+            break
+        tcp.bytes_sent -= whole
+        row(broker.nodes, node, NODE).time = depart
+        node = wide(row(broker.nodes, node, NODE).next)
+    client.unsent = node
+
+
+@kernel
+def send_segments(state: Any, c: int, t: int) -> None:
+    """Send at `t` what the windows allow: first what a time-out has to be sent again, then new segments."""
+    broker = row(state, 0, STATE)
+    tcp = row(broker.connections, row(broker.more, c, MORE).connection, TCP)
+    allowed = wide(tcp.window)
+    if tcp.recovering == 0:
+        allowed += tcp.duplicates  # of which there are at most two then
+    begin = wide(row(broker.more, c, MORE).sent)
+    while tcp.upcoming < tcp.newest and (tcp.upcoming == tcp.oldest or tcp.upcoming - tcp.oldest < allowed):
+        place = wide(tcp.first) if tcp.upcoming == tcp.oldest else wide(tcp.again)
+        tcp.again = row(broker.segments, place, SEGMENT).next
+        tcp.upcoming += 1
+        send_again(state, c, t, place)
+    while tcp.unsent_bytes > 0 and tcp.upcoming == tcp.newest:
+        if tcp.upcoming != tcp.oldest and tcp.upcoming - tcp.oldest >= allowed:
+            break
+        size = new_segment_size(state, c)
+        if size == 0:
+            break
+        cut_segment(state, c, t, size)
+    if row(broker.more, c, MORE).sent != begin:
+        expect(state, c, next_of_connection(state, c))
+
+
+@inlined
+def next_of_connection(state: Any, c: int) -> int:
+    """Return when the next acknowledgment is back or the retransmission timer is over; FOREVER for neither."""
+    broker = row(state, 0, STATE)
+    tcp = row(broker.connections, row(broker.more, c, MORE).connection, TCP)
+    due = wide(tcp.due)
+    if tcp.answer_first != NONE:
+        due = min(due, wide(row(broker.segments, tcp.answer_first, SEGMENT).time))
+    return due
+
+
+@kernel
+def take_acknowledgment(state: Any, c: int, t: int) -> bool:
+    """Process what `next_of_connection` named: an acknowledgment that is back at `t`, else the time-out.
+
+    Returns whether bytes of the oldest message were acknowledged; `bytes_acknowledged` counts them.
+    """
+    broker = row(state, 0, STATE)
+    tcp = row(broker.connections, row(broker.more, c, MORE).connection, TCP)
+    place = wide(tcp.answer_first)
+    if place == NONE or row(broker.segments, place, SEGMENT).time != t:
+        time_out(state, c)
+        return False
+    upto = wide(row(broker.segments, place, SEGMENT).number)
+    tcp.answer_first = row(broker.segments, place, SEGMENT).next
+    release_segment(state, place)
+    if upto > tcp.oldest:
+        advance_to(state, c, t, upto)
+        return True
+    if tcp.newest > tcp.oldest:
+        take_duplicate(state, c, t)
+    return False
+
+
+@kernel
+def advance_to(state: Any, c: int, t: int, upto: int) -> None:
+    """Process an acknowledgment of all segments before `upto`, of new ones among them."""
+    broker = row(state, 0, STATE)
+    client = row(broker.clients, c, CLIENT)
+    tcp = row(broker.connections, row(broker.more, c, MORE).connection, TCP)
+    acknowledged = upto - tcp.oldest
+    sent = wide(row(broker.segments, tcp.first, SEGMENT).time)
+    is_sample = True
+    while tcp.oldest < upto:
+        place = wide(tcp.first)
+        segment = row(broker.segments, place, SEGMENT)
+        if segment.marks & SENT_AGAIN:
+            is_sample = False  # which copy it was that is acknowledged, nobody can know (Karn)
+        client.inflight -= segment.bytes
+        tcp.bytes_acknowledged += segment.bytes
+        tcp.first = segment.next
+        tcp.oldest += 1
+        release_segment(state, place)
+    if tcp.upcoming < upto:
+        tcp.upcoming = upto
+    if is_sample:
+        measured = t - sent
+        tcp.variation = (3 * tcp.variation + abs(tcp.smoothed - measured)) >> 2
+        tcp.smoothed = (7 * tcp.smoothed + measured) >> 3
+    set_time_out(state, c)
+    tcp.backed_off = 0
+    tcp.due = FOREVER
+    if tcp.newest > upto:
+        tcp.due = t + tcp.time_out
+    if tcp.recovering == 0:
+        tcp.duplicates = 0
+        grow(state, c, t, acknowledged)
+    elif upto > tcp.recover:
+        tcp.recovering = 0
+        tcp.duplicates = 0
+        tcp.credit = 0
+        tcp.window = tcp.threshold
+    else:
+        tcp.window = max(wide(tcp.window) - acknowledged + 1, 1)
+        send_again(state, c, t, wide(tcp.first))
+
+
+@inlined
+def set_time_out(state: Any, c: int) -> None:
+    """Have the retransmission timer follow the round trips measured (RFC 6298, 2)."""
+    broker = row(state, 0, STATE)
+    tcp = row(broker.connections, row(broker.more, c, MORE).connection, TCP)
+    wanted = max(wide(tcp.least_time_out), tcp.smoothed + 4 * tcp.variation)
+    tcp.time_out = min(wanted, max(TIME_OUT_MAX_NS, wide(tcp.least_time_out)))
+
+
+@kernel
+def take_duplicate(state: Any, c: int, t: int) -> None:
+    """Process an acknowledgment that acknowledges nothing new while segments are in flight.
+
+    Before all that was sent when a loss was noticed is acknowledged, none means another loss (RFC 6582, 3.2).
+    """
+    broker = row(state, 0, STATE)
+    tcp = row(broker.connections, row(broker.more, c, MORE).connection, TCP)
+    if tcp.recovering != 0:
+        tcp.window += 1
+    elif tcp.oldest > tcp.recover:
+        tcp.duplicates += 1
+        if tcp.duplicates == DUPLICATES:
+            note_loss(state, c)
+            tcp.recovering = 1
+            tcp.recover = tcp.newest - 1
+            tcp.window = tcp.threshold + DUPLICATES
+            send_again(state, c, t, wide(tcp.first))
+
+
+@kernel
+def time_out(state: Any, c: int) -> None:
+    """Process the end of the retransmission timer: all that is in flight is to be sent again, in slow start."""
+    broker = row(state, 0, STATE)
+    tcp = row(broker.connections, row(broker.more, c, MORE).connection, TCP)
+    tcp.time_outs += 1
+    if tcp.backed_off == 0:
+        note_loss(state, c)
+    tcp.backed_off = 1
+    tcp.window = 1
+    tcp.credit = 0
+    tcp.duplicates = 0
+    tcp.recovering = 0
+    tcp.recover = tcp.newest - 1
+    tcp.upcoming = tcp.oldest
+    tcp.time_out = min(2 * tcp.time_out, max(TIME_OUT_MAX_NS, wide(tcp.least_time_out)))
+    tcp.due = FOREVER  # the first segment starts it again
+
+
+@kernel
+def forget_segments(state: Any, c: int) -> None:
+    """Begin a new connection: nothing in flight, the initial window, no loss known, the handshake's round trip."""
+    broker = row(state, 0, STATE)
+    tcp = row(broker.connections, row(broker.more, c, MORE).connection, TCP)
+    place = wide(tcp.first) if tcp.newest > tcp.oldest else wide(NONE)
+    while place != NONE:
+        after = wide(row(broker.segments, place, SEGMENT).next)
+        release_segment(state, place)
+        place = after
+    place = wide(tcp.answer_first)
+    while place != NONE:
+        after = wide(row(broker.segments, place, SEGMENT).next)
+        release_segment(state, place)
+        place = after
+    tcp.first = NONE
+    tcp.last = NONE
+    tcp.answer_first = NONE
+    tcp.answer_last = NONE
+    tcp.arriving = NONE
+    tcp.oldest = 0
+    tcp.upcoming = 0
+    tcp.newest = 0
+    tcp.received = 0
+    tcp.beyond = 0
+    tcp.recover = NONE
+    tcp.delayed_until = NONE
+    tcp.unsent_bytes = 0
+    tcp.bytes_sent = 0
+    tcp.bytes_acknowledged = 0
+    tcp.bytes_arrived = 0
+    tcp.window = tcp.initial
+    tcp.threshold = FOREVER
+    tcp.credit = 0
+    tcp.duplicates = 0
+    tcp.recovering = 0
+    tcp.backed_off = 0
+    tcp.due = FOREVER
+    tcp.smoothed = tcp.forth + tcp.back
+    tcp.variation = tcp.smoothed >> 1
+    set_time_out(state, c)
+    tcp.peak = 0
+    tcp.prior = 0
+    tcp.epoch = NONE
