@@ -6,6 +6,7 @@ the circumstances say so; a rule of the source alone is asked always.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -13,6 +14,7 @@ from typing import Final
 
 from qsctl.instant import INFINITE_NS, SECOND_NS, Nanoseconds, format_duration
 from qsctl.profiles.client_profile import ClientProfile, Queue, Threshold, depth_field, work_units
+from qsctl.profiles.listings.slowness import loss_limit_bits_per_second
 from qsctl.profiles.ranges import BY_FIELD, SETTINGS, WEB_DEPTH_WORK_UNITS, limit_of, value_of
 from qsctl.profiles.setting import Setting
 from qsctl.profiles.sizing import (
@@ -68,6 +70,7 @@ class Circumstances:
         bits_per_second: wanted for one client; 0: not known.
         unacknowledged_limit: of each flow's endpoint.
         acknowledge_after_ns: from delivery to the application's acknowledgment; 0: not known; infinite: never.
+        loss: probability that the network loses a TCP segment; 0: not known.
     """
 
     flows: int = 0
@@ -81,6 +84,7 @@ class Circumstances:
     bits_per_second: int = 0
     unacknowledged_limit: int = DEFAULT_UNACKNOWLEDGED_LIMIT
     acknowledge_after_ns: Nanoseconds = 0
+    loss: float = 0.0
 
     @property
     def load(self) -> Load:
@@ -101,6 +105,7 @@ _BURSTS: Final = 'Message Delivery Resources, "Configuring Egress Queue Minimum 
 _DEPTHS: Final = 'Message Delivery Resources, "Configuring Max Egress Queue Depths"'
 _TABLE: Final = "profiles/ranges.py"
 _TCP: Final = "TCP Settings"
+_MATHIS: Final = "Mathis et al., The Macroscopic Behavior of the TCP Congestion Avoidance Algorithm, 1997"
 _UNACKNOWLEDGED: Final = "Configuring Queues; Acknowledging Messages Received by Clients"
 
 
@@ -165,6 +170,26 @@ def _round_trip(profile: ClientProfile, known: Circumstances) -> Iterator[Findin
     yield Finding(
         "window-below-rate", weight, "tcp_max_window_kb", f"one connection carries at most {_rate(limit)}", numbers,
         lever, _TCP,
+    )  # fmt: skip
+
+
+def _loss(profile: ClientProfile, known: Circumstances) -> Iterator[Finding]:
+    """A connection that loses segments keeps its window small, whatever its maximum (W13)."""
+    if not (known.round_trip_ns and known.loss):
+        return
+    limit = loss_limit_bits_per_second(profile.tcp_mss_bytes, known.round_trip_ns / SECOND_NS, known.loss)
+    if limit >= tcp_bits_per_second(profile, known.round_trip_ns):
+        return
+    is_enough = known.bits_per_second <= limit
+    numbers = (
+        f"1.22 × {profile.tcp_mss_bytes:,} B × 8 ÷ ({format_duration(known.round_trip_ns)} × √{known.loss:g}) = "
+        f"{_rate(limit)}" + ("" if is_enough else f" < {_rate(known.bits_per_second)}")
+    )
+    connections = "several" if is_enough else f"{math.ceil(known.bits_per_second / limit):,}"
+    yield Finding(
+        "loss-below-rate", Weight.NOTE if is_enough else Weight.WARNING, "tcp_mss_bytes",
+        f"one connection that loses segments carries about {_rate(limit)}, whatever its window", numbers,
+        f"Repair the network, or take {connections} connections; a larger window does not help.", _MATHIS,
     )  # fmt: skip
 
 
@@ -366,6 +391,6 @@ def _name(profile: ClientProfile, _: Circumstances) -> Iterator[Finding]:
 
 
 _RULES: Final[tuple[Callable[[ClientProfile, Circumstances], Iterator[Finding]], ...]] = (
-    _guaranteed, _round_trip, _windows_in_flight, _acknowledgments, _flows, _eliding, _web, _sizes, _queued,
+    _guaranteed, _round_trip, _loss, _windows_in_flight, _acknowledgments, _flows, _eliding, _web, _sizes, _queued,
     _deprecated, _thresholds, _name,
 )  # fmt: skip

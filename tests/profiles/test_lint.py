@@ -121,6 +121,20 @@ def test_a_window_over_a_round_trip_caps_the_connection() -> None:
     assert "connections" in far.lever
 
 
+def test_w13_loss_caps_the_connection_whatever_its_window() -> None:
+    """1,460 B over 50 ms: about 9.0 Mbit/s with a thousandth of the segments lost, where the window has 41.9."""
+    known = Circumstances(round_trip_ns=50 * MILLISECOND_NS, bits_per_second=20_000_000, loss=0.001)
+    (found,) = findings(known)[:1]
+    assert (found.rule, found.weight, found.setting) == ("loss-below-rate", Weight.WARNING, "tcp_mss_bytes")
+    assert found.numbers == "1.22 × 1,460 B × 8 ÷ (50ms × √0.001) = 9.01 Mbit/s < 20 Mbit/s"
+    assert "take 3 connections" in found.lever
+    assert ("loss-below-rate", "warning", "tcp_mss_bytes") in rules(known, tcp_max_window_kb=65_536)
+    slower = dataclasses.replace(known, bits_per_second=9_000_000)
+    assert ("loss-below-rate", "note", "tcp_mss_bytes") in rules(slower)
+    rarely = dataclasses.replace(known, loss=0.00001)
+    assert not [rule for rule, *_ in rules(rarely) if rule == "loss-below-rate"]  # the window is the tighter limit
+
+
 @pytest.mark.parametrize(
     ("flows", "window", "told"),
     [(1, 255, "flow_window"), (40, 255, None), (40, 600, None), (10, 800, "g_1_min_msg_burst")],

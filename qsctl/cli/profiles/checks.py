@@ -43,6 +43,13 @@ RoundTripOption = Annotated[
 RateOption = Annotated[
     str, typer.Option(metavar="RATE", help="Bit rate wanted for one client, as in 1 Gbit/s; 0: not known.")
 ]
+LossOption = Annotated[
+    float,
+    typer.Option(
+        min=0.0, max=0.999,
+        help="Probability, between 0 and 1, that the network loses a TCP segment; it needs a round trip. 0: not known.",
+    ),
+]  # fmt: skip
 UnacknowledgedOption = Annotated[
     int,
     typer.Option(
@@ -88,6 +95,7 @@ def lint(
     rate: RateOption = "0",
     unacknowledged_limit: UnacknowledgedOption = 10_000,
     acknowledge_after: AcknowledgeOption = "0",
+    loss: LossOption = 0.0,
 ) -> LintedProfile:
     """Explain what in a client profile may not be meant: rule, numbers and lever. The exit status is 1 on a warning."""
     from qsctl.instant import parse_duration
@@ -98,7 +106,7 @@ def lint(
     round_trip_ns, bits = _path(round_trip, rate)
     known = Circumstances(
         flows, window, message_size, topics, web, _queued(queued), read.stated, round_trip_ns, bits,
-        unacknowledged_limit, parse_duration(acknowledge_after),
+        unacknowledged_limit, parse_duration(acknowledge_after), loss,
     )  # fmt: skip
     return LintedProfile(read.profile.name, find(read.profile, known))
 
