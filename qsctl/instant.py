@@ -34,6 +34,9 @@ _UNITS: Final[dict[str, Nanoseconds]] = {
     "d": 24 * HOUR_NS,
 }
 _PART = re.compile(r"(\d+)(?:\.(\d+))?\s*(ns|us|µs|ms|min|s|m|h|d)")
+_LETTERS_MAX: Final = 100
+"""The longest text of a duration: 2**63 nanoseconds in every unit are shorter."""
+
 _DURATION = re.compile(rf"(?:{_PART.pattern}\s*)+")
 
 
@@ -55,9 +58,9 @@ def parse_duration(text: str) -> Nanoseconds:
         return INFINITE_NS
     if word == "0":
         return 0
-    if not _DURATION.fullmatch(word):
+    if len(word) > _LETTERS_MAX or not _DURATION.fullmatch(word):
         raise UsageError(
-            f"{text!r} is not a duration",
+            f"{text[:_LETTERS_MAX]!r}{'…' if len(text) > _LETTERS_MAX else ''} is not a duration",
             remedy="Write a number and a unit: ns, us, ms, s, min, h or d, as in 250ms; or 'infinite'.",
         )
     total = 0

@@ -27,8 +27,8 @@ def document_page(file: Location) -> Page:
         document = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise NotFound(f"{file} does not exist", remedy="Name a run folder, a sweep folder or a JSON file.") from None
-    except (OSError, ValueError) as error:
-        raise InvalidInput(f"{file} is no JSON document: {error}") from None
+    except (OSError, ValueError, RecursionError) as error:
+        raise InvalidInput(f"{file} is no JSON document: {error}", remedy="Make it with -o json.") from None
     try:
         if isinstance(document, dict) and "differences" in document:
             return _comparison_page(document, file)

@@ -58,6 +58,9 @@ class Contexts:
         return found
 
 
+_BYTES_MAX: Final = 1024 * 1024
+
+
 def configuration_file() -> Path:
     """Return where the file is: QSCTL_CONFIG, else `qsctl/config.toml` under XDG_CONFIG_HOME, which is ~/.config."""
     if given := os.environ.get("QSCTL_CONFIG"):
@@ -74,16 +77,20 @@ def read_contexts() -> Contexts:
     """
     path = configuration_file()
     try:
-        data = path.read_bytes()
+        with path.open("rb") as file:
+            data = file.read(_BYTES_MAX + 1)
     except FileNotFoundError:
         return Contexts()
+    if len(data) > _BYTES_MAX:
+        raise InvalidInput(f"{path} has more than {_BYTES_MAX} octets", remedy="Move it away, add the contexts anew.")
     import tomllib
 
     try:
         return _checked(path, tomllib.loads(data.decode()))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # no TOML, not UTF-8, a number of too many digits, nested too deeply
+        reason = "it is nested too deeply" if isinstance(error, RecursionError) else error
         raise InvalidInput(
-            f"{path} cannot be read: {error}", remedy="Mend it, or move it away and add the contexts anew."
+            f"{path} cannot be read: {reason}", remedy="Mend it, or move it away and add the contexts anew."
         ) from None
 
 

@@ -10,10 +10,11 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 import sys
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Final, TextIO
 
 from qsctl.cli.output.markdown import show_markdown
 from qsctl.cli.output.plain_table import Layout
@@ -330,12 +331,21 @@ class _Lines:
         sys.stdout.write(line.removesuffix("\r\n") + "\n")
 
 
+_FORMULA: Final = frozenset("=+-@\t\r")
+"""How a formula of a spreadsheet begins."""
+
+_NUMBER: Final = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
+
+
 def _csv_cell(value: Plain) -> str | int | float:
     if value is None:
         return ""
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, str | int | float):
+    if isinstance(value, str):
+        # A spreadsheet runs what begins so as a formula, whoever wrote it into a sample.
+        return f"'{value}" if value[:1] in _FORMULA and not _NUMBER.fullmatch(value) else value
+    if isinstance(value, int | float):
         return value
     return json.dumps(value, ensure_ascii=False)
 

@@ -27,12 +27,27 @@ if TYPE_CHECKING:
     from qsctl.core.inserted_sample import InsertedSample
 
 READ_BYTES: Final = 1024 * 1024
+
+SAMPLE_BYTES_MAX: Final = 32 * 1024 * 1024
+"""The largest content of a sample: what a running service takes."""
+
+LINE_BYTES_MAX: Final = 4 * SAMPLE_BYTES_MAX
+"""The longest line of a file: the largest content in base64, or as text with some escapes."""
+
+EXPANSION_MAX: Final = 1000
+EXPANDED_BYTES_MIN: Final = 2 * SAMPLE_BYTES_MAX
+"""A file may stand for so many times its size, and for so much however small it is. Samples of programs are written
+at a tenth to a hundredth of their size."""
+
 _TEXTS: Final = (
     "queue_name", "identity", "source_guid", "related_source_guid", "related_identity", "related_reader_guid",
     "dead_letter_from", "dead_letter_reason", "dead_letter_incarnation", "incarnation",
 )  # fmt: skip
 _NUMBERS: Final = ("position", "enqueued_at_ns", "expires_at_ns", "attempts", "flags", "dead_letter_position")
 
+
+_OF_OCTETS: Final = ("payload", *_TEXTS)
+_NAMES: Final = frozenset((*_TEXTS, *_NUMBERS, "redelivered", "payload"))
 
 Fields: TypeAlias = tuple[Mapping[str, object], bytes]
 """A sample as the fields of a line, and its content as octets."""
@@ -160,7 +175,14 @@ def read_samples(
     writer_guid = _guid_of(file)
     if form is FileFormat.JSONL:
         with file.open("rb") as stream:
-            for number, text in enumerate(stream, 1):
+            number = 0
+            while text := stream.readline(LINE_BYTES_MAX + 1):
+                number += 1
+                if len(text) > LINE_BYTES_MAX:
+                    raise InvalidInput(
+                        f"{name}, line {number} is longer than {LINE_BYTES_MAX} octets",
+                        remedy=f"A sample has {SAMPLE_BYTES_MAX} octets at most.",
+                    )
                 if text.strip():
                     unnamed = SampleIdentity(writer_guid, number)
                     yield sample_of_line(text, f"{name}, line {number}", unnamed, types, type_name)
@@ -169,6 +191,10 @@ def read_samples(
         place, payload = f"{name}, row {number}", row.pop("payload", None)
         if not isinstance(payload, bytes):
             raise InvalidInput(f"{place}: payload is {payload!r}"[:200], remedy="It is a column of octets.")
+        if len(payload) > SAMPLE_BYTES_MAX:
+            raise InvalidInput(
+                f"{place}: payload has {len(payload)} octets", remedy=f"Allowed: {SAMPLE_BYTES_MAX} at most."
+            )
         try:
             line = msgspec.convert({"payload": None, **_without_nulls(row)}, _Row)
         except msgspec.ValidationError as error:
@@ -187,11 +213,72 @@ def _rows(file: Path, name: str) -> Iterator[dict[str, Any]]:
     import pyarrow.parquet
 
     try:
-        opened = pyarrow.parquet.ParquetFile(file)
+        # Equal values are held once: a thousand rows may stand for a thousand times a large content.
+        there = set(pyarrow.parquet.read_schema(file).names)
+        opened = pyarrow.parquet.ParquetFile(file, read_dictionary=[each for each in _OF_OCTETS if each in there])
+        expansion = _Expansion(file.stat().st_size, name)
+        metadata = opened.metadata
+        for group in range(metadata.num_row_groups):
+            expansion.require(metadata.row_group(group).total_byte_size)
         for batch in opened.iter_batches(batch_size=1000):
-            yield from batch.to_pylist()
-    except pyarrow.ArrowException as error:
+            yield from _rows_of(batch, expansion)
+    except (pyarrow.ArrowException, OSError, OverflowError, ValueError) as error:  # a name may not be UTF-8
         raise InvalidInput(f"{name} is no Parquet file: {error}", remedy="Give --format jsonl if it is one.") from None
+
+
+class _Expansion:
+    """How much more a file stands for than it has octets: what is made to fill a memory is refused.
+
+    Args:
+        size_bytes: the file's.
+        name: what errors call it.
+    """
+
+    def __init__(self, size_bytes: int, name: str) -> None:
+        self._most = max(EXPANDED_BYTES_MIN, size_bytes * EXPANSION_MAX)
+        self._name = name
+        self._read = 0
+
+    def require(self, size_bytes: int) -> None:
+        """Do nothing where so many octets may come out of the file.
+
+        Raises:
+            InvalidInput: they are too many.
+        """
+        if size_bytes > self._most:
+            raise InvalidInput(
+                f"{self._name} stands for more than {self._most} octets",
+                remedy=f"Allowed: {EXPANSION_MAX} times its size. If that is right, import its samples as JSON lines.",
+            )
+
+    def count(self, size_bytes: int) -> None:
+        """Note octets that came out of the file; raises what `require` does."""
+        self._read += size_bytes
+        self.require(self._read)
+
+
+def _shared_values(column: Any) -> Iterator[Any]:
+    """Yield the values of a column that holds equal ones once."""
+    values = column.dictionary.to_pylist()
+    for at in column.indices.to_pylist():
+        yield None if at is None else values[at]
+
+
+def _rows_of(batch: Any, expansion: _Expansion) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a batch; a value that many rows have is one object."""
+    columns: dict[str, Iterator[Any]] = {}
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        if name not in _NAMES:
+            continue  # another program's
+        if hasattr(column, "dictionary"):
+            columns[name] = _shared_values(column)
+        else:
+            expansion.require(column.nbytes)
+            columns[name] = iter(column.to_pylist())
+    for _ in range(batch.num_rows):
+        row = {name: next(column) for name, column in columns.items()}
+        expansion.count(sum(len(value) for value in row.values() if isinstance(value, str | bytes)))
+        yield row
 
 
 def _without_nulls(row: Mapping[str, Any]) -> dict[str, Any]:

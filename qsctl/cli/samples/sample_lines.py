@@ -61,6 +61,7 @@ class SampleLine(msgspec.Struct, frozen=True):
 
 
 _LINES: Final = msgspec.json.Decoder(SampleLine)
+ATTEMPTS_MAX: Final = 2**31 - 1
 _FLAGS_MAX: Final = 0xFFFF
 _REASONS: Final = ("", *DeadLetterReason.__members__)
 
@@ -107,7 +108,15 @@ def sample_of_line(
         InvalidInput: names the place, the field, what stands there and what may.
     """
     try:
+        text.decode()  # a content is kept as it stands in the line, and was not looked at
         line = _LINES.decode(text)
+    except UnicodeDecodeError as error:
+        raise InvalidInput(
+            f"{place} is not UTF-8: octet 0x{text[error.start]:02x} at offset {error.start}",
+            remedy="Write octets in base64, with payload_encoding base64.",
+        ) from None
+    except RecursionError:
+        raise InvalidInput(f"{place}: it is nested too deeply", remedy="Nest less.") from None
     except msgspec.DecodeError as error:
         raise InvalidInput(
             f"{place}: {error}", remedy="A line is one JSON object; `--format-help` has its fields."
@@ -125,6 +134,14 @@ def sample_of_fields(line: SampleLine, payload: bytes, place: str, unnamed: Samp
             f"{place}: dead_letter_reason is {line.dead_letter_reason!r}",
             remedy="Allowed: LIFESPAN, MAX_RETRIES, empty.",
         )
+    for field, value, most in (
+        ("attempts", line.attempts, ATTEMPTS_MAX),
+        ("position", line.position, SEQUENCE_NUMBER_MAX),
+        ("enqueued_at_ns", line.enqueued_at_ns, INFINITE_NS),
+        ("expires_at_ns", line.expires_at_ns or 0, INFINITE_NS),
+    ):
+        if not 0 <= value <= most:
+            raise InvalidInput(f"{place}: {field} is {value}", remedy=f"Allowed: 0 to {most}.")
     dead_letter_position = line.dead_letter_position or 0
     if not 0 <= dead_letter_position <= SEQUENCE_NUMBER_MAX:
         raise InvalidInput(
@@ -159,7 +176,10 @@ def _payload(line: SampleLine, place: str, types: TypeLibrary | None, type_name:
         raise InvalidInput(
             f"{place}: payload_encoding is {line.payload_encoding!r}", remedy=f"Allowed: {TEXT}, {BASE64}, {JSON}."
         )
-    value = json.loads(bytes(line.payload))
+    try:
+        value = json.loads(bytes(line.payload))
+    except (RecursionError, ValueError):  # nested too deeply, or a number of too many digits: no string at any rate
+        value = None
     if not isinstance(value, str):
         raise InvalidInput(
             f"{place}: payload is {bytes(line.payload)[:40].decode()}, and its encoding {line.payload_encoding}",

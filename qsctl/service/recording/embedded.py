@@ -119,7 +119,7 @@ class EmbeddedRecording:
             if self._story is None:
                 folder = Path(self.status.folder) / STORY_FOLDER
                 if not self._opened_at_ns:
-                    folder.mkdir()
+                    folder.mkdir(0o700)
                 else:
                     parts = [Resumed(self._opened_at_ns), *parts]
                 self._story = folder / f"{sum(1 for _ in folder.iterdir()):08}"

@@ -116,6 +116,9 @@ def begin_folder(
             ),
         )
         write_run_info(folder, info)
+        # What samples hold is for the service's user alone, as in its state directory.
+        for each in (folder, *folder.rglob("*")):
+            each.chmod(0o700 if each.is_dir() else 0o600)
         release_claim(folder)
     except OSError as error:
         raise InvalidInput(f"{folder}: the recording cannot be written there: {error.strerror}") from None

@@ -209,6 +209,7 @@ def main(arguments: list[str]) -> None:
     folder, number, processes, part_s = arguments
     for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(each, signal.SIG_IGN)
+    os.umask(0o077)  # what samples hold is for the service's user alone, as in its state directory
     os.nice(_NICE)
     gc.set_threshold(200_000, 50, 50)  # millions of rows, and no cycles among them
     with socket.socket(fileno=int(number)) as listener:

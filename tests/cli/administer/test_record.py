@@ -40,6 +40,14 @@ def test_a_recording_from_its_start_to_its_summary(shell: Shell, tmp_path: Path)
     assert (figures.queue, figures.delivered_messages, figures.length_messages) == ("Orders", 2, 1)
 
 
+def test_a_recording_is_for_its_user_alone(shell: Shell, tmp_path: Path) -> None:
+    """It holds names and times of samples, as the state directory beside it does."""
+    assert shell("record", "start", str(tmp_path / "rec")).status == ExitStatus.DONE
+    for each in (tmp_path / "rec", *(each for each in (tmp_path / "rec").rglob("*") if each.is_dir())):
+        assert each.stat().st_mode & 0o777 == 0o700, each
+    assert (tmp_path / "rec" / "run.json").stat().st_mode & 0o777 == 0o600
+
+
 @pytest.mark.parametrize(
     ("arguments", "status", "text"),
     [
