@@ -1,4 +1,3 @@
-
 #compdef qsctl
 
 _qsctl_completion() {

@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 from qsctl.cli import completers
 from qsctl.cli.app import build_app
 from qsctl.cli.completers import COMPLETERS
+from qsctl.shipped import shipped
 from tests.cli.help_text import leaves
 from tests.commands import command_line
 
@@ -203,3 +204,8 @@ def test_completing_a_word_that_needs_no_service_imports_nothing_heavy() -> None
     )  # fmt: skip
     assert done.stdout.split() == ["simulate"]
     assert not {"numpy", "pyarrow", "lxml", "cyclonedds", "pyspark"} & set(done.stderr.split())
+
+
+def test_the_script_of_zsh_begins_with_its_directive() -> None:
+    """zsh completes by a file of its fpath only where that is the first line."""
+    assert shipped("completions/qsctl.zsh").read_text(encoding="utf-8").startswith("#compdef qsctl\n")

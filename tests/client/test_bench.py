@@ -7,8 +7,6 @@ from itertools import count
 
 import pytest
 
-pytest.importorskip("hdrh")
-
 from qsctl.client.bench import embedded
 from qsctl.client.bench.embedded import run_embedded
 from qsctl.client.bench.load import STAMP, Load, Schedule
@@ -73,6 +71,13 @@ def test_latencies_of_processes_are_added() -> None:
     assert figures["p50_us"] == pytest.approx(501, rel=0.002)
     assert figures["max_us"] == pytest.approx(1e9, rel=0.002), "what is longer than the longest counts as that"
     assert set(Latencies().figures().values()) == {0.0}
+
+
+def test_a_latency_is_known_to_a_thousandth() -> None:
+    for latency_us in (1, 2047, 2048, 2049, 123_456, 999_999_999):
+        latencies = Latencies()
+        latencies.record(latency_us * 1000)
+        assert latency_us <= latencies.figures()["p99_us"] <= latency_us * 1.001
 
 
 def test_counts_are_added_field_by_field() -> None:

@@ -102,7 +102,7 @@ def bench(
     """Put a load on a queue and measure rates and latencies, over DDS or of the embedded service.
 
     A latency runs from the instant at which a sample was due, so that what waits for a slow service counts. Percentiles
-    are those of HDR histograms, in three digits. Over DDS producers and consumers are processes of this machine. Exits
+    are known to a thousandth. Over DDS producers and consumers are processes of this machine. Exits
     with 1 when --min-rate or --max-p99 does not hold.
     """
     from qsctl.client.bench.measured import Latencies

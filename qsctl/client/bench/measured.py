@@ -1,14 +1,18 @@
-"""What a benchmark measured: counts, and latencies as HDR histograms that are added over processes.
+"""What a benchmark measured: counts, and latencies as histograms that are added over processes.
 
-Decides: the resolution: three digits, from a microsecond to a thousand seconds.
+Decides: the resolution. A value keeps its eleven highest bits, so that it is known to a thousandth, from a microsecond
+to a thousand seconds, and a histogram has some thousand classes however much it counts. A class stands for its largest
+value, as in an HDR histogram.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from qsctl.errors import Unavailable
+import msgspec
+
 from qsctl.instant import Nanoseconds
 
 if TYPE_CHECKING:
@@ -16,55 +20,56 @@ if TYPE_CHECKING:
 
 PERCENTILES: Final = (50.0, 90.0, 99.0, 99.9, 99.99)
 _HIGHEST_US: Final = 1_000_000_000
-_DIGITS: Final = 3
+_BITS: Final = 11
 
 
 class Latencies:
-    """Latencies of samples, in microseconds.
-
-    Raises:
-        Unavailable: the library of the histograms is not installed.
-    """
+    """Latencies of samples, in microseconds."""
 
     def __init__(self) -> None:
-        try:
-            from hdrh.histogram import HdrHistogram
-        except ImportError as error:
-            raise Unavailable(
-                f"the benchmark keeps latencies in HDR histograms: {error}", remedy="pip install 'qsctl[bench]'"
-            ) from None
-        self._histogram: Any = HdrHistogram(1, _HIGHEST_US, _DIGITS)
+        self._counts: dict[int, int] = {}
+        """By the largest value of each class."""
 
     def record(self, latency_ns: Nanoseconds) -> None:
         """Count one sample."""
-        self._histogram.record_value(min(max(latency_ns // 1000, 1), _HIGHEST_US))
+        value_us = min(max(latency_ns // 1000, 1), _HIGHEST_US)
+        shift = value_us.bit_length() - _BITS
+        highest_us = value_us if shift <= 0 else value_us | (1 << shift) - 1
+        self._counts[highest_us] = self._counts.get(highest_us, 0) + 1
 
     def encoded(self) -> bytes:
         """Return it for another process."""
-        octets: bytes = self._histogram.encode()
-        return octets
+        return msgspec.msgpack.encode(self._counts)
 
     def add(self, encoded: bytes) -> None:
         """Add what another process counted."""
-        self._histogram.decode_and_add(encoded)
+        for highest_us, count in msgspec.msgpack.decode(encoded, type=dict[int, int]).items():
+            self._counts[highest_us] = self._counts.get(highest_us, 0) + count
 
     @property
     def count(self) -> int:
         """How many samples were counted."""
-        return int(self._histogram.get_total_count())
+        return sum(self._counts.values())
 
     def figures(self) -> dict[str, float]:
         """Return percentiles, the mean and the largest, in microseconds; zeros where nothing was counted."""
-        histogram, count = self._histogram, self.count
-        found = {
-            f"p{percentile:g}_us": float(histogram.get_value_at_percentile(percentile)) if count else 0.0
-            for percentile in PERCENTILES
-        }
+        ordered = sorted(self._counts.items())
+        count = self.count
         return {
-            **found,
-            "max_us": float(histogram.get_max_value()) if count else 0.0,
-            "mean_us": round(float(histogram.get_mean_value()), 1) if count else 0.0,
+            **{f"p{percentile:g}_us": _value_at(ordered, percentile * count / 100) for percentile in PERCENTILES},
+            "max_us": float(ordered[-1][0]) if ordered else 0.0,
+            "mean_us": round(sum(value * each for value, each in ordered) / count, 1) if count else 0.0,
         }
+
+
+def _value_at(ordered: list[tuple[int, int]], rank: float) -> float:
+    """Return the smallest value that so many samples do not exceed; 0 where there are none."""
+    passed = 0
+    for value, count in ordered:
+        passed += count
+        if passed >= math.ceil(rank):
+            return float(value)
+    return 0.0
 
 
 @dataclass

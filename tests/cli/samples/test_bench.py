@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("hdrh")
-
 from qsctl.client.administration import Administration
 from qsctl.errors import ExitStatus
 from tests.cli.administer.test_queue_commands import Shell
