@@ -32,6 +32,7 @@ from qsctl.cli.output.render import OutputFormat
 from qsctl.cli.output.results import Result
 from qsctl.cli.output.streaming import Printer
 from qsctl.cli.output.view import View, check_fields, view_of
+from qsctl.cli.synonyms import SYNONYMS, options_meant
 from qsctl.errors import (
     ExitStatus,
     Interrupted,
@@ -205,9 +206,21 @@ def _late(make: Callable[[], TyperCommand]) -> type[TyperCommand]:
         params = property(lambda _: made().params, lambda *_: None)
 
         def make_context(self, *arguments: Any, **named: Any) -> Any:
-            return made().make_context(*arguments, **named)
+            try:
+                return made().make_context(*arguments, **named)
+            except Exception as error:
+                _suggest(error, made())
+                raise
 
     return Late
+
+
+def _suggest(error: Any, command: TyperCommand) -> None:
+    """Let the error of an option that a command does not have suggest what other programs' word for it means here."""
+    word = getattr(error, "option_name", "")
+    if hasattr(error, "possibilities") and word in SYNONYMS:
+        known = [option for each in command.params for option in each.opts]
+        error.possibilities = options_meant(word, known) or error.possibilities
 
 
 def _listed(function: Callable[..., object]) -> Callable[[], None]:
