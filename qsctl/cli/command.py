@@ -281,7 +281,8 @@ def _runner(function: Callable[..., Result | Iterator[Result]], line: Sequence[s
 
     def show_error(error: QsctlError, output: OutputFormat, arguments: Mapping[str, Any]) -> None:
         error.context = shown_context(arguments.get("context"), arguments.get("service"))
-        if isinstance(error, NoAnswer) and isinstance(service := arguments.get("service"), str):
+        service = arguments.get("service")
+        if isinstance(error, NoAnswer) and isinstance(service, str) and service.startswith("dds:"):
             error.place = f"{service}, {source_of_service()}"
         render.show_error(error, output)
 

@@ -13,6 +13,8 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
+import msgspec
+
 from qsctl.core.messages import FLAGS_MASK, Acknowledgment, AckResponse, Delivery, Write, WriteAcknowledgment
 from qsctl.identity import NIL_GUID, NIL_IDENTITY, Guid, SampleIdentity
 from qsctl.instant import INFINITE_NS, SECOND_NS, Nanoseconds
@@ -225,6 +227,7 @@ def parse_deliveries(data: bytes, queue: str, consumer_guid: Guid) -> list[Deliv
         MalformedFrame: the octets end early or claim more than they hold.
     """
     deliveries: list[Delivery] = []
+    append, infinite = deliveries.append, _INFINITE_OCTETS
     writer, route = NIL_GUID, _NIL_ROUTE
     source, related_source, related, reader = _members_of(route)
     for flags, lifespan, guid, high, low, octets, _, payload in _samples(data):
@@ -234,21 +237,16 @@ def parse_deliveries(data: bytes, queue: str, consumer_guid: Guid) -> list[Deliv
             route = octets
             source, related_source, related, reader = _members_of(route)
         identity = SampleIdentity(writer, high << 32 | low)
-        if lifespan == _INFINITE_OCTETS:
-            deliveries.append(
-                Delivery(queue, consumer_guid, 0, identity, payload, source, related_source, related, reader, flags)
-            )
-            continue
-        seconds, attempt = _TIME.unpack(lifespan)
-        if seconds != _INFINITE[0]:
-            attempt = 1  # a lifespan that another implementation sends on
-        deliveries.append(
-            Delivery(
-                queue, consumer_guid, 0, identity, payload, source, related_source, related, reader, flags,
-                max(attempt, 1),
-            )
-        )  # fmt: skip
+        append(Delivery(queue, consumer_guid, 0, identity, payload, source, related_source, related, reader, flags))
+        if lifespan != infinite:
+            deliveries[-1] = msgspec.structs.replace(deliveries[-1], attempt=_attempt_of(lifespan))
     return deliveries
+
+
+def _attempt_of(lifespan: bytes) -> int:
+    """Return the number of the attempt, 1 where another implementation sends a lifespan on."""
+    seconds, attempt = _TIME.unpack(lifespan)
+    return max(int(attempt), 1) if seconds == _INFINITE[0] else 1
 
 
 def _members_of(route: bytes) -> tuple[Guid, Guid, SampleIdentity, Guid]:
