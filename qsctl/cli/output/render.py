@@ -331,8 +331,8 @@ class _Lines:
         sys.stdout.write(line.removesuffix("\r\n") + "\n")
 
 
-_FORMULA: Final = frozenset("=+-@\t\r")
-"""How a formula of a spreadsheet begins."""
+_FORMULA: Final = frozenset("=+-@\t\r'")
+"""How a formula of a spreadsheet begins; and the apostrophe itself, so that each text can be read back."""
 
 _NUMBER: Final = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
 
