@@ -37,6 +37,8 @@ REASONS: Final = {
     "dead-lettered": "a sample was moved to the dead letters: it expired, or its delivery attempts were spent",
     "dead-letter-deferred": "a dead sample waits in its queue: the dead-letter queue is full",
     "restored": "a service found samples of an earlier run in its files",
+    "expired-to-dmq": "a message's time to live was over at its queue: it was moved to the dead message queue",
+    "redelivered-to-dmq": "a message reached its queue's redelivery limit: it was moved to the dead message queue",
 }
 """By event; one that is not named is shown without a reason, or not at all (`QUIET`)."""
 

@@ -100,6 +100,10 @@ class Event(IntEnum):
     """At the end; value: nanoseconds in which samples waited and nothing moved."""
     TIME_OUTS = 37
     """Total at the end: retransmission time-outs of a connection that loses segments."""
+    EXPIRED_TO_DMQ = 38
+    """Total at the end: messages of a durable queue whose time to live was over, moved to the dead message queue."""
+    REDELIVERED_TO_DMQ = 39
+    """Total at the end: messages whose redelivery limit was reached, moved to the dead message queue."""
 
 
 EVENT_NAMES: Final[tuple[str, ...]] = tuple(event.name.lower().replace("_", "-") for event in Event)

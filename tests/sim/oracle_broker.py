@@ -50,8 +50,6 @@ class WholeBroker:
             connection.pending[q] = False
         if connection.durable is None:
             connection.waiting = back + connection.waiting
-        else:
-            self.put_back(connection, back)
         connection.reading, connection.tcp, connection.sent, connection.outstanding = [], [], 0, 0
         connection.batch, connection.unacknowledged = [], 0
         connection.unread = []
@@ -66,7 +64,8 @@ class WholeBroker:
         connection.topics = {}
         self.events.append((self.now, c, -1, dropped, name))
         if connection.durable is not None:
-            self.dispense(connection.durable)
+            self.unbind(connection, back)
+        self.resume()
 
     def do_connect(self, c: int) -> None:
         connection = self.connections[c]
@@ -205,6 +204,8 @@ class WholeBroker:
             message = source[0]
             if connection.holds and not self.room_in_g1(connection, message):
                 break
+            if not self.broker_has_room():
+                break
             source.pop(0)
             connection.outstanding += 1
             connection.unacknowledged += 1
@@ -224,6 +225,8 @@ class WholeBroker:
 
     def retire(self, connection: Connection, message: Message) -> None:
         connection.unacknowledged -= 1
+        if connection.durable is not None and self.fails(connection, message):
+            return
         (connection.durable or connection).held -= 1
         self.count_guaranteed(message)
         self.row(message, "delivered", message.moved - message.born)
@@ -294,6 +297,7 @@ class WholeBroker:
         if stirred:
             self.feed(connection)
         self.note_blocked(connection)
+        self.resume()
 
     def wake_at(self, connection: Connection, time: int) -> None:
         if time < INFINITE_NS and time not in connection.wakes:

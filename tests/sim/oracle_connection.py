@@ -31,6 +31,14 @@ class Message:
     done: int = NEVER
     """When the application has done it, as the broker may learn of it."""
     due: int = NEVER
+    traffic: Any = None
+    spooled: bool = False
+    """It came to a durable queue."""
+    expires: int = INFINITE_NS
+    spooled_as: int = 0
+    """The place among messages that expire at one instant."""
+    deliveries: int = 0
+    """Begun since it came to its queue."""
 
     @property
     def work(self) -> int:
@@ -78,6 +86,9 @@ class Connection:
     buffered: int = 0
     durable: Any = None
     """The durable queue that its flow is bound to."""
+    fails: int = 0
+    fail_key: int = 0
+    answered: int = 0
 
     @property
     def holds(self) -> bool:

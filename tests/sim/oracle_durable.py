@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from qsctl.sim.scenario.scenario import Access, DurableQueue, Endpoint, Scenario
+import numpy as np
+
+from qsctl.instant import INFINITE_NS, later
+from qsctl.sim.kernel.random import stream_key, uniform_bits
+from qsctl.sim.scenario.scenario import Access, DurableQueue, Endpoint, Scenario, flow_endpoint
 from tests.sim.oracle_connection import Connection, Message
+
+TIMER = 1
 
 
 @dataclass(eq=False)
@@ -22,8 +27,13 @@ class PlainQueue:
     last: int = -1
     waiting: list[Message] = field(default_factory=list)
     returned: tuple[Message, ...] = ()
+    failed: list[Message] = field(default_factory=list)
     held: int = 0
     queues: tuple[tuple[Message, ...], ...] = ((),) * 5
+    dealt: dict[int, Connection | None] = field(default_factory=dict)
+    """The flow of each partition."""
+    rebalances: int = INFINITE_NS
+    moved: dict[str, int] = field(default_factory=lambda: {"expired": 0, "dead": 0})
 
     @property
     def endpoint(self) -> DurableQueue:
@@ -33,66 +43,127 @@ class PlainQueue:
         """What stands for a durable queue among the clients has no egress queues."""
         return []
 
+    def partition(self, message: Message) -> int:
+        with np.errstate(over="ignore"):
+            return int(uniform_bits(np.uint64(0), message.topic)) % self.queue.partitions
+
+    def deal(self) -> None:
+        there = [flow for flow in self.bound if flow.present]
+        for partition in range(self.queue.partitions):
+            self.dealt[partition] = there[partition % len(there)] if there else None
+
 
 def flow_as_endpoint(scenario: Scenario, group: str) -> Endpoint | None:
     """Return the flow of a client of a group, in the words of an endpoint of one flow."""
     for queue in scenario.durable_queues:
         for flow in queue.flows:
             if flow.group == group:
-                return Endpoint(
-                    group,
-                    window_messages=flow.window_messages,
-                    unacknowledged_limit_messages=queue.unacknowledged_limit_messages,
-                    acknowledge_delay_ns=flow.acknowledge_delay_ns,
-                    library_threshold_percent=flow.library_threshold_percent,
-                    library_timer_ns=flow.library_timer_ns,
-                )
+                return flow_endpoint(queue, flow)
     return None
 
 
 class DurableQueues:
     connections: list[Connection]
     counted_from: int
+    now: int
 
     def holder(self, c: int) -> Connection | PlainQueue:
         """Return the client or the durable queue that has a number."""
         clients = len(self.connections)
         return self.connections[c] if c < clients else self.durable_queues[c - clients]
 
-    def make_durable_queues(self, scenario: Scenario) -> None:
-        self.durable_queues = []
+    def make_durable_queues(self, scenario: Scenario, replication: int) -> None:
+        self.durable_queues: list[PlainQueue] = []
+        self.spooled = 0
         for queue in scenario.durable_queues:
             made = PlainQueue(len(self.connections) + len(self.durable_queues), queue)
             for flow in queue.flows:
-                for connection in self.connections:
-                    if connection.group.name == flow.group:
-                        connection.durable = made
-                        made.flows.append(connection)
-                        made.bound.append(connection)
+                members = [connection for connection in self.connections if connection.group.name == flow.group]
+                for i, connection in enumerate(members):
+                    connection.durable = made
+                    connection.fails = int(flow.fails * 2.0**64)
+                    connection.fail_key = stream_key(scenario.seed, replication, "fails", flow.group, i)
+                    made.flows.append(connection)
+                    made.bound.append(connection)
+            made.deal()
             self.durable_queues.append(made)
 
     def publish(self, queue: PlainQueue, message: Message, eligible: bool) -> None:
         message.queue = 0
+        message.spooled = True
+        message.attempts = 0
         self.count(queue.number, 0)["arrived"] += 1
-        self.spool(queue, message, eligible)
+        full = 0 <= queue.queue.max_messages <= queue.held
+        congested = eligible and 0 <= queue.queue.low_priority_limit_messages <= queue.held
+        if full or congested:
+            self.lose(message, "spool_refused")
+            return
+        queue.held += 1
+        self.enter_queue(queue, message, message.traffic.time_to_live_ns)
         self.dispense(queue)
+
+    def enter_queue(self, queue: PlainQueue, message: Message, time_to_live: int) -> None:
+        message.deliveries = 0
+        message.expires = INFINITE_NS
+        if queue.queue.respects_time_to_live:
+            least = min(time_to_live, queue.queue.max_time_to_live_ns)
+            if least < INFINITE_NS:
+                message.expires = self.now + least
+                self.spooled += 1
+                message.spooled_as = self.spooled
+                self.at(message.expires, TIMER, self.durable_queues[0].number, ("tick", 0))
+        queue.waiting.append(message)
+
+    def do_tick(self, d: int) -> None:
+        if d == 0:
+            over = [(message.expires, message.spooled_as, queue, message) for queue in self.durable_queues
+                    for message in queue.waiting if message.expires <= self.now]  # fmt: skip
+            for _, _, queue, message in sorted(over, key=lambda each: each[:2]):
+                queue.waiting.remove(message)
+                self.remove(queue, message, "expired")
+        queue = self.durable_queues[d]
+        if queue.rebalances <= self.now:
+            queue.rebalances = INFINITE_NS
+            queue.deal()
+            self.dispense(queue)
+        self.resume()
+
+    def rebalance(self, queue: PlainQueue) -> None:
+        if queue.queue.partitions:
+            queue.rebalances = later(self.now, queue.queue.rebalance_delay_ns)
+            self.at(queue.rebalances, TIMER, queue.number, ("tick", self.durable_queues.index(queue)))
 
     def dispense(self, queue: PlainQueue) -> None:
         while queue.waiting:
-            message = queue.waiting[0]
-            chosen = self.choose_flow(queue, message)
+            message, chosen = self.next_delivery(queue)
             if chosen is None:
                 return
-            queue.waiting.pop(0)
+            queue.waiting.remove(message)
             self.belong(message, chosen.number)
             chosen.outstanding += 1
             chosen.unacknowledged += 1
             self.append(chosen, message)
+            message.deliveries += 1
             message.attempts += 1
             if message.attempts > 1:
                 self.count(chosen.number, 0)["redelivered"] += 1
             self.pump(chosen)
             self.note_blocked(chosen)
+
+    def next_delivery(self, queue: PlainQueue) -> tuple[Message, Connection | None]:
+        first = queue.waiting[0]
+        if queue.queue.partitions:
+            for step in range(1, queue.queue.partitions + 1):
+                partition = (queue.last + step) % queue.queue.partitions
+                there = [message for message in queue.waiting if queue.partition(message) == partition]
+                flow = queue.dealt[partition]
+                if there and flow is not None and self.flow_has_room(flow, there[0]):
+                    queue.last = partition
+                    return there[0], flow
+            return first, None
+        if queue.queue.respects_priority:
+            first = max(queue.waiting, key=lambda message: message.traffic.priority)
+        return first, self.choose_flow(queue, first)
 
     def choose_flow(self, queue: PlainQueue, message: Message) -> Connection | None:
         if queue.queue.access is Access.EXCLUSIVE:
@@ -106,7 +177,34 @@ class DurableQueues:
         return None
 
     def flow_has_room(self, flow: Connection, message: Message) -> bool:
-        return flow.present and flow.unacknowledged < flow.limit_messages and self.room_in_g1(flow, message)
+        if flow.present and flow.unacknowledged < flow.limit_messages and self.room_in_g1(flow, message):
+            return self.broker_has_room()
+        return False
+
+    def broker_has_room(self) -> bool:
+        """Below the broker's limit of unacknowledged deliveries; who is refused waits for it."""
+        limit = self.scenario.broker.unacknowledged_limit_messages
+        if limit < 0 or sum(connection.unacknowledged for connection in self.connections) < limit:
+            return True
+        self.starved = True
+        return False
+
+    def resume(self) -> None:
+        limit = self.scenario.broker.unacknowledged_limit_messages
+        if not self.starved or sum(connection.unacknowledged for connection in self.connections) >= limit:
+            return
+        self.starved = False
+        numbers = [*range(len(self.connections) + len(self.durable_queues))]
+        numbers = numbers[self.resumed :] + numbers[: self.resumed]
+        self.resumed = (self.resumed + 1) % len(numbers)
+        for number in numbers:
+            holder = self.holder(number)
+            if isinstance(holder, PlainQueue):
+                self.dispense(holder)
+            elif holder.tracked and holder.durable is None and holder.present:
+                self.pump(holder)
+                self.feed(holder)
+                self.note_blocked(holder)
 
     def belong(self, message: Message, number: int) -> None:
         """The message counts for whom it is with."""
@@ -118,13 +216,56 @@ class DurableQueues:
             self.count(number, 0)["arrived"] += 1
         message.client = number
 
-    def put_back(self, flow: Connection, messages: Iterable[Message]) -> None:
-        queue = flow.durable
-        back = list(messages)
-        for message in back:
-            self.belong(message, queue.number)
-        queue.waiting = back + queue.waiting
+    def fails(self, flow: Connection, message: Message) -> bool:
+        """Draw whether the application fails on a message: it then goes back to its queue."""
+        if not flow.fails:
+            return False
+        drawn = int(uniform_bits(np.uint64(flow.fail_key), flow.answered))
+        flow.answered += 1
+        if drawn >= flow.fails:
+            return False
+        self.belong(message, flow.durable.number)
+        flow.durable.failed.append(message)
+        return True
+
+    def serve_queue(self, queue: PlainQueue) -> None:
+        failed, queue.failed = queue.failed, []
+        self.give_back(queue, failed)
+        self.dispense(queue)
+        self.resume()
+
+    def give_back(self, queue: PlainQueue, messages: list[Message]) -> None:
+        kept = []
+        for message in messages:
+            if 0 <= queue.queue.max_redelivery < message.deliveries:
+                self.remove(queue, message, "dead")
+            elif message.expires <= self.now:
+                self.remove(queue, message, "expired")
+            else:
+                kept.append(message)
+        queue.waiting = kept + queue.waiting
+
+    def remove(self, queue: PlainQueue, message: Message, cause: str) -> None:
+        queue.held -= 1
+        found = [each for each in self.durable_queues if each.queue.name == queue.queue.dead_message_queue]
+        full = bool(found) and 0 <= found[0].queue.max_messages <= found[0].held
+        if not found or full or not message.traffic.dead_message_eligible:
+            self.lose(message, cause)
+            return
+        queue.moved[cause] += 1
+        self.belong(message, found[0].number)
+        found[0].held += 1
+        self.enter_queue(found[0], message, INFINITE_NS)
+        self.dispense(found[0])
+
+    def unbind(self, flow: Connection, messages: list[Message]) -> None:
+        for message in messages:
+            self.belong(message, flow.durable.number)
+        self.give_back(flow.durable, messages)
+        self.rebalance(flow.durable)
+        self.dispense(flow.durable)
 
     def bind(self, flow: Connection) -> None:
         flow.durable.bound.remove(flow)
         flow.durable.bound.append(flow)
+        self.rebalance(flow.durable)

@@ -64,7 +64,10 @@ class SolaceOracle(WholeBroker, DurableQueues):
                     made.net = PlainTcp(Net(self, made), group, profile.tcp, key)
                 made.window = self.initial_window(made)
                 self.connections.append(made)
-        self.make_durable_queues(scenario)
+        self.make_durable_queues(scenario, replication)
+        self.starved = False
+        self.resumed = 0
+        self.member = dict.fromkeys(range(len(scenario.traffic)), 0)
         self.rows: list[tuple[Any, ...]] = []
         self.events: list[tuple[int, int, int, int, str]] = []
         self.counters: dict[tuple[int, int], dict[str, Any]] = {}
@@ -77,8 +80,8 @@ class SolaceOracle(WholeBroker, DurableQueues):
         self.heap: list[tuple[Any, ...]] = []
         self.sequence = 0
         self.plan()
-        for time, client, size, topic, queue, eligible in arrivals:
-            self.at(time, ARRIVAL, 0, ("arrive", client, size, topic, queue, eligible))
+        for time, client, size, topic, queue, number in arrivals:
+            self.at(time, ARRIVAL, 0, ("arrive", client, size, topic, queue, number))
 
     def at(self, time: int, order: float, client: int | tuple[int, int], what: tuple[Any, ...]) -> None:
         self.sequence += 1
@@ -111,7 +114,7 @@ class SolaceOracle(WholeBroker, DurableQueues):
         fresh = {
             "arrived": 0, "delivered": 0, "discarded": 0, "elided": 0, "redelivered": 0, "indications": 0, "bytes": 0,
             "high": 0, "first": NEVER, "waits": [], "evicted": 0,
-            "not_connected": 0, "disconnected": 0, "spool_refused": 0,
+            "not_connected": 0, "disconnected": 0, "spool_refused": 0, "expired": 0, "dead": 0,
         }  # fmt: skip
         return self.counters.setdefault((c, q), fresh)
 
@@ -127,7 +130,7 @@ class SolaceOracle(WholeBroker, DurableQueues):
         sent = message.sent - message.born if delivered and message.sent != NEVER else NEVER
         acked = message.acked - message.born if delivered and message.acked != NEVER else NEVER
         indication = message.indication if delivered else False
-        attempts = message.attempts if delivered or outcome in {"held", "waiting"} else 0
+        attempts = message.attempts if delivered or message.spooled or outcome in {"held", "waiting"} else 0
         self.rows.append(
             (message.client, message.queue, message.topic, message.size, message.born, wait, sent, acked, outcome,
              indication, attempts)
@@ -136,7 +139,7 @@ class SolaceOracle(WholeBroker, DurableQueues):
     def lose(self, message: Message, cause: str = "discarded") -> None:
         counted = self.count(message.client, message.queue)
         counted[cause] += 1
-        if counted["first"] == NEVER:
+        if counted["first"] == NEVER and cause not in {"expired", "dead"}:
             counted["first"] = self.now
         self.row(message, cause, self.now - message.born)
 
@@ -174,6 +177,8 @@ class SolaceOracle(WholeBroker, DurableQueues):
             )
             for message in (message for stage in stages for message in stage):
                 message.attempts = min(message.attempts, 1)
+        for queue in self.durable_queues:
+            queue.moved = dict.fromkeys(queue.moved, 0)
         for message in (message for queue in self.durable_queues for message in queue.waiting):
             message.attempts = min(message.attempts, 1)
 
@@ -189,8 +194,12 @@ class SolaceOracle(WholeBroker, DurableQueues):
             if opens and connection.profile.name == change.profile:
                 self.turn(connection)
 
-    def do_arrive(self, c: int, size: int, topic: int, q: int, eligible: bool) -> None:
-        message = Message(self.now, c, size, topic, q)
+    def do_arrive(self, c: int, size: int, topic: int, q: int, number: int) -> None:
+        traffic = self.scenario.traffic[number]
+        if traffic.shared:
+            c = self.next_member(traffic, number)
+        eligible = traffic.discard_eligible
+        message = Message(self.now, c, size, topic, q, traffic=traffic)
         if c >= len(self.connections):
             self.publish(self.holder(c), message, eligible)
             return
@@ -208,6 +217,16 @@ class SolaceOracle(WholeBroker, DurableQueues):
             self.make_room(connection, message)
             self.append(connection, message)
         self.turn(connection)
+
+    def next_member(self, traffic: Any, number: int) -> int:
+        """Return the client whose turn it is in a shared subscription, the first one when none is there."""
+        members = [each for each in self.connections if each.group.name == traffic.to]
+        for step in range(len(members)):
+            place = (self.member[number] + step) % len(members)
+            if members[place].present:
+                self.member[number] = (place + 1) % len(members)
+                return members[place].number
+        return members[0].number
 
     def do_ack(self, c: int, message: Message, epoch: int) -> None:
         connection = self.connections[c]
@@ -278,7 +297,7 @@ class SolaceOracle(WholeBroker, DurableQueues):
     def elide(self, connection: Connection, message: Message) -> bool:
         """A newer message of a topic takes the place of the queued one."""
         eliding = connection.profile.eliding
-        if not eliding.enabled or not 1 <= message.queue <= 3:
+        if not eliding.enabled or not 1 <= message.queue <= 3 or not message.traffic.eliding_eligible:
             return False
         if message.topic not in connection.topics:
             if len(connection.topics) >= eliding.max_topics:
@@ -410,7 +429,9 @@ class SolaceOracle(WholeBroker, DurableQueues):
             self.feed(connection)
         self.note_blocked(connection)
         if connection.durable is not None:
-            self.dispense(connection.durable)
+            self.serve_queue(connection.durable)
+        else:
+            self.resume()
 
 
 class Net:

@@ -11,7 +11,7 @@ from qsctl.eventlog.schema import LogLevel
 from qsctl.instant import INFINITE_NS, MILLISECOND_NS
 from qsctl.sim.arrivals.streams import ArrivalStreams
 from qsctl.sim.egress.run import EgressRun
-from qsctl.sim.kernel.records import ARRIVAL_ELIGIBLE
+from qsctl.sim.kernel.records import ARRIVAL_TRAFFIC_SHIFT
 from qsctl.sim.model import EVENT_NAMES, OUTCOMES, Stop
 from qsctl.sim.scenario.client import (
     ConstantTime,
@@ -125,22 +125,34 @@ def durable_queues(draw: st.DrawFn, groups: list[str]) -> list[DurableQueue]:
             acknowledge_delay_ns=draw(st.sampled_from([0, 0, 400_000, INFINITE_NS])),
             library_threshold_percent=draw(st.sampled_from([0, 60, 100])),
             library_timer_ns=draw(st.sampled_from([300_000, 4_000_000])),
+            fails=draw(st.sampled_from([0.0, 0.0, 0.3])),
         )
         for group in groups
     ]
     cut = draw(st.integers(0, len(flows) - 1))
-    return [
-        DurableQueue(
+
+    def made(name: str, part: list[Flow], dead: str) -> DurableQueue:
+        access = draw(st.sampled_from(Access))
+        partitions = draw(st.sampled_from([0, 0, 1, 4])) if access is Access.NON_EXCLUSIVE else 0
+        return DurableQueue(
             name,
-            access=draw(st.sampled_from(Access)),
+            access=access,
+            partitions=partitions,
+            rebalance_delay_ns=draw(st.sampled_from([0, 1_000_000])),
+            respects_priority=not partitions and draw(st.booleans()),
+            respects_time_to_live=draw(st.booleans()),
+            max_time_to_live_ns=draw(st.sampled_from([INFINITE_NS, 2_000_000])),
+            max_redelivery=draw(st.sampled_from([-1, 1, 2])),
+            dead_message_queue=draw(st.sampled_from(["", dead])),
             unacknowledged_limit_messages=draw(st.sampled_from([-1, 1, 3, 10_000])),
             max_messages=draw(st.sampled_from([-1, 20])),
             low_priority_limit_messages=draw(st.sampled_from([-1, 5])),
             flows=tuple(part),
         )
-        for name, part in (("orders", flows[cut:]), ("invoices", flows[:cut]))
-        if name == "orders" or draw(st.booleans()) or part
-    ]
+
+    both = bool(flows[:cut]) or draw(st.booleans())
+    orders = made("orders", flows[cut:], "invoices" if both else "")
+    return [orders, made("invoices", flows[:cut], "orders")] if both else [orders]
 
 
 @st.composite
@@ -187,8 +199,11 @@ def solace_scenarios(draw: st.DrawFn) -> Scenario:
                 fan_out=draw(st.booleans()),
                 stop_ns=draw(st.sampled_from([INFINITE_NS, HORIZON_NS // 2])),
                 discard_eligible=draw(st.booleans()),
+                eliding_eligible=draw(st.sampled_from([True, True, False])),
             )
         )
+        if rare and traffic[-1].queue is not Queue.G_1 and not traffic[-1].fan_out:
+            traffic[-1] = replace(traffic[-1], shared=draw(st.booleans()))
     sharing = (
         draw(st.sets(st.sampled_from([group.name for group in groups]), min_size=1)) if draw(st.booleans()) else ()
     )
@@ -200,7 +215,16 @@ def solace_scenarios(draw: st.DrawFn) -> Scenario:
             else each
             for each in traffic
         ]
-        traffic.append(Traffic("shared", queues[0].name, PoissonArrivals(2000.0), draw(sizes), Queue.G_1))
+        traffic.append(Traffic("spooled", queues[0].name, PoissonArrivals(2000.0), draw(sizes), Queue.G_1, topics=5))
+        traffic = [
+            replace(
+                each,
+                priority=draw(st.integers(0, 9)),
+                time_to_live_ns=draw(st.sampled_from([INFINITE_NS, 300_000, 5_000_000])),
+                dead_message_eligible=draw(st.booleans()),
+            )
+            for each in traffic
+        ]
     endpoints = [
         Endpoint(
             group.name,
@@ -251,6 +275,7 @@ def solace_scenarios(draw: st.DrawFn) -> Scenario:
         broker=Broker(
             egress_buffer_bytes=draw(st.sampled_from([0, 0, 30_000])) if rare else 0,
             slow_reconnect_ns=draw(st.sampled_from([INFINITE_NS, 3_000_000])),
+            unacknowledged_limit_messages=draw(st.sampled_from([-1, -1, 2, 10])),
         ),
         changes=tuple(changes) if rare else (),
     )
@@ -291,23 +316,15 @@ def tibco_scenarios(draw: st.DrawFn) -> Scenario:
     )  # fmt: skip
 
 
-def arrivals_of(scenario: Scenario) -> list[tuple[int, int, int, int, int, bool]]:
-    """Time, client, size, topic, queue, discard eligible."""
+def arrivals_of(scenario: Scenario) -> list[tuple[int, int, int, int, int, int]]:
+    """Time, client, size, topic, queue, number of the traffic."""
     streams = ArrivalStreams(scenario, 0)
     found = []
     while streams.now_ns < scenario.horizon_ns:
         for row in streams.window(scenario.horizon_ns):
-            eligible = bool(row["tag"] & ARRIVAL_ELIGIBLE)
-            found.append(
-                (
-                    int(row["time"]),
-                    int(row["client"]),
-                    int(row["bytes"]),
-                    int(row["topic"]),
-                    int(row["tag"]) & 7,
-                    eligible,
-                )
-            )
+            tag = int(row["tag"])
+            place = (int(row["time"]), int(row["client"]))
+            found.append((*place, int(row["bytes"]), int(row["topic"]), tag & 7, tag >> ARRIVAL_TRAFFIC_SHIFT))
     return found
 
 

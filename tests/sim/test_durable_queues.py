@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from qsctl.config.problems import ConfigError
+from qsctl.eventlog.outcomes import LOSS_COLUMNS
 from qsctl.eventlog.schema import LogLevel
 from qsctl.instant import INFINITE_NS, MILLISECOND_NS, SECOND_NS
 from qsctl.sim.model import OUTCOMES
@@ -19,10 +20,13 @@ from qsctl.sim.scenario.overrides import apply_overrides
 from qsctl.sim.scenario.rules import check_rules
 from qsctl.sim.scenario.scenario import (
     Access,
+    Broker,
     ClientGroup,
     ConstantArrivals,
     ConstantSize,
     DurableQueue,
+    Eliding,
+    Endpoint,
     Flow,
     Interval,
     PoissonArrivals,
@@ -176,6 +180,16 @@ def written(tmp_path: Path, inner: str, to: str) -> Path:
         ('<durable-queue name="q"><flow group="b"/></durable-queue>', "q", "whose G-1 pushes messages out again"),
         ('<durable-queue name="q"><flow group="a"/></durable-queue>', "a", "whose flows are of the durable queue 'q'"),
         ('<durable-queue name="q" access="shared"/>', "q", "shared"),
+        ('<durable-queue name="q" dead-message-queue="x"/>', "q", "there is no durable queue 'x'"),
+        ('<durable-queue name="q" dead-message-queue="q"/>', "q", "'q' is its own dead message queue"),
+        ('<durable-queue name="q" max-ttl="1s"/>', "q", "has a max-ttl, and respects no time to live"),
+        ('<durable-queue name="q" partitions="2"/>', "q", "has partitions"),
+        ('<durable-queue name="q" max-redelivery="256"/>', "q", "256"),
+        (
+            '<durable-queue name="q"/><traffic name="u" to="q" shared="true"><poisson rate="1/s"/></traffic>',
+            "q",
+            "traffic 'u' is shared",
+        ),
         ('<durable-queue name="q"/>', "r", "there is no group or durable queue 'r'"),
     ],
 )
@@ -192,8 +206,155 @@ def test_direct_traffic_to_a_durable_queue_is_refused() -> None:
         check_rules(direct)
 
 
-def test_a_scenario_with_a_durable_queue_reads_back_as_it_was_written(tmp_path: Path) -> None:
-    scenario = read_scenario(find_scenario("competing-consumers"))
+@pytest.mark.parametrize("name", ["competing-consumers", "dead-messages"])
+def test_a_scenario_with_a_durable_queue_reads_back_as_it_was_written(name: str, tmp_path: Path) -> None:
+    scenario = read_scenario(find_scenario(name))
     file = tmp_path / "again.xml"
     file.write_text(scenario_text(scenario))
     assert read_scenario(file) == scenario
+
+
+def spooled(name: str, rate: float, **changed: Any) -> Traffic:
+    return Traffic(name, "orders", ConstantArrivals(rate), ConstantSize(1), Queue.G_1, **changed)
+
+
+def with_dead_queue(scenario: Scenario, **changed: Any) -> Scenario:
+    """The queue `orders` with a dead message queue of no consumers."""
+    orders = replace(scenario.durable_queues[0], dead_message_queue="dead")
+    return replace(scenario, durable_queues=(orders, DurableQueue("dead", **changed)))
+
+
+def test_a_message_expires_after_the_least_time_to_live_while_it_waits_and_not_while_it_is_out() -> None:
+    never = {"acknowledge_delay_ns": INFINITE_NS}
+    scenario = sharing(
+        client("c"), flow=never, unacknowledged_limit_messages=1, respects_time_to_live=True,
+        max_time_to_live_ns=3 * SECOND_NS, traffic=(
+            spooled("short", 10.0, time_to_live_ns=SECOND_NS), spooled("long", 10.0, start_ns=1, stop_ns=SECOND_NS),
+        ),
+    )  # fmt: skip
+    made, rows, _ = run(scenario, LogLevel.MESSAGES)
+    expired = rows[rows["outcome"] == OUTCOMES.index("expired")]
+    assert set(expired["wait_ns"]) == {SECOND_NS, 3 * SECOND_NS}
+    assert len(expired) == 90 - 1 + 10  # those of the last second, and the one that the client has, are not over
+    columns = made.counters()
+    assert list(columns["expired_messages"][columns["client"].index("orders") :]) == [99]
+
+
+def test_a_queue_that_respects_no_time_to_live_keeps_everything() -> None:
+    scenario = sharing(client("c"), traffic=(spooled("t", 10.0, time_to_live_ns=1),), flow={"acknowledge_delay_ns": 5})
+    found = by_client(scenario)
+    assert found["c"]["delivered_messages"] >= 99
+
+
+@pytest.mark.parametrize(("eligible", "moved"), [(True, 90), (False, 0)])
+def test_what_is_over_is_moved_to_the_dead_message_queue_if_it_is_eligible(eligible: bool, moved: int) -> None:
+    scenario = sharing(
+        client("c", absences=(Interval(0, INFINITE_NS),)), respects_time_to_live=True, horizon_ns=10 * SECOND_NS,
+        traffic=(spooled("t", 10.0, time_to_live_ns=SECOND_NS, dead_message_eligible=eligible),),
+    )  # fmt: skip
+    found = by_client(with_dead_queue(scenario))
+    assert found["orders"]["expired_messages"] == 90 - moved
+    assert found["orders"]["waiting_messages"] == 10
+    assert ("dead" in found) == eligible
+    if eligible:
+        assert (found["dead"]["waiting_messages"], found["dead"]["arrived_messages"]) == (moved, moved)
+    full = by_client(with_dead_queue(scenario, max_messages=7))
+    assert full["orders"]["expired_messages"] == 90 - min(moved, 7)
+
+
+@pytest.mark.parametrize("limit", [1, 3])
+def test_a_message_is_dead_after_as_many_redeliveries_as_the_queue_allows(limit: int) -> None:
+    scenario = sharing(client("c", count=2), traffic=(spooled("t", 10.0),), flow={"fails": 1.0}, max_redelivery=limit)
+    _, rows, _ = run(scenario, LogLevel.MESSAGES)
+    found = by_client(scenario)
+    assert found["orders"]["dead_messages"] >= 99
+    assert set(rows["attempts"][rows["outcome"] == OUTCOMES.index("dead")]) == {1 + limit}
+    assert found["orders"]["redelivered_messages"] == limit * found["orders"]["dead_messages"]
+    again = by_client(replace(scenario, durable_queues=(replace(scenario.durable_queues[0], max_redelivery=-1),),
+                              horizon_ns=MILLISECOND_NS // 10))  # fmt: skip
+    assert sum(each["dead_messages"] for each in again.values()) == 0
+
+
+@pytest.mark.parametrize("respects", [True, False])
+def test_messages_of_a_higher_priority_are_delivered_first_where_the_queue_respects_it(respects: bool) -> None:
+    scenario = sharing(
+        client("c", service_time=ConstantTime(MILLISECOND_NS)), unacknowledged_limit_messages=1,
+        respects_priority=respects, traffic=(spooled("low", 900.0, priority=0), spooled("high", 300.0, priority=7)),
+    )  # fmt: skip
+    _, rows, _ = run(scenario, LogLevel.MESSAGES)
+    high = rows["enter_ns"][(rows["topic_id"] == 1) & (rows["enter_ns"] >= 0)]
+    assert (high.max() < 2 * MILLISECOND_NS) == respects
+
+
+def test_a_partitioned_queue_keeps_a_key_with_one_client_in_order_until_it_has_gone() -> None:
+    away = client("b", absences=(Interval(5 * SECOND_NS, INFINITE_NS),))
+    scenario = sharing(
+        client("a"), away, partitions=8, rebalance_delay_ns=2 * SECOND_NS,
+        traffic=(spooled("t", 1000.0, topics=50),),
+    )  # fmt: skip
+    _, rows, _ = run(scenario, LogLevel.MESSAGES)
+    before = rows[rows["enqueued_ns"] < 5 * SECOND_NS]
+    clients = {topic: set(before["client_id"][before["topic_id"] == topic]) for topic in range(50)}
+    assert {len(each) for each in clients.values()} == {1}
+    assert {each for one in clients.values() for each in one} == {0, 1}
+    orphaned = [topic for topic, one in clients.items() if one == {1}]
+    waited = rows[np.isin(rows["topic_id"], orphaned) & (rows["enqueued_ns"] >= 5 * SECOND_NS)]
+    assert set(waited["client_id"]) == {0}
+    assert (waited["enqueued_ns"] + waited["enter_ns"]).min() == 7 * SECOND_NS
+    for topic in range(50):
+        one = rows[rows["topic_id"] == topic]
+        order = np.argsort(one["enqueued_ns"], kind="stable")
+        assert (np.diff((one["enqueued_ns"] + one["enter_ns"])[order]) >= 0).all()
+
+
+def test_the_broker_s_limit_of_unacknowledged_deliveries_is_shared_by_all_flows() -> None:
+    def delivered(limit: int) -> list[int]:
+        group = ClientGroup("own", "p", "d", round_trip_ns=0)
+        plain = Traffic("own", "own", ConstantArrivals(1000.0), ConstantSize(1), Queue.G_1)
+        scenario = sharing(client("c", count=2), rate=1000.0, flow={"acknowledge_delay_ns": SECOND_NS // 10})
+        scenario = replace(
+            scenario, groups=(*scenario.groups, group), traffic=(*scenario.traffic, plain),
+            endpoints=(Endpoint("own", acknowledge_delay_ns=SECOND_NS // 10, library_threshold_percent=0),),
+            broker=Broker(unacknowledged_limit_messages=limit),
+        )  # fmt: skip
+        found = by_client(scenario)
+        return [found[name]["delivered_messages"] for name in ("c/1", "c/2", "own")]
+
+    assert sum(delivered(-1)) == pytest.approx(20_000, rel=0.02)
+    shared = delivered(10)
+    assert sum(shared) == pytest.approx(10 * 100, abs=15)  # ten out, each for a tenth of a second, ten seconds long
+    assert min(shared) > 100
+
+
+def test_a_shared_subscription_goes_to_one_client_in_turn_and_passes_over_who_is_away() -> None:
+    groups = (client("c", count=2), client("d"))
+    traffic = Traffic("t", "c", ConstantArrivals(1000.0), ConstantSize(1), shared=True)
+    scenario = replace(sharing(*groups, traffic=(traffic,)), durable_queues=())
+    _, rows, _ = run(scenario, LogLevel.MESSAGES)
+    assert list(rows["client_id"][np.argsort(rows["enqueued_ns"])][:6]) == [0, 1, 0, 1, 0, 1]
+    away = replace(groups[0], absences=(Interval(SECOND_NS, SECOND_NS),))
+    both = replace(scenario, groups=(away, groups[1]))
+    lost = run(both)[0].counters()
+    assert lost["not_connected_messages"].sum() == 1000  # both clients of the group are away
+    assert lost["arrived_messages"].sum() == 10_000
+
+
+@pytest.mark.parametrize(("eligible", "elided"), [(True, True), (False, False)])
+def test_only_eligible_messages_are_elided(eligible: bool, elided: bool) -> None:
+    traffic = Traffic("t", "c", ConstantArrivals(1000.0), ConstantSize(1000), eliding_eligible=eligible)
+    scenario = replace(sharing(client("c"), traffic=(traffic,)), durable_queues=())
+    eliding = Profile("d", limits(), eliding=Eliding(enabled=True, delay_ns=100 * MILLISECOND_NS))
+    columns = run(replace(scenario, profiles=(eliding,)))[0].counters()
+    assert (columns["elided_messages"][0] > 9000) == elided
+    assert (columns["delivered_messages"][0] == 10_000) != elided
+
+
+@pytest.mark.parametrize("name", ["competing-consumers", "dead-messages"])
+def test_the_counters_of_a_ready_scenario_add_up_over_the_queue_and_its_clients(name: str) -> None:
+    scenario = read_scenario(find_scenario(name))
+    made, rows, _ = run(scenario, LogLevel.MESSAGES)
+    columns = made.counters()
+    lost = sum(columns[column] for column in LOSS_COLUMNS)
+    there = columns["length_messages"] + columns["waiting_messages"]
+    assert (columns["arrived_messages"] == columns["delivered_messages"] + lost + there).all()
+    assert columns["arrived_messages"].sum() == len(rows) == made.messages

@@ -16,11 +16,11 @@ from tests.sim.random_scenarios import Ran, arrivals_of, solace_scenarios
 TOTALS = {
     "congestion-discards", "not-connected-discards", "disconnect-discards", "spool-discards", "returned",
     "retransmissions", "time-outs", "slow-percent", "paused", "resumed", "depth-changed", "burst-changed",
+    "expired-to-dmq", "redelivered-to-dmq",
 }  # fmt: skip
-CAUSES = ("not_connected", "disconnected", "spool_refused")
+CAUSES = ("not_connected", "disconnected", "spool_refused", "expired", "dead")
 UNKNOWN_TO_THE_ORACLE = {
-    "max_depth_work_units", "observed_ns", "expired_messages", "dead_messages", "ingress_refused_messages",
-    "too_big_messages",
+    "max_depth_work_units", "observed_ns", "ingress_refused_messages", "too_big_messages",
 }  # fmt: skip
 
 
@@ -84,6 +84,11 @@ def told_by_the_log(ran: Ran, warm_up_ns: int) -> tuple[Counter[tuple[int, str]]
     return again, held
 
 
+def moved_by(ran: Ran) -> dict[tuple[int, str], int]:
+    """What durable queues moved to their dead message queues, by the events at the end."""
+    return {(client, name): value for _, client, _, value, name in ran.events if name.endswith("-to-dmq")}
+
+
 def compare(scenario: Scenario, chunk_rows: int = 64) -> None:
     oracle = SolaceOracle(scenario, arrivals_of(scenario))
     oracle.run()
@@ -95,6 +100,12 @@ def compare(scenario: Scenario, chunk_rows: int = 64) -> None:
     for key, counters in counted(oracle).items():
         assert (counters["redelivered_messages"], counters["length_messages"]) == (again[key], held[key]), key
     assert sorted(event for event in ran.events if event[4] not in TOTALS) == sorted(oracle.events)
+    assert moved_by(ran) == {
+        (queue.number, name): queue.moved[cause]
+        for queue in oracle.durable_queues
+        for cause, name in (("expired", "expired-to-dmq"), ("dead", "redelivered-to-dmq"))
+        if queue.moved[cause]
+    }
     assert list(ran.run.slow_percent[: len(oracle.percent)]) == oracle.percent
     for kind, counted_by in (("retransmissions", "retransmissions"), ("time-outs", "time_outs")):
         counts = {each.number: getattr(each.net, counted_by) for each in oracle.connections if each.net is not None}

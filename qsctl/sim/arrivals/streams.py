@@ -35,7 +35,14 @@ from qsctl.sim.arrivals.merge import DIGITS, merge_by_time
 from qsctl.sim.arrivals.trace import read_trace
 from qsctl.sim.kernel.jit import as_records
 from qsctl.sim.kernel.random import exponential, logarithm, stream_key
-from qsctl.sim.kernel.records import ARRIVAL, ARRIVAL_ELIGIBLE, ARRIVAL_TRAFFIC_SHIFT, FOREVER
+from qsctl.sim.kernel.records import (
+    ARRIVAL,
+    ARRIVAL_ELIGIBLE,
+    ARRIVAL_KEPT,
+    ARRIVAL_SHARED,
+    ARRIVAL_TRAFFIC_SHIFT,
+    FOREVER,
+)
 from qsctl.sim.scenario.scenario import (
     QUEUE_ORDER,
     ConstantArrivals,
@@ -164,6 +171,8 @@ class ArrivalStreams:
     ) -> tuple[npt.NDArray[Any], int, float]:
         first, clients = self.client_ranges[traffic.to]
         arrivals = traffic.arrivals
+        if traffic.shared:
+            clients = 1
         whole = traffic.fan_out or isinstance(arrivals, TraceArrivals)
         streams = np.zeros(1 if whole else clients, STREAM)
         streams["first"] = first if whole else np.arange(first, first + clients)
@@ -171,6 +180,7 @@ class ArrivalStreams:
         streams["start"] = traffic.start_ns
         streams["stop"] = min(traffic.stop_ns, scenario.horizon_ns)
         eligible = ARRIVAL_ELIGIBLE if traffic.discard_eligible else 0
+        eligible |= (ARRIVAL_SHARED if traffic.shared else 0) | (0 if traffic.eliding_eligible else ARRIVAL_KEPT)
         streams["tag"] = QUEUE_ORDER.index(traffic.queue) | eligible | (number << ARRIVAL_TRAFFIC_SHIFT)
         streams["topic_base"] = topic_base
         for purpose in ("gap", "stay", "size", "topic"):

@@ -21,11 +21,11 @@ from qsctl.sim.egress.connection import (
 )
 from qsctl.sim.egress.queue import enqueue
 from qsctl.sim.egress.receiver import requeue
-from qsctl.sim.egress.serve import arrive, take_event
+from qsctl.sim.egress.serve import arrive, next_member, take_event
 from qsctl.sim.kernel.jit import inlined, kernel, prefetch, row, wide
 from qsctl.sim.kernel.records import (
     ARRIVAL,
-    ARRIVAL_ELIGIBLE,
+    ARRIVAL_SHARED,
     CLIENT,
     FOREVER,
     GROW,
@@ -103,6 +103,9 @@ def advance(state: Any, rare: Any) -> int:
             c = wide(arrival.client)
             size = wide(arrival.bytes)
             q = wide(arrival.tag & 7)
+            if rare is not None:  # noqa: SIM102 - a condition of its own is what the compiler leaves out
+                if arrival.tag & ARRIVAL_SHARED:
+                    c = next_member(state, c, wide(arrival.tag))
             client = row(clients, c, CLIENT)
             coming = row(arrivals, min(position + AHEAD, stop - 1), ARRIVAL)
             prefetch(clients, wide(coming.client), CLIENT)
@@ -159,8 +162,7 @@ def advance(state: Any, rare: Any) -> int:
             if rare is not None and not direct:
                 position += 1
                 broker.now = t
-                eligible = arrival.tag & ARRIVAL_ELIGIBLE != 0
-                arrive(state, c, q, t, size, wide(arrival.topic), eligible)
+                arrive(state, c, q, t, size, wide(arrival.topic), wide(arrival.tag))
                 due = next_due(state)
         elif due <= last:
             if broker.short != 0:

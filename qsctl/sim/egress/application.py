@@ -13,9 +13,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from qsctl.sim.egress.endpoint import move_arrival
 from qsctl.sim.egress.queue import count_guaranteed, work_units
 from qsctl.sim.egress.receiver import next_report
 from qsctl.sim.kernel.jit import inlined, kernel, row, wide
+from qsctl.sim.kernel.random import uniform_bits
 from qsctl.sim.kernel.records import (
     CLIENT,
     DURABLE,
@@ -23,6 +25,7 @@ from qsctl.sim.kernel.records import (
     FOREVER,
     HOLD,
     LATER,
+    LIFE,
     MORE,
     NODE,
     NONE,
@@ -39,14 +42,49 @@ from qsctl.sim.kernel.records import (
 from qsctl.sim.kernel.rows import log_delivered, release
 
 
+@inlined
+def fails(state: Any, c: int) -> bool:
+    """Draw whether the application fails on the message that it has done."""
+    broker = row(state, 0, STATE)
+    flow = row(broker.endpoints, row(broker.more, c, MORE).endpoint, ENDPOINT)
+    if flow.fails == 0:
+        return False
+    drawn = uniform_bits(flow.fail_key, flow.answered)
+    flow.answered += 1
+    return bool(drawn < flow.fails)
+
+
+@inlined
+def fail(state: Any, c: int, number: int, node: int) -> None:
+    """List a message that the application failed on with those that go back to the durable queue."""
+    broker = row(state, 0, STATE)
+    failed = row(broker.nodes, node, NODE)
+    failed.time = row(broker.lives, node, LIFE).born
+    failed.next = NONE
+    move_arrival(state, node, c, number)
+    queue = row(broker.endpoints, number, ENDPOINT)
+    if queue.returned_head == NONE:
+        queue.returned_head = node
+    else:
+        row(broker.nodes, queue.returned_tail, NODE).next = node
+    queue.returned_tail = node
+
+
 @kernel
 def retire(state: Any, c: int, node: int) -> None:
-    """Remove a guaranteed message from its endpoint: the application has acknowledged it, and the library before."""
+    """Remove a guaranteed message from its endpoint: the application has acknowledged it, and the library before.
+
+    One of a durable queue may have made the application fail instead, so that it goes back.
+    """
     broker = row(state, 0, STATE)
     endpoint = row(broker.endpoints, row(broker.more, c, MORE).endpoint, ENDPOINT)
     endpoint.unacknowledged -= 1
+    broker.unacknowledged -= 1
     if row(broker.clients, c, CLIENT).traits & SHARED:
         queue = row(broker.durables, row(broker.more, c, MORE).durable, DURABLE)
+        if fails(state, c):
+            fail(state, c, wide(queue.number), node)
+            return
         endpoint = row(broker.endpoints, queue.number, ENDPOINT)
     endpoint.held -= 1
     count_guaranteed(state, c, node)

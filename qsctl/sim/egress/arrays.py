@@ -44,17 +44,19 @@ class PlainState:
 class EgressArrays:
     """What the kernels change in place."""
 
-    def __init__(self, layout: Layout, level: LogLevel, chunk_rows: int) -> None:
+    def __init__(
+        self, layout: Layout, level: LogLevel, chunk_rows: int, unacknowledged_max: int = -1
+    ) -> None:  # fmt: skip
         count = len(layout.names)
-        flows = int(layout.durables["flows"].max(initial=0))
-        spare = r.ENTRIES_AN_EVENT * flows
+        reached = int(layout.durables["flows"].max(initial=0)) if unacknowledged_max < 0 else count
+        spare = r.ENTRIES_AN_EVENT * reached
         record = np.zeros(1, r.STATE)
         self.state: Any = record[0]
         self._arrays: dict[str, npt.NDArray[Any]] = {}
         self._known = address_of(record) if COMPILED else PlainState(self.state, self._arrays)
         self._record = record
         self._room_an_event = {**r.ROOM_AN_EVENT, "heap": r.ENTRIES_AN_EVENT + spare}
-        """One event at a durable queue may send to each of its flows."""
+        """One event may send to each flow of a durable queue, or to each client that waited for the broker's limit."""
         for name, array in (
             ("clients", layout.clients),
             ("queues", layout.queues),
@@ -84,17 +86,24 @@ class EgressArrays:
             ("backlogs", layout.backlogs),
             ("connections", layout.connections),
             ("segments", np.zeros(0, r.SEGMENT)),
+            ("traffics", layout.traffics),
+            ("expiries", np.zeros(1, r.HEAP)),
         ):
             self._place(name, array)
         logged = level is not LogLevel.COUNTERS
         self._chunk_rows = chunk_rows if logged else 0
         self.state["free"] = self.state["segment_free"] = r.NONE
-        # One event may have each client with a flow of a durable queue send what its window allows.
-        self.state["segments_room"] = room = layout.segments_room * (1 + flows)
+        # One event may have each client that is reached send what its window allows.
+        self.state["segments_room"] = room = layout.segments_room * (1 + reached)
+        self.state["unacknowledged_max"] = r.FOREVER if unacknowledged_max < 0 else unacknowledged_max
+        self.state["durable_count"] = int((layout.clients["traits"] & r.SPOOL != 0).sum())
+        self.state["client_count"] = count - self.state["durable_count"]
         self.state["blocks_used"] = FIRST_BLOCK
         self.state["logging"] = logged
         self.state["log_limit"] = chunk_rows if logged else r.FOREVER
         self._enlarge_nodes(max(FIRST_NODES, 4 * count))
+        self._expires = bool(layout.durables["respects_time_to_live"].any())
+        self._enlarge_expiries()
         self._enlarge_segments(2 * room + 1)
         self._measure_room()
         self.rare: int | None = 1 if layout.rare else None
@@ -149,12 +158,15 @@ class EgressArrays:
         ):
             if state[used] + self._room_an_event[name] >= state[limit]:
                 self._place(name, _longer(self._arrays[name], 2 * len(self._arrays[name])))
+        self._enlarge_expiries()
         self._measure_room()
 
     def reset_counters(self, now_ns: int) -> None:
         """End the warm-up: counters restart, the state stays; the high-water mark restarts at the depth."""
         self.state["counted_from"] = now_ns
-        for array, fields in zip((self.queues, self.tallies, self.endpoints, self.losses), r.COUNTERS, strict=True):
+        for array, fields in zip(
+            (self.queues, self.tallies, self.endpoints, self.losses, self.durables), r.COUNTERS, strict=True
+        ):
             for field in fields:
                 array[field] = 0
         self.queues["high_water"] = self.queues["work"]
@@ -192,11 +204,18 @@ class EgressArrays:
         if COMPILED:
             self.state[name] = address_of(placed)
 
+    def _enlarge_expiries(self) -> None:
+        """Have room for an event that moves every message to a dead message queue."""
+        needed = int(self.state["expiry_count"]) + len(self.nodes) + 1
+        if self._expires and len(self.expiries) < needed:
+            self._place("expiries", _longer(self.expiries, 2 * needed))
+
     def _measure_room(self) -> None:
         state = self.state
         spare = self._room_an_event["heap"] - r.ENTRIES_AN_EVENT
         state["heap_limit"], state["timer_limit"] = len(self.heap) - spare, len(self.timers)
         state["blocks_limit"] = len(self.blocks) // BLOCK
+        state["expiry_limit"] = len(self.expiries) - len(self.nodes)
         state["short"] = 0
 
     def _enlarge_nodes(self, count: int) -> None:

@@ -12,7 +12,15 @@ from qsctl.sim.egress.arrays import EgressArrays
 from qsctl.sim.kernel import records as r
 from qsctl.sim.model import Event
 
-_RARE_LOSSES: Final = ("not_connected", "disconnected", "spool_refused", "ingress_refused", "too_big", "expired")
+_RARE_LOSSES: Final = (
+    "not_connected",
+    "disconnected",
+    "spool_refused",
+    "ingress_refused",
+    "too_big",
+    "expired",
+    "dead",
+)
 """Fields of the LOSS record, each the name of an outcome."""
 
 
@@ -37,7 +45,6 @@ def counter_columns(
         "delivered_messages": rows["delivered"].copy(),
         "discarded_messages": losses["discarded"].copy(),
         **{f"{name}_messages": rare[name][used] for name in _RARE_LOSSES},
-        "dead_messages": np.zeros(len(used), np.int64),
         "elided_messages": losses["elided"].copy(),
         "evicted_messages": losses["evicted"].copy(),
         "redelivered_messages": redelivered,
@@ -87,6 +94,9 @@ def total_events(
     ):
         for queue in np.flatnonzero(values):
             yield now_ns, int(queue) // r.QUEUES, int(queue) % r.QUEUES, int(values[queue]), event
+    for event, field in ((Event.EXPIRED_TO_DMQ, "expired_moved"), (Event.REDELIVERED_TO_DMQ, "dead_moved")):
+        for durable in arrays.durables[arrays.durables[field] > 0]:
+            yield now_ns, int(durable["number"]), 0, int(durable[field]), event
     for c in np.flatnonzero(more["retransmissions"]):
         yield now_ns, int(c), -1, int(more["retransmissions"][c]), Event.RETRANSMISSIONS
     lossy = np.flatnonzero(more["loss"])

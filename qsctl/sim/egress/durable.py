@@ -1,11 +1,21 @@
 """A durable queue whose messages several clients share, each by a flow of its own.
 
-[SOL-ENDPOINTS], access types: a non-exclusive queue serves its flows in turn, each as far as its window, its limit
-of unacknowledged deliveries and its client's G-1 have room, so that a slow client with a large window holds as many
+[SOL-ENDPOINTS], access types: a non-exclusive queue serves its flows in turn, each as far as its window, its limit of
+unacknowledged deliveries and its client's G-1 have room, so that a slow client with a large window holds as many
 messages as that; an exclusive one sends to the flow that bound first, and to the next one once that flow's client has
-disconnected. Our readings: the turn goes on from the flow that was served last; a client that comes back binds behind
-those that are there; a paused client keeps its flow, and an active flow that is full does not hand over to a standby;
-what a client that disconnects has not acknowledged goes back to the front of the queue, and to other flows at once.
+disconnected; a partitioned one keeps the messages of a key in one partition, which one flow is served from. Messages
+of a higher priority go first where the queue respects it. Our readings: the turn goes on from the flow that was served
+last; a client that comes back binds behind those that are there; a paused client keeps its flow, and an active flow
+that is full does not hand over to a standby; what a client that disconnects has not acknowledged goes back to the front
+of the queue, and to other flows at once. A message's key is its topic; partitions are dealt out to the flows in the
+order in which those bound, and again after the rebalance delay when one came or went, without waiting for what the old
+flow still has.
+
+A message leaves without being delivered when its time to live is over while it waits (the least of the publisher's and
+the queue's, from its arrival at the queue), or when it comes back after as many redeliveries as the queue allows: from
+a client that disconnected, or whose application failed on it. It is moved to the dead message queue if its publisher
+made it eligible and there is room, else deleted; there its publisher's time to live no longer counts, and its
+deliveries count anew.
 
 A message counts in one row of the counters, its arrival and how often it was sent again too: in that of the client that
 has it or had it last, else in that of the queue.
@@ -13,56 +23,145 @@ has it or had it last, else in that of the queue.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
+
+import numpy as np
 
 from qsctl.sim.egress.connection import move, note_blocked
+from qsctl.sim.egress.endpoint import move_arrival, want_timer
 from qsctl.sim.egress.queue import append, buffer_bytes, fits
+from qsctl.sim.kernel.heap import drop_top, push
 from qsctl.sim.kernel.jit import inlined, kernel, row, wide
+from qsctl.sim.kernel.random import uniform_bits
 from qsctl.sim.kernel.records import (
     ABSENT,
     BACKLOG,
     CLIENT,
+    DEAD,
     DURABLE,
     ENDPOINT,
     EXCLUSIVE,
+    EXPIRED,
     FLOW,
+    FOREVER,
+    HEAP,
     LATER,
     LIFE,
+    LOSS,
     MORE,
     NODE,
     NONE,
-    QUEUE,
+    PARTITIONED,
     SIZE_MASK,
     STATE,
+    TOPIC,
+    TRAFFIC,
 )
+from qsctl.sim.kernel.rows import release, undelivered_row
+
+PRIORITIES: Final = 10
+"""From 9, which goes first, to 0."""
+NODE_BITS: Final = 31
+"""An entry of the expiries is the message's number in the order of arrival and, in so many bits, its node."""
+
+
+@inlined
+def partition_of(key: int, partitions: int) -> int:
+    """Return the partition of a key: a hash of it modulo their number."""
+    return wide(uniform_bits(np.uint64(0), key) % np.uint64(partitions))
+
+
+@kernel
+def line_of(state: Any, d: int, node: int) -> int:
+    """Return the row of BACKLOG that a message waits in: its partition's or its priority's, or the only one."""
+    broker = row(state, 0, STATE)
+    durable = row(broker.durables, d, DURABLE)
+    if durable.access == PARTITIONED:
+        topic = wide(row(broker.topics, node, TOPIC).topic)
+        return wide(durable.backlog + partition_of(topic, wide(durable.backlogs)))
+    if durable.backlogs == PRIORITIES:
+        priority = row(broker.traffics, row(broker.later, node, LATER).traffic, TRAFFIC).priority
+        return wide(durable.backlog + PRIORITIES - 1 - priority)
+    return wide(durable.backlog)
 
 
 @kernel
 def wait_at_queue(state: Any, d: int, node: int) -> None:
-    """Keep a message at the queue, behind those that wait already."""
+    """Keep a message at the queue, behind those of its line that wait already."""
     broker = row(state, 0, STATE)
-    backlog = row(broker.backlogs, row(broker.durables, d, DURABLE).backlog, BACKLOG)
+    later = row(broker.later, node, LATER)
+    backlog = row(broker.backlogs, later.line, BACKLOG)
     row(broker.nodes, node, NODE).next = NONE
+    later.before = NONE
     if backlog.head == NONE:
         backlog.head = node
     else:
+        later.before = backlog.tail
         row(broker.nodes, backlog.tail, NODE).next = node
     backlog.tail = node
+    later.waits = 1
+    row(broker.durables, d, DURABLE).waiting += 1
 
 
-@inlined
-def move_arrival(state: Any, node: int, source: int, destination: int) -> None:
-    """Count a waiting message, and how often it was sent again, for another number among the clients.
-
-    Its arrival only where that is counted at all, not that of one of the warm-up.
-    """
+@kernel
+def wait_in_front(state: Any, d: int, node: int) -> None:
+    """Keep a message at the queue, before those of its line that wait already."""
     broker = row(state, 0, STATE)
-    again = max(0, row(broker.lives, node, LIFE).attempts - 1)
-    row(broker.endpoints, source, ENDPOINT).redelivered -= again
-    row(broker.endpoints, destination, ENDPOINT).redelivered += again
-    if row(broker.nodes, node, NODE).time >= broker.counted_from:
-        row(broker.queues, source * 5, QUEUE).arrived -= 1
-        row(broker.queues, destination * 5, QUEUE).arrived += 1
+    later = row(broker.later, node, LATER)
+    backlog = row(broker.backlogs, later.line, BACKLOG)
+    row(broker.nodes, node, NODE).next = backlog.head
+    later.before = NONE
+    if backlog.head == NONE:
+        backlog.tail = node
+    else:
+        row(broker.later, backlog.head, LATER).before = node
+    backlog.head = node
+    later.waits = 1
+    row(broker.durables, d, DURABLE).waiting += 1
+
+
+@kernel
+def leave_line(state: Any, d: int, node: int) -> None:
+    """Remove a message from its line, wherever it is there."""
+    broker = row(state, 0, STATE)
+    later = row(broker.later, node, LATER)
+    backlog = row(broker.backlogs, later.line, BACKLOG)
+    after = row(broker.nodes, node, NODE).next
+    if later.before == NONE:
+        backlog.head = after
+    else:
+        row(broker.nodes, later.before, NODE).next = after
+    if after == NONE:
+        backlog.tail = later.before
+    else:
+        row(broker.later, after, LATER).before = later.before
+    later.waits = 0
+    row(broker.durables, d, DURABLE).waiting -= 1
+
+
+@kernel
+def enter_queue(state: Any, d: int, node: int, t: int, time_to_live: int) -> None:
+    """Keep a message that came to the queue at `t`; a time to live of 0 is none."""
+    broker = row(state, 0, STATE)
+    durable = row(broker.durables, d, DURABLE)
+    later = row(broker.later, node, LATER)
+    later.durable = d
+    later.line = line_of(state, d, node)
+    later.deliveries = 0
+    later.expires = FOREVER
+    if durable.respects_time_to_live:
+        if time_to_live > 0:
+            later.expires = min(wide(later.expires), t + time_to_live)
+        if durable.max_time_to_live > 0:
+            later.expires = min(wide(later.expires), t + durable.max_time_to_live)
+    if later.expires < FOREVER:
+        push(broker.expiries, broker.expiry_count, wide(later.expires), (broker.spooled << NODE_BITS) | node)
+        broker.expiry_count += 1
+        broker.spooled += 1
+        if broker.expiry_count >= broker.expiry_limit:
+            broker.short = 1
+        want_timer(state, wide(row(broker.durables, 0, DURABLE).number), wide(later.expires))
+    wait_at_queue(state, d, node)
 
 
 @inlined
@@ -72,23 +171,29 @@ def has_room(state: Any, c: int, size: int) -> bool:
     if row(broker.clients, c, CLIENT).traits & ABSENT:
         return False
     flow = row(broker.endpoints, row(broker.more, c, MORE).endpoint, ENDPOINT)
-    return bool(flow.unacknowledged < flow.limit and fits(state, c, size, wide(flow.window)))
+    if flow.unacknowledged >= flow.limit or not fits(state, c, size, wide(flow.window)):
+        return False
+    if broker.unacknowledged >= broker.unacknowledged_max:
+        broker.starved = 1
+        return False
+    return True
 
 
 @kernel
-def active_flow(state: Any, d: int) -> int:
-    """Return the client of the flow that bound first of those that are there; NONE when no client is."""
+def flow_of_rank(state: Any, d: int, rank: int) -> int:
+    """Return the client of the flow before which `rank` others bound, of those that are there; NONE without one."""
     broker = row(state, 0, STATE)
     durable = row(broker.durables, d, DURABLE)
-    active = wide(NONE)
-    first = wide(0)
     for place in range(durable.flow, durable.flow + durable.flows):
         flow = row(broker.flows, place, FLOW)
-        present = row(broker.clients, flow.client, CLIENT).traits & ABSENT == 0
-        if present and (active == NONE or flow.bound < first):
-            active = wide(flow.client)
-            first = wide(flow.bound)
-    return active
+        before = 0
+        for other in range(durable.flow, durable.flow + durable.flows):
+            rival = row(broker.flows, other, FLOW)
+            if rival.bound < flow.bound and row(broker.clients, rival.client, CLIENT).traits & ABSENT == 0:
+                before += 1
+        if before == rank and row(broker.clients, flow.client, CLIENT).traits & ABSENT == 0:
+            return wide(flow.client)
+    return wide(NONE)
 
 
 @kernel
@@ -97,7 +202,7 @@ def next_flow(state: Any, d: int, size: int) -> int:
     broker = row(state, 0, STATE)
     durable = row(broker.durables, d, DURABLE)
     if durable.access == EXCLUSIVE:
-        active = active_flow(state, d)
+        active = flow_of_rank(state, d, wide(0))
         return active if active != NONE and has_room(state, active, size) else wide(NONE)
     for step in range(durable.flows):
         turn = wide(durable.turn + step)
@@ -111,15 +216,19 @@ def next_flow(state: Any, d: int, size: int) -> int:
 
 
 @kernel
-def hand_over(state: Any, number: int, c: int, node: int, t: int) -> None:
-    """Put a message, which the caller took off the queue, into a client's G-1, and send what may go."""
+def hand_over(state: Any, d: int, c: int, node: int, t: int) -> None:
+    """Put a message of the queue into a client's G-1, and send what may go."""
     broker = row(state, 0, STATE)
+    leave_line(state, d, node)
     flow = row(broker.endpoints, row(broker.more, c, MORE).endpoint, ENDPOINT)
     size = wide(row(broker.nodes, node, NODE).tag & SIZE_MASK)
     flow.unacknowledged += 1
-    move_arrival(state, node, number, c)
+    move_arrival(state, node, wide(row(broker.durables, d, DURABLE).number), c)
     append(broker.clients, broker.queues, broker.nodes, c, wide(0), node, size)
-    row(broker.later, node, LATER).entered = t
+    broker.unacknowledged += 1
+    later = row(broker.later, node, LATER)
+    later.entered = t
+    later.deliveries += 1
     life = row(broker.lives, node, LIFE)
     life.attempts += 1
     if life.attempts > 1:
@@ -133,42 +242,206 @@ def dispense(state: Any, d: int, t: int) -> None:
     """Send what waits at the queue to the flows that have room for it."""
     broker = row(state, 0, STATE)
     durable = row(broker.durables, d, DURABLE)
-    backlog = row(broker.backlogs, durable.backlog, BACKLOG)
-    while backlog.head != NONE:
-        node = wide(backlog.head)
-        waiting = row(broker.nodes, node, NODE)
-        c = next_flow(state, d, wide(waiting.tag & SIZE_MASK))
+    if durable.access == PARTITIONED:
+        dispense_partitions(state, d, t)
+        return
+    line = wide(durable.backlog)
+    while durable.waiting > 0:
+        node = wide(row(broker.backlogs, line, BACKLOG).head)
+        if node == NONE:
+            line += 1
+            continue
+        c = next_flow(state, d, wide(row(broker.nodes, node, NODE).tag & SIZE_MASK))
         if c == NONE:
             break
-        backlog.head = waiting.next
-        hand_over(state, wide(durable.number), c, node, t)
+        hand_over(state, d, c, node, t)
 
 
 @kernel
-def put_back(state: Any, c: int, first: int, last: int) -> None:
-    """Return a list of messages, which a client did not acknowledge, to the front of its queue."""
+def dispense_partitions(state: Any, d: int, t: int) -> None:
+    """Send the oldest message of each partition in turn, as far as the partitions' flows have room."""
     broker = row(state, 0, STATE)
-    durable = row(broker.durables, row(broker.more, c, MORE).durable, DURABLE)
-    backlog = row(broker.backlogs, durable.backlog, BACKLOG)
-    row(broker.nodes, last, NODE).next = backlog.head
-    if backlog.head == NONE:
-        backlog.tail = last
-    backlog.head = first
-    node = first
-    while True:
-        move_arrival(state, node, c, wide(durable.number))
-        if node == last:
-            break
-        node = wide(row(broker.nodes, node, NODE).next)
+    durable = row(broker.durables, d, DURABLE)
+    idle = 0
+    while idle < durable.backlogs and durable.waiting > 0:
+        backlog = row(broker.backlogs, durable.backlog + durable.turn, BACKLOG)
+        durable.turn = durable.turn + 1 if durable.turn + 1 < durable.backlogs else 0
+        node = wide(backlog.head)
+        c = wide(backlog.client)
+        idle += 1
+        if node != NONE and c != NONE and has_room(state, c, wide(row(broker.nodes, node, NODE).tag & SIZE_MASK)):
+            hand_over(state, d, c, node, t)
+            idle = 0
 
 
 @kernel
-def bind(state: Any, c: int) -> None:
+def deal_partitions(state: Any, d: int) -> None:
+    """Deal the partitions out to the flows that are bound, in the order in which they bound."""
+    broker = row(state, 0, STATE)
+    durable = row(broker.durables, d, DURABLE)
+    rank = wide(0)
+    for partition in range(durable.backlogs):
+        c = flow_of_rank(state, d, rank)
+        if c == NONE and rank > 0:
+            rank = wide(0)
+            c = flow_of_rank(state, d, rank)
+        row(broker.backlogs, durable.backlog + partition, BACKLOG).client = c
+        rank += 1
+
+
+@kernel
+def lose(state: Any, number: int, node: int, t: int, outcome: int) -> None:
+    """Count and log a message that a durable queue lost, and forget it."""
+    broker = row(state, 0, STATE)
+    loss = row(broker.losses, number * 5, LOSS)
+    here = row(broker.nodes, node, NODE)
+    if outcome == EXPIRED:
+        loss.expired += 1
+    else:
+        loss.dead += 1
+    if broker.logging != 0:
+        attempts = wide(row(broker.lives, node, LIFE).attempts)
+        entered = wide(row(broker.later, node, LATER).entered - here.time) if attempts > 0 else wide(NONE)
+        undelivered_row(
+            state, wide(here.time), entered, wide(t - here.time), number, wide(row(broker.topics, node, TOPIC).topic),
+            wide(here.tag & SIZE_MASK), wide(0), outcome, attempts,
+        )  # fmt: skip
+    release(state, node)
+
+
+@kernel
+def remove(state: Any, d: int, node: int, t: int, outcome: int) -> None:
+    """Remove a message that waits in no line, as expired or dead: to the dead message queue, or altogether."""
+    broker = row(state, 0, STATE)
+    durable = row(broker.durables, d, DURABLE)
+    row(broker.endpoints, durable.number, ENDPOINT).held -= 1
+    eligible = row(broker.traffics, row(broker.later, node, LATER).traffic, TRAFFIC).dead_eligible != 0
+    dead = wide(durable.dead_queue)
+    if dead == NONE or not eligible:
+        lose(state, wide(durable.number), node, t, outcome)
+        return
+    number = wide(row(broker.durables, dead, DURABLE).number)
+    endpoint = row(broker.endpoints, number, ENDPOINT)
+    if 0 <= endpoint.held_max <= endpoint.held:
+        lose(state, wide(durable.number), node, t, outcome)
+        return
+    if outcome == EXPIRED:
+        durable.expired_moved += 1
+    else:
+        durable.dead_moved += 1
+    move_arrival(state, node, wide(durable.number), number)
+    endpoint.held += 1
+    enter_queue(state, dead, node, t, wide(0))
+    dispense(state, dead, t)
+
+
+@kernel
+def give_back(state: Any, d: int, first: int, t: int) -> None:
+    """Return a list of deliveries that were not acknowledged to the front of the queue, or remove what is over."""
+    broker = row(state, 0, STATE)
+    durable = row(broker.durables, d, DURABLE)
+    kept = wide(NONE)
+    node = first
+    while node != NONE:
+        after = wide(row(broker.nodes, node, NODE).next)
+        later = row(broker.later, node, LATER)
+        if durable.max_redelivery > 0 and later.deliveries > durable.max_redelivery:
+            remove(state, d, node, t, wide(DEAD))
+        elif later.expires <= t:
+            remove(state, d, node, t, wide(EXPIRED))
+        else:
+            row(broker.nodes, node, NODE).next = kept
+            kept = node
+        node = after
+    while kept != NONE:
+        after = wide(row(broker.nodes, kept, NODE).next)
+        wait_in_front(state, d, kept)
+        kept = after
+
+
+@kernel
+def serve_queue(state: Any, d: int, t: int) -> None:
+    """Return what applications failed on to the queue, and send what its flows have room for."""
+    broker = row(state, 0, STATE)
+    endpoint = row(broker.endpoints, row(broker.durables, d, DURABLE).number, ENDPOINT)
+    if endpoint.returned_head != NONE:
+        first = wide(endpoint.returned_head)
+        endpoint.returned_head = NONE
+        endpoint.returned_tail = NONE
+        give_back(state, d, first, t)
+    dispense(state, d, t)
+
+
+@kernel
+def expire(state: Any, t: int) -> None:
+    """Remove what has waited for its time to live, of all durable queues, in the order of arrival at equal times."""
+    broker = row(state, 0, STATE)
+    while broker.expiry_count > 0 and row(broker.expiries, 0, HEAP).time <= t:
+        due = row(broker.expiries, 0, HEAP).time
+        node = wide(row(broker.expiries, 0, HEAP).client & ((1 << NODE_BITS) - 1))
+        drop_top(broker.expiries, broker.expiry_count)
+        broker.expiry_count -= 1
+        later = row(broker.later, node, LATER)
+        if later.waits != 0 and later.expires == due:
+            d = wide(later.durable)
+            leave_line(state, d, node)
+            remove(state, d, node, t, wide(EXPIRED))
+
+
+@kernel
+def wake_queue(state: Any, number: int, t: int) -> None:
+    """Process a durable queue's timer: the end of its rebalance delay and, for the first one, all expiries."""
+    broker = row(state, 0, STATE)
+    more = row(broker.more, number, MORE)
+    d = wide(more.durable)
+    more.timer = FOREVER
+    if d == 0:
+        expire(state, t)
+    durable = row(broker.durables, d, DURABLE)
+    if durable.rebalances <= t:
+        durable.rebalances = FOREVER
+        deal_partitions(state, d)
+        dispense(state, d, t)
+    if d == 0 and broker.expiry_count > 0:
+        want_timer(state, number, wide(row(broker.expiries, 0, HEAP).time))
+    if durable.rebalances < FOREVER:
+        want_timer(state, number, wide(durable.rebalances))
+
+
+@kernel
+def rebalance(state: Any, d: int, t: int) -> None:
+    """Have the partitions dealt out again after the rebalance delay: a flow came or went at `t`."""
+    durable = row(row(state, 0, STATE).durables, d, DURABLE)
+    if durable.access == PARTITIONED:
+        durable.rebalances = t + durable.rebalance_delay
+        want_timer(state, wide(durable.number), wide(durable.rebalances))
+
+
+@kernel
+def unbind(state: Any, c: int, first: int, t: int) -> None:
+    """Return what a client that disconnected did not acknowledge, a list of messages, to its queue; others get it."""
+    broker = row(state, 0, STATE)
+    d = wide(row(broker.more, c, MORE).durable)
+    number = wide(row(broker.durables, d, DURABLE).number)
+    node = first
+    while node != NONE:
+        move_arrival(state, node, c, number)
+        node = wide(row(broker.nodes, node, NODE).next)
+    give_back(state, d, first, t)
+    rebalance(state, d, t)
+    dispense(state, d, t)
+
+
+@kernel
+def bind(state: Any, c: int, t: int) -> None:
     """Bind the flow of a client that is back, behind all that are bound."""
     broker = row(state, 0, STATE)
-    durable = row(broker.durables, row(broker.more, c, MORE).durable, DURABLE)
+    d = wide(row(broker.more, c, MORE).durable)
+    durable = row(broker.durables, d, DURABLE)
     for place in range(durable.flow, durable.flow + durable.flows):
         flow = row(broker.flows, place, FLOW)
         if flow.client == c:
             flow.bound = durable.binds
             durable.binds += 1
+    rebalance(state, d, t)
+    dispense(state, d, t)

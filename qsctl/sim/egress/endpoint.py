@@ -14,7 +14,7 @@ from typing import Any
 
 from qsctl.sim.kernel.heap import push
 from qsctl.sim.kernel.jit import inlined, kernel, row, wide
-from qsctl.sim.kernel.records import ENDPOINT, LIFE, MORE, NODE, NONE, STATE, TIMERS_AN_EVENT
+from qsctl.sim.kernel.records import ENDPOINT, LIFE, MORE, NODE, NONE, QUEUE, STATE, TIMERS_AN_EVENT
 
 
 @kernel
@@ -46,6 +46,7 @@ def return_to_endpoint(state: Any, c: int, t: int, node: int) -> None:
     endpoint.returned_tail = node
     endpoint.outstanding -= endpoint.tracked
     endpoint.unacknowledged -= endpoint.tracked
+    broker.unacknowledged -= endpoint.tracked
     want_timer(state, c, due)
 
 
@@ -60,6 +61,21 @@ def wait_at_endpoint(state: Any, c: int, node: int) -> None:
     else:
         row(broker.nodes, endpoint.waiting_tail, NODE).next = node
     endpoint.waiting_tail = node
+
+
+@inlined
+def move_arrival(state: Any, node: int, source: int, destination: int) -> None:
+    """Count a waiting message, and how often it was sent again, for another number among the clients.
+
+    Its arrival only where that is counted at all, not that of one of the warm-up.
+    """
+    broker = row(state, 0, STATE)
+    again = max(0, row(broker.lives, node, LIFE).attempts - 1)
+    row(broker.endpoints, source, ENDPOINT).redelivered -= again
+    row(broker.endpoints, destination, ENDPOINT).redelivered += again
+    if row(broker.nodes, node, NODE).time >= broker.counted_from:
+        row(broker.queues, source * 5, QUEUE).arrived -= 1
+        row(broker.queues, destination * 5, QUEUE).arrived += 1
 
 
 @inlined
@@ -92,6 +108,7 @@ def take_from_endpoint(state: Any, c: int, node: int) -> None:
             endpoint.waiting_tail = NONE
     endpoint.outstanding += endpoint.tracked
     endpoint.unacknowledged += endpoint.tracked
+    broker.unacknowledged += endpoint.tracked
 
 
 @kernel

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from qsctl.errors import InvalidInput
 from qsctl.instant import INFINITE_NS, Nanoseconds
 from qsctl.sim.arrivals.streams import client_ranges
+from qsctl.sim.egress.durable import PRIORITIES
 from qsctl.sim.egress.layout_of_receivers import lay_receivers, reading_matters
 from qsctl.sim.egress.tcp import TIME_OUT_MAX_NS
 from qsctl.sim.kernel.random import stream_key
@@ -37,6 +38,7 @@ from qsctl.sim.kernel.records import (
     MORE,
     NON_EXCLUSIVE,
     NONE,
+    PARTITIONED,
     PAUSE,
     PORT,
     QUEUE,
@@ -49,6 +51,7 @@ from qsctl.sim.kernel.records import (
     TALLY,
     TCP,
     TRACKED,
+    TRAFFIC,
     WEIGHTED,
 )
 from qsctl.sim.scenario.changes import Outages
@@ -102,6 +105,7 @@ class Layout:
     durables: npt.NDArray[Any]
     flows: npt.NDArray[Any]
     backlogs: npt.NDArray[Any]
+    traffics: npt.NDArray[Any]
     rare: bool = False
     """Whether a client has a trait, or guaranteed messages come, which may go back to their endpoint."""
     segments_room: int = 0
@@ -223,6 +227,7 @@ def lay_out(
         durables=durables,
         flows=flows,
         backlogs=backlogs,
+        traffics=_lay_traffics(scenario, ranges),
     )
     layout.more["durable"] = NONE
     endpoints = _endpoints(scenario, ranges)
@@ -266,11 +271,11 @@ def lay_out(
             more["elide_topics"], more["topic_base"] = high - low, low
             eliding_slots += size * (high - low)
     for d, queue in enumerate(scenario.durable_queues):
-        _lay_durable_queue(layout, d, queue, ranges)
+        _lay_durable_queue(scenario, replication, layout, d, queue, ranges)
     layout.losses["first_refused"] = FOREVER
     layout.elided = np.zeros(max(1, eliding_slots), ELIDED)
     layout.elided["node"] = NONE
-    layout.rare = bool(layout.clients["traits"].any()) or bool(guaranteed)
+    layout.rare = bool(layout.clients["traits"].any()) or bool(guaranteed) or any(t.shared for t in scenario.traffic)
     return layout
 
 
@@ -316,7 +321,8 @@ def _flags(
     flags |= TRACKED if guaranteed and (explicit or hold or absent or buffers) else 0
     # Of a message that G-1 holds only a disconnect and the buffers cannot wait for the client's own next arrival.
     patient = hold and not absent
-    return flags | (EAGER if buffers or flags & LOSSY or (flags & TRACKED and not patient) else 0)
+    limited = scenario.broker.unacknowledged_limit_messages >= 0 and flags & TRACKED
+    return flags | (EAGER if buffers or limited or flags & LOSSY or (flags & TRACKED and not patient) else 0)
 
 
 def _lay_connection(
@@ -444,9 +450,26 @@ def _lay_flows(endpoints: npt.NDArray[Any], given: Endpoint) -> None:
     endpoints["acknowledge_delay"] = FOREVER if delay >= INFINITE_NS else delay
 
 
+def _lay_traffics(scenario: Scenario, ranges: Mapping[str, tuple[int, int]]) -> npt.NDArray[Any]:
+    """Return the array TRAFFIC, in the order of the scenario's traffic."""
+    traffics = np.zeros(max(1, len(scenario.traffic)), TRAFFIC)
+    for number, traffic in enumerate(scenario.traffic):
+        laid = traffics[number]
+        laid["time_to_live"] = 0 if traffic.time_to_live_ns >= INFINITE_NS else traffic.time_to_live_ns
+        laid["priority"] = traffic.priority
+        laid["dead_eligible"] = traffic.dead_message_eligible
+        laid["first"], laid["members"] = ranges[traffic.to]
+    return traffics
+
+
 def _lay_durable_queue(
-    layout: Layout, d: int, queue: DurableQueue, ranges: Mapping[str, tuple[int, int]]
-) -> None:  # fmt: skip
+    scenario: Scenario,
+    replication: int,
+    layout: Layout,
+    d: int,
+    queue: DurableQueue,
+    ranges: Mapping[str, tuple[int, int]],
+) -> None:
     """Lay out what stands for a durable queue among the clients, and the flows of its clients."""
     number = int(layout.durables["number"][d])
     client, more, endpoint = (
@@ -469,7 +492,11 @@ def _lay_durable_queue(
         layout.more["durable"][span] = d
         layout.clients["traits"][span] |= SHARED | HOLD | TRACKED | EAGER
         _lay_endpoint(layout.endpoints[span], tracked=True)
-        _lay_flows(layout.endpoints[span], flow_endpoint(queue, flow))
+        flows = layout.endpoints[span]
+        _lay_flows(flows, flow_endpoint(queue, flow))
+        flows["held_max"] = flows["low_max"] = NONE
+        flows["fails"] = min(int(flow.fails * 2.0**64), 2**64 - 1)
+        flows["fail_key"] = [stream_key(scenario.seed, replication, "fails", flow.group, i) for i in range(size)]
 
 
 def lay_durable_queues(
@@ -481,6 +508,9 @@ def lay_durable_queues(
         InvalidInput: a flow of a group that there is not.
     """
     durables = np.zeros(max(1, len(scenario.durable_queues)), DURABLE)
+    durables["rebalances"] = FOREVER
+    numbers = {queue.name: d for d, queue in enumerate(scenario.durable_queues)}
+    lines = 0
     clients: list[int] = []
     bound: list[int] = []
     for d, queue in enumerate(scenario.durable_queues):
@@ -497,9 +527,23 @@ def lay_durable_queues(
         durables["flows"][d] = durables["binds"][d] = len(clients) - durables["flow"][d]
         bound.extend(range(len(clients) - len(bound)))
         durables["access"][d] = NON_EXCLUSIVE if queue.access is Access.NON_EXCLUSIVE else EXCLUSIVE
-        durables["backlog"][d] = d
+        if queue.partitions > 0:
+            durables["access"][d] = PARTITIONED
+        durables["backlog"][d] = lines
+        durables["backlogs"][d] = queue.partitions or (PRIORITIES if queue.respects_priority else 1)
+        lines += int(durables["backlogs"][d])
+        durables["respects_time_to_live"][d] = queue.respects_time_to_live
+        durables["max_time_to_live"][d] = 0 if queue.max_time_to_live_ns >= INFINITE_NS else queue.max_time_to_live_ns
+        durables["max_redelivery"][d] = max(0, queue.max_redelivery)
+        durables["rebalance_delay"][d] = queue.rebalance_delay_ns
+        durables["dead_queue"][d] = numbers.get(queue.dead_message_queue, NONE)
     flows = np.zeros(max(1, len(clients)), FLOW)
     flows["client"][: len(clients)] = clients
     flows["bound"][: len(bound)] = bound
-    backlogs = np.full(2 * len(durables), NONE, np.int32).view(BACKLOG)
+    backlogs = np.full(3 * max(1, lines), NONE, np.int32).view(BACKLOG)
+    for durable in durables:
+        if durable["access"] == PARTITIONED and durable["flows"]:
+            partitions = backlogs[durable["backlog"] : durable["backlog"] + durable["backlogs"]]
+            places = durable["flow"] + np.arange(len(partitions)) % durable["flows"]
+            partitions["client"] = flows["client"][places]
     return durables, flows, backlogs

@@ -12,13 +12,13 @@ from typing import Any
 
 from qsctl.sim.egress.application import forget_reading
 from qsctl.sim.egress.connection import drain, note_blocked
-from qsctl.sim.egress.durable import bind, dispense, put_back
+from qsctl.sim.egress.durable import bind, unbind
 from qsctl.sim.egress.eliding import forget_topics
 from qsctl.sim.egress.endpoint import want_next_due
 from qsctl.sim.egress.queue import count_guaranteed, log_loss, unlink_head
-from qsctl.sim.egress.serve import serve
+from qsctl.sim.egress.serve import resume, serve
 from qsctl.sim.egress.tcp import forget_segments
-from qsctl.sim.kernel.jit import inlined, kernel, row, wide
+from qsctl.sim.kernel.jit import kernel, row, wide
 from qsctl.sim.kernel.records import (
     ABSENT,
     BACKLOG,
@@ -134,9 +134,8 @@ def disconnect(state: Any, c: int, t: int) -> int:
         # What G-1 held is back at the endpoint, sent or not.
         row(broker.queues, c * 5, QUEUE).length = 0
         row(broker.queues, c * 5, QUEUE).work = 0
-        if first != NONE and client.traits & SHARED:
-            put_back(state, c, first, last)
-        elif first != NONE:
+        broker.unacknowledged -= endpoint.unacknowledged
+        if first != NONE and client.traits & SHARED == 0:
             row(nodes, last, NODE).next = endpoint.waiting_head
             if endpoint.waiting_head == NONE:
                 endpoint.waiting_tail = last
@@ -159,7 +158,8 @@ def disconnect(state: Any, c: int, t: int) -> int:
     forget_topics(state, c)
     forget_reading(state, c)
     if client.traits & SHARED:
-        dispense(state, wide(more.durable), t)
+        unbind(state, c, first, t)
+    resume(state, t)
     return dropped
 
 
@@ -172,8 +172,8 @@ def connect(state: Any, c: int, t: int) -> None:
     note_blocked(state, c, t, serve(state, c, t, client.traits & TRACKED != 0))
     want_next_due(state, c, t)
     if client.traits & SHARED:
-        bind(state, c)
-        dispense(state, wide(row(broker.more, c, MORE).durable), t)
+        bind(state, c, t)
+    resume(state, t)
 
 
 @kernel
@@ -192,7 +192,7 @@ def count_rest(state: Any, first: int, count: int) -> int:
         loss.waiting += list_length(state, wide(endpoint.returned_head))
         client = row(broker.clients, c, CLIENT)
         if client.traits & SPOOL:
-            loss.waiting = list_length(state, backlog_head(state, c))
+            loss.waiting = row(broker.durables, row(broker.more, c, MORE).durable, DURABLE).waiting
         elif client.traits & HOLD:
             queue = row(broker.queues, c * 5, QUEUE)
             loss.unacknowledged = queue.length - list_length(state, wide(queue.head))
@@ -269,15 +269,9 @@ def hold(state: Any, c: int) -> None:
     log_list(state, c, wide(0), wide(endpoint.returned_head), wide(WAITING))
     log_list(state, c, wide(0), wide(endpoint.waiting_head), wide(WAITING))
     if client.traits & SPOOL:
-        log_list(state, c, wide(0), backlog_head(state, c), wide(WAITING))
-
-
-@inlined
-def backlog_head(state: Any, c: int) -> int:
-    """Return the first message that waits at the durable queue that has this number among the clients."""
-    broker = row(state, 0, STATE)
-    durable = row(broker.durables, row(broker.more, c, MORE).durable, DURABLE)
-    return wide(row(broker.backlogs, durable.backlog, BACKLOG).head)
+        durable = row(broker.durables, row(broker.more, c, MORE).durable, DURABLE)
+        for line in range(durable.backlog, durable.backlog + durable.backlogs):
+            log_list(state, c, wide(0), wide(row(broker.backlogs, line, BACKLOG).head), wide(WAITING))
 
 
 @kernel

@@ -58,7 +58,8 @@ class EgressRun:
         self.queue_names = [name.value for name in QUEUE_ORDER]
         if scenario.model is Model.TIBCO:
             self.queue_names[QUEUE_ORDER.index(Queue.D_1)] = TIBCO_QUEUE
-        self.arrays = EgressArrays(layout, level, chunk_rows)
+        limit = scenario.broker.unacknowledged_limit_messages
+        self.arrays = EgressArrays(layout, level, chunk_rows, limit)
         self._ingress = Ingress(scenario, streams)
         self._ranges = streams.client_ranges
         self._rows = as_records(np.zeros(0, r.ARRIVAL))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from qsctl.sim.egress.connection import acknowledge, drain, mark_blocked, move, note_blocked
-from qsctl.sim.egress.durable import dispense, wait_at_queue
+from qsctl.sim.egress.durable import dispense, enter_queue, serve_queue, wake_queue
 from qsctl.sim.egress.eliding import replace_queued, slot_of
 from qsctl.sim.egress.endpoint import next_at_endpoint, take_from_endpoint, wait_at_endpoint, want_next_due
 from qsctl.sim.egress.queue import append, buffer_bytes, enqueue, fits, log_loss, make_room
@@ -16,6 +16,9 @@ from qsctl.sim.kernel.heap import drop_top
 from qsctl.sim.kernel.jit import inlined, kernel, row, wide
 from qsctl.sim.kernel.records import (
     ABSENT,
+    ARRIVAL_ELIGIBLE,
+    ARRIVAL_KEPT,
+    ARRIVAL_TRAFFIC_SHIFT,
     CLIENT,
     ELIDED,
     ELIDING,
@@ -38,6 +41,7 @@ from qsctl.sim.kernel.records import (
     STATE,
     TOPIC,
     TRACKED,
+    TRAFFIC,
 )
 from qsctl.sim.kernel.rows import allocate
 
@@ -64,6 +68,9 @@ def feed(state: Any, c: int, t: int, blocked: bool) -> bool:
         size = wide(row(broker.nodes, node, NODE).tag & SIZE_MASK)
         if holds and not fits(state, c, size, wide(endpoint.window)):
             break
+        if broker.unacknowledged >= broker.unacknowledged_max:
+            broker.starved = 1
+            break
         take_from_endpoint(state, c, node)
         if not holds:
             make_room(state, broker.clients, broker.queues, broker.nodes, c, wide(0), t, size, 1)
@@ -81,12 +88,12 @@ def feed(state: Any, c: int, t: int, blocked: bool) -> bool:
 
 
 @inlined
-def spool(state: Any, c: int, t: int, size: int, topic: int, eligible: bool) -> None:
+def spool(state: Any, c: int, t: int, size: int, topic: int, tag: int) -> None:
     """Spool a guaranteed message; a full endpoint refuses it, a congested one if it is discard eligible."""
     broker = row(state, 0, STATE)
     endpoint = row(broker.endpoints, row(broker.more, c, MORE).endpoint, ENDPOINT)
     full = 0 <= endpoint.held_max <= endpoint.held
-    congested = eligible and 0 <= endpoint.low_max <= endpoint.held
+    congested = tag & ARRIVAL_ELIGIBLE != 0 and 0 <= endpoint.low_max <= endpoint.held
     if full or congested:
         row(broker.losses, c * 5, LOSS).spool_refused += 1
         log_loss(state, c, wide(0), t, size, topic, t, wide(SPOOL_REFUSED))
@@ -101,7 +108,10 @@ def spool(state: Any, c: int, t: int, size: int, topic: int, eligible: bool) -> 
     life.attempts = 0
     life.traits = 0
     if row(broker.clients, c, CLIENT).traits & SPOOL:
-        wait_at_queue(state, wide(row(broker.more, c, MORE).durable), node)
+        traffic = wide(tag >> ARRIVAL_TRAFFIC_SHIFT)
+        row(broker.later, node, LATER).traffic = traffic
+        time_to_live = wide(row(broker.traffics, traffic, TRAFFIC).time_to_live)
+        enter_queue(state, wide(row(broker.more, c, MORE).durable), node, t, time_to_live)
     else:
         wait_at_endpoint(state, c, node)
 
@@ -116,13 +126,47 @@ def serve(state: Any, c: int, t: int, feeds: bool) -> bool:
 
 
 @kernel
-def arrive(state: Any, c: int, q: int, t: int, size: int, topic: int, eligible: bool) -> None:
+def resume(state: Any, t: int) -> None:
+    """Let all endpoints send that waited for the broker's limit of unacknowledged deliveries, beginning in turn."""
+    broker = row(state, 0, STATE)
+    if broker.starved == 0 or broker.unacknowledged >= broker.unacknowledged_max:
+        return
+    broker.starved = 0
+    numbers = broker.client_count + broker.durable_count
+    first = wide(broker.resumed)
+    broker.resumed = first + 1 if first + 1 < numbers else 0
+    for step in range(numbers):
+        c = wide(first + step)
+        if c >= numbers:
+            c -= numbers
+        traits = row(broker.clients, c, CLIENT).traits
+        if traits & SPOOL:
+            dispense(state, wide(row(broker.more, c, MORE).durable), t)
+        elif traits & TRACKED and traits & (SHARED | ABSENT) == 0:
+            note_blocked(state, c, t, serve(state, c, t, bool(1)))
+
+
+@inlined
+def next_member(state: Any, c: int, tag: int) -> int:
+    """Return the next client, of those that are there, of a group that shares a subscription; `c` without one."""
+    broker = row(state, 0, STATE)
+    traffic = row(broker.traffics, tag >> ARRIVAL_TRAFFIC_SHIFT, TRAFFIC)
+    for _ in range(traffic.members):
+        member = wide(traffic.first + traffic.turn)
+        traffic.turn = traffic.turn + 1 if traffic.turn + 1 < traffic.members else 0
+        if row(broker.clients, member, CLIENT).traits & ABSENT == 0:
+            return member
+    return c
+
+
+@kernel
+def arrive(state: Any, c: int, q: int, t: int, size: int, topic: int, tag: int) -> None:
     """Receive a message for a client that has a trait, or for a durable queue, which spools whatever comes."""
     broker = row(state, 0, STATE)
     client = row(broker.clients, c, CLIENT)
     if client.traits & SPOOL:
         row(broker.queues, c * 5, QUEUE).arrived += 1
-        spool(state, c, t, size, topic, eligible)
+        spool(state, c, t, size, topic, tag)
         dispense(state, wide(row(broker.more, c, MORE).durable), t)
         return
     while client.queued == 0 and client.next_ack <= t:
@@ -130,14 +174,14 @@ def arrive(state: Any, c: int, q: int, t: int, size: int, topic: int, eligible: 
     flags = client.traits
     row(broker.queues, c * 5 + q, QUEUE).arrived += 1
     if q == 0 and flags & TRACKED:
-        spool(state, c, t, size, topic, eligible)
+        spool(state, c, t, size, topic, tag)
         if flags & ABSENT:
             return
     elif flags & ABSENT:
         row(broker.losses, c * 5 + q, LOSS).not_connected += 1
         log_loss(state, c, q, t, size, topic, t, wide(NOT_CONNECTED))
         return
-    elif flags & ELIDING and 1 <= q <= 3:
+    elif flags & ELIDING and 1 <= q <= 3 and tag & ARRIVAL_KEPT == 0:
         slot = slot_of(state, c, t, topic)
         if slot == NONE or not replace_queued(state, c, q, t, size, topic, slot):
             node = enqueue(state, broker.clients, broker.queues, broker.nodes, c, q, t, size, topic, 1)
@@ -147,6 +191,7 @@ def arrive(state: Any, c: int, q: int, t: int, size: int, topic: int, eligible: 
     else:
         enqueue(state, broker.clients, broker.queues, broker.nodes, c, q, t, size, topic, 1)
     note_blocked(state, c, t, serve(state, c, t, flags & TRACKED != 0))
+    resume(state, t)
 
 
 @kernel
@@ -159,6 +204,7 @@ def stir(state: Any, c: int, t: int) -> None:
         note_blocked(state, c, t, serve(state, c, t, client.traits & TRACKED != 0))
         if client.traits & SHARED:
             dispense(state, wide(row(broker.more, c, MORE).durable), t)
+        resume(state, t)
 
 
 @kernel
@@ -166,6 +212,10 @@ def wake(state: Any, c: int, t: int) -> None:
     """Process a client's timer: redeliveries and ends of eliding delays that are due."""
     broker = row(state, 0, STATE)
     client = row(broker.clients, c, CLIENT)
+    if client.traits & SPOOL:
+        wake_queue(state, c, t)
+        resume(state, t)
+        return
     more = row(broker.more, c, MORE)
     more.timer = FOREVER
     if client.traits & ABSENT:
@@ -177,6 +227,7 @@ def wake(state: Any, c: int, t: int) -> None:
     stirred = head != NONE and row(broker.lives, head, LIFE).moved == t
     note_blocked(state, c, t, serve(state, c, t, stirred))
     want_next_due(state, c, t)
+    resume(state, t)
 
 
 @kernel
@@ -206,9 +257,11 @@ def take_event(state: Any, due: int) -> None:
         broker.heap_count -= 1
         acknowledge(state, c)
         note_blocked(state, c, due, move(state, c, due))
-        dispense(state, wide(row(broker.more, c, MORE).durable), due)
+        serve_queue(state, wide(row(broker.more, c, MORE).durable), due)
+        resume(state, due)
         return
     acknowledge(state, c)
     blocked = serve(state, c, due, client.traits & TRACKED != 0)
     client.queued = 1
     mark_blocked(state, broker.clients, broker.heap, c, due, blocked, bool(1), 1)
+    resume(state, due)

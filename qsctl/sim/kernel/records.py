@@ -26,12 +26,16 @@ SIZE_MASK: Final = (1 << SIZE_BITS) - 1
 ARRIVAL: Final = np.dtype(
     [("time", "i8"), ("client", "i4"), ("bytes", "i4"), ("topic", "i4"), ("tag", "i4")], align=True
 )
-"""One message at egress. `tag`: queue in bits 0–2, then the two flags below, the traffic's number from bit 8 on."""
+"""One message at egress. `tag`: queue in bits 0–2, then the flags below, the traffic's number from bit 8 on."""
 
 ARRIVAL_ELIGIBLE: Final = 8
 """Discard eligible: COS 1 or 2 of a guaranteed message [SOL-QUEUES]."""
 ARRIVAL_FIRST: Final = 16
 """The first copy of a fanned-out message: it occupies ingress buffers once."""
+ARRIVAL_SHARED: Final = 32
+"""For one client of a group that shares a subscription."""
+ARRIVAL_KEPT: Final = 64
+"""Not eligible for eliding."""
 ARRIVAL_TRAFFIC_SHIFT: Final = 8
 
 NODE: Final = np.dtype([("time", "i8"), ("tag", "i4"), ("next", "i4")], align=True)
@@ -47,11 +51,27 @@ message, whether it carries an indication. Small, for an overloaded broker write
 for nearly every message, each in another cache line."""
 
 LATER: Final = np.dtype(
-    [("sent", "i8"), ("entered", "i8"), ("done", "i8"), ("acknowledged", "i8"), ("slot", "i4")], align=True
+    [
+        ("sent", "i8"),
+        ("entered", "i8"),
+        ("done", "i8"),
+        ("acknowledged", "i8"),
+        ("slot", "i4"),
+        ("traffic", "i4"),
+        ("expires", "i8"),
+        ("durable", "i4"),
+        ("line", "i4"),
+        ("before", "i4"),
+        ("waits", "i4"),
+        ("deliveries", "i4"),
+    ],
+    align=True,
 )
 """What only rarer features remember of a node: when its last byte left, when G-1 admitted it, when the application has
 done it (until a reader begins it: when a client whose link loses segments has it whole), when the client's library
-acknowledged it, its eliding slot."""
+acknowledged it, its eliding slot; of a durable queue's message its traffic, when its time to live is over, its queue,
+its row of BACKLOG and the message before it there, whether it `waits` there, and the deliveries begun since it came to
+this queue."""
 
 LIFE_INDICATION: Final = 1
 
@@ -259,6 +279,7 @@ LOSS: Final = np.dtype(
         ("ingress_refused", "i8"),
         ("too_big", "i8"),
         ("expired", "i8"),
+        ("dead", "i8"),
         ("unacknowledged", "i8"),
         ("waiting", "i8"),
         ("first_refused", "i8"),
@@ -272,10 +293,11 @@ COUNTERS: Final = (
     ("arrived", "delivered", "delivered_bytes"),
     ("wait_sum", "wait_max", "discarded", "indications", "elided", "evicted"),
     ("redelivered",),
-    ("not_connected", "disconnected", "spool_refused", "expired"),
+    ("not_connected", "disconnected", "spool_refused", "expired", "dead"),
+    ("expired_moved", "dead_moved"),
 )
-"""The fields of QUEUE, TALLY, ENDPOINT and LOSS that the end of the warm-up resets to zero. What ingress refuses is
-counted ahead of the time, and so only from the end of the warm-up on."""
+"""The fields of QUEUE, TALLY, ENDPOINT, LOSS and DURABLE that the end of the warm-up resets to zero. What ingress
+refuses is counted ahead of the time, and so only from the end of the warm-up on."""
 
 PORT: Final = np.dtype([("free", "i8"), ("num", "i8"), ("den", "i8"), ("rate", "i8")], align=True)
 """A port: when its last byte leaves, and nanoseconds a byte as a reduced fraction."""
@@ -296,6 +318,9 @@ ENDPOINT: Final = np.dtype(
         ("batch", "i8"),
         ("library_due", "i8"),
         ("redelivered", "i8"),
+        ("fails", "u8"),
+        ("fail_key", "u8"),
+        ("answered", "i8"),
         ("waiting_head", "i4"),
         ("waiting_tail", "i4"),
         ("returned_head", "i4"),
@@ -311,7 +336,7 @@ many it sent again. `window`: deliveries on their way or unread, over all its fl
 does not hold them itself. `limit`: deliveries that the application has not acknowledged, which `unacknowledged` counts.
 From `batch_head` on, `batch` messages of those read are not acknowledged by the client's library: it does so when they
 are `threshold`, or at `library_due`, `timer` after the first of them was read. `time` of a read message is when the
-application acknowledges it."""
+application acknowledges it, or fails on it with the probability `fails` in 2^64, drawn by `answered`."""
 
 DURABLE: Final = np.dtype(
     [
@@ -321,19 +346,45 @@ DURABLE: Final = np.dtype(
         ("turn", "i4"),
         ("access", "i4"),
         ("backlog", "i4"),
+        ("backlogs", "i4"),
+        ("dead_queue", "i4"),
+        ("respects_time_to_live", "i4"),
         ("binds", "i8"),
+        ("waiting", "i8"),
+        ("max_time_to_live", "i8"),
+        ("max_redelivery", "i8"),
+        ("rebalance_delay", "i8"),
+        ("rebalances", "i8"),
+        ("expired_moved", "i8"),
+        ("dead_moved", "i8"),
     ],
     align=True,
 )
 """A durable queue with flows of several clients: its `number` among the clients, where what it refused and holds is
-counted as of a client; the rows of FLOW; which of them is served next; the row of BACKLOG; how often a client bound to
-it. `held` and its limits are in its row of ENDPOINT."""
+counted as of a client; the rows of FLOW; which of them, or which partition, is served next; the rows of BACKLOG, one a
+partition or a priority, and what waits in all of them; its dead message queue; how often a client bound to it; limits,
+0 for none; when its partitions are dealt out again; what it moved to its dead message queue, and why. `held` and its
+limits are in its row of ENDPOINT, and so is the list of what applications failed on: `returned`."""
+
+TRAFFIC: Final = np.dtype(
+    [
+        ("time_to_live", "i8"),
+        ("priority", "i4"),
+        ("dead_eligible", "i4"),
+        ("first", "i4"),
+        ("members", "i4"),
+        ("turn", "i8"),
+    ],
+    align=True,
+)
+"""What the messages of a traffic have in common: the publisher's time to live (0: none), priority and eligibility for a
+dead message queue; of a shared subscription the clients that share it, and whose turn it is."""
 
 FLOW: Final = np.dtype([("client", "i8"), ("bound", "i8")])
 """A flow of a durable queue: its client, and the queue's `binds` when it bound, which is the order of standby."""
 
-BACKLOG: Final = np.dtype([("head", "i4"), ("tail", "i4")])
-"""Messages that wait at a durable queue, in the order in which they are delivered."""
+BACKLOG: Final = np.dtype([("head", "i4"), ("tail", "i4"), ("client", "i4")])
+"""Messages that wait at a durable queue, in the order in which they are delivered: of a partition, to `client`."""
 
 ELIDED: Final = np.dtype([("last", "i8"), ("node", "i4"), ("known", "i4")], align=True)
 """A topic of an eliding client: its last delivery, its queued message, whether it is within the topic limit."""
@@ -404,7 +455,7 @@ EVENT_ROW: Final = np.dtype([("at_ns", "i8"), ("value", "i8"), ("client_id", "i4
 ARRAYS: Final = (
     "arrivals", "clients", "queues", "tallies", "more", "ports", "nodes", "topics", "lives", "later", "log", "heap",
     "timers", "octaves", "blocks", "recent", "endpoints", "pauses", "elided", "events", "losses", "receivers",
-    "readers", "shares", "durables", "flows", "backlogs", "connections", "segments",
+    "readers", "shares", "durables", "flows", "backlogs", "connections", "segments", "traffics", "expiries",
 )  # fmt: skip
 """What the state record knows by address. `heap`: acknowledgments of clients that wait for one; `timers`: redeliveries,
 consumers' acknowledgments, ends of eliding delays; `events`: rows of `sim.model.EVENT_ROW` that kernels write."""
@@ -412,7 +463,9 @@ consumers' acknowledgments, ends of eliding delays; `events`: rows of `sim.model
 SCALARS: Final = (
     "position", "count", "until", "until_acknowledged", "log_count", "log_limit", "logging", "free", "heap_count",
     "heap_limit", "timer_count", "timer_limit", "blocks_used", "blocks_limit", "recent_turn", "short", "egress_bytes",
-    "load_rise", "load_fall", "buffers", "event_count", "arrived", "now", "counted_from",
+    "load_rise", "load_fall", "buffers", "event_count", "arrived", "now", "counted_from", "expiry_count",
+    "expiry_limit", "spooled", "unacknowledged", "unacknowledged_max", "starved", "resumed", "client_count",
+    "durable_count",
     "segment_free", "segments_left", "segments_room",
 )  # fmt: skip
 
@@ -428,6 +481,9 @@ egress_bytes: in the broker's buffers, counted while `buffers` is 1; load_rise, 
     or sink to the other or below
 arrived: messages of all strides; now: the instant of the last event that was not plain
 segment_free, segments_left, segments_room: the free list of segments, how many it has, how many one event may take
+unacknowledged, unacknowledged_max: deliveries of all flows that no application has acknowledged, and their limit;
+    starved: 1 when a message waits for that; resumed: the client that is asked first once there is room again
+expiry_count, spooled: entries of the expiries, and how many were ever made
 counted_from: the end of the warm-up once it is over: a delivery begun before it is not counted
 """
 
@@ -456,6 +512,7 @@ SPOOL: Final = 16384
 # Access to a durable queue.
 EXCLUSIVE: Final = 0
 NON_EXCLUSIVE: Final = 1
+PARTITIONED: Final = 2
 
 # Why the kernel returned.
 REACHED: Final = 0
@@ -469,6 +526,7 @@ DELIVERED: Final = 0
 DISCARDED: Final = 1
 OUTCOME_ELIDED: Final = 2
 EXPIRED: Final = 3
+DEAD: Final = 4
 HELD: Final = 5
 WAITING: Final = 6
 NOT_CONNECTED: Final = 7

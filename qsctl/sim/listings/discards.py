@@ -14,16 +14,26 @@ from pathlib import Path
 from typing import Any, Final
 
 from qsctl.errors import Refused
+from qsctl.eventlog.explained import merged_happenings
 from qsctl.eventlog.outcomes import LOSSES, column_of
 from qsctl.eventlog.reader import open_run
 from qsctl.eventlog.run_folder import SCENARIO_FILE
-from qsctl.profiles.listings.discards import BY_OUTCOME, CAUSES, Cause
+from qsctl.profiles.listings.discards import BY_KEY, BY_OUTCOME, CAUSES, Cause
 from qsctl.sim.model import EVENT_NAMES, Event
 from qsctl.sim.scenario.scenario import Model, Scenario
 from qsctl.sim.scenario.xml import read_scenario
 
 LARGEST_MESSAGE: Final = "200 MB"
 """Above every message that the simulator accepts."""
+
+
+_OF_DURABLE_QUEUES: Final = {"expired": BY_KEY["ttl_expired"], "dead": BY_KEY["redelivery_exceeded"]}
+"""What the message spool of a broker counts of its queues: `show message-spool stats`."""
+_MOVED: Final = {
+    EVENT_NAMES[Event.EXPIRED_TO_DMQ]: BY_KEY["ttl_expired_to_dmq"],
+    EVENT_NAMES[Event.REDELIVERED_TO_DMQ]: BY_KEY["redelivery_exceeded_to_dmq"],
+}
+"""By event: what was not lost, but moved to a dead message queue."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +79,19 @@ def explain_run(folder: Path) -> list[Explained]:
     columns = {**{column_of(outcome): outcome.value for outcome in LOSSES}, "elided_messages": "elided"}
     found = []
     for column, outcome in columns.items():
-        cause = BY_OUTCOME[outcome]
+        cause = (_OF_DURABLE_QUEUES if scenario.durable_queues else BY_OUTCOME).get(outcome, BY_OUTCOME[outcome])
         total = sum(row[column] for row in rows)
         if not total:
             continue
         worst = _worst(rows, column)
-        command = _command(cause, folder, scenario, worst, happened)
+        command = _command(outcome, folder, scenario, worst, happened)
         most = f"{worst.client} {worst.queue}: {worst.messages:,}"
         found.append(Explained(f"run {folder}", cause, total, most, command=command))
+    found += [
+        Explained(f"run {folder}", _MOVED[each.event], each.count, f"{each.first_client} G-1")
+        for each in merged_happenings(run.info.done)
+        if each.event in _MOVED
+    ]
     order = {cause.key: number for number, cause in enumerate(CAUSES)}
     return sorted(found, key=lambda each: (-each.messages, order[each.cause.key]))
 
@@ -89,23 +104,23 @@ def _worst(rows: Iterable[Mapping[str, Any]], column: str) -> _Place:
     return _Place(client, number, queue, messages)
 
 
-def _command(cause: Cause, folder: Path, scenario: Scenario, worst: _Place, happened: set[str]) -> str:
+def _command(outcome: str, folder: Path, scenario: Scenario, worst: _Place, happened: set[str]) -> str:
     """Return the command that simulates the same without this cause; empty where nothing of the scenario is it."""
     file = str(folder / SCENARIO_FILE)
-    if cause.outcome == "discarded":
+    if outcome == "discarded":
         if scenario.model in {Model.SHARED_READER_QUEUE, Model.WORLD}:
             return ""
         return shlex.join(
             ["qsctl", "size", file, "--target", f"discards({worst.queue})=0", "--vary", f"max-depth({worst.queue})"]
         )
-    changes = _changes(cause, scenario, worst, happened)
+    changes = _changes(outcome, scenario, worst, happened)
     sets = [word for change in changes for word in ("--set", change)]
     return shlex.join(["qsctl", "simulate", file, *sets]) if sets else ""
 
 
-def _changes(cause: Cause, scenario: Scenario, worst: _Place, happened: set[str]) -> list[str]:
+def _changes(outcome: str, scenario: Scenario, worst: _Place, happened: set[str]) -> list[str]:
     group = _group_of(scenario, worst.client_id)
-    match cause.outcome:
+    match outcome:
         case "not_connected" | "disconnected":
             return _staying_connected(scenario, group, happened)
         case "spool_refused" if _is_durable_queue(scenario, worst.client):
@@ -120,6 +135,11 @@ def _changes(cause: Cause, scenario: Scenario, worst: _Place, happened: set[str]
         case "elided":
             profile = next(each.profile for each in scenario.groups if each.name == group)
             return [f"profile[{profile}]/eliding/enabled=false"]
+        case "expired" if _is_durable_queue(scenario, worst.client):
+            return [f"durable-queue[{worst.client}]/respect-ttl=false",
+                    f"durable-queue[{worst.client}]/max-ttl=infinite"]  # fmt: skip
+        case "dead" if _is_durable_queue(scenario, worst.client):
+            return [f"durable-queue[{worst.client}]/max-redelivery=unlimited"]
         case "expired":
             return ["producer[*]/lifespan=infinite"]
         case "dead":

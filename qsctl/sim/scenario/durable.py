@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from qsctl.instant import SECOND_NS, Nanoseconds
+from qsctl.instant import INFINITE_NS, SECOND_NS, Nanoseconds
 
 
 class Access(StrEnum):
@@ -32,6 +32,8 @@ class Flow:
     """Of the window: so much read, and the client's library acknowledges it; 0: each message as it is read."""
     library_timer_ns: Nanoseconds = SECOND_NS
     """After the first message read that the library has not acknowledged, it does so at the latest."""
+    fails: float = 0.0
+    """The probability that the application fails on a message instead of acknowledging it: it is redelivered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,4 +46,16 @@ class DurableQueue:
     """Deliveries of a flow that the application has not acknowledged; -1: no limit."""
     max_messages: int = -1
     low_priority_limit_messages: int = -1
+    respects_priority: bool = False
+    """Whether messages of a higher priority are delivered first."""
+    partitions: int = 0
+    """Of a non-exclusive queue: each key's messages are in one of so many, and each of these has one flow; 0: none."""
+    rebalance_delay_ns: Nanoseconds = 5 * SECOND_NS
+    """After a flow came or went, the partitions are dealt out again."""
+    respects_time_to_live: bool = False
+    max_time_to_live_ns: Nanoseconds = INFINITE_NS
+    max_redelivery: int = -1
+    """Deliveries after the first; a message that would need another one is removed. -1: no limit."""
+    dead_message_queue: str = ""
+    """The durable queue that removed messages are moved to, if they are eligible; empty: all are deleted."""
     flows: tuple[Flow, ...] = ()

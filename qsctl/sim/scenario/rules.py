@@ -24,8 +24,10 @@ from qsctl.sim.scenario.places import Breach, place_of, problem_in
 from qsctl.sim.scenario.replay_rules import replay_breaches
 from qsctl.sim.scenario.scenario import (
     TIBCO_QUEUE,
+    Access,
     ClientGroup,
     ConstantArrivals,
+    DurableQueue,
     ExponentialSize,
     GuaranteedOverflow,
     Interval,
@@ -241,8 +243,23 @@ def _durable_queues(scenario: Scenario) -> Iterator[Breach]:
                     str(profile.guaranteed_overflow),
                     'a profile with guaranteed-overflow="hold" for flows of a durable queue',
                 )
+        yield from _removal(queue, [each.name for each in scenario.durable_queues])
+        if queue.partitions and (queue.access is not Access.NON_EXCLUSIVE or queue.respects_priority):
+            yield Breach(
+                queue,
+                f"the durable queue {queue.name!r} has partitions",
+                f"access={queue.access}, respect-message-priority={str(queue.respects_priority).lower()}",
+                'access="non-exclusive" without respect-message-priority for a queue with partitions',
+            )
     queues = {queue.name for queue in scenario.durable_queues}
     for traffic in scenario.traffic:
+        if traffic.shared and (traffic.to in queues or traffic.fan_out or traffic.queue is Queue.G_1):
+            yield Breach(
+                traffic,
+                f"traffic {traffic.name!r} is shared, and not of direct messages that each go to one client of a group",
+                "shared",
+                "direct traffic to a group, without fan-out",
+            )
         if traffic.queue is Queue.G_1 and traffic.to in queue_of:
             yield Breach(
                 traffic,
@@ -266,6 +283,22 @@ def _named(owner: object, kind: str, name: str, known: Sequence[str]) -> Iterato
     near = difflib.get_close_matches(name, known, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
     yield Breach(owner, f"there is no {kind} {name!r}{hint}", name, ", ".join(known) or f"no {kind} is defined")
+
+
+def _removal(queue: DurableQueue, names: Sequence[str]) -> Iterator[Breach]:
+    """Yield a dead message queue that there is not, and limits that nothing obeys."""
+    if queue.dead_message_queue and queue.dead_message_queue not in names:
+        yield from _named(queue, "durable queue", queue.dead_message_queue, names)
+    elif queue.dead_message_queue == queue.name:
+        others = ", ".join(name for name in names if name != queue.name) or "no other durable queue is defined"
+        yield Breach(queue, f"{queue.name!r} is its own dead message queue", queue.name, others)
+    if queue.max_time_to_live_ns < INFINITE_NS and not queue.respects_time_to_live:
+        yield Breach(
+            queue,
+            f"the durable queue {queue.name!r} has a max-ttl, and respects no time to live",
+            format_duration(queue.max_time_to_live_ns),
+            'respect-ttl="true" too, or no max-ttl',
+        )
 
 
 def _neighbor(scenario: Scenario, group: ClientGroup) -> Iterator[Breach]:

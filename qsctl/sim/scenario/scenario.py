@@ -264,6 +264,16 @@ class Traffic:
     stop_ns: Nanoseconds = INFINITE_NS
     discard_eligible: bool = False
     """Guaranteed messages of COS 1 or 2: refused first when their endpoint is congested [SOL-QUEUES]."""
+    eliding_eligible: bool = True
+    """Whether a newer direct message of the topic may replace one that is queued."""
+    shared: bool = False
+    """One stream, each message to one client of the group in turn: a shared subscription."""
+    priority: int = 4
+    """From 0 to 9, of messages to a durable queue that respects it."""
+    time_to_live_ns: Nanoseconds = INFINITE_NS
+    """Given by the publisher, for a durable queue that respects it."""
+    dead_message_eligible: bool = False
+    """Moved to the dead message queue instead of deleted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,6 +325,8 @@ class Broker:
     ingress_rate_bits_per_second: int = 0
     """At which the broker accepts messages, first come first served; 0: at once."""
     max_message_bytes: int = 30_000_000
+    unacknowledged_limit_messages: int = -1
+    """Deliveries of all flows together that no application has acknowledged; -1: no limit."""
     large_message_bytes: int = 1_048_576
     """A larger message raises the one-shot event Large Message of its client [SOL-QUEUES]."""
 
