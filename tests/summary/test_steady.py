@@ -8,7 +8,7 @@ import os
 import numpy as np
 import pytest
 
-from qsctl.summary.steady import is_short, mean_of_run, percentile_of_run, start_up
+from qsctl.summary.steady import is_short, mean_of_run, percentile_of_run, relaxation, start_up
 
 TRIALS = int(os.environ.get("QSCTL_CONFIDENCE_TRIALS", "0"))
 
@@ -39,6 +39,35 @@ def test_one_run_s_intervals_hold_the_steady_state_as_often_as_stated(load: floa
     assert held["mean"] >= least
     assert held["p99"] >= least
     assert held["warned"] <= 0.05 * runs + 1
+
+
+@pytest.mark.parametrize(("load", "count", "least", "most"), [
+    (0.5, 500, 0.95, 1.0), (0.5, 2_000, 0.6, 1.0), (0.5, 20_000, 0.0, 0.05),
+    (0.9, 2_000, 0.98, 1.0), (0.9, 20_000, 0.95, 1.0), (0.9, 50_000, 0.8, 1.0), (0.9, 400_000, 0.0, 0.05),
+])  # fmt: skip
+def test_a_run_from_empty_that_is_too_short_is_said_to_be_and_a_long_one_is_not(
+    load: float, count: int, least: float, most: float
+) -> None:
+    draw, runs = np.random.default_rng(8), TRIALS or 12
+    warned = 0
+    for _ in range(runs):
+        values = waits(draw, load, count)
+        start = start_up(values)
+        warned += start.spoils or is_short(values[start.left_out :])
+    if TRIALS:
+        print(f"load {load}, {count} messages: {warned} of {runs} warned")  # noqa: T201
+    noise = 2.0 * math.sqrt(0.1 / runs)
+    assert least - noise <= warned / runs <= most + noise
+
+
+def test_the_relaxation_is_the_sum_of_the_autocorrelations() -> None:
+    draw = np.random.default_rng(6)
+    assert relaxation(draw.exponential(1.0, 50_000)) == pytest.approx(1.0, abs=0.2)
+    assert relaxation(np.full(1000, 7.0)) == 0.0
+    steps, values = draw.normal(size=200_000), np.zeros(200_000)
+    for at in range(1, len(values)):
+        values[at] = 0.9 * values[at - 1] + steps[at]
+    assert relaxation(values) == pytest.approx(19.0, rel=0.15)  # (1 + 0.9) ÷ (1 − 0.9)
 
 
 def test_a_start_that_spoils_a_run_is_found_and_one_that_does_not_is_not() -> None:
