@@ -1,7 +1,9 @@
 """The administrator of a world, who deletes a queue and creates it again by commands [QS 5.4].
 
-Decides: what is sent when. A command goes to every service, and again to those that have not answered. The operation
-goes on once a quorum has answered and the others had time to: a service that is away meanwhile never hears of it.
+Decides: what is sent when. A command is sent to every service, and again to those that have not answered. The operation
+goes on once a quorum has answered and the others had time to: a service that is away meanwhile never hears of it, but
+for one where it was deleted and not created. A command of which it is not decided what becomes is repeated as the same
+command: another one would leave the first to be carried out whenever its entry is found.
 """
 
 from __future__ import annotations
@@ -24,6 +26,9 @@ ASKS_AGAIN_NS: Final[Nanoseconds] = 300 * MILLISECOND_NS
 WAITS_NS: Final[Nanoseconds] = 700 * MILLISECOND_NS
 """So long the administrator waits for all; then a quorum is enough."""
 
+_UNDECIDED: Final = (" no master now", "it is not decided", "cannot yet")
+"""What an answer contains that leaves open what becomes of the command."""
+
 _CREATED: Final = frozenset({ReturnCode.OK, ReturnCode.DUPLICATED, ReturnCode.ALREADY_EXISTS})
 
 
@@ -40,9 +45,12 @@ class Replacement:
     asked_ns: Nanoseconds
     """When the deletion was asked for."""
     request: SampleIdentity
+    """The present command."""
     began_ns: Nanoseconds
     """When the present command was sent first."""
     is_creating: bool = False
+    deletion_request: SampleIdentity | None = None
+    """The deletion, once it is no more the present command."""
     deleted_at: set[int] = field(default_factory=set)
     created_at: set[int] = field(default_factory=set)
     settled_ns: Nanoseconds | None = None
@@ -54,6 +62,11 @@ class Replacement:
     def is_replaced(self, now: Nanoseconds) -> bool:
         """Whether nothing of the deleted queue may leave a service any more."""
         return self.settled_ns is not None and now > self.settled_ns + self.grace_ns
+
+    @property
+    def lacking(self) -> set[int]:
+        """The services where it was deleted and is not created, as far as they have answered."""
+        return self.deleted_at - self.created_at if self.is_creating else set()
 
     @property
     def answered(self) -> set[int]:
@@ -117,8 +130,9 @@ class Administrator:
 
     def receive(self, service: int, request: SampleIdentity, reply: Reply) -> None:
         """Process a service's answer; one to an earlier command is nothing new."""
+        self._note_late_deletion(service, request, reply)
         replacement = next((each for each in self.replacements if each.request == request), None)
-        if replacement is None or replacement.is_over:
+        if replacement is None or any(each in reply.text for each in _UNDECIDED):
             return
         if replacement.is_creating:
             if reply.retcode not in _CREATED or not (self._orders or service in replacement.deleted_at):
@@ -127,10 +141,21 @@ class Administrator:
         elif reply.retcode is not ReturnCode.OK and not reply.not_found:
             replacement.is_refused = self._orders
             return
+        if replacement.is_over:
+            replacement.answered.add(service)
+            return
         replacement.answered.add(service)
         if replacement.is_creating and replacement.settled_ns is None and len(replacement.answered) >= self._quorum:
             replacement.settled_ns = self._agenda.now
         self._go_on(replacement)
+
+    def _note_late_deletion(self, service: int, request: SampleIdentity, reply: Reply) -> None:
+        """Note a service that deleted the queue after it was created at others, and send it the creation."""
+        for each in self.replacements:
+            if each.is_creating and each.deletion_request == request and reply.retcode is ReturnCode.OK:
+                each.deleted_at.add(service)
+                if each.is_over and service in each.lacking:
+                    self._ask(each)
 
     # What is known of it.
 
@@ -168,25 +193,36 @@ class Administrator:
 
     def _ask(self, replacement: Replacement) -> None:
         """Send the present command to those that have not answered it, and look again."""
-        if replacement.is_over:
-            return
         command = replacement.creation if replacement.is_creating else replacement.deletion
+        waits_for = replacement.lacking if replacement.is_over else set(self._services) - replacement.answered
         for service in self._services:
-            if service not in replacement.answered:
+            if service in waits_for:
                 self._send(service, replacement.request, command)
         request = replacement.request
         self._agenda.after(ASKS_AGAIN_NS, lambda: self._look(replacement, request))
 
     def _look(self, replacement: Replacement, request: SampleIdentity) -> None:
-        if replacement.request != request or self._go_on(replacement):
+        if replacement.request != request or (self._go_on(replacement) and not replacement.lacking):
+            return
+        if replacement.is_over and (not replacement.lacking or self._is_replaced_again(replacement)):
             return
         if replacement.is_refused:
             replacement.request, replacement.is_refused = self._new_request(), False
         self._ask(replacement)
 
-    def is_current(self, request: SampleIdentity) -> bool:
-        """Whether a command is still waited for: the network loses what comes later."""
-        return any(each.request == request and not each.is_over for each in self.replacements)
+    def _is_replaced_again(self, replacement: Replacement) -> bool:
+        return any(
+            set(each.queues) & set(replacement.queues)
+            for each in self.replacements[self.replacements.index(replacement) + 1 :]
+        )
+
+    def is_current(self, service: int, request: SampleIdentity) -> bool:
+        """Whether a command is still waited for at a service: the network loses what comes later."""
+        return any(
+            each.request == request
+            and (not each.is_over or (service in each.lacking and not self._is_replaced_again(each)))
+            for each in self.replacements
+        )
 
     def _go_on(self, replacement: Replacement) -> bool:
         """Go on to the next command, if enough have answered this one; whether that was so."""
@@ -196,7 +232,7 @@ class Administrator:
         if replacement.is_creating:
             replacement.is_over = replacement.settled_ns is not None
             return replacement.is_over
-        replacement.is_creating = True
+        replacement.is_creating, replacement.deletion_request = True, replacement.request
         replacement.request, replacement.began_ns = self._new_request(), now
         self._ask(replacement)
         return True

@@ -297,7 +297,7 @@ class World(Surroundings):
         self.agenda.after(self.network.delay_ns(), lambda: self._command_arrives(service, message))
 
     def _command_arrives(self, service: int, message: CommandRequest) -> None:
-        if self.administrator.is_current(message.request):
+        if self.administrator.is_current(service, message.request):
             self.trace.note("command", service, message.request)
             self.services[service].receive([message])
 
