@@ -120,6 +120,8 @@ class Run:
     now: int = 0
     records: dict[str, list[Record]] = field(default_factory=lambda: defaultdict(list))
     """The stores: of queues by full name, the service's under the empty one."""
+    compacted: dict[str, list[Record]] = field(default_factory=dict)
+    """What the last compaction left of a store."""
     letters: list[PlainLetter] = field(default_factory=list)
     lives: dict[str, PlainLife] = field(default_factory=dict)
     left: dict[str, PlainLife] = field(default_factory=dict)
@@ -345,7 +347,14 @@ class Run:
                 if life is None or (last.life, last.position) != (life.number, store[-1].position):
                     continue
                 del store[-1]
-                while store and self.chance.random() < 0.7 and getattr(store[-1], "position", None) == last.position:
+                # What a compaction left is on the disk as a whole.
+                compacted = self.compacted.get(f"P/S/{name}")
+                whole = len(compacted) if compacted is not None and store[: len(compacted)] == compacted else 0
+                while (
+                    len(store) > whole
+                    and self.chance.random() < 0.7
+                    and getattr(store[-1], "position", None) == last.position
+                ):
                     was_begun = isinstance(store[-1], Enqueued)
                     del store[-1]
                     if was_begun:
@@ -359,6 +368,7 @@ class Run:
             for name, queue in self.engine.hosted.by_name.items():
                 if queue.journaled:
                     self.records[name] = list(self.engine.snapshot_queue(name))
+                    self.compacted[name] = list(self.records[name])
             self.records[""] = list(self.engine.snapshot_service())
         self.consumers.clear()
         configured = {queue.name: queue for queue in self.configured.queues}
