@@ -50,7 +50,7 @@ def release_domain(domain: int) -> None:
 
 def open_domains() -> set[int]:
     """The domains that this process has a participant in."""
-    return {number % (DOMAIN_ID_MAX + 1) for number, each in _DOMAINS._open.items() if each.user_count}
+    return {domain_id % (DOMAIN_ID_MAX + 1) for domain_id in _DOMAINS._open}
 
 
 def descriptors_of(domain: int) -> tuple[int, ...]:

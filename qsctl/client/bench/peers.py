@@ -16,7 +16,7 @@ from qsctl.client.bench.load import GRACE_NS, STAMP, Load, Schedule
 from qsctl.client.bench.measured import Counts, Latencies
 from qsctl.client.consumer import QueueConsumer
 from qsctl.client.producer import ApplicationAcknowledgment, QueueProducer
-from qsctl.endings import end_with_parent, leave_in_order
+from qsctl.endings import end_with_parent
 from qsctl.errors import QsctlError
 from qsctl.instant import SECOND_NS, Nanoseconds
 from qsctl.transport.dds.participant import DomainSettings
@@ -59,7 +59,6 @@ def produce(link: Connection, place: Place, load: Load, number: int) -> None:
         link.send(_produce(link, place, load, number))
     except QsctlError as error:
         link.send(Told(Counts(), error=error.message, remedy=error.remedy))
-    leave_in_order(0)
 
 
 def consume(link: Connection, place: Place, load: Load, received: Synchronized[int]) -> None:
@@ -69,7 +68,6 @@ def consume(link: Connection, place: Place, load: Load, received: Synchronized[i
         link.send(_consume(link, place, load, received))
     except QsctlError as error:
         link.send(Told(Counts(), error=error.message, remedy=error.remedy))
-    leave_in_order(0)
 
 
 def _produce(link: Connection, place: Place, load: Load, number: int) -> Told:

@@ -12,7 +12,6 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from qsctl.config.settings import ServiceConfiguration
-from qsctl.endings import leave_in_order
 from qsctl.errors import QsctlError
 from qsctl.service.daemon import Daemon
 from qsctl.service.heap import heap_snapshots
@@ -33,18 +32,10 @@ class Surroundings:
     serves_metrics: bool = False
 
 
-def session_process(
-    link: Connection, name: str, configuration: ServiceConfiguration, options: DaemonOptions, around: Surroundings
-) -> None:
-    """Be the process of a group of sessions; it ends without the library's own end, see `endings`."""
-    run_session(link, name, configuration, options, around)
-    leave_in_order(0)
-
-
 def run_session(
     link: Connection, name: str, configuration: ServiceConfiguration, options: DaemonOptions, around: Surroundings
 ) -> None:
-    """Serve the sessions until the coordinator says stop, or is gone."""
+    """Serve the sessions until the coordinator says stop, or is gone. The body of the process."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # a terminal and systemd signal every process; the coordinator's counts
     commands = PipedCommands(link)

@@ -7,13 +7,11 @@ given once a process; a second participant shares it. Loopback and no multicast 
 from __future__ import annotations
 
 import contextlib
-import ctypes
-import itertools
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 from xml.sax.saxutils import quoteattr
 
 from cyclonedds.core import (
@@ -54,12 +52,6 @@ TOPIC_ATTEMPTS: Final = 4
 without a lock, and finds a type not whole while a peer with other types is discovered: some microseconds at a time."""
 
 TOPIC_PAUSE_S: Final = 0.005
-
-IDLE_DOMAINS_MAX: Final = 16
-"""Domains that a process keeps open after it has left them; see `_Domains`."""
-
-SPARE_STEP: Final = 1000
-"""Further numbers of a domain in this process, where it was left and is wanted with other settings."""
 
 _FEW_WORDS: Final = frozenset({"none", "severe", "warning"})
 """Verbosities of the library whose lines are reported as ours are: counted, at a limited rate."""
@@ -121,78 +113,43 @@ class DomainSettings:
         )
 
 
-class _Domain(NamedTuple):
-    """A domain that is configured in this process."""
-
-    entity: Domain
-    document: str
-    user_count: int
-
-
 class _Domains:
-    """The domains configured in this process. The objects must stay referenced: collecting one deletes its entities.
-
-    A domain that nobody takes part in any more is kept, until the process ends and without the library's own end:
-    Cyclone DDS 11.0.1 aborts at times when a domain is deleted, for its table of types is not empty
-    (eclipse-cyclonedds/cyclonedds#2426). One that is wanted with other settings is opened under another number of
-    this process, which means the same domain on the wire.
-    """
+    """The domains configured in this process. The objects must stay referenced: collecting one deletes its entities."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._open: dict[int, _Domain] = {}
+        self._open: dict[int, tuple[Domain, str, int]] = {}
 
-    def enter(self, domain_id: int, settings: DomainSettings, *, instance: int = 0) -> int:
-        """Take part in a domain; return its number in this process.
-
-        Raises:
-            Refused: the instance is in use with other settings.
-            DDSException: the library does not start.
-        """
+    def enter(self, domain_id: int, settings: DomainSettings, *, stands_for: int | None = None) -> None:
+        document = settings.document(stands_for=stands_for)
         with self._lock:
-            for spare in itertools.count():
-                number = domain_id + (instance + spare * SPARE_STEP) * (DOMAIN_ID_MAX + 1)
-                document = settings.document(stands_for=domain_id if number != domain_id else None)
-                known = self._open.get(number)
-                if known is None:
-                    self._open[number] = _Domain(self._make(number, document, settings), document, 1)
-                    self._limit_idle()
-                    return number
-                if known.document == document:
-                    self._open[number] = known._replace(user_count=known.user_count + 1)
-                    return number
-                if known.user_count:
-                    break
-        raise Refused(
-            f"DDS domain {domain_id} is in use in this process with another interface, lease or transport",
-            remedy="Give all participants of a domain the same settings, or use another domain id.",
-        )
+            known = self._open.get(domain_id)
+            if known is None:
+                # With the library's own full log switched on, its lines come as they are.
+                instead = LIBRARY_LOG.instead_of_stderr if settings.verbosity in _FEW_WORDS else contextlib.nullcontext
+                with instead():
+                    domain = Domain(domain_id, document)
+                batching = batching_functions()
+                if batching is not None:
+                    batching[0](True)
+                self._open[domain_id] = (domain, document, 1)
+                return
+            domain, configured, users = known
+            if configured != document:
+                raise Refused(
+                    f"DDS domain {domain_id} is in use in this process with another interface, lease or transport",
+                    remedy="Give all participants of a domain the same settings, or use another domain id.",
+                )
+            self._open[domain_id] = (domain, configured, users + 1)
 
-    def leave(self, number: int) -> None:
-        """Take part no more."""
+    def leave(self, domain_id: int) -> None:
         with self._lock:
-            # The one that was used last is the last one to be given up.
-            known = self._open.pop(number)
-            self._open[number] = known._replace(user_count=known.user_count - 1)
-            self._limit_idle()
-
-    def _make(self, number: int, document: str, settings: DomainSettings) -> Domain:
-        # With the library's own full log switched on, its lines come as they are.
-        instead = LIBRARY_LOG.instead_of_stderr if settings.verbosity in _FEW_WORDS else contextlib.nullcontext
-        with instead():
-            domain = Domain(number, document)
-        # Never collected, not even at the interpreter's end: that would delete it.
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(domain))
-        batching = batching_functions()
-        if batching is not None:
-            batching[0](True)
-        return domain
-
-    def _limit_idle(self) -> None:
-        """Delete the longest unused domains of a process that goes through many: each has threads and sockets."""
-        idle = [number for number, each in self._open.items() if not each.user_count]
-        for number in idle[: max(0, len(idle) - IDLE_DOMAINS_MAX)]:
-            close_entity(self._open.pop(number).entity)
+            domain, document, users = self._open[domain_id]
+            if users > 1:
+                self._open[domain_id] = (domain, document, users - 1)
+                return
+            del self._open[domain_id]
+            close_entity(domain)
 
 
 _DOMAINS = _Domains()
@@ -288,8 +245,9 @@ class Participant:
         self._owns_boundary = boundary is None
         self.boundary = boundary if boundary is not None else Boundary()
         self.settings = settings or DomainSettings()
+        self._own_id = domain_id + instance * (DOMAIN_ID_MAX + 1)
         try:
-            self._own_id = _DOMAINS.enter(domain_id, self.settings, instance=instance)
+            _DOMAINS.enter(self._own_id, self.settings, stands_for=domain_id if instance else None)
         except DDSException as error:
             raise self._cannot_start(error) from error
         try:
