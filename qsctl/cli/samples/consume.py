@@ -13,7 +13,7 @@ from qsctl.cli.output.payloads import TypesOption
 from qsctl.cli.samples.consume_results import Answer, Consumed
 from qsctl.cli.service_options import SAMPLES_PANEL, QueueArgument
 from qsctl.cli.waiting_service import WaitingService
-from qsctl.errors import UsageError
+from qsctl.errors import NoAnswer, UsageError
 
 COMMANDS: Final = Commands(panel=SAMPLES_PANEL)
 
@@ -85,11 +85,15 @@ def consume(
         reader = reader_of(administration, resource, library)
         ok = None if no_ack else not reject
         has_samples = is_complete = False
-        for batch in receive_batches(
-            administration.connection, short_name(resource), count or None, wait_s, ok, source
-        ):
-            has_samples, is_complete = True, batch.is_last
-            yield Consumed(batch.deliveries, acknowledgment, reader, batch.is_last)
+        try:
+            for batch in receive_batches(
+                administration.connection, short_name(resource), count or None, wait_s, ok, source
+            ):
+                has_samples, is_complete = True, batch.is_last
+                yield Consumed(batch.deliveries, acknowledgment, reader, batch.is_last)
+        except NoAnswer:
+            administration.require_delivering(resource)  # a suspended queue answers no consumer
+            raise
         if not is_complete:
             administration.require_delivering(resource)
     if not has_samples:
