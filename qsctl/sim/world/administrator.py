@@ -2,8 +2,8 @@
 
 Decides: what is sent when. A command is sent to every service, and again to those that have not answered. The operation
 goes on once a quorum has answered and the others had time to: a service that is away meanwhile never hears of it, but
-for one where it was deleted and not created. A command of which it is not decided what becomes is repeated as the same
-command: another one would leave the first to be carried out whenever its entry is found.
+for one where it was deleted and not created. A command that a service can do nothing with is sent as another one; the
+first may still be carried out, whenever its entry is found.
 """
 
 from __future__ import annotations
@@ -25,9 +25,6 @@ ASKS_AGAIN_NS: Final[Nanoseconds] = 300 * MILLISECOND_NS
 
 WAITS_NS: Final[Nanoseconds] = 700 * MILLISECOND_NS
 """So long the administrator waits for all; then a quorum is enough."""
-
-_UNDECIDED: Final = (" no master now", "it is not decided", "cannot yet")
-"""What an answer contains that leaves open what becomes of the command."""
 
 _CREATED: Final = frozenset({ReturnCode.OK, ReturnCode.DUPLICATED, ReturnCode.ALREADY_EXISTS})
 
@@ -132,7 +129,7 @@ class Administrator:
         """Process a service's answer; one to an earlier command is nothing new."""
         self._note_late_deletion(service, request, reply)
         replacement = next((each for each in self.replacements if each.request == request), None)
-        if replacement is None or any(each in reply.text for each in _UNDECIDED):
+        if replacement is None:
             return
         if replacement.is_creating:
             if reply.retcode not in _CREATED or not (self._orders or service in replacement.deleted_at):
