@@ -134,14 +134,17 @@ def durable_queues(draw: st.DrawFn, groups: list[str]) -> list[DurableQueue]:
     def made(name: str, part: list[Flow], dead: str) -> DurableQueue:
         access = draw(st.sampled_from(Access))
         partitions = draw(st.sampled_from([0, 0, 1, 4])) if access is Access.NON_EXCLUSIVE else 0
+        respects_time_to_live = draw(st.booleans())
         return DurableQueue(
             name,
             access=access,
             partitions=partitions,
             rebalance_delay_ns=draw(st.sampled_from([0, 1_000_000])),
             respects_priority=not partitions and draw(st.booleans()),
-            respects_time_to_live=draw(st.booleans()),
-            max_time_to_live_ns=draw(st.sampled_from([INFINITE_NS, 2_000_000])),
+            respects_time_to_live=respects_time_to_live,
+            max_time_to_live_ns=draw(st.sampled_from([INFINITE_NS, 2_000_000]))
+            if respects_time_to_live
+            else INFINITE_NS,
             max_redelivery=draw(st.sampled_from([-1, 1, 2])),
             dead_message_queue=draw(st.sampled_from(["", dead])),
             unacknowledged_limit_messages=draw(st.sampled_from([-1, 1, 3, 10_000])),
