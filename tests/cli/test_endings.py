@@ -115,10 +115,11 @@ def test_an_interrupt_at_any_instant_leaves_nothing(name: str, number: int, tmp_
 
 LEAVES = """
 import os, sys, threading, time
+from subprocess import Popen as start
 from qsctl import endings
 folder = endings.TemporaryFolder()
 (folder.path / "file").write_text("x")
-process, _ = endings.start_held(lambda: __import__("subprocess").Popen(
+process, _ = endings.start_held(lambda: start(
     [sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True))
 print(process.pid, folder.path, flush=True)
 {how}
