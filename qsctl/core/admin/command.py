@@ -35,24 +35,40 @@ class CreateQueue(msgspec.Struct, frozen=True, tag="create_queue"):
     settings: SharedReaderQueueSettings
 
 
+class Creation(msgspec.Struct, frozen=True, array_like=True):
+    """Which of the queues or subscribers that had a name one after another, where a cluster orders its commands.
+
+    `origin` is that of the log of commands (empty: unknown), `index` that of the entry that created it (0: it was there
+    when the log began).
+    """
+
+    origin: str
+    index: int
+
+
 class UpdateQueue(msgspec.Struct, frozen=True, tag="update_queue"):
     """UPDATE a shared reader queue: give it all these settings while it works (an extension).
 
     `settings` are whole, as for CREATE. What differs must be what can be changed in place, see `core.queue.change`.
+    `creation` is that of the queue that is meant: where another has the name once the command is carried out, it is
+    refused. None: whichever has the name.
     """
 
     queue: ResourceIdentifier
     settings: SharedReaderQueueSettings
+    creation: Creation | None = None
 
 
 class DeleteQueue(msgspec.Struct, frozen=True, tag="delete_queue"):
     """DELETE a shared reader queue with its samples (5.4.2).
 
-    `only_if_empty`, an extension: refused where it, or its implicit reply queue, holds samples.
+    `only_if_empty`, an extension: refused where it, or its implicit reply queue, holds samples. `creation` as in
+    `UpdateQueue`.
     """
 
     queue: ResourceIdentifier
     only_if_empty: bool = False
+    creation: Creation | None = None
 
 
 class FlushQueue(msgspec.Struct, frozen=True, tag="flush_queue"):
@@ -140,11 +156,13 @@ class CreateSubscriber(msgspec.Struct, frozen=True, tag="create_subscriber"):
 class DeleteSubscriber(msgspec.Struct, frozen=True, tag="delete_subscriber"):
     """DELETE a shared subscriber with its queues (5.4.8).
 
-    `only_if_empty`, an extension: refused where one of them holds samples.
+    `only_if_empty`, an extension: refused where one of them holds samples. `creation` as in `UpdateQueue`, of the
+    subscriber.
     """
 
     subscriber: ResourceIdentifier
     only_if_empty: bool = False
+    creation: Creation | None = None
 
 
 class Shutdown(msgspec.Struct, frozen=True, tag="shutdown"):

@@ -12,16 +12,25 @@ from collections.abc import Iterator, Mapping
 from typing import Final, TypeAlias
 
 import msgspec
+from msgspec import structs
 
-from qsctl.core.admin.command import Command, CreateQueue, CreateSubscriber, DeleteQueue, DeleteSubscriber, UpdateQueue
+from qsctl.core.admin.command import (
+    Command,
+    CreateQueue,
+    CreateSubscriber,
+    Creation,
+    DeleteQueue,
+    DeleteSubscriber,
+    UpdateQueue,
+)
 from qsctl.core.admin.handle import LongAnswer, handle
 from qsctl.core.admin.reply import Reply, ReturnCode, refusal
 from qsctl.core.high_availability.changes import check_change
 from qsctl.core.hosted_service import HostedService
 from qsctl.core.records import ConfigurationKnown, Enqueued, QueueRecord, Remembered
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
-from qsctl.errors import NotFound, QsctlError
-from qsctl.identity import SampleIdentity, no_incarnation
+from qsctl.errors import NotFound, QsctlError, Refused
+from qsctl.identity import Guid, SampleIdentity, no_incarnation
 
 CONFIGURATION_STREAM: Final = "configuration"
 """The stream of the commands, the special shared reader queue of [QS 7.2.1]; a queue's has slashes in its name."""
@@ -65,6 +74,8 @@ class ClusterConfiguration:
         """The entry that created what a command created, by full name; what the first master had is not in it."""
         self.outcomes: OrderedDict[SampleIdentity, Reply] = OrderedDict()
         """What became of the latest commands, oldest first."""
+        self._latest: dict[Guid, int] = {}
+        """The highest number of each administrator's commands of which the outcome is remembered."""
         self._next_position = 1
         self._host = _host({})
 
@@ -79,7 +90,7 @@ class ClusterConfiguration:
         elif isinstance(record, Enqueued):
             self._next_position = record.position + 1
             if record.identity not in self.outcomes:
-                self._remember(record.identity, self._carry_out(index, record.payload))
+                self._remember(record.identity, self._carry_out(index, record.identity, record.payload))
 
     def install(self, index: int, records: tuple[QueueRecord, ...]) -> None:
         """Begin with what stands for the entries up to `index`."""
@@ -95,6 +106,37 @@ class ClusterConfiguration:
                     if identity not in self.outcomes:
                         self._remember(identity, Reply(ReturnCode.OK, "the command was carried out before"))
 
+    def naming(self, command: Change) -> Change:
+        """Return a command with the creation of what it changes or deletes, as far as this member knows.
+
+        A command waits at members until there is a master. It may be carried out late, when the queue that was meant is
+        deleted and another has its name.
+        """
+        if isinstance(command, CreateQueue | CreateSubscriber):
+            return command
+        return structs.replace(command, creation=Creation(self.origin, self._created_at(command)))
+
+    def _created_at(self, command: UpdateQueue | DeleteQueue | DeleteSubscriber) -> int:
+        """Return the entry that created what a command is about; 0: none did."""
+        return max((self.created.get(name, 0) for name in _names_in(command)), default=0)
+
+    def _check_creation(self, command: Change) -> None:
+        """Compare the creation that a command is about with what is there now.
+
+        Raises:
+            Refused: what has the name is another one.
+        """
+        if isinstance(command, CreateQueue | CreateSubscriber) or command.creation is None:
+            return
+        name = _names_in(command)[-1]
+        is_there = name in names_of(self.subscribers())
+        if is_there and command.creation != Creation(self.origin, self._created_at(command)):
+            raise Refused(
+                f"{name} is another one than the member knew that got the command: it was created since, or the member "
+                "did not know yet what the cluster has",
+                remedy="Look at what it is now, and send the command again if it is meant.",
+            )
+
     def snapshot(self) -> Iterator[QueueRecord]:
         """Return the records that stand for all entries so far."""
         yield ConfigurationKnown(self._stream, self.origin, dict(self.subscribers()), dict(self.created))
@@ -106,10 +148,23 @@ class ClusterConfiguration:
 
     def _remember(self, identity: SampleIdentity, outcome: Reply) -> None:
         self.outcomes[identity] = outcome
+        writer, number = identity.writer_guid, identity.sequence_number
+        self._latest[writer] = max(number, self._latest.get(writer, number))
         if len(self.outcomes) > REMEMBERED_MAX:
-            self.outcomes.popitem(last=False)
+            self._forget(self.outcomes.popitem(last=False)[0].writer_guid)
 
-    def _carry_out(self, index: int, payload: bytes) -> Reply:
+    def _forget(self, writer: Guid) -> None:
+        """Find the highest number again that is remembered of an administrator: a snapshot tells no more."""
+        left = [each.sequence_number for each in self.outcomes if each.writer_guid == writer]
+        if left:
+            self._latest[writer] = max(left)
+        else:
+            del self._latest[writer]
+
+    def _carry_out(self, index: int, identity: SampleIdentity, payload: bytes) -> Reply:
+        if identity.sequence_number < self._latest.get(identity.writer_guid, 0):
+            text = "a later command of the same administrator was carried out before; this one is not any more"
+            return Reply(ReturnCode.ERROR, f"{text}. Look at what there is, and send it again if it is meant")
         try:
             command = _decode(payload)
         except _UNREADABLE as error:
@@ -117,6 +172,7 @@ class ClusterConfiguration:
         try:
             with contextlib.suppress(NotFound):  # `handle` says so, and what there is instead
                 check_change(self._host, self._member_count, command)
+            self._check_creation(command)
             replies = handle(self._host, 0, command)
         except QsctlError as error:
             return refusal(error)
@@ -156,6 +212,13 @@ def created_names(command: Command) -> list[str]:
             return [f"{participant.name}/{settings.name}"]
         case _:
             return []
+
+
+def _names_in(command: UpdateQueue | DeleteQueue | DeleteSubscriber) -> list[str]:
+    """Return the full names of what a command is about, and before it of what it is in, down from the subscriber."""
+    resource = command.subscriber if isinstance(command, DeleteSubscriber) else command.queue
+    names = [name for _, name in resource.names]
+    return ["/".join(names[:count]) for count in range(2, len(names) + 1)]
 
 
 def subscribers_of(settings: ServiceSettings) -> dict[str, tuple[SharedSubscriberSettings, ...]]:

@@ -102,8 +102,9 @@ class Configuration:
             )
             return
         self._pending.setdefault(request.request, now)
+        command = self._follower.configuration.naming(request.command)
         write = Write(
-            "", CONFIGURATION_STREAM, request.request, encoded(request.command), flags=SampleFlag.REPLICATE, attempt=1
+            "", CONFIGURATION_STREAM, request.request, encoded(command), flags=SampleFlag.REPLICATE, attempt=1
         )
         self.replica.producers.receive(now, self._follower, write)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from random import Random
 from typing import Any
 
 import pytest
@@ -17,14 +18,23 @@ from qsctl.core.admin.command import (
     UpdateQueue,
 )
 from qsctl.core.admin.reply import Reply, ReturnCode
+from qsctl.core.high_availability import cluster_configuration
 from qsctl.core.high_availability.cluster_configuration import (
     CONFIGURATION_STREAM,
+    Change,
     ClusterConfiguration,
+    encoded,
     subscribers_of,
 )
 from qsctl.core.messages import CommandReply, CommandRequest, Write
-from qsctl.core.queue.settings import PersistenceKind, PersistenceSettings, ReplicationSettings, ResourceLimitSettings
-from qsctl.core.records import ConfigurationFollowed, Enqueued
+from qsctl.core.queue.settings import (
+    PersistenceKind,
+    PersistenceSettings,
+    ReplicationSettings,
+    ResourceLimitSettings,
+    SharedReaderQueueSettings,
+)
+from qsctl.core.records import ConfigurationFollowed, ConfigurationKnown, Enqueued, QueueRecord
 from qsctl.core.settings import SharedSubscriberSettings
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.resource import parse_resource
@@ -352,3 +362,107 @@ def test_what_is_no_command_changes_nothing(payload: bytes) -> None:
     (outcome,) = configuration.outcomes.values()
     assert outcome.retcode is ReturnCode.ERROR
     assert "what was to be carried out is no command" in outcome.text
+
+
+class Log:
+    """A log of commands, and a configuration that follows it."""
+
+    def __init__(self, *queues: SharedReaderQueueSettings) -> None:
+        subscriber = SharedSubscriberSettings("S", queues=queues)
+        self.index = 1
+        self.records: list[QueueRecord] = [
+            ConfigurationKnown(CONFIGURATION_STREAM, "a 1 1 1", {"P": (subscriber,)}, {})
+        ]
+        self.known = self.replayed()
+
+    def append(self, number: int, command: Command, writer: Guid = ADMINISTRATOR) -> Reply:
+        self.index += 1
+        assert isinstance(command, Change)
+        identity = SampleIdentity(writer, number)
+        record = Enqueued(CONFIGURATION_STREAM, self.index, identity, 0, 0, payload=encoded(command))
+        self.records.append(record)
+        self.known.play(self.index, record)
+        return self.known.outcomes[identity]
+
+    def replayed(self, base: int = 0) -> ClusterConfiguration:
+        """Return the configuration of a member that follows all entries, or those behind a snapshot of `base`."""
+        configuration = ClusterConfiguration(CONFIGURATION_STREAM, 3)
+        for index, record in enumerate(self.records[:base], 1):
+            configuration.play(index, record)
+        if base:
+            snapshot = tuple(configuration.snapshot())
+            configuration = ClusterConfiguration(CONFIGURATION_STREAM, 3)
+            configuration.install(base, snapshot)
+        for index, record in enumerate(self.records[base:], base + 1):
+            configuration.play(index, record)
+        return configuration
+
+
+OTHER = Guid(b"o" * 16)
+DELETE = delete(1, "base").command
+CHANGE = UpdateQueue(
+    parse_resource(f"{SUBSCRIBER}/shared_reader_queue/base"), replace(BASE, limits=ResourceLimitSettings(max_count=7))
+)
+
+
+@pytest.mark.parametrize("late", [DELETE, DeleteSubscriber(SUBSCRIBER), CHANGE], ids=lambda each: type(each).__name__)
+def test_a_command_that_waited_is_not_carried_out_at_a_later_queue_of_the_name(late: Change) -> None:
+    """Found by a world: a DELETE that was undecided was carried out behind the CREATE, and took its samples."""
+    log = Log(BASE)
+    waiting = log.known.naming(late)
+    again: Command = CreateQueue(SUBSCRIBER, BASE)
+    if isinstance(late, DeleteSubscriber):
+        again = CreateSubscriber(parse_resource("/domain_participant/P"), SharedSubscriberSettings("S", queues=(BASE,)))
+    deletion = DELETE if isinstance(late, UpdateQueue) else late
+    assert log.append(1, deletion, OTHER).retcode is ReturnCode.OK
+    assert log.append(2, again, OTHER).retcode is ReturnCode.OK
+    outcome = log.append(1, waiting)
+    assert outcome.retcode is ReturnCode.ERROR
+    assert "is another one than the member knew that got the command" in outcome.text
+    assert log.known.subscribers()["P"][0].queues == (BASE,)
+    assert log.append(2, log.known.naming(late)).retcode is ReturnCode.OK, "and the one that is meant now is"
+
+
+def test_a_queue_is_deleted_that_was_changed_since_or_came_with_its_subscriber() -> None:
+    log = Log(BASE)
+    waiting = log.known.naming(DELETE)
+    assert log.append(1, log.known.naming(CHANGE), OTHER).retcode is ReturnCode.OK
+    assert log.append(2, waiting).retcode is ReturnCode.OK
+    participant = parse_resource("/domain_participant/P")
+    log.append(3, log.known.naming(DeleteSubscriber(SUBSCRIBER)))
+    log.append(4, CreateSubscriber(participant, SharedSubscriberSettings("S", queues=(BASE,))))
+    waiting = log.known.naming(DELETE)
+    assert log.append(5, waiting).retcode is ReturnCode.OK
+
+
+def test_a_member_that_knows_nothing_yet_deletes_nothing() -> None:
+    log = Log(BASE)
+    outcome = log.append(1, ClusterConfiguration(CONFIGURATION_STREAM, 3).naming(DELETE))
+    assert outcome.retcode is ReturnCode.ERROR
+    assert "did not know yet what the cluster has" in outcome.text
+
+
+def test_a_command_overtaken_by_a_later_one_of_its_administrator_is_not_carried_out() -> None:
+    """Found by a world: a stopped member found the DELETE when it went on, behind the CREATE that came after it."""
+    log = Log(BASE)
+    assert log.append(2, DELETE).retcode is ReturnCode.OK
+    assert log.append(3, CreateQueue(SUBSCRIBER, BASE)).retcode is ReturnCode.OK
+    outcome = log.append(1, DELETE)
+    assert outcome.retcode is ReturnCode.ERROR
+    assert outcome.text.startswith("a later command of the same administrator was carried out before")
+    assert log.append(1, DELETE, OTHER).retcode is ReturnCode.OK, "whose numbers are others"
+
+
+def test_what_is_overtaken_is_the_same_for_who_took_up_a_snapshot(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster_configuration, "REMEMBERED_MAX", 4)
+    draw = Random(5)
+    for _ in range(60):
+        log = Log(BASE)
+        writers = [ADMINISTRATOR, OTHER]
+        for _ in range(14):
+            command = draw.choice([DELETE, CreateQueue(SUBSCRIBER, BASE)])
+            log.append(draw.randrange(1, 9), command, draw.choice(writers))
+        for base in range(1, len(log.records)):
+            behind = log.replayed(base)
+            assert behind.subscribers() == log.known.subscribers(), base
+            assert list(behind.outcomes) == list(log.known.outcomes), base
