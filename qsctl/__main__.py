@@ -61,10 +61,13 @@ def main() -> None:
     interrupts.install()
     try:
         try:
-            import qsctl.endings  # noqa: F401 - the handler has it from now on
+            import qsctl.endings  # the handler has it from now on
             from qsctl.cli.app import main as run
 
             interrupts.is_loaded = True
+            is_watched = sys.getprofile() is not None or sys.gettrace() is not None or bool(sys.flags.inspect)
+            if not is_watched:  # who watches this process does so until the interpreter's own end
+                qsctl.endings.will_leave()
             run()
             status = 0
         except SystemExit as ended:
@@ -72,10 +75,10 @@ def main() -> None:
                 _leave_interrupted()
             status = ended.code if isinstance(ended.code, int) else 0 if ended.code is None else 1
         interrupts.status = status
-        if sys.getprofile() is not None or sys.gettrace() is not None or sys.flags.inspect:
-            raise SystemExit(status)  # who watches this process does so until the interpreter's own end
-        from qsctl.endings import leave_in_order
+        from qsctl.endings import leave_in_order, leaves
 
+        if not leaves():
+            raise SystemExit(status)
         leave_in_order(status)
     except KeyboardInterrupt:
         _leave_interrupted()

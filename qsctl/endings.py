@@ -46,6 +46,8 @@ class _State:
         self.is_noted = False
         """An interrupt waits for the end of a step."""
         self.is_leaving = False
+        self.leaves = False
+        """The process ends by `leave`, whatever happens: `will_leave` was called."""
 
 
 _state: Final = _State()
@@ -213,6 +215,24 @@ def start_held(start: Callable[[], subprocess.Popen[Any]]) -> tuple[subprocess.P
                 process.wait()
 
         return process, hold(kill)
+
+
+def will_leave() -> None:
+    """State that this process ends by `leave` or `leave_in_order`, without the interpreter's own end."""
+    _state.leaves = True
+
+
+def leaves() -> bool:
+    """Whether `will_leave` was called: what a library keeps then need not be given back to it."""
+    return _state.leaves
+
+
+@contextmanager
+def whole_process() -> Iterator[None]:
+    """Be all that a process does: it leaves in order at the end of the block, with status 0."""
+    will_leave()
+    yield
+    leave_in_order(0)
 
 
 def leave(status: int) -> None:

@@ -16,7 +16,7 @@ from qsctl.client.bench.load import GRACE_NS, STAMP, Load, Schedule
 from qsctl.client.bench.measured import Counts, Latencies
 from qsctl.client.consumer import QueueConsumer
 from qsctl.client.producer import ApplicationAcknowledgment, QueueProducer
-from qsctl.endings import end_with_parent
+from qsctl.endings import end_with_parent, whole_process
 from qsctl.errors import QsctlError
 from qsctl.instant import SECOND_NS, Nanoseconds
 from qsctl.transport.dds.participant import DomainSettings
@@ -55,19 +55,21 @@ class Told:
 def produce(link: Connection, place: Place, load: Load, number: int) -> None:
     """Be a producer: the body of a process."""
     end_with_parent()
-    try:
-        link.send(_produce(link, place, load, number))
-    except QsctlError as error:
-        link.send(Told(Counts(), error=error.message, remedy=error.remedy))
+    with whole_process():
+        try:
+            link.send(_produce(link, place, load, number))
+        except QsctlError as error:
+            link.send(Told(Counts(), error=error.message, remedy=error.remedy))
 
 
 def consume(link: Connection, place: Place, load: Load, received: Synchronized[int]) -> None:
     """Be a consumer: the body of a process. What it received is added to `received` as it goes."""
     end_with_parent()
-    try:
-        link.send(_consume(link, place, load, received))
-    except QsctlError as error:
-        link.send(Told(Counts(), error=error.message, remedy=error.remedy))
+    with whole_process():
+        try:
+            link.send(_consume(link, place, load, received))
+        except QsctlError as error:
+            link.send(Told(Counts(), error=error.message, remedy=error.remedy))
 
 
 def _produce(link: Connection, place: Place, load: Load, number: int) -> Told:

@@ -16,7 +16,7 @@ from qsctl.endings import children_without_signals
 from qsctl.errors import NoAnswer
 from qsctl.service.open_service import DaemonOptions
 from qsctl.service.sessions.link import Answers, Ask, Counted, Failed, Left, ReportTo, Started, Stop
-from qsctl.service.sessions.worker import Surroundings, run_session
+from qsctl.service.sessions.worker import Surroundings, session_process
 
 TERMINATE_AFTER_S: Final = 15.0
 """How long a process that was asked to leave, and does not, is waited for once its time is over."""
@@ -54,7 +54,10 @@ class SessionProcess:
         context = multiprocessing.get_context("spawn")
         self._link, theirs = context.Pipe()
         self._process = context.Process(
-            target=run_session, args=(theirs, name, configuration, options, around), name=f"qsctl {name}", daemon=True
+            target=session_process,
+            args=(theirs, name, configuration, options, around),
+            name=f"qsctl {name}",
+            daemon=True,
         )
         with children_without_signals():
             self._process.start()

@@ -12,6 +12,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from qsctl.config.settings import ServiceConfiguration
+from qsctl.endings import whole_process
 from qsctl.errors import QsctlError
 from qsctl.service.daemon import Daemon
 from qsctl.service.heap import heap_snapshots
@@ -32,10 +33,18 @@ class Surroundings:
     serves_metrics: bool = False
 
 
+def session_process(
+    link: Connection, name: str, configuration: ServiceConfiguration, options: DaemonOptions, around: Surroundings
+) -> None:
+    """Be the process of a group of sessions."""
+    with whole_process():
+        run_session(link, name, configuration, options, around)
+
+
 def run_session(
     link: Connection, name: str, configuration: ServiceConfiguration, options: DaemonOptions, around: Surroundings
 ) -> None:
-    """Serve the sessions until the coordinator says stop, or is gone. The body of the process."""
+    """Serve the sessions until the coordinator says stop, or is gone."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # a terminal and systemd signal every process; the coordinator's counts
     commands = PipedCommands(link)

@@ -31,6 +31,7 @@ from cyclonedds.sub import DataReader
 from cyclonedds.topic import Topic
 
 from qsctl.config.transport_properties import DOMAIN_ID_MAX, TcpSettings
+from qsctl.endings import leaves
 from qsctl.errors import Refused, Unavailable, UsageError
 from qsctl.instant import SECOND_NS, Nanoseconds
 from qsctl.transport.dds.boundary import Boundary
@@ -114,7 +115,12 @@ class DomainSettings:
 
 
 class _Domains:
-    """The domains configured in this process. The objects must stay referenced: collecting one deletes its entities."""
+    """The domains configured in this process. The objects must stay referenced: collecting one deletes its entities.
+
+    A process that ends by `endings.leave` keeps a domain that it has left, and uses it again: Cyclone DDS 11.0.1 aborts
+    at times when a domain is deleted whose table of types is not empty (eclipse-cyclonedds/cyclonedds#2426). Another
+    process goes on for long without the domain, and must not answer for it: it deletes it.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -124,6 +130,9 @@ class _Domains:
         document = settings.document(stands_for=stands_for)
         with self._lock:
             known = self._open.get(domain_id)
+            if known is not None and not known[2] and known[1] != document:
+                close_entity(known[0])
+                known = None
             if known is None:
                 # With the library's own full log switched on, its lines come as they are.
                 instead = LIBRARY_LOG.instead_of_stderr if settings.verbosity in _FEW_WORDS else contextlib.nullcontext
@@ -145,7 +154,7 @@ class _Domains:
     def leave(self, domain_id: int) -> None:
         with self._lock:
             domain, document, users = self._open[domain_id]
-            if users > 1:
+            if users > 1 or leaves():
                 self._open[domain_id] = (domain, document, users - 1)
                 return
             del self._open[domain_id]

@@ -1,0 +1,110 @@
+"""A process that took part in a domain ends with its own status: the library, which aborts at times, is not ended.
+
+Cyclone DDS 11.0.1 aborts at times where a domain is deleted whose table of types is not empty
+(eclipse-cyclonedds/cyclonedds#2426). `QSCTL_TEST_DDS_ENDS` is the number of starts and ends, four side by side and
+beside a service.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from tests.dds.service_process import StartService
+from tests.patience import PATIENCE_S
+from tests.processes import run
+
+ENDS = int(os.environ.get("QSCTL_TEST_DDS_ENDS", "4"))
+AT_ONCE = 4
+
+PROGRAM = """
+import cyclonedds.domain
+from qsctl import endings
+from qsctl.transport.dds.participant import DomainSettings, Participant
+from qsctl.transport.dds.wire_types import WireFrame
+
+delete = cyclonedds.domain.Domain._delete
+def note(self, reference):
+    if isinstance(self, cyclonedds.domain.Domain):
+        print("a domain is deleted", flush=True)
+    return delete(self, reference)
+cyclonedds.domain.Domain._delete = note
+{body}
+"""
+
+TAKE_PART = """
+for lease_ns in (5 * 10**9, 5 * 10**9, 4 * 10**9):
+    participant = Participant({domain}, DomainSettings(lease_duration_ns=lease_ns))
+    participant.topic("T", WireFrame)
+    print(lease_ns // 10**9, flush=True)
+    participant.close()
+"""
+
+DELETED = "a domain is deleted"
+
+
+def lines_of(body: str, domain: int, tmp_path: Path) -> list[str]:
+    done = run([sys.executable, "-c", PROGRAM.format(body=body.replace("{domain}", str(domain)))], cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout.splitlines()
+
+
+def test_a_process_that_leaves_by_itself_keeps_its_domain_and_uses_it_again(domain: int, tmp_path: Path) -> None:
+    body = f"with endings.whole_process():{TAKE_PART}".replace("\n", "\n    ")
+    assert lines_of(body, domain, tmp_path) == ["5", "5", DELETED, "4"], "deleted where other settings are wanted"
+
+
+def test_another_process_gives_its_domain_back(domain: int, tmp_path: Path) -> None:
+    assert lines_of(TAKE_PART, domain, tmp_path) == ["5", DELETED, "5", DELETED, "4", DELETED]
+
+
+ASK = """
+import sys
+from qsctl import endings
+from qsctl.client.dds_connection import DdsConnection
+from qsctl.core.admin.command import GetData
+from qsctl.resource import parse_resource
+from qsctl.transport.dds.participant import DomainSettings
+with endings.whole_process():
+    for _ in sys.stdin:
+        connection = DdsConnection(int(sys.argv[1]), float(sys.argv[2]), DomainSettings())
+        print(*(each.reply.retcode.name for each in connection.request(GetData(parse_resource("/data")))), flush=True)
+        connection.close()
+"""
+
+
+def test_participants_one_after_the_other_in_a_kept_domain_are_answered(
+    start_service: StartService, domain: int, run_python: Callable[..., subprocess.Popen[str]]
+) -> None:
+    """Also by a service that was started anew while nobody of the process was in the domain."""
+    service = start_service()
+    asking = run_python(ASK, str(domain), str(PATIENCE_S))
+    assert asking.stdin is not None
+    assert asking.stdout is not None
+    for turn in range(6):
+        if turn in {2, 4}:
+            service.stop(signal.SIGKILL if turn == 2 else signal.SIGTERM)
+            service.start()
+        asking.stdin.write("ask\n")
+        asking.stdin.flush()
+        assert asking.stdout.readline() == "OK\n", turn
+    asking.stdin.close()
+    assert asking.wait(PATIENCE_S) == 0
+
+
+@pytest.mark.parametrize("at", range(0, ENDS, AT_ONCE))
+def test_commands_over_dds_end_with_their_own_status(
+    at: int, start_service: StartService, domain: int, tmp_path: Path
+) -> None:
+    start_service()
+    command = [sys.executable, "-m", "qsctl", "get", "data", "--service", f"dds:{domain}"]
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        ended = list(pool.map(lambda _: run(command, cwd=tmp_path), range(at, min(at + AT_ONCE, ENDS))))
+    assert {(each.returncode, each.stderr) for each in ended} == {(0, "")}
