@@ -11,13 +11,17 @@ from typer.testing import CliRunner, Result
 
 from qsctl.cli.app import build_app
 from qsctl.config.problems import ConfigError
+from qsctl.core.records import Enqueued
 from qsctl.errors import ExitStatus, InvalidInput
 from qsctl.eventlog.reader import open_run
 from qsctl.eventlog.schema import LogLevel
+from qsctl.identity import Guid, SampleIdentity
 from qsctl.sim.model import OUTCOMES, Stop
 from qsctl.sim.scenario.overrides import apply_overrides
 from qsctl.sim.scenario.scenario import Scenario
 from qsctl.sim.scenario.xml import find_scenario, read_scenario
+from qsctl.sim.world.disk import Append, Drop
+from qsctl.sim.world.invariants.base import Ledger
 from qsctl.sim.world.run import prepare
 from qsctl.sim.world.schedule import parse_schedule
 from qsctl.sim.world.verdict import judge
@@ -171,3 +175,22 @@ def test_the_time_to_a_new_master_follows_master_timeout() -> None:
         elected = next(each for each in document(result)["events"] if each["event"] == "master-elected")
         peaks.append(elected["peak"])
     assert 200e6 < peaks[0] < 450e6 < 800e6 < peaks[1] < 1800e6
+
+
+def test_what_a_service_confirmed_counts_after_it_deleted_the_queue_and_not_for_the_next_one() -> None:
+    """Found by a world: of a quorum one deleted the queue before the last one had the sample."""
+    identity, stream = SampleIdentity(Guid(b"p" * 16), 1), "D/S/Orders"
+    stored = (Append(stream, 1, (Enqueued(stream, 1, identity, 0, 0),)),)
+    ledger = Ledger()
+    ledger.stored(1, stored)
+    ledger.stored(2, stored)
+    ledger.stored(2, (Drop(stream),))
+    ledger.stored(3, stored)
+    assert ledger.most_holders(stream, identity) == 3
+    ledger = Ledger()
+    for service in (1, 2):
+        ledger.stored(service, stored)
+        ledger.stored(service, (Drop(stream),))
+    ledger.stored(1, stored)  # of the next queue of the name
+    ledger.stored(3, stored)
+    assert ledger.most_holders(stream, identity) == 2

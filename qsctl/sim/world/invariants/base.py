@@ -54,6 +54,8 @@ class Ledger(Observer):
         """Services whose stored records say that a queue enqueued a sample."""
         self._held_once: dict[tuple[str, SampleIdentity], set[int]] = {}
         """The same, and those that lost their disks since: what they confirmed they had."""
+        self._deleted: dict[tuple[str, SampleIdentity], set[int]] = {}
+        """Services that had it and deleted the queue: what they confirmed they had, too, until it is created again."""
         self._most: dict[tuple[str, SampleIdentity], int] = {}
 
     def stored(self, service: int, operations: Sequence[Operation]) -> None:
@@ -78,6 +80,8 @@ class Ledger(Observer):
             elif isinstance(operation, Drop):
                 for record in streams.pop(operation.stream, {}).values():
                     self._strike(service, record)
+                    for each in _enqueued(record):
+                        self._deleted.setdefault(each, set()).add(service)
 
     def lost_disk(self, service: int) -> None:
         """Forget what a service had stored."""
@@ -86,7 +90,7 @@ class Ledger(Observer):
             holding.discard(service)
 
     def most_holders(self, queue: str, identity: SampleIdentity) -> int:
-        """At how many services it was durable that the queue enqueued this sample, before any disk was lost."""
+        """At how many it was durable that the queue enqueued this sample, before disks were lost or it was deleted."""
         return self._most.get((queue, identity), 0)
 
     def is_held_at(self, service: int, identity: SampleIdentity) -> bool:
@@ -110,7 +114,10 @@ class Ledger(Observer):
             holding.add(service)
             held_once = self._held_once.setdefault((queue, identity), set())
             held_once.add(service)
-            self._most[queue, identity] = max(self._most.get((queue, identity), 0), len(held_once))
+            deleted = self._deleted.get((queue, identity), set())
+            if service in deleted:  # the sample was sent to the next queue of the name, too
+                deleted.clear()
+            self._most[queue, identity] = max(self._most.get((queue, identity), 0), len(held_once | deleted))
 
     def _strike(self, service: int, record: Record) -> None:
         for queue, identity in _enqueued(record):
