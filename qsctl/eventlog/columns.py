@@ -124,7 +124,7 @@ def counter_table(columns: Mapping[str, Any], run_id: str) -> pa.Table:
     for field in COUNTERS:
         if field.name == "run_id":
             arrays.append(_constant(run_id, len(columns["client_id"])))
-        elif field.name == "first_discard_ns":
+        elif field.nullable:
             arrays.append(_optional(np.asarray(columns[field.name], dtype=np.int64)))
         elif pa.types.is_dictionary(field.type):
             arrays.append(_texts_by_number(columns[field.name]))

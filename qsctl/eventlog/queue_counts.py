@@ -24,7 +24,11 @@ def work_units(size_bytes: int) -> int:
 
 @dataclass(slots=True)
 class QueueCounts:
-    """What is counted of one queue, after the warm-up."""
+    """What is counted of one queue, after the warm-up.
+
+    `unfinished_since_ns` are the arrivals of the messages that have no acknowledgment so far: those that are held or
+    wait, and those that were delivered without one.
+    """
 
     warm_up_ns: Nanoseconds
     arrived: int = 0
@@ -38,6 +42,13 @@ class QueueCounts:
     wait_sum_ns: int = 0
     wait_max_ns: int = 0
     histogram: dict[int, int] = field(default_factory=dict)
+    done_sum_ns: int = 0
+    done_max_ns: int = 0
+    done: dict[int, int] = field(default_factory=dict)
+    """Acknowledged messages by the bucket of their time to done."""
+    unfinished_since_ns: list[Nanoseconds] = field(default_factory=list)
+    tries: bool = False
+    """What was delivered without an acknowledgment comes back, and is not unfinished itself."""
 
     def grow(self, size_bytes: int) -> None:
         """Count a message that entered the queue."""
@@ -55,12 +66,28 @@ class QueueCounts:
         self.returned = 0
         self.redelivered = 0
 
-    def count(self, enqueued_ns: Nanoseconds, size_bytes: int, wait_ns: int, outcome: Outcome) -> None:
-        """Count what became of a message; `wait_ns` NEVER: it is still in the queue."""
+    def count(
+        self,
+        enqueued_ns: Nanoseconds,
+        size_bytes: int,
+        wait_ns: int,
+        outcome: Outcome,
+        acknowledge_ns: int = NEVER,
+    ) -> None:
+        """Count what became of a message; `wait_ns` NEVER: it is still in the queue.
+
+        Args:
+            enqueued_ns: when it came.
+            size_bytes: its length.
+            wait_ns: until it left the queue.
+            outcome: its fate.
+            acknowledge_ns: until it was acknowledged; NEVER where it was not.
+        """
         if enqueued_ns >= self.warm_up_ns:
             self.arrived += 1
         if wait_ns == NEVER:
             self.by_outcome[outcome] += 1
+            self.unfinished_since_ns.append(enqueued_ns)
             return
         left_ns = enqueued_ns + wait_ns
         if left_ns < self.warm_up_ns:
@@ -73,8 +100,19 @@ class QueueCounts:
                 self.wait_max_ns = wait_ns
             bucket = bucket_of(wait_ns)
             self.histogram[bucket] = self.histogram.get(bucket, 0) + 1
+            if acknowledge_ns != NEVER:
+                self._count_done(acknowledge_ns)
+            elif not self.tries:
+                self.unfinished_since_ns.append(enqueued_ns)
         elif outcome is Outcome.DISCARDED and (self.first_discard_ns == NEVER or left_ns < self.first_discard_ns):
             self.first_discard_ns = left_ns
+
+    def _count_done(self, time_ns: int) -> None:
+        self.done_sum_ns += time_ns
+        if time_ns > self.done_max_ns:
+            self.done_max_ns = time_ns
+        bucket = bucket_of(time_ns)
+        self.done[bucket] = self.done.get(bucket, 0) + 1
 
 
 def counter_columns(
@@ -84,8 +122,19 @@ def counter_columns(
     names: Sequence[str],
     max_depths: Sequence[int],
     observed_ns: Nanoseconds,
+    acknowledged: Sequence[bool] | None = None,
 ) -> dict[str, Any]:
-    """Return the columns of `eventlog.schema.COUNTERS` less the run's id, one row a queue."""
+    """Return the columns of `eventlog.schema.COUNTERS` less the run's id, one row a queue.
+
+    Args:
+        counts: of each queue.
+        client_ids: by queue.
+        clients: their names.
+        names: of the queues.
+        max_depths: by queue.
+        observed_ns: from the end of the warm-up to now.
+        acknowledged: whether messages of a queue are acknowledged; all are where it is None.
+    """
 
     def column(values: Sequence[int]) -> Any:
         return np.array(values, np.int64)
@@ -120,4 +169,37 @@ def counter_columns(
         "histogram_count": [
             column([each.histogram[key] for key in keys]) for each, keys in zip(counts, buckets, strict=True)
         ],
+        **_times_to_done(counts, observed_ns, acknowledged or [True] * len(counts)),
+    }
+
+
+def _times_to_done(
+    counts: Sequence[QueueCounts], observed_ns: Nanoseconds, acknowledged: Sequence[bool]
+) -> dict[str, Any]:
+    """Return the columns of acknowledged messages, and of those that have no acknowledgment, by their ages now."""
+
+    def column(values: Sequence[int]) -> Any:
+        return np.array([value if own else NEVER for value, own in zip(values, acknowledged, strict=True)], np.int64)
+
+    ages: list[dict[int, int]] = []
+    oldest: list[int] = []
+    for each, own in zip(counts, acknowledged, strict=True):
+        end_ns = each.warm_up_ns + observed_ns
+        buckets: dict[int, int] = {}
+        for since_ns in each.unfinished_since_ns if own else ():
+            bucket = bucket_of(max(0, end_ns - since_ns))
+            buckets[bucket] = buckets.get(bucket, 0) + 1
+        ages.append(buckets)
+        oldest.append(max(0, end_ns - min(each.unfinished_since_ns, default=end_ns)))
+    done = [each.done if own else {} for each, own in zip(counts, acknowledged, strict=True)]
+    return {
+        "done_messages": column([sum(each.values()) for each in done]),
+        "done_sum_ns": column([each.done_sum_ns for each in counts]),
+        "done_max_ns": column([each.done_max_ns for each in counts]),
+        "done_bucket": [np.array(sorted(each), np.int32) for each in done],
+        "done_count": [np.array([each[key] for key in sorted(each)], np.int64) for each in done],
+        "unfinished_messages": column([sum(each.values()) for each in ages]),
+        "unfinished_max_ns": column(oldest),
+        "unfinished_bucket": [np.array(sorted(each), np.int32) for each in ages],
+        "unfinished_count": [np.array([each[key] for key in sorted(each)], np.int64) for each in ages],
     }

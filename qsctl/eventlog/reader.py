@@ -19,7 +19,7 @@ from qsctl.eventlog.checked_files import listed_parts
 from qsctl.eventlog.location import Location, parquet_source
 from qsctl.eventlog.recording.schema import REPLAY_TABLES
 from qsctl.eventlog.run_folder import RunInfo, read_run_info
-from qsctl.eventlog.schema import COUNTERS, EVENTS, MESSAGES
+from qsctl.eventlog.schema import COUNTERS, EVENTS, MESSAGES, SINCE_DONE
 
 SCHEMAS: Final[dict[str, pa.Schema]] = {
     "messages": MESSAGES,
@@ -28,6 +28,7 @@ SCHEMAS: Final[dict[str, pa.Schema]] = {
     **REPLAY_TABLES,
 }
 BATCH_ROWS: Final = 1 << 17
+_EARLIER_COUNTERS: Final = pa.schema([field for field in COUNTERS if field.name not in SINCE_DONE])
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,17 +116,30 @@ def part_batches(
     schema = SCHEMAS[table]
     try:
         with pq.ParquetFile(parquet_source(path)) as file:
-            if not file.schema_arrow.equals(schema):
+            earlier = table == "counters" and file.schema_arrow.equals(_EARLIER_COUNTERS)
+            if not earlier and not file.schema_arrow.equals(schema):
                 raise Damaged(
                     f"{path} does not have the columns of {table}", remedy="Another version wrote it: run it again."
                 )
-            for batch in file.iter_batches(BATCH_ROWS, columns=list(columns) if columns is not None else None):
+            there = None if columns is None else [name for name in columns if not earlier or name not in SINCE_DONE]
+            for batch in file.iter_batches(BATCH_ROWS, columns=there):
+                if earlier:
+                    batch = _with_nothing_done(batch, columns)
                 yield batch.append_column("replication", _repeated(replication, len(batch)))
     except (pa.ArrowException, OSError) as error:
         reason = str(error).splitlines()[0]
         raise Damaged(
             f"{path} is damaged: {reason}", remedy="Run the scenario again: the seed is in run.json."
         ) from None
+
+
+def _with_nothing_done(batch: pa.RecordBatch, columns: Sequence[str] | None) -> pa.RecordBatch:
+    """Return counters of an earlier version with the columns that it did not write: null, and empty lists."""
+    for field in COUNTERS:
+        if field.name in SINCE_DONE and (columns is None or field.name in columns):
+            nothing: list[object] = [[] if pa.types.is_list(field.type) else None] * len(batch)
+            batch = batch.append_column(field, pa.array(nothing, field.type))
+    return batch if columns is None else batch.select(list(columns))
 
 
 def _repeated(number: int, count: int) -> pa.Array:

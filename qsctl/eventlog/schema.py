@@ -87,6 +87,15 @@ COUNTERS: Final = pa.schema(
         pa.field("observed_ns", pa.int64(), nullable=False),
         pa.field("histogram_bucket", pa.list_(pa.int32()), nullable=False),
         pa.field("histogram_count", pa.list_(pa.int64()), nullable=False),
+        pa.field("done_messages", pa.int64()),
+        pa.field("done_sum_ns", pa.int64()),
+        pa.field("done_max_ns", pa.int64()),
+        pa.field("done_bucket", pa.list_(pa.int32()), nullable=False),
+        pa.field("done_count", pa.list_(pa.int64()), nullable=False),
+        pa.field("unfinished_messages", pa.int64()),
+        pa.field("unfinished_max_ns", pa.int64()),
+        pa.field("unfinished_bucket", pa.list_(pa.int32()), nullable=False),
+        pa.field("unfinished_count", pa.list_(pa.int64()), nullable=False),
     ]
 )
 """One row a client and queue: the model's own counters after warm-up.
@@ -104,7 +113,17 @@ sending, if that was after the end of the warm-up; its wait ends, like that of e
 transmit queue. One that was sent again after an absence or an eviction is in `redelivered_messages` besides. (With
 `GuaranteedOverflow.REDELIVER` one that was sent counts at the end of the run without an acknowledgment.)
 The histogram is sparse: bucket i of `wait_ns` holds count i, see `bucket_of`; `observed_ns` is horizon less warm-up.
+Times to done are those to the acknowledgment (`acknowledge_ns` of the messages): `done_…` are of the delivered messages
+that have one, `unfinished_…` of those that have none when the run ends, with how long ago they came: delivered, `held`
+and `waiting` ones. They are null, and their histograms empty, where nothing acknowledges a message: direct messages of
+Solace, the queues inside an integration engine, and runs of earlier versions, whose files have none of the columns.
 """
+
+SINCE_DONE: Final = (
+    "done_messages", "done_sum_ns", "done_max_ns", "done_bucket", "done_count", "unfinished_messages",
+    "unfinished_max_ns", "unfinished_bucket", "unfinished_count",
+)  # fmt: skip
+"""Columns of the counters that earlier versions did not write."""
 
 EVENTS: Final = pa.schema(
     [

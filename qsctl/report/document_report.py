@@ -12,7 +12,7 @@ from qsctl.report.charts import Picture, difference_chart, heat_chart, line_char
 from qsctl.report.page import Page, Table
 from qsctl.report.words import count_text, measure_text, percent_text
 
-HEADLINES: Final = ("loss_ratio", "latency_p99", "latency_mean", "throughput", "discards")
+HEADLINES: Final = ("loss_ratio", "time_in_queue_p99", "time_in_queue_mean", "throughput", "discards")
 _MOST_BARS: Final = 24
 
 
@@ -177,7 +177,7 @@ def _mean_and_half(evidence: dict[str, Any]) -> tuple[float | None, float]:
 
 
 def _curve(target: str, seen: _Seen, path: str, *, is_share: bool) -> Picture:
-    scale = 1e6 if target.startswith(("latency_", "time_")) and not is_share else 1.0
+    scale = 1e6 if target.startswith("time_") and not is_share else 1.0
     points = [
         {
             "x": str(settings[path]), "queue": "runs that violate it" if is_share else "mean", "mean": mean / scale,

@@ -11,7 +11,7 @@ from qsctl.report.words import MEASURE_WORDS, listed, measure_text
 from qsctl.summary.points import PointMeasure, point_measures
 from qsctl.summary.sweep_folder import SCENARIO_FILE, read_results, read_sweep, sweep_scenario
 
-SHOWN: Final = ("loss_ratio", "latency_p99", "throughput", "time_without_master")
+SHOWN: Final = ("loss_ratio", "time_in_queue_p99", "throughput", "time_without_master")
 CONFIDENCE: Final = 0.95
 _NANOSECONDS_A_MILLISECOND: Final = 1e6
 
@@ -61,7 +61,7 @@ def _verdict(measures: list[PointMeasure], points: int, lossless: list[str]) -> 
         sentences.append(f"{len(lossless)} of {points} points lose nothing: {listed(lossless)}.")
     else:
         sentences.append("Every point loses messages.")
-    for measure, what in (("loss_ratio", "loss"), ("latency_p99", "p99 latency")):
+    for measure, what in (("loss_ratio", "loss"), ("time_in_queue_p99", "p99 of the time in the queue")):
         each = [one for one in measures if one.measure == measure]
         if each:
             worst = max(each, key=lambda one: one.interval.mean)
@@ -87,7 +87,7 @@ def _pictures(measures: list[PointMeasure], axes: list[str]) -> list[Picture]:
 
 
 def _scaled(measure: str, value: float) -> float:
-    return value / _NANOSECONDS_A_MILLISECOND if measure.startswith(("latency_", "time_")) else value
+    return value / _NANOSECONDS_A_MILLISECOND if measure.startswith("time_") else value
 
 
 def _curve(name: str, mine: list[PointMeasure], axis: str) -> Picture:
@@ -101,7 +101,7 @@ def _curve(name: str, mine: list[PointMeasure], axis: str) -> Picture:
         }
         for each in mine
     ]
-    unit = "ms" if name.startswith(("latency_", "time_")) else "messages/s" if name == "throughput" else "share"
+    unit = "ms" if name.startswith("time_") else "messages/s" if name == "throughput" else "share"
     return picture(
         MEASURE_WORDS[name],
         "Mean over the replications; the bars are 95 % intervals.",

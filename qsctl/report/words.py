@@ -41,7 +41,7 @@ def measure_text(measure: str, value: float | None) -> str:
     """Return a measure's value in its unit."""
     if value is None:
         return "–"
-    if measure.startswith(("latency_", "time_")):
+    if measure.startswith("time_"):
         return duration_text(value)
     return percent_text(value) if measure == "loss_ratio" else count_text(value)
 
@@ -50,8 +50,10 @@ MEASURE_WORDS = {
     "discards": "Discarded messages",
     "lost": "Lost messages, all causes",
     "loss_ratio": "Share of messages lost",
-    "latency_p99": "p99 of the time in the queue",
-    "latency_mean": "Mean time in the queue",
+    "time_in_queue_p99": "p99 of the time in the queue",
+    "time_in_queue_mean": "Mean time in the queue",
+    "time_to_done_p99": "p99 of the time to done",
+    "time_to_done_mean": "Mean time to done",
     "throughput": "Delivered messages a second",
     "time_without_master": "Longest time without a master",
 }

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from qsctl.eventlog.outcomes import LOSS_COLUMNS, loss_ratio
 from qsctl.eventlog.schema import bucket_bounds_ns
 from qsctl.instant import SECOND_NS, Nanoseconds
+from qsctl.sim.done_times import done_times
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,6 +40,8 @@ class Figures:
 
     Percentiles are of the wait of delivered messages, read from the histogram: at most 0.8 % too high, None where
     nothing was delivered. `high_water_mark_work_units` and `max_depth_work_units` are the largest of the clients'.
+    `done_…` are of the time to the acknowledgment, with those that have none censored (`done_times.py`), which
+    `unfinished_messages` counts; None where nothing acknowledges a message.
     The last ones are of clusters: None for other models, and for a queue that is not replicated; `broken_rules` is the
     whole cluster's. `time_without_master_ns` is the longest time to the next master, None where none was needed.
     """
@@ -72,6 +75,14 @@ class Figures:
     wait_p90_ns: Nanoseconds | None
     wait_p99_ns: Nanoseconds | None
     wait_p999_ns: Nanoseconds | None
+    done_messages: int | None = None
+    unfinished_messages: int | None = None
+    done_mean_ns: float | None = None
+    done_p50_ns: Nanoseconds | None = None
+    done_p90_ns: Nanoseconds | None = None
+    done_p99_ns: Nanoseconds | None = None
+    done_p999_ns: Nanoseconds | None = None
+    done_max_ns: Nanoseconds | None = None
     time_to_master_ns: Nanoseconds | None = None
     time_without_master_ns: Nanoseconds | None = None
     refused_before_master: int | None = None
@@ -139,6 +150,7 @@ def _figures(queue: str, rows: list[dict[str, Any]]) -> Figures:
         for bucket, count in zip(row["histogram_bucket"], row["histogram_count"], strict=True):
             histogram[bucket] = histogram.get(bucket, 0) + count
     longest = max((row["wait_max_ns"] for row in rows), default=0)
+    times = done_times(rows)
     ranks = nearest_ranks(histogram, ((50, 100), (90, 100), (99, 100), (999, 1000)), longest)
     return Figures(
         queue=queue,
@@ -155,6 +167,7 @@ def _figures(queue: str, rows: list[dict[str, Any]]) -> Figures:
         wait_p90_ns=ranks[1],
         wait_p99_ns=ranks[2],
         wait_p999_ns=ranks[3],
+        **({} if times is None else times.figures()),
     )
 
 

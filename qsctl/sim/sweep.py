@@ -22,8 +22,8 @@ from qsctl.sim.scenario.scenario import Scenario
 
 SEED_BITS: Final = 48
 MOST_POINTS: Final = 1_000_000
-SWEEP_FORMAT: Final = 3
-"""Of a sweep's folder; format 1 had no checksums, format 2 no figures of clusters."""
+SWEEP_FORMAT: Final = 4
+"""Of a sweep's folder; format 1 had no checksums, 2 no figures of clusters, 3 no times to done."""
 
 
 @dataclass(frozen=True, slots=True)

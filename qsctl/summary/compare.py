@@ -301,9 +301,11 @@ def _differences(
     return found
 
 
-_COUNTS: Final = frozenset({"discards", "lost", "delivered", "throughput", "redelivered", "expired", "dead", "elided"})
+_COUNTS: Final = frozenset(
+    {"discards", "lost", "delivered", "throughput", "redelivered", "expired", "dead", "elided", "unfinished"}
+)
 """What follows the number of messages that come."""
-_GROWING: Final = frozenset({"latency_max", "high_water_mark"})
+_GROWING: Final = frozenset({"time_in_queue_max", "time_to_done_max", "high_water_mark"})
 """Largest values, which grow with the time that is observed."""
 
 
@@ -353,5 +355,8 @@ def _names(of: dict[tuple[str, str], _Group], without: dict[tuple[str, str], _Gr
     return [f"{group.queue} at {group.point}" for place, group in of.items() if place not in without]
 
 
-HEADLINES: Final = ("loss_ratio", "discards", "latency_p99", "latency_mean", "throughput")
+HEADLINES: Final = (
+    "loss_ratio", "discards", "time_in_queue_p99", "time_in_queue_mean", "time_to_done_p99", "time_to_done_mean",
+    "throughput",
+)  # fmt: skip
 """The measures that the sentence is about; a comparison is not decided on the others."""

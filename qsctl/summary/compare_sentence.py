@@ -10,8 +10,10 @@ from qsctl.summary.compare import HEADLINES, Comparison, Difference, Verdict
 _WORDS: Final = {
     "loss_ratio": "losses",
     "discards": "discards",
-    "latency_p99": "p99 latency",
-    "latency_mean": "mean latency",
+    "time_in_queue_p99": "p99 time in the queue",
+    "time_in_queue_mean": "mean time in the queue",
+    "time_to_done_p99": "p99 time to done",
+    "time_to_done_mean": "mean time to done",
     "throughput": "throughput",
 }
 

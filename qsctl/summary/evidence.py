@@ -3,7 +3,7 @@
 A target on a mean is answered about the mean alone: it is met, it is not met, or it cannot be shown with these runs
 (`bounded_means.py`). For that a run's value must be bounded from above. In this order: what the user states; a ratio is
 at most 1; what becomes of messages is at most what comes (`sim.sizing.most_arrivals`); else an assumption, which is
-stated with the answer: twice the largest value that was seen (of latencies: the longest wait of any message), and never
+stated with the answer: twice the largest value that was seen (of times: the longest of any message), and never
 less than `ASSUMED_LIMITS` times the target's limit, for a bound near the limit would assume what is to be shown.
 """
 
@@ -211,7 +211,7 @@ def support_of(target: Target, rows: Sequence[Figures], known: Knowledge) -> Sup
         observed_s = min(row.observed_ns for row in rows) / 1e9
         return Support(max(arrivals / observed_s, largest), Source.ARRIVALS)
     if is_time(target.measure):
-        largest = max(largest, *(float(row.wait_max_ns) for row in rows))
+        largest = max(largest, *(float(max(row.wait_max_ns, row.done_max_ns or 0)) for row in rows))
     return Support(max(2.0 * largest, ASSUMED_LIMITS * target.bound), Source.ASSUMED)
 
 

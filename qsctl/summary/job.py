@@ -23,14 +23,18 @@ from qsctl.errors import UsageError
 from qsctl.eventlog.checked_files import PAGE_CHECKSUMS
 from qsctl.eventlog.explained import merged_happenings, merged_replicated_queues, merged_verdicts
 from qsctl.eventlog.location import Location, location, spark_path
+from qsctl.eventlog.reader import part_batches
 from qsctl.instant import SECOND_NS, Nanoseconds
+from qsctl.sim.scenario.scenario import Model
 from qsctl.summary import recorded_counters, tables
 from qsctl.summary.cells import cells
 from qsctl.summary.depth import depth
+from qsctl.summary.done import Acknowledged, acknowledged_in, done_cells
 from qsctl.summary.faults import spark_faults
 from qsctl.summary.finishing import counters as counting
 from qsctl.summary.finishing import figures
 from qsctl.summary.finishing.arrow import with_exact_sums
+from qsctl.summary.finishing.done import cells_of_counters, times_to_done
 from qsctl.summary.finishing.intervals import DEFAULT_CONFIDENCE
 from qsctl.summary.littles_law import littles_law
 from qsctl.summary.materialized import materialized
@@ -46,10 +50,10 @@ from qsctl.summary.throughput import windows
 
 DEFAULT_BY: Final = ("client", "queue")
 
-QUICK: Final = frozenset({"queues", "delays", "intervals"})
-"""What one pass over the log and one over some of its buckets give."""
+QUICK: Final = frozenset({"queues", "delays", "times_to_done", "intervals"})
+"""What one pass over the log and one over some of its buckets give; where messages are acknowledged, one more."""
 
-FIGURES: Final = frozenset({"queues", "delays", "losses", "intervals"})
+FIGURES: Final = frozenset({"queues", "delays", "times_to_done", "losses", "intervals"})
 """What is finished from the cells: asking for one gives `queues` and `delays` too."""
 
 SERIES: Final = frozenset({"windows", "depth"})
@@ -81,7 +85,7 @@ class _Asked:
     @property
     def made(self) -> frozenset[str]:
         """The tables to make: counters and delays come with whatever is finished with them."""
-        return self.measures | ({"queues", "delays"} if self.measures & FIGURES else frozenset())
+        return self.measures | ({"queues", "delays", "times_to_done"} if self.measures & FIGURES else frozenset())
 
 
 def summarize_run(
@@ -213,7 +217,7 @@ def _summary(spark: SparkSession, runs: Sequence[RecordedRun], asked: _Asked, ou
         horizon_ns=first.horizon_ns,
         replications=max(len(run.replications) for run in runs),
         window_ns=asked.window_ns,
-        queues=queue_figures(rows.pop("queues", []), rows.get("delays", [])),
+        queues=queue_figures(rows.pop("queues", []), rows.get("delays", []), rows.get("times_to_done", [])),
         tables={name: table for name, table in rows.items() if name in asked.measures},
         notes=tuple(notes),
         happenings=merged_happenings(replications),
@@ -262,13 +266,19 @@ def _tables_of_run(
     chosen = f"client_id in ({listed_numbers(numbers)})" if numbers else "false" if asked.clients else "true"
     if asked.clients:
         marks = marks.filter(pc.is_in(marks["client_id"], pa.array(numbers, marks["client_id"].type)))
+    acknowledged = acknowledged_in(marks, comes_back=run.info.model == Model.INTEGRATION)
     if measures & FIGURES:
         if run.has_messages:
             messages = _read(spark, run, label, "messages").where(chosen)
             made = _figures_of_messages(messages, run, marks, keys, measures, asked)
+            observation = Observation(run.warm_up_ns, run.horizon_ns)
+            if acknowledged.anywhere:
+                done = with_exact_sums(done_cells(messages, observation, keys, acknowledged).toArrow())
+                made["times_to_done"] = times_to_done(done, keys)
         else:
             counters = _read(spark, run, label, "counters").where(chosen)
             made = _figures_of_counters(counters, keys, measures, asked)
+            made["times_to_done"] = times_to_done(cells_of_counters(_counters_here(run, label, asked, numbers)), keys)
         for name in sorted(made.keys() & asked.made):
             table = tables.arranged(made[name], tables.SCHEMAS[name], asked.by, names, label)
             if output is not None:
@@ -277,11 +287,23 @@ def _tables_of_run(
     if run.has_messages:
         messages = _read(spark, run, label, "messages").where(chosen)
         clients = pa.table({"client_id": pa.array(names, pa.int32()), "client": pa.array(names.values(), pa.string())})
-        for name, frame in _frames_of_messages(spark, messages, run, label, keys, measures, asked):
+        for name, frame in _frames_of_messages(spark, messages, run, label, keys, measures, asked, acknowledged):
             shaped = tables.shaped(frame, tables.SCHEMAS[name], asked.by, spark.createDataFrame(clients), label)
             if output is not None:
                 shaped = output.write(name, shaped, tables.SCHEMAS[name])
             yield name, shaped.limit(MOST_ROWS_SHOWN + 1).toArrow() if name in SERIES else shaped.toArrow()
+
+
+def _counters_here(run: RecordedRun, label: str, asked: _Asked, numbers: Sequence[int]) -> pa.Table:
+    """Return the counters of the chosen clients: their files are small, and read in this process."""
+    batches = [
+        batch for part in run.parts["counters"] for batch in part_batches(part.path, part.replication, "counters")
+    ]
+    rows = pa.Table.from_batches(batches)
+    if asked.clients:
+        rows = rows.filter(pc.is_in(rows["client_id"], pa.array(numbers, pa.int32())))
+    at = rows.column_names.index("run_id")
+    return rows.set_column(at, "run_id", pa.array([label] * rows.num_rows, pa.string()))
 
 
 def _figures_of_messages(
@@ -318,14 +340,14 @@ def _figures_of_counters(
 
 def _frames_of_messages(
     spark: SparkSession, messages: DataFrame, run: RecordedRun, label: str, keys: Sequence[str],
-    measures: frozenset[str], asked: _Asked,
+    measures: frozenset[str], asked: _Asked, acknowledged: Acknowledged,
 ) -> Iterator[tuple[str, DataFrame]]:  # fmt: skip
     """Return the tables that Spark finishes by itself: one row a window or client."""
     over_time = measures & OVER_TIME
     if not over_time:
         return
     observation = Observation(run.warm_up_ns, run.horizon_ns)
-    moved = moves(messages, observation, keys, asked.window_ns, holding_of(run))
+    moved = moves(messages, observation, keys, asked.window_ns, holding_of(run), acknowledged)
     if len(over_time) > 1:
         moved = materialized(moved)
     if "littles_law" in over_time:

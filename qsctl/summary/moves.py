@@ -12,14 +12,21 @@ from typing import Final
 from pyspark.sql import DataFrame
 
 from qsctl.instant import SECOND_NS, Nanoseconds
+from qsctl.summary.done import Acknowledged
 from qsctl.summary.observation import ENTERED_NS, LEFT_NS, Holding, Observation, listed
 
+NOTHING_ACKNOWLEDGED: Final = Acknowledged()
 HALF_SECOND_NS: Final = SECOND_NS // 2
 """The spans that are looked at for slow subscribers."""
 
 
 def moves(
-    messages: DataFrame, observation: Observation, keys: Sequence[str], window_ns: Nanoseconds, holding: Holding
+    messages: DataFrame,
+    observation: Observation,
+    keys: Sequence[str],
+    window_ns: Nanoseconds,
+    holding: Holding,
+    acknowledged: Acknowledged = NOTHING_ACKNOWLEDGED,
 ) -> DataFrame:
     """Return one row a group, replication, outcome, windows and waited half seconds: a table of `tables.MOVES`.
 
@@ -29,6 +36,7 @@ def moves(
         keys: the columns grouped by; `replication` is always one of the groups besides.
         window_ns: the windows' length; they count from the start of the run.
         holding: which queues hold messages until they are acknowledged.
+        acknowledged: which messages are acknowledged at all.
     """
     each = listed(*keys, "replication")
     warm_up_ns, horizon_ns = f"{observation.warm_up_ns}L", f"{observation.horizon_ns}L"
@@ -36,7 +44,8 @@ def moves(
     return messages.sparkSession.sql(
         f"""with stays as (
             select {each}, outcome, work_units, size_bytes, enqueued_ns, {ENTERED_NS} as entered_ns,
-                {holding.gone_ns} as gone_ns,
+                {holding.gone_ns} as gone_ns, {acknowledged.counts} as is_acknowledged,
+                enqueued_ns + acknowledge_ns as done_at_ns,
                 ({ENTERED_NS} + {HALF_SECOND_NS - 1}L) div {HALF_SECOND_NS}L as first_half,
                 coalesce({LEFT_NS}, {horizon_ns}) div {HALF_SECOND_NS}L as end_half
             from {{messages}}
@@ -49,7 +58,12 @@ def moves(
             count_if(entered_ns >= {warm_up_ns}) as counted_entries, count_if(gone_ns >= {warm_up_ns}) as counted_exits,
             sum(if(gone_ns >= {warm_up_ns}, double(gone_ns - entered_ns), 0d)) as stayed_ns,
             sum(double(greatest(0L, least(coalesce(gone_ns, {horizon_ns}), {horizon_ns})
-                - greatest(entered_ns, {warm_up_ns})))) as inside_ns
+                - greatest(entered_ns, {warm_up_ns})))) as inside_ns,
+            count_if(is_acknowledged and enqueued_ns >= {warm_up_ns}) as counted_arrivals,
+            count_if(is_acknowledged and done_at_ns >= {warm_up_ns}) as counted_done,
+            sum(if(is_acknowledged and done_at_ns >= {warm_up_ns}, double(done_at_ns - enqueued_ns), 0d)) as done_ns,
+            sum(if(is_acknowledged, double(greatest(0L, least(coalesce(done_at_ns, {horizon_ns}), {horizon_ns})
+                - greatest(enqueued_ns, {warm_up_ns}))), 0d)) as unfinished_ns
         from stays group by all""",
         messages=messages,
     )

@@ -43,7 +43,8 @@ MOST_MESSAGES: Final = 20_000_000
 FEWEST_MESSAGES: Final = 10 * BLOCKS
 SAMPLES: Final = "exchange of blocks of paired samples"
 BOOTSTRAP: Final = "block bootstrap of one run each"
-_COLUMNS: Final = ("client_id", "queue", "size_bytes", "enqueued_ns", "wait_ns", "outcome")
+_TO_DONE: Final = "time_to_done"
+_COLUMNS: Final = ("client_id", "queue", "size_bytes", "enqueued_ns", "wait_ns", "acknowledge_ns", "outcome")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,8 @@ class QueueMessages:
     """Client and size, which a change of settings leaves as they are."""
     wait_ns: np.ndarray
     """−1 where it was not delivered."""
+    done_ns: np.ndarray
+    """−1 where it was not acknowledged."""
     lost: np.ndarray
     elided: np.ndarray
     discarded: np.ndarray
@@ -61,14 +64,24 @@ class QueueMessages:
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """Sums of each block: delivered, lost and elided messages, waits, and the histogram of the waits."""
+    """Sums of each block: delivered, lost and elided messages, their times, and the histograms of these."""
 
     counts: np.ndarray
-    """One row a block: messages delivered, lost, elided; sum of the waits in ns; messages discarded by the limit."""
+    """One row a block: messages delivered, lost, elided; sum of the waits in ns; messages discarded by the limit;
+    messages acknowledged, and the sum of their times to done in ns."""
     histogram: np.ndarray
-    """One row a block, one column a bucket of `edges`."""
+    """Of waits: one row a block, one column a bucket of `edges`."""
     edges: np.ndarray
     """The last duration of each bucket in ns."""
+    done_histogram: np.ndarray
+    """Of times to done."""
+    done_edges: np.ndarray
+
+    def of(self, measure: str) -> tuple[np.ndarray, np.ndarray]:
+        """Return the histogram and the edges that a measure is read from."""
+        if measure.startswith(_TO_DONE):
+            return self.done_histogram, self.done_edges
+        return self.histogram, self.edges
 
 
 def messages_of(folder: Location) -> Mapping[str, QueueMessages]:
@@ -100,7 +113,8 @@ def _of_queue(table: pa.Table, queue: str) -> QueueMessages:
     elided = pc.equal(outcomes, Outcome.ELIDED.value).to_numpy()
     arrivals = np.stack([columns["client_id"], columns["size_bytes"]], axis=1)
     discarded = pc.equal(outcomes, Outcome.DISCARDED.value).to_numpy()
-    return QueueMessages(arrivals[order], wait[order], lost[order], elided[order], discarded[order])
+    done = np.where(delivered, pc.fill_null(mine["acknowledge_ns"], -1).to_numpy(), -1)
+    return QueueMessages(arrivals[order], wait[order], done[order], lost[order], elided[order], discarded[order])
 
 
 def buckets_of(durations_ns: np.ndarray) -> np.ndarray:
@@ -118,36 +132,57 @@ def same_arrivals(a: QueueMessages, b: QueueMessages) -> bool:
 
 def blocks_of(a: QueueMessages, b: QueueMessages, count: int = BLOCKS) -> tuple[Blocks, Blocks]:
     """Return the blocks of two sides, with buckets in common."""
-    of_sides = [buckets_of(side.wait_ns[side.wait_ns >= 0]) for side in (a, b)]
-    names = np.unique(np.concatenate(of_sides))
+    waits, dones = ([getattr(side, time) for side in (a, b)] for time in ("wait_ns", "done_ns"))
+    (wait_a, wait_b), edges = _histograms(waits, count)
+    (done_a, done_b), done_edges = _histograms(dones, count)
+    return (
+        Blocks(_sums(a, count), wait_a, edges, done_a, done_edges),
+        Blocks(_sums(b, count), wait_b, edges, done_b, done_edges),
+    )
+
+
+def _block_of(messages: int, count: int) -> np.ndarray:
+    """Return the block that each message is in."""
+    block: np.ndarray = np.arange(messages) * count // max(1, messages)
+    return block
+
+
+def _histograms(sides: list[np.ndarray], count: int) -> tuple[list[np.ndarray], np.ndarray]:
+    """Return the histograms of a time on both sides by block, and the last duration of each bucket; −1 is no time."""
+    names = np.unique(np.concatenate([buckets_of(times[times >= 0]) for times in sides]))
     edges = np.array([bucket_bounds_ns(int(bucket))[1] for bucket in names], dtype=np.float64)
-    return _blocks(a, names, edges, count), _blocks(b, names, edges, count)
+    made = []
+    for times in sides:
+        there = times >= 0
+        histogram = np.zeros((count, max(1, len(names))))
+        place = np.searchsorted(names, buckets_of(times[there]))
+        np.add.at(histogram, (_block_of(len(times), count)[there], place), 1.0)
+        made.append(histogram)
+    return made, edges
 
 
-def _blocks(side: QueueMessages, names: np.ndarray, edges: np.ndarray, count: int) -> Blocks:
-    block = np.arange(len(side.wait_ns)) * count // max(1, len(side.wait_ns))
-    delivered = side.wait_ns >= 0
-    histogram = np.zeros((count, max(1, len(names))))
-    place = np.searchsorted(names, buckets_of(side.wait_ns[delivered]))
-    np.add.at(histogram, (block[delivered], place), 1.0)
-    sums = [
-        np.bincount(block, weights=values.astype(np.float64), minlength=count)
-        for values in (delivered, side.lost, side.elided, np.where(delivered, side.wait_ns, 0), side.discarded)
-    ]
-    return Blocks(np.stack(sums, axis=1), histogram, edges)
+def _sums(side: QueueMessages, count: int) -> np.ndarray:
+    block = _block_of(len(side.wait_ns), count)
+    delivered, done = side.wait_ns >= 0, side.done_ns >= 0
+    columns = (
+        delivered, side.lost, side.elided, np.where(delivered, side.wait_ns, 0), side.discarded, done,
+        np.where(done, side.done_ns, 0),
+    )  # fmt: skip
+    sums = [np.bincount(block, weights=values.astype(np.float64), minlength=count) for values in columns]
+    return np.stack(sums, axis=1)
 
 
 Statistic = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 """From sums of blocks, one row a draw, histograms and edges to the measure, one value a draw."""
 
 
-def _percentile(part: float) -> Statistic:
+def _percentile(part: float, column: int = 0) -> Statistic:
     def statistic(counts: np.ndarray, histogram: np.ndarray, edges: np.ndarray) -> np.ndarray:
         if not len(edges):
             return np.full(len(counts), np.nan)
-        rank = np.ceil(part * counts[:, 0])
+        rank = np.ceil(part * counts[:, column])
         place = (np.cumsum(histogram, axis=1) < rank[:, None] - 0.5).sum(axis=1)
-        return np.where(counts[:, 0] > 0, edges[np.minimum(place, len(edges) - 1)], np.nan)
+        return np.where(counts[:, column] > 0, edges[np.minimum(place, len(edges) - 1)], np.nan)
 
     return statistic
 
@@ -158,11 +193,16 @@ STATISTICS: Final[Mapping[str, Statistic]] = {
     "loss_ratio": lambda counts, _h, _e: counts[:, 1] / np.maximum(1.0, counts[:, :3].sum(axis=1)),
     "delivered": lambda counts, _h, _e: counts[:, 0],
     "throughput": lambda counts, _h, _e: counts[:, 0],
-    "latency_mean": lambda counts, _h, _e: counts[:, 3] / np.maximum(1.0, counts[:, 0]),
-    "latency_p50": _percentile(0.5),
-    "latency_p90": _percentile(0.9),
-    "latency_p99": _percentile(0.99),
-    "latency_p999": _percentile(0.999),
+    "time_in_queue_mean": lambda counts, _h, _e: counts[:, 3] / np.maximum(1.0, counts[:, 0]),
+    "time_in_queue_p50": _percentile(0.5),
+    "time_in_queue_p90": _percentile(0.9),
+    "time_in_queue_p99": _percentile(0.99),
+    "time_in_queue_p999": _percentile(0.999),
+    "time_to_done_mean": lambda counts, _h, _e: counts[:, 6] / np.maximum(1.0, counts[:, 5]),
+    "time_to_done_p50": _percentile(0.5, 5),
+    "time_to_done_p90": _percentile(0.9, 5),
+    "time_to_done_p99": _percentile(0.99, 5),
+    "time_to_done_p999": _percentile(0.999, 5),
 }
 """What can be compared within runs; counts and throughput only by their sign and p-value."""
 
@@ -181,6 +221,7 @@ def paired_by_samples(
         draws: random numbers.
     """
     statistic, count = STATISTICS[measure], len(a.counts)
+    (histogram_a, edges), (histogram_b, _) = a.of(measure), b.of(measure)
     sides = draws.integers(0, 2, (DRAWS, count)).astype(np.float64)
 
     def of(weights_a: np.ndarray, weights_b: np.ndarray) -> np.ndarray:
@@ -190,8 +231,8 @@ def paired_by_samples(
             [
                 statistic(
                     weights_a[each] @ a.counts + weights_b[each] @ b.counts,
-                    weights_a[each] @ a.histogram + weights_b[each] @ b.histogram,
-                    a.edges,
+                    weights_a[each] @ histogram_a + weights_b[each] @ histogram_b,
+                    edges,
                 )
                 for each in chunks
             ]
@@ -217,18 +258,20 @@ def by_blocks(
     """Test a difference between two runs of other arrivals; see `paired_by_samples`."""
     statistic = STATISTICS[measure]
     errors, seen = [], []
-    if measure.startswith("latency_p"):
+    if "_p" in measure:
         # What few messages decide depends on itself for longer.
         a, b = _longer(a), _longer(b)
     for side in (a, b):
         count = len(side.counts)
+        histogram, edges = side.of(measure)
         picked = draws.multinomial(count, np.full(count, 1.0 / count), 999).astype(np.float64)
-        resampled = float(np.nanstd(statistic(picked @ side.counts, picked @ side.histogram, side.edges)))
+        resampled = float(np.nanstd(statistic(picked @ side.counts, picked @ histogram, edges)))
         every = np.ones((1, count))
-        whole = float(statistic(every @ side.counts, every @ side.histogram, side.edges)[0])
+        whole = float(statistic(every @ side.counts, every @ histogram, edges)[0])
         seen.append(whole)
         # A percentile that few blocks decide varies more than resampling shows: its blocks' own ones show that.
-        own = statistic(side.counts, side.histogram, side.edges) if measure.startswith("latency_") else np.zeros(count)
+        of_time = measure.startswith("time_")
+        own = statistic(side.counts, histogram, edges) if of_time else np.zeros(count)
         sections = math.sqrt(float(np.nanmean((own - whole) ** 2)) / (count - 1)) if own.any() else 0.0
         errors.append(max(resampled, sections))
     plain = seen[1] - seen[0]
@@ -243,8 +286,11 @@ def by_blocks(
 def _longer(blocks: Blocks) -> Blocks:
     """Return blocks of twice the length."""
     count = len(blocks.counts) // 2
+
+    def pairs(rows: np.ndarray) -> np.ndarray:
+        summed: np.ndarray = rows[: 2 * count].reshape(count, 2, -1).sum(axis=1)
+        return summed
+
     return Blocks(
-        blocks.counts[: 2 * count].reshape(count, 2, -1).sum(axis=1),
-        blocks.histogram[: 2 * count].reshape(count, 2, -1).sum(axis=1),
-        blocks.edges,
+        pairs(blocks.counts), pairs(blocks.histogram), blocks.edges, pairs(blocks.done_histogram), blocks.done_edges
     )

@@ -20,12 +20,19 @@ MEASURES: Final[Mapping[str, Callable[[Figures], float | None]]] = {
     "loss_ratio": lambda figures: figures.loss_ratio,
     "delivered": lambda figures: float(figures.delivered_messages),
     "throughput": lambda figures: figures.delivered_per_second,
-    "latency_mean": lambda figures: figures.wait_mean_ns,
-    "latency_p50": lambda figures: _number(figures.wait_p50_ns),
-    "latency_p90": lambda figures: _number(figures.wait_p90_ns),
-    "latency_p99": lambda figures: _number(figures.wait_p99_ns),
-    "latency_p999": lambda figures: _number(figures.wait_p999_ns),
-    "latency_max": lambda figures: float(figures.wait_max_ns) if figures.delivered_messages else None,
+    "time_in_queue_mean": lambda figures: figures.wait_mean_ns,
+    "time_in_queue_p50": lambda figures: _number(figures.wait_p50_ns),
+    "time_in_queue_p90": lambda figures: _number(figures.wait_p90_ns),
+    "time_in_queue_p99": lambda figures: _number(figures.wait_p99_ns),
+    "time_in_queue_p999": lambda figures: _number(figures.wait_p999_ns),
+    "time_in_queue_max": lambda figures: float(figures.wait_max_ns) if figures.delivered_messages else None,
+    "time_to_done_mean": lambda figures: figures.done_mean_ns,
+    "time_to_done_p50": lambda figures: _number(figures.done_p50_ns),
+    "time_to_done_p90": lambda figures: _number(figures.done_p90_ns),
+    "time_to_done_p99": lambda figures: _number(figures.done_p99_ns),
+    "time_to_done_p999": lambda figures: _number(figures.done_p999_ns),
+    "time_to_done_max": lambda figures: _number(figures.done_max_ns),
+    "unfinished": lambda figures: _number(figures.unfinished_messages),
     "high_water_mark": lambda figures: float(figures.high_water_mark_work_units),
     "redelivered": lambda figures: float(figures.redelivered_messages),
     "expired": lambda figures: float(figures.expired_messages),
@@ -37,7 +44,10 @@ MEASURES: Final[Mapping[str, Callable[[Figures], float | None]]] = {
     "elections": lambda figures: _number(figures.elections),
     "broken_rules": lambda figures: _number(figures.broken_rules),
 }
-"""Each measure of one queue in one replication; latencies are waits in ns, None where nothing was delivered.
+"""Each measure of one queue in one replication, None where it has none.
+
+The time in the queue ends when a message is sent to its client, the time to done when it is acknowledged; of the
+latter, messages that are unfinished when the run ends are censored (`sim.done_times`).
 
 The last ones are of clusters, see `sim.figures.Figures`."""
 
@@ -45,12 +55,10 @@ TABLE_MEASURES: Final[Mapping[str, Callable[[Figures], float | None]]] = {
     **{name: (lambda figures, name=name: float(getattr(figures, name))) for name in (*SUMMED, "lost_messages")},  # type: ignore[misc]
     "loss_ratio": MEASURES["loss_ratio"],
     "delivered_per_second": MEASURES["throughput"],
-    "wait_mean_ns": MEASURES["latency_mean"],
-    "wait_p50_ns": MEASURES["latency_p50"],
-    "wait_p90_ns": MEASURES["latency_p90"],
-    "wait_p99_ns": MEASURES["latency_p99"],
-    "wait_p999_ns": MEASURES["latency_p999"],
-    "wait_max_ns": MEASURES["latency_max"],
+    **{f"wait_{name}_ns": MEASURES[f"time_in_queue_{name}"] for name in ("mean", "p50", "p90", "p99", "p999", "max")},
+    **{f"done_{name}_ns": MEASURES[f"time_to_done_{name}"] for name in ("mean", "p50", "p90", "p99", "p999", "max")},
+    "done_messages": lambda figures: _number(figures.done_messages),
+    "unfinished_messages": MEASURES["unfinished"],
     "high_water_mark_work_units": MEASURES["high_water_mark"],
 }
 """The same and more by the names that they have in the tables of `simulate` and `summarize`."""
@@ -61,7 +69,7 @@ EVERY_MEASURE: Final = {**TABLE_MEASURES, **MEASURES}
 LARGER_IS_BETTER: Final = frozenset({"delivered", "throughput"})
 
 UNITS: Final[Mapping[str, str]] = {
-    **{name: "ns" for name in MEASURES if name.startswith(("latency_", "time_"))},
+    **{name: "ns" for name in MEASURES if name.startswith("time_")},
     "loss_ratio": "ratio",
     "throughput": "messages/s",
     "high_water_mark": "work units",
@@ -75,8 +83,12 @@ _FROM_HISTOGRAMS: Final = ("p50", "p90", "p99", "p999")
 
 
 def reading_error(measure: str) -> float:
-    """Return how much too high a measure's values may be, as a fraction of them: percentiles come from histograms."""
-    return READING_ERROR if any(part in _FROM_HISTOGRAMS for part in measure.split("_")) else 0.0
+    """Return how much too high a measure's values may be, as a fraction of them: percentiles come from histograms.
+
+    So does the mean time to done where messages are unfinished.
+    """
+    censored = measure in {"time_to_done_mean", "done_mean_ns"}
+    return READING_ERROR if censored or any(part in _FROM_HISTOGRAMS for part in measure.split("_")) else 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -135,7 +135,7 @@ def marks_of(run: RecordedRun, label: str) -> pa.Table:
 
 MARKS: Final = (
     "client_id", "client", "queue", "high_water_mark_work_units", "max_depth_work_units", "observed_ns",
-    "evicted_messages",
+    "evicted_messages", "done_messages",
 )  # fmt: skip
 
 

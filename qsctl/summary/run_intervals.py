@@ -1,4 +1,4 @@
-"""Intervals of the waits of a run: over its replications, or within one, with what of it is start-up.
+"""Intervals of the times of a run, in the queue and to done, over its replications or within one without its start-up.
 
 In: a run folder and its counters. Out: `RunInterval`, one a queue and measure. `steady.py` has the method of one run,
 `statistics.py` that of several.
@@ -16,12 +16,17 @@ from qsctl.sim.figures import figures_of
 from qsctl.summary.one_run import messages_of
 from qsctl.summary.points import MEASURES
 from qsctl.summary.statistics import Interval, interval_of
-from qsctl.summary.steady import is_short, mean_of_run, percentile_of_run, start_up
+from qsctl.summary.steady import fewest_values, mean_of_run, percentile_of_run, start_up
 
 if TYPE_CHECKING:
+    import numpy as np
     import pyarrow as pa
 
-_PARTS: Final = {"latency_mean": None, "latency_p50": 0.5, "latency_p90": 0.9, "latency_p99": 0.99}
+_FIGURES: Final = {"mean": None, "p50": 0.5, "p90": 0.9, "p99": 0.99}
+_IN_QUEUE: Final = "time_in_queue"
+_TO_DONE: Final = "time_to_done"
+UNFINISHED: Final = 0.001
+"""Part of the messages that may be unfinished without a warning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +46,14 @@ class RunInterval:
 
 
 def run_intervals(folder: Location, counters: pa.Table, confidence: float) -> tuple[RunInterval, ...]:
-    """Return the intervals of the waits of each queue; none where one run did not log its messages."""
+    """Return the intervals of the times of each queue; none where one run did not log its messages."""
     numbers = sorted(set(counters["replication"].to_pylist()))
     if len(numbers) == 1:
-        return tuple(_within(folder, confidence))
+        return tuple(_within(folder, counters, confidence))
     rows = [figures_of(counters.filter(pc.equal(counters["replication"], number))) for number in numbers]
     found = []
     for queue in dict.fromkeys(figures.queue for row in rows for figures in row):
-        for name in _PARTS:
+        for name in (f"{time}_{figure}" for time in (_IN_QUEUE, _TO_DONE) for figure in _FIGURES):
             mine = [MEASURES[name](figures) for row in rows for figures in row if figures.queue == queue]
             values = [value for value in mine if value is not None]
             if values:
@@ -56,22 +61,40 @@ def run_intervals(folder: Location, counters: pa.Table, confidence: float) -> tu
     return tuple(found)
 
 
-def _within(folder: Location, confidence: float) -> list[RunInterval]:
+def _within(folder: Location, counters: pa.Table, confidence: float) -> list[RunInterval]:
+    acknowledged = {figures.queue: figures.unfinished_messages for figures in figures_of(counters)}
     found = []
     for queue, messages in messages_of(folder).items():
-        waits = messages.wait_ns[messages.wait_ns >= 0]
-        if not len(waits):
-            continue
-        start = start_up(waits)
-        rest = waits[start.left_out :]
-        warning = ""
-        if start.spoils:
-            warning = f"the first {100 * start.left_out / start.count:.0f} % are start-up" + (
-                ", or the waits drift to the end" if start.drifts else ""
-            )
-        elif is_short(rest):
-            warning = "the run is too short for an interval: its waits depend on each other for too long"
-        for name, part in _PARTS.items():
-            interval = mean_of_run(rest, confidence) if part is None else percentile_of_run(rest, part, confidence)
-            found.append(RunInterval(queue, name, interval, start.count, start.left_out, warning))
+        found += _of_one_run(queue, _IN_QUEUE, messages.wait_ns[messages.wait_ns >= 0], confidence, 0)
+        unfinished = acknowledged.get(queue)
+        if unfinished is not None:
+            found += _of_one_run(queue, _TO_DONE, messages.done_ns[messages.done_ns >= 0], confidence, unfinished)
     return found
+
+
+def _of_one_run(queue: str, time: str, values: np.ndarray, confidence: float, unfinished: int) -> list[RunInterval]:
+    """Return the intervals of one time of a queue's messages, in the order of their arrivals."""
+    if not len(values):
+        return []
+    start = start_up(values)
+    rest = values[start.left_out :]
+    warning = ""
+    if start.spoils:
+        warning = f"the first {100 * start.left_out / start.count:.0f} % are start-up" + (
+            ", or the times drift to the end" if start.drifts else ""
+        )
+    elif len(rest) < (fewest := fewest_values(rest)):
+        warning = (
+            f"the run is too short for an interval: messages depend on each other for so long that {fewest} are "
+            f"needed, and there are {len(rest)}"
+        )
+    elif unfinished > UNFINISHED * len(values):
+        warning = f"{unfinished} messages are unfinished when the run ends: their times to done are not in the interval"
+    intervals = {
+        name: mean_of_run(rest, confidence) if part is None else percentile_of_run(rest, part, confidence)
+        for name, part in _FIGURES.items()
+    }
+    return [
+        RunInterval(queue, f"{time}_{name}", interval, start.count, start.left_out, warning)
+        for name, interval in intervals.items()
+    ]

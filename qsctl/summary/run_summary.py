@@ -36,7 +36,8 @@ class QueueFigures:
 
     A key that is not grouped by is None. Counts are sums over the replications, marks and maxima the largest,
     `first_discard_ns` the earliest. Percentiles are of the wait of delivered messages, None where none was delivered;
-    they are exact where `percentile_error` is 0, else at most that fraction too high.
+    they are exact where `percentile_error` is 0, else at most that fraction too high. `done_…` are of the time to the
+    acknowledgment, with `unfinished_messages` censored (`sim.done_times`); None where nothing acknowledges a message.
     """
 
     run_id: str | None
@@ -76,6 +77,15 @@ class QueueFigures:
     wait_p99_ns: Nanoseconds | None = None
     wait_p999_ns: Nanoseconds | None = None
     percentile_error: float = 0.0
+    done_messages: int | None = None
+    unfinished_messages: int | None = None
+    done_mean_ns: float | None = None
+    done_p50_ns: Nanoseconds | None = None
+    done_p90_ns: Nanoseconds | None = None
+    done_p95_ns: Nanoseconds | None = None
+    done_p99_ns: Nanoseconds | None = None
+    done_p999_ns: Nanoseconds | None = None
+    done_max_ns: Nanoseconds | None = None
 
     @property
     def wait_mean_ns(self) -> float | None:
@@ -142,10 +152,11 @@ class RunSummary:
     """Of simulated clusters: of all runs and replications, by rule."""
 
 
-def queue_figures(queues: Rows, delays: Rows) -> tuple[QueueFigures, ...]:
-    """Return the rows of `QUEUES` with their percentiles of `DELAYS`."""
+def queue_figures(queues: Rows, delays: Rows, dones: Rows = ()) -> tuple[QueueFigures, ...]:
+    """Return the rows of `QUEUES` with their percentiles of `DELAYS` and the figures of `TIMES_TO_DONE`."""
     keys = ("run_id", "replication", "client", "queue", "topic_id")
     waits = {tuple(row[key] for key in keys): row for row in delays}
+    times = {tuple(row[key] for key in keys): row for row in dones}
     figures = []
     for row in queues:
         wait = waits.get(tuple(row[key] for key in keys))
@@ -153,10 +164,15 @@ def queue_figures(queues: Rows, delays: Rows) -> tuple[QueueFigures, ...]:
         if wait is not None:
             percentiles = {f"wait_p{rank}_ns": wait[f"p{rank}_ns"] for rank in ("50", "90", "95", "99", "999")}
             percentiles["percentile_error"] = wait["relative_error"]
+        time = times.get(tuple(row[key] for key in keys))
+        if time is not None:
+            percentiles |= {name: time[name] for name in ("done_messages", "unfinished_messages")}
+            percentiles |= {f"done_{name}_ns": time[f"{name}_ns"] for name in _OF_DONE}
         figures.append(QueueFigures(**{**row, **percentiles}))
     return tuple(sorted(figures, key=lambda each: _order(each, keys)))
 
 
+_OF_DONE: Final = ("mean", "p50", "p90", "p95", "p99", "p999", "max")
 QUEUE_ORDER = ("G-1", "D-1", "D-2", "D-3", "C-1")
 """Egress queues are listed from lowest to highest priority, as the broker's listings have them [SOL-QUEUES]."""
 

@@ -32,9 +32,12 @@ _IDENTITY: Final = ("scenario_digest", "seed", "common_random_numbers")
 _SWEEP_KEY: Final = b"qsctl.sweep"
 _RESTORE: Final = "Restore the folder from a copy, or run the sweep into another one."
 
-_TEXT: Final = {"queue"}
+_KIND: Final = {"queue": pa.string(), "done_mean_ns": pa.float64()}
+"""Of the figures that are not whole numbers."""
 _NULLABLE: Final = {
-    "first_discard_ns", "wait_p50_ns", "wait_p90_ns", "wait_p99_ns", "wait_p999_ns", "time_to_master_ns",
+    "done_messages", "unfinished_messages", "done_mean_ns", "done_p50_ns", "done_p90_ns", "done_p99_ns",
+    "done_p999_ns", "done_max_ns", "first_discard_ns", "wait_p50_ns", "wait_p90_ns", "wait_p99_ns", "wait_p999_ns",
+    "time_to_master_ns",
     "time_without_master_ns", "refused_before_master", "elections", "broken_rules",
 }  # fmt: skip
 
@@ -45,7 +48,7 @@ POINTS: Final = pa.schema(
         pa.field("replication", pa.int32(), nullable=False),
         pa.field("seed", pa.int64(), nullable=False),
         *(
-            pa.field(each.name, pa.string() if each.name in _TEXT else pa.int64(), nullable=each.name in _NULLABLE)
+            pa.field(each.name, _KIND.get(each.name, pa.int64()), nullable=each.name in _NULLABLE)
             for each in dataclasses.fields(Figures)
         ),
     ]

@@ -79,6 +79,12 @@ COUNTERS: Final = StructType(
         ),
         StructField("histogram_bucket", ArrayType(_INT)),
         StructField("histogram_count", ArrayType(_LONG)),
+        *(StructField(name, _LONG) for name in ("done_messages", "done_sum_ns", "done_max_ns")),
+        StructField("done_bucket", ArrayType(_INT)),
+        StructField("done_count", ArrayType(_LONG)),
+        *(StructField(name, _LONG) for name in ("unfinished_messages", "unfinished_max_ns")),
+        StructField("unfinished_bucket", ArrayType(_INT)),
+        StructField("unfinished_count", ArrayType(_LONG)),
         StructField("replication", _INT),
     ]
 )
@@ -150,6 +156,26 @@ DELAYS: Final = _result(
 `relative_error` is 0 where they are exact, else the most that a figure may be off, as a fraction of it.
 """
 
+TIMES_TO_DONE: Final = _result(
+    {
+        "done_messages": _LONG,
+        "unfinished_messages": _LONG,
+        "mean_ns": _DOUBLE,
+        "p50_ns": _LONG,
+        "p90_ns": _LONG,
+        "p95_ns": _LONG,
+        "p99_ns": _LONG,
+        "p999_ns": _LONG,
+        "max_ns": _LONG,
+        "relative_error": _DOUBLE,
+    }
+)
+"""From a message's arrival to its acknowledgment, where messages are acknowledged; unfinished ones are censored.
+
+Percentiles and, where messages are unfinished, the mean are product-limit estimates out of a histogram
+(`sim.done_times`); `max_ns` is the longest time or age, and what the estimate does not reach is at least that.
+"""
+
 WINDOWS: Final = _result(
     {
         "window_start_ns": _LONG,
@@ -208,9 +234,20 @@ LITTLES_LAW: Final = _result(
         "mean_wait_ns": _DOUBLE,
         "expected_depth_messages": _DOUBLE,
         "relative_difference": _DOUBLE,
-    }
-)
-"""Little's law as a check of the log: the mean depth against messages entering × mean time in the queue."""
+        "mean_unfinished_messages": _DOUBLE,
+        "mean_done_ns": _DOUBLE,
+        "expected_unfinished_messages": _DOUBLE,
+        "done_relative_difference": _DOUBLE,
+    },
+    nullable=[
+        "mean_unfinished_messages", "mean_done_ns", "expected_unfinished_messages", "done_relative_difference",
+    ],
+)  # fmt: skip
+"""Little's law as a check of the log: the mean depth against messages entering × mean time in the queue.
+
+The last four are the same from arrival to acknowledgment, null where messages are not acknowledged: what came and is
+not done against arrivals × mean time to done.
+"""
 
 INTERVALS: Final = _result(
     {
@@ -269,6 +306,10 @@ MOVES: Final = _result(
         "counted_exits": _LONG,
         "stayed_ns": _DOUBLE,
         "inside_ns": _DOUBLE,
+        "counted_arrivals": _LONG,
+        "counted_done": _LONG,
+        "done_ns": _DOUBLE,
+        "unfinished_ns": _DOUBLE,
     },
     nullable=["entered_window", "left_window", "waited_from_half", "waited_until_half", "stayed_ns", "inside_ns"],
 )
@@ -278,8 +319,21 @@ MOVES: Final = _result(
 Windows count from the start of the run; one is null where the message did not do that. From `waited_from_half` to
 before `waited_until_half` are the half seconds through which the message waited to be sent, null where there is none.
 `counted_entries` and `counted_exits` are those after the warm-up; `stayed_ns` is the time in the queue of those that
-left after it, `inside_ns` the time that all of them were in the queue while it was observed.
+left after it, `inside_ns` the time that all of them were in the queue while it was observed. The last four are of
+messages that are acknowledged, from arrival to acknowledgment, likewise; 0 of others.
 """
+
+DONE_CELLS: Final = _result(
+    {
+        "is_done": BooleanType(),
+        "bucket": _INT,
+        "messages": _LONG,
+        "time_sum_ns_high": _LONG,
+        "time_sum_ns_low": _LONG,
+        "time_max_ns": _LONG,
+    }
+)
+"""Acknowledged messages by the histogram's bucket of their time to done, and unfinished ones by that of their age."""
 
 PLACES: Final = _result({"bucket": _INT, "cell": _INT})
 """Buckets that a percentile's rank falls into (`ranks.py`), and the number of the cell that their messages count in."""
@@ -293,6 +347,7 @@ RANKED: Final = _table({"cell": _INT, "rank": _LONG, "value_ns": _LONG})
 SCHEMAS: Final[dict[str, StructType]] = {
     "queues": QUEUES,
     "delays": DELAYS,
+    "times_to_done": TIMES_TO_DONE,
     "losses": LOSSES,
     "windows": WINDOWS,
     "depth": DEPTH,

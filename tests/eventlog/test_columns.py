@@ -10,7 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qsctl.eventlog.columns import ChunkBuffers, counter_table, event_table, message_table
-from qsctl.eventlog.schema import BUCKET_COUNT, COUNTERS, EVENTS, MESSAGES, Outcome, bucket_bounds_ns, bucket_of
+from qsctl.eventlog.schema import (
+    BUCKET_COUNT,
+    COUNTERS,
+    EVENTS,
+    MESSAGES,
+    SINCE_DONE,
+    Outcome,
+    bucket_bounds_ns,
+    bucket_of,
+)
 from qsctl.sim.model import EVENT_ROW, LOG_ROW, NEVER, OUTCOMES
 
 QUEUES = ["G-1", "D-1"]
@@ -69,12 +78,15 @@ def test_counters_keep_their_sparse_histograms() -> None:
         "client": ["a", "b"], "queue": ["D-1", "D-1"], "first_discard_ns": np.array([-1, 5]),
         "histogram_bucket": [np.array([3, 4]), np.array([], np.int32)],
         "histogram_count": [np.array([10, 20]), np.array([], np.int64)],
+        **{name: [np.array([], np.int32)] * 2 for name in SINCE_DONE if name.endswith(("bucket", "count"))},
+        "done_messages": np.array([-1, 0]),
     }  # fmt: skip
     table = counter_table(columns, "run")
     assert table.schema.equals(COUNTERS)
     table.validate(full=True)
     assert table["client"].to_pylist() == ["a", "b"]
     assert table["first_discard_ns"].to_pylist() == [None, 5]
+    assert table["done_messages"].to_pylist() == [None, 0]
     assert table["histogram_bucket"].to_pylist() == [[3, 4], []]
     assert table["histogram_count"].to_pylist() == [[10, 20], []]
 

@@ -17,11 +17,11 @@ from qsctl.core.ready import Ready
 from qsctl.core.statistics.counters import QueueStatistics
 from qsctl.eventlog.outcomes import DISCARDS, Outcome, column_of
 from qsctl.eventlog.reader import open_run
-from qsctl.eventlog.schema import COUNTERS, LogLevel, bucket_of
+from qsctl.eventlog.schema import COUNTERS, SINCE_DONE, LogLevel, bucket_of
 from qsctl.instant import SECOND_NS
 from qsctl.sim.run import run, simulate_counters
 from qsctl.sim.scenario.overrides import apply_overrides
-from qsctl.sim.scenario.scenario import GuaranteedOverflow, Interval, Scenario
+from qsctl.sim.scenario.scenario import GuaranteedOverflow, Interval, Model, Scenario
 from qsctl.sim.scenario.xml import find_scenario, read_scenario, ready_scenarios
 from qsctl.sim.service.peers import hosted_queues
 from tests.sim.random_scenarios import solace_scenarios
@@ -32,12 +32,17 @@ SUMS = (
     *COLUMN_OF.values(), "arrived_messages", "redelivered_messages", "discard_indications", "delivered_bytes",
     "length_work_units", "unacknowledged_messages", "wait_sum_ns",
 )  # fmt: skip
-NOT_SUMS = {"first_discard_ns", "wait_max_ns", "histogram_bucket", "histogram_count"}
+NOT_SUMS = {"first_discard_ns", "wait_max_ns", "histogram_bucket", "histogram_count", *SINCE_DONE}
 NOT_IN_ROWS = {
     "run_id", "client_id", "client", "queue", "observed_ns", "evicted_messages", "high_water_mark_work_units",
     "max_depth_work_units",
 }  # fmt: skip
 REDELIVERING = "guaranteed, redelivering"
+UNACKNOWLEDGED = {
+    "burst", "election", "ingress", "neighbor", "slow-reader", "slow-subscriber", "steady", "trace-solace",
+    "web-messaging",
+}  # fmt: skip
+"""Ready scenarios without messages that anything but TCP acknowledges, or too short for the first one."""
 SMALLER = {"burst": {"group[desks]/count": "4", "port[p1]/rate": "100 Mbit/s"}}
 """What makes a scenario of very many messages one of fewer under the same load: each row is read one by one."""
 
@@ -45,11 +50,15 @@ SMALLER = {"burst": {"group[desks]/count": "4", "port[p1]/rate": "100 Mbit/s"}}
 def told_by_rows(folder: Path, warm_up_ns: int, by_queue: bool) -> dict[tuple[int, int, str], dict[str, Any]]:
     """The counters of each replication, client (0 if `by_queue`) and queue, read out of the rows as `MESSAGES` says."""
     found: dict[tuple[int, int, str], dict[str, Any]] = {}
-    for batch in open_run(folder).messages():
+    run = open_run(folder)
+    for batch in run.messages():
         for row in batch.to_pylist():
             key = (row["replication"], 0 if by_queue else row["client_id"], row["queue"])
-            counts = found.setdefault(key, {"counts": Counter(), "first": None, "max": 0, "histogram": Counter()})
+            counts = found.setdefault(
+                key, {"counts": Counter(), "first": None, "max": 0, "histogram": Counter(), "done": [], "ages": []}
+            )
             count_row(counts, row, warm_up_ns)
+            count_done(counts, row, warm_up_ns, run.info.horizon_ns, tries=run.info.model == Model.INTEGRATION)
     return found
 
 
@@ -75,6 +84,34 @@ def count_row(counts: dict[str, Any], row: dict[str, Any], warm_up_ns: int) -> N
         sums["wait_sum_ns"] += row["wait_ns"]
         counts["max"] = max(counts["max"], row["wait_ns"])
         counts["histogram"][bucket_of(row["wait_ns"])] += 1
+
+
+def count_done(counts: dict[str, Any], row: dict[str, Any], warm_up_ns: int, end_ns: int, *, tries: bool) -> None:
+    """Times to done as `COUNTERS` says; `tries`: what was delivered and not acknowledged comes back."""
+    outcome = Outcome(row["outcome"])
+    if outcome in (Outcome.HELD, Outcome.WAITING):
+        counts["ages"].append(end_ns - row["enqueued_ns"])
+    elif outcome is Outcome.DELIVERED and row["enqueued_ns"] + row["wait_ns"] >= warm_up_ns:
+        if row["acknowledge_ns"] is not None:
+            assert row["acknowledge_ns"] >= row["wait_ns"]
+            counts["done"].append(row["acknowledge_ns"])
+        elif not tries:
+            counts["ages"].append(end_ns - row["enqueued_ns"])
+
+
+def check_done(row: dict[str, Any], counts: dict[str, Any]) -> bool:
+    """Compare times to done; answers whether the queue's messages are acknowledged."""
+    found = {name: row[name] for name in SINCE_DONE}
+    if row["done_messages"] is None:
+        assert found == {name: [] if name.endswith(("bucket", "count")) else None for name in SINCE_DONE}
+        return False
+    for part, times in (("done", counts["done"]), ("unfinished", counts["ages"])):
+        assert found[f"{part}_messages"] == len(times)
+        assert found[f"{part}_max_ns"] == max(times, default=0)
+        histogram = dict(zip(found[f"{part}_bucket"], found[f"{part}_count"], strict=True))
+        assert histogram == Counter(map(bucket_of, times))
+    assert found["done_sum_ns"] == sum(counts["done"])
+    return True
 
 
 def shortened(name: str) -> Scenario:
@@ -112,6 +149,8 @@ def rows_add_up_to_counters(scenario: Scenario, folder: Path) -> Counter[str]:
         assert row["wait_max_ns"] == counts["max"]
         histogram = dict(zip(row["histogram_bucket"], row["histogram_count"], strict=True))
         assert histogram == dict(counts["histogram"])
+        if check_done(row, counts):
+            total.update(acknowledged=len(counts["done"]), unfinished=len(counts["ages"]))
         total.update(counts["counts"])
     assert not any(counts["counts"].total() for counts in told.values()), "rows of a queue without counters"
     return total
@@ -119,7 +158,9 @@ def rows_add_up_to_counters(scenario: Scenario, folder: Path) -> Counter[str]:
 
 @pytest.mark.parametrize("name", [*sorted(set(ready_scenarios()) - {"fan-out-10000"}), REDELIVERING])
 def test_the_rows_of_a_ready_scenario_add_up_to_its_counters(name: str, tmp_path: Path) -> None:
-    assert rows_add_up_to_counters(shortened(name), tmp_path / "run")["arrived_messages"] > 0
+    total = rows_add_up_to_counters(shortened(name), tmp_path / "run")
+    assert total["arrived_messages"] > 0
+    assert total["acknowledged"] > 0 or name in UNACKNOWLEDGED
 
 
 def test_the_rows_of_random_scenarios_add_up_to_their_counters_for_every_loss(tmp_path: Path) -> None:

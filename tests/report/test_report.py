@@ -202,7 +202,7 @@ def test_a_sizing_has_a_curve_over_one_setting_and_a_map_over_two(
             "settings": {path: value * (at + 1) for at, path in enumerate(paths)},
             "met": True, "chosen": value == 1, "replications": 5, "memory_bytes": 1 << 20,
             "evidence": [
-                {"target": "latency_p99(D-1)<1s", "basis": basis, "runs": 4, "violating_runs": value,
+                {"target": "time_in_queue_p99(D-1)<1s", "basis": basis, "runs": 4, "violating_runs": value,
                  "mean": None if basis == "share" else value * 1e6, "half_width": 1e5, "bound": None, "met": True},
             ],
         }
@@ -210,7 +210,7 @@ def test_a_sizing_has_a_curve_over_one_setting_and_a_map_over_two(
     ]  # fmt: skip
     sizing = tmp_path / "s.json"
     document = {
-        "sentence": "One.", "scenario": "x", "confidence": 0.95, "targets": ["latency_p99(D-1)<1s"],
+        "sentence": "One.", "scenario": "x", "confidence": 0.95, "targets": ["time_in_queue_p99(D-1)<1s"],
         "answer": candidates[1], "monotone": True, "candidates": candidates, "reproduce": "qsctl size x",
     }  # fmt: skip
     sizing.write_text(json.dumps(document))

@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import given, settings
 
-from qsctl.eventlog.schema import bucket_of
+from qsctl.eventlog.schema import SINCE_DONE, bucket_of
 from qsctl.sim.scenario.scenario import QUEUE_ORDER, Scenario
 from tests.example_counts import examples
 from tests.sim.oracle_solace import SolaceOracle
@@ -20,7 +20,7 @@ TOTALS = {
 }  # fmt: skip
 CAUSES = ("not_connected", "disconnected", "spool_refused", "expired", "dead")
 UNKNOWN_TO_THE_ORACLE = {
-    "max_depth_work_units", "observed_ns", "ingress_refused_messages", "too_big_messages",
+    "max_depth_work_units", "observed_ns", "ingress_refused_messages", "too_big_messages", *SINCE_DONE,
 }  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,6 +79,12 @@ def counted(
         sent = [row for row in left if row["outcome"] == "delivered"]
         discarded = [row for row in left if row["outcome"] in {outcome.value for outcome in DISCARDS}]
         held = [row for row in members if row["outcome"] == "held"]
+        acknowledged = queue == "G-1"
+        done = [row["acknowledge_ns"] for row in sent if row["acknowledge_ns"] is not None]
+        there = [row for row in members if row["outcome"] in {"held", "waiting"}]
+        there += [row for row in sent if row["acknowledge_ns"] is None]
+        ages = [horizon_ns - row["enqueued_ns"] for row in there]
+        times = {"done": Counter(map(bucket_of, done)), "unfinished": Counter(map(bucket_of, ages))}
         buckets: dict[int, int] = {}
         for row in sent:
             buckets[bucket_of(row["wait_ns"])] = buckets.get(bucket_of(row["wait_ns"]), 0) + 1
@@ -114,6 +121,16 @@ def counted(
                 "observed_ns": horizon_ns - warm_up_ns,
                 "histogram_bucket": sorted(buckets),
                 "histogram_count": [buckets[bucket] for bucket in sorted(buckets)],
+                "done_messages": len(done) if acknowledged else None,
+                "done_sum_ns": sum(done) if acknowledged else None,
+                "done_max_ns": max(done, default=0) if acknowledged else None,
+                "unfinished_messages": len(ages) if acknowledged else None,
+                "unfinished_max_ns": max(ages, default=0) if acknowledged else None,
+                **{f"{name}_bucket": sorted(each) if acknowledged else [] for name, each in times.items()},
+                **{
+                    f"{name}_count": [each[bucket] for bucket in sorted(each)] if acknowledged else []
+                    for name, each in times.items()
+                },
             }
         )
     return counters
@@ -134,12 +151,16 @@ def random_messages(seed: int, count: int, replications: int, horizon_ns: int) -
             wait = None if draw.random() < 0.5 else wait
             outcome = "waiting" if wait is None and draw.random() < 0.4 else outcome
         size = draw.randint(1, 9000)
+        acknowledge = wait + draw.randrange(SECOND_NS) if wait is not None and outcome == "delivered" else None
+        if draw.random() < 0.1:
+            acknowledge = None
         rows.append(
             message(
                 replication=number % replications, client_id=draw.randrange(3),
                 queue=draw.choice(["G-1", "D-1", "C-1"]),
                 topic_id=draw.randrange(4), size_bytes=size, work_units=-(-size // 2048), enqueued_ns=enqueued,
                 enter_ns=None if outcome == "waiting" else 0, wait_ns=wait, outcome=outcome,
+                acknowledge_ns=acknowledge,
                 discard_indication=draw.random() < 0.05,
                 attempts=draw.choice([1, 1, 1, 2, 3]),
             )

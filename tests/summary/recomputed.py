@@ -148,6 +148,41 @@ def littles_law(log: Log, by: Sequence[str]) -> list[dict[str, Any]]:
     )
 
 
+def times_to_done(log: Log, by: Sequence[str], acknowledged: str) -> dict[tuple[Any, ...], tuple[list[int], list[int]]]:
+    """Of each group the times to done, and the ages of what has no acknowledgment, message by message."""
+    keys = grouped_by(by)
+    there = "outcome in ('held', 'waiting')"
+    found: dict[tuple[Any, ...], tuple[list[int], list[int]]] = {}
+    for row in log.rows(
+        f"""select {keys}, acknowledge_ns, {log.horizon_ns} - enqueued_ns as age_ns from m
+        where ({acknowledged}) and ({there} or outcome = 'delivered' and counts)"""
+    ):
+        *place, acknowledge_ns, age_ns = row.values()
+        done, ages = found.setdefault(tuple(place), ([], []))
+        if acknowledge_ns is None:
+            ages.append(age_ns)
+        else:
+            done.append(acknowledge_ns)
+    return found
+
+
+def law_of_done(log: Log, by: Sequence[str], acknowledged: str) -> list[dict[str, Any]]:
+    """Little's law from arrival to acknowledgment, over replications in which anything came."""
+    keys, each = grouped_by(by), grouped_by(by, "replication")
+    end = f"least(enqueued_ns + coalesce(acknowledge_ns, {log.horizon_ns}), {log.horizon_ns})"
+    done = f"enqueued_ns + acknowledge_ns >= {log.warm_up_ns}"
+    return log.rows(
+        f"""with each as (
+            select {each}, sum(greatest(0, {end} - greatest(enqueued_ns, {log.warm_up_ns}))) as inside,
+                count(*) filter ({done}) as done, sum(acknowledge_ns) filter ({done}) as total
+            from m where ({acknowledged}) and outcome in ('held', 'waiting', 'delivered') group by {each}
+        )
+        select {keys}, sum(inside)::double as inside_ns,
+            coalesce(sum(total), 0)::double / nullif(sum(done), 0) as mean_ns
+        from each group by {keys}"""
+    )
+
+
 def slow_seconds(log: Log, by: Sequence[str]) -> dict[tuple[Any, ...], set[int]]:
     """The blocked seconds of each client and replication (or replication alone, where clients are told together)."""
     keys = grouped_by([word for word in by if word == "client"], "replication")

@@ -17,7 +17,9 @@ from qsctl.instant import SECOND_NS
 from qsctl.summary import observation, tables
 from qsctl.summary.cells import cells
 from qsctl.summary.depth import depth
+from qsctl.summary.done import Acknowledged, acknowledged_in, done_cells
 from qsctl.summary.finishing.arrow import with_exact_sums
+from qsctl.summary.finishing.done import times_to_done
 from qsctl.summary.littles_law import littles_law
 from qsctl.summary.moves import moves
 from qsctl.summary.observation import Holding, Observation
@@ -28,6 +30,7 @@ from qsctl.summary.throughput import windows
 pytestmark = pytest.mark.spark
 
 S = SECOND_NS
+G_1_ALONE = Acknowledged("queue = 'G-1'")
 EVERY_KEY = ("run_id", "replication", "client_id", "queue", "topic_id")
 
 
@@ -69,6 +72,7 @@ def test_every_measure_has_its_declared_schema(spark: Any) -> None:
         (depth(series, EVERY_KEY), tables.measured(tables.DEPTH, EVERY_KEY)),
         (littles_law(moved, seen, EVERY_KEY), tables.measured(tables.LITTLES_LAW, EVERY_KEY)),
         (slow, tables.measured(tables.SLOW_SUBSCRIBERS, EVERY_KEY)),
+        (done_cells(messages, seen, EVERY_KEY, G_1_ALONE), tables.measured(tables.DONE_CELLS, EVERY_KEY)),
         (with_recorded_percentages(slow, events, seen), tables.measured(tables.SLOW_SUBSCRIBERS, EVERY_KEY)),
     ):
         made = {field.name: field.dataType for field in found.schema}
@@ -87,6 +91,7 @@ def test_every_measure_scans_the_log_once_and_joins_and_sorts_in_groups(spark: A
         ("cells", cells(messages, seen, keys, exact=True)),
         ("ranks", waits_at_ranks(messages, places, wanted, seen, keys, [(1, 2)])),
         ("moves", moved),
+        ("done", done_cells(messages, seen, keys, G_1_ALONE)),
         ("windows", series),
         ("depth", depth(series, keys)),
         ("littles_law", littles_law(moved, seen, keys)),
@@ -223,6 +228,56 @@ def test_little_s_law_shows_what_is_queued_at_the_edges(spark: Any) -> None:
     (law,) = law_of(frame(spark, rows), Observation(0, 20 * S), ["queue"]).toArrow().to_pylist()
     assert law["mean_depth_messages"] == pytest.approx((10 + 15) / 20)
     assert law["expected_depth_messages"] == pytest.approx(2 / 20 * 10)
+
+
+FATES = [
+    row(queue="G-1", enqueued_ns=0, wait_ns=S, acknowledge_ns=3 * S),
+    row(queue="G-1", enqueued_ns=S, wait_ns=0, acknowledge_ns=S),
+    row(queue="G-1", enqueued_ns=4 * S, wait_ns=0),
+    row(queue="G-1", enqueued_ns=5 * S, wait_ns=S, outcome="held"),
+    row(queue="G-1", enqueued_ns=6 * S, wait_ns=None, outcome="waiting"),
+    row(queue="G-1", enqueued_ns=6 * S, wait_ns=S, outcome="spool_refused"),
+    row(queue="D-1", enqueued_ns=0, wait_ns=0, acknowledge_ns=S),
+]
+
+
+def done_of(spark: Any, warm_up_ns: int, acknowledged: Acknowledged = G_1_ALONE) -> list[dict[str, Any]]:
+    seen = Observation(warm_up_ns, 10 * S)
+    found = done_cells(frame(spark, FATES), seen, ["queue"], acknowledged).toArrow()
+    return times_to_done(with_exact_sums(found), ["queue"]).to_pylist()
+
+
+def test_what_is_not_acknowledged_is_unfinished_and_what_is_lost_is_neither(spark: Any) -> None:
+    (found,) = done_of(spark, 0)
+    assert (found["queue"], found["done_messages"], found["unfinished_messages"]) == ("G-1", 2, 3)
+    assert found["max_ns"] == 6 * S
+    # One of five is done at 1 s, one of the four that are left at 3 s; the three others are at least 4, 5, 6 s old.
+    assert found["mean_ns"] == pytest.approx((1 + 2 * 0.8 + 3 * 0.6) * S, rel=0.01)
+    assert found["p50_ns"] == found["p99_ns"] == 6 * S
+    (found,) = done_of(spark, 2 * S)  # those held and waiting are still there, the last sending counts
+    assert (found["done_messages"], found["unfinished_messages"]) == (0, 3)
+    (found,) = done_of(spark, 0, Acknowledged("queue = 'G-1'", comes_back=True))
+    assert (found["done_messages"], found["unfinished_messages"]) == (2, 2)
+
+
+def test_the_counters_tell_which_messages_are_acknowledged() -> None:
+    marks = pa.table(
+        {"queue": ["G-1", "G-1", "D-1", "Q"], "client_id": [0, 1, 0, 2], "done_messages": [None, 0, None, 4]}
+    )
+    found = acknowledged_in(marks, comes_back=False)
+    assert found.where == "queue = 'G-1' and client_id in (1) or queue = 'Q'"
+    assert not acknowledged_in(marks.slice(2, 1), comes_back=False).anywhere
+
+
+def test_little_s_law_of_the_time_to_done_counts_from_arrival_to_acknowledgment(spark: Any) -> None:
+    seen = Observation(0, 10 * S)
+    moved = moves(frame(spark, FATES), seen, ["queue"], S, Holding(), G_1_ALONE)
+    found = {each["queue"]: each for each in littles_law(moved, seen, ["queue"]).toArrow().to_pylist()}
+    assert found["D-1"]["mean_unfinished_messages"] is None
+    law = found["G-1"]
+    assert law["mean_unfinished_messages"] == pytest.approx((3 + 1 + 6 + 5 + 4) / 10)
+    assert law["mean_done_ns"] == 2 * S
+    assert law["expected_unfinished_messages"] == pytest.approx(5 / 10 * 2)
 
 
 def test_a_sum_beyond_64_bits_is_refused(spark: Any) -> None:

@@ -70,11 +70,13 @@ def test_counters_alone_give_the_same_counts_and_percentiles_within_the_stated_e
         made_run.messages, warm_up_ns=made_run.warm_up_ns, horizon_ns=made_run.horizon_ns, level="counters"
     )
     without = job.summarize_run(alone.folder, options=options, measures=job.ALL)
-    assert set(without.tables) == {"delays", "losses", "intervals"}
+    assert set(without.tables) == {"delays", "times_to_done", "losses", "intervals"}
     assert any("no message log" in note for note in without.notes)
     for exact, rough in zip(with_log.queues, without.queues, strict=True):
         for name in SUMS:
             assert getattr(exact, name) == getattr(rough, name)
+        for name in ("done_messages", "unfinished_messages", "done_mean_ns", "done_p99_ns", "done_max_ns"):
+            assert getattr(exact, name) == getattr(rough, name), name
         assert exact.wait_p99_ns is not None
         assert rough.wait_p99_ns is not None
         assert rough.percentile_error > 0

@@ -11,6 +11,7 @@ import pytest
 
 from qsctl.eventlog.schema import LogLevel, bucket_of
 from qsctl.instant import SECOND_NS
+from qsctl.sim.done_times import done_times
 from qsctl.sim.run import run
 from qsctl.sim.scenario.overrides import apply_overrides
 from qsctl.sim.scenario.scenario import Scenario
@@ -60,6 +61,16 @@ def same(figures: QueueFigures, counted: list[dict[str, Any]]) -> None:
     discards = [row["first_discard_ns"] for row in counted if row["first_discard_ns"] is not None]
     assert figures.first_discard_ns == min(discards, default=None)
     assert figures.high_water_mark_work_units == max(row["high_water_mark_work_units"] for row in counted)
+    times = done_times(counted)
+    if times is None or not times.done_messages + times.unfinished_messages:
+        assert not figures.done_messages
+        assert not figures.unfinished_messages
+    else:
+        assert figures.done_messages == times.done_messages
+        assert figures.unfinished_messages == times.unfinished_messages
+        assert figures.done_max_ns == times.max_ns
+        assert figures.done_p99_ns == times.percentile(99, 100)
+        assert figures.done_mean_ns == times.mean_ns()
     histogram: dict[int, int] = {}
     for row in counted:
         for bucket, count in zip(row["histogram_bucket"], row["histogram_count"], strict=True):

@@ -68,11 +68,11 @@ def test_the_help_s_own_example_finds_the_depths_that_meet_it() -> None:
     scenario = apply_overrides(open_scenario("burst", {}, {}), changes)
     sizing = size(
         scenario,
-        [parse_target("latency_p99(D-1)<200ms", tuple(EVERY_MEASURE))],
+        [parse_target("time_in_queue_p99(D-1)<200ms", tuple(EVERY_MEASURE))],
         [parse_setting("max-depth(D-1)")],
         confidence=0.95,
         most_replications=24,
-        stated={("latency_p99", "D-1"): 220.0 * MS},
+        stated={("time_in_queue_p99", "D-1"): 220.0 * MS},
         runner=Here(scenario),
     )
     assert sizing.answer is not None
@@ -89,7 +89,7 @@ def test_the_help_s_own_example_finds_the_depths_that_meet_it() -> None:
 
 
 def test_two_targets_bound_a_setting_from_both_sides() -> None:
-    sizing = found(two_sided, ["discards(D-1)=0", "latency_p99(D-1)<200ms"], "max-depth(D-1)")
+    sizing = found(two_sided, ["discards(D-1)=0", "time_in_queue_p99(D-1)<200ms"], "max-depth(D-1)")
     assert sizing.answer is not None
     assert 500 <= sizing.answer.values[0] <= 505
     assert sizing.largest is not None
@@ -98,7 +98,7 @@ def test_two_targets_bound_a_setting_from_both_sides() -> None:
 
 
 def test_two_targets_that_exclude_each_other_have_no_setting_and_ends_and_middle_were_tried() -> None:
-    sizing = found(two_sided, ["discards(D-1)=0", "latency_p99(D-1)<20ms"], "max-depth(D-1)=100..10000")
+    sizing = found(two_sided, ["discards(D-1)=0", "time_in_queue_p99(D-1)<20ms"], "max-depth(D-1)=100..10000")
     assert sizing.answer is None
     assert {100, 1000, 10_000} <= set(sizing.tried(0))
     assert sizing.monotone
@@ -134,7 +134,7 @@ def test_what_contradicts_a_direction_is_reported() -> None:
 
 
 def test_a_second_target_does_not_hide_that_the_first_bounds_from_above() -> None:
-    sizing = found(two_sided, ["latency_p99(D-1)<200ms", "loss_ratio(D-1)<50%"], "max-depth(D-1)")
+    sizing = found(two_sided, ["time_in_queue_p99(D-1)<200ms", "loss_ratio(D-1)<50%"], "max-depth(D-1)")
     assert sizing.answer is not None
     assert sizing.answer.values[0] <= 200
 
@@ -143,16 +143,16 @@ def test_a_second_target_does_not_hide_that_the_first_bounds_from_above() -> Non
     ("path", "measure", "queue", "change"),
     [
         (DEPTH, "discards", "D-1", Change.FALLS),
-        (DEPTH, "latency_p99", "D-1", Change.RISES),
+        (DEPTH, "time_in_queue_p99", "D-1", Change.RISES),
         ("profile[slow]/queue[D-1]/max-depth", "wait_p99_ns", "D-1", Change.RISES),
-        (DEPTH, "latency_p99", "D-2", Change.RISES),
+        (DEPTH, "time_in_queue_p99", "D-2", Change.RISES),
         (DEPTH, "throughput", "G-1", Change.FALLS),
-        ("profile[*]/queue[G-1]/max-depth", "latency_p99", "G-1", Change.UNKNOWN),
-        ("queue[Orders]/consumers", "latency_p99", "Orders", Change.FALLS),
-        ("queue[Orders]/consumers", "latency_p99", "Other", Change.UNKNOWN),
-        ("queue[Orders]/unacked-threshold", "latency_p99", "Orders", Change.FALLS),
+        ("profile[*]/queue[G-1]/max-depth", "time_in_queue_p99", "G-1", Change.UNKNOWN),
+        ("queue[Orders]/consumers", "time_in_queue_p99", "Orders", Change.FALLS),
+        ("queue[Orders]/consumers", "time_in_queue_p99", "Other", Change.UNKNOWN),
+        ("queue[Orders]/unacked-threshold", "time_in_queue_p99", "Orders", Change.FALLS),
         ("queue[Orders]/max-delivery-retries", "dead", "Orders", Change.FALLS),
-        ("queue[Orders]/max-delivery-retries", "latency_p99", "Orders", Change.UNKNOWN),
+        ("queue[Orders]/max-delivery-retries", "time_in_queue_p99", "Orders", Change.UNKNOWN),
         ("group[desks]/count", "discards", "D-1", Change.UNKNOWN),
     ],
 )
@@ -168,7 +168,7 @@ def test_a_direction_of_a_target_depends_on_the_side_of_its_bound() -> None:
     setting = parse_setting("max-depth(D-1)")
     for text, direction in (
         ("discards(D-1)=0", Direction.BETTER),
-        ("latency_p99(D-1)<1s", Direction.WORSE),
+        ("time_in_queue_p99(D-1)<1s", Direction.WORSE),
         ("high_water_mark(D-1)>=100", Direction.BETTER),
         ("P(delivered(D-1)<100)<5%", Direction.BETTER),
     ):

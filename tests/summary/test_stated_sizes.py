@@ -131,14 +131,14 @@ USES = {
         lambda k: discards(one_in_a_thousand, k).mean() / ARRIVALS < 0.0001, may_fail=True,
     ),
     "percentile": Use(
-        ("P(latency_p99(D-1)<200ms)>=90%",), RANGE, of_depth,
+        ("P(time_in_queue_p99(D-1)<200ms)>=90%",), RANGE, of_depth,
         lambda k: NormalDist(0.0, 0.3).cdf(math.log(800 / k)) >= 0.9, largest=True,
     ),
     "falling": Use(
-        ("latency_p99(D-1)<200ms",), RANGE, of_depth, lambda k: MEAN_OF_DEPTH * k < 200, largest=True
+        ("time_in_queue_p99(D-1)<200ms",), RANGE, of_depth, lambda k: MEAN_OF_DEPTH * k < 200, largest=True
     ),
     "two-sided": Use(
-        ("discards(D-1)=0", "latency_p99(D-1)<200ms"), RANGE, of_depth,
+        ("discards(D-1)=0", "time_in_queue_p99(D-1)<200ms"), RANGE, of_depth,
         lambda k: (discards(poisson, k) > 0).mean() < 0.05 and MEAN_OF_DEPTH * k < 200, largest=True,
     ),
 }  # fmt: skip

@@ -168,8 +168,8 @@ def test_a_changed_sweep_json_is_damage(swept: Path) -> None:
     text = file.read_text()
     file.write_text(text.replace('"replications": 2', '"replications": 3'))
     refused(swept, "sweep.json was changed after it was written", "its seal is")
-    file.write_text(text.replace('"format": 3', '"format": 1'))
-    refused(swept, "has format 1; this qsctl reads 3")
+    file.write_text(text.replace('"format": 4', '"format": 1'))
+    refused(swept, "has format 1; this qsctl reads 4")
     file.write_text(text)
     (swept / "scenario.xml").write_text("<other/>")
     with pytest.raises(Damaged, match=r"scenario\.xml was changed"):
@@ -245,7 +245,8 @@ def test_measures_of_a_point_are_means_over_its_replications() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["discards", "discards(D-1)", "speed(D-1)<1", "discards(D-1)=5", "loss_ratio(D-1)<x", "latency_p99(D-1)<5"]
+    "text",
+    ["discards", "discards(D-1)", "speed(D-1)<1", "discards(D-1)=5", "loss_ratio(D-1)<x", "time_in_queue_p99(D-1)<5"],
 )
 def test_a_target_that_is_none_is_a_usage_error(text: str) -> None:
     with pytest.raises(UsageError):
@@ -253,8 +254,8 @@ def test_a_target_that_is_none_is_a_usage_error(text: str) -> None:
 
 
 def test_targets_and_settings_are_read_as_written() -> None:
-    target = parse_target("latency_p99(G-1) < 50ms", tuple(MEASURES))
-    assert (target.measure, target.queue, target.operator, target.bound) == ("latency_p99", "G-1", "<", 50e6)
+    target = parse_target("time_in_queue_p99(G-1) < 50ms", tuple(MEASURES))
+    assert (target.measure, target.queue, target.operator, target.bound) == ("time_in_queue_p99", "G-1", "<", 50e6)
     assert parse_target("loss_ratio(D-1)<=0.1%", tuple(MEASURES)).bound == pytest.approx(0.001)
     setting = parse_setting("max-depth(D-1)")
     assert (setting.path, setting.low, setting.high) == ("profile[*]/queue[D-1]/max-depth", 2, 262_144)
@@ -262,7 +263,7 @@ def test_targets_and_settings_are_read_as_written() -> None:
     share = parse_target("P(discards(D-1) > 0) < 5%", tuple(MEASURES))
     assert (share.kind, share.share, share.wanted, share.at_most) == (Kind.SHARE, 0.05, False, True)
     assert (share.met_by(0.0), share.met_by(1.0)) == (True, False)
-    wanted = parse_target("P(latency_p99(G-1)<50ms)>=90%", tuple(MEASURES))
+    wanted = parse_target("P(time_in_queue_p99(G-1)<50ms)>=90%", tuple(MEASURES))
     assert (wanted.kind, wanted.wanted, wanted.at_most) == (Kind.SHARE, True, True)
     assert wanted.share == pytest.approx(0.1)
     assert (wanted.met_by(49e6), wanted.met_by(50e6)) == (True, False)
@@ -375,7 +376,7 @@ def test_sizing_among_listed_values_takes_the_one_with_the_least_memory(options:
         paused_client(),
         [
             parse_target("discards(D-1)=0", tuple(MEASURES)),
-            parse_target("latency_max(D-1)<10s", tuple(MEASURES)),
+            parse_target("time_in_queue_max(D-1)<10s", tuple(MEASURES)),
         ],
         [parse_setting("max-depth(D-1)=100,300,900"), parse_setting("max-depth(G-1)=10,20")],
         confidence=0.95,

@@ -159,7 +159,7 @@ def _difference(each: Difference) -> str:
 
 
 def _text(measure: str, value: float) -> str:
-    if measure.startswith(("latency_", "time_")):
+    if measure.startswith("time_"):
         return short_duration(value)
     if measure == "loss_ratio":
         return f"{100 * value:.4g} %"

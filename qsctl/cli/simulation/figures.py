@@ -10,6 +10,7 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from qsctl.sim.done_times import PERCENTILES, DoneTimes
 from qsctl.sim.figures import nearest_ranks
 from qsctl.summary.run_summary import COUNTS, QUEUE_ORDER, QueueFigures
 
@@ -20,9 +21,6 @@ if TYPE_CHECKING:
 
 PERCENTILE_ERROR: Final = 2.0**-7
 """The width of a histogram's bucket against its start."""
-
-_RANKS: Final = {"p50": (50, 100), "p90": (90, 100), "p95": (95, 100), "p99": (99, 100), "p999": (999, 1000)}
-"""Percentiles as exact fractions: a rank computed from 0.999 would be one off now and then."""
 
 
 @dataclasses.dataclass
@@ -37,6 +35,7 @@ class _Sum:
     first_discard_ns: int | None = None
     wait_max_ns: int | None = None
     histogram: dict[int, int] = dataclasses.field(default_factory=dict)
+    done: DoneTimes | None = None
 
     def add(self, row: Mapping[str, Any]) -> None:
         """Add one client's queue in one replication."""
@@ -53,11 +52,14 @@ class _Sum:
             self.wait_max_ns = max(self.wait_max_ns or 0, row["wait_max_ns"])
         for bucket, count in zip(row["histogram_bucket"], row["histogram_count"], strict=True):
             self.histogram[bucket] = self.histogram.get(bucket, 0) + count
+        if row["done_messages"] is not None:
+            self.done = self.done or DoneTimes()
+            self.done.add(row)
 
     def figures(self, client: str | None, queue: str) -> QueueFigures:
         """The sums as figures."""
-        ranks = nearest_ranks(self.histogram, _RANKS.values(), self.wait_max_ns or 0)
-        percentiles: dict[str, Any] = {f"wait_{name}_ns": rank for name, rank in zip(_RANKS, ranks, strict=True)}
+        ranks = nearest_ranks(self.histogram, PERCENTILES.values(), self.wait_max_ns or 0)
+        percentiles: dict[str, Any] = {f"wait_{name}_ns": rank for name, rank in zip(PERCENTILES, ranks, strict=True)}
         return QueueFigures(
             run_id=None,
             replication=None,
@@ -73,7 +75,19 @@ class _Sum:
             observed_ns=sum(self.observed_ns.values()),
             **percentiles,
             percentile_error=PERCENTILE_ERROR,
+            **self._done(),
         )
+
+    def _done(self) -> dict[str, Any]:
+        if self.done is None:
+            return {}
+        return {
+            "done_messages": self.done.done_messages,
+            "unfinished_messages": self.done.unfinished_messages,
+            "done_mean_ns": self.done.mean_ns(),
+            **{f"done_{name}_ns": self.done.percentile(*part) for name, part in PERCENTILES.items()},
+            "done_max_ns": self.done.max_ns,
+        }
 
 
 def figures_of_counters(counters: pa.Table, place: Callable[[int, str], str | None]) -> tuple[QueueFigures, ...]:

@@ -1,4 +1,4 @@
-"""Intervals of the waits of a run, as a table and as rows, with the warnings of its start-up."""
+"""Intervals of the times of a run, as a table and as rows, with the warnings of its start-up."""
 
 from __future__ import annotations
 
@@ -27,6 +27,12 @@ def interval_rows(intervals: Sequence[RunInterval]) -> list[Row]:
     ]
 
 
+def heading_of(measure: str) -> str:
+    """Return the heading of a time: "In queue, p99"."""
+    time, _, figure = measure.rpartition("_")
+    return f"{'To done' if time == 'time_to_done' else 'In queue'}, {figure}"
+
+
 def interval_blocks(intervals: Sequence[RunInterval], confidence: float | None) -> list[Block]:
     """Return the table of the intervals, one line a queue, then what speaks against them."""
     if confidence is None:
@@ -40,7 +46,7 @@ def interval_blocks(intervals: Sequence[RunInterval], confidence: float | None) 
         if math.isfinite(each.interval.half_width):
             text += f" ± {short_duration(each.interval.half_width)}"
         rows.setdefault(each.queue, {"queue": each.queue})[each.measure] = text  # type: ignore[index]
-    columns = [Column("queue", "Queue"), *(Column(name, f"Wait {name[8:]}", "right") for name in measures)]
+    columns = [Column("queue", "Queue"), *(Column(name, heading_of(name), "right") for name in measures)]
     title = f"{100 * confidence:g} % intervals ({intervals[0].interval.method})"
     warnings = dict.fromkeys(f"{each.queue}: {each.warning}." for each in intervals if each.warning)
     blocks: list[Block] = [TableBlock(columns, list(rows.values()), title=title)]

@@ -34,7 +34,9 @@ class ReplayResult(Result):
         "notes": "what the recording lacks",
         "measures": "one entry a line of the table, as csv and jsonl print them",
         "then": "the recording's value; null: there is none",
-        "now": "the replay's, the mean over its replications",
+        "now": "the replay's first replication, of the load as it was",
+        "low": "lower end of the central 95 % of the other replications, whose loads are drawn from the recording",
+        "high": "upper end",
         "unit": "messages, work units or ns",
         "queues": "with --model solace or tibco: what `qsctl simulate` prints of a run instead, see its --format-help",
     }
@@ -62,6 +64,12 @@ class BrokerReplay(ReplayResult):
     def blocks(self) -> Sequence[Block]:
         """What a simulation shows."""
         return self.simulated.blocks()
+
+
+RESAMPLED = (
+    "Now: the load as it was. Resampled: 95 % of the other replications, each with a load drawn from the recording in "
+    "blocks; that the load differs more than one recording shows, from day to day, is not in it."
+)
 
 
 @dataclass(frozen=True)
@@ -110,7 +118,7 @@ class Replayed(ReplayResult):
 
     def rows(self) -> Sequence[Row]:
         """One row a queue and measure."""
-        return [fields_of(each, "queue", "measure", "unit", "then", "now") for each in self.measured]
+        return [fields_of(each, "queue", "measure", "unit", "then", "now", "low", "high") for each in self.measured]
 
     def blocks(self) -> Sequence[Block]:
         """The sentence, the table, the differences, and where the run is."""
@@ -119,6 +127,7 @@ class Replayed(ReplayResult):
             Column("measure", "Measure"),
             Column("then", "Then", "right"),
             Column("now", "Now", "right"),
+            *([Column("resampled", "Resampled", "right")] if self.replications > 1 else []),
         ]
         rows: list[Row] = [
             {
@@ -126,6 +135,7 @@ class Replayed(ReplayResult):
                 "measure": each.measure,
                 "then": measured_text(each.then, each.unit),
                 "now": measured_text(each.now, each.unit),
+                "resampled": f"{measured_text(each.low, each.unit)} … {measured_text(each.high, each.unit)}",
             }
             for each in self.measured
         ]
@@ -144,6 +154,8 @@ class Replayed(ReplayResult):
                 blocks.append(
                     TextBlock(f"… and {difference.difference_count - LINES_SHOWN} more: see replay.json.", "faint")
                 )
+        if self.replications > 1:
+            blocks.append(TextBlock(RESAMPLED, "faint"))
         blocks += [TextBlock(note, "faint") for note in difference.notes]
         blocks.append(TextBlock(f"Run folder: {self.folder}", "faint"))
         return blocks

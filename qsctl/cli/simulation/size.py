@@ -18,6 +18,7 @@ from qsctl.cli.simulation.recorded import FromOption, RecordedOptions, scenario_
 from qsctl.cli.simulation.size_words import (
     answer_text,
     evidence_text,
+    load_text,
     looked_at_text,
     memory_text,
     statement_of,
@@ -40,6 +41,8 @@ class Sized(Result):
     scenario: str
     sizing: Sizing
     reproduce: str
+    load: str | None = None
+    """Of a recording: which loads the runs had."""
 
     field_help: ClassVar[Mapping[str, str]] = {
         "met": "whether these settings are shown to meet every target, with the given confidence; nothing else is met",
@@ -54,6 +57,7 @@ class Sized(Result):
         "interval": "-o json and yaml: of one setting, the values from and to which all meet the targets",
         "looked_at": "-o json and yaml: how the range was looked at, and each setting's ends and values tried",
         "directions": "-o json and yaml: what a larger setting does to each target (better, worse, unknown), and why",
+        "load": "-o json and yaml, of a recording: which loads the runs had, and what is not in them; else null",
         "reproduce": "the command that finds this again",
     }
 
@@ -92,6 +96,7 @@ class Sized(Result):
             **fields_of(self.sizing, "monotone", "deterministic"),
             "max_replications": self.sizing.most_replications,
             "candidates": list(self.rows()),
+            "load": self.load,
             "reproduce": self.reproduce,
         }
 
@@ -153,6 +158,8 @@ class Sized(Result):
             TextBlock(answer_text(sizing), "good" if sizing.answer else "bad"),
             TableBlock(columns, rows, title=f"{self.scenario}: what was simulated"),
         ]
+        if self.load is not None:
+            blocks.append(TextBlock(self.load))
         blocks.append(TextBlock(looked_at_text(sizing), "good" if sizing.monotone else "bad"))
         return blocks
 
@@ -165,9 +172,9 @@ def _finite(value: float) -> float | None:
     "size",
     examples=(
         "qsctl size burst --target 'discards(D-1)=0' --vary 'max-depth(D-1)'",
-        "qsctl size burst --target 'latency_p99(D-1)<200ms' --target 'loss_ratio(D-1)<5%' --vary 'max-depth(D-1)'",
+        "qsctl size burst --target 'time_in_queue_p99(D-1)<1s' --target 'loss_ratio(D-1)<5%' --vary 'max-depth(D-1)'",
         "qsctl size guaranteed --target 'waiting_messages(G-1)<20' --vary 'min-msg-burst(G-1)=4,8,16,32,255'",
-        "qsctl size --from yesterday --target 'latency_p99(OrderQueue)<50ms' --vary 'consumers(OrderQueue)=1..16'",
+        "qsctl size --from yesterday --target 'time_to_done_p99(OrderQueue)<50ms' --vary 'consumers(OrderQueue)=1..16'",
     ),
 )
 def size(
@@ -175,8 +182,8 @@ def size(
         list[str],
         typer.Option(
             metavar="TARGET",
-            help="Condition of a measure: 'latency_p99(G-1)<50ms' of its mean over runs, 'discards(D-1)=0' of every "
-            "run, 'P(discards(D-1)>0)<1%' of the share of runs; may be repeated, all must hold.",
+            help="Condition of a measure: 'time_to_done_p99(G-1)<50ms' of its mean over runs, 'discards(D-1)=0' of "
+            "every run, 'P(discards(D-1)>0)<1%' of the share of runs; may be repeated, all must hold.",
         ),
     ],
     vary: Annotated[
@@ -207,8 +214,8 @@ def size(
         list[str] | None,
         typer.Option(
             metavar="BOUND",
-            help="Largest value of a measure that any run has, as in 'latency_p99(D-1)<=1s': what a target on its mean "
-            "rests on; may be repeated.",
+            help="Largest value of a measure that any run has, as in 'time_in_queue_p99(D-1)<=1s': what a target on "
+            "its mean rests on; may be repeated.",
         ),
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of the random numbers.", show_default="the scenario's")] = None,
@@ -229,9 +236,11 @@ def size(
 
     Measures are columns of the tables of simulate: discarded_messages, lost_messages, loss_ratio, waiting_messages,
     delivered_per_second, wait_p50_ns, wait_p99_ns, high_water_mark_work_units and so on; or the short names of sweep:
-    discards, delivered, throughput, latency_mean, latency_p50, _p90, _p99, _p999, latency_max, high_water_mark; of
-    clusters time_to_master, time_without_master, refused_before_master, elections, broken_rules. Waits and latencies
-    are the time in the queue.
+    discards, delivered, throughput, time_in_queue_mean, time_in_queue_p50, _p90, _p99, _p999, time_in_queue_max, the
+    same of time_to_done, unfinished, high_water_mark; of clusters time_to_master, time_without_master,
+    refused_before_master, elections, broken_rules. The time in the queue (wait) ends when a message is sent to its
+    client, the time to done when it is acknowledged: only that one answers how much a client may accept ahead
+    (prefetch, unacked-threshold, windows).
     """
     from qsctl.cli.simulation.sweep_input import checked_confidence
     from qsctl.errors import UsageError
@@ -274,4 +283,4 @@ def size(
             options=cluster.spark_options(),
             report=note,
         )
-    return Sized(read.name, sizing, command_line("size", scenario, given, variables, overrides))
+    return Sized(read.name, sizing, command_line("size", scenario, given, variables, overrides), load_text(read))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from qsctl.cli.simulation.durations import short_duration
 
 if TYPE_CHECKING:
+    from qsctl.sim.scenario.scenario import Scenario
     from qsctl.sim.sizing.targets import Target
     from qsctl.summary.evidence import Support, TargetEvidence
     from qsctl.summary.size import Sizing
@@ -40,6 +41,25 @@ def answer_text(sizing: Sizing) -> str:
         )
     stated = "; ".join(statement_of(each) for each in sizing.answer.evidence)
     return f"{settings}: {smallest} was shown to meet {targets}; {sure}, {stated}.{up_to} {memory}"
+
+
+def load_text(scenario: Scenario) -> str | None:
+    """Return on which loads the answer rests, where they are those of a recording; None of any other scenario."""
+    replay = scenario.replay
+    if replay is None:
+        return None
+    beyond = "That the load differs more than one recording shows, from day to day, is not in it."
+    if not replay.resample_blocks:
+        return f"Every run had the load of the recording, and differs by what is modelled alone. {beyond}"
+    from qsctl.eventlog.location import location
+    from qsctl.sim.replay.recording import read_recording
+    from qsctl.sim.replay.resampled import block_ns
+
+    length = short_duration(block_ns(read_recording(location(replay.recording)), replay.resample_blocks))
+    return (
+        f"The first run had the load of the recording, each other one a load drawn from it in {replay.resample_blocks} "
+        f"blocks of {length}. {beyond}"
+    )
 
 
 def _settings(sizing: Sizing, values: tuple[int, ...]) -> str:

@@ -12,6 +12,7 @@ from qsctl.cli.command import Commands
 from qsctl.cli.options import ScenarioChanges
 from qsctl.cli.simulation.command_line import command_line
 from qsctl.cli.simulation.recorded import FromOption, RecordedOptions, scenario_or_recording
+from qsctl.cli.simulation.size_words import load_text
 from qsctl.cli.simulation.spark_options import ClusterOptions
 from qsctl.cli.simulation.sweep_results import BrokenRun, SweepTable
 from qsctl.cli.simulation.task_progress import task_progress
@@ -101,6 +102,7 @@ def sweep(
         confidence=confidence,
         measures=tuple(point_measures(results, confidence)),
         broken=tuple(broken_runs(scenario, changes, results)),
+        load=load_text(read),
     )
 
 

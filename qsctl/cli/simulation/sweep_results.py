@@ -17,13 +17,18 @@ if TYPE_CHECKING:
     from qsctl.summary.points import PointMeasure
     from qsctl.summary.statistics import Interval
 
-SHOWN = ("discards", "loss_ratio", "throughput", "latency_mean", "latency_p99")
+SHOWN = ("discards", "loss_ratio", "throughput", "time_in_queue_mean", "time_in_queue_p99")
+OF_DONE = ("time_to_done_mean", "time_to_done_p99", "unfinished")
+"""Shown besides where messages are acknowledged."""
 HEADINGS = {
     "discards": "Discards",
     "loss_ratio": "Loss %",
     "throughput": "Msgs/s",
-    "latency_mean": "Wait mean",
-    "latency_p99": "Wait p99",
+    "time_in_queue_mean": "In queue, mean",
+    "time_in_queue_p99": "In queue, p99",
+    "time_to_done_mean": "To done, mean",
+    "time_to_done_p99": "To done, p99",
+    "unfinished": "Unfinished",
     "time_to_master": "First master at",
     "refused_before_master": "Refused before (Writes)",
     "time_without_master": "Longest without master",
@@ -55,11 +60,13 @@ class SweepTable(Result):
     measures: tuple[PointMeasure, ...]
     broken: tuple[BrokenRun, ...] = ()
     """Of clusters: repetitions that broke a rule."""
+    load: str | None = None
+    """Of a recording: which loads the repetitions had."""
 
     field_help: ClassVar[Mapping[str, str]] = {
         "point": "the point's values, path=value",
         "queue": "the queue, over all clients",
-        "measure": "discards, loss_ratio, throughput, latency_p99, …: see --help",
+        "measure": "discards, loss_ratio, throughput, time_in_queue_p99, time_to_done_p99, …: see --help",
         "unit": "the measure's unit",
         "mean": "mean over the replications",
         "half_width": "mean ± half_width is the confidence interval; null with one replication",
@@ -68,6 +75,7 @@ class SweepTable(Result):
         "minimum": "smallest of the replications",
         "maximum": "largest of the replications",
         "replications": "how many replications had the measure",
+        "load": "-o json and yaml, of a recording: which loads the replications had; else null",
         "broken": "-o json and yaml, of model world: repetitions that broke a rule, each with the command to see it",
     }
 
@@ -83,6 +91,7 @@ class SweepTable(Result):
             **fields_of(self, "scenario", "replications", "points", "reused_replications", "confidence"),
             "measures": list(self.rows()),
             "broken": [fields_of(each) for each in self.broken],
+            "load": self.load,
         }
 
     def rows(self) -> Sequence[Row]:
@@ -129,8 +138,10 @@ class SweepTable(Result):
         ]
         if len(shown) > MOST_LINES:
             blocks.append(TextBlock(f"… and {len(shown) - MOST_LINES} more lines: use -o csv.", "faint"))
-        if any(each.measure == "latency_p99" for each in self.measures):
+        if any(each.measure == "time_in_queue_p99" for each in self.measures):
             blocks.append(TextBlock("Percentiles come from histograms and are at most 0.8 % too high.", "faint"))
+        if self.load is not None:
+            blocks.append(TextBlock(self.load, "faint"))
         if self.broken:
             blocks.append(TextBlock(self._broken_text(), "bad"))
         if self.reused_replications:
@@ -139,8 +150,9 @@ class SweepTable(Result):
         return blocks
 
     def _shown(self) -> Sequence[str]:
+        done = OF_DONE if any(each.measure in OF_DONE for each in self.measures) else ()
         is_cluster = any(each.measure in OF_CLUSTERS for each in self.measures)
-        return (*OF_CLUSTERS, "latency_mean", "latency_p99") if is_cluster else SHOWN
+        return (*OF_CLUSTERS, "time_in_queue_mean", "time_in_queue_p99", *done) if is_cluster else (*SHOWN, *done)
 
     def _broken_text(self) -> str:
         lines = [
@@ -157,7 +169,7 @@ _MOST_BROKEN = 5
 
 def interval_text(measure: str, interval: Interval) -> str:
     """A mean with its half width, in the measure's unit."""
-    if measure.startswith(("latency_", "time_")):
+    if measure.startswith("time_"):
         text, half = short_duration(interval.mean), short_duration(interval.half_width)
     elif measure == "loss_ratio":
         text, half = f"{100 * interval.mean:.4g}", f"{100 * interval.half_width:.2g}"

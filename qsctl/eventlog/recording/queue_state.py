@@ -131,6 +131,15 @@ class QueueState:
             counts.wait_sum_ns,
             counts.wait_max_ns,
             dict(counts.histogram),
+            counts.done_sum_ns,
+            counts.done_max_ns,
+            dict(counts.done),
+            [
+                *counts.unfinished_since_ns,
+                *(each.enqueued_ns for each in self.held.values()),
+                *(each.at_ns for each in self.arrived.values()),
+                *[0] * self.unseen,
+            ],
         )
 
     @property

@@ -29,7 +29,7 @@ from qsctl.core.events import (
 )
 from qsctl.core.records import RemovalCause
 from qsctl.eventlog.outcomes import Outcome
-from qsctl.eventlog.queue_counts import work_units
+from qsctl.eventlog.queue_counts import NEVER, work_units
 from qsctl.eventlog.recording.log_book import LogBook
 from qsctl.eventlog.recording.queue_state import (
     LATE_ROWS_MAX,
@@ -217,9 +217,11 @@ class SampleSteps:
         enqueued_ns, sent_ns = held.enqueued_ns, held.sent_ns
         is_delivery = outcome is _DELIVERED and sent_ns is not None
         wait_ns = (sent_ns if is_delivery and sent_ns is not None else at_ns) - enqueued_ns
-        queue.counts.count(enqueued_ns, size_bytes, wait_ns, outcome)
+        acknowledge_ns = at_ns - enqueued_ns if is_delivery else None
+        queue.counts.count(
+            enqueued_ns, size_bytes, wait_ns, outcome, NEVER if acknowledge_ns is None else acknowledge_ns
+        )
         if held.is_logged:
-            acknowledge_ns = at_ns - enqueued_ns if is_delivery else None
             self._rows["messages"].append(
                 (
                     0, queue.shown, held.producer, size_bytes, work_units(size_bytes), enqueued_ns, 0, wait_ns,

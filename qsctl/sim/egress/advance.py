@@ -92,6 +92,7 @@ def advance(state: Any, rare: Any) -> int:
     stop = first_not_before(arrivals, begin, wide(broker.count), wide(broker.until))
     last = wide(broker.until_acknowledged)
     logging = broker.logging != 0
+    acknowledging = broker.acknowledging != 0
     if logging and broker.log_count >= broker.log_limit:
         return LOG_FULL
     due = next_due(state)
@@ -132,6 +133,9 @@ def advance(state: Any, rare: Any) -> int:
                     result = GROW
                     break
                 if goes_through(clients, c, size):
+                    if acknowledging and broker.short != 0:
+                        result = GROW
+                        break
                     depart, time, indication = pass_through(
                         state, clients, queues, tallies, ports, nodes, c, q, t, size, node
                     )

@@ -87,9 +87,9 @@ def retire(state: Any, c: int, node: int) -> None:
             return
         endpoint = row(broker.endpoints, queue.number, ENDPOINT)
     endpoint.held -= 1
-    count_guaranteed(state, c, node)
+    later = row(broker.later, node, LATER)
+    count_guaranteed(state, c, node, wide(later.acknowledged))
     if broker.logging != 0:
-        later = row(broker.later, node, LATER)
         log_delivered(state, c, node, wide(later.sent), wide(later.acknowledged))
     release(state, node)
 

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from qsctl.eventlog.schema import LogLevel
+from qsctl.instant import Nanoseconds
 from qsctl.sim.egress.layout import Layout
 from qsctl.sim.kernel import records as r
 from qsctl.sim.kernel.histogram import BLOCK, OCTAVES
@@ -45,13 +46,27 @@ class EgressArrays:
     """What the kernels change in place."""
 
     def __init__(
-        self, layout: Layout, level: LogLevel, chunk_rows: int, unacknowledged_max: int = -1
-    ) -> None:  # fmt: skip
+        self,
+        layout: Layout,
+        level: LogLevel,
+        chunk_rows: int,
+        horizon_ns: Nanoseconds,
+        *,
+        acknowledging: bool,
+        unacknowledged_max: int = -1,
+    ) -> None:
         count = len(layout.names)
         reached = int(layout.durables["flows"].max(initial=0)) if unacknowledged_max < 0 else count
         spare = r.ENTRIES_AN_EVENT * reached
         record = np.zeros(1, r.STATE)
         self.state: Any = record[0]
+        self.acknowledged = np.full(count, acknowledging) | (layout.clients["traits"] & (r.TRACKED | r.SPOOL) != 0)
+        """Clients, and durable queues, whose messages have an acknowledgment of their own: guaranteed ones, all of TIBCO."""
+        self.state["acknowledging"] = acknowledging
+        self.state["horizon"] = horizon_ns
+        self.state["done_place"] = count * r.QUEUES
+        self.state["unfinished_place"] = count * (r.QUEUES + 1)
+        histograms = count * (r.QUEUES + 2 if self.acknowledged.any() else r.QUEUES)
         self._arrays: dict[str, npt.NDArray[Any]] = {}
         self._known = address_of(record) if COMPILED else PlainState(self.state, self._arrays)
         self._record = record
@@ -71,7 +86,7 @@ class EgressArrays:
             ("log", np.zeros(0, LOG_ROW)),
             ("heap", np.zeros(count + 16 + 2 * spare, r.HEAP)),
             ("timers", np.zeros(count + 16, r.HEAP)),
-            ("octaves", np.full(count * r.QUEUES * OCTAVES, r.NONE, np.int32).view(r.OCTAVE)),
+            ("octaves", np.full(histograms * OCTAVES, r.NONE, np.int32).view(r.OCTAVE)),
             ("blocks", np.zeros(FIRST_BLOCKS * BLOCK, r.BUCKET)),
             ("recent", np.zeros(r.RECENT_WAITS, r.RECENT)),
             ("endpoints", layout.endpoints),
@@ -88,6 +103,7 @@ class EgressArrays:
             ("segments", np.zeros(0, r.SEGMENT)),
             ("traffics", layout.traffics),
             ("expiries", np.zeros(1, r.HEAP)),
+            ("dones", np.zeros(count, r.DONE)),
         ):
             self._place(name, array)
         logged = level is not LogLevel.COUNTERS
@@ -169,6 +185,7 @@ class EgressArrays:
         ):
             for field in fields:
                 array[field] = 0
+        self.dones.fill(0)
         self.queues["high_water"] = self.queues["work"]
         self.tallies["first_discard"] = r.NONE
         # Deliveries begun before are no redeliveries of the observation; the first one stays the first.
@@ -185,7 +202,11 @@ class EgressArrays:
         self.blocks["messages"][:BLOCK] = 0
 
     def histogram(self, queue: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-        """Sparse buckets and counts of one queue, of flushed waits; waits of zero are what the blocks did not count."""
+        """Sparse buckets and counts of one histogram, of flushed waits; zeros are what the blocks did not count.
+
+        Args:
+            queue: client × 5 + queue; beyond them `done_place` and `unfinished_place` of the state record, + client.
+        """
         octaves = self.octaves["block"][queue * OCTAVES : (queue + 1) * OCTAVES]
         blocks = self.blocks["messages"].reshape(-1, BLOCK)
         buckets, counts = [], []

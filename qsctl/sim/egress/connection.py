@@ -30,6 +30,7 @@ from qsctl.sim.egress.receiver import closed, receive
 from qsctl.sim.egress.tcp import next_of_connection, send_segments, take_acknowledgment
 from qsctl.sim.egress.transmit import acknowledged_before_leaving, send
 from qsctl.sim.kernel.heap import drop_top, push, replace_top
+from qsctl.sim.kernel.histogram import count_done, count_unfinished
 from qsctl.sim.kernel.jit import bit_length, inlined, kernel, prefetch, row, wide
 from qsctl.sim.kernel.records import (
     CLIENT,
@@ -122,7 +123,24 @@ def pass_through(
     else:
         row(nodes, client.tail, NODE).next = node
     client.tail = node
+    if broker.acknowledging != 0:
+        count_done(state, c, wide(time - t))
     return depart, wide(time), indication
+
+
+@kernel
+def count_acknowledged(state: Any, c: int, born: int, moved: int, time: int, rare: Any) -> None:
+    """Count a direct message by when the connection acknowledges it, where that is the message's acknowledgment.
+
+    One whose connection ends before is not acknowledged.
+    """
+    broker = row(state, 0, STATE)
+    if moved < broker.counted_from:
+        return
+    if acknowledged_before_leaving(state, broker.clients, c, time, rare) == NONE:
+        count_unfinished(state, c, wide(broker.horizon - born))
+    else:
+        count_done(state, c, time - born)
 
 
 @kernel
@@ -138,6 +156,7 @@ def pump(state: Any, c: int, t: int, rare: Any, lossy: Any) -> bool:
     clients, queues, nodes = broker.clients, broker.queues, broker.nodes
     client = row(clients, c, CLIENT)
     logging = broker.logging != 0
+    acknowledging = broker.acknowledging != 0
     tracked = client.traits & TRACKED != 0
     holds = tracked  # one condition where they cannot differ: two cost an overloaded broker an eighth of its rate
     if rare is not None:
@@ -156,6 +175,9 @@ def pump(state: Any, c: int, t: int, rare: Any, lossy: Any) -> bool:
             break
         client.unsent = first.next
         depart, time = send(state, clients, nodes, c, t, node, size, rare)
+        if acknowledging:
+            life = row(broker.lives, node, LIFE)
+            count_acknowledged(state, c, wide(life.born), wide(life.moved), time, rare)
         if tracked and first.tag >> SIZE_BITS == 0:
             row(broker.later, node, LATER).sent = depart
         elif logging:
@@ -195,7 +217,7 @@ def pump(state: Any, c: int, t: int, rare: Any, lossy: Any) -> bool:
         if lossy is not None:
             held_back = bool(1)
             moved.time = NONE  # it is not sent
-        if guaranteed or (held_back and logging):
+        if guaranteed or (held_back and (logging or acknowledging)):
             prefetch(broker.topics, wide(row(queues, c * 5 + q, QUEUE).head), TOPIC)
             prefetch(broker.lives, wide(row(queues, c * 5 + q, QUEUE).head), LIFE)
             life = row(broker.lives, node, LIFE)
@@ -210,6 +232,8 @@ def pump(state: Any, c: int, t: int, rare: Any, lossy: Any) -> bool:
                 send_segments(state, c, t)
             continue
         depart, time = send(state, clients, nodes, c, t, node, size, rare)
+        if acknowledging:
+            count_acknowledged(state, c, born, t, time, rare)
         if guaranteed:
             row(broker.later, node, LATER).sent = depart
         elif logging:
@@ -265,6 +289,9 @@ def acknowledge_oldest(state: Any, clients: Any, nodes: Any, c: int, rare: Any, 
     after = wide(oldest.next)
     if lossy is not None:
         time = wide(client.next_ack)
+        life = row(broker.lives, node, LIFE)
+        if broker.acknowledging != 0 and life.moved >= broker.counted_from:
+            count_done(state, c, wide(time - life.born))
         if guaranteed:
             row(broker.later, node, LATER).sent = oldest.time
         elif broker.logging != 0:

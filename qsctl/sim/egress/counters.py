@@ -36,7 +36,8 @@ def counter_columns(
     rows, losses = queues[used], tallies[used]
     redelivered = np.where(used % r.QUEUES == 0, arrays.endpoints["redelivered"][used // r.QUEUES], 0)
     client = (used // r.QUEUES).astype(np.int32)
-    histograms = [_histogram(arrays, int(queue)) for queue in used]
+    delivered = arrays.queues["delivered"]
+    histograms = [_histogram(arrays, int(queue), int(delivered[queue])) for queue in used]
     return {
         "client_id": client,
         "client": [names[c] for c in client],
@@ -62,6 +63,7 @@ def counter_columns(
         "observed_ns": np.full(len(used), observed_ns, np.int64),
         "histogram_bucket": [buckets for buckets, _ in histograms],
         "histogram_count": [counts for _, counts in histograms],
+        **_times_to_done(arrays, used),
     }
 
 
@@ -71,10 +73,35 @@ def _first_discards(egress: Any, ingress: Any) -> Any:
     return np.where(first == r.FOREVER, r.NONE, first)
 
 
-def _histogram(arrays: EgressArrays, queue: int) -> tuple[Any, Any]:
-    """Sparse buckets and counts of one queue, waits of zero among them."""
-    bucket, count = arrays.histogram(queue)
-    zeros = int(arrays.queues["delivered"][queue]) - int(count.sum())
+def _times_to_done(arrays: EgressArrays, used: Any) -> dict[str, Any]:
+    """Return the columns of times to done: of guaranteed messages, and of all of TIBCO; NONE and empty for others."""
+    state, dones = arrays.state, arrays.dones
+    client = used // r.QUEUES
+    own = arrays.acknowledged[client] & ((used % r.QUEUES == 0) | bool(state["acknowledging"]))
+    nothing = (np.zeros(0, np.int32), np.zeros(0, np.int64))
+    columns: dict[str, Any] = {
+        name: np.where(own, dones[field][client], r.NONE)
+        for name, field in (
+            ("done_messages", "messages"), ("done_sum_ns", "sum"), ("done_max_ns", "longest"),
+            ("unfinished_messages", "unfinished"), ("unfinished_max_ns", "oldest"),
+        )
+    }  # fmt: skip
+    for name, place, field in (
+        ("done", state["done_place"], "messages"), ("unfinished", state["unfinished_place"], "unfinished"),
+    ):  # fmt: skip
+        histograms = [
+            _histogram(arrays, int(place) + int(c), int(dones[field][c])) if there else nothing
+            for c, there in zip(client, own, strict=True)
+        ]
+        columns[f"{name}_bucket"] = [buckets for buckets, _ in histograms]
+        columns[f"{name}_count"] = [counts for _, counts in histograms]
+    return columns
+
+
+def _histogram(arrays: EgressArrays, number: int, messages: int) -> tuple[Any, Any]:
+    """Return the sparse buckets and counts of one histogram of so many messages, durations of zero among them."""
+    bucket, count = arrays.histogram(number)
+    zeros = messages - int(count.sum())
     if zeros > 0:
         bucket, count = np.concatenate([[0], bucket]), np.concatenate([[zeros], count])
     return bucket.astype(np.int32), count.astype(np.int64)

@@ -18,6 +18,7 @@ from qsctl.sim.egress.endpoint import want_next_due
 from qsctl.sim.egress.queue import count_guaranteed, log_loss, unlink_head
 from qsctl.sim.egress.serve import resume, serve
 from qsctl.sim.egress.tcp import forget_segments
+from qsctl.sim.kernel.histogram import count_unfinished
 from qsctl.sim.kernel.jit import kernel, row, wide
 from qsctl.sim.kernel.records import (
     ABSENT,
@@ -96,6 +97,9 @@ def disconnect(state: Any, c: int, t: int) -> int:
                 row(nodes, last, NODE).next = node
             last = node
         else:
+            life = row(broker.lives, node, LIFE)
+            if (unsent or lossy) and broker.acknowledging != 0 and life.moved >= broker.counted_from:
+                count_unfinished(state, c, wide(broker.horizon - life.born))
             if broker.logging != 0:
                 if lossy:
                     log_delivered(state, c, node, wide(sent.time), wide(NONE))
@@ -186,19 +190,20 @@ def count_rest(state: Any, first: int, count: int) -> int:
     for c in range(first, count):
         if broker.short != 0:
             return wide(c)
+        count_held(state, c)
         loss = row(broker.losses, c * 5, LOSS)
         endpoint = row(broker.endpoints, row(broker.more, c, MORE).endpoint, ENDPOINT)
         loss.waiting = list_length(state, wide(endpoint.waiting_head))
         loss.waiting += list_length(state, wide(endpoint.returned_head))
         client = row(broker.clients, c, CLIENT)
         if client.traits & SPOOL:
-            loss.waiting = row(broker.durables, row(broker.more, c, MORE).durable, DURABLE).waiting
+            loss.waiting += row(broker.durables, row(broker.more, c, MORE).durable, DURABLE).waiting
         elif client.traits & HOLD:
             queue = row(broker.queues, c * 5, QUEUE)
             loss.unacknowledged = queue.length - list_length(state, wide(queue.head))
             node = wide(endpoint.reading_head)
             while node != NONE and node != endpoint.batch_head:
-                count_guaranteed(state, c, node)
+                count_guaranteed(state, c, node, wide(row(broker.later, node, LATER).acknowledged))
                 node = wide(row(broker.nodes, node, NODE).next)
         elif client.traits & TRACKED:
             count_sent(state, c, wide(endpoint.reading_head))
@@ -208,12 +213,70 @@ def count_rest(state: Any, first: int, count: int) -> int:
 
 
 @kernel
+def count_held(state: Any, c: int) -> None:
+    """Count, of a client whose messages are acknowledged, what its queue and its endpoint hold when the run ends.
+
+    What G-1 let go of and counts by its sending is none of it, see `count_sent`. What a durable queue has lost, for it
+    expired or was sent as often as allowed, has no time to done, as a discarded message has none; what it moved to its
+    dead message queue is unfinished there, since its arrival at the first one.
+    """
+    broker = row(state, 0, STATE)
+    client = row(broker.clients, c, CLIENT)
+    if broker.acknowledging != 0:
+        for q in range(5):
+            count_aged(state, c, wide(row(broker.queues, c * 5 + q, QUEUE).head))
+        # Of a link that loses, what was sent is done once it is acknowledged; else that is known as it is sent.
+        node = wide(client.head) if client.traits & LOSSY else wide(client.unsent)
+        while node != NONE:
+            life = row(broker.lives, node, LIFE)
+            if life.moved >= broker.counted_from:
+                count_unfinished(state, c, wide(broker.horizon - life.born))
+            node = wide(row(broker.nodes, node, NODE).next)
+    elif client.traits & SPOOL:
+        durable = row(broker.durables, row(broker.more, c, MORE).durable, DURABLE)
+        for line in range(durable.backlog, durable.backlog + durable.backlogs):
+            count_aged(state, c, wide(row(broker.backlogs, line, BACKLOG).head))
+        endpoint = row(broker.endpoints, row(broker.more, c, MORE).endpoint, ENDPOINT)
+        count_aged(state, c, wide(endpoint.returned_head))
+    elif client.traits & TRACKED:
+        endpoint = row(broker.endpoints, row(broker.more, c, MORE).endpoint, ENDPOINT)
+        count_aged(state, c, wide(row(broker.queues, c * 5, QUEUE).head))
+        count_aged(state, c, wide(endpoint.waiting_head))
+        count_aged(state, c, wide(endpoint.returned_head))
+        if client.traits & HOLD:
+            count_with_client(state, c, wide(endpoint.batch_head))
+            count_with_client(state, c, wide(row(broker.receivers, c, RECEIVER).unread_head))
+            count_with_client(state, c, wide(client.head))
+
+
+@kernel
+def count_aged(state: Any, c: int, node: int) -> None:
+    """Count the messages of a list that were not sent, or came back."""
+    broker = row(state, 0, STATE)
+    while node != NONE:
+        here = row(broker.nodes, node, NODE)
+        count_unfinished(state, c, wide(broker.horizon - here.time))
+        node = wide(here.next)
+
+
+@kernel
+def count_with_client(state: Any, c: int, node: int) -> None:
+    """Count the guaranteed messages of a list that were sent and that G-1 holds."""
+    broker = row(state, 0, STATE)
+    while node != NONE:
+        here = row(broker.nodes, node, NODE)
+        if here.tag >> SIZE_BITS == 0:
+            count_unfinished(state, c, wide(broker.horizon - row(broker.lives, node, LIFE).born))
+        node = wide(here.next)
+
+
+@kernel
 def count_sent(state: Any, c: int, node: int) -> None:
     """Count the guaranteed messages of a list that left G-1 and are not acknowledged when the run ends."""
     nodes = row(state, 0, STATE).nodes
     while node != NONE:
         if row(nodes, node, NODE).tag >> SIZE_BITS == 0:
-            count_guaranteed(state, c, node)
+            count_guaranteed(state, c, node, wide(NONE))
         node = wide(row(nodes, node, NODE).next)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from qsctl.sim.egress.endpoint import return_to_endpoint
-from qsctl.sim.kernel.histogram import count_wait
+from qsctl.sim.kernel.histogram import count_done, count_unfinished, count_wait
 from qsctl.sim.kernel.jit import inlined, kernel, prefetch, row, wide
 from qsctl.sim.kernel.records import (
     CLIENT,
@@ -233,8 +233,8 @@ def count_delivery(
 
 
 @inlined
-def count_guaranteed(state: Any, c: int, node: int) -> None:
-    """Count a guaranteed message that is acknowledged, or was sent when the run ended: once, by its last sending."""
+def count_guaranteed(state: Any, c: int, node: int, acknowledged: int) -> None:
+    """Count a guaranteed message once, by its last sending: acknowledged, or NONE where the run ended before that."""
     broker = row(state, 0, STATE)
     life = row(broker.lives, node, LIFE)
     if life.moved >= broker.counted_from:
@@ -243,6 +243,10 @@ def count_guaranteed(state: Any, c: int, node: int) -> None:
             state, broker.queues, broker.tallies, broker.octaves, broker.blocks, c * 5, size,
             wide(life.moved - life.born),
         )  # fmt: skip
+        if acknowledged != NONE:
+            count_done(state, c, wide(acknowledged - life.born))
+        else:
+            count_unfinished(state, c, wide(broker.horizon - life.born))
 
 
 @inlined

@@ -31,6 +31,7 @@ from qsctl.sim.egress.presence import connect, count_rest, disconnect, hold
 from qsctl.sim.egress.serve import stir
 from qsctl.sim.egress.slow_subscribers import SlowSubscribers
 from qsctl.sim.kernel import records as r
+from qsctl.sim.kernel.histogram import count_unfinished
 from qsctl.sim.kernel.jit import as_records
 from qsctl.sim.model import CHUNK_ROWS, EVENT_ROW, LOG_ROW, NEVER, Event, Rows, Stop
 from qsctl.sim.recording.happenings import Happenings
@@ -58,8 +59,14 @@ class EgressRun:
         self.queue_names = [name.value for name in QUEUE_ORDER]
         if scenario.model is Model.TIBCO:
             self.queue_names[QUEUE_ORDER.index(Queue.D_1)] = TIBCO_QUEUE
-        limit = scenario.broker.unacknowledged_limit_messages
-        self.arrays = EgressArrays(layout, level, chunk_rows, limit)
+        self.arrays = EgressArrays(
+            layout,
+            level,
+            chunk_rows,
+            scenario.horizon_ns,
+            acknowledging=scenario.model is Model.TIBCO,
+            unacknowledged_max=scenario.broker.unacknowledged_limit_messages,
+        )
         self._ingress = Ingress(scenario, streams)
         self._ranges = streams.client_ranges
         self._rows = as_records(np.zeros(0, r.ARRIVAL))
@@ -166,6 +173,7 @@ class EgressRun:
         if not self._finished:
             self._finished = True
             self._drain(self.now_ns - 1 if self.now_ns >= self._scenario.horizon_ns else self.now_ns)
+            arrays.state["horizon"] = self.now_ns
             counted = 0
             while (counted := arrays.kernel(count_rest, counted, len(self.names))) < len(self.names):
                 arrays.grow()
@@ -207,6 +215,10 @@ class EgressRun:
         arrays.state["arrived"] += len(left)
         rows = log_rows(left, r.WAITING, wait_ns=NEVER)
         rows["enqueued_ns"] = np.minimum(rows["enqueued_ns"], max(0, self.now_ns - 1))
+        own = arrays.acknowledged[rows["client_id"]] & ((rows["queue"] == 0) | bool(arrays.state["acknowledging"]))
+        for row in rows[own]:
+            arrays.ensure_room()
+            arrays.kernel(count_unfinished, int(row["client_id"]), self.now_ns - int(row["enqueued_ns"]))
         return rows
 
     @property

@@ -2,7 +2,9 @@
 
 Decides: what a visit is. It begins when a message is put into a queue and ends when it is dequeued for work or sent
 on: the wait. A message that comes back, from a procedure that asked for another run or from a stopped thread, begins
-another visit. Clients are the threads; of the post-translation queues, the destination.
+another visit. Clients are the threads; of the post-translation queues, the destination. The last queue of an outbound
+thread has acknowledgments: its visit is written down once the connection has acknowledged the message (with a reply,
+where one is awaited), or once the message came back, failed, or the run is over.
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ QUEUES: Final = (
 """The eight queues, in the order in which a message meets them."""
 
 QUEUE_NAMES: Final = tuple(STATE_NAMES[state].replace(" ", "-") for state in QUEUES)
+_LAST: Final = State.OUTBOUND_POST_TPS
 _INDEX: Final = {state: index for index, state in enumerate(QUEUES)}
 _OUTCOME: Final = {
     Fate.PASSED: Outcome.DELIVERED,
@@ -48,9 +51,11 @@ class VisitLog:
     """The event log of a simulated engine: rows until they are collected, counters until the end."""
 
     def __init__(self, clients: list[str], warm_up_ns: Nanoseconds, *, keeps_rows: bool, rows_max: int) -> None:
-        self._log = QueueLog[tuple[str, State]](warm_up_ns, keeps_rows=keeps_rows, rows_max=rows_max)
+        self._log = QueueLog[tuple[str, State]](warm_up_ns, keeps_rows=keeps_rows, rows_max=rows_max, tries=True)
         self._clients = {name: number for number, name in enumerate(clients)}
         self._events: list[tuple[int, ...]] = []
+        self._written: dict[MessageId, tuple[str, Nanoseconds, int, int]] = {}
+        """Visits to the last queue of messages on their way: owner, when it began, size, wait."""
         self._inside: dict[tuple[MessageId, State], tuple[Nanoseconds, int, str]] = {}
         self._failed: dict[str, int] = {}
         self._lost = 0
@@ -77,13 +82,19 @@ class VisitLog:
         match event:
             case Entered(at_ns, _, owner, queue, mid, _, payload):
                 size_bytes = len(payload)
+                if queue is _LAST:
+                    self._end_written(mid, NEVER)
                 self._inside[mid, queue] = (at_ns, size_bytes, owner)
                 self._log.of((owner, queue)).grow(size_bytes)
             case Left(at_ns, _, owner, queue, mid, fate):
                 entered_ns, size_bytes, _ = self._inside.pop((mid, queue))
                 self._log.of((owner, queue)).shrink(size_bytes)
-                self._end(owner, queue, entered_ns, size_bytes, at_ns - entered_ns, _OUTCOME[fate])
-            case Ended(_, _, _, _, thread, fate):
+                if queue is _LAST and fate is Fate.PASSED:
+                    self._written[mid] = (owner, entered_ns, size_bytes, at_ns - entered_ns)
+                else:
+                    self._end(owner, queue, entered_ns, size_bytes, at_ns - entered_ns, _OUTCOME[fate])
+            case Ended(at_ns, mid, _, _, thread, fate):
+                self._end_written(mid, at_ns if fate is Fate.DELIVERED else NEVER)
                 if fate is Fate.FAILED:
                     self._failed[thread] = self._failed.get(thread, 0) + 1
                 self._lost += fate is Fate.LOST
@@ -96,6 +107,8 @@ class VisitLog:
 
     def hold(self) -> None:
         """End the run: what is still in a queue is held."""
+        for mid in list(self._written):
+            self._end_written(mid, NEVER)
         for (_, queue), (entered_ns, size_bytes, owner) in self._inside.items():
             self._end(owner, queue, entered_ns, size_bytes, NEVER, Outcome.HELD)
         self._inside.clear()
@@ -117,6 +130,7 @@ class VisitLog:
             [QUEUE_NAMES[_INDEX[queue]] for _, queue in keys],
             [0] * len(keys),
             observed_ns,
+            [queue is _LAST for _, queue in keys],
         )
 
     def totals(self, at_ns: Nanoseconds) -> None:
@@ -137,10 +151,25 @@ class VisitLog:
     def _raise(self, at_ns: Nanoseconds, kind: LogEvent, client: str, value: int) -> None:
         self._events.append((at_ns, value, self._clients[client], -1, int(kind)))
 
+    def _end_written(self, mid: MessageId, acknowledged_at_ns: Nanoseconds) -> None:
+        """Write down a visit to the last queue, if there is one of a message on its way."""
+        written = self._written.pop(mid, None)
+        if written is not None:
+            owner, entered_ns, size_bytes, wait_ns = written
+            acknowledge_ns = NEVER if acknowledged_at_ns == NEVER else acknowledged_at_ns - entered_ns
+            self._end(owner, _LAST, entered_ns, size_bytes, wait_ns, Outcome.DELIVERED, acknowledge_ns)
+
     def _end(
-        self, owner: str, queue: State, entered_ns: Nanoseconds, size_bytes: int, wait_ns: int, outcome: Outcome
+        self,
+        owner: str,
+        queue: State,
+        entered_ns: Nanoseconds,
+        size_bytes: int,
+        wait_ns: int,
+        outcome: Outcome,
+        acknowledge_ns: int = NEVER,
     ) -> None:
         self._log.end(
-            (owner, queue), _INDEX[queue], outcome, entered_ns, 0, wait_ns, NEVER, NEVER, self._clients[owner], 0,
-            size_bytes, int(outcome is Outcome.DELIVERED),
+            (owner, queue), _INDEX[queue], outcome, entered_ns, 0, wait_ns, NEVER, acknowledge_ns,
+            self._clients[owner], 0, size_bytes, int(outcome is Outcome.DELIVERED),
         )  # fmt: skip

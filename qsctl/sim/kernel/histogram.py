@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from qsctl.sim.kernel.jit import bit_length, inlined, kernel, prefetch, row, wide
-from qsctl.sim.kernel.records import BLOCKS_AN_EVENT, BUCKET, NONE, OCTAVE, RECENT, RECENT_WAITS, STATE
+from qsctl.sim.kernel.records import BLOCKS_AN_EVENT, BUCKET, DONE, NONE, OCTAVE, RECENT, RECENT_WAITS, STATE
 
 BLOCK_BITS: Final = 7
 BLOCK: Final = 1 << BLOCK_BITS
@@ -55,3 +55,28 @@ def count_wait(state: Any, octaves: Any, blocks: Any, queue: int, wait_ns: int) 
     row(blocks, recent.place, BUCKET).messages += 1
     recent.place = now
     broker.recent_turn = (turn + 1) & (RECENT_WAITS - 1)
+
+
+@kernel
+def count_done(state: Any, c: int, time_ns: int) -> None:
+    """Count a client's message that was acknowledged, with the time from its arrival to that."""
+    broker = row(state, 0, STATE)
+    done = row(broker.dones, c, DONE)
+    done.messages += 1
+    done.sum += time_ns
+    if time_ns > done.longest:
+        done.longest = time_ns
+    if time_ns > 0:
+        count_wait(state, broker.octaves, broker.blocks, wide(broker.done_place) + c, time_ns)
+
+
+@kernel
+def count_unfinished(state: Any, c: int, age_ns: int) -> None:
+    """Count a client's message that has no acknowledgment when the run ends, with how long ago it came."""
+    broker = row(state, 0, STATE)
+    done = row(broker.dones, c, DONE)
+    done.unfinished += 1
+    if age_ns > done.oldest:
+        done.oldest = age_ns
+    if age_ns > 0:
+        count_wait(state, broker.octaves, broker.blocks, wide(broker.unfinished_place) + c, age_ns)

@@ -289,6 +289,11 @@ LOSS: Final = np.dtype(
 """The same queue's rarer losses, one counter a cause, and what the end of the run counts: sent but not acknowledged,
 and waiting at the endpoint. `first_refused`: when ingress refused the first one, FOREVER for never."""
 
+DONE: Final = np.dtype([("messages", "i8"), ("sum", "i8"), ("longest", "i8"), ("unfinished", "i8"), ("oldest", "i8")])
+"""Of a client's acknowledged queue (G-1 behind an endpoint, the one queue of TIBCO): messages that were acknowledged,
+the sum and the largest of their times from arrival to acknowledgment; those without one when the run ends, and how long
+the oldest of them is there."""
+
 COUNTERS: Final = (
     ("arrived", "delivered", "delivered_bytes"),
     ("wait_sum", "wait_max", "discarded", "indications", "elided", "evicted"),
@@ -455,7 +460,7 @@ EVENT_ROW: Final = np.dtype([("at_ns", "i8"), ("value", "i8"), ("client_id", "i4
 ARRAYS: Final = (
     "arrivals", "clients", "queues", "tallies", "more", "ports", "nodes", "topics", "lives", "later", "log", "heap",
     "timers", "octaves", "blocks", "recent", "endpoints", "pauses", "elided", "events", "losses", "receivers",
-    "readers", "shares", "durables", "flows", "backlogs", "connections", "segments", "traffics", "expiries",
+    "readers", "shares", "durables", "flows", "backlogs", "connections", "segments", "traffics", "expiries", "dones",
 )  # fmt: skip
 """What the state record knows by address. `heap`: acknowledgments of clients that wait for one; `timers`: redeliveries,
 consumers' acknowledgments, ends of eliding delays; `events`: rows of `sim.model.EVENT_ROW` that kernels write."""
@@ -467,6 +472,7 @@ SCALARS: Final = (
     "expiry_limit", "spooled", "unacknowledged", "unacknowledged_max", "starved", "resumed", "client_count",
     "durable_count",
     "segment_free", "segments_left", "segments_room",
+    "acknowledging", "done_place", "unfinished_place", "horizon",
 )  # fmt: skip
 
 STATE: Final = np.dtype([(name, "i8") for name in (*ARRAYS, *SCALARS)])
@@ -485,6 +491,8 @@ unacknowledged, unacknowledged_max: deliveries of all flows that no application 
     starved: 1 when a message waits for that; resumed: the client that is asked first once there is room again
 expiry_count, spooled: entries of the expiries, and how many were ever made
 counted_from: the end of the warm-up once it is over: a delivery begun before it is not counted
+acknowledging: 1 where the connection's acknowledgment is the message's (TIBCO); done_place, unfinished_place: of the
+    first client's histograms of times to done and of ages, among the histograms of queues; horizon: the run's
 """
 
 # Admission: how a full queue makes room.
@@ -535,8 +543,8 @@ SPOOL_REFUSED: Final = 9
 INGRESS_REFUSED: Final = 10
 TOO_BIG: Final = 11
 
-BLOCKS_AN_EVENT: Final = 5 * 64
-"""Histogram blocks that one event may need at most: one client's five queues, every octave."""
+BLOCKS_AN_EVENT: Final = 7 * 64
+"""Histogram blocks that one event may need at most: one client's five queues, times to done and ages, every octave."""
 TIMERS_AN_EVENT: Final = 8
 ENTRIES_AN_EVENT: Final = 2
 """Places in the heap of acknowledgments."""

@@ -26,13 +26,15 @@ class QueueLog(Generic[Key]):
         warm_up_ns: what leaves a queue before is not counted.
         keeps_rows: whether there are rows, or counters only.
         rows_max: how many rows make the log full.
+        tries: what was delivered without an acknowledgment comes back, and is not unfinished itself.
     """
 
-    def __init__(self, warm_up_ns: Nanoseconds, *, keeps_rows: bool, rows_max: int) -> None:
+    def __init__(self, warm_up_ns: Nanoseconds, *, keeps_rows: bool, rows_max: int, tries: bool = False) -> None:
         self._warm_up_ns = warm_up_ns
         self._is_warm = warm_up_ns == 0
         self._keeps_rows = keeps_rows
         self._rows_max = rows_max
+        self._tries = tries
         self._rows: list[tuple[int, ...]] = []
         self.counts: dict[Key, QueueCounts] = {}
         """Of every queue that was asked for, in that order."""
@@ -52,7 +54,7 @@ class QueueLog(Generic[Key]):
         """Return the counters of a queue."""
         counts = self.counts.get(key)
         if counts is None:
-            counts = self.counts[key] = QueueCounts(self._warm_up_ns)
+            counts = self.counts[key] = QueueCounts(self._warm_up_ns, tries=self._tries)
         return counts
 
     def reach(self, now: Nanoseconds) -> bool:
@@ -80,7 +82,7 @@ class QueueLog(Generic[Key]):
         attempts: int,
     ) -> None:
         """Count and log what became of a message; all but the first and the third are fields of `LOG_ROW`."""
-        self.of(key).count(enqueued_ns, size_bytes, wait_ns, outcome)
+        self.of(key).count(enqueued_ns, size_bytes, wait_ns, outcome, acknowledge_ns)
         if self._keeps_rows:
             self._rows.append(
                 (

@@ -22,6 +22,7 @@ class Consumers:
         changes: the `<queue>` elements by full names.
         hosts: whether a queue of this full name is there to consume from.
         seed, replication: of what is drawn.
+        is_as_recorded: whether the load is; else no consumer does what it did at the instants when it did.
     """
 
     def __init__(
@@ -31,7 +32,10 @@ class Consumers:
         hosts: Callable[[str], bool],
         seed: int,
         replication: int,
+        *,
+        is_as_recorded: bool = True,
     ) -> None:
+        self._is_as_recorded = is_as_recorded
         self._guids = recorded.guids
         self._changes = changes
         self._thresholds = {
@@ -91,5 +95,7 @@ class Consumers:
 
     def _seat(self, queue: str, guid: Guid, number: int, copy: int) -> None:
         factor = self._changes[queue].service_factor if queue in self._changes else 1.0
-        self.seats[queue, guid] = Seat(queue, guid, number, copy, self.services[queue], factor)
+        self.seats[queue, guid] = Seat(
+            queue, guid, number, copy, self.services[queue], factor, may_copy=self._is_as_recorded
+        )
         self._doubles[queue, number].append(guid)

@@ -42,6 +42,7 @@ class _Waiting(NamedTuple):
     size_bytes: int
     planned: Served | None
     finds_idle: bool
+    origin: AttemptKey | None
 
 
 class Seat:
@@ -54,10 +55,19 @@ class Seat:
         copy: 0 for the recorded consumer itself, else the number of the copy.
         services: of the queue.
         service_factor: times what it needs for a sample.
+        may_copy: whether it may do what was recorded when it was; not where another load comes.
     """
 
     def __init__(
-        self, queue: str, guid: Guid, consumer: int, copy: int, services: Services, service_factor: float
+        self,
+        queue: str,
+        guid: Guid,
+        consumer: int,
+        copy: int,
+        services: Services,
+        service_factor: float,
+        *,
+        may_copy: bool = True,
     ) -> None:
         self.queue = queue
         self.guid = guid
@@ -65,7 +75,7 @@ class Seat:
         self._copy = copy
         self._services = services
         self._factor = service_factor
-        self._may_copy = copy == 0 and service_factor == 1.0
+        self._may_copy = may_copy and copy == 0 and service_factor == 1.0
         self._planned: dict[AttemptKey, deque[Served]] = {}
         for each in sorted(services.served.get(consumer, ()), key=lambda one: one.delivery.step):
             row = each.delivery
@@ -97,11 +107,22 @@ class Seat:
         self._waiting.clear()
         self._serving = None
 
-    def receive(self, now: Nanoseconds, delivery: Delivery, key: AttemptKey, size_bytes: int) -> Reply | None:
-        """Return the next answer, where a delivery brings one about; None: none, or one is on its way."""
+    def receive(
+        self, now: Nanoseconds, delivery: Delivery, key: AttemptKey, size_bytes: int, origin: AttemptKey | None = None
+    ) -> Reply | None:
+        """Return the next answer, where a delivery brings one about; None: none, or one is on its way.
+
+        Args:
+            now: the instant.
+            delivery: what it is sent.
+            key: the delivery's writer, sequence number and attempt.
+            size_bytes: of the payload.
+            origin: the key of the recorded delivery that it is drawn from, where the load is resampled.
+        """
         self._copied = {identity: at_ns for identity, at_ns in self._copied.items() if at_ns > now}
-        planned = self._planned.get(key)
-        each = planned.popleft() if planned else None
+        planned = self._planned.get(key if origin is None else origin)
+        # A recorded sample may have been drawn several times: each is served as it was.
+        each = None if not planned else planned.popleft() if origin is None else planned[0]
         is_idle = not (self._copied or self._waiting or self._serving)
         is_as_recorded = self._may_copy and each is not None and each.delivery.sent_ns == now
         self.is_in_recording = is_as_recorded and (self.is_in_recording or is_idle)
@@ -111,7 +132,7 @@ class Seat:
         if identity == self._serving or identity in self._copied:
             return None  # its twin: the answer that is coming holds for both
         self._waiting.pop(identity, None)  # a twin takes its place, at the end
-        self._waiting[identity] = _Waiting(delivery, key, size_bytes, each, is_idle)
+        self._waiting[identity] = _Waiting(delivery, key, size_bytes, each, is_idle, origin)
         return self._begin(now) if self._serving is None else None
 
     def ended(self, now: Nanoseconds) -> Reply | None:
@@ -135,7 +156,9 @@ class Seat:
     def _drawn(self, each: _Waiting) -> Drawn:
         if each.planned is not None and not each.planned.is_cut_off:
             return self._services.recorded(each.planned, finds_idle=each.finds_idle)
-        return self._services.draw(self._consumer, self._copy, each.key, each.size_bytes, finds_idle=each.finds_idle)
+        return self._services.draw(
+            self._consumer, self._copy, each.key, each.size_bytes, finds_idle=each.finds_idle, origin=each.origin
+        )
 
     def _as_recorded(self, delivery: Delivery, each: Served) -> Reply | None:
         if each.reply_ns is None or each.response is None or each.is_foretold:

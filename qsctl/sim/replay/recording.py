@@ -5,10 +5,10 @@ Decides nothing: rows of the tables of `eventlog.recording.schema` as tuples, by
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
@@ -21,6 +21,9 @@ from qsctl.eventlog.run_folder import SERVICE_FILE, RunInfo, read_run_info
 from qsctl.identity import Guid
 from qsctl.instant import Nanoseconds
 from qsctl.sim.scenario.replay_rules import has_arrivals
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 class Arrival(NamedTuple):
@@ -142,7 +145,7 @@ def _read(folder: Location, _fingerprint: str) -> Recorded:
     except msgspec.DecodeError as error:
         raise Damaged(f"{folder / SERVICE_FILE} is damaged: {error}") from None
     guids: dict[int, Guid] = {}
-    for batch in batches_of(folder, info, "peers", ("peer", "guid")):
+    for batch in _first_replication(folder, info, "peers", ("peer", "guid")):
         for number, guid in zip(batch["peer"].to_pylist(), batch["guid"].to_pylist(), strict=True):
             guids[number] = Guid(bytes.fromhex(guid))
     return Recorded(
@@ -157,9 +160,16 @@ def _read(folder: Location, _fingerprint: str) -> Recorded:
     )
 
 
+def _first_replication(folder: Location, info: RunInfo, table: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of the first replication: a recording has no other, and those of a replay had other loads."""
+    for batch in batches_of(folder, info, table, columns):
+        if batch.num_rows and batch["replication"][0].as_py() == 0:
+            yield batch
+
+
 def _rows(folder: Location, info: RunInfo, table: str) -> Iterator[Any]:
     kind, names = _NAMES[table]
-    for batch in batches_of(folder, info, table, names):
+    for batch in _first_replication(folder, info, table, names):
         columns = [batch[name].to_pylist() for name in names]
         yield from map(kind._make, zip(*columns, strict=True))
 
@@ -167,7 +177,7 @@ def _rows(folder: Location, info: RunInfo, table: str) -> Iterator[Any]:
 def _left(folder: Location, info: RunInfo) -> dict[str, list[Nanoseconds]]:
     """Return when samples left each queue without an answer of a consumer or as dead letters: when timers fired."""
     found: dict[str, list[Nanoseconds]] = {}
-    for batch in batches_of(folder, info, "messages", ("queue", "enqueued_ns", "wait_ns", "outcome")):
+    for batch in _first_replication(folder, info, "messages", ("queue", "enqueued_ns", "wait_ns", "outcome")):
         columns = [batch[name].to_pylist() for name in ("queue", "enqueued_ns", "wait_ns", "outcome")]
         for queue, enqueued_ns, wait_ns, outcome in zip(*columns, strict=True):
             if outcome != "delivered" and wait_ns is not None:

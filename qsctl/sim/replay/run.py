@@ -36,6 +36,7 @@ from qsctl.sim.replay.part import Part
 from qsctl.sim.replay.parts import changed_queues, parts_of
 from qsctl.sim.replay.producers import Offer, Writer, was_accepted, writers_of
 from qsctl.sim.replay.recording import Arrival, CommandRow, PeerRow, Recorded, read_recording
+from qsctl.sim.replay.resampled import ResampledLoad, resampled
 from qsctl.sim.replay.settings import changed_service
 from qsctl.sim.scenario.replay import Replay
 from qsctl.sim.scenario.replay_rules import short_names
@@ -63,7 +64,10 @@ def prepare(scenario: Scenario, replication: int, level: LogLevel, chunk_rows: i
     if scenario.replay is None:
         raise InvalidInput(f"{scenario.name}: there is nothing to replay", remedy="Add a <replay>.")
     recorded = read_recording(location(scenario.replay.recording))
-    return ReplayRun(scenario, scenario.replay, recorded, replication, level, chunk_rows)
+    load = None
+    if replication and scenario.replay.resample_blocks:
+        load = resampled(recorded, scenario.replay.resample_blocks, scenario.seed, replication)
+    return ReplayRun(scenario, scenario.replay, recorded, replication, level, chunk_rows, load)
 
 
 class ReplayRun:
@@ -77,8 +81,13 @@ class ReplayRun:
         replication: int,
         level: LogLevel,
         chunk_rows: int = CHUNK_ROWS,
+        load: ResampledLoad | None = None,
     ) -> None:
         self._horizon_ns = scenario.horizon_ns
+        # What consumers need for samples is read off the recording as it was, whatever comes.
+        as_it_was = recorded
+        self._original = {} if load is None else load.original
+        recorded = recorded if load is None else load.recorded
         self._recorded = recorded
         self._chunk_rows = chunk_rows
         service = changed_service(replay)
@@ -90,7 +99,7 @@ class ReplayRun:
         self._agenda: list[tuple[Nanoseconds, int, int, int, Any]] = []
         self._serial = 0
         self._finished = False
-        self._parts = _parts(service, recorded, replay)
+        self._parts = _parts(service, as_it_was, replay, is_as_recorded=load is None)
         self._part_of = {name: part for part in self._parts for name in part.queue_names}
         self._fold = Fold(
             service.application_name, [(name, part.max_count(name)) for name, part in self._part_of.items()], 0, level
@@ -105,7 +114,9 @@ class ReplayRun:
                 self._letters.setdefault(place, deque()).append(arrival.producer)
         names = short_names(replay.service)
         changes = {names[each.name]: each for each in replay.queues}
-        self.consumers = Consumers(recorded, changes, self._part_of.__contains__, scenario.seed, replication)
+        self.consumers = Consumers(
+            as_it_was, changes, self._part_of.__contains__, scenario.seed, replication, is_as_recorded=load is None
+        )
         inputs = [row for row in recorded.arrivals if row.origin == Origin.PRODUCER]
         self._writers = writers_of(inputs, self._acknowledges, replay.window_samples, scenario.seed, replication)
         self._was_accepted: dict[tuple[str, int, int], bool] = {}
@@ -334,7 +345,10 @@ class ReplayRun:
         seat = self.consumers.seats[delivery.queue, delivery.consumer_guid]
         key = (self._number(delivery.identity.writer_guid), delivery.identity.sequence_number, delivery.attempt)
         size_bytes = 0 if delivery.payload is None else len(delivery.payload)
-        self._at_reply(seat, seat.receive(now, delivery, key, size_bytes))
+        origin = self._original.get(key[:2])
+        self._at_reply(
+            seat, seat.receive(now, delivery, key, size_bytes, None if origin is None else (*origin, key[2]))
+        )
 
     def _reply(self, now: Nanoseconds, seat: Seat, reply: Reply) -> None:
         if reply.is_foretold and not seat.is_in_recording:
@@ -377,8 +391,11 @@ class ReplayRun:
         return part is not None and part.acknowledges(queue)
 
 
-def _parts(service: ServiceSettings, recorded: Recorded, replay: Replay) -> list[Part]:
-    """Return the parts of a service: one where queues come and go, for they may be tied to any other."""
+def _parts(service: ServiceSettings, recorded: Recorded, replay: Replay, *, is_as_recorded: bool) -> list[Part]:
+    """Return the parts of a service: one where queues come and go, for they may be tied to any other.
+
+    Where the load is another one, a timer fires when it is due.
+    """
     is_changed = any(not row.command.startswith("flush") for row in recorded.commands)
     too_large = [row.size_bytes - 1 for row in recorded.arrivals if row.reason == BounceReason.TOO_LARGE]
     started_at_ns = min([-1, *(row.at_ns for row in recorded.arrivals[:1])])
@@ -386,7 +403,8 @@ def _parts(service: ServiceSettings, recorded: Recorded, replay: Replay) -> list
     parts = []
     for settings in [service] if is_changed else parts_of(service):
         part = Part(settings, started_at_ns, min(too_large, default=-1))
-        part.instants = instants_of(recorded, None if is_changed else frozenset(part.queue_names))
+        if is_as_recorded:
+            part.instants = instants_of(recorded, None if is_changed else frozenset(part.queue_names))
         if changed.isdisjoint(queues_by_name(settings)):
             part.lateness_max_ns = INFINITE_NS
         parts.append(part)

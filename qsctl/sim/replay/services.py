@@ -131,10 +131,20 @@ class Services:
         change = self.round_trip_ns if finds_idle else -self.round_trip_ns
         return Drawn(max(0, each.service_ns + change), each.meant)
 
-    def draw(self, consumer: int, copy: int, key: AttemptKey, size_bytes: int, *, finds_idle: bool) -> Drawn:
+    def draw(
+        self,
+        consumer: int,
+        copy: int,
+        key: AttemptKey,
+        size_bytes: int,
+        *,
+        finds_idle: bool,
+        origin: AttemptKey | None = None,
+    ) -> Drawn:
         """Return the service of a delivery that was not recorded of this consumer; copies of it draw by themselves.
 
-        What is drawn depends on the consumer and the delivery alone: one more delivery elsewhere changes nothing.
+        What is drawn depends on the consumer and the delivery alone: one more delivery elsewhere changes nothing. What
+        the sample itself needed is that of `origin`, where the load is resampled.
         """
         pool = self._pools.get(consumer) or self._pool_of_all
         if pool is None:
@@ -146,7 +156,7 @@ class Services:
                 stream_key(self._seed, self._replication, "replay", self._queue, *name)
             )
         drawn = pool.draw(size_bytes, float(uniform(stream, key[1] * 64 + min(key[2], 63))))
-        own = self._own.get(key, drawn)
+        own = self._own.get(key if origin is None else origin, drawn)
         response = own.response if self.answers_follow_samples else drawn.response
         service_ns = own.service_ns if self.services_follow_samples else drawn.service_ns
         if finds_idle and response is not None:

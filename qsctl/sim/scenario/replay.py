@@ -47,3 +47,6 @@ class Replay:
     window_samples: int = WINDOW_COUNT
     """Writes that a producer leaves unanswered before it waits; -1: it never waits. A recording does not say; one that
     was seen to leave more, or to wait with fewer, has its own."""
+    resample_blocks: int = 20
+    """Blocks that the load is cut into, to draw another one from: of every replication but the first, which is as
+    recorded. 0: of none, so that replications differ by what is modelled alone."""

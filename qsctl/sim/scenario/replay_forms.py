@@ -33,6 +33,7 @@ REPLAY = Form(
     (
         Attribute("recording", "recording", TEXT, required=True),
         Attribute("window", "window_samples", integer(1, unlimited=True)),
+        Attribute("resample", "resample_blocks", integer(0, 1_000_000)),
     ),
     (Child("queues", (REPLAYED_QUEUE,), many=True),),
     foreign=("service",),

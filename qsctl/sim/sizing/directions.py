@@ -57,12 +57,9 @@ _LOSS: Final = frozenset({"discards", "discarded_messages", "lost", "lost_messag
 _DELIVERY: Final = frozenset(
     {"delivered", "delivered_messages", "delivered_bytes", "throughput", "delivered_per_second"}
 )
-_WAIT: Final = frozenset(
-    {
-        *(f"latency_{what}" for what in ("mean", "p50", "p90", "p99", "p999", "max")),
-        *(f"wait_{what}_ns" for what in ("mean", "p50", "p90", "p99", "p999", "max")),
-    }
-)
+_FIGURES: Final = ("mean", "p50", "p90", "p99", "p999", "max")
+_WAIT: Final = frozenset({*(f"time_in_queue_{what}" for what in _FIGURES), *(f"wait_{what}_ns" for what in _FIGURES)})
+_DONE: Final = frozenset({*(f"time_to_done_{what}" for what in _FIGURES), *(f"done_{what}_ns" for what in _FIGURES)})
 _CONTENT: Final = frozenset({"high_water_mark", "high_water_mark_work_units"})
 
 _DEPTH: Final = "a deeper queue discards later: it keeps and delivers more"
@@ -74,6 +71,9 @@ _CONSUMERS: Final = "more consumers serve the same samples side by side"
 _COUNT: Final = "a queue that may hold more accepts samples earlier"
 _LATER: Final = "a sample that was accepted earlier waits in the queue instead of at its producer"
 _THRESHOLD: Final = "a consumer that accepts more samples ahead is sent them earlier; the time in the queue ends there"
+_AHEAD: Final = (
+    "what a consumer accepts ahead waits for it while another one may be idle, or is at hand when it is done"
+)
 _RETRIES: Final = "a sample that may be delivered more often is dead-lettered later, or not at all"
 
 _ROWS: Final[Sequence[_Row]] = (
@@ -83,19 +83,20 @@ _ROWS: Final[Sequence[_Row]] = (
         for row in (
             _Row(setting, True, _LOSS, Change.FALLS, keeps),
             _Row(setting, True, _DELIVERY, Change.RISES, keeps),
-            _Row(setting, True, _WAIT, Change.RISES, waits),
+            _Row(setting, True, _WAIT | _DONE, Change.RISES, waits),
             _Row(setting, True, _CONTENT, Change.RISES, keeps),
             _Row(setting, True, frozenset({"waiting_messages"}), Change.FALLS, _ADMITTED),
-            _Row(setting, False, _LOSS | _WAIT | _CONTENT, Change.RISES, _OTHERS),
+            _Row(setting, False, _LOSS | _WAIT | _DONE | _CONTENT, Change.RISES, _OTHERS),
             _Row(setting, False, _DELIVERY, Change.FALLS, _OTHERS),
         )
     ),
-    _Row("consumers", True, _LOSS | _WAIT | _CONTENT, Change.FALLS, _CONSUMERS),
+    _Row("consumers", True, _LOSS | _WAIT | _DONE | _CONTENT, Change.FALLS, _CONSUMERS),
     _Row("consumers", True, _DELIVERY, Change.RISES, _CONSUMERS),
     _Row("max-count", True, _LOSS, Change.FALLS, _COUNT),
     _Row("max-count", True, _DELIVERY, Change.RISES, _COUNT),
-    _Row("max-count", True, _WAIT | _CONTENT, Change.RISES, _LATER),
+    _Row("max-count", True, _WAIT | _DONE | _CONTENT, Change.RISES, _LATER),
     _Row("unacked-threshold", True, _WAIT, Change.FALLS, _THRESHOLD),
+    _Row("unacked-threshold", True, _DONE, Change.UNKNOWN, _AHEAD),
     _Row("max-delivery-retries", True, frozenset({"dead", "dead_messages"}), Change.FALLS, _RETRIES),
     _Row("max-delivery-retries", True, frozenset({"redelivered", "redelivered_messages"}), Change.RISES, _RETRIES),
 )
@@ -118,11 +119,11 @@ def change_of(path: str, measure: str, queue: str) -> tuple[Change, str]:
     if place is None:
         return Change.UNKNOWN, f"no direction is known of {path}"
     setting, of = place["setting"], place["queue"]
-    if of == _GUARANTEED and queue == of and measure in _WAIT:
+    if of == _GUARANTEED and queue == of and measure in _WAIT | _DONE:
         # What G-1 does not admit waits at the endpoint, and both are the wait of the message.
         return (
             Change.UNKNOWN,
-            "what G-1 does not admit waits at the endpoint instead, so that its latency has no direction",
+            "what G-1 does not admit waits at the endpoint instead, so that neither of its times has a direction",
         )
     for row in _ROWS:
         if row.setting == setting and row.own == (of == queue) and measure in row.measures:

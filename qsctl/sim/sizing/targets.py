@@ -1,7 +1,7 @@
 """What `qsctl size` is asked: targets on measures, and the settings it may vary.
 
-A target is `measure(queue)` compared with a bound: `discards(D-1)=0`, `latency_p99(G-1)<50ms`, `loss_ratio(D-2)<0.1%`;
-or the probability of such a comparison, over runs: `P(discards(D-1)>0)<5%`.
+A target is `measure(queue)` compared with a bound: `discards(D-1)=0`, `time_to_done_p99(G-1)<50ms`,
+`loss_ratio(D-2)<0.1%`; or the probability of such a comparison, over runs: `P(discards(D-1)>0)<5%`.
 A setting is a path of the scenario, or the short `max-depth(D-1)` and `min-msg-burst(G-1)`, which mean every profile;
 of a recording `consumers(QUEUE)`, `unacked_threshold(QUEUE)`, `max_count(QUEUE)`, `max_delivery_retries(QUEUE)`.
 """
@@ -34,6 +34,9 @@ _OF_RECORDING = re.compile(
 )
 _RANGE = re.compile(r"(?P<low>\d+)\.\.(?P<high>\d+)")
 
+
+_LATENCY: Final = "latency_"
+"""What the time in the queue was called before there were two times."""
 
 ALWAYS_SHARE: Final = 0.05
 """What "always" means in a target of zero: no number of runs shows more than that less than some share differs."""
@@ -103,7 +106,7 @@ def parse_target(text: str, measures: Sequence[str]) -> Target:
     """Read one target.
 
     Args:
-        text: as in `latency_p99(G-1)<50ms` or `P(discards(D-1)>0)<5%`.
+        text: as in `time_to_done_p99(G-1)<50ms` or `P(discards(D-1)>0)<5%`.
         measures: the names that a measure may have.
 
     Raises:
@@ -133,17 +136,19 @@ def parse_bound(text: str, measures: Sequence[str]) -> tuple[str, str, float]:
     """Read one `--assume`: the measure, the queue, and what no run has more than.
 
     Raises:
-        UsageError: it is not of the form `latency_p99(G-1)<=1s`.
+        UsageError: it is not of the form `time_to_done_p99(G-1)<=1s`.
     """
     measure, queue, operator, bound = _comparison(text, text, measures, "--assume")
     if operator not in {"<", "<="}:
-        raise UsageError(f"--assume {text!r} is not an upper bound", remedy="Write it as in 'latency_p99(G-1)<=1s'.")
+        raise UsageError(
+            f"--assume {text!r} is not an upper bound", remedy="Write it as in 'time_to_done_p99(G-1)<=1s'."
+        )
     return measure, queue, bound
 
 
 def is_time(measure: str) -> bool:
     """Return whether a measure is a duration, in ns."""
-    return measure.startswith(("latency_", "time_")) or measure.endswith("_ns")
+    return measure.startswith("time_") or measure.endswith("_ns")
 
 
 def _comparison(
@@ -154,9 +159,17 @@ def _comparison(
     if not found:
         raise UsageError(
             f"{option} {text!r} is not MEASURE(QUEUE) and a bound",
-            remedy="Write it as in --target 'discards(D-1)=0', 'latency_p99(G-1)<50ms' or 'P(discards(D-1)>0)<5%'.",
+            remedy="Write it as in --target 'discards(D-1)=0', 'time_to_done_p99(G-1)<50ms' or "
+            "'P(discards(D-1)>0)<5%'.",
         )
     measure = found["measure"]
+    if measure.startswith(_LATENCY):
+        part = measure.removeprefix(_LATENCY)
+        raise UsageError(
+            f"{option} {text!r}: {measure} does not name which time is meant",
+            remedy=f"Use time_in_queue_{part}, until a message is sent to its client, or time_to_done_{part}, until "
+            "it is acknowledged: where clients accept messages ahead of their work, only that is how long it took.",
+        )
     if measure not in measures:
         raise UsageError(f"{option} {text!r}: there is no measure {measure!r}", remedy=f"Use {', '.join(measures)}.")
     bound = float(parse_duration(found["bound"])) if is_time(measure) else _number(text, found["bound"])

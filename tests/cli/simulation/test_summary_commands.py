@@ -114,7 +114,7 @@ def test_a_sweep_is_shown_compared_and_reported(scenario: Path, tmp_path: Path) 
     )
     assert compared["settings"] == [{"path": "port[p]/rate", "a": "8 Mbit/s", "b": "40 Mbit/s"}]
     assert compared["load_differs"] is False
-    assert "p99 latency of D-1 at 2 of 2 points" in compared["sentence"]
+    assert "p99 time in the queue of D-1 at 2 of 2 points" in compared["sentence"]
     assert all(each["paired"] for each in compared["differences"])
     (tmp_path / "c.json").write_text(json.dumps(compared))
     for of in (tmp_path / "a", tmp_path / "c.json"):
@@ -155,13 +155,20 @@ def test_size_answers_in_words_and_exits_1_when_nothing_is_enough(scenario: Path
 
 @pytest.mark.spark
 def test_size_states_what_it_has_shown_and_no_more(scenario: Path) -> None:
-    targets = ("--target", "discards(D-1)=0", "--target", "latency_mean(D-1)<10s", "--target", "delivered(D-1)>10")
+    targets = (
+        "--target",
+        "discards(D-1)=0",
+        "--target",
+        "time_in_queue_mean(D-1)<10s",
+        "--target",
+        "delivered(D-1)>10",
+    )
     made = document("size", scenario, *targets, "--vary", "max-depth(D-1)=40000", *SPARK)
     zero, mean, at_least = made["answer"]["evidence"]
     assert zero["runs"] >= 59
     assert zero["statement"] == f"less than 5 % of runs have discards(D-1) ≠ 0 (0 of {zero['runs']} runs do)"
     assert (zero["basis"], mean["basis"], at_least["basis"]) == ("share", "mean", "mean")
-    assert mean["statement"].startswith("the mean latency_mean(D-1) over runs is below ")
+    assert mean["statement"].startswith("the mean time_in_queue_mean(D-1) over runs is below ")
     assert at_least["statement"].startswith("the mean delivered(D-1) over runs is above ")
     assert mean["mean"] < mean["bound"] < 10e9
     assert 10 < at_least["bound"] < at_least["mean"]

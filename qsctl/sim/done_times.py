@@ -1,0 +1,137 @@
+"""Times to done with what is unfinished: percentiles and the mean where some messages have no acknowledgment yet.
+
+A message without an acknowledgment when the run ends has waited for its age, and will wait for longer: its time is
+censored. Leaving it out flatters a queue that a slow consumer holds back, and so does taking its age for its time. The
+estimate is the product limit (Kaplan and Meier, "Nonparametric estimation from incomplete observations", Journal of
+the American Statistical Association 53, 1958): of the messages that were there for a time t, some were done at t; the
+part that is not done by t is the product of the parts that were not. Where nothing is unfinished, it is the nearest
+rank and the plain mean. What it does not reach, for the longest times are unfinished, is at least the longest age: a
+lower bound.
+
+Durations are those of the buckets of `eventlog.schema.bucket_of`: at most 0.8 % too high.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from qsctl.eventlog.schema import bucket_bounds_ns, bucket_of
+from qsctl.instant import Nanoseconds
+
+PERCENTILES: Final[Mapping[str, tuple[int, int]]] = {
+    "p50": (50, 100), "p90": (90, 100), "p95": (95, 100), "p99": (99, 100), "p999": (999, 1000),
+}  # fmt: skip
+"""Each as an exact fraction: a rank computed from 0.999 would be one off now and then."""
+
+
+@dataclass(slots=True)
+class DoneTimes:
+    """The times to done of a queue's messages, and the ages of those that are unfinished; they add up exactly."""
+
+    done: dict[int, int] = field(default_factory=dict)
+    """Acknowledged messages by bucket."""
+    unfinished: dict[int, int] = field(default_factory=dict)
+    """Messages without an acknowledgment, by the bucket of their age."""
+    sum_ns: int = 0
+    longest_ns: Nanoseconds = 0
+    """The longest time to done."""
+    oldest_ns: Nanoseconds = 0
+    """The age of the oldest that is unfinished."""
+
+    @property
+    def done_messages(self) -> int:
+        """How many were acknowledged."""
+        return sum(self.done.values())
+
+    @property
+    def unfinished_messages(self) -> int:
+        """How many were not."""
+        return sum(self.unfinished.values())
+
+    @property
+    def max_ns(self) -> Nanoseconds | None:
+        """The longest time to done or age; None where no message came."""
+        return max(self.longest_ns, self.oldest_ns) if self.done or self.unfinished else None
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        """Add a row of `eventlog.schema.COUNTERS` whose messages are acknowledged."""
+        for into, name in ((self.done, "done"), (self.unfinished, "unfinished")):
+            for bucket, count in zip(row[f"{name}_bucket"], row[f"{name}_count"], strict=True):
+                into[bucket] = into.get(bucket, 0) + count
+        self.sum_ns += row["done_sum_ns"]
+        self.longest_ns = max(self.longest_ns, row["done_max_ns"])
+        self.oldest_ns = max(self.oldest_ns, row["unfinished_max_ns"])
+
+    def note(self, time_ns: Nanoseconds | None, age_ns: Nanoseconds) -> None:
+        """Add a message by its time to done; None: it has none, and is so old."""
+        duration_ns = max(0, age_ns) if time_ns is None else time_ns
+        into = self.unfinished if time_ns is None else self.done
+        bucket = bucket_of(duration_ns)
+        into[bucket] = into.get(bucket, 0) + 1
+        if time_ns is None:
+            self.oldest_ns = max(self.oldest_ns, duration_ns)
+        else:
+            self.sum_ns += duration_ns
+            self.longest_ns = max(self.longest_ns, duration_ns)
+
+    def figures(self) -> dict[str, Any]:
+        """Return what is stated of them, by the names of `sim.figures.Figures`."""
+        return {
+            "done_messages": self.done_messages,
+            "unfinished_messages": self.unfinished_messages,
+            "done_mean_ns": self.mean_ns(),
+            **{f"done_{name}_ns": self.percentile(*PERCENTILES[name]) for name in ("p50", "p90", "p99", "p999")},
+            "done_max_ns": self.max_ns,
+        }
+
+    def percentile(self, part: int, whole: int) -> Nanoseconds | None:
+        """Return the time by which this fraction of the messages is done, or at least that; None without a message."""
+        if not self.done and not self.unfinished:
+            return None
+        bound = max(self.longest_ns, self.oldest_ns)
+        if not self.unfinished:
+            rank, up_to = -(-self.done_messages * part // whole), 0
+            for bucket, count in sorted(self.done.items()):
+                up_to += count
+                if up_to >= rank:
+                    return min(bucket_bounds_ns(bucket)[1], bound)
+        limit = 1.0 - part / whole
+        for time_ns, left in self._left():
+            if left <= limit * (1.0 + 1e-12):
+                return min(time_ns, bound)
+        return bound
+
+    def mean_ns(self) -> float | None:
+        """Return the mean time to done, or at least that; None without a message."""
+        if not self.done and not self.unfinished:
+            return None
+        if not self.unfinished:
+            return self.sum_ns / self.done_messages
+        area, before_ns, left = 0.0, 0, 1.0
+        for time_ns, after in self._left():
+            area += left * (time_ns - before_ns)
+            before_ns, left = time_ns, after
+        return area + left * max(0, self.oldest_ns - before_ns)
+
+    def _left(self) -> Iterable[tuple[Nanoseconds, float]]:
+        """Yield the times at which messages were done, ascending, with the part that is not done after each."""
+        there, left = self.done_messages + self.unfinished_messages, 1.0
+        for bucket in sorted(self.done.keys() | self.unfinished.keys()):
+            count = self.done.get(bucket, 0)
+            if count:
+                left *= 1.0 - count / there
+                yield bucket_bounds_ns(bucket)[1], left
+            there -= count + self.unfinished.get(bucket, 0)
+
+
+def done_times(rows: Sequence[Mapping[str, Any]]) -> DoneTimes | None:
+    """Return the times to done of rows of counters; None where the messages of none are acknowledged."""
+    own = [row for row in rows if row["done_messages"] is not None]
+    if not own:
+        return None
+    times = DoneTimes()
+    for row in own:
+        times.add(row)
+    return times
