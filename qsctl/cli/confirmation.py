@@ -1,4 +1,4 @@
-"""What destroys: a trial with `--dry-run`, and a question on a terminal unless `--yes` is given.
+"""What destroys, or takes long: a trial with `--dry-run`, and a question on a terminal unless `--yes` is given.
 
 Decides: who is asked. A script is not: where standard input or standard error is no terminal, the command is carried
 out as it always was. What will be hit is looked up only where it is shown.
@@ -20,6 +20,7 @@ from qsctl.errors import ExitStatus, QsctlError
 if TYPE_CHECKING:
     from qsctl.client.administration import Administration
     from qsctl.resource import ResourceIdentifier
+    from qsctl.summary.cost import Cost
 
 
 class Declined(QsctlError):
@@ -61,6 +62,21 @@ class DestructionOptions(OptionGroup):
             if not typer.confirm("Go on?", err=True):
                 raise Declined("nothing was done", remedy="With --yes nothing is asked.")
         return None
+
+
+def agree_to_cost(cost: Cost) -> None:
+    """Say what a long computation costs, on a terminal, and ask above a minute.
+
+    Raises:
+        Declined: the user was asked and said no.
+    """
+    from qsctl.summary.cost import ASKED_ABOVE_S
+
+    if not sys.stderr.isatty():
+        return
+    typer.echo(f"{str(cost)[0].upper()}{str(cost)[1:]}.", err=True)
+    if cost.seconds > ASKED_ABOVE_S and sys.stdin.isatty() and not typer.confirm("Go on?", default=True, err=True):
+        raise Declined(f"{cost} were too much", remedy="Narrow the range, shorten the scenario, or ask for less.")
 
 
 def queues_hit(

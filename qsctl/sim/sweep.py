@@ -164,12 +164,15 @@ def scenario_at(scenario: Scenario, point: Point) -> Scenario:
 def run_task(scenario: Scenario, task: Task) -> list[Figures]:
     """Simulate one replication at one point: its figures, one row a queue.
 
-    A pure function of its arguments: it gives the same on any machine, however often it is tried.
+    A pure function of its arguments: it gives the same on any machine, however often it is tried. Arrivals are drawn
+    once in a process for all points that see the same ones.
     """
+    from qsctl.sim.arrivals.remembered import remembering
     from qsctl.sim.replication import simulate_figures
 
     changed = dataclasses.replace(apply_overrides(scenario, dict(task.point.values)), seed=task.seed)
-    return simulate_figures(changed, task.replication)
+    with remembering():
+        return simulate_figures(changed, task.replication)
 
 
 def plan_document(plan: SweepPlan, digest: str) -> Mapping[str, object]:

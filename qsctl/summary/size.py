@@ -30,6 +30,7 @@ from qsctl.sim.sizing.most_arrivals import most_arrivals
 from qsctl.sim.sizing.targets import Kind, Setting, Target
 from qsctl.sim.sweep import Point, Task, scenario_at
 from qsctl.summary.candidates import Candidate, Candidates, Runner, Values
+from qsctl.summary.cost import Cost, candidates_of, cost_of_search, seconds_of
 from qsctl.summary.evidence import Knowledge, runs_needed, support_of
 from qsctl.summary.sequential import MOST_REPLICATIONS, Answer
 from qsctl.summary.session import SparkOptions
@@ -73,6 +74,8 @@ class Sizing:
     most_replications: int = MOST_REPLICATIONS
     deterministic: bool = False
     """Whether nothing is random with the settings of any candidate, so that each had one replication."""
+    cost: Cost | None = None
+    """What was estimated before the search began, where that was asked for."""
 
     @property
     def monotone(self) -> bool:
@@ -102,6 +105,7 @@ def size(
     options: SparkOptions | None = None,
     runner: Runner | None = None,
     report: Callable[[Candidate], None] = lambda _: None,
+    agree: Callable[[Cost], None] | None = None,
 ) -> Sizing:
     """Find the smallest settings that are shown to meet every target.
 
@@ -116,6 +120,7 @@ def size(
         options: where Spark runs.
         runner: what simulates instead of Spark.
         report: called with every candidate once it is simulated.
+        agree: called with the estimated cost before the search begins; what it raises ends it.
 
     Raises:
         UsageError: no target, nothing to vary, too many combinations, too few replications for a target, or a queue
@@ -135,6 +140,10 @@ def size(
     first = runner.run([Task(highest, 0, scenario.seed)])[0].figures
     _check_queues(targets, [figures.queue for figures in first])
     most = most_replications or _enough(targets, error, first, changed, kept)
+    cost = None
+    if agree is not None:
+        cost = _cost(settings, targets, effects, error, most, is_deterministic(changed), highest, scenario.seed, runner)
+        agree(cost)
     search = Candidates(scenario, tuple(settings), tuple(targets), confidence, error, most, kept, runner, report)
     found = _search(search, effects)
     return Sizing(
@@ -149,7 +158,29 @@ def size(
         found.largest,
         most,
         all(search.is_fixed(place) for place in search.tried),
+        cost,
     )
+
+
+def _cost(
+    settings: Sequence[Setting],
+    targets: Sequence[Target],
+    effects: Sequence[Effect],
+    error: float,
+    most: int,
+    fixed: bool,
+    highest: Point,
+    seed: int,
+    runner: Runner,
+) -> Cost:
+    """Return about what the search will cost: as many replications as run at once are timed at the highest settings."""
+    slots = getattr(runner, "slots", 1)
+    seconds = seconds_of([Task(highest, number, seed) for number in range(slots)], runner)
+    listed = any(setting.choices for setting in settings)
+    scanned = listed or any(effect.direction is Direction.UNKNOWN for effect in effects)
+    candidates = candidates_of(settings, _lists(settings, listed=listed) if scanned else None)
+    needed = max(min(most, runs_needed(target, error)) if target.kind is not Kind.MEAN else most for target in targets)
+    return cost_of_search(candidates, 1 if fixed else needed, seconds)
 
 
 def _divided_among(settings: Sequence[Setting], effects: Sequence[Effect]) -> int:

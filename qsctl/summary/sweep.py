@@ -18,6 +18,7 @@ from qsctl.eventlog.location import Location
 from qsctl.sim.figures import Figures
 from qsctl.sim.scenario.scenario import Scenario
 from qsctl.sim.sweep import SweepPlan, Task, run_task
+from qsctl.summary.cost import Cost
 from qsctl.summary.executors import reports_of, self_report
 from qsctl.summary.faults import spark_faults
 from qsctl.summary.folder_lock import locked_folder
@@ -57,6 +58,7 @@ def run_sweep(
     progress: Callable[[SweepProgress], None] | None = None,
     *,
     spark: SparkSession | None = None,
+    agree: Callable[[Cost], None] | None = None,
 ) -> list[PointResult]:
     """Do what is not done yet of a sweep.
 
@@ -66,6 +68,7 @@ def run_sweep(
         options: where Spark runs.
         progress: called after every batch.
         spark: a session of the caller's own instead of one by `options`: of a notebook, or of `spark-submit`.
+        agree: called with the estimated cost once the first replications were timed; what it raises ends the sweep.
 
     Returns:
         The results of the plan's points: those that were there and those computed now.
@@ -87,6 +90,8 @@ def run_sweep(
         if left:
             runner = TaskRunner(plan.scenario, options, spark=spark)
             count = reused
+            if agree is not None:
+                count, left = _timed(runner, left, folder, count, agree)
             for results in runner.batches(left):
                 write_results(folder, results)
                 count += len(results)
@@ -95,6 +100,27 @@ def run_sweep(
     wanted = {(task.point.key, task.replication): place for place, task in enumerate(tasks)}
     found = [result for result in there if (result.point.key, result.replication) in wanted]
     return sorted(found, key=lambda result: wanted[result.point.key, result.replication])
+
+
+def _timed(
+    runner: TaskRunner, left: list[Task], folder: Location, count: int, agree: Callable[[Cost], None]
+) -> tuple[int, list[Task]]:
+    """Simulate the first replications, which are kept, and ask whether to go on with the others.
+
+    The first one warms up, and is not timed.
+    """
+    first = left[:1]
+    write_results(folder, runner.run(first))
+    timed = left[1 : 1 + runner.slots]
+    rest = left[1 + len(timed) :]
+    if timed:
+        began = time.monotonic()
+        results = runner.run(timed)
+        seconds = (time.monotonic() - began) / len(timed)
+        write_results(folder, results)
+        if rest:
+            agree(Cost(len(rest), len(rest) * seconds))
+    return count + 1 + len(timed), rest
 
 
 class TaskRunner:

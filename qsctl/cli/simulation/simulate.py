@@ -102,6 +102,16 @@ def simulate(
             show_default="no intervals",
         ),
     ] = None,
+    precision: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PRECISION",
+            help="Half width of the intervals of means, relative to the mean, as in 5%: replications are added until "
+            "it is reached, of every queue's throughput and mean times, or of one measure, as in "
+            "'time_to_done_p99(Orders)=5%'; may be repeated.",
+            show_default="none: as many replications as are asked for",
+        ),
+    ] = None,
     *,
     changes: ScenarioChanges,
     workers: Annotated[int, typer.Option(min=0, help="Number of processes for replications; 0: one a processor.")] = 0,
@@ -138,6 +148,11 @@ def simulate(
 
         start_early(cluster.spark_options(), brief=True)
     folder = location(out) if out is not None else new_folder(read.name)
+    reached: tuple[str, ...] = ()
+    if precision:
+        replications, text = _enough(read, precision, seed, replications, confidence)
+        confidence = confidence or USUAL_CONFIDENCE
+        reached = (text,)
     began = time.perf_counter()
     compiled = read.model not in {Model.SHARED_READER_QUEUE, Model.INTEGRATION, Model.WORLD, Model.REPLAY}
     with (
@@ -154,13 +169,40 @@ def simulate(
         )  # fmt: skip
     elapsed = max(0.0, time.perf_counter() - began - report.compile_s)
     figures, shown_by, notes = figures_shown(report, read, by, spark, cluster)
-    result = simulated_result(report, read, elapsed, figures, shown_by, notes, spark)
+    result = simulated_result(report, read, elapsed, figures, shown_by, (*notes, *reached), spark)
     if confidence is None:
         return result
     from qsctl.summary.run_intervals import run_intervals
 
     found = run_intervals(report.folder, report.counters, confidence)
     return dataclasses.replace(result, intervals=found, confidence=confidence)
+
+
+USUAL_CONFIDENCE: Final = 0.95
+
+
+def _enough(
+    scenario: Scenario, texts: list[str], seed: int | None, most: int | None, confidence: float | None
+) -> tuple[int, str]:
+    """Return how many replications reach the precision, and what they reach.
+
+    They are simulated without a log to find that; the same replications then make the run.
+    """
+    from qsctl.cli.simulation.task_progress import task_progress
+    from qsctl.sim.replication import simulate_figures
+    from qsctl.summary.precision import MOST, enough, parse_precision, precision_text
+
+    wanted = [parse_precision(text) for text in texts]
+    seeded = scenario if seed is None else dataclasses.replace(scenario, seed=seed)
+    with task_progress("replications for the precision") as show_progress:
+        count, found = enough(
+            wanted,
+            lambda number: simulate_figures(seeded, number),
+            confidence or USUAL_CONFIDENCE,
+            most or MOST,
+            lambda done: show_progress(done, done + 1),
+        )
+    return count, precision_text(found, count)
 
 
 def _start_light() -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Final
 import typer
 
 from qsctl.cli.command import Commands
+from qsctl.cli.confirmation import agree_to_cost
 from qsctl.cli.options import ScenarioChanges
 from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock, fields_of
 from qsctl.cli.simulation.command_line import command_line
@@ -57,6 +58,7 @@ class Sized(Result):
         "interval": "-o json and yaml: of one setting, the values from and to which all meet the targets",
         "looked_at": "-o json and yaml: how the range was looked at, and each setting's ends and values tried",
         "directions": "-o json and yaml: what a larger setting does to each target (better, worse, unknown), and why",
+        "estimated": "-o json and yaml: replications and seconds that were expected before the search began",
         "load": "-o json and yaml, of a recording: which loads the runs had, and what is not in them; else null",
         "reproduce": "the command that finds this again",
     }
@@ -97,6 +99,7 @@ class Sized(Result):
             "max_replications": self.sizing.most_replications,
             "candidates": list(self.rows()),
             "load": self.load,
+            "estimated": None if self.sizing.cost is None else fields_of(self.sizing.cost, "replications", "seconds"),
             "reproduce": self.reproduce,
         }
 
@@ -282,5 +285,6 @@ def size(
             stated={(measure, queue): bound for measure, queue, bound in stated},
             options=cluster.spark_options(),
             report=note,
+            agree=agree_to_cost,
         )
     return Sized(read.name, sizing, command_line("size", scenario, given, variables, overrides), load_text(read))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from qsctl.cli.command import Commands
+from qsctl.cli.confirmation import agree_to_cost
 from qsctl.cli.options import ScenarioChanges
 from qsctl.cli.simulation.command_line import command_line
 from qsctl.cli.simulation.recorded import FromOption, RecordedOptions, scenario_or_recording
@@ -18,6 +19,7 @@ from qsctl.cli.simulation.sweep_results import BrokenRun, SweepTable
 from qsctl.cli.simulation.task_progress import task_progress
 
 if TYPE_CHECKING:
+    from qsctl.summary.precision import Precision, Reached
     from qsctl.summary.sweep_folder import PointResult
 
 COMMANDS: Final = Commands(panel="Simulate and summarize")
@@ -55,6 +57,19 @@ def sweep(
         ),
     ] = False,
     confidence: Annotated[float, typer.Option(help="Confidence level of the intervals, between 0 and 1.")] = 0.95,
+    precision: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PRECISION",
+            help="Half width of the intervals, relative to the mean, as in 5%: repetitions are added at every point "
+            "until it is reached, of every queue's throughput and mean times, or of one measure, as in "
+            "'time_to_done_p99(Orders)=5%'; may be repeated.",
+            show_default="none: --replications at every point",
+        ),
+    ] = None,
+    most: Annotated[
+        int, typer.Option("--max-replications", min=2, help="Largest number of repetitions per point with --precision.")
+    ] = 1_000,
     out: Annotated[
         str | None,
         typer.Option(
@@ -77,12 +92,13 @@ def sweep(
     from qsctl.sim.scenario.overrides import apply_overrides
     from qsctl.sim.sweep import parse_axes, plan_sweep
     from qsctl.summary.points import point_measures
+    from qsctl.summary.precision import parse_precision, precision_text, rounds
     from qsctl.summary.sweep import SweepProgress, run_sweep
 
     checked_confidence(confidence)
     plain = scenario_or_recording(scenario, recording, recorded, changes.variables, seed)
     read = apply_overrides(plain, changes.overrides)
-    plan = plan_sweep(read, parse_axes(grid), replications, common_random_numbers=common)
+    axes = parse_axes(grid)
     folder = location(out) if out is not None else Path("qsctl-sweeps") / read.name
     reused = 0
     with task_progress("replications") as show_progress:
@@ -90,9 +106,20 @@ def sweep(
         def note(progress: SweepProgress) -> None:
             nonlocal reused
             reused = progress.reused
-            show_progress(progress.done, progress.total)
+            if progress.done > reused:
+                show_progress(progress.done, progress.total)
 
-        results = run_sweep(plan, folder, cluster.spark_options(), note)
+        wanted = [parse_precision(text) for text in precision or ()]
+        reached: str | None = None
+        for count in rounds(most) if wanted else (replications,):
+            replications = count
+            plan = plan_sweep(read, axes, count, common_random_numbers=common)
+            results = run_sweep(plan, folder, cluster.spark_options(), note, agree=agree_to_cost)
+            if wanted:
+                missing = precision_of(results, wanted, confidence)
+                reached = precision_text(missing, count)
+                if all(each.is_enough for each in missing):
+                    break
     return SweepTable(
         folder=folder,
         scenario=read.name,
@@ -103,7 +130,18 @@ def sweep(
         measures=tuple(point_measures(results, confidence)),
         broken=tuple(broken_runs(scenario, changes, results)),
         load=load_text(read),
+        precision=reached,
     )
+
+
+def precision_of(results: Sequence[PointResult], wanted: Sequence[Precision], confidence: float) -> list[Reached]:
+    """Return how narrow the intervals are at every point."""
+    from qsctl.summary.precision import reached
+
+    by_point: dict[str, list[PointResult]] = {}
+    for each in results:
+        by_point.setdefault(each.point.key, []).append(each)
+    return [one for rows in by_point.values() for one in reached(wanted, [row.figures for row in rows], confidence)]
 
 
 def broken_runs(scenario: str | None, changes: ScenarioChanges, results: Sequence[PointResult]) -> Iterator[BrokenRun]:

@@ -62,6 +62,8 @@ class SweepTable(Result):
     """Of clusters: repetitions that broke a rule."""
     load: str | None = None
     """Of a recording: which loads the repetitions had."""
+    precision: str | None = None
+    """Where one was asked for: what was reached."""
 
     field_help: ClassVar[Mapping[str, str]] = {
         "point": "the point's values, path=value",
@@ -75,6 +77,7 @@ class SweepTable(Result):
         "minimum": "smallest of the replications",
         "maximum": "largest of the replications",
         "replications": "how many replications had the measure",
+        "precision": "-o json and yaml: what --precision reached, in words; else null",
         "load": "-o json and yaml, of a recording: which loads the replications had; else null",
         "broken": "-o json and yaml, of model world: repetitions that broke a rule, each with the command to see it",
     }
@@ -92,6 +95,7 @@ class SweepTable(Result):
             "measures": list(self.rows()),
             "broken": [fields_of(each) for each in self.broken],
             "load": self.load,
+            "precision": self.precision,
         }
 
     def rows(self) -> Sequence[Row]:
@@ -140,6 +144,8 @@ class SweepTable(Result):
             blocks.append(TextBlock(f"… and {len(shown) - MOST_LINES} more lines: use -o csv.", "faint"))
         if any(each.measure == "time_in_queue_p99" for each in self.measures):
             blocks.append(TextBlock("Percentiles come from histograms and are at most 0.8 % too high.", "faint"))
+        if self.precision is not None:
+            blocks.append(TextBlock(self.precision))
         if self.load is not None:
             blocks.append(TextBlock(self.load, "faint"))
         if self.broken:

@@ -26,13 +26,21 @@ def task_progress(what: str) -> Iterator[ShowProgress]:
     from qsctl.cli.output.render import console
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console(sys.stderr), transient=True) as bar:
-        task = bar.add_task(what, total=None)
+    bar = Progress(*columns, console=console(sys.stderr), transient=True)
+    task = bar.add_task(what, total=None)
+    is_shown = False
 
-        def show(done: int, total: int) -> None:
-            bar.update(task, completed=done, total=total)
+    def show(done: int, total: int) -> None:
+        nonlocal is_shown
+        if not is_shown:  # not before: a question may come first
+            is_shown = True
+            bar.start()
+        bar.update(task, completed=done, total=total)
 
+    try:
         yield show
+    finally:
+        bar.stop()
 
 
 def _show_nothing(done: int, total: int) -> None:

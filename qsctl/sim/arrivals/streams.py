@@ -7,6 +7,7 @@ Times are rounded to whole nanoseconds.
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 from typing import Any, Final
 
@@ -32,6 +33,7 @@ from qsctl.sim.arrivals.draw import (
     start_streams,
 )
 from qsctl.sim.arrivals.merge import DIGITS, merge_by_time
+from qsctl.sim.arrivals.remembered import Memory, Window, memory
 from qsctl.sim.arrivals.trace import read_trace
 from qsctl.sim.kernel.jit import as_records
 from qsctl.sim.kernel.random import exponential, logarithm, stream_key
@@ -133,6 +135,13 @@ class ArrivalStreams:
         self._allocate(WINDOW_ROWS + WINDOW_ROWS // 4)
         with np.errstate(over="ignore"):
             start_streams(self.streams, self.table, self.trace)
+        self._memory = memory()
+        self._key = b""
+        self._known: list[Window] | None = None
+        """The windows that were drawn before; None: they are drawn now."""
+        self._drawn: list[Window] | None = None
+        """Those that are to be remembered; None: none are."""
+        self._place = 0
 
     def _allocate(self, capacity: int) -> None:
         self._rows = as_records(np.zeros(capacity, ARRIVAL))
@@ -147,6 +156,10 @@ class ArrivalStreams:
 
         The rows are overwritten by the next call. How the time is cut into windows changes no row.
         """
+        if self._memory is not None and self.now_ns == 0:
+            self._recall(self._memory, until_ns)
+        if self._known is not None:
+            return self._known_window()
         start = self.now_ns
         end = min(until_ns, start + self.width_ns)
         count, stream = 0, 0
@@ -164,7 +177,38 @@ class ArrivalStreams:
             self.width_ns //= 2
         elif count < WINDOW_ROWS // 2 and end - start == self.width_ns:
             self.width_ns = min(2 * self.width_ns, FOREVER // 4)
+        if self._memory is not None and self._drawn is not None:
+            self._remember(self._memory, until_ns, count)
         return self._ordered[:count]
+
+    def _recall(self, memory: Memory, until_ns: Nanoseconds) -> None:
+        """Look the load up by the streams that draw it; the same streams and end give the same windows."""
+        digest = hashlib.blake2b(f"{until_ns} {self.width_ns}".encode(), digest_size=16)
+        for array in (self.streams, self.table, self.trace):
+            digest.update(np.ascontiguousarray(array).view(np.uint8).data)
+        self._key = digest.digest()
+        self._known = memory.get(self._key)
+        self._drawn = [] if self._known is None else None
+
+    def _known_window(self) -> npt.NDArray[Any]:
+        """Return the next window that was drawn before: a copy, for the caller may change it."""
+        assert self._known is not None
+        window = self._known[self._place]
+        self._place += 1
+        self.now_ns, self.width_ns = window.end_ns, window.width_ns
+        return as_records(window.rows.copy())
+
+    def _remember(self, memory: Memory, until_ns: Nanoseconds, count: int) -> None:
+        """Remember a window, and all of them with the last one; none where there is no room."""
+        assert self._drawn is not None
+        rows = np.array(self._ordered[:count])
+        if not memory.has_room(rows.nbytes + sum(each.rows.nbytes for each in self._drawn)):
+            self._drawn = None
+            return
+        self._drawn.append(Window(self.now_ns, self.width_ns, rows))
+        if self.now_ns >= until_ns:
+            memory.keep(self._key, self._drawn)
+            self._drawn = None
 
     def _streams(
         self, scenario: Scenario, replication: int, number: int, traffic: Traffic, topic_base: int

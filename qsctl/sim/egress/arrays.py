@@ -61,7 +61,7 @@ class EgressArrays:
         record = np.zeros(1, r.STATE)
         self.state: Any = record[0]
         self.acknowledged = np.full(count, acknowledging) | (layout.clients["traits"] & (r.TRACKED | r.SPOOL) != 0)
-        """Clients, and durable queues, whose messages have an acknowledgment of their own: guaranteed ones, all of TIBCO."""
+        """Clients and durable queues whose messages have acknowledgments: guaranteed ones, and all of TIBCO."""
         self.state["acknowledging"] = acknowledging
         self.state["horizon"] = horizon_ns
         self.state["done_place"] = count * r.QUEUES
