@@ -58,7 +58,7 @@ class Sized(Result):
         "interval": "-o json and yaml: of one setting, the values from and to which all meet the targets",
         "looked_at": "-o json and yaml: how the range was looked at, and each setting's ends and values tried",
         "directions": "-o json and yaml: what a larger setting does to each target (better, worse, unknown), and why",
-        "estimated": "-o json and yaml: replications and seconds that were expected before the search began",
+        "estimated_replications": "-o json and yaml: replications that were expected before the search began",
         "load": "-o json and yaml, of a recording: which loads the runs had, and what is not in them; else null",
         "reproduce": "the command that finds this again",
     }
@@ -99,7 +99,7 @@ class Sized(Result):
             "max_replications": self.sizing.most_replications,
             "candidates": list(self.rows()),
             "load": self.load,
-            "estimated": None if self.sizing.cost is None else fields_of(self.sizing.cost, "replications", "seconds"),
+            "estimated_replications": None if self.sizing.cost is None else self.sizing.cost.replications,
             "reproduce": self.reproduce,
         }
 
