@@ -82,7 +82,7 @@ def _times_to_done(arrays: EgressArrays, used: Any) -> dict[str, Any]:
     columns: dict[str, Any] = {
         name: np.where(own, dones[field][client], r.NONE)
         for name, field in (
-            ("done_messages", "messages"), ("done_sum_ns", "sum"), ("done_max_ns", "longest"),
+            ("done_messages", "messages"), ("done_sum_ns", "total"), ("done_max_ns", "longest"),
             ("unfinished_messages", "unfinished"), ("unfinished_max_ns", "oldest"),
         )
     }  # fmt: skip

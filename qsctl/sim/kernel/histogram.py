@@ -63,7 +63,7 @@ def count_done(state: Any, c: int, time_ns: int) -> None:
     broker = row(state, 0, STATE)
     done = row(broker.dones, c, DONE)
     done.messages += 1
-    done.sum += time_ns
+    done.total += time_ns
     if time_ns > done.longest:
         done.longest = time_ns
     if time_ns > 0:

@@ -289,7 +289,7 @@ LOSS: Final = np.dtype(
 """The same queue's rarer losses, one counter a cause, and what the end of the run counts: sent but not acknowledged,
 and waiting at the endpoint. `first_refused`: when ingress refused the first one, FOREVER for never."""
 
-DONE: Final = np.dtype([("messages", "i8"), ("sum", "i8"), ("longest", "i8"), ("unfinished", "i8"), ("oldest", "i8")])
+DONE: Final = np.dtype([("messages", "i8"), ("total", "i8"), ("longest", "i8"), ("unfinished", "i8"), ("oldest", "i8")])
 """Of a client's acknowledged queue (G-1 behind an endpoint, the one queue of TIBCO): messages that were acknowledged,
 the sum and the largest of their times from arrival to acknowledgment; those without one when the run ends, and how long
 the oldest of them is there."""
