@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,9 @@ WIDE: Final = 860
 NARROW: Final = 310
 HEIGHT: Final = 280
 _LONGEST_LINE: Final = 32
+_AXIS_WIDTH: Final = 70
+_AXIS_HEIGHT: Final = 40
+_LEAST_HEIGHT: Final = 70
 
 QUEUE_COLOURS: Final[Mapping[str, str]] = {
     "G-1": "#8c6bb1",
@@ -33,7 +37,7 @@ QUEUE_COLOURS: Final[Mapping[str, str]] = {
 OTHER_COLOURS: Final = ("#3b8bd6", "#d95f02", "#1f9e89", "#8c6bb1", "#b8860b", "#c2487f", "#888888")
 LIMIT_COLOUR: Final = "#d62f3a"
 
-Drawn: TypeAlias = alt.Chart | alt.LayerChart | alt.FacetChart
+Drawn: TypeAlias = alt.Chart | alt.LayerChart | alt.FacetChart | alt.VConcatChart
 Values: TypeAlias = Sequence[Mapping[str, Any]]
 
 
@@ -63,7 +67,9 @@ def _seconds(horizon_s: float) -> alt.X:
 
 
 def depth_chart(depths: Values, limits: Values, discards: Values, horizon_s: float) -> Drawn:
-    """Depth over time with the limits, and a tick where messages were discarded.
+    """Draw depth over time with the limits, and a tick where messages were discarded.
+
+    Queues whose depths differ much have a scale each.
 
     Args:
         depths: `seconds`, `queue`, `work_units`.
@@ -72,8 +78,38 @@ def depth_chart(depths: Values, limits: Values, discards: Values, horizon_s: flo
         horizon_s: the end of the run.
     """
     colour = _queue_colour([*depths, *limits])
+    queues = list(dict.fromkeys(str(each["queue"]) for each in [*depths, *limits]))
+    highest = {
+        queue: max(float(each["work_units"]) for each in [*depths, *limits] if each["queue"] == queue)
+        for queue in queues
+    }
+    if max(highest.values(), default=0.0) <= _SCALES_APART * min(highest.values(), default=0.0) or len(queues) == 1:
+        return _depth_layers(depths, limits, discards, horizon_s, colour, max(highest.values(), default=1.0))
+    # On one scale the small ones would be lines on the ground.
+    return alt.vconcat(
+        *(
+            _depth_layers(
+                [each for each in depths if each["queue"] == queue],
+                [each for each in limits if each["queue"] == queue],
+                [each for each in discards if each["queue"] == queue],
+                horizon_s,
+                colour,
+                highest[queue],
+            )
+            for queue in queues
+            if highest[queue]
+        )
+    )
+
+
+_SCALES_APART: Final = 10
+"""Times that the deepest queue may exceed another one on one scale."""
+
+
+def _depth_layers(
+    depths: Values, limits: Values, discards: Values, horizon_s: float, colour: alt.Color, highest: float
+) -> Drawn:
     # Room above the limits for the marks of the discards.
-    highest = max((float(each["work_units"]) for each in [*depths, *limits]), default=1.0)
     lines = (
         _chart(depths)
         .mark_line(interpolate="step-before", strokeWidth=1.5)
@@ -89,8 +125,7 @@ def depth_chart(depths: Values, limits: Values, discards: Values, horizon_s: flo
         .mark_tick(thickness=2, size=9, color=LIMIT_COLOUR, orient="vertical")
         .encode(x="seconds:Q", y=alt.value(4))
     )
-    layers: Drawn = alt.layer(lines, dashed, ticks)
-    return layers
+    return alt.layer(lines, dashed, ticks)
 
 
 def latency_chart(shares: Values) -> Drawn:
@@ -166,17 +201,65 @@ def heat_chart(cells: Values, horizontal: str, vertical: str, measure: str) -> D
 
 
 def line_chart(points: Values, horizontal: str, vertical: str) -> Drawn:
-    """Return a measure against one varied value, with intervals.
+    """Return a measure against one varied value, with intervals: as a band where the values are numbers.
+
+    Numbers stand as far apart as they are; those that span more than `_DECADES_APART` are on a logarithmic axis. Values
+    that are no numbers, such as rates with a unit, stand side by side.
 
     Args:
         points: `x` (text), `mean`, `low`, `high`, `queue`.
         horizontal: the title of the x axis.
         vertical: the title of the y axis.
     """
-    base = _chart(points).encode(x=alt.X("x:O", title=_lines(horizontal), sort=None), color=_queue_colour(points))
+    numbers = [_number(str(each["x"])) for each in points]
+    if any(number is None for number in numbers):
+        base = _chart(points).encode(x=alt.X("x:O", title=_lines(horizontal), sort=None), color=_queue_colour(points))
+        spread = base.mark_rule(strokeWidth=1.2).encode(y=alt.Y("low:Q", title=vertical), y2="high:Q")
+    else:
+        known = [number for number in numbers if number is not None]
+        points = [{**each, "x": number} for each, number in zip(points, known, strict=True)]
+        spans = min(known) > 0 and max(known) > _DECADES_APART * min(known)
+        scale = alt.Scale(type="log", nice=False) if spans else alt.Scale(zero=False, nice=False)
+        axis = alt.Axis(format="~s", values=sorted(set(known)) if len(set(known)) <= _MOST_TICKS else alt.Undefined)
+        base = _chart(points).encode(
+            x=alt.X("x:Q", title=_lines(horizontal), scale=scale, axis=axis), color=_queue_colour(points)
+        )
+        spread = base.mark_area(opacity=0.2).encode(y=alt.Y("low:Q", title=vertical), y2="high:Q")
     lines = base.mark_line(point=True, strokeWidth=1.5).encode(y=alt.Y("mean:Q", title=vertical))
-    spread = base.mark_rule(strokeWidth=1.2).encode(y=alt.Y("low:Q", title=vertical), y2="high:Q")
     return alt.layer(lines, spread)
+
+
+_DECADES_APART: Final = 30
+_MOST_TICKS: Final = 8
+
+
+def _number(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
+
+
+def front_chart(points: Values, horizontal: str, vertical: str) -> Drawn:
+    """Return two measures against each other, with those points that no other is better than on both joined.
+
+    Args:
+        points: `x`, `y`, `label`, `front` (whether no other point is better on both).
+        horizontal: the title of the x axis.
+        vertical: the title of the y axis.
+    """
+    base = _chart(points).encode(x=alt.X("x:Q", title=horizontal), y=alt.Y("y:Q", title=vertical))
+    colour = alt.Color(
+        "front:N", title=None, scale=alt.Scale(domain=[True, False], range=["#d95f02", "#888888"]), legend=None
+    )
+    dots = base.mark_point(filled=True, size=60).encode(color=colour)
+    best = _chart([each for each in points if each["front"]])
+    line = best.mark_line(interpolate="step-after", strokeWidth=1.2, color="#d95f02").encode(
+        x="x:Q", y="y:Q", order="x:Q"
+    )
+    names = best.mark_text(align="left", dx=6, dy=-6).encode(x="x:Q", y="y:Q", text="label:N")
+    return alt.layer(dots, line, names)
 
 
 def difference_chart(differences: Values) -> Drawn:
@@ -262,13 +345,13 @@ def chart_config(width: int, ink: str) -> dict[str, Any]:
 
 def _svg(chart: Drawn, width: int, height: int, title: str) -> str:
     spec: dict[str, Any] = chart.to_dict()
-    spec |= {
-        "width": width,
-        "height": height,
-        "autosize": {"type": "fit", "contains": "padding"},
-        "background": None,
-        "config": chart_config(width, "currentColor"),
-    }
+    spec |= {"background": None, "config": chart_config(width, "currentColor")}
+    parts = spec.get("vconcat")
+    if parts is None:
+        spec |= {"width": width, "height": height, "autosize": {"type": "fit", "contains": "padding"}}
+    else:  # charts one below the other cannot be fitted: room is left for their axes
+        for part in parts:
+            part |= {"width": width - _AXIS_WIDTH, "height": max(_LEAST_HEIGHT, height // len(parts) - _AXIS_HEIGHT)}
     svg = vl_convert.vegalite_to_svg(json.dumps(spec))
     return _scalable(svg, title)
 

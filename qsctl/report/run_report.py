@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from qsctl.eventlog.checked_files import checked_text
@@ -16,6 +18,7 @@ from qsctl.report.page import Page, Table
 from qsctl.report.replay_report import replay_sentences, replay_tables
 from qsctl.report.run_pictures import is_of_service, run_pictures
 from qsctl.report.words import count_text, duration_text, listed, percent_text, utc_text
+from qsctl.sim.scenario.scenario import Model
 from qsctl.summary.job import summarize_run
 from qsctl.summary.run_summary import QueueFigures, RunSummary
 from qsctl.summary.session import SparkOptions
@@ -24,6 +27,10 @@ WINDOWS_SHOWN: Final = 200
 """About as many windows as a chart can show apart."""
 
 _WORST_ROWS: Final = 20
+_REPLICATIONS_APART: Final = 100
+"""Of more, the windows are longer: their number grows with both."""
+_MOST_ROWS: Final = 1_000_000
+"""Of a table in time: windows of all queues and replications."""
 
 
 def run_page(folder: Location, options: SparkOptions | None = None) -> Page:
@@ -35,27 +42,34 @@ def run_page(folder: Location, options: SparkOptions | None = None) -> Page:
         Unavailable: there is no Java for Spark.
     """
     info = read_run_info(folder)
-    window_ns = nice_window(info.horizon_ns)
+    window_ns = nice_window(info.horizon_ns * max(1, len(info.done) // _REPLICATIONS_APART))
     by_queue = summarize_run(
         folder,
         by=("queue",),
         measures={"queues", "delays", "windows"},
         window_ns=window_ns,
         options=options,
+        most_rows=_MOST_ROWS,
     )
     by_client = summarize_run(folder, measures={"queues", "delays", "slow_subscribers"}, options=options)
     worst = worst_client(by_client.queues)
     alone = None
     if worst is not None and by_queue.level != "counters":
         alone = summarize_run(
-            folder, clients=[worst], measures={"windows", "depth"}, window_ns=window_ns, options=options
+            folder,
+            clients=[worst],
+            measures={"windows", "depth"},
+            window_ns=window_ns,
+            options=options,
+            most_rows=_MOST_ROWS,
         )
-    lost = [each for each in by_queue.queues if each.loss_ratio > 0]
+    lost = [each for each in by_queue.queues if _lost(info, each)]
+    growing = growing_queues(info, by_queue)
     clients = {each.client for each in by_client.queues}
     return Page(
         title=f"Run {folder.name}: {info.scenario}",
         subtitle=_subtitle(info),
-        good=not lost and not any(each.violations for each in by_queue.verdicts),
+        good=not lost and not growing and not any(each.violations for each in by_queue.verdicts),
         verdict=[*replay_sentences(folder, info), *verdict(info, by_queue, by_client)],
         pictures=run_pictures(folder, info, by_queue, by_client, alone, worst),
         tables=[
@@ -112,18 +126,34 @@ def verdict(info: RunInfo, by_queue: RunSummary, by_client: RunSummary) -> list[
     tested = [each for each in by_queue.verdicts if each.checked]
     if tested and not sentences:
         sentences.append(f"The cluster kept all {len(tested)} rules that the run put to the test.")
-    lost = [each for each in by_queue.queues if each.loss_ratio > 0]
+    lost = [each for each in by_queue.queues if _lost(info, each)]
+    growing = growing_queues(info, by_queue)
     if lost:
         sentences.append(
-            listed([f"{each.queue} lost {percent_text(each.loss_ratio)} of its messages" for each in lost]) + "."
+            listed([f"{each.queue} lost {percent_text(_lost(info, each))} of its messages" for each in lost]) + "."
         )
+    elif growing:
+        sentences.append("No message was lost, so far.")
     else:
         sentences.append("No message was lost.")
+    sentences += [
+        f"{each.queue} grows all the time: {count_text(each.half)} messages were not done at half of the run, "
+        f"{count_text(each.end)} at its end. More comes than is taken: no figure of its times lasts, and a limit would "
+        "be reached."
+        for each in growing
+    ]
+    if is_of_world(info):
+        sentences += [
+            f"{each.queue} refused {percent_text(each.discarded_messages / max(1, each.arrived_messages))} of the "
+            "writes, by an answer of 0 each: these are not lost, their producers know."
+            for each in by_queue.queues
+            if each.discarded_messages
+        ]
     for each in lost:
         causes = [
             f"{count_text(getattr(each, column_of(outcome)))} ({_cause(info, outcome)})"
             for outcome in LOSSES
-            if getattr(each, column_of(outcome))
+            if getattr(each, column_of(outcome)) and not (is_of_world(info) and outcome is Outcome.DISCARDED)
         ]
         first = f", the first {duration_text(each.first_discard_ns)} into the run" if each.first_discard_ns else ""
         sentences.append(f"{each.queue} lost {listed(causes)}{first}.")
@@ -151,6 +181,71 @@ def verdict(info: RunInfo, by_queue: RunSummary, by_client: RunSummary) -> list[
     return sentences
 
 
+def is_of_world(info: RunInfo) -> bool:
+    """Return whether the run is a simulated cluster, whose refused writes were answered."""
+    return info.model == Model.WORLD
+
+
+def _lost(info: RunInfo, figures: QueueFigures) -> float:
+    """Return the part of a queue's messages that were lost; a write that a cluster refused is not one of them."""
+    if not is_of_world(info):
+        return figures.loss_ratio
+    lost = figures.lost_messages - figures.discarded_messages
+    return lost / max(1, lost + figures.delivered_messages + figures.elided_messages)
+
+
+@dataclass(frozen=True, slots=True)
+class Growing:
+    """A queue that grows: messages that were not done at half of the observation, and at its end."""
+
+    queue: str
+    half: float
+    end: float
+
+
+_GROWTH: Final = 1.15
+"""Times that each quarter's backlog exceeds that of the quarter before, in a queue that grows."""
+_BEHIND: Final = 0.02
+"""Part of what came in the second half that is added to the backlog by then."""
+_FEW: Final = 20
+
+
+def growing_queues(info: RunInfo, by_queue: RunSummary) -> list[Growing]:
+    """Return the queues in which more comes than leaves all the time, of the mean replication.
+
+    The backlog is what came and has no fate yet. It grows where its mean is larger from quarter to quarter of the run,
+    and the second half leaves a clear part of what came in it. Without a message log there are no windows to tell.
+    """
+    windows = by_queue.tables.get("windows", ())
+    if not windows:
+        return []
+    replications = len({row["replication"] for row in windows})
+    window_ns = windows[0]["window_ns"]
+    count = max(1, -(-info.horizon_ns // window_ns))
+    changes: dict[str, list[list[float]]] = {}
+    for row in windows:
+        place = changes.setdefault(row["queue"], [[0.0, 0.0] for _ in range(count)])
+        at = min(count - 1, row["window_start_ns"] // window_ns)
+        gone = sum(
+            row[name] for name in ("delivered_messages", "discarded_messages", "elided_messages", "lost_messages")
+        )
+        place[at][0] += row["arrived_messages"] / replications
+        place[at][1] += (row["arrived_messages"] - gone) / replications
+    found = []
+    for queue, rows in changes.items():
+        backlog = list(itertools.accumulate(change for _, change in rows))
+        quarters = [backlog[count * at // 4 : count * (at + 1) // 4] for at in range(4)]
+        if not all(quarters):
+            continue
+        means = [sum(each) / len(each) for each in quarters]
+        half, end = backlog[count // 2 - 1], backlog[-1]
+        came = sum(arrived for arrived, _ in rows[count // 2 :])
+        rises = all(after > _GROWTH * before for before, after in itertools.pairwise(means))
+        if rises and end - half > max(_FEW, _BEHIND * came):
+            found.append(Growing(queue, half, end))
+    return found
+
+
 def _cause(info: RunInfo, outcome: Outcome) -> str:
     is_refused = outcome is Outcome.DISCARDED and is_of_service(info)
     return "refused by the queue" if is_refused else LOSS_WORDS[outcome]
@@ -174,9 +269,9 @@ _QUEUE_HEADINGS: Final = (
     "Queue", "Published", "Delivered", "Congestion discards", "Disconnection discards", "Lost, all causes", "Lost",
     "Still there",
     "First discard", "HWMark (work, largest)", "Max (work, largest)", "p50", "p99", "p99.9",
-    "longest",
+    "longest", "done p50", "done p99", "unfinished",
 )  # fmt: skip
-_ONLY_WHERE_THERE_ARE_SOME: Final = frozenset({3, 4, 7, 8})
+_ONLY_WHERE_THERE_ARE_SOME: Final = frozenset({3, 4, 7, 8, 15, 16, 17})
 """Columns of what most runs have none of: a table that has them all is wider than most windows."""
 
 
@@ -187,11 +282,13 @@ def _queue_table(info: RunInfo, queues: Sequence[QueueFigures]) -> Table:
             *map(count_text, (each.arrived_messages, each.delivered_messages, each.discarded_messages)),
             count_text(each.not_connected_messages + each.disconnected_messages),
             count_text(each.lost_messages),
-            percent_text(each.loss_ratio),
+            percent_text(_lost(info, each)),
             count_text(each.length_messages + each.waiting_messages),
             duration_text(each.first_discard_ns),
             *map(count_text, (each.high_water_mark_work_units, each.max_depth_work_units)),
             *map(duration_text, (each.wait_p50_ns, each.wait_p99_ns, each.wait_p999_ns, each.wait_max_ns)),
+            *map(duration_text, (each.done_p50_ns, each.done_p99_ns)),
+            count_text(each.unfinished_messages),
         ]
         for each in queues
     ]
@@ -202,7 +299,7 @@ def _queue_table(info: RunInfo, queues: Sequence[QueueFigures]) -> Table:
     if is_of_service(info):
         title, sums = "By queue", "Counts are sums over the replications, marks the largest of one. "
         sums = "" if info.replications == 1 else sums
-        waits = "Waits are times in the queue of delivered samples."
+        waits = _TIMES.format("samples")
         left = "Lost are samples that were refused, expired, or spent their delivery attempts. "
         headings = [heading.replace(", largest", "").replace("Congestion discards", "Refused") for heading in headings]
     else:
@@ -214,10 +311,14 @@ def _queue_table(info: RunInfo, queues: Sequence[QueueFigures]) -> Table:
             "Lost are discarded, refused and expired messages of every cause; still there are those in the queue, or "
             "waiting at their endpoint or at ingress. "
         )
-        waits = "Waits are times in the queue of delivered messages."
+        waits = _TIMES.format("messages")
     return Table(title, headings, rows, frozenset(range(1, len(headings))), f"{sums}{left}{waits}")
 
 
+_TIMES: Final = (
+    "Percentiles are of the time in the queue of delivered {0}, until they were sent; done: until they were "
+    "acknowledged, where unfinished {0} count as such."
+)
 _REASONS_OF_A_SERVICE: Final = {
     "connected": "a consumer joined",
     "disconnected": "a consumer left: what it held went back to its queue",

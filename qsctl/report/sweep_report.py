@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from qsctl.errors import QsctlError
 from qsctl.eventlog.location import Location
-from qsctl.report.charts import Picture, heat_chart, line_chart, picture
+from qsctl.report.charts import Picture, front_chart, heat_chart, line_chart, picture
 from qsctl.report.page import Page, Table
 from qsctl.report.words import MEASURE_WORDS, listed, measure_text
+from qsctl.sim.scenario.scenario import Scenario
+from qsctl.sim.sizing.memory import memory_bytes
+from qsctl.sim.sweep import Point, scenario_at
+from qsctl.summary.compared_settings import scenario_in
 from qsctl.summary.points import PointMeasure, point_measures
-from qsctl.summary.sweep_folder import SCENARIO_FILE, read_results, read_sweep, sweep_scenario
+from qsctl.summary.sweep_folder import SCENARIO_FILE, PointResult, read_results, read_sweep, sweep_scenario
 
-SHOWN: Final = ("loss_ratio", "time_in_queue_p99", "throughput", "time_without_master")
+SHOWN: Final = ("loss_ratio", "time_in_queue_p99", "time_to_done_p99", "throughput", "time_without_master")
 CONFIDENCE: Final = 0.95
 _NANOSECONDS_A_MILLISECOND: Final = 1e6
 
@@ -40,7 +47,7 @@ def sweep_page(folder: Location) -> Page:
         subtitle=f"{len(points)} points, {len(results)} replications, seed {document['seed']}",
         good=bool(lossless),
         verdict=_verdict(measures, len(points), [str(point) for point in lossless]),
-        pictures=_pictures(measures, axes),
+        pictures=[*_pictures(measures, axes), *_fronts(points_of(results), scenario_in(folder))],
         tables=[_table(measures, axes)],
         facts={
             "Scenario": str(document["scenario"]),
@@ -55,12 +62,13 @@ def sweep_page(folder: Location) -> Page:
 
 def _verdict(measures: list[PointMeasure], points: int, lossless: list[str]) -> list[str]:
     sentences = []
+    runs = min((each.interval.count for each in measures if each.measure == "loss_ratio"), default=0)
     if len(lossless) == points:
-        sentences.append("No message was lost at any point.")
+        sentences.append(f"No message was lost at any point{_shown(runs)}.")
     elif lossless:
-        sentences.append(f"{len(lossless)} of {points} points lose nothing: {listed(lossless)}.")
+        sentences.append(f"{len(lossless)} of {points} points lost nothing{_shown(runs)}: {listed(lossless)}.")
     else:
-        sentences.append("Every point loses messages.")
+        sentences.append("Every point lost messages.")
     for measure, what in (("loss_ratio", "loss"), ("time_in_queue_p99", "p99 of the time in the queue")):
         each = [one for one in measures if one.measure == measure]
         if each:
@@ -71,6 +79,68 @@ def _verdict(measures: list[PointMeasure], points: int, lossless: list[str]) -> 
                     f"of {worst.queue} at {worst.point}."
                 )
     return sentences
+
+
+def _shown(runs: int) -> str:
+    """Return what runs without a loss show: an upper bound of the part of runs that lose (the rule of three)."""
+    if runs < 1:
+        return ""
+    part = 1.0 - (1.0 - CONFIDENCE) ** (1.0 / runs)
+    replications = "1 replication" if runs == 1 else f"{runs} replications"
+    return f" in {replications}, which shows that less than {100 * part:.3g} % of runs lose any there"
+
+
+def points_of(results: Sequence[PointResult]) -> dict[str, list[PointResult]]:
+    """Return the results by point, in their order."""
+    found: dict[str, list[PointResult]] = {}
+    for each in results:
+        found.setdefault(each.point.key, []).append(each)
+    return found
+
+
+def _fronts(points: Mapping[str, Sequence[PointResult]], scenario: Scenario | None) -> list[Picture]:
+    """Return the picture of memory against loss, where points differ in both."""
+    found = [] if scenario is None else memory_and_loss(points, scenario)
+    if len({each["x"] for each in found}) < 2 or len({each["y"] for each in found}) < 2:
+        return []
+    return [
+        picture(
+            "Memory against loss",
+            "Each dot is a point of the sweep; joined are those that no other one beats on both, by their means.",
+            lambda: front_chart(found, "memory of all queues at most (MiB)", "share of messages lost"),
+        )
+    ]
+
+
+def memory_and_loss(points: Mapping[str, Sequence[PointResult]], scenario: Scenario) -> list[dict[str, Any]]:
+    """Return each point with its memory and its loss, and whether it is on the Pareto front of the two.
+
+    `x` is the memory that its queues may hold in MiB, `y` its mean share of lost messages; `front`: no other point has
+    less of one and no more of the other.
+    """
+    rows: list[dict[str, Any]] = []
+    for results in points.values():
+        try:
+            memory = memory_bytes(scenario_at(scenario, results[0].point)) / 2**20
+        except QsctlError:
+            return []
+        losses = []
+        for result in results:
+            lost = sum(each.lost_messages for each in result.figures)
+            ended = sum(each.delivered_messages + each.elided_messages for each in result.figures) + lost
+            losses.append(lost / ended if ended else 0.0)
+        rows.append({"x": memory, "y": sum(losses) / len(losses), "label": _label(results[0].point)})
+    for row in rows:
+        row["front"] = not any(
+            other["x"] <= row["x"] and other["y"] <= row["y"] and (other["x"], other["y"]) != (row["x"], row["y"])
+            for other in rows
+        )
+    return rows
+
+
+def _label(point: Point) -> str:
+    """Return a point's values alone."""
+    return ", ".join(value for _, value in point.values)
 
 
 def _pictures(measures: list[PointMeasure], axes: list[str]) -> list[Picture]:
@@ -104,7 +174,7 @@ def _curve(name: str, mine: list[PointMeasure], axis: str) -> Picture:
     unit = "ms" if name.startswith("time_") else "messages/s" if name == "throughput" else "share"
     return picture(
         MEASURE_WORDS[name],
-        "Mean over the replications; the bars are 95 % intervals.",
+        "Mean over the replications, with 95 % intervals.",
         lambda: line_chart(values, axis, unit),
     )
 
@@ -138,7 +208,7 @@ def _table(measures: list[PointMeasure], axes: list[str]) -> Table:
     lines: dict[tuple[str, str], dict[str, str]] = {}
     for each in measures:
         line = lines.setdefault((each.point.key, each.queue), {**dict(each.point.values), "queue": each.queue})
-        line[each.measure] = measure_text(each.measure, each.interval.mean)
+        line[each.measure] = _with_interval(each)
     shown = [name for name in SHOWN if any(each.measure == name for each in measures)]
     columns = [*axes, "queue", *shown]
     return Table(
@@ -147,6 +217,14 @@ def _table(measures: list[PointMeasure], axes: list[str]) -> Table:
         [[line.get(column, "–") for column in columns] for line in lines.values()],
         frozenset(range(len(axes) + 1, len(columns))),
     )
+
+
+def _with_interval(each: PointMeasure) -> str:
+    """Return the mean with the half width of its interval."""
+    mean = measure_text(each.measure, each.interval.mean)
+    if not math.isfinite(each.interval.half_width):
+        return mean
+    return f"{mean} ± {measure_text(each.measure, each.interval.half_width)}"
 
 
 def _command(folder: Location, document: Any) -> str:

@@ -6,6 +6,7 @@ is no colour: what is told apart by colour on a page stands apart here.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -27,19 +28,24 @@ class Curve:
     name: str
     xs: Sequence[float]
     ys: Sequence[float]
+    values: Sequence[str] = ()
+    """Of an axis without numbers: what 0, 1, 2, … stand for."""
 
 
 def chart_lines(picture: Picture, width: int, *, is_unicode: bool) -> list[str]:
     """Return a chart as lines of text, none wider than `width`; none where it is no chart of lines."""
     spec = picture.chart().to_dict()
-    layer = next((each for each in spec.get("layer", [spec]) if _mark(each) == "line"), None)
-    if layer is None:
-        return []
-    data = layer.get("data") or spec.get("data") or {}
-    values = data.get("values") or spec.get("datasets", {}).get(data.get("name", ""), [])
-    encoding = layer["encoding"]
-    curves = list(_curves(values, encoding))
-    return list(_drawn(curves, encoding, width, is_unicode=is_unicode))
+    lines: list[str] = []
+    for part in spec.get("vconcat", [spec]):
+        layer = next((each for each in part.get("layer", [part]) if _mark(each) == "line"), None)
+        if layer is None or "queue" not in json.dumps(layer["encoding"]):
+            return []
+        data = layer.get("data") or part.get("data") or {}
+        values = data.get("values") or spec.get("datasets", {}).get(data.get("name", ""), [])
+        encoding = layer["encoding"]
+        curves = list(_curves(values, encoding))
+        lines += _drawn(curves, encoding, width, is_unicode=is_unicode)
+    return lines
 
 
 def _mark(layer: Mapping[str, Any]) -> str:
@@ -49,11 +55,24 @@ def _mark(layer: Mapping[str, Any]) -> str:
 
 def _curves(values: Sequence[Mapping[str, Any]], encoding: Mapping[str, Any]) -> Iterator[Curve]:
     x, y = encoding["x"]["field"], encoding["y"]["field"]
-    ordinal = list(dict.fromkeys(str(each[x]) for each in values)) if encoding["x"]["type"] == "ordinal" else None
+    ordinal = _ordinal(values, encoding)
     for name in dict.fromkeys(str(each["queue"]) for each in values):
         mine = [each for each in values if str(each["queue"]) == name]
         xs = [float(ordinal.index(str(each[x]))) if ordinal is not None else float(each[x]) for each in mine]
-        yield Curve(name, xs, [float(each[y]) for each in mine])
+        yield Curve(name, xs, [float(each[y]) for each in mine], ordinal or ())
+
+
+def _ordinal(values: Sequence[Mapping[str, Any]], encoding: Mapping[str, Any]) -> list[str] | None:
+    """Return the values of an axis that has no numbers, in their order."""
+    x = encoding["x"]["field"]
+    return list(dict.fromkeys(str(each[x]) for each in values)) if encoding["x"]["type"] == "ordinal" else None
+
+
+def _places(encoding: Mapping[str, Any], curve: Curve) -> str:
+    """Return what the numbers of an axis without numbers stand for."""
+    if encoding["x"]["type"] != "ordinal":
+        return ""
+    return f" ({', '.join(f'{place}: {value}' for place, value in enumerate(curve.values))})"
 
 
 def _drawn(curves: Sequence[Curve], encoding: Mapping[str, Any], width: int, *, is_unicode: bool) -> Iterator[str]:
@@ -84,7 +103,7 @@ def _drawn(curves: Sequence[Curve], encoding: Mapping[str, Any], width: int, *, 
             character_set="braille" if is_unicode else "ascii",
             **limits,
         )
-        yield f"{curve.name}: {axes}"
+        yield f"{curve.name}: {axes}{_places(encoding, curve)}"
         yield from (line.rstrip()[:width] for line in (text if is_unicode else text.translate(_ASCII)).splitlines())
     if len(shown) > SERIES_MAX:
         yield f"{len(shown) - SERIES_MAX} more are in the other formats."

@@ -99,6 +99,7 @@ def summarize_run(
     clients: Sequence[str] = (),
     options: SparkOptions | None = None,
     out: Location | None = None,
+    most_rows: int | None = None,
 ) -> RunSummary:
     """Summarize one run; see `summarize_runs`."""
     return summarize_runs(
@@ -111,6 +112,7 @@ def summarize_run(
         clients=clients,
         options=options,
         out=out,
+        most_rows=most_rows,
     )
 
 
@@ -125,8 +127,11 @@ def summarize_runs(
     clients: Sequence[str] = (),
     options: SparkOptions | None = None,
     out: Location | None = None,
+    most_rows: int | None = None,
 ) -> RunSummary:
     """Summarize runs as `summarize` does, on the session of this process that `options` ask for.
+
+    `most_rows` of a table in time are brought here, `MOST_ROWS_SHOWN` where it is None.
 
     Raises:
         Unavailable: there is no Java for Spark. And what `summarize` raises.
@@ -137,7 +142,7 @@ def summarize_runs(
     spark = spark_session(options, brief=brief, runs_python=False)
     with spark_faults(lambda: check_logs(runs)):
         tune(spark, brief=brief)
-        return _summary(spark, runs, asked, out)
+        return _summary(spark, runs, asked, out, MOST_ROWS_SHOWN if most_rows is None else most_rows)
 
 
 def summarize(
@@ -180,18 +185,24 @@ def summarize(
         return _summary(spark, found, asked, None if out is None else location(out))
 
 
-def _summary(spark: SparkSession, runs: Sequence[RecordedRun], asked: _Asked, out: Location | None) -> RunSummary:
+def _summary(
+    spark: SparkSession,
+    runs: Sequence[RecordedRun],
+    asked: _Asked,
+    out: Location | None,
+    most_rows: int = MOST_ROWS_SHOWN,
+) -> RunSummary:
     collected: dict[str, list[pa.Table]] = {}
     labels = _labels(runs)
     with output_folder(out) as output:
         for run, label in zip(runs, labels, strict=True):
-            for name, table in _tables_of_run(spark, run, label, asked, output):
+            for name, table in _tables_of_run(spark, run, label, asked, output, most_rows):
                 collected.setdefault(name, []).append(table)
     rows, notes = {}, []
     for name, parts in sorted(collected.items()):
-        if name in SERIES and sum(part.num_rows for part in parts) > MOST_ROWS_SHOWN:
+        if name in SERIES and sum(part.num_rows for part in parts) > most_rows:
             where = f"it is whole in {out / name}" if out is not None else "write it to files with --out"
-            notes.append(f"The table {name} has more than {MOST_ROWS_SHOWN} rows: {where}.")
+            notes.append(f"The table {name} has more than {most_rows} rows: {where}.")
             continue
         rows[name] = pa.concat_tables(parts).to_pylist()
     if any(not run.has_messages for run in runs):
@@ -251,7 +262,12 @@ def _facts(run: RecordedRun, label: str) -> RunFacts:
 
 
 def _tables_of_run(
-    spark: SparkSession, run: RecordedRun, label: str, asked: _Asked, output: Output | None
+    spark: SparkSession,
+    run: RecordedRun,
+    label: str,
+    asked: _Asked,
+    output: Output | None,
+    most_rows: int,
 ) -> Iterator[tuple[str, pa.Table]]:
     """Return the tables of one run by name, each written as it is made; of a long one in time, the beginning."""
     if not run.has_messages and "topic" in asked.by:
@@ -291,7 +307,7 @@ def _tables_of_run(
             shaped = tables.shaped(frame, tables.SCHEMAS[name], asked.by, spark.createDataFrame(clients), label)
             if output is not None:
                 shaped = output.write(name, shaped, tables.SCHEMAS[name])
-            yield name, shaped.limit(MOST_ROWS_SHOWN + 1).toArrow() if name in SERIES else shaped.toArrow()
+            yield name, shaped.limit(most_rows + 1).toArrow() if name in SERIES else shaped.toArrow()
 
 
 def _counters_here(run: RecordedRun, label: str, asked: _Asked, numbers: Sequence[int]) -> pa.Table:

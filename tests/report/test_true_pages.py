@@ -1,0 +1,182 @@
+"""Pages state what was shown: growing queues, refused writes, bounds of zero, intervals, numbers as numbers."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from qsctl.eventlog.location import location
+from qsctl.eventlog.run_folder import RunInfo, RunStatus
+from qsctl.instant import SECOND_NS
+from qsctl.report.charts import Picture, depth_chart, front_chart, line_chart, picture
+from qsctl.report.html import page_html
+from qsctl.report.page import Page, Table
+from qsctl.report.run_report import growing_queues, verdict
+from qsctl.report.sweep_report import memory_and_loss, points_of, sweep_page
+from qsctl.report.terminal_charts import chart_lines
+from qsctl.sim.sweep import parse_axes, plan_sweep, run_task
+from qsctl.summary.run_summary import QueueFigures, RunSummary
+from qsctl.summary.sweep_folder import PointResult, open_sweep, write_results
+from tests.summary.test_stated_confidence import paused
+
+DEPTH = "profile[default]/queue[D-1]/max-depth"
+
+
+def info_of(model: str, horizon_s: int = 100) -> RunInfo:
+    return RunInfo(
+        run_id="r", status=RunStatus.COMPLETE, scenario="s", model=model, seed=1, log_level="messages",
+        horizon_ns=horizon_s * SECOND_NS, warm_up_ns=0, replications=1, done=(), files={},
+    )  # fmt: skip
+
+
+def figures(**changes: Any) -> QueueFigures:
+    names = {field.name: 0 for field in dataclasses.fields(QueueFigures) if field.default is dataclasses.MISSING}
+    return QueueFigures(**{**names, "queue": "Q", "client": None, "first_discard_ns": None, **changes})
+
+
+def windows(arrived: list[int], gone: list[int], replications: int = 1) -> list[dict[str, Any]]:
+    return [
+        {
+            "queue": "Q", "replication": replication, "window_start_ns": at * SECOND_NS, "window_ns": SECOND_NS,
+            "arrived_messages": came, "delivered_messages": left, "discarded_messages": 0, "elided_messages": 0,
+            "lost_messages": 0,
+        }
+        for replication in range(replications)
+        for at, (came, left) in enumerate(zip(arrived, gone, strict=True))
+    ]  # fmt: skip
+
+
+def summary(queues: list[QueueFigures], tables: dict[str, Any]) -> RunSummary:
+    return RunSummary(("r",), ("queue",), True, "messages", 0, 100 * SECOND_NS, 1, SECOND_NS, tuple(queues), tables)
+
+
+def test_a_queue_that_grows_without_end_is_named_and_its_page_is_not_good() -> None:
+    info = info_of("solace")
+    grows = summary([figures()], {"windows": windows([10] * 100, [9] * 100, 3)})
+    (found,) = growing_queues(info, grows)
+    assert (found.queue, found.half, found.end) == ("Q", 50, 100)
+    sentences = " ".join(verdict(info, grows, summary([], {})))
+    assert "No message was lost, so far." in sentences
+    assert "Q grows all the time: 50 messages were not done at half of the run, 100 at its end." in sentences
+
+
+@pytest.mark.parametrize(
+    ("arrived", "gone"),
+    [
+        ([10] * 100, [10] * 100),
+        ([100] * 10 + [0] * 90, [20] * 50 + [0] * 50),  # a burst that is worked off
+        ([10] * 100, [0] * 20 + [10] * 80),  # a backlog that stays
+        ([1000] * 100, [999] * 20 + [1001] * 20 + [1000] * 60),
+    ],
+)
+def test_a_queue_that_comes_to_rest_does_not_grow(arrived: list[int], gone: list[int]) -> None:
+    assert growing_queues(info_of("solace"), summary([figures()], {"windows": windows(arrived, gone)})) == []
+
+
+def test_without_windows_nothing_is_said_of_growth() -> None:
+    assert growing_queues(info_of("solace"), summary([figures()], {})) == []
+
+
+def test_writes_that_a_cluster_refused_are_not_lost() -> None:
+    refused = figures(arrived_messages=1000, delivered_messages=918, discarded_messages=82)
+    sentences = " ".join(verdict(info_of("world"), summary([refused], {}), summary([], {})))
+    assert "lost 8.2" not in sentences
+    assert "No message was lost." in sentences
+    assert "Q refused 8.2 % of the writes, by an answer of 0 each" in sentences
+    others = " ".join(verdict(info_of("solace"), summary([refused], {}), summary([], {})))
+    assert "Q lost 8.2 % of its messages" in others
+    dead = dataclasses.replace(refused, dead_messages=10)
+    assert "Q lost 1.08 %" in " ".join(verdict(info_of("world"), summary([dead], {}), summary([], {})))
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    plan = plan_sweep(paused(), parse_axes([f"{DEPTH}=2,50,100,10000"]), 3)
+    folder = tmp_path_factory.mktemp("sweep") / "sweep"
+    open_sweep(location(str(folder)), plan)
+    write_results(
+        location(str(folder)),
+        [
+            PointResult(task.point, task.replication, task.seed, tuple(run_task(plan.scenario, task)))
+            for task in plan.tasks()
+        ],
+    )
+    return folder
+
+
+def test_points_without_a_loss_have_a_bound_and_the_table_has_intervals(swept: Path) -> None:
+    page = sweep_page(location(str(swept)))
+    assert (
+        "2 of 4 points lost nothing in 3 replications, which shows that less than 63.2 % of runs lose any there: "
+        in (page.verdict[0])
+    )
+    (table,) = page.tables
+    assert any("±" in cell for row in table.rows for cell in row)
+
+
+def test_the_front_of_memory_and_loss_has_no_point_that_another_beats(swept: Path) -> None:
+    from qsctl.summary.compared_settings import scenario_in
+    from qsctl.summary.sweep_folder import read_results
+
+    folder = location(str(swept))
+    scenario = scenario_in(folder)
+    assert scenario is not None
+    rows = sorted(memory_and_loss(points_of(read_results(folder)), scenario), key=lambda row: row["x"])
+    assert [row["label"] for row in rows] == ["2", "50", "100", "10000"]
+    # A depth of 100 loses nothing, and needs less memory than one of 10,000.
+    assert [row["label"] for row in rows if row["front"]] == ["2", "50", "100"]
+    assert rows[-1]["y"] == rows[-2]["y"] == 0.0
+    assert any(each.title == "Memory against loss" for each in sweep_page(folder).pictures)
+
+
+def of(points: list[tuple[str, float]]) -> list[dict[str, Any]]:
+    return [{"x": x, "queue": "Q", "mean": y, "low": y / 2, "high": 2 * y} for x, y in points]
+
+
+def test_numbers_stand_as_far_apart_as_they_are_and_intervals_are_bands() -> None:
+    near = line_chart(of([("100", 1.0), ("200", 2.0), ("1000", 3.0)]), "x", "y").to_dict()
+    assert near["layer"][0]["encoding"]["x"]["type"] == "quantitative"
+    assert near["layer"][0]["encoding"]["x"]["scale"].get("type") is None
+    assert near["layer"][1]["mark"]["type"] == "area"
+    far = line_chart(of([("100", 1.0), ("200", 2.0), ("10000", 3.0)]), "x", "y").to_dict()
+    assert far["layer"][0]["encoding"]["x"]["scale"]["type"] == "log"
+    named = line_chart(of([("1 Gbit/s", 1.0), ("10 Gbit/s", 2.0)]), "x", "y").to_dict()
+    assert named["layer"][0]["encoding"]["x"]["type"] == "ordinal"
+    assert named["layer"][1]["mark"]["type"] == "rule"
+
+
+def test_text_labels_an_axis_by_its_values() -> None:
+    numbers = picture("t", "c", lambda: line_chart(of([("500", 1.0), ("1000", 2.0), ("2000", 3.0)]), "depth", "ms"))
+    assert "1,000" in chart_lines(numbers, 70, is_unicode=True)[-1]
+    words = picture("t", "c", lambda: line_chart(of([("1 Gbit/s", 1.0), ("10 Gbit/s", 2.0)]), "rate", "ms"))
+    assert "(0: 1 Gbit/s, 1: 10 Gbit/s)" in chart_lines(words, 90, is_unicode=True)[0]
+
+
+def depth_of(peaks: dict[str, int]) -> Picture:
+    depths = [
+        {"seconds": at, "queue": queue, "work_units": peak * at / 10}
+        for queue, peak in peaks.items()
+        for at in range(11)
+    ]
+    return picture("Depth", "c", lambda: depth_chart(depths, [], [], 10.0))
+
+
+def test_queues_whose_depths_differ_much_have_a_scale_each() -> None:
+    assert "vconcat" not in depth_of({"D-1": 100, "D-2": 50}).chart().to_dict()
+    parts = depth_of({"D-1": 10_000, "D-2": 5}).chart().to_dict()["vconcat"]
+    assert [part["layer"][0]["encoding"]["y"]["scale"]["domain"][1] for part in parts] == pytest.approx([11_200.0, 5.6])
+    assert depth_of({"D-1": 10_000, "D-2": 5}).narrow.startswith("<svg")
+    text = chart_lines(depth_of({"D-1": 10_000, "D-2": 5}), 60, is_unicode=False)
+    assert sum("depth (work units)" in line for line in text) == 2
+
+
+def test_a_front_is_drawn_and_a_wide_table_shows_that_there_is_more() -> None:
+    points = [{"x": 1.0, "y": 0.5, "label": "2", "front": True}, {"x": 3.0, "y": 0.6, "label": "3", "front": False}]
+    drawn = picture("Front", "c", lambda: front_chart(points, "memory", "loss"))
+    table = Table("T", ["a"], [["1"]])
+    page = Page("t", "s", True, ["v"], [drawn], [table], {}, "r", "<x/>")
+    assert "background-attachment: local, local, scroll, scroll" in page_html(page)
+    assert chart_lines(drawn, 60, is_unicode=True) == []
