@@ -153,7 +153,7 @@ def test_a_drawing_has_a_name_scales_with_the_page_and_takes_its_colour() -> Non
 def test_a_sweep_over_two_values_has_a_heat_map_for_each_queue_that_shows_something(sweep_folder: Path) -> None:
     made = sweep_page(sweep_folder)
     assert "Share of messages lost: D-1" in [each.title for each in made.pictures]
-    assert any("points lose nothing" in each for each in made.verdict)
+    assert any("points lost nothing" in each for each in made.verdict)
     assert "--grid 'profile[default]/queue[D-1]/max-depth=50,100'" in made.reproduce
     checked(page_html(made))
 
