@@ -9,8 +9,9 @@ import pytest
 
 from qsctl.instant import MILLISECOND_NS, SECOND_NS
 from qsctl.sim.arrivals import streams as drawing
+from qsctl.sim.arrivals.draw import STREAM
 from qsctl.sim.arrivals.remembered import Memory, remembering
-from qsctl.sim.arrivals.streams import ArrivalStreams
+from qsctl.sim.arrivals.streams import ArrivalStreams, digest_of
 from qsctl.sim.figures import Figures
 from qsctl.sim.replication import simulate_figures
 from qsctl.sim.scenario.overrides import apply_overrides
@@ -55,6 +56,19 @@ def test_arrivals_are_drawn_once(burst: Scenario, monkeypatch: pytest.MonkeyPatc
         at_depth(burst, 200)
     assert once > 0
     assert calls == once
+
+
+def test_padding_of_the_streams_is_no_part_of_the_load() -> None:
+    """NumPy copies records without their padding, which then holds what the memory held before."""
+    assert STREAM.itemsize > sum(STREAM[name].itemsize for name in STREAM.names or ())
+    zeros, ones = np.zeros(3 * STREAM.itemsize, np.uint8).view(STREAM), np.full(3 * STREAM.itemsize, 1, np.uint8)
+    other = ones.view(STREAM)
+    for name in STREAM.names or ():
+        other[name] = zeros[name]
+    assert other.tobytes() != zeros.tobytes()
+    assert digest_of("load", other) == digest_of("load", zeros)
+    other["first"][1] += 1
+    assert digest_of("load", other) != digest_of("load", zeros)
 
 
 def test_another_seed_rate_or_horizon_is_another_load(burst: Scenario) -> None:

@@ -183,10 +183,7 @@ class ArrivalStreams:
 
     def _recall(self, memory: Memory, until_ns: Nanoseconds) -> None:
         """Look the load up by the streams that draw it; the same streams and end give the same windows."""
-        digest = hashlib.blake2b(f"{until_ns} {self.width_ns}".encode(), digest_size=16)
-        for array in (self.streams, self.table, self.trace):
-            digest.update(np.ascontiguousarray(array).view(np.uint8).data)
-        self._key = digest.digest()
+        self._key = digest_of(f"{until_ns} {self.width_ns}", self.streams, self.table, self.trace)
         self._known = memory.get(self._key)
         self._drawn = [] if self._known is None else None
 
@@ -319,6 +316,15 @@ class ArrivalStreams:
                 f"traffic {traffic.name!r}: the sizes {size} describe no message of at least 1 byte",
                 remedy="Give sizes of at least 1 byte, minimum ≤ maximum, and a weight for each size.",
             )
+
+
+def digest_of(text: str, *arrays: npt.NDArray[Any]) -> bytes:
+    """Return a digest of a text and of the values of arrays; what a record's padding holds is none of them."""
+    digest = hashlib.blake2b(text.encode(), digest_size=16)
+    for array in arrays:
+        for column in [array[name] for name in array.dtype.names] if array.dtype.names else [array]:
+            digest.update(np.ascontiguousarray(column).view(np.uint8).data)
+    return digest.digest()
 
 
 def _positive(traffic: Traffic, rate_per_second: float) -> float:
