@@ -4,12 +4,16 @@ A process leads a group of its own, which is killed as a whole at the end of the
 the test run itself is killed, the system kills the process (Linux: PR_SET_PDEATHSIG), and what it has started notices
 that the pipe to it is closed.
 
+A process of `qsctl` or of these tests is forked from one that has imported it (`fork_server`), unless a test is about
+the start itself: it asks for a fresh interpreter.
+
 Each can be interrupted, also where the test run cannot: a shell without job control ignores SIGINT for what it runs in
 the background, and what is ignored would be inherited.
 """
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import ctypes
 import functools
@@ -20,16 +24,31 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from tests.fork_server import ForkedProcess, ForkServers
 from tests.patience import PATIENCE_S
 
 _PR_SET_PDEATHSIG = 1
 _LIBRARY = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 
-def start(command: Sequence[str | os.PathLike[str]], **options: Any) -> subprocess.Popen[Any]:
-    """Start a process; give it to `end` when its work is over, or use `running`."""
+def start(
+    command: Sequence[str | os.PathLike[str]], *, is_fresh: bool = False, **options: Any
+) -> subprocess.Popen[Any]:
+    """Start a process; give it to `end` when its work is over, or use `running`.
+
+    Args:
+        command: the program and its arguments.
+        is_fresh: whether the program is loaded anew, where it could be forked.
+        options: those of `subprocess.Popen`.
+    """
+    words = [*map(os.fspath, command)]
+    server = None if is_fresh else _SERVERS.find(words, options)
+    return _start_fresh(words, **options) if server is None else ForkedProcess(server, words, **options)
+
+
+def _start_fresh(words: Sequence[str], **options: Any) -> subprocess.Popen[Any]:
     return subprocess.Popen(
-        [*map(os.fspath, command)],
+        words,
         start_new_session=True,
         preexec_fn=functools.partial(_prepare, os.getpid()),  # noqa: PLW1509 - it does nothing that needs a lock
         **options,
@@ -44,6 +63,10 @@ def _prepare(parent: int) -> None:
     _LIBRARY.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
         os._exit(1)
+
+
+_SERVERS = ForkServers(_start_fresh)
+atexit.register(_SERVERS.close)
 
 
 def end(process: subprocess.Popen[Any]) -> None:

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from qsctl.client.administration import Administration
 from qsctl.core.admin.reply import Reply, ReturnCode
 from qsctl.resource import parse_resource
 from tests.dds.service_process import ServiceProcess, StartService
+from tests.processes import run
 
 SUBSCRIBER = parse_resource("/domain_participant/P/shared_subscriber/S")
 PROFILES = (
@@ -45,16 +45,8 @@ def test_a_raw_create_is_read_by_the_service_with_its_own_profiles(start_service
     service = start_service()
     elsewhere = tmp_path / "client"
     elsewhere.mkdir()
-    sent = subprocess.run(
-        [
-            *(sys.executable, "-m", "qsctl", "send", "CREATE", service.name, str(SUBSCRIBER), PRINTED),
-            *("--service", f"dds:{service.domain}"),
-        ],
-        capture_output=True,
-        text=True,
-        cwd=elsewhere,
-        timeout=120,
-    )
+    words = ("send", "CREATE", service.name, str(SUBSCRIBER), PRINTED, "--service", f"dds:{service.domain}")
+    sent = run([sys.executable, "-m", "qsctl", *words], cwd=elsewhere)
     assert sent.returncode == 0, sent.stderr
     data = Administration(service.connection(), service.name).hosted()
     assert "Printed" in str(data)

@@ -15,6 +15,7 @@ from qsctl.errors import ExitStatus
 from tests.dds.service_process import ServiceProcess
 from tests.dds.test_sessions import SeveralSessions
 from tests.patience import PATIENCE_S
+from tests.processes import run
 
 QUEUES = """
 <shared_reader_queue name="Orders" session="s">
@@ -27,8 +28,7 @@ FILE_BYTES_MAX = 100_000
 
 
 def qsctl(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "qsctl", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    return run([sys.executable, "-m", "qsctl", *arguments])
 
 
 def limit_files(service: ServiceProcess, size_bytes: int) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from typer.testing import CliRunner
 from qsctl.errors import ExitStatus
 from tests.commands import command_line
 from tests.dds.service_process import ORDERS, StartService, eventually
+from tests.processes import run
 
 REPLICATED = """<shared_reader_queue name="Bills" session="s"><topic_name>Bills</topic_name>
 <type_name>DDS::Octets</type_name><queue_qos><replication><enabled>true</enabled></replication></queue_qos>
@@ -73,12 +73,7 @@ def test_files_that_serve_cannot_write_are_errors_of_one_line(tmp_path: Path, do
         "</domain_participant></queuing_service></dds>"
     )
     for option, words in (("--log-file", "the log file"), ("--pid-file", "the file of the process id")):
-        done = subprocess.run(
-            [sys.executable, "-m", "qsctl", "serve", str(file), option, str(tmp_path / "no" / "where")],
-            capture_output=True,
-            text=True,
-            cwd=tmp_path,
-            timeout=120,
-            check=False,
+        done = run(
+            [sys.executable, "-m", "qsctl", "serve", str(file), option, str(tmp_path / "no" / "where")], cwd=tmp_path
         )
         assert (done.returncode, words in done.stderr) == (1, True), done.stderr
