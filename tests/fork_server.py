@@ -11,7 +11,7 @@ test's process, however that ends.
 Decides: which starts are forked (`ForkServers.find`). One that is about the start itself asks `tests.processes` for a
 fresh interpreter. What modules read of the environment when they are imported is as in a fresh interpreter, since a
 server forks for one environment only, but for variables that are read when a command runs (`READ_LATE`).
-`QSCTL_REAL_STARTS=1 pytest …` starts everything as a fresh interpreter.
+`QSCTL_TEST_REAL_STARTS=1 pytest …` starts everything as a fresh interpreter.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ _IS_SUPPORTED = (
     sys.platform == "linux"
     and {"args", "env", "cwd", "pass_fds", "p2cread", "c2pwrite", "errwrite"} <= set(_ARGUMENTS)
     and hasattr(subprocess.Popen, "_close_pipe_fds")
-    and os.environ.get("QSCTL_REAL_STARTS", "") != "1"
+    and os.environ.get("QSCTL_TEST_REAL_STARTS", "") != "1"
 )
 """Elsewhere every start is that of a fresh interpreter: tests are slower, and no less right."""
 

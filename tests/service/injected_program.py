@@ -13,6 +13,7 @@ from qsctl.errors import QsctlError
 from qsctl.service.embedded import open_embedded
 from tests.service.embedded_commands import FULL_NAME, IN_MEMORY, ON_DISK, create, queue, write
 from tests.service.traced_program import configuration
+from tests.storage.await_strace import await_strace
 
 QUEUES = {"Log": IN_MEMORY, "Database": ON_DISK}
 
@@ -26,6 +27,7 @@ def fill(state_dir: Path, journal_mode: str) -> None:
 
 
 def main() -> None:
+    await_strace()
     given = configuration("FULL", sys.argv[2])
     try:
         with open_embedded(Path(sys.argv[1]), configuration=given) as service:

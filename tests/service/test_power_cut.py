@@ -14,7 +14,7 @@ from qsctl.service.embedded import open_embedded
 from qsctl.storage.damage import DamageKind
 from tests.service.embedded_commands import messages
 from tests.service.traced_program import configuration
-from tests.storage.traced_disk import Traced, TracedDisk, needs_strace, python, trace
+from tests.storage.traced_disk import Traced, TracedDisk, needs_strace, trace
 
 CUTS = int(os.environ.get("QSCTL_TEST_POWER_FAILURES", "25"))
 """How often the power fails in each of the runs."""
@@ -27,8 +27,8 @@ def traced(synchronization: str, journal_mode: str) -> tuple[Path, list[Traced]]
     """Return the calls of one run, and the directory that they are about."""
     with TemporaryDirectory(prefix="qsctl-traced-") as folder:
         state_dir = Path(folder).resolve() / "st"
-        program = python("tests.service.traced_program", str(state_dir), synchronization, journal_mode)
-        return state_dir, trace(program, Path(folder) / "trace", {"PYTHONDONTWRITEBYTECODE": "1"})
+        program = ("tests.service.traced_program", str(state_dir), synchronization, journal_mode)
+        return state_dir, trace(program, Path(folder) / "trace")
 
 
 def held(line: str) -> dict[str, set[str]]:

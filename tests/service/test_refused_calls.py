@@ -17,7 +17,7 @@ from qsctl.storage.damage import DamageKind
 from tests.service.embedded_commands import messages
 from tests.service.injected_program import QUEUES, fill
 from tests.service.traced_program import configuration
-from tests.storage.traced_disk import count_calls, injected, needs_strace, python
+from tests.storage.traced_disk import count_calls, injected, needs_strace
 
 EVERY = bool(os.environ.get("QSCTL_TEST_EVERY_CALL"))
 """Whether each call is refused once; else some of them, which are drawn."""
@@ -55,7 +55,7 @@ def files_of(state_dir: Path) -> list[Path]:
 def test_what_the_system_refuses_of_a_database_is_not_reported_as_damage(
     tmp_path: Path, journal_mode: str, call: str, error: str
 ) -> None:
-    program = python("tests.service.injected_program", str(tmp_path / "st"), journal_mode)
+    program = ("tests.service.injected_program", str(tmp_path / "st"), journal_mode)
     shutil.copytree(filled(journal_mode), tmp_path / "st")
     count = count_calls(program, files_of(tmp_path / "st"), call, tmp_path / "trace")
     chance = random.Random(f"{journal_mode} {call} {error}")

@@ -19,6 +19,7 @@ from qsctl.resource import ResourceKind
 from qsctl.service.embedded import open_embedded
 from qsctl.service.embedded_settings import DEFAULT_SETTINGS
 from tests.service.embedded_commands import FULL_NAME, IN_MEMORY, ON_DISK, SUBSCRIBER, create, queue, write
+from tests.storage.await_strace import await_strace
 
 COMMANDS = 12
 
@@ -34,6 +35,7 @@ def configuration(synchronization: str, journal_mode: str) -> ServiceConfigurati
 
 
 def main() -> None:
+    await_strace()
     state_dir, given = Path(sys.argv[1]), configuration(*sys.argv[2:4])
     chance, held = random.Random(1), dict[str, list[str]]()
 

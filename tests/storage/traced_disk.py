@@ -13,12 +13,17 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.patience import PATIENCE_S
+from tests.processes import running
+
+ROOT = Path(__file__).parent.parent.parent
 SECTOR_BYTES = 512
 TRACED = "openat,close,write,pwrite64,ftruncate,truncate,fallocate,fsync,fdatasync,unlink,unlinkat,rename,mkdir,link"
 
@@ -40,31 +45,49 @@ class Traced:
     result: int
 
 
-def trace(program: list[str], trace_file: Path, environment: dict[str, str]) -> list[Traced]:
-    """Run a program to its end; return the calls that succeeded, in order."""
-    command = ["strace", "-f", "-qq", "-xx", "-s", "4000000", "-e", "signal=none", "-e", f"trace={TRACED}"]
-    command += ["-o", str(trace_file), *program]
-    subprocess.run(command, env=os.environ | environment, check=True, stdout=subprocess.DEVNULL)
-    return list(_calls(trace_file.read_text().splitlines()))
+def trace(program: Sequence[str], log: Path) -> list[Traced]:
+    """Run a program to its end; return the calls that succeeded, in order.
+
+    Args:
+        program: a module, which begins with `await_strace`, and its arguments.
+        log: the file that strace writes.
+    """
+    _watched(program, ["-xx", "-s", "4000000", "-e", f"trace={TRACED}"], log)
+    return list(_calls(log.read_text().splitlines()))
 
 
-def count_calls(program: list[str], paths: Iterable[Path], call: str, log: Path) -> int:
+def count_calls(program: Sequence[str], paths: Iterable[Path], call: str, log: Path) -> int:
     """Return how many calls of this name a program makes about these files."""
-    subprocess.run([*_about(paths, call, log), *program], check=True, capture_output=True)
-    return len(log.read_text().splitlines())
+    _watched(program, _about(paths, call), log)
+    return sum("+++ exited" not in line for line in log.read_text().splitlines())
 
 
-def injected(program: list[str], paths: Iterable[Path], call: str, error: str, number: int, log: Path) -> str:
+def injected(program: Sequence[str], paths: Iterable[Path], call: str, error: str, number: int, log: Path) -> str:
     """Run a program whose call of this number, of those about these files, is refused; return what it printed."""
-    command = [*_about(paths, call, log), "-e", f"inject={call}:error={error}:when={number}", *program]
-    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    options = [*_about(paths, call), "-e", f"inject={call}:error={error}:when={number}"]
+    said = _watched(program, options, log, is_expected_to_succeed=False)
     assert "(INJECTED)" in log.read_text()
-    return done.stdout + done.stderr
+    return said
 
 
-def _about(paths: Iterable[Path], call: str, log: Path) -> list[str]:
-    named = [text for path in paths for text in ("-P", str(path))]
-    return ["strace", "-f", "-qq", "-e", "signal=none", *named, "-e", f"trace={call}", "-o", str(log)]
+def _about(paths: Iterable[Path], call: str) -> list[str]:
+    return [*(text for path in paths for text in ("-P", str(path))), "-e", f"trace={call}"]
+
+
+def _watched(program: Sequence[str], options: Sequence[str], log: Path, *, is_expected_to_succeed: bool = True) -> str:
+    """Run a program to its end, under strace once it is loaded; return what it printed."""
+    strace = ["strace", "-f", "-e", "signal=none", *options, "-o", os.fspath(log)]
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    with (
+        running([sys.executable, "-m", *program], cwd=ROOT, text=True, **pipes) as watched,
+        running([*strace, "-p", str(watched.pid)], stderr=subprocess.PIPE, text=True) as watching,
+    ):
+        line = watching.stderr.readline()
+        assert " attached" in line, line
+        said, _ = watched.communicate("strace is attached\n", timeout=PATIENCE_S)
+        watching.communicate(timeout=PATIENCE_S)
+    assert not (is_expected_to_succeed and watched.returncode), said
+    return said
 
 
 def _calls(lines: Iterable[str]) -> Iterator[Traced]:
@@ -200,8 +223,3 @@ def _left(file: _File, chance: random.Random) -> bytes:
         source = new if chance.random() < likely_new else old
         left += source[at : at + SECTOR_BYTES].ljust(SECTOR_BYTES, b"\0")
     return bytes(left[:size])
-
-
-def python(program: str, *arguments: str) -> list[str]:
-    """The command line of a module that is run as a program."""
-    return [sys.executable, "-m", program, *arguments]
