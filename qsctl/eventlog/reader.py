@@ -108,7 +108,7 @@ def batches_of(
 def part_batches(
     path: Location, replication: int, table: str, columns: Sequence[str] | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Return the rows of one part, which was checked, with a column `replication`.
+    """Return the rows of one part, which was checked, with a column `replication`: at least one batch.
 
     Raises:
         Damaged: it cannot be read, or has other columns.
@@ -122,7 +122,9 @@ def part_batches(
                     f"{path} does not have the columns of {table}", remedy="Another version wrote it: run it again."
                 )
             there = None if columns is None else [name for name in columns if not earlier or name not in SINCE_DONE]
-            for batch in file.iter_batches(BATCH_ROWS, columns=there):
+            rows = file.iter_batches(BATCH_ROWS, columns=there)
+            # A run that was stopped as it began has no rows, and columns.
+            for batch in rows if file.metadata.num_rows else [_no_rows(file.schema_arrow, there)]:
                 if earlier:
                     batch = _with_nothing_done(batch, columns)
                 yield batch.append_column("replication", _repeated(replication, len(batch)))
@@ -140,6 +142,11 @@ def _with_nothing_done(batch: pa.RecordBatch, columns: Sequence[str] | None) -> 
             nothing: list[object] = [[] if pa.types.is_list(field.type) else None] * len(batch)
             batch = batch.append_column(field, pa.array(nothing, field.type))
     return batch if columns is None else batch.select(list(columns))
+
+
+def _no_rows(schema: pa.Schema, columns: Sequence[str] | None) -> pa.RecordBatch:
+    fields = schema if columns is None else pa.schema([schema.field(name) for name in columns])
+    return pa.RecordBatch.from_pylist([], fields)
 
 
 def _repeated(number: int, count: int) -> pa.Array:

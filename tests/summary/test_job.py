@@ -13,6 +13,8 @@ from pyspark.sql.types import LongType, StructField, StructType
 from qsctl.errors import Damaged, InvalidInput, NotFound, UsageError
 from qsctl.eventlog.run_folder import RunStatus, read_run_info, write_run_info
 from qsctl.instant import SECOND_NS
+from qsctl.sim.run import run
+from qsctl.sim.simulate import open_scenario
 from qsctl.summary import job
 from qsctl.summary.output import output_folder
 from qsctl.summary.run_summary import COUNTS
@@ -232,3 +234,14 @@ def test_a_folder_whose_name_is_a_pattern_is_read_as_it_is_named(made_run: Any, 
     made_run.folder.rename(odd)
     summary = job.summarize_run(odd, measures={"windows"}, window_ns=1, options=options)
     assert summary.tables["windows"]
+
+
+def test_a_run_that_was_stopped_as_it_began_has_no_figures_and_is_no_fault(
+    tmp_path: Path, options: SparkOptions
+) -> None:
+    """Found by interrupts: "Must pass schema, or at least one RecordBatch" as an internal error."""
+    folder = tmp_path / "stopped"
+    run(open_scenario("burst", {}, {}), folder, stop=lambda: True, workers=1)
+    summary = job.summarize_run(folder, by=("client", "queue"), options=options)
+    assert (summary.queues, summary.complete, summary.horizon_ns) == ((), False, 0)
+    assert "The run was interrupted: these are the figures of its finished part." in summary.notes
