@@ -116,11 +116,12 @@ class DurableQueues:
 
     def do_tick(self, d: int) -> None:
         if d == 0:
-            over = [(message.expires, message.spooled_as, queue, message) for queue in self.durable_queues
-                    for message in queue.waiting if message.expires <= self.now]  # fmt: skip
-            for _, _, queue, message in sorted(over, key=lambda each: each[:2]):
+            while over := [(message.expires, message.spooled_as, queue, message) for queue in self.durable_queues
+                           for message in queue.waiting if message.expires <= self.now]:  # fmt: skip
+                _, _, queue, message = min(over, key=lambda each: each[:2])
                 queue.waiting.remove(message)
                 self.remove(queue, message, "expired")
+                self.dispense(queue)
         queue = self.durable_queues[d]
         if queue.rebalances <= self.now:
             queue.rebalances = INFINITE_NS
@@ -129,7 +130,9 @@ class DurableQueues:
         self.resume()
 
     def rebalance(self, queue: PlainQueue) -> None:
-        if queue.queue.partitions:
+        if queue.queue.partitions and not queue.queue.rebalance_delay_ns:
+            queue.deal()
+        elif queue.queue.partitions:
             queue.rebalances = later(self.now, queue.queue.rebalance_delay_ns)
             self.at(queue.rebalances, TIMER, queue.number, ("tick", self.durable_queues.index(queue)))
 

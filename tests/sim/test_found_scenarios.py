@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from qsctl.instant import MILLISECOND_NS
+from qsctl.eventlog.schema import LogLevel
+from qsctl.instant import INFINITE_NS, MILLISECOND_NS
+from qsctl.sim.egress import arrays as egress_arrays
 from qsctl.sim.scenario.client import MixedTime
 from qsctl.sim.scenario.scenario import (
+    Access,
     Broker,
     ClientGroup,
     ConstantArrivals,
     ConstantSize,
+    DurableQueue,
     Endpoint,
+    Flow,
     Interval,
     Model,
     PoissonArrivals,
@@ -24,7 +30,8 @@ from qsctl.sim.scenario.scenario import (
     TcpSettings,
     Traffic,
 )
-from tests.sim.brokers import limits
+from tests.sim.brokers import limits, run
+from tests.sim.random_scenarios import Ran
 from tests.sim.test_solace_oracle import compare
 from tests.sim.test_tibco_oracle import compare as compare_tibco
 
@@ -99,3 +106,70 @@ def test_a_client_that_leaves_has_read_what_it_had_before() -> None:
         compare(replace(scenario, seed=seed))
         tibco = tuple(replace(each, queues={Queue.D_1: each.queues[Queue.D_1]}) for each in scenario.profiles)
         compare_tibco(replace(scenario, seed=seed, model=Model.TIBCO, profiles=tibco))
+
+
+@pytest.mark.parametrize("access", Access)
+def test_what_expires_in_front_lets_the_queue_send_what_follows_at_once(access: Access) -> None:
+    """A message too big for what is left of G-1 expired, and what had room there went with some later event."""
+    flow = Flow("c", window_messages=9, library_threshold_percent=100, library_timer_ns=INFINITE_NS)
+    big, small = ConstantSize(20_000), ConstantSize(1)
+    each = ConstantArrivals(1000.0)
+    scenario = Scenario(
+        "found",
+        horizon_ns=HORIZON_NS,
+        ports=(Port("p", 80_000_000),),
+        profiles=(Profile("d", queues=limits(5)),),
+        groups=(ClientGroup("c", "p", "d", round_trip_ns=100_000),),
+        traffic=(
+            Traffic("first", "q", each, small, Queue.G_1, stop_ns=MILLISECOND_NS),
+            Traffic("big", "q", each, big, Queue.G_1, start_ns=MILLISECOND_NS, stop_ns=2 * MILLISECOND_NS,
+                    time_to_live_ns=5 * MILLISECOND_NS),
+            Traffic("last", "q", each, small, Queue.G_1, start_ns=2 * MILLISECOND_NS, stop_ns=3 * MILLISECOND_NS),
+        ),
+        durable_queues=(DurableQueue("q", access=access, respects_time_to_live=True, flows=(flow,)),),
+    )  # fmt: skip
+    compare(scenario)
+    _, rows, _ = run(scenario, LogLevel.MESSAGES)
+    entered = rows["enqueued_ns"] + rows["enter_ns"]
+    over = rows["enqueued_ns"][rows["topic_id"] == 1] + 5 * MILLISECOND_NS
+    assert entered[rows["topic_id"] == 2] == over
+
+
+@pytest.mark.parametrize("group", [{"readers": 3, "receive_buffer_bytes": 1}, {}])
+def test_a_member_of_a_shared_subscription_is_chosen_once_also_when_an_array_is_short(
+    group: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stop for a longer array between the choice and the arrival chose again, and passed over a member."""
+    scenario = Scenario(
+        "found",
+        horizon_ns=HORIZON_NS,
+        ports=(Port("p", 8_000_000),),
+        profiles=(Profile("d", queues=limits(50), tcp=TcpSettings(transmit_queue_bytes=1)),),
+        groups=(ClientGroup("c", "p", "d", count=2, **group),),
+        traffic=(Traffic("t", "c", ConstantArrivals(3000.0), ConstantSize(5000), shared=True),),
+    )
+    whole = Ran(scenario).rows
+    for nodes in range(1, 6):
+        monkeypatch.setattr(egress_arrays, "FIRST_NODES", nodes)
+        assert Ran(scenario, chunk_rows=1).rows == whole
+    in_order = [client for client, *_ in sorted(whole, key=lambda each: each[4])]
+    assert in_order == [0, 1] * (len(in_order) // 2) + [0] * (len(in_order) % 2)
+
+
+def test_partitions_are_dealt_out_at_once_without_a_rebalance_delay() -> None:
+    """Two clients left at one instant: whether the second one was sent what the first one had, was not defined."""
+    away = Interval(5 * MILLISECOND_NS, 2 * MILLISECOND_NS)
+    scenario = Scenario(
+        "found",
+        horizon_ns=HORIZON_NS,
+        ports=(Port("p", 50_000_000),),
+        profiles=(Profile("d", queues=limits()),),
+        groups=(ClientGroup("c", "p", "d", count=2, absences=(away,)),),
+        traffic=(Traffic("t", "q", PoissonArrivals(2000.0), ConstantSize(1000), Queue.G_1, stop_ns=away.start_ns),),
+        durable_queues=(
+            DurableQueue("q", access=Access.NON_EXCLUSIVE, partitions=1, rebalance_delay_ns=0, flows=(Flow("c"),)),
+        ),
+    )
+    compare(scenario)
+    _, rows, _ = run(scenario, LogLevel.MESSAGES)
+    assert rows["attempts"].max() == 3  # of the first one, of the second one before it left, too, and of one again

@@ -106,7 +106,10 @@ def advance(state: Any, rare: Any) -> int:
             q = wide(arrival.tag & 7)
             if rare is not None:  # noqa: SIM102 - a condition of its own is what the compiler leaves out
                 if arrival.tag & ARRIVAL_SHARED:
+                    # It is that member's from now on: after a stop for a longer array no other one is chosen.
                     c = next_member(state, c, wide(arrival.tag))
+                    arrival.client = c
+                    arrival.tag &= ~ARRIVAL_SHARED
             client = row(clients, c, CLIENT)
             coming = row(arrivals, min(position + AHEAD, stop - 1), ARRIVAL)
             prefetch(clients, wide(coming.client), CLIENT)

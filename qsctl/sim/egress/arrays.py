@@ -56,8 +56,11 @@ class EgressArrays:
         unacknowledged_max: int = -1,
     ) -> None:
         count = len(layout.names)
-        reached = int(layout.durables["flows"].max(initial=0)) if unacknowledged_max < 0 else count
-        spare = r.ENTRIES_AN_EVENT * reached
+        # One event may send to each flow of the durable queues, or to each client that waits for the broker's limit.
+        reached = int(layout.durables["flows"].sum()) if unacknowledged_max < 0 else count
+        more = {"heap": r.ENTRIES_AN_EVENT * reached, "timers": r.TIMERS_AN_CLIENT * reached, "blocks": 0}
+        if (layout.clients["traits"] & r.ELIDING).any():
+            more["blocks"] = r.BLOCKS_AN_EVENT * reached  # of clients whose eliding delay ends at this instant
         record = np.zeros(1, r.STATE)
         self.state: Any = record[0]
         self.acknowledged = np.full(count, acknowledging) | (layout.clients["traits"] & (r.TRACKED | r.SPOOL) != 0)
@@ -70,8 +73,7 @@ class EgressArrays:
         self._arrays: dict[str, npt.NDArray[Any]] = {}
         self._known = address_of(record) if COMPILED else PlainState(self.state, self._arrays)
         self._record = record
-        self._room_an_event = {**r.ROOM_AN_EVENT, "heap": r.ENTRIES_AN_EVENT + spare}
-        """One event may send to each flow of a durable queue, or to each client that waited for the broker's limit."""
+        self._more_an_event = more
         for name, array in (
             ("clients", layout.clients),
             ("queues", layout.queues),
@@ -84,10 +86,10 @@ class EgressArrays:
             ("lives", np.zeros(0, r.LIFE)),
             ("later", np.zeros(0, r.LATER)),
             ("log", np.zeros(0, LOG_ROW)),
-            ("heap", np.zeros(count + 16 + 2 * spare, r.HEAP)),
-            ("timers", np.zeros(count + 16, r.HEAP)),
+            ("heap", np.zeros(count + 16 + 2 * more["heap"], r.HEAP)),
+            ("timers", np.zeros(count + 16 + 2 * more["timers"], r.HEAP)),
             ("octaves", np.full(histograms * OCTAVES, r.NONE, np.int32).view(r.OCTAVE)),
-            ("blocks", np.zeros(FIRST_BLOCKS * BLOCK, r.BUCKET)),
+            ("blocks", np.zeros((FIRST_BLOCKS + more["blocks"]) * BLOCK, r.BUCKET)),
             ("recent", np.zeros(r.RECENT_WAITS, r.RECENT)),
             ("endpoints", layout.endpoints),
             ("pauses", layout.pauses),
@@ -172,7 +174,7 @@ class EgressArrays:
             ("timers", "timer_count", "timer_limit"),
             ("blocks", "blocks_used", "blocks_limit"),
         ):
-            if state[used] + self._room_an_event[name] >= state[limit]:
+            if state[used] + r.ROOM_AN_EVENT[name] >= state[limit]:
                 self._place(name, _longer(self._arrays[name], 2 * len(self._arrays[name])))
         self._enlarge_expiries()
         self._measure_room()
@@ -233,9 +235,10 @@ class EgressArrays:
 
     def _measure_room(self) -> None:
         state = self.state
-        spare = self._room_an_event["heap"] - r.ENTRIES_AN_EVENT
-        state["heap_limit"], state["timer_limit"] = len(self.heap) - spare, len(self.timers)
-        state["blocks_limit"] = len(self.blocks) // BLOCK
+        more = self._more_an_event
+        state["heap_limit"] = len(self.heap) - more["heap"]
+        state["timer_limit"] = len(self.timers) - more["timers"]
+        state["blocks_limit"] = len(self.blocks) // BLOCK - more["blocks"]
         state["expiry_limit"] = len(self.expiries) - len(self.nodes)
         state["short"] = 0
 

@@ -374,7 +374,10 @@ def serve_queue(state: Any, d: int, t: int) -> None:
 
 @kernel
 def expire(state: Any, t: int) -> None:
-    """Remove what has waited for its time to live, of all durable queues, in the order of arrival at equal times."""
+    """Remove what has waited for its time to live, of all durable queues, in the order of arrival at equal times.
+
+    What it stood in front of may fit where it did not, so that its queue sends at once.
+    """
     broker = row(state, 0, STATE)
     while broker.expiry_count > 0 and row(broker.expiries, 0, HEAP).time <= t:
         due = row(broker.expiries, 0, HEAP).time
@@ -386,6 +389,7 @@ def expire(state: Any, t: int) -> None:
             d = wide(later.durable)
             leave_line(state, d, node)
             remove(state, d, node, t, wide(EXPIRED))
+            dispense(state, d, t)
 
 
 @kernel
@@ -410,9 +414,11 @@ def wake_queue(state: Any, number: int, t: int) -> None:
 
 @kernel
 def rebalance(state: Any, d: int, t: int) -> None:
-    """Have the partitions dealt out again after the rebalance delay: a flow came or went at `t`."""
+    """Have the partitions dealt out again after the rebalance delay, at once if there is none: a flow came or went."""
     durable = row(row(state, 0, STATE).durables, d, DURABLE)
-    if durable.access == PARTITIONED:
+    if durable.access == PARTITIONED and durable.rebalance_delay == 0:
+        deal_partitions(state, d)
+    elif durable.access == PARTITIONED:
         durable.rebalances = t + durable.rebalance_delay
         want_timer(state, wide(durable.number), wide(durable.rebalances))
 

@@ -546,6 +546,8 @@ TOO_BIG: Final = 11
 BLOCKS_AN_EVENT: Final = 7 * 64
 """Histogram blocks that one event may need at most: one client's five queues, times to done and ages, every octave."""
 TIMERS_AN_EVENT: Final = 8
+TIMERS_AN_CLIENT: Final = 2
+"""That one event may want beside those, of each client that it reaches."""
 ENTRIES_AN_EVENT: Final = 2
 """Places in the heap of acknowledgments."""
 SEGMENT_RECORDS_MAX: Final = 16
