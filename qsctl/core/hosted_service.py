@@ -6,7 +6,7 @@ be created or deleted is `queue.hosting`'s, return codes are `admin`'s.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import assert_never
 
 from qsctl.core.inserted_sample import InsertedSample
@@ -73,6 +73,8 @@ class HostedService:
         self._reports_inputs = False
         self.shutting_down = False
         """A SHUTDOWN was accepted [QS 5.4.9]."""
+        self.of_group: Callable[[str], Incarnation] = lambda _name: NIL_INCARNATION
+        """Gives what all members of a cluster call what a command creates, by full name; nil: it is drawn here."""
         self._host(now, ServiceStarted(settings, draw()))
 
     def _host(self, now: Nanoseconds, started: ServiceStarted) -> None:
@@ -95,6 +97,11 @@ class HostedService:
         """The queues by their full names; a change is made by the methods here alone."""
         self.by_topic = self._hosting.by_topic
         """The queues that a participant and topic lead to."""
+        self.deleted: dict[str, Incarnation] = {}
+        """The streams of replicated queues that the records replayed so far deleted: their logs may have outlived them.
+
+        With the incarnation of the group where they created it again.
+        """
         self.followed: ConfigurationFollowed | None = None
         """How far the configuration of a cluster is followed [QS 7.2]; None: of none."""
         self.statistics = Monitors(self.outbox)
@@ -143,15 +150,22 @@ class HostedService:
             case ServiceStarted():
                 self._host(now, record)
             case SubscriberCreated(participant, settings, incarnation):
-                statistics.watch(now, hosting.add_subscriber(participant, settings, incarnation))
+                added = hosting.add_subscriber(participant, settings, incarnation)
+                self._note_created_again(added, incarnation)
+                statistics.watch(now, added)
             case SubscriberDeleted(participant, subscriber):
-                statistics.unwatch(hosting.remove_subscriber(participant, subscriber))
+                removed = hosting.remove_subscriber(participant, subscriber)
+                self._note_deleted(removed)
+                statistics.unwatch(removed)
             case QueueCreated(participant, subscriber, settings, incarnation):
                 added = hosting.add_queue(participant, subscriber, settings, incarnation)
+                self._note_created_again(added, incarnation)
                 _be_all(added, incarnation)
                 statistics.watch(now, added)
             case QueueDeleted(participant, subscriber, name):
-                statistics.unwatch(hosting.remove_queue(participant, subscriber, name))
+                removed = hosting.remove_queue(participant, subscriber, name)
+                self._note_deleted(removed)
+                statistics.unwatch(removed)
             case ConfigurationFollowed():
                 self.followed = record
             case QueueChanged(participant, subscriber, settings):
@@ -159,6 +173,14 @@ class HostedService:
             case _:
                 assert_never(record)
         self.outbox.service_stream.base_index += 1
+
+    def _note_deleted(self, queues: Iterable[SharedReaderQueue]) -> None:
+        self.deleted |= {queue.stream.name: NIL_INCARNATION for queue in queues if queue.is_replicated}
+
+    def _note_created_again(self, queues: Iterable[SharedReaderQueue], incarnation: Incarnation) -> None:
+        for queue in queues:
+            if queue.stream.name in self.deleted:
+                self.deleted[queue.stream.name] = incarnation
 
     def restores(self, queue: SharedReaderQueue) -> bool:
         """Whether the samples of a queue outlive the service."""
@@ -233,8 +255,8 @@ class HostedService:
             Refused: its name or topic is taken, or its dead letters are impossible.
         """
         participant, name = self._subscriber(subscriber)
-        added = self._hosting.add_queue(participant, name, settings, incarnation or self._draw())
-        incarnation = incarnation or added[0].incarnation
+        incarnation = incarnation or self.of_group(f"{participant}/{name}/{settings.name}") or self._draw()
+        added = self._hosting.add_queue(participant, name, settings, incarnation)
         _be_all(added, incarnation)
         self.statistics.watch(now, added)
         self.outbox.service_stream.record(QueueCreated(participant, name, settings, incarnation))
@@ -328,7 +350,7 @@ class HostedService:
         """
         if participant not in self._hosting.participants():
             raise NotFound(f"there is no domain participant {participant}")
-        incarnation = incarnation or self._draw()
+        incarnation = incarnation or self.of_group(f"{participant.name}/{settings.name}") or self._draw()
         self.statistics.watch(now, self._hosting.add_subscriber(participant.name, settings, incarnation))
         self.outbox.service_stream.record(SubscriberCreated(participant.name, settings, incarnation))
 

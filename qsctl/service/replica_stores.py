@@ -39,7 +39,7 @@ def restore(member: Member, log: ReplicaLog) -> dict[str, StoredStream]:
             is_new = not (left.records or left.snapshot_index or left.hard_state.epoch or left.hard_state.vote)
             is_new = is_new and not left.hard_state.incarnation
             member.restore(stream, left, is_lost=log.is_damaged, is_new=is_new)
-    return found
+    return {stream: stored for stream, stored in found.items() if member.rest(stream, stored_log(stored))}
 
 
 def operations(log: ReplicaLog, writes: Iterable[LogWrite]) -> Iterator[Operation]:

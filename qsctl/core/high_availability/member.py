@@ -105,6 +105,8 @@ class Member:
         self.names = tuple(sorted(names))
         self.replicas: dict[StreamName, Replica] = {}
         """One a replication group, by the name of its stream."""
+        self.outlived: set[StreamName] = set()
+        """Streams whose log in the store is of a queue that was deleted: the driver drops it before it writes one."""
         self.stored_before: Callable[[StreamName], StoredLog] = lambda _: StoredLog()
         """Gives what an earlier run stored of a stream whose queues are created while the service runs [QS 2.14.2]."""
         self.refused_frame_count = 0
@@ -119,6 +121,7 @@ class Member:
         self.ended: dict[StreamName, HardState] = {}
         """What the replicas of deleted queues must not forget, by stream: in which groups they were."""
         self._creations: dict[str, Incarnation] = {}
+        self.engine.hosted.of_group = self._given
         self._jitter = jitter
         self._compacted_over_count = compacted_over_count
         self._by_queue: dict[str, Replica] = {}
@@ -160,7 +163,25 @@ class Member:
             is_lost: the store of an earlier start is gone or damaged: the replica has no vote until it has caught up.
             is_new: there was no earlier start, as far as the driver can know: it has none until the group forms.
         """
+        given, state = self.engine.hosted.deleted.get(stream, NIL_INCARNATION), stored.hard_state
+        is_earlier = given and state.incarnation != given and given not in state.left
+        if is_earlier and not is_lost and _has_log(stored):
+            # The deletion and the creation reached the service's own state, and not the log of the replicas.
+            self.outlived.add(stream)
+            self.replicas[stream].create(given, state.leaving(state.incarnation), is_fresh=True)
+            return
         self.replicas[stream].restore(self._started_at, stored, is_lost=is_lost, is_new=is_new)
+
+    def rest(self, stream: StreamName, stored: StoredLog) -> bool:
+        """Look at what a store has of a stream whose queues are not hosted; whether it is kept for another time.
+
+        A configuration that dropped the queues deleted nothing. A command did: the log outlived it, and goes.
+        """
+        if stream not in self.engine.hosted.deleted or not _has_log(stored):
+            return True
+        self.outlived.add(stream)
+        self.ended[stream] = stored.hard_state
+        return False
 
     def start(self, now: Nanoseconds) -> None:
         """End the restore: the engine's, and that of every replica. Timers run from now on."""
@@ -428,7 +449,7 @@ class Member:
     def _create(self, now: Nanoseconds, replica: Replica, earlier: HardState | None) -> None:
         """Let a replica begin whose queues a command created."""
         stored = self.stored_before(replica.stream) if replica.is_persistent else StoredLog()
-        if stored.records or stored.snapshot_index or stored.hard_state.epoch:
+        if _has_log(stored):
             replica.restore(now, stored, is_lost=False)  # the configuration dropped it once: nothing deleted it
             return
         if earlier is None:
@@ -440,16 +461,22 @@ class Member:
         """Return the incarnation that a command gave to a group, and whether it can have been here before."""
         names = [name for queue in replica.follower.queues for name in (queue.name, queue.name.rpartition("/")[0])]
         if self.configuration is None:
-            given = [self._creations[name] for name in names if name in self._creations]
-            return (given[-1] if given else NIL_INCARNATION), True
+            return self._given(*names), True
+        _, index = self.configuration.created_by(names)
+        return self._given(*names), bool(index) and index > self.configuration.replica.ballot.floor.index
+
+    def _given(self, *names: str) -> Incarnation:
+        """Return what a command that created one of these made all members call it; nil: none did."""
+        if self.configuration is None:
+            given = [incarnation for name, incarnation in self._creations.items() if name in names]
+            return given[-1] if given else NIL_INCARNATION
         origin, index = self.configuration.created_by(names)
-        if not index:
-            return NIL_INCARNATION, False
-        return incarnation_of_entry(origin, index), index > self.configuration.replica.ballot.floor.index
+        return incarnation_of_entry(origin, index) if index else NIL_INCARNATION
 
     def _note_creation(self, request: CommandRequest) -> None:
         """Note what a command may create."""
         for name in created_names(request.command):
+            self._creations.pop(name, None)  # the latest is the last
             self._creations[name] = incarnation_of_request(request.request)
             if len(self._creations) > CREATIONS_MAX:
                 del self._creations[next(iter(self._creations))]
@@ -506,3 +533,8 @@ class Member:
         self._inputs += [each._replace(events_before=each.events_before + len(self._events)) for each in ready.inputs]
         self._events += ready.events
         self._may_lack_payloads |= ready.may_lack_payloads
+
+
+def _has_log(stored: StoredLog) -> bool:
+    """Whether a replica was in a group, and not only names those that it left."""
+    return bool(stored.records or stored.snapshot_index or stored.hard_state.epoch)

@@ -29,6 +29,9 @@ from qsctl.sim.world.disk import Append, Compact, Disk, Drop, Install, Operation
 
 NEVER_COMPACTED: Final = 0
 
+_OF_NONE: Final = -1
+"""In the place of the replica that writes a stream: its log is of a queue that was deleted."""
+
 
 @dataclass(slots=True)
 class WriteGroup:
@@ -106,7 +109,8 @@ class Life:
         streams = self._disk.streams
         for name in sorted(streams.keys() - set(self.member.streams) - {SERVICE_STREAM}):
             if streams[name].is_of_replica:
-                self._resting[name] = streams[name]
+                if self.member.rest(name, _stored_log(streams[name])):
+                    self._resting[name] = streams[name]
             else:
                 self.engine.replay_all(streams[name].load())
         for name in self.member.streams:
@@ -119,6 +123,7 @@ class Life:
                 elif self._disk.was_lost or self._disk.stream(SERVICE_STREAM).records:
                     # A deletion may have reached the log of the replicas, and not the service's own state.
                     self.member.restore(name, left, is_lost=self._disk.was_lost, is_new=not self._disk.was_lost)
+        self._streams |= dict.fromkeys(self.member.outlived, _OF_NONE)
 
     def begin(self, now: Nanoseconds) -> None:
         """End the restore; timers run."""

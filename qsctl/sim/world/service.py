@@ -206,21 +206,27 @@ class SimulatedService:
         self._is_to_compact = True
         self.receive(())
 
-    def force_quorum(self, hosting_counts: Mapping[str, int]) -> None:
+    def force_quorum(self, hosting_counts: Mapping[str, int]) -> list[str]:
         """Do as an operator does: let a group form where its state asks for that word, once all with a replica answer.
 
         Args:
             hosting_counts: how many services have a replica, by stream.
+
+        Returns:
+            The streams for which the word was given.
         """
+        forced: list[str] = []
         if self.life is None or self.is_paused:
-            return
+            return forced
         now = self.life.member.time.now
         for stream, replica in self.life.member.replicas.items():
             if "force-quorum" in replica.lack(now) and replica.answer_count(now) >= hosting_counts[stream] - 1:
                 with contextlib.suppress(Refused):
                     replica.check_force(now)
                     replica.force(now)
+                    forced.append(stream)
         self.receive(())
+        return forced
 
     @property
     def is_master_of_configuration(self) -> bool:

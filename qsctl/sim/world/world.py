@@ -8,6 +8,7 @@ decides everything: no other randomness, no clock, and nothing in the order of a
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 from functools import partial
 from random import Random
 from typing import Final
@@ -238,7 +239,13 @@ class World(Surroundings):
         service.disk.lose()
         for note_lost_disk in self.observers.lost_disk:
             note_lost_disk(service.number)
+        self._note_lost_majorities(self.stored_streams.values())
+
+    def _note_lost_majorities(self, streams: Collection[str]) -> None:
+        """Let nothing be expected of what fewer than a quorum have a log of: these logs may have been all of it."""
         for queue, stream in self.stored_streams.items():
+            if stream not in streams:
+                continue
             logs = [each.disk.streams.get(stream) for each in self.services.values()]
             best = best_left(logs, len(self.services) // 2 + 1)
             if best is not None:
@@ -273,7 +280,8 @@ class World(Surroundings):
             lives = [each.life for each in self.services.values() if each.life is not None]
             hosting_counts = Counter(stream for life in lives for stream in life.member.replicas)
             for service in self.services.values():
-                service.force_quorum(hosting_counts)
+                # Logs go with disks, and where a deletion has reached some of the services.
+                self._note_lost_majorities(service.force_quorum(hosting_counts))
         self.agenda.after(LOOKS_AGAIN_NS, self._look_after)
 
     @property

@@ -110,6 +110,7 @@ class Process:
         """How the configuration is replicated."""
         self.service_records: list[Record] = []
         """The service's own state, as it is stored."""
+        self._resting: dict[str, Store] = {}
 
     def start(self, now: Nanoseconds, *, is_lost: bool = False, is_new: bool = False) -> None:
         subscriber = SharedSubscriberSettings("S", (), tuple(self._queues))
@@ -121,6 +122,12 @@ class Process:
             engine, self._names, started_at=now, jitter=self._jitter, compacted_over_count=self.compacted_over_count,
             configuration=self.configuration,
         )  # fmt: skip
+        self.member.stored_before = lambda stream: self._resting.get(stream, Store()).load()
+        self._resting = {
+            stream: store
+            for stream, store in self.stores.items()
+            if stream not in self.member.streams and self.member.rest(stream, store.load())
+        }
         for stream in self.member.streams:
             if is_lost or is_new:
                 self.stores[stream] = Store()
@@ -129,6 +136,8 @@ class Process:
                 self.member.restore(stream, self.stores[stream].load())
             else:
                 self.stores[stream] = Store()
+        for stream in self.member.outlived:
+            self.stores[stream] = Store()
         self.member.start(now)
         self.turn = Turn(self.member, self.member.admit)
         self.is_up = True

@@ -5,14 +5,24 @@ Each was found with services as they were before: what a name named was taken fo
 
 from __future__ import annotations
 
+import copy
+
 import msgspec
 import pytest
 
-from qsctl.core.admin.command import CreateQueue, DeleteQueue, ForceQuorum, GetMessages
+from qsctl.core.admin.command import (
+    CreateQueue,
+    CreateSubscriber,
+    DeleteQueue,
+    DeleteSubscriber,
+    ForceQuorum,
+    GetMessages,
+)
 from qsctl.core.high_availability.ballot import NEW_MEMBER, HardState
 from qsctl.core.high_availability.frames import Roll
 from qsctl.core.high_availability.groups import group_with_most, right_group
 from qsctl.core.high_availability.roles import Role, StoredLog
+from qsctl.core.settings import SharedSubscriberSettings
 from qsctl.errors import Refused
 from qsctl.resource import ResourceKind
 from tests.core.high_availability.cluster import (
@@ -416,6 +426,76 @@ def test_a_member_that_joined_a_group_before_its_own_command_was_carried_out_has
     assert cluster["c"].replica.incarnation not in cluster["c"].replica.ballot.state.left
     cluster.heal()
     cluster.run_until(lambda: held(cluster["c"]) == ["30 enqueued"] and cluster["c"].replica.role is Role.SLAVE)
+
+
+@pytest.mark.parametrize("goes_down", ["after the deletion", "after the creation"])
+def test_a_log_that_outlived_its_queue_is_not_that_of_the_next_one(goes_down: str) -> None:
+    """Found by a world: a disk kept the deletion in the service's own state, and the log of the replicas as it was.
+
+    With a member that was away at the deletion the old log was a quorum, and the deleted samples were delivered.
+    """
+    cluster = Cluster(3)
+    fill(cluster)
+    cluster["c"].crash()
+    b = cluster["b"]
+    log = copy.deepcopy(b.stores[STREAM])
+    cluster.send("b", command(1, DeleteQueue(RESOURCE)))
+    while b.member.streams:
+        b.run(cluster.now)
+    if goes_down == "after the deletion":
+        b.crash()
+        b.stores[STREAM] = log
+        b.start(cluster.now)
+    cluster.send("b", command(2, CreateQueue(SUBSCRIBER, queue(instances=3))))
+    while not b.member.streams:
+        b.run(cluster.now)
+    created = b.replica.incarnation
+    if goes_down == "after the creation":
+        b.crash()
+        b.stores[STREAM] = log
+        b.start(cluster.now)
+    assert b.member.outlived == {STREAM}
+    cluster["a"].crash()
+    cluster["c"].start(cluster.now)
+    cluster.elect()
+    assert held(cluster["b"]) == held(cluster["c"]) == []
+    assert b.replica.incarnation == cluster["c"].replica.incarnation == created
+    accepts(cluster, 30)
+
+
+def test_a_log_whose_queue_no_command_deleted_waits_for_it() -> None:
+    """A configuration without the queue deletes nothing: with it again, the replica goes on."""
+    cluster = Cluster(3)
+    fill(cluster)
+    b = cluster["b"]
+    b.crash()
+    queues, b._queues = b._queues, ()
+    b.start(cluster.now)
+    cluster.send("b", command(1, CreateQueue(SUBSCRIBER, queue(instances=3))))
+    cluster.run_until(lambda: b.member.streams and len(held(b)) == 5)
+    assert b.member.outlived == set()
+    b._queues = queues
+
+
+def test_each_queue_of_a_name_in_a_created_subscriber_is_a_group_of_its_own() -> None:
+    """The queue's own creation counts, and not the subscriber's, which may be older or later."""
+    cluster = Cluster(3)
+    cluster.send_all(command(1, DeleteSubscriber(SUBSCRIBER)))
+    cluster.run_until(lambda: all(not each.member.streams for each in cluster))
+    participant = SUBSCRIBER.parent
+    settings = SharedSubscriberSettings("S", queues=(queue(instances=3),))
+    cluster.send_all(command(2, CreateSubscriber(participant, settings)))
+    cluster.elect()
+    found = {each.replica.incarnation for each in cluster}
+    for number in (3, 5):
+        cluster.send_all(command(number, DeleteQueue(RESOURCE)))
+        cluster.run_until(lambda: all(not each.member.streams for each in cluster))
+        cluster.send_all(command(number + 1, CreateQueue(SUBSCRIBER, queue(instances=3))))
+        cluster.elect()
+        (incarnation,) = {each.replica.incarnation for each in cluster}
+        assert incarnation not in found
+        found.add(incarnation)
+    assert len(found) == 3
 
 
 def test_no_replica_stands_with_less_than_it_votes_for() -> None:
