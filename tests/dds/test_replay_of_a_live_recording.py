@@ -14,11 +14,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from qsctl.eventlog.run_folder import RunStatus, read_run_info
 from qsctl.sim.replay.recording import read_recording
 from qsctl.sim.replay.replay import replay
 from tests.dds.mixed_load import Consumers, Load, Producers
 from tests.dds.service_process import StartService
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, eventually
 from tests.processes import running
 
 CONFIGURATIONS = int(os.environ.get("QSCTL_TEST_LIVE_REPLAYS", "1"))
@@ -82,6 +83,7 @@ def test_replay_of_a_live_recording_is_equal(
     )
     run_load(load, tmp_path)
     service.stop()
+    assert eventually(lambda: read_run_info(recording).status is RunStatus.COMPLETE)
     rows = read_recording(recording)
     assert len(rows.deliveries) > 50 * SECONDS
     assert {row.answer for row in rows.deliveries} >= {"acknowledged", "rejected"}
