@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 import re
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -20,6 +21,7 @@ from qsctl.errors import UsageError
 from qsctl.sim.figures import Figures
 from qsctl.summary.points import MEASURES
 from qsctl.summary.statistics import Interval, interval_of
+from qsctl.summary.student import t_quantile
 
 FEWEST: Final = 10
 MOST: Final = 1_000
@@ -51,10 +53,14 @@ class Reached:
     """What was asked for."""
 
     @property
+    def wanted(self) -> float:
+        """The half width that is narrow enough."""
+        return self.ratio / (1.0 + self.ratio) * abs(self.interval.mean)
+
+    @property
     def is_enough(self) -> bool:
         """Whether it is narrow enough; where every replication has the same value, it is."""
-        wanted = self.ratio / (1.0 + self.ratio) * abs(self.interval.mean)
-        return self.interval.half_width <= wanted
+        return self.interval.half_width <= self.wanted
 
     @property
     def reached(self) -> float:
@@ -134,12 +140,25 @@ def rounds(most: int) -> Iterator[int]:
         count = min(most, max(count + 1, int(count * _GROWTH)))
 
 
+def expected(found: Sequence[Reached], replications: int, confidence: float, most: int) -> int:
+    """Return about how many replications there will be: half widths shrink with the root of their number."""
+    needed = replications
+    # Student's factor of few replications is larger than that of many.
+    few = (t_quantile(confidence, max(1, replications - 1)) / t_quantile(confidence, MOST)) ** 2
+    for each in found:
+        if not each.is_enough:
+            growth = (each.interval.half_width / each.wanted) ** 2 / few if each.wanted else math.inf
+            needed = max(needed, replications + 1, math.ceil(min(float(most), replications * growth)))
+    return min(needed, most)
+
+
 def enough(
     wanted: Sequence[Precision],
     simulate: Callable[[int], Sequence[Figures]],
     confidence: float,
     most: int,
-    report: Callable[[int], None] = lambda _: None,
+    report: Callable[[int, int], None] = lambda _, __: None,
+    agree: Callable[[int, float], None] = lambda _, __: None,
 ) -> tuple[int, list[Reached]]:
     """Simulate replications one by one until they are enough.
 
@@ -148,20 +167,29 @@ def enough(
         simulate: gives the figures of a replication by its number.
         confidence: of the intervals.
         most: replications that there may be.
-        report: called with the number of replications that were simulated.
+        report: called with the number of replications that were simulated, and about how many there will be.
+        agree: called once the first round was simulated and is not enough, with about how many replications there will
+            be and how many seconds one takes; what it raises ends the simulation.
 
     Returns:
         How many there are, and what they reach: not all of it where the most were not enough.
     """
     done: list[Sequence[Figures]] = []
     found: list[Reached] = []
+    total = min(FEWEST, most)
+    began = time.monotonic()
     for count in rounds(most):
         while len(done) < count:
+            if len(done) == 1:
+                began = time.monotonic()  # the first one compiles the kernels
             done.append(simulate(len(done)))
-            report(len(done))
+            report(len(done), total)
         found = reached(wanted, done, confidence)
         if all(each.is_enough for each in found):
             break
+        is_first, total = total == count, max(total, expected(found, count, confidence, most))
+        if is_first and total > count:
+            agree(total, (time.monotonic() - began) / max(1, len(done) - 1))
     return len(done), found
 
 

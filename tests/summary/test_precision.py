@@ -51,6 +51,27 @@ def test_replications_are_added_until_the_half_width(row: Figures) -> None:
     assert "are enough: the widest interval is that of time_in_queue_mean" in precision_text(found, count)
 
 
+def test_the_number_of_replications_is_estimated_after_the_first_round(row: Figures) -> None:
+    draw, asked, shown = np.random.default_rng(3), [], []
+    wanted = [Precision(0.05, "time_in_queue_mean", row.queue)]
+    count, _ = enough(
+        wanted,
+        lambda _: [with_mean(row, draw.normal(1e6, 2e5))],
+        0.95,
+        1000,
+        lambda done, total: shown.append((done, total)),
+        lambda total, seconds: asked.append((total, seconds)),
+    )
+    ((total, seconds),) = asked
+    assert 0.4 * count <= total <= 2.5 * count
+    assert 0.0 <= seconds < 1.0
+    assert shown[FEWEST - 1] == (FEWEST, FEWEST)
+    assert shown[FEWEST] == (FEWEST + 1, total)
+    with pytest.raises(ZeroDivisionError):  # what refuses ends it
+        enough(wanted, lambda _: [with_mean(row, draw.normal(1e6, 2e5))], 0.95, 99, agree=lambda _, __: 1 // 0)  # type: ignore[arg-type, return-value]
+    enough([Precision(0.05)], lambda _: [row], 0.95, 1000, agree=lambda _, __: 1 // 0)  # type: ignore[arg-type, return-value]
+
+
 def test_equal_replications_are_enough_at_once_and_too_few_are_said_to_be(row: Figures) -> None:
     wanted = [Precision(0.05)]
     assert enough(wanted, lambda _: [row], 0.95, 1000)[0] == FEWEST

@@ -187,20 +187,34 @@ def _enough(
     """Return how many replications reach the precision, and what they reach.
 
     They are simulated without a log to find that; the same replications then make the run.
+
+    Raises:
+        Declined: the user was asked, for it takes above a minute, and said no.
     """
+    from qsctl.cli.confirmation import agree_to_cost
+    from qsctl.cli.simulation.sweep_input import checked_confidence
     from qsctl.cli.simulation.task_progress import task_progress
     from qsctl.sim.replication import simulate_figures
-    from qsctl.summary.precision import MOST, enough, parse_precision, precision_text
+    from qsctl.summary.cost import Cost
+    from qsctl.summary.precision import FEWEST, MOST, enough, parse_precision, precision_text
 
+    checked_confidence(USUAL_CONFIDENCE if confidence is None else confidence)
     wanted = [parse_precision(text) for text in texts]
     seeded = scenario if seed is None else dataclasses.replace(scenario, seed=seed)
     with task_progress("replications for the precision") as show_progress:
+
+        def agree(total: int, seconds: float) -> None:
+            show_progress.pause()
+            left = total - FEWEST + total  # of these, and of the run
+            agree_to_cost(Cost(left, left * seconds))
+
         count, found = enough(
             wanted,
             lambda number: simulate_figures(seeded, number),
             confidence or USUAL_CONFIDENCE,
             most or MOST,
-            lambda done: show_progress(done, done + 1),
+            show_progress,
+            agree,
         )
     return count, precision_text(found, count)
 

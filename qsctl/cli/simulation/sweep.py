@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -91,8 +92,9 @@ def sweep(
     from qsctl.eventlog.location import location
     from qsctl.sim.scenario.overrides import apply_overrides
     from qsctl.sim.sweep import parse_axes, plan_sweep
+    from qsctl.summary.cost import Cost
     from qsctl.summary.points import point_measures
-    from qsctl.summary.precision import parse_precision, precision_text, rounds
+    from qsctl.summary.precision import expected, parse_precision, precision_text, rounds
     from qsctl.summary.sweep import SweepProgress, run_sweep
 
     checked_confidence(confidence)
@@ -100,32 +102,42 @@ def sweep(
     read = apply_overrides(plain, changes.overrides)
     axes = parse_axes(grid)
     folder = location(out) if out is not None else Path("qsctl-sweeps") / read.name
-    reused = 0
+    reused: int | None = None
+    """Of the first round: later ones find what the earlier ones simulated."""
     with task_progress("replications") as show_progress:
 
         def note(progress: SweepProgress) -> None:
             nonlocal reused
-            reused = progress.reused
-            if progress.done > reused:
+            reused = progress.reused if reused is None else reused
+            if progress.done > progress.reused:
                 show_progress(progress.done, progress.total)
+
+        def agree(cost: Cost) -> None:
+            show_progress.pause()
+            agree_to_cost(cost)
 
         wanted = [parse_precision(text) for text in precision or ()]
         reached: str | None = None
-        for count in rounds(most) if wanted else (replications,):
+        for place, count in enumerate(rounds(most) if wanted else (replications,)):
             replications = count
             plan = plan_sweep(read, axes, count, common_random_numbers=common)
-            results = run_sweep(plan, folder, cluster.spark_options(), note, agree=agree_to_cost)
+            began = time.monotonic()
+            results = run_sweep(plan, folder, cluster.spark_options(), note, agree=None if place else agree)
             if wanted:
                 missing = precision_of(results, wanted, confidence)
                 reached = precision_text(missing, count)
                 if all(each.is_enough for each in missing):
                     break
+                left = (expected(missing, count, confidence, most) - count) * (len(results) // count)
+                simulated = len(results) - (reused or 0)
+                if not place and left and simulated:
+                    agree(Cost(left, left * (time.monotonic() - began) / simulated))
     return SweepTable(
         folder=folder,
         scenario=read.name,
         replications=replications,
         points=len({result.point.key for result in results}),
-        reused_replications=reused,
+        reused_replications=reused or 0,
         confidence=confidence,
         measures=tuple(point_measures(results, confidence)),
         broken=tuple(broken_runs(scenario, changes, results)),

@@ -5,44 +5,48 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Protocol
 
 
-class ShowProgress(Protocol):
-    """Called with how many are done, of how many."""
+class ShowProgress:
+    """Shows how many are done, of how many; this one shows nothing, for standard error is no terminal."""
 
     def __call__(self, done: int, total: int) -> None:
         """Show it."""
 
+    def pause(self) -> None:
+        """Remove what is shown, for a question comes, until there is more to show."""
+
+
+class _Bar(ShowProgress):
+    """A bar on standard error with the rate's estimate of the time left."""
+
+    def __init__(self, what: str) -> None:
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        from qsctl.cli.output.render import console
+
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        self._bar = Progress(*columns, console=console(sys.stderr), transient=True)
+        self._task = self._bar.add_task(what, total=None)
+        self._is_shown = False
+
+    def __call__(self, done: int, total: int) -> None:
+        if not self._is_shown:  # not before: a question may come first
+            self._is_shown = True
+            self._bar.start()
+        self._bar.update(self._task, completed=done, total=total)
+
+    def pause(self) -> None:
+        if self._is_shown:
+            self._is_shown = False
+            self._bar.stop()
+
 
 @contextmanager
 def task_progress(what: str) -> Iterator[ShowProgress]:
-    """A bar on standard error with the rate's estimate of the time left, gone when the block ends."""
-    if not sys.stderr.isatty():
-        yield _show_nothing
-        return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    from qsctl.cli.output.render import console
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    bar = Progress(*columns, console=console(sys.stderr), transient=True)
-    task = bar.add_task(what, total=None)
-    is_shown = False
-
-    def show(done: int, total: int) -> None:
-        nonlocal is_shown
-        if not is_shown:  # not before: a question may come first
-            is_shown = True
-            bar.start()
-        bar.update(task, completed=done, total=total)
-
+    """Yield what shows progress on a terminal, and nothing in a pipe; it is gone when the block ends."""
+    progress = _Bar(what) if sys.stderr.isatty() else ShowProgress()
     try:
-        yield show
+        yield progress
     finally:
-        bar.stop()
-
-
-def _show_nothing(done: int, total: int) -> None:
-    """Show nothing: standard error is no terminal."""
-    del done, total
+        progress.pause()
