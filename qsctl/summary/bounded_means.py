@@ -26,6 +26,8 @@ BETS: Final = (0.98, 0.7, 0.4, 0.2, 0.08, 0.02)
 WEIGHTS: Final = (0.7, 0.06, 0.06, 0.06, 0.06, 0.06)
 """Parts of the capital: where peaks are possible and none is seen, the largest bet is the best one."""
 _STEPS: Final = 60
+_BETS: Final = np.array(BETS)
+_LOG_WEIGHTS: Final = np.log(np.array(WEIGHTS))
 
 
 def shown_below(values: Sequence[float], limit: float, bound: float, error: float) -> bool:
@@ -95,8 +97,7 @@ def _log_capital_above(values: np.ndarray, limit: float) -> float:
 
 def _log_capital(gains: np.ndarray, more: int = 0, then: float = 0.0) -> float:
     """Return the logarithm of the average capital of all bets, from gains of at least −1 a run."""
-    logs = [
-        math.log(weight) + float(np.log1p(bet * gains).sum()) + (more * math.log1p(bet * then) if more else 0.0)
-        for bet, weight in zip(BETS, WEIGHTS, strict=True)
-    ]
+    logs = _LOG_WEIGHTS + np.log1p(np.multiply.outer(_BETS, gains)).sum(axis=1)
+    if more:
+        logs += more * np.log1p(_BETS * then)
     return float(np.logaddexp.reduce(logs))
