@@ -16,6 +16,7 @@ server forks for one environment only, but for variables that are read when a co
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import fcntl
 import gc
@@ -32,12 +33,12 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-READ_LATE = ("QSCTL_", "COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "NDDSHOME", "NDDS_QOS_PROFILES", "PYTEST_")
-"""How names of variables begin that nothing reads while it is imported."""
+READ_LATE = ("QSCTL_", "COLUMNS", "LINES", "NDDSHOME", "NDDS_QOS_PROFILES", "PYTEST_")
+"""How names of variables begin that nothing reads while it is imported; a server looks that this is so."""
 
 STARTS_BEFORE_SERVER = 2
 """Fresh interpreters of an environment before it gets a server: most environments are one test's own."""
@@ -210,7 +211,7 @@ class ForkServers:
             return None
         if command[:2] != [sys.executable, "-m"] or command[2].partition(".")[0] not in ("qsctl", "tests"):
             return None
-        environment = options.get("env") or os.environ
+        environment = os.environ if options.get("env") is None else options["env"]
         setting = _Setting(
             frozenset((name, value) for name, value in environment.items() if not name.startswith(READ_LATE)),
             frozenset(each for each in signal.valid_signals() if signal.getsignal(each) is signal.SIG_IGN),
@@ -232,19 +233,41 @@ class ForkServers:
             self._servers.clear()
 
 
+@contextlib.contextmanager
+def _noted_variables() -> Iterator[set[str]]:
+    """Within the block, note the names of variables that Python code reads one by one."""
+    kind: Any = type(os.environ)
+    read, usual = set[str](), kind.__getitem__
+
+    def note(environment: Any, name: str) -> str:
+        read.add(name)
+        value: str = usual(environment, name)
+        return value
+
+    kind.__getitem__ = note
+    try:
+        yield read
+    finally:
+        kind.__getitem__ = usual
+
+
 def _import() -> None:
     """Import what commands and services do.
 
     Raises:
-        RuntimeError: a module begins threads when it is imported; they would be missing in what is forked.
+        RuntimeError: a module begins threads when it is imported, which would be missing in what is forked, or reads a
+            variable then that what is forked may have otherwise.
     """
-    for name in PACKAGES:
-        package = importlib.import_module(f"qsctl.{name}")
-        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-            if module.name not in NOT_IMPORTED:
-                importlib.import_module(module.name)
-    for name in LIBRARIES:
-        importlib.import_module(name)
+    with _noted_variables() as read:
+        for name in PACKAGES:
+            package = importlib.import_module(f"qsctl.{name}")
+            for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+                if module.name not in NOT_IMPORTED:
+                    importlib.import_module(module.name)
+        for name in LIBRARIES:
+            importlib.import_module(name)
+    if early := sorted(name for name in read if name.startswith(READ_LATE)):
+        raise RuntimeError(f"a module reads {', '.join(early)} when it is imported: READ_LATE of {__file__} is wrong")
     if len(os.listdir("/proc/self/task")) > 1:
         raise RuntimeError(f"a module begins threads when it is imported: name it in NOT_IMPORTED of {__file__}")
 

@@ -183,15 +183,24 @@ def test_a_server_ends_with_its_test_and_what_it_forked_with_it() -> None:
         assert eventually(lambda: not any(map(is_alive, numbers)))
 
 
-def test_a_server_refuses_modules_that_begin_threads(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    (tmp_path / "with_thread.py").write_text(
-        "import threading, time\nthreading.Thread(target=time.sleep, args=(600,), daemon=True).start()\n"
+@pytest.mark.parametrize(
+    ("program", "said"),
+    [
+        ("import threading, time\nthreading.Thread(target=time.sleep, args=(600,), daemon=True).start()", "threads"),
+        ("import os\nSERVICE = os.environ.get('QSCTL_SERVICE')", "reads QSCTL_SERVICE"),
+        ("import os\nIS_NARROW = 'COLUMNS' in os.environ", "reads COLUMNS"),
+    ],
+    ids=["thread", "variable", "presence"],
+)
+def test_a_server_refuses_modules_that_a_fork_would_get_wrong(program: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "imported.py").write_text(program)
+    look = (
+        "from tests import fork_server\nfork_server.PACKAGES, fork_server.LIBRARIES = (), ('imported',)\n"
+        "fork_server._import()"
     )
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(fork_server, "PACKAGES", ())
-    monkeypatch.setattr(fork_server, "LIBRARIES", ("with_thread",))
-    with pytest.raises(RuntimeError, match="begins threads"):
-        fork_server._import()
+    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"}
+    done = run([sys.executable, "-c", look], env=environment)
+    assert (done.returncode, said in done.stderr) == (1, True), done.stderr
 
 
 def test_modules_that_are_not_imported_before_a_fork_exist() -> None:
