@@ -54,6 +54,7 @@ class SolaceOracle(WholeBroker, DurableQueues):
                 or profile.guaranteed_overflow is GuaranteedOverflow.HOLD
                 or bool(self.outages.absences.get(group.name))
                 or scenario.broker.egress_buffer_bytes > 0
+                or scenario.broker.unacknowledged_limit_messages >= 0
             )
             for i in range(group.count):
                 key = stream_key(scenario.seed, replication, "loss", group.name, i)

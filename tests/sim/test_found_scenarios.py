@@ -20,6 +20,7 @@ from qsctl.sim.scenario.scenario import (
     DurableQueue,
     Endpoint,
     Flow,
+    GuaranteedOverflow,
     Interval,
     Model,
     PoissonArrivals,
@@ -173,3 +174,26 @@ def test_partitions_are_dealt_out_at_once_without_a_rebalance_delay() -> None:
     compare(scenario)
     _, rows, _ = run(scenario, LogLevel.MESSAGES)
     assert rows["attempts"].max() == 3  # of the first one, of the second one before it left, too, and of one again
+
+
+def test_the_broker_s_limit_counts_the_first_delivery_of_a_client_without_endpoint_too() -> None:
+    """Only its redeliveries asked for room below the limit, and waited for ever when there was none at once."""
+    redeliver = GuaranteedOverflow.REDELIVER
+    scenario = Scenario(
+        "found",
+        horizon_ns=HORIZON_NS,
+        ports=(Port("p", 8_000_000),),
+        profiles=(
+            Profile("d", limits(1), TcpSettings(transmit_queue_bytes=1), guaranteed_overflow=redeliver),
+            Profile("e", limits(9)),
+        ),
+        groups=(ClientGroup("c", "p", "d"), ClientGroup("e", "p", "e")),
+        traffic=(
+            Traffic("t", "c", ConstantArrivals(3000.0), ConstantSize(2049), Queue.G_1, stop_ns=10 * MILLISECOND_NS),
+            Traffic("u", "e", ConstantArrivals(500.0), ConstantSize(1), Queue.G_1, stop_ns=10 * MILLISECOND_NS),
+        ),
+        broker=Broker(unacknowledged_limit_messages=2),
+    )
+    compare(scenario)
+    columns = Ran(scenario).counters
+    assert columns["waiting_messages"].sum() + columns["length_messages"].sum() < columns["arrived_messages"].sum()

@@ -88,9 +88,9 @@ def retire(state: Any, c: int, node: int) -> None:
         endpoint = row(broker.endpoints, queue.number, ENDPOINT)
     endpoint.held -= 1
     later = row(broker.later, node, LATER)
-    count_guaranteed(state, c, node, wide(later.acknowledged))
+    count_guaranteed(state, c, node, wide(later.reached))
     if broker.logging != 0:
-        log_delivered(state, c, node, wide(later.sent), wide(later.acknowledged))
+        log_delivered(state, c, node, wide(later.sent), wide(later.reached))
     release(state, node)
 
 
@@ -98,7 +98,7 @@ def retire(state: Any, c: int, node: int) -> None:
 def refill(state: Any, c: int, node: int, t: int) -> None:
     """Open the window by a message that the client's library acknowledged at `t`: G-1 lets go of it."""
     broker = row(state, 0, STATE)
-    row(broker.later, node, LATER).acknowledged = t
+    row(broker.later, node, LATER).reached = t
     if row(broker.clients, c, CLIENT).traits & HOLD:
         queue = row(broker.queues, c * 5, QUEUE)
         queue.length -= 1
@@ -147,7 +147,7 @@ def begin_guaranteed(state: Any, c: int, node: int, t: int) -> None:
     endpoint = row(broker.endpoints, row(broker.more, c, MORE).endpoint, ENDPOINT)
     due = t
     if row(broker.clients, c, CLIENT).traits & READS:
-        due = wide(row(broker.later, node, LATER).done)
+        due = wide(row(broker.later, node, LATER).reached)
     due = max(t, due + min(wide(endpoint.acknowledge_delay), FOREVER - due))
     if endpoint.reading_head == NONE and due == t and endpoint.threshold <= 1:
         refill(state, c, node, t)

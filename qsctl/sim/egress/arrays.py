@@ -105,6 +105,7 @@ class EgressArrays:
             ("segments", np.zeros(0, r.SEGMENT)),
             ("traffics", layout.traffics),
             ("expiries", np.zeros(1, r.HEAP)),
+            ("spools", np.zeros(1, r.SPOOLED)),
             ("dones", np.zeros(count, r.DONE)),
         ):
             self._place(name, array)
@@ -244,7 +245,7 @@ class EgressArrays:
 
     def _enlarge_nodes(self, count: int) -> None:
         old = len(self.nodes)
-        for name in ("nodes", "topics", "lives", "later"):
+        for name in ("nodes", "topics", "lives", "later", *(("spools",) if self.state["durable_count"] else ())):
             self._place(name, _longer(self._arrays[name], count), moved=False)
         self.nodes["next"][old:] = np.arange(old + 1, count + 1)
         self.nodes["next"][count - 1] = self.state["free"]

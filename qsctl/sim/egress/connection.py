@@ -312,7 +312,7 @@ def acknowledge_oldest(state: Any, clients: Any, nodes: Any, c: int, rare: Any, 
         receiver = row(broker.receivers, c, RECEIVER)
         arrived = wide(time - receiver.latency - receiver.back)
         if lossy is not None:
-            arrived = wide(row(broker.later, node, LATER).done)
+            arrived = wide(row(broker.later, node, LATER).reached)
         receive(state, c, node, time, arrived, guaranteed)
     elif rare is not None and guaranteed:
         begin_guaranteed(state, c, node, time)

@@ -53,6 +53,7 @@ from qsctl.sim.kernel.records import (
     NONE,
     PARTITIONED,
     SIZE_MASK,
+    SPOOLED,
     STATE,
     TOPIC,
     TRAFFIC,
@@ -80,7 +81,7 @@ def line_of(state: Any, d: int, node: int) -> int:
         topic = wide(row(broker.topics, node, TOPIC).topic)
         return wide(durable.backlog + partition_of(topic, wide(durable.backlogs)))
     if durable.backlogs == PRIORITIES:
-        priority = row(broker.traffics, row(broker.later, node, LATER).traffic, TRAFFIC).priority
+        priority = row(broker.traffics, row(broker.spools, node, SPOOLED).traffic, TRAFFIC).priority
         return wide(durable.backlog + PRIORITIES - 1 - priority)
     return wide(durable.backlog)
 
@@ -89,17 +90,17 @@ def line_of(state: Any, d: int, node: int) -> int:
 def wait_at_queue(state: Any, d: int, node: int) -> None:
     """Keep a message at the queue, behind those of its line that wait already."""
     broker = row(state, 0, STATE)
-    later = row(broker.later, node, LATER)
-    backlog = row(broker.backlogs, later.line, BACKLOG)
+    spooled = row(broker.spools, node, SPOOLED)
+    backlog = row(broker.backlogs, spooled.line, BACKLOG)
     row(broker.nodes, node, NODE).next = NONE
-    later.before = NONE
+    spooled.before = NONE
     if backlog.head == NONE:
         backlog.head = node
     else:
-        later.before = backlog.tail
+        spooled.before = backlog.tail
         row(broker.nodes, backlog.tail, NODE).next = node
     backlog.tail = node
-    later.waits = 1
+    spooled.waits = 1
     row(broker.durables, d, DURABLE).waiting += 1
 
 
@@ -107,16 +108,16 @@ def wait_at_queue(state: Any, d: int, node: int) -> None:
 def wait_in_front(state: Any, d: int, node: int) -> None:
     """Keep a message at the queue, before those of its line that wait already."""
     broker = row(state, 0, STATE)
-    later = row(broker.later, node, LATER)
-    backlog = row(broker.backlogs, later.line, BACKLOG)
+    spooled = row(broker.spools, node, SPOOLED)
+    backlog = row(broker.backlogs, spooled.line, BACKLOG)
     row(broker.nodes, node, NODE).next = backlog.head
-    later.before = NONE
+    spooled.before = NONE
     if backlog.head == NONE:
         backlog.tail = node
     else:
-        row(broker.later, backlog.head, LATER).before = node
+        row(broker.spools, backlog.head, SPOOLED).before = node
     backlog.head = node
-    later.waits = 1
+    spooled.waits = 1
     row(broker.durables, d, DURABLE).waiting += 1
 
 
@@ -124,18 +125,18 @@ def wait_in_front(state: Any, d: int, node: int) -> None:
 def leave_line(state: Any, d: int, node: int) -> None:
     """Remove a message from its line, wherever it is there."""
     broker = row(state, 0, STATE)
-    later = row(broker.later, node, LATER)
-    backlog = row(broker.backlogs, later.line, BACKLOG)
+    spooled = row(broker.spools, node, SPOOLED)
+    backlog = row(broker.backlogs, spooled.line, BACKLOG)
     after = row(broker.nodes, node, NODE).next
-    if later.before == NONE:
+    if spooled.before == NONE:
         backlog.head = after
     else:
-        row(broker.nodes, later.before, NODE).next = after
+        row(broker.nodes, spooled.before, NODE).next = after
     if after == NONE:
-        backlog.tail = later.before
+        backlog.tail = spooled.before
     else:
-        row(broker.later, after, LATER).before = later.before
-    later.waits = 0
+        row(broker.spools, after, SPOOLED).before = spooled.before
+    spooled.waits = 0
     row(broker.durables, d, DURABLE).waiting -= 1
 
 
@@ -144,23 +145,23 @@ def enter_queue(state: Any, d: int, node: int, t: int, time_to_live: int) -> Non
     """Keep a message that came to the queue at `t`; a time to live of 0 is none."""
     broker = row(state, 0, STATE)
     durable = row(broker.durables, d, DURABLE)
-    later = row(broker.later, node, LATER)
-    later.durable = d
-    later.line = line_of(state, d, node)
-    later.deliveries = 0
-    later.expires = FOREVER
+    spooled = row(broker.spools, node, SPOOLED)
+    spooled.durable = d
+    spooled.line = line_of(state, d, node)
+    spooled.deliveries = 0
+    spooled.expires = FOREVER
     if durable.respects_time_to_live:
         if time_to_live > 0:
-            later.expires = min(wide(later.expires), t + time_to_live)
+            spooled.expires = min(wide(spooled.expires), t + time_to_live)
         if durable.max_time_to_live > 0:
-            later.expires = min(wide(later.expires), t + durable.max_time_to_live)
-    if later.expires < FOREVER:
-        push(broker.expiries, broker.expiry_count, wide(later.expires), (broker.spooled << NODE_BITS) | node)
+            spooled.expires = min(wide(spooled.expires), t + durable.max_time_to_live)
+    if spooled.expires < FOREVER:
+        push(broker.expiries, broker.expiry_count, wide(spooled.expires), (broker.spooled << NODE_BITS) | node)
         broker.expiry_count += 1
         broker.spooled += 1
         if broker.expiry_count >= broker.expiry_limit:
             broker.short = 1
-        want_timer(state, wide(row(broker.durables, 0, DURABLE).number), wide(later.expires))
+        want_timer(state, wide(row(broker.durables, 0, DURABLE).number), wide(spooled.expires))
     wait_at_queue(state, d, node)
 
 
@@ -226,9 +227,8 @@ def hand_over(state: Any, d: int, c: int, node: int, t: int) -> None:
     move_arrival(state, node, wide(row(broker.durables, d, DURABLE).number), c)
     append(broker.clients, broker.queues, broker.nodes, c, wide(0), node, size)
     broker.unacknowledged += 1
-    later = row(broker.later, node, LATER)
-    later.entered = t
-    later.deliveries += 1
+    row(broker.later, node, LATER).entered = t
+    row(broker.spools, node, SPOOLED).deliveries += 1
     life = row(broker.lives, node, LIFE)
     life.attempts += 1
     if life.attempts > 1:
@@ -315,7 +315,7 @@ def remove(state: Any, d: int, node: int, t: int, outcome: int) -> None:
     broker = row(state, 0, STATE)
     durable = row(broker.durables, d, DURABLE)
     row(broker.endpoints, durable.number, ENDPOINT).held -= 1
-    eligible = row(broker.traffics, row(broker.later, node, LATER).traffic, TRAFFIC).dead_eligible != 0
+    eligible = row(broker.traffics, row(broker.spools, node, SPOOLED).traffic, TRAFFIC).dead_eligible != 0
     dead = wide(durable.dead_queue)
     if dead == NONE or not eligible:
         lose(state, wide(durable.number), node, t, outcome)
@@ -344,10 +344,10 @@ def give_back(state: Any, d: int, first: int, t: int) -> None:
     node = first
     while node != NONE:
         after = wide(row(broker.nodes, node, NODE).next)
-        later = row(broker.later, node, LATER)
-        if durable.max_redelivery > 0 and later.deliveries > durable.max_redelivery:
+        spooled = row(broker.spools, node, SPOOLED)
+        if durable.max_redelivery > 0 and spooled.deliveries > durable.max_redelivery:
             remove(state, d, node, t, wide(DEAD))
-        elif later.expires <= t:
+        elif spooled.expires <= t:
             remove(state, d, node, t, wide(EXPIRED))
         else:
             row(broker.nodes, node, NODE).next = kept
@@ -384,9 +384,9 @@ def expire(state: Any, t: int) -> None:
         node = wide(row(broker.expiries, 0, HEAP).client & ((1 << NODE_BITS) - 1))
         drop_top(broker.expiries, broker.expiry_count)
         broker.expiry_count -= 1
-        later = row(broker.later, node, LATER)
-        if later.waits != 0 and later.expires == due:
-            d = wide(later.durable)
+        spooled = row(broker.spools, node, SPOOLED)
+        if spooled.waits != 0 and spooled.expires == due:
+            d = wide(spooled.durable)
             leave_line(state, d, node)
             remove(state, d, node, t, wide(EXPIRED))
             dispense(state, d, t)

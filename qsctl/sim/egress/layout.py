@@ -318,11 +318,12 @@ def _flags(
     flags |= ABSENCES if absent else 0
     flags |= WEIGHTED if guaranteed and profile.scheduler is Scheduler.WEIGHTED else 0
     flags |= HOLD if hold else 0
-    flags |= TRACKED if guaranteed and (explicit or hold or absent or buffers) else 0
+    limited = comes and scenario.broker.unacknowledged_limit_messages >= 0  # whose deliveries count, from the first one
+    flags |= TRACKED if guaranteed and (explicit or hold or absent or buffers or limited) else 0
     # Of a message that G-1 holds only a disconnect and the buffers cannot wait for the client's own next arrival.
     patient = hold and not absent
-    limited = scenario.broker.unacknowledged_limit_messages >= 0 and flags & TRACKED
-    return flags | (EAGER if buffers or limited or flags & LOSSY or (flags & TRACKED and not patient) else 0)
+    counted = scenario.broker.unacknowledged_limit_messages >= 0 and flags & TRACKED
+    return flags | (EAGER if buffers or counted or flags & LOSSY or (flags & TRACKED and not patient) else 0)
 
 
 def _lay_connection(

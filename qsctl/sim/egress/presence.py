@@ -203,7 +203,7 @@ def count_rest(state: Any, first: int, count: int) -> int:
             loss.unacknowledged = queue.length - list_length(state, wide(queue.head))
             node = wide(endpoint.reading_head)
             while node != NONE and node != endpoint.batch_head:
-                count_guaranteed(state, c, node, wide(row(broker.later, node, LATER).acknowledged))
+                count_guaranteed(state, c, node, wide(row(broker.later, node, LATER).reached))
                 node = wide(row(broker.nodes, node, NODE).next)
         elif client.traits & TRACKED:
             count_sent(state, c, wide(endpoint.reading_head))
@@ -308,7 +308,7 @@ def hold(state: Any, c: int) -> None:
         node = wide(endpoint.reading_head)
         while node != NONE and node != endpoint.batch_head:
             later = row(broker.later, node, LATER)
-            log_delivered(state, c, node, wide(later.sent), wide(later.acknowledged))
+            log_delivered(state, c, node, wide(later.sent), wide(later.reached))
             node = wide(row(nodes, node, NODE).next)
         log_unacknowledged(state, c, node, outcome)
         log_unacknowledged(state, c, wide(row(broker.receivers, c, RECEIVER).unread_head), outcome)

@@ -97,7 +97,7 @@ def receive(state: Any, c: int, node: int, acknowledged: int, arrived: int, libr
     begins = after_pauses(state, c, arrived, max(arrived, free))
     done = min(begins + service_time(state, c), FOREVER)
     row(broker.readers, chosen, READER).free = done
-    row(broker.later, node, LATER).done = min(done + receiver.back, FOREVER)
+    row(broker.later, node, LATER).reached = min(done + receiver.back, FOREVER)
     unread = row(broker.nodes, node, NODE)
     if library:
         receiver.occupied -= unread.tag & SIZE_MASK

@@ -38,6 +38,7 @@ from qsctl.sim.kernel.records import (
     SIZE_MASK,
     SPOOL,
     SPOOL_REFUSED,
+    SPOOLED,
     STATE,
     TOPIC,
     TRACKED,
@@ -109,7 +110,7 @@ def spool(state: Any, c: int, t: int, size: int, topic: int, tag: int) -> None:
     life.traits = 0
     if row(broker.clients, c, CLIENT).traits & SPOOL:
         traffic = wide(tag >> ARRIVAL_TRAFFIC_SHIFT)
-        row(broker.later, node, LATER).traffic = traffic
+        row(broker.spools, node, SPOOLED).traffic = traffic
         time_to_live = wide(row(broker.traffics, traffic, TRAFFIC).time_to_live)
         enter_queue(state, wide(row(broker.more, c, MORE).durable), node, t, time_to_live)
     else:

@@ -117,7 +117,7 @@ def receive_bytes(state: Any, c: int, size: int, arrived: int) -> None:
         if tcp.bytes_arrived < whole:
             break
         tcp.bytes_arrived -= whole
-        row(broker.later, tcp.arriving, LATER).done = arrived
+        row(broker.later, tcp.arriving, LATER).reached = arrived
         tcp.arriving = node.next
 
 

@@ -50,15 +50,15 @@ LIFE: Final = np.dtype([("born", "i8"), ("moved", "i8"), ("attempts", "i4"), ("t
 message, whether it carries an indication. Small, for an overloaded broker writes and reads one
 for nearly every message, each in another cache line."""
 
-LATER: Final = np.dtype(
+LATER: Final = np.dtype([("sent", "i8"), ("entered", "i8"), ("reached", "i8"), ("slot", "i4")], align=True)
+"""What only rarer features remember of a node, two in a cache line: when its last byte left, when G-1 admitted it, its
+eliding slot. `reached`: when a client whose link loses segments has it whole; once a reader begins it, when the
+application has done it; then when the client's library acknowledged it."""
+
+SPOOLED: Final = np.dtype(
     [
-        ("sent", "i8"),
-        ("entered", "i8"),
-        ("done", "i8"),
-        ("acknowledged", "i8"),
-        ("slot", "i4"),
-        ("traffic", "i4"),
         ("expires", "i8"),
+        ("traffic", "i4"),
         ("durable", "i4"),
         ("line", "i4"),
         ("before", "i4"),
@@ -67,9 +67,7 @@ LATER: Final = np.dtype(
     ],
     align=True,
 )
-"""What only rarer features remember of a node: when its last byte left, when G-1 admitted it, when the application has
-done it (until a reader begins it: when a client whose link loses segments has it whole), when the client's library
-acknowledged it, its eliding slot; of a durable queue's message its traffic, when its time to live is over, its queue,
+"""What a durable queue remembers of a node, where there is one: when its time to live is over, its traffic, its queue,
 its row of BACKLOG and the message before it there, whether it `waits` there, and the deliveries begun since it came to
 this queue."""
 
@@ -460,7 +458,8 @@ EVENT_ROW: Final = np.dtype([("at_ns", "i8"), ("value", "i8"), ("client_id", "i4
 ARRAYS: Final = (
     "arrivals", "clients", "queues", "tallies", "more", "ports", "nodes", "topics", "lives", "later", "log", "heap",
     "timers", "octaves", "blocks", "recent", "endpoints", "pauses", "elided", "events", "losses", "receivers",
-    "readers", "shares", "durables", "flows", "backlogs", "connections", "segments", "traffics", "expiries", "dones",
+    "readers", "shares", "durables", "flows", "backlogs", "connections", "segments", "traffics", "expiries", "spools",
+    "dones",
 )  # fmt: skip
 """What the state record knows by address. `heap`: acknowledgments of clients that wait for one; `timers`: redeliveries,
 consumers' acknowledgments, ends of eliding delays; `events`: rows of `sim.model.EVENT_ROW` that kernels write."""
