@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from qsctl.config.problems import ConfigError
+from qsctl.errors import InvalidInput, UsageError
 from qsctl.eventlog.outcomes import LOSS_COLUMNS
 from qsctl.eventlog.schema import LogLevel
 from qsctl.instant import INFINITE_NS, MILLISECOND_NS, SECOND_NS
@@ -34,6 +35,7 @@ from qsctl.sim.scenario.scenario import (
     Profile,
     Queue,
     Scenario,
+    TimedChange,
     Traffic,
 )
 from qsctl.sim.scenario.text import scenario_text
@@ -197,6 +199,39 @@ def test_a_durable_queue_that_cannot_be_is_refused(tmp_path: Path, inner: str, t
     with pytest.raises(ConfigError) as caught:
         read_scenario(written(tmp_path, inner, to))
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(("name", "value"), [("max-ttl", "1s"), ("max-redelivery", "3"), ("fails", "0.5")])
+def test_an_endpoint_names_the_durable_queue_that_has_what_it_has_not(tmp_path: Path, name: str, value: str) -> None:
+    hint = "give the group a <flow> of a <durable-queue> instead of an <endpoint>"
+    with pytest.raises(ConfigError) as caught:
+        read_scenario(written(tmp_path, f'<endpoint to="a" {name}="{value}"/>', "a"))
+    assert f"unknown attribute '{name}': {hint}" in str(caught.value)
+    with pytest.raises(UsageError, match="instead of an <endpoint>"):
+        apply_overrides(read_scenario(find_scenario("guaranteed")), {f"endpoint[covered]/{name}": value})
+
+
+@pytest.mark.parametrize(
+    "path", ["durable-queue[orders]/max-ttl", "durable-queue[orders]", "durable-queue[orders]/flow[c]/window"]
+)
+def test_a_durable_queue_neither_changes_nor_goes_during_a_run(path: str) -> None:
+    scenario = replace(sharing(client("c")), changes=(TimedChange(SECOND_NS, path, "1s"),))
+    with pytest.raises(InvalidInput, match="which cannot change during a run"):
+        run(scenario)
+
+
+def test_a_durable_queue_outlives_all_its_consumers() -> None:
+    """What arrives while nobody is there waits, and so does what the clients had; both go to them as they come back."""
+    away = client("c", count=2, absences=(Interval(2 * SECOND_NS, 3 * SECOND_NS),))
+    scenario = sharing(away, traffic=(spooled("t", 100.0),), flow={"acknowledge_delay_ns": SECOND_NS // 10})
+    _, rows, _ = run(scenario, LogLevel.MESSAGES)
+    entered = rows["enqueued_ns"] + rows["enter_ns"]
+    missed = rows[(rows["enqueued_ns"] >= 2 * SECOND_NS) & (rows["enqueued_ns"] < 5 * SECOND_NS)]
+    assert len(missed) == 300
+    assert set(missed["enqueued_ns"] + missed["enter_ns"]) == {5 * SECOND_NS}
+    again = rows[rows["attempts"] == 2]
+    assert len(again) == 10  # a tenth of a second's, which no application had acknowledged
+    assert set(entered[rows["attempts"] == 2]) == {5 * SECOND_NS}
 
 
 def test_direct_traffic_to_a_durable_queue_is_refused() -> None:

@@ -153,6 +153,11 @@ def test_a_second_target_does_not_hide_that_the_first_bounds_from_above() -> Non
         ("queue[Orders]/unacked-threshold", "time_in_queue_p99", "Orders", Change.FALLS),
         ("queue[Orders]/max-delivery-retries", "dead", "Orders", Change.FALLS),
         ("queue[Orders]/max-delivery-retries", "time_in_queue_p99", "Orders", Change.UNKNOWN),
+        ("durable-queue[work]/max-redelivery", "dead", "G-1", Change.FALLS),
+        ("durable-queue[*]/max-redelivery", "redelivered", "G-1", Change.RISES),
+        ("durable-queue[work]/max-ttl", "expired_messages", "G-1", Change.FALLS),
+        ("durable-queue[work]/max-ttl", "time_in_queue_p99", "G-1", Change.UNKNOWN),
+        ("durable-queue[work]/flow[worker]/window", "time_in_queue_p99", "G-1", Change.UNKNOWN),
         ("group[desks]/count", "discards", "D-1", Change.UNKNOWN),
     ],
 )

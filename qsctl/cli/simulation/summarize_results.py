@@ -309,7 +309,8 @@ def loss_blocks(queues: Sequence[QueueFigures], own_names: Mapping[str, str] | N
     rows: list[Row] = [
         {
             **figures_row(each),
-            "share": f"{100 * each.loss_ratio:.3g} %",
+            # What a durable queue delivered counts for its clients: a share of what is left would say nothing.
+            "share": "" if each.max_depth_work_units == 0 else f"{100 * each.loss_ratio:.3g} %",
             "first": short_duration(each.first_discard_ns),
         }
         for each in lost[:_MOST_LOSSES]
@@ -319,7 +320,7 @@ def loss_blocks(queues: Sequence[QueueFigures], own_names: Mapping[str, str] | N
     columns = [
         *(Column(key, HEADINGS[key]) for key in keys),
         Column("lost_messages", "Lost (Msgs)", "right"),
-        Column("share", "Share", "right"),
+        *([Column("share", "Share", "right")] if any(row["share"] for row in rows) else []),
         *(Column(name, (own_names or {}).get(name, _LOSS_HEADINGS[name]), "right") for name in causes),
         Column("first", "First discard at", "right"),
         Column("discard_indications", "Indications", "right"),

@@ -154,7 +154,7 @@ def _read_attributes(form: Form, element: etree._Element, values: dict[str, obje
         if attribute is not None:
             _read_attribute(attribute, element, str(text), values, reading)
         elif name not in form.aside:
-            hint = semp_hint(name) or _hint(name, known)
+            hint = elsewhere_hint(form, name) or semp_hint(name) or _hint(name, known)
             reading.add(element, f"unknown attribute {name!r}{hint}", str(text), ", ".join(known), attribute=name)
     for attribute in form.attributes:
         if attribute.required and element.get(attribute.name) is None:
@@ -362,6 +362,11 @@ def semp_hint(name: str) -> str:
         near = difflib.get_close_matches(name, SEMP_PLACES, n=1, cutoff=0.8) if name[:1].islower() else []
         place = SEMP_PLACES[near[0]] if near and any(letter.isupper() for letter in name) else None
     return f": in a scenario that is {place}" if place else ""
+
+
+def elsewhere_hint(form: Form, name: str) -> str:
+    """Return what else has an attribute that an element does not have; empty where nothing has."""
+    return f": {form.elsewhere[name]}" if name in form.elsewhere else ""
 
 
 def _hint(name: str, known: Sequence[str]) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 from qsctl.config.values import Value
@@ -72,6 +73,8 @@ class Form:
     aside: tuple[str, ...] = ()
     foreign: tuple[str, ...] = ()
     models: frozenset[s.Model] = EVERY_MODEL
+    elsewhere: Mapping[str, str] = field(default_factory=dict)
+    """Attributes that it does not have, each with what has it: for the error of one who writes it here."""
 
     def attribute(self, name: str) -> Attribute | None:
         """Return the attribute of this name."""

@@ -222,53 +222,57 @@ TRAFFIC = Form(
     aside=("delivery", "cos"),
     models=EGRESS,
 )
+FLOW_ATTRIBUTES = (
+    Attribute("window", "window_messages", integer(1, 65_535)),
+    Attribute("acknowledge-delay", "acknowledge_delay_ns", DURATION),
+    Attribute("library-threshold", "library_threshold_percent", integer(0, 100)),
+    Attribute("library-timer", "library_timer_ns", POSITIVE_DURATION),
+)
+"""Of a flow, whether an endpoint or a durable queue sends over it."""
+SPOOL_ATTRIBUTES = (
+    Attribute("unacknowledged-limit", "unacknowledged_limit_messages", integer(1, unlimited=True)),
+    Attribute("max-messages", "max_messages", integer(1, unlimited=True)),
+    Attribute("low-priority-limit", "low_priority_limit_messages", integer(0, unlimited=True)),
+)
+"""Of what keeps guaranteed messages: an endpoint or a durable queue."""
+DURABLE_ATTRIBUTES = (
+    Attribute("access", "access", choice(s.Access)),
+    Attribute("respect-message-priority", "respects_priority", BOOLEAN),
+    Attribute("partitions", "partitions", integer(0, 1000)),
+    Attribute("rebalance-delay", "rebalance_delay_ns", FINITE_DURATION),
+    Attribute("respect-ttl", "respects_time_to_live", BOOLEAN),
+    Attribute("max-ttl", "max_time_to_live_ns", DURATION),
+    Attribute("max-redelivery", "max_redelivery", integer(1, 255, unlimited=True)),
+    Attribute("dead-message-queue", "dead_message_queue", NAME),
+)
+"""Of a durable queue alone."""
+FAILS = Attribute("fails", "fails", PROBABILITY)
 ENDPOINT = Form(
     "endpoint",
     s.Endpoint,
     (
         Attribute("to", "to", NAME, required=True),
         Attribute("flows", "flows", integer(1, BY_FIELD["max_egress_flows"].maximum)),
-        Attribute("window", "window_messages", integer(1, 65_535)),
-        Attribute("unacknowledged-limit", "unacknowledged_limit_messages", integer(1, unlimited=True)),
-        Attribute("max-messages", "max_messages", integer(1, unlimited=True)),
-        Attribute("low-priority-limit", "low_priority_limit_messages", integer(0, unlimited=True)),
-        Attribute("acknowledge-delay", "acknowledge_delay_ns", DURATION),
-        Attribute("library-threshold", "library_threshold_percent", integer(0, 100)),
-        Attribute("library-timer", "library_timer_ns", POSITIVE_DURATION),
+        *SPOOL_ATTRIBUTES,
+        *FLOW_ATTRIBUTES,
     ),
     key="to",
     models=SOLACE,
+    elsewhere=dict.fromkeys(
+        [each.name for each in (*DURABLE_ATTRIBUTES, FAILS)],
+        "give the group a <flow> of a <durable-queue> instead of an <endpoint>",
+    ),
 )
 FLOW = Form(
     "flow",
     s.Flow,
-    (
-        Attribute("group", "group", NAME, required=True),
-        Attribute("window", "window_messages", integer(1, 65_535)),
-        Attribute("acknowledge-delay", "acknowledge_delay_ns", DURATION),
-        Attribute("library-threshold", "library_threshold_percent", integer(0, 100)),
-        Attribute("library-timer", "library_timer_ns", POSITIVE_DURATION),
-        Attribute("fails", "fails", PROBABILITY),
-    ),
+    (Attribute("group", "group", NAME, required=True), *FLOW_ATTRIBUTES, FAILS),
     key="group",
 )
 DURABLE_QUEUE = Form(
     "durable-queue",
     s.DurableQueue,
-    (
-        Attribute("name", "name", NAME, required=True),
-        Attribute("access", "access", choice(s.Access)),
-        Attribute("unacknowledged-limit", "unacknowledged_limit_messages", integer(1, unlimited=True)),
-        Attribute("max-messages", "max_messages", integer(1, unlimited=True)),
-        Attribute("low-priority-limit", "low_priority_limit_messages", integer(0, unlimited=True)),
-        Attribute("respect-message-priority", "respects_priority", BOOLEAN),
-        Attribute("partitions", "partitions", integer(0, 1000)),
-        Attribute("rebalance-delay", "rebalance_delay_ns", FINITE_DURATION),
-        Attribute("respect-ttl", "respects_time_to_live", BOOLEAN),
-        Attribute("max-ttl", "max_time_to_live_ns", DURATION),
-        Attribute("max-redelivery", "max_redelivery", integer(1, 255, unlimited=True)),
-        Attribute("dead-message-queue", "dead_message_queue", NAME),
-    ),
+    (Attribute("name", "name", NAME, required=True), *SPOOL_ATTRIBUTES, *DURABLE_ATTRIBUTES),
     (Child("flows", (FLOW,), many=True),),
     key="name",
     models=SOLACE,

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from qsctl.errors import InvalidInput, UsageError
-from qsctl.sim.scenario.build import semp_hint
+from qsctl.sim.scenario.build import elsewhere_hint, semp_hint
 from qsctl.sim.scenario.form import Attribute, Child, Columns, Form
 from qsctl.sim.scenario.forms import QUEUE, SCENARIO, queue_name
 from qsctl.sim.scenario.places import place_of
@@ -286,7 +286,7 @@ def _lost(form: Form | None, value: Any, override: _Override, depth: int, found:
         names = [f"{step}/{each.name}" for each in child[1].attributes] or names
     else:
         message = f"{override.path!r}: {_place(override, depth)} has no {step}"
-        if hint := semp_hint(step.name):
+        if hint := elsewhere_hint(form, step.name) or semp_hint(step.name):
             message += hint
         elif near:
             message += f"; did you mean {near[0]}?"

@@ -75,6 +75,8 @@ _AHEAD: Final = (
     "what a consumer accepts ahead waits for it while another one may be idle, or is at hand when it is done"
 )
 _RETRIES: Final = "a sample that may be delivered more often is dead-lettered later, or not at all"
+_REDELIVERIES: Final = "a message that may be redelivered more often is dead later, or not at all"
+_LIVES: Final = "a message that may wait longer is over later, or delivered before"
 
 _ROWS: Final[Sequence[_Row]] = (
     *(
@@ -99,9 +101,14 @@ _ROWS: Final[Sequence[_Row]] = (
     _Row("unacked-threshold", True, _DONE, Change.UNKNOWN, _AHEAD),
     _Row("max-delivery-retries", True, frozenset({"dead", "dead_messages"}), Change.FALLS, _RETRIES),
     _Row("max-delivery-retries", True, frozenset({"redelivered", "redelivered_messages"}), Change.RISES, _RETRIES),
+    _Row("max-redelivery", True, frozenset({"dead", "dead_messages"}), Change.FALLS, _REDELIVERIES),
+    _Row("max-redelivery", True, frozenset({"redelivered", "redelivered_messages"}), Change.RISES, _REDELIVERIES),
+    _Row("max-ttl", True, frozenset({"expired", "expired_messages"}), Change.FALLS, _LIVES),
 )
 _GUARANTEED: Final = "G-1"
 _PLACE: Final = re.compile(r"(?:.*/)?queue\[(?P<queue>[^\]*]+)\]/(?:.*/)?(?P<setting>[a-z-]+)")
+_DURABLE: Final = re.compile(r"durable-queue\[[^\]]+\]/(?P<setting>[a-z-]+)")
+"""Whose messages are G-1's of its clients, and of the queue."""
 
 
 def effect_of(setting: Setting, target: Target) -> Effect:
@@ -116,6 +123,8 @@ def effect_of(setting: Setting, target: Target) -> Effect:
 def change_of(path: str, measure: str, queue: str) -> tuple[Change, str]:
     """Return how a measure of a queue changes as the setting at a path grows, and the reason."""
     place = _PLACE.fullmatch(path)
+    if place is None and (durable := _DURABLE.fullmatch(path)) is not None:
+        return _change_by_row(durable["setting"], measure, _GUARANTEED, queue)
     if place is None:
         return Change.UNKNOWN, f"no direction is known of {path}"
     setting, of = place["setting"], place["queue"]
@@ -125,6 +134,10 @@ def change_of(path: str, measure: str, queue: str) -> tuple[Change, str]:
             Change.UNKNOWN,
             "what G-1 does not admit waits at the endpoint instead, so that neither of its times has a direction",
         )
+    return _change_by_row(setting, measure, of, queue)
+
+
+def _change_by_row(setting: str, measure: str, of: str, queue: str) -> tuple[Change, str]:
     for row in _ROWS:
         if row.setting == setting and row.own == (of == queue) and measure in row.measures:
             return row.change, row.reason

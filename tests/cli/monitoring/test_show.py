@@ -128,6 +128,16 @@ def test_slow_subscribers_and_connections_of_a_run(runs: Path) -> None:
     assert rows["web/1"].fast_retransmits == 0
 
 
+def test_clients_of_which_none_is_slow_are_no_error(tmp_path: Path) -> None:
+    said = "No client that fits 'desk-2' is a slow subscriber."
+    listing = str(FIXTURES / "clients.txt")
+    assert shown("client", "desk-2", "slow-subscriber", "--listing", listing).strip() == said
+    (tmp_path / "quiet.xml").write_text(SCENARIO.replace('horizon="20s"', 'horizon="2s"'), encoding="utf-8")
+    simulate(read_scenario(tmp_path / "quiet.xml"), tmp_path / "run", level=LogLevel.COUNTERS)
+    answer = shown("client", "web/*", "slow-subscriber", "--run", str(tmp_path / "run"))
+    assert answer.strip() == "No client that fits 'web/*' is a slow subscriber."
+
+
 def test_every_format_has_the_same_figures() -> None:
     source = ("client", "desk-*", "stats", "queue", "--listing", str(FIXTURES / "clients.txt"))
     document: dict[str, Any] = json.loads(shown(*source, "-o", "json"))
