@@ -33,6 +33,7 @@ DEFAULT_REPLICATIONS = 5
     examples=(
         "qsctl sweep burst --grid 'profile[trading]/queue[D-1]/max-depth=500,1000,2000,4000' --replications 10",
         "qsctl sweep burst --grid 'group[desks]/count=20,40' --grid 'port[p1]/rate=1 Gbit/s,10 Gbit/s' --out s1",
+        "qsctl sweep burst --grid 'profile[trading]/queue[D-1]/max-depth=500,2000' --best 'time_in_queue_p99(D-1)'",
         "qsctl sweep burst --grid 'group[desks]/count=20,40' --master spark://head:7077",
         "qsctl sweep --from yesterday --grid 'queue[OrderQueue]/consumers=2,4,8' --common-random-numbers",
     ),
@@ -71,6 +72,24 @@ def sweep(
     most: Annotated[
         int, typer.Option("--max-replications", min=2, help="Largest number of repetitions per point with --precision.")
     ] = 1_000,
+    best: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MEASURE",
+            help="Measure by which the best points are named, as in 'time_in_queue_p99(D-1)': those that no other one "
+            "is shown to beat, with the confidence of the intervals.",
+            show_default="none",
+        ),
+    ] = None,
+    front: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MEASURES",
+            help="Two measures whose Pareto front is named, as in 'high_water_mark(D-1),loss_ratio(D-1)': the points "
+            "that no other one is shown to beat on both.",
+            show_default="none",
+        ),
+    ] = None,
     out: Annotated[
         str | None,
         typer.Option(
@@ -95,9 +114,15 @@ def sweep(
     from qsctl.summary.cost import Cost
     from qsctl.summary.points import point_measures
     from qsctl.summary.precision import expected, parse_precision, precision_text, rounds
+    from qsctl.summary.selection import parse_criteria, select
     from qsctl.summary.sweep import SweepProgress, run_sweep
 
     checked_confidence(confidence)
+    asked = [
+        parse_criteria(text, count, option)
+        for option, text, count in (("--best", best, 1), ("--front", front, 2))
+        if text is not None
+    ]
     plain = scenario_or_recording(scenario, recording, recorded, changes.variables, seed)
     read = apply_overrides(plain, changes.overrides)
     axes = parse_axes(grid)
@@ -143,6 +168,7 @@ def sweep(
         broken=tuple(broken_runs(scenario, changes, results)),
         load=load_text(read),
         precision=reached,
+        selections=tuple(select(results, criteria, confidence, paired=common) for criteria in asked),
     )
 
 

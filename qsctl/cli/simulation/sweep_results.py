@@ -15,6 +15,7 @@ from qsctl.errors import ExitStatus
 if TYPE_CHECKING:
     from qsctl.eventlog.location import Location
     from qsctl.summary.points import PointMeasure
+    from qsctl.summary.selection import Ranked, Selection
     from qsctl.summary.statistics import Interval
 
 SHOWN = ("discards", "loss_ratio", "throughput", "time_in_queue_mean", "time_in_queue_p99")
@@ -64,6 +65,8 @@ class SweepTable(Result):
     """Of a recording: which loads the repetitions had."""
     precision: str | None = None
     """Where one was asked for: what was reached."""
+    selections: tuple[Selection, ...] = ()
+    """What `--best` and `--front` asked for."""
 
     field_help: ClassVar[Mapping[str, str]] = {
         "point": "the point's values, path=value",
@@ -78,6 +81,9 @@ class SweepTable(Result):
         "maximum": "largest of the replications",
         "replications": "how many replications had the measure",
         "precision": "-o json and yaml: what --precision reached, in words; else null",
+        "selections": "-o json and yaml, of --best and --front: criteria, confidence, replications, worse_at_most (of "
+        "the best: how much worse than the best point the first one is at most; null: not shown), left_out, and points "
+        "with their means, the best first, and beaten_by (null: may be the best, or on the front)",
         "load": "-o json and yaml, of a recording: which loads the replications had; else null",
         "broken": "-o json and yaml, of model world: repetitions that broke a rule, each with the command to see it",
     }
@@ -96,6 +102,7 @@ class SweepTable(Result):
             "broken": [fields_of(each) for each in self.broken],
             "load": self.load,
             "precision": self.precision,
+            "selections": [selection_document(each) for each in self.selections],
         }
 
     def rows(self) -> Sequence[Row]:
@@ -144,6 +151,9 @@ class SweepTable(Result):
             blocks.append(TextBlock(f"… and {len(shown) - MOST_LINES} more lines: use -o csv.", "faint"))
         if any(each.measure == "time_in_queue_p99" for each in self.measures):
             blocks.append(TextBlock("Percentiles come from histograms and are at most 0.8 % too high.", "faint"))
+        blocks += [
+            TextBlock(selection_text(each), "good" if is_separated(each) else "plain") for each in self.selections
+        ]
         if self.precision is not None:
             blocks.append(TextBlock(self.precision))
         if self.load is not None:
@@ -171,6 +181,79 @@ class SweepTable(Result):
 
 
 _MOST_BROKEN = 5
+
+
+def selection_document(selection: Selection) -> Plain:
+    """What `-o json` has of the best, or of a front."""
+    return {
+        "criteria": [str(each) for each in selection.criteria],
+        **fields_of(selection, "confidence", "replications", "worse_at_most"),
+        "left_out": [str(each) for each in selection.left_out],
+        "points": [
+            {
+                "point": str(each.point),
+                "means": list(each.means),
+                "beaten_by": None if each.beaten_by is None else str(each.beaten_by),
+            }
+            for each in selection.ranked
+        ],
+    }
+
+
+def is_separated(selection: Selection) -> bool:
+    """Whether one point alone was shown to be the best, of several."""
+    return len(selection.criteria) == 1 and len(selection.staying) == 1 < len(selection.ranked)
+
+
+def selection_text(selection: Selection) -> str:
+    """What was shown, and no more: the best point, or those that may be it; the points that may be on the front."""
+    names = ", ".join(str(each) for each in selection.criteria)
+    percent = f"{100 * selection.confidence:g} %"
+    count = len(selection.ranked)
+    left = f" Left out, with too few replications that have it: {len(selection.left_out)}." * bool(selection.left_out)
+    stay = selection.staying
+    if len(selection.criteria) > 1:
+        if len(stay) < count:
+            line = (
+                f"Pareto front of {names}: {len(stay)} of {count} points may be on it. The others are beaten on both, "
+                f"and with {percent} confidence none of the front is among them."
+            )
+        else:
+            line = f"Pareto front of {names}: not separated. None of {count} points is shown to be beaten on both."
+        return "\n".join([line + left, *(_ranked_line(selection, each) for each in stay[:MOST_LINES])])
+    first = stay[0]
+    bound = ""
+    if selection.worse_at_most is not None and count > 1:
+        by = _value_text(selection.criteria[0].measure, selection.worse_at_most)
+        bound = f" {first.point} is the best, or at most {by} worse than it."
+    if count == 1:
+        return f"Best by {names}: there is one point.{left}"
+    if len(stay) == 1:
+        return f"Best by {names}: {first.point}, of {count} points, with {percent} confidence.{left}"
+    which = "; ".join(str(each.point) for each in stay[:_MOST_NAMED])
+    more = f"; and {len(stay) - _MOST_NAMED} more" if len(stay) > _MOST_NAMED else ""
+    return (
+        f"Best by {names}: not separated. {len(stay)} of {count} points may be the best, which is among them with "
+        f"{percent} confidence: {which}{more}.{bound} More replications separate more, but for points that are "
+        f"equally good.{left}"
+    )
+
+
+_MOST_NAMED = 5
+
+
+def _ranked_line(selection: Selection, ranked: Ranked) -> str:
+    means = ", ".join(
+        f"{criterion} {_value_text(criterion.measure, mean)}"
+        for criterion, mean in zip(selection.criteria, ranked.means, strict=True)
+    )
+    return f"  {ranked.point}: {means}"
+
+
+def _value_text(measure: str, value: float) -> str:
+    if measure.startswith("time_") or measure.endswith("_ns"):
+        return short_duration(value)
+    return f"{100 * value:.4g} %" if measure == "loss_ratio" else f"{value:.6g}"
 
 
 def interval_text(measure: str, interval: Interval) -> str:
