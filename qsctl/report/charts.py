@@ -249,7 +249,10 @@ def front_chart(points: Values, horizontal: str, vertical: str) -> Drawn:
         horizontal: the title of the x axis.
         vertical: the title of the y axis.
     """
-    base = _chart(points).encode(x=alt.X("x:Q", title=horizontal), y=alt.Y("y:Q", title=vertical))
+    base = _chart(points).encode(
+        x=alt.X("x:Q", title=horizontal, scale=alt.Scale(zero=False, nice=True, padding=12)),
+        y=alt.Y("y:Q", title=vertical),
+    )
     colour = alt.Color(
         "front:N", title=None, scale=alt.Scale(domain=[True, False], range=["#d95f02", "#888888"]), legend=None
     )
@@ -258,7 +261,7 @@ def front_chart(points: Values, horizontal: str, vertical: str) -> Drawn:
     line = best.mark_line(interpolate="step-after", strokeWidth=1.2, color="#d95f02").encode(
         x="x:Q", y="y:Q", order="x:Q"
     )
-    names = best.mark_text(align="left", dx=6, dy=-6).encode(x="x:Q", y="y:Q", text="label:N")
+    names = best.mark_text(align="left", dx=6, dy=-6, fill="currentColor").encode(x="x:Q", y="y:Q", text="label:N")
     return alt.layer(dots, line, names)
 
 

@@ -37,11 +37,8 @@ def sweep_page(folder: Location) -> Page:
     measures = point_measures(results, CONFIDENCE, SHOWN)
     measures.sort(key=lambda each: tuple(places.get(path, {}).get(value, 0) for path, value in each.point.values))
     points = {result.point.key for result in results}
-    lossless = sorted(
-        {each.point for each in measures}
-        - {each.point for each in measures if each.measure == "loss_ratio" and each.largest > 0},
-        key=str,
-    )
+    losing = {each.point for each in measures if each.measure == "loss_ratio" and each.largest > 0}
+    lossless = [point for point in dict.fromkeys(each.point for each in measures) if point not in losing]
     return Page(
         title=f"Sweep {folder.name}: {document['scenario']}",
         subtitle=f"{len(points)} points, {len(results)} replications, seed {document['seed']}",
