@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -56,6 +57,52 @@ def test_the_session_of_a_notebook_is_used_and_left_as_it_was() -> None:
         check=False,
     )
     assert done.stdout.strip().endswith("done"), done.stderr[-2000:]
+
+
+SUBMITTED = """
+import sys
+from pathlib import Path
+from pyspark.sql import SparkSession
+own = SparkSession.builder.getOrCreate()
+from qsctl.sim.run import run
+from qsctl.sim.simulate import open_scenario
+from qsctl.summary.job import summarize_run
+from qsctl.summary.session import spark_session
+scenario = open_scenario("trace-solace", {}, {})
+report = run(scenario, Path(sys.argv[1]), replications=1)
+summary = summarize_run(report.folder, by=("queue",))
+assert sum(each.arrived_messages for each in summary.queues) == report.info.arrived_messages > 0
+assert spark_session().sparkContext is own.sparkContext
+print("done at", own.sparkContext.master)
+"""
+
+
+@pytest.mark.spark
+def test_a_program_of_spark_submit_summarizes_a_run_in_its_own_session(tmp_path: Path) -> None:
+    import pyspark
+
+    program = tmp_path / "program.py"
+    program.write_text(SUBMITTED, encoding="utf-8")
+    environment = {
+        "JAVA_HOME": str(find_java().home),
+        "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin",
+        "SPARK_HOME": str(Path(pyspark.__file__).parent),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYSPARK_PYTHON": sys.executable,
+        "HOME": str(tmp_path),
+    }
+    submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
+    given = ["--master", "local[1]", "--conf", "spark.ui.enabled=false", "--conf", "spark.driver.host=127.0.0.1"]
+    done = subprocess.run(
+        ["bash", str(submit), *given, str(program), str(tmp_path / "run")],
+        env=environment,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert "done at local[1]" in done.stdout, done.stderr[-2000:]
 
 
 def test_another_master_than_the_one_that_runs_is_one_message(monkeypatch: pytest.MonkeyPatch) -> None:

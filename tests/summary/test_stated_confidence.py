@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from qsctl.instant import SECOND_NS
+from qsctl.sim.scenario.overrides import apply_overrides
 from qsctl.sim.scenario.scenario import (
     ClientGroup,
     ConstantSize,
@@ -164,3 +165,34 @@ def test_equals_get_a_winner_no_more_often_than_stated(tmp_path: Path) -> None:
     named = winners(tmp_path, TRIALS)
     print(f"{named} of {TRIALS} equal pairs got a winner")  # noqa: T201
     assert named <= 0.05 * TRIALS + 3 * math.sqrt(0.05 * 0.95 * TRIALS)
+
+
+def different_pair(folder: Path, number: int) -> tuple[Path, Path]:
+    """Two sweeps whose queues hold 90 and 150 messages, with other seeds, ten replications each."""
+    folders = []
+    for side, depth in enumerate((LOWEST, LOWEST + 60)):
+        scenario = dataclasses.replace(paused(), seed=9000 + 2 * number + side)
+        scenario = apply_overrides(scenario, {"profile[default]/queue[D-1]/max-depth": str(depth)})
+        plan = plan_sweep(scenario, (), 10)
+        place = folder / f"{number}-{side}"
+        open_sweep(place, plan)
+        write_results(place, Here(scenario).run(list(plan.tasks())))
+        folders.append(place)
+    return folders[0], folders[1]
+
+
+def test_differences_get_the_right_winner(tmp_path: Path) -> None:
+    """The deeper queue discards nothing instead of 12 messages, and has the higher mark: never the other way round."""
+    uses = TRIALS or 10
+    found = {"discards": dict.fromkeys(Verdict, 0), "high_water_mark": dict.fromkeys(Verdict, 0)}
+    for number in range(uses):
+        for each in compare(*different_pair(tmp_path, number), 0.95).differences:
+            if each.measure in found:
+                found[each.measure][each.verdict] += 1
+    if TRIALS:
+        print({name: {each.value: count for each, count in counts.items() if count} for name, counts in found.items()})  # noqa: T201
+    noise = 3 * math.sqrt(0.05 * 0.95 * uses) if TRIALS else 0.0
+    assert found["discards"][Verdict.A] <= 0.05 * uses + noise
+    assert found["high_water_mark"][Verdict.B] <= 0.05 * uses + noise
+    # Ten replications and Holm's adjustment show it in nearly half of the pairs.
+    assert found["discards"][Verdict.B] >= 0.2 * uses
