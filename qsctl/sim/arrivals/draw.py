@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from qsctl.sim.kernel.jit import kernel
+from qsctl.sim.kernel.jit import kernel, part
 from qsctl.sim.kernel.random import exponential, logarithm, normal, uniform
 from qsctl.sim.kernel.records import ARRIVAL_FIRST, FOREVER, SIZE_MASK
 
@@ -67,7 +67,7 @@ TRACE_ROW: Final = np.dtype(
 """A recorded arrival; `client` and `queue` are -1 where the trace leaves them to the traffic."""
 
 
-@kernel
+@part
 def find_step(table: Any, first: int, entries: int, u: float) -> int:
     """Return the index whose cumulative share is the first one above `u`."""
     low = 0
@@ -81,13 +81,13 @@ def find_step(table: Any, first: int, entries: int, u: float) -> int:
     return low
 
 
-@kernel
+@part
 def whole(drawn: float, longest: int) -> int:
     """Return a drawn quantity rounded to a whole number, from 1 to the longest."""
     return max(1, min(longest, int(np.floor(min(drawn, 4.0e18) + 0.5))))
 
 
-@kernel
+@part
 def draw_quantity(source: Any, n: int) -> int:
     """Return draw `n` of a length or a time, at least 1, of any kind but SIZE_MIXED.
 
@@ -107,7 +107,7 @@ def draw_quantity(source: Any, n: int) -> int:
     return int(source.size_a) + int(u * (source.size_b - source.size_a + 1.0))
 
 
-@kernel
+@part
 def draw_size(stream: Any, n: int, table: Any) -> int:
     """Return the length of message `n`, at least one byte."""
     if stream.size_kind != SIZE_MIXED:
@@ -116,7 +116,7 @@ def draw_size(stream: Any, n: int, table: Any) -> int:
     return int(table[stream.size_table + stream.size_entries + entry])
 
 
-@kernel
+@part
 def draw_next(stream: Any, t: int, table: Any) -> int:
     """Return when the stream's next message comes, after one at `t`; FOREVER at its end."""
     kind = stream.kind
@@ -140,7 +140,7 @@ def draw_next(stream: Any, t: int, table: Any) -> int:
         begin_stay(stream, t, table)
 
 
-@kernel
+@part
 def begin_stay(stream: Any, t: int, table: Any) -> None:
     """Go to another state of a modulated stream, uniformly among the others, and draw how long it lasts."""
     if stream.stays > 0 and stream.states > 1:

@@ -22,7 +22,7 @@ from qsctl.sim.egress.connection import (
 from qsctl.sim.egress.queue import enqueue
 from qsctl.sim.egress.receiver import requeue
 from qsctl.sim.egress.serve import arrive, next_member, take_event
-from qsctl.sim.kernel.jit import inlined, kernel, prefetch, row, wide
+from qsctl.sim.kernel.jit import inlined_part, kernel, prefetch, row, wide
 from qsctl.sim.kernel.records import (
     ARRIVAL,
     ARRIVAL_SHARED,
@@ -43,7 +43,7 @@ AHEAD: Final = 8
 """How many arrivals ahead client and queue are prefetched: with many clients they lie in no cache."""
 
 
-@inlined
+@inlined_part
 def next_due(state: Any) -> int:
     """Return when the first blocked client's acknowledgment or the first timer comes."""
     broker = row(state, 0, STATE)
@@ -55,7 +55,7 @@ def next_due(state: Any) -> int:
     return due
 
 
-@inlined
+@inlined_part
 def first_not_before(arrivals: Any, first: int, end: int, time: int) -> int:
     """Return the first of the arrivals `first` … `end` that comes at `time` or later."""
     while first < end:

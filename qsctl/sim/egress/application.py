@@ -16,7 +16,7 @@ from typing import Any
 from qsctl.sim.egress.endpoint import move_arrival
 from qsctl.sim.egress.queue import count_guaranteed, work_units
 from qsctl.sim.egress.receiver import next_report
-from qsctl.sim.kernel.jit import inlined, kernel, row, wide
+from qsctl.sim.kernel.jit import inlined_part, part, row, wide
 from qsctl.sim.kernel.random import uniform_bits
 from qsctl.sim.kernel.records import (
     CLIENT,
@@ -42,7 +42,7 @@ from qsctl.sim.kernel.records import (
 from qsctl.sim.kernel.rows import log_delivered, release
 
 
-@inlined
+@inlined_part
 def fails(state: Any, c: int) -> bool:
     """Draw whether the application fails on the message that it has done."""
     broker = row(state, 0, STATE)
@@ -54,7 +54,7 @@ def fails(state: Any, c: int) -> bool:
     return bool(drawn < flow.fails)
 
 
-@inlined
+@inlined_part
 def fail(state: Any, c: int, number: int, node: int) -> None:
     """List a message that the application failed on with those that go back to the durable queue."""
     broker = row(state, 0, STATE)
@@ -70,7 +70,7 @@ def fail(state: Any, c: int, number: int, node: int) -> None:
     queue.returned_tail = node
 
 
-@kernel
+@part
 def retire(state: Any, c: int, node: int) -> None:
     """Remove a guaranteed message from its endpoint: the application has acknowledged it, and the library before.
 
@@ -94,7 +94,7 @@ def retire(state: Any, c: int, node: int) -> None:
     release(state, node)
 
 
-@inlined
+@inlined_part
 def refill(state: Any, c: int, node: int, t: int) -> None:
     """Open the window by a message that the client's library acknowledged at `t`: G-1 lets go of it."""
     broker = row(state, 0, STATE)
@@ -107,7 +107,7 @@ def refill(state: Any, c: int, node: int, t: int) -> None:
         row(broker.endpoints, row(broker.more, c, MORE).endpoint, ENDPOINT).outstanding -= 1
 
 
-@kernel
+@part
 def library_acknowledges(state: Any, c: int, t: int) -> None:
     """Have the client's library acknowledge all that was read: the window opens by it."""
     broker = row(state, 0, STATE)
@@ -122,7 +122,7 @@ def library_acknowledges(state: Any, c: int, t: int) -> None:
     application_acknowledges(state, c, t)
 
 
-@kernel
+@part
 def application_acknowledges(state: Any, c: int, t: int) -> None:
     """Retire what the application has acknowledged up to `t`, of all that its library has acknowledged."""
     broker = row(state, 0, STATE)
@@ -136,7 +136,7 @@ def application_acknowledges(state: Any, c: int, t: int) -> None:
         retire(state, c, node)
 
 
-@kernel
+@part
 def begin_guaranteed(state: Any, c: int, node: int, t: int) -> None:
     """Note that a reader began a guaranteed message, as the broker may learn of it at `t`.
 
@@ -171,7 +171,7 @@ def begin_guaranteed(state: Any, c: int, node: int, t: int) -> None:
         library_acknowledges(state, c, t)
 
 
-@inlined
+@inlined_part
 def next_acknowledgment(state: Any, c: int) -> int:
     """Return when TCP acknowledges the oldest message sent; FOREVER when there is none."""
     broker = row(state, 0, STATE)
@@ -181,7 +181,7 @@ def next_acknowledgment(state: Any, c: int) -> int:
     return wide(row(broker.nodes, client.head, NODE).time)
 
 
-@inlined
+@inlined_part
 def next_of_application(state: Any, c: int) -> int:
     """Return when the application acknowledges the oldest message that the library has acknowledged; else FOREVER."""
     broker = row(state, 0, STATE)
@@ -192,7 +192,7 @@ def next_of_application(state: Any, c: int) -> int:
     return wide(row(broker.nodes, head, NODE).time)
 
 
-@kernel
+@part
 def next_of_client(state: Any, c: int, acknowledgment: int) -> int:
     """Return when the next event of a client is due: of its connection, its readers, its library, its application.
 
@@ -210,7 +210,7 @@ def next_of_client(state: Any, c: int, acknowledgment: int) -> int:
     return due
 
 
-@kernel
+@part
 def take_own(state: Any, c: int, t: int) -> None:
     """Process what is due at `t` of a client's end, and not of TCP: first its readers, its library, its application."""
     broker = row(state, 0, STATE)
@@ -222,7 +222,7 @@ def take_own(state: Any, c: int, t: int) -> None:
         application_acknowledges(state, c, t)
 
 
-@kernel
+@part
 def forget_reading(state: Any, c: int) -> None:
     """Begin a new connection with idle readers and an empty buffer; the caller has dealt with what was unread."""
     broker = row(state, 0, STATE)
@@ -243,7 +243,7 @@ def forget_reading(state: Any, c: int) -> None:
             row(broker.readers, reader, READER).free = 0
 
 
-@kernel
+@part
 def reader_begins(state: Any, c: int) -> None:
     """Learn that a reader has begun the oldest unread message: the window opens by its bytes."""
     broker = row(state, 0, STATE)

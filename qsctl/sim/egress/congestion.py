@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from qsctl.sim.kernel.jit import inlined, kernel, row, wide
+from qsctl.sim.kernel.jit import inlined_part, part, row, wide
 from qsctl.sim.kernel.records import MORE, NONE, STATE, TCP
 
 WINDOW_SEGMENTS_MIN: Final = 2
@@ -30,7 +30,7 @@ RENO_MILLI: Final = 529
 """α = 3 (1 − β) ÷ (1 + β), in thousandths, with β = 0.7 (RFC 9438, 4.3)."""
 
 
-@kernel
+@part
 def cube_root(value: int) -> int:
     """Return the integer part of the cube root of a value ≥ 0, bit by bit."""
     root = wide(0)
@@ -44,7 +44,7 @@ def cube_root(value: int) -> int:
     return root
 
 
-@inlined
+@inlined_part
 def grow(state: Any, c: int, t: int, acknowledged: int) -> None:
     """Open the window by an acknowledgment of so many segments."""
     broker = row(state, 0, STATE)
@@ -62,14 +62,14 @@ def grow(state: Any, c: int, t: int, acknowledged: int) -> None:
     tcp.window = min(window, wide(tcp.most))
 
 
-@inlined
+@inlined_part
 def cubic_milli(peak: int, elapsed_ms: int, root_ms: int) -> int:
     """Return the window of CUBIC's curve, in thousandths of a segment."""
     span = max(-SPAN_MAX_MS, min(SPAN_MAX_MS, elapsed_ms - root_ms))
     return peak * MILLI + 2 * span * span * span // CUBED_MS_A_MILLI_TWICE
 
 
-@kernel
+@part
 def follow_cubic(state: Any, c: int, t: int, acknowledged: int) -> int:
     """Return CUBIC's window after an acknowledgment in congestion avoidance (RFC 9438, 4.2 to 4.5)."""
     broker = row(state, 0, STATE)
@@ -98,7 +98,7 @@ def follow_cubic(state: Any, c: int, t: int, acknowledged: int) -> int:
     return wide(window + steps)
 
 
-@kernel
+@part
 def note_loss(state: Any, c: int) -> None:
     """Lower the threshold: a segment was lost."""
     broker = row(state, 0, STATE)

@@ -31,7 +31,7 @@ from qsctl.sim.egress.tcp import next_of_connection, send_segments, take_acknowl
 from qsctl.sim.egress.transmit import acknowledged_before_leaving, send
 from qsctl.sim.kernel.heap import drop_top, push, replace_top
 from qsctl.sim.kernel.histogram import count_done, count_unfinished
-from qsctl.sim.kernel.jit import bit_length, inlined, kernel, prefetch, row, wide
+from qsctl.sim.kernel.jit import bit_length, inlined_part, kernel, part, prefetch, row, wide
 from qsctl.sim.kernel.records import (
     CLIENT,
     EAGER,
@@ -65,7 +65,7 @@ HELD_ONLY: Final = HOLD | TRACKED
 """The traits of a client that is plain but for its guaranteed messages, which G-1 holds until it acknowledges them."""
 
 
-@inlined
+@inlined_part
 def goes_through(clients: Any, c: int, size: int) -> bool:
     """Return whether nothing is queued and the window is open: the message is not held up anywhere before the port."""
     client = row(clients, c, CLIENT)
@@ -77,7 +77,7 @@ def goes_through(clients: Any, c: int, size: int) -> bool:
     )
 
 
-@inlined
+@inlined_part
 def pass_through(
     state: Any,
     clients: Any,
@@ -128,7 +128,7 @@ def pass_through(
     return depart, wide(time), indication
 
 
-@kernel
+@part
 def count_acknowledged(state: Any, c: int, born: int, moved: int, time: int, rare: Any) -> None:
     """Count a direct message by when the connection acknowledges it, where that is the message's acknowledgment.
 
@@ -143,7 +143,7 @@ def count_acknowledged(state: Any, c: int, born: int, moved: int, time: int, rar
         count_done(state, c, time - born)
 
 
-@kernel
+@part
 def pump(state: Any, c: int, t: int, rare: Any, lossy: Any) -> bool:
     """Move and send what may go at `t`; True when the client is left blocked: it has data that it cannot send.
 
@@ -251,7 +251,7 @@ def pump(state: Any, c: int, t: int, rare: Any, lossy: Any) -> bool:
     return bool(client.unsent != NONE)
 
 
-@inlined
+@inlined_part
 def move(state: Any, c: int, t: int) -> bool:
     """Move and send what may go at `t`, of a client that has a trait."""
     traits = row(row(state, 0, STATE).clients, c, CLIENT).traits
@@ -262,7 +262,7 @@ def move(state: Any, c: int, t: int) -> bool:
     return pump(state, c, t, 1, None)
 
 
-@inlined
+@inlined_part
 def acknowledge_oldest(state: Any, clients: Any, nodes: Any, c: int, rare: Any, lossy: Any) -> None:
     """Remove the oldest sent message from the TCP transmit queue: its acknowledgment is here.
 
@@ -318,7 +318,7 @@ def acknowledge_oldest(state: Any, clients: Any, nodes: Any, c: int, rare: Any, 
         begin_guaranteed(state, c, node, time)
 
 
-@kernel
+@part
 def acknowledge_segments(state: Any, c: int) -> None:
     """Process the next event of a client whose link loses segments, of one instant TCP's first.
 
@@ -340,7 +340,7 @@ def acknowledge_segments(state: Any, c: int) -> None:
     client.next_ack = next_of_client(state, c, next_of_connection(state, c))
 
 
-@kernel
+@part
 def acknowledge(state: Any, c: int) -> None:
     """Process the next event of a client that has a trait: of one instant, TCP's acknowledgments first."""
     broker = row(state, 0, STATE)
@@ -366,7 +366,7 @@ def drain(state: Any, c: int, until: int) -> None:
         acknowledge(state, c)
 
 
-@inlined
+@inlined_part
 def waits_for_acknowledgment(state: Any, c: int) -> bool:
     """Return whether a client that is not blocked must be given its next acknowledgment when it comes.
 
@@ -383,7 +383,7 @@ def waits_for_acknowledgment(state: Any, c: int) -> bool:
     return bool(row(broker.endpoints, row(broker.more, c, MORE).endpoint, ENDPOINT).waiting_head != NONE)
 
 
-@inlined
+@inlined_part
 def mark_blocked(state: Any, clients: Any, heap: Any, c: int, t: int, blocked: bool, on_top: bool, rare: Any) -> None:
     """Note when a client becomes blocked or free, and keep it in the heap while it waits for an acknowledgment.
 
@@ -417,7 +417,7 @@ def mark_blocked(state: Any, clients: Any, heap: Any, c: int, t: int, blocked: b
             broker.short = 1
 
 
-@kernel
+@part
 def note_blocked(state: Any, c: int, t: int, blocked: bool) -> None:
     """`mark_blocked` of a client that has a trait."""
     broker = row(state, 0, STATE)

@@ -31,7 +31,7 @@ from qsctl.sim.egress.connection import move, note_blocked
 from qsctl.sim.egress.endpoint import move_arrival, want_timer
 from qsctl.sim.egress.queue import append, buffer_bytes, fits
 from qsctl.sim.kernel.heap import drop_top, push
-from qsctl.sim.kernel.jit import inlined, kernel, row, wide
+from qsctl.sim.kernel.jit import inlined_part, part, row, wide
 from qsctl.sim.kernel.random import uniform_bits
 from qsctl.sim.kernel.records import (
     ABSENT,
@@ -66,13 +66,13 @@ NODE_BITS: Final = 31
 """An entry of the expiries is the message's number in the order of arrival and, in so many bits, its node."""
 
 
-@inlined
+@inlined_part
 def partition_of(key: int, partitions: int) -> int:
     """Return the partition of a key: a hash of it modulo their number."""
     return wide(uniform_bits(np.uint64(0), key) % np.uint64(partitions))
 
 
-@kernel
+@part
 def line_of(state: Any, d: int, node: int) -> int:
     """Return the row of BACKLOG that a message waits in: its partition's or its priority's, or the only one."""
     broker = row(state, 0, STATE)
@@ -86,7 +86,7 @@ def line_of(state: Any, d: int, node: int) -> int:
     return wide(durable.backlog)
 
 
-@kernel
+@part
 def wait_at_queue(state: Any, d: int, node: int) -> None:
     """Keep a message at the queue, behind those of its line that wait already."""
     broker = row(state, 0, STATE)
@@ -104,7 +104,7 @@ def wait_at_queue(state: Any, d: int, node: int) -> None:
     row(broker.durables, d, DURABLE).waiting += 1
 
 
-@kernel
+@part
 def wait_in_front(state: Any, d: int, node: int) -> None:
     """Keep a message at the queue, before those of its line that wait already."""
     broker = row(state, 0, STATE)
@@ -121,7 +121,7 @@ def wait_in_front(state: Any, d: int, node: int) -> None:
     row(broker.durables, d, DURABLE).waiting += 1
 
 
-@kernel
+@part
 def leave_line(state: Any, d: int, node: int) -> None:
     """Remove a message from its line, wherever it is there."""
     broker = row(state, 0, STATE)
@@ -140,7 +140,7 @@ def leave_line(state: Any, d: int, node: int) -> None:
     row(broker.durables, d, DURABLE).waiting -= 1
 
 
-@kernel
+@part
 def enter_queue(state: Any, d: int, node: int, t: int, time_to_live: int) -> None:
     """Keep a message that came to the queue at `t`; a time to live of 0 is none."""
     broker = row(state, 0, STATE)
@@ -165,7 +165,7 @@ def enter_queue(state: Any, d: int, node: int, t: int, time_to_live: int) -> Non
     wait_at_queue(state, d, node)
 
 
-@inlined
+@inlined_part
 def has_room(state: Any, c: int, size: int) -> bool:
     """Return whether a client is there, and its flow and its G-1 have room for a message."""
     broker = row(state, 0, STATE)
@@ -180,7 +180,7 @@ def has_room(state: Any, c: int, size: int) -> bool:
     return True
 
 
-@kernel
+@part
 def flow_of_rank(state: Any, d: int, rank: int) -> int:
     """Return the client of the flow before which `rank` others bound, of those that are there; NONE without one."""
     broker = row(state, 0, STATE)
@@ -197,7 +197,7 @@ def flow_of_rank(state: Any, d: int, rank: int) -> int:
     return wide(NONE)
 
 
-@kernel
+@part
 def next_flow(state: Any, d: int, size: int) -> int:
     """Return the client that the queue's next message goes to; NONE while no flow has room."""
     broker = row(state, 0, STATE)
@@ -216,7 +216,7 @@ def next_flow(state: Any, d: int, size: int) -> int:
     return wide(NONE)
 
 
-@kernel
+@part
 def hand_over(state: Any, d: int, c: int, node: int, t: int) -> None:
     """Put a message of the queue into a client's G-1, and send what may go."""
     broker = row(state, 0, STATE)
@@ -237,7 +237,7 @@ def hand_over(state: Any, d: int, c: int, node: int, t: int) -> None:
     note_blocked(state, c, t, move(state, c, t))
 
 
-@kernel
+@part
 def dispense(state: Any, d: int, t: int) -> None:
     """Send what waits at the queue to the flows that have room for it."""
     broker = row(state, 0, STATE)
@@ -257,7 +257,7 @@ def dispense(state: Any, d: int, t: int) -> None:
         hand_over(state, d, c, node, t)
 
 
-@kernel
+@part
 def dispense_partitions(state: Any, d: int, t: int) -> None:
     """Send the oldest message of each partition in turn, as far as the partitions' flows have room."""
     broker = row(state, 0, STATE)
@@ -274,7 +274,7 @@ def dispense_partitions(state: Any, d: int, t: int) -> None:
             idle = 0
 
 
-@kernel
+@part
 def deal_partitions(state: Any, d: int) -> None:
     """Deal the partitions out to the flows that are bound, in the order in which they bound."""
     broker = row(state, 0, STATE)
@@ -289,7 +289,7 @@ def deal_partitions(state: Any, d: int) -> None:
         rank += 1
 
 
-@kernel
+@part
 def lose(state: Any, number: int, node: int, t: int, outcome: int) -> None:
     """Count and log a message that a durable queue lost, and forget it."""
     broker = row(state, 0, STATE)
@@ -309,7 +309,7 @@ def lose(state: Any, number: int, node: int, t: int, outcome: int) -> None:
     release(state, node)
 
 
-@kernel
+@part
 def remove(state: Any, d: int, node: int, t: int, outcome: int) -> None:
     """Remove a message that waits in no line, as expired or dead: to the dead message queue, or altogether."""
     broker = row(state, 0, STATE)
@@ -335,7 +335,7 @@ def remove(state: Any, d: int, node: int, t: int, outcome: int) -> None:
     dispense(state, dead, t)
 
 
-@kernel
+@part
 def give_back(state: Any, d: int, first: int, t: int) -> None:
     """Return a list of deliveries that were not acknowledged to the front of the queue, or remove what is over."""
     broker = row(state, 0, STATE)
@@ -359,7 +359,7 @@ def give_back(state: Any, d: int, first: int, t: int) -> None:
         kept = after
 
 
-@kernel
+@part
 def serve_queue(state: Any, d: int, t: int) -> None:
     """Return what applications failed on to the queue, and send what its flows have room for."""
     broker = row(state, 0, STATE)
@@ -372,7 +372,7 @@ def serve_queue(state: Any, d: int, t: int) -> None:
     dispense(state, d, t)
 
 
-@kernel
+@part
 def expire(state: Any, t: int) -> None:
     """Remove what has waited for its time to live, of all durable queues, in the order of arrival at equal times.
 
@@ -392,7 +392,7 @@ def expire(state: Any, t: int) -> None:
             dispense(state, d, t)
 
 
-@kernel
+@part
 def wake_queue(state: Any, number: int, t: int) -> None:
     """Process a durable queue's timer: the end of its rebalance delay and, for the first one, all expiries."""
     broker = row(state, 0, STATE)
@@ -412,7 +412,7 @@ def wake_queue(state: Any, number: int, t: int) -> None:
         want_timer(state, number, wide(durable.rebalances))
 
 
-@kernel
+@part
 def rebalance(state: Any, d: int, t: int) -> None:
     """Have the partitions dealt out again after the rebalance delay, at once if there is none: a flow came or went."""
     durable = row(row(state, 0, STATE).durables, d, DURABLE)
@@ -423,7 +423,7 @@ def rebalance(state: Any, d: int, t: int) -> None:
         want_timer(state, wide(durable.number), wide(durable.rebalances))
 
 
-@kernel
+@part
 def unbind(state: Any, c: int, first: int, t: int) -> None:
     """Return what a client that disconnected did not acknowledge, a list of messages, to its queue; others get it."""
     broker = row(state, 0, STATE)
@@ -438,7 +438,7 @@ def unbind(state: Any, c: int, first: int, t: int) -> None:
     dispense(state, d, t)
 
 
-@kernel
+@part
 def bind(state: Any, c: int, t: int) -> None:
     """Bind the flow of a client that is back, behind all that are bound."""
     broker = row(state, 0, STATE)

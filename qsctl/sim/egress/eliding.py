@@ -12,7 +12,7 @@ from typing import Any
 
 from qsctl.sim.egress.endpoint import want_timer
 from qsctl.sim.egress.queue import buffer_bytes, weighted, work_units
-from qsctl.sim.kernel.jit import bit_length, kernel, row, wide
+from qsctl.sim.kernel.jit import bit_length, part, row, wide
 from qsctl.sim.kernel.records import (
     CLIENT,
     ELIDED,
@@ -37,7 +37,7 @@ MAX_ELIDING_TOPICS_EVENT = 11
 """`Event.MAX_ELIDING_TOPICS`; a test holds the two equal."""
 
 
-@kernel
+@part
 def slot_of(state: Any, c: int, t: int, topic: int) -> int:
     """Return the slot of a topic, or NONE beyond the limit; the first such topic raises the one-shot event."""
     broker = row(state, 0, STATE)
@@ -67,7 +67,7 @@ def slot_of(state: Any, c: int, t: int, topic: int) -> int:
     return slot
 
 
-@kernel
+@part
 def replace_queued(state: Any, c: int, q: int, t: int, size: int, topic: int, slot: int) -> bool:
     """Put a newer message in the place of the queued one of its topic; False when none is queued there."""
     broker = row(state, 0, STATE)
@@ -89,7 +89,7 @@ def replace_queued(state: Any, c: int, q: int, t: int, size: int, topic: int, sl
     return True
 
 
-@kernel
+@part
 def ready_in(state: Any, c: int, q: int, t: int) -> tuple[int, int, int]:
     """Return the first message of one queue that no eliding delay holds.
 
@@ -113,7 +113,7 @@ def ready_in(state: Any, c: int, q: int, t: int) -> tuple[int, int, int]:
     return before, node, wake
 
 
-@kernel
+@part
 def take_ready(state: Any, c: int, t: int, dequeues: bool) -> int:
     """Return the next message that no eliding delay holds; NONE when there is none.
 
@@ -166,7 +166,7 @@ def take_ready(state: Any, c: int, t: int, dequeues: bool) -> int:
     return node
 
 
-@kernel
+@part
 def forget_topics(state: Any, c: int) -> None:
     """Begin a new session of an eliding client, without memory of topics."""
     broker = row(state, 0, STATE)

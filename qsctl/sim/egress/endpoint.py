@@ -13,11 +13,11 @@ from __future__ import annotations
 from typing import Any
 
 from qsctl.sim.kernel.heap import push
-from qsctl.sim.kernel.jit import inlined, kernel, row, wide
+from qsctl.sim.kernel.jit import inlined_part, part, row, wide
 from qsctl.sim.kernel.records import ENDPOINT, LIFE, MORE, NODE, NONE, QUEUE, STATE, TIMERS_AN_EVENT
 
 
-@kernel
+@part
 def want_timer(state: Any, c: int, time: int) -> None:
     """Wake a client at `time` unless it wakes earlier; entries that it no longer means are skipped."""
     broker = row(state, 0, STATE)
@@ -30,7 +30,7 @@ def want_timer(state: Any, c: int, time: int) -> None:
             broker.short = 1
 
 
-@kernel
+@part
 def return_to_endpoint(state: Any, c: int, t: int, node: int) -> None:
     """Return a guaranteed message that left G-1 unsent: it comes again after the redelivery delay, oldest first."""
     broker = row(state, 0, STATE)
@@ -50,7 +50,7 @@ def return_to_endpoint(state: Any, c: int, t: int, node: int) -> None:
     want_timer(state, c, due)
 
 
-@inlined
+@inlined_part
 def wait_at_endpoint(state: Any, c: int, node: int) -> None:
     """Keep a message at the endpoint, behind those that wait already."""
     broker = row(state, 0, STATE)
@@ -63,7 +63,7 @@ def wait_at_endpoint(state: Any, c: int, node: int) -> None:
     endpoint.waiting_tail = node
 
 
-@inlined
+@inlined_part
 def move_arrival(state: Any, node: int, source: int, destination: int) -> None:
     """Count a waiting message, and how often it was sent again, for another number among the clients.
 
@@ -78,7 +78,7 @@ def move_arrival(state: Any, node: int, source: int, destination: int) -> None:
         row(broker.queues, destination * 5, QUEUE).arrived += 1
 
 
-@inlined
+@inlined_part
 def next_at_endpoint(state: Any, c: int, t: int) -> int:
     """Return the message that the endpoint would send next; NONE when there is none.
 
@@ -92,7 +92,7 @@ def next_at_endpoint(state: Any, c: int, t: int) -> int:
     return wide(endpoint.waiting_head)
 
 
-@inlined
+@inlined_part
 def take_from_endpoint(state: Any, c: int, node: int) -> None:
     """Remove what `next_at_endpoint` named."""
     broker = row(state, 0, STATE)
@@ -111,7 +111,7 @@ def take_from_endpoint(state: Any, c: int, node: int) -> None:
     broker.unacknowledged += endpoint.tracked
 
 
-@kernel
+@part
 def want_next_due(state: Any, c: int, t: int) -> None:
     """Wake when, after `t`, the first message that was returned to the endpoint is due."""
     broker = row(state, 0, STATE)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from qsctl.sim.kernel.jit import inlined, quotient, row, wide
+from qsctl.sim.kernel.jit import inlined_part, quotient, row, wide
 from qsctl.sim.kernel.records import PORT
 
 
-@inlined
+@inlined_part
 def serialization(size: int, numerator: int, denominator: int) -> int:
     """Return nanoseconds on the wire, rounded up."""
     if denominator == 1:
@@ -16,7 +16,7 @@ def serialization(size: int, numerator: int, denominator: int) -> int:
     return quotient(size * numerator + denominator - 1, denominator)
 
 
-@inlined
+@inlined_part
 def leave_port(ports: Any, number: int, t: int, size: int) -> int:
     """Return when the last byte of a message given to a port at `t` leaves it: a FIFO, Lindley's recursion."""
     port = row(ports, number, PORT)

@@ -19,7 +19,7 @@ from qsctl.sim.egress.queue import count_guaranteed, log_loss, unlink_head
 from qsctl.sim.egress.serve import resume, serve
 from qsctl.sim.egress.tcp import forget_segments
 from qsctl.sim.kernel.histogram import count_unfinished
-from qsctl.sim.kernel.jit import kernel, row, wide
+from qsctl.sim.kernel.jit import kernel, part, row, wide
 from qsctl.sim.kernel.records import (
     ABSENT,
     BACKLOG,
@@ -212,7 +212,7 @@ def count_rest(state: Any, first: int, count: int) -> int:
     return wide(count)
 
 
-@kernel
+@part
 def count_held(state: Any, c: int) -> None:
     """Count, of a client whose messages are acknowledged, what its queue and its endpoint hold when the run ends.
 
@@ -249,7 +249,7 @@ def count_held(state: Any, c: int) -> None:
             count_with_client(state, c, wide(client.head))
 
 
-@kernel
+@part
 def count_aged(state: Any, c: int, node: int) -> None:
     """Count the messages of a list that were not sent, or came back."""
     broker = row(state, 0, STATE)
@@ -259,7 +259,7 @@ def count_aged(state: Any, c: int, node: int) -> None:
         node = wide(here.next)
 
 
-@kernel
+@part
 def count_with_client(state: Any, c: int, node: int) -> None:
     """Count the guaranteed messages of a list that were sent and that G-1 holds."""
     broker = row(state, 0, STATE)
@@ -270,7 +270,7 @@ def count_with_client(state: Any, c: int, node: int) -> None:
         node = wide(here.next)
 
 
-@kernel
+@part
 def count_sent(state: Any, c: int, node: int) -> None:
     """Count the guaranteed messages of a list that left G-1 and are not acknowledged when the run ends."""
     nodes = row(state, 0, STATE).nodes
@@ -280,7 +280,7 @@ def count_sent(state: Any, c: int, node: int) -> None:
         node = wide(row(nodes, node, NODE).next)
 
 
-@kernel
+@part
 def list_length(state: Any, node: int) -> int:
     """Return how many messages a list of nodes has."""
     nodes = row(state, 0, STATE).nodes
@@ -337,7 +337,7 @@ def hold(state: Any, c: int) -> None:
             log_list(state, c, wide(0), wide(row(broker.backlogs, line, BACKLOG).head), wide(WAITING))
 
 
-@kernel
+@part
 def log_unacknowledged(state: Any, c: int, node: int, outcome: int) -> None:
     """Log the guaranteed messages of a list that the client has and did not acknowledge."""
     broker = row(state, 0, STATE)
@@ -348,7 +348,7 @@ def log_unacknowledged(state: Any, c: int, node: int, outcome: int) -> None:
         node = wide(here.next)
 
 
-@kernel
+@part
 def log_list(state: Any, c: int, q: int, node: int, outcome: int) -> None:
     """Messages that never left: held in their queue, or waiting at their endpoint."""
     broker = row(state, 0, STATE)

@@ -10,7 +10,7 @@ from typing import Any
 
 from qsctl.sim.egress.endpoint import return_to_endpoint
 from qsctl.sim.kernel.histogram import count_done, count_unfinished, count_wait
-from qsctl.sim.kernel.jit import inlined, kernel, prefetch, row, wide
+from qsctl.sim.kernel.jit import inlined_part, part, prefetch, row, wide
 from qsctl.sim.kernel.records import (
     CLIENT,
     DISCARDED,
@@ -33,13 +33,13 @@ from qsctl.sim.kernel.records import (
 from qsctl.sim.kernel.rows import allocate, release, undelivered_row
 
 
-@inlined
+@inlined_part
 def work_units(size: int) -> int:
     """ceil(size / 2048), which is 1 or more, for a message has at least one byte: [SOL-QUEUES, "Queue Max Depths"]."""
     return (size + 2047) >> 11
 
 
-@inlined
+@inlined_part
 def buffer_bytes(state: Any, c: int, size: int) -> None:
     """Occupy or free (below 0) egress buffers, where they are counted."""
     broker = row(state, 0, STATE)
@@ -48,7 +48,7 @@ def buffer_bytes(state: Any, c: int, size: int) -> None:
         row(broker.more, c, MORE).buffered += size
 
 
-@kernel
+@part
 def log_loss(state: Any, c: int, q: int, t: int, size: int, topic: int, born: int, outcome: int) -> None:
     """Log a message that is lost at `t`: the queue's first loss is remembered. The caller counts its cause."""
     broker = row(state, 0, STATE)
@@ -59,14 +59,14 @@ def log_loss(state: Any, c: int, q: int, t: int, size: int, topic: int, born: in
         undelivered_row(state, born, wide(0), t - born, c, topic, size, q, outcome, wide(0))
 
 
-@kernel
+@part
 def count_discard(state: Any, c: int, q: int, t: int, size: int, topic: int, born: int) -> None:
     """Count and log a message that is discarded because its queue is full: an Egress Congestion Discard."""
     row(row(state, 0, STATE).tallies, c * 5 + q, TALLY).discarded += 1
     log_loss(state, c, q, t, size, topic, born, wide(DISCARDED))
 
 
-@inlined
+@inlined_part
 def detach_head(clients: Any, queues: Any, nodes: Any, c: int, q: int) -> int:
     """Remove the oldest message from a queue's list; the queue still holds it: its length and depth stay."""
     queue = row(queues, c * 5 + q, QUEUE)
@@ -80,7 +80,7 @@ def detach_head(clients: Any, queues: Any, nodes: Any, c: int, q: int) -> int:
     return node
 
 
-@inlined
+@inlined_part
 def unlink_head(clients: Any, queues: Any, nodes: Any, c: int, q: int) -> int:
     """Remove the oldest message from a queue."""
     node = detach_head(clients, queues, nodes, c, q)
@@ -90,7 +90,7 @@ def unlink_head(clients: Any, queues: Any, nodes: Any, c: int, q: int) -> int:
     return node
 
 
-@kernel
+@part
 def evict(state: Any, c: int, t: int) -> None:
     """Return the oldest message of G-1 to its endpoint, which sends it again (`GuaranteedOverflow.REDELIVER`)."""
     broker = row(state, 0, STATE)
@@ -100,7 +100,7 @@ def evict(state: Any, c: int, t: int) -> None:
     return_to_endpoint(state, c, t, node)
 
 
-@inlined
+@inlined_part
 def discard_oldest(state: Any, clients: Any, queues: Any, nodes: Any, c: int, q: int, t: int, rare: Any) -> None:
     """Discard the message at the head; the queue's next message delivered will carry the indication."""
     if q == 0:
@@ -128,7 +128,7 @@ def discard_oldest(state: Any, clients: Any, queues: Any, nodes: Any, c: int, q:
     release(state, node)
 
 
-@inlined
+@inlined_part
 def make_room(
     state: Any, clients: Any, queues: Any, nodes: Any, c: int, q: int, t: int, size: int, rare: Any
 ) -> bool:  # fmt: skip
@@ -148,7 +148,7 @@ def make_room(
     return True
 
 
-@inlined
+@inlined_part
 def fits(state: Any, c: int, size: int, window: int) -> bool:
     """Return whether G-1 admits a message beside those that it holds until they are acknowledged.
 
@@ -161,7 +161,7 @@ def fits(state: Any, c: int, size: int, window: int) -> bool:
     return bool(queue.length < max(1, queue.burst) or queue.work + work_units(size) <= queue.max_depth)
 
 
-@inlined
+@inlined_part
 def append(clients: Any, queues: Any, nodes: Any, c: int, q: int, node: int, size: int) -> None:
     """Put an admitted message at the end of its queue."""
     queue = row(queues, c * 5 + q, QUEUE)
@@ -181,7 +181,7 @@ def append(clients: Any, queues: Any, nodes: Any, c: int, q: int, node: int, siz
         queue.high_water = queue.work
 
 
-@inlined
+@inlined_part
 def enqueue(
     state: Any, clients: Any, queues: Any, nodes: Any, c: int, q: int, t: int, size: int, topic: int, rare: Any
 ) -> int:  # fmt: skip
@@ -203,7 +203,7 @@ def enqueue(
     return node
 
 
-@inlined
+@inlined_part
 def join_transmit_queue(clients: Any, nodes: Any, c: int, node: int, size: int) -> None:
     """Put a message at the end of the TCP transmit queue."""
     client = row(clients, c, CLIENT)
@@ -216,7 +216,7 @@ def join_transmit_queue(clients: Any, nodes: Any, c: int, node: int, size: int) 
     client.tail = node
 
 
-@inlined
+@inlined_part
 def count_delivery(
     state: Any, queues: Any, tallies: Any, octaves: Any, blocks: Any, index: int, size: int, wait: int
 ) -> None:
@@ -232,7 +232,7 @@ def count_delivery(
         count_wait(state, octaves, blocks, index, wait)
 
 
-@inlined
+@inlined_part
 def count_guaranteed(state: Any, c: int, node: int, acknowledged: int) -> None:
     """Count a guaranteed message once, by its last sending: acknowledged, or NONE where the run ended before that."""
     broker = row(state, 0, STATE)
@@ -249,7 +249,7 @@ def count_guaranteed(state: Any, c: int, node: int, acknowledged: int) -> None:
             count_unfinished(state, c, wide(broker.horizon - life.born))
 
 
-@inlined
+@inlined_part
 def count_departure(
     state: Any, queues: Any, tallies: Any, octaves: Any, blocks: Any, index: int, size: int, wait: int
 ) -> int:
@@ -266,7 +266,7 @@ def count_departure(
     return indication
 
 
-@kernel
+@part
 def weighted(state: Any, c: int, mask: int) -> int:
     """Return the next queue of a weighted round robin.
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from qsctl.sim.arrivals.draw import SIZE_MIXED, draw_quantity
 from qsctl.sim.kernel.heap import push
-from qsctl.sim.kernel.jit import inlined, kernel, row, wide
+from qsctl.sim.kernel.jit import inlined_part, part, row, wide
 from qsctl.sim.kernel.random import uniform
 from qsctl.sim.kernel.records import (
     CLIENT,
@@ -37,7 +37,7 @@ from qsctl.sim.kernel.records import (
 )
 
 
-@kernel
+@part
 def service_time(state: Any, c: int) -> int:
     """Draw what a reader needs for the client's next message, in nanoseconds."""
     broker = row(state, 0, STATE)
@@ -59,7 +59,7 @@ def service_time(state: Any, c: int) -> int:
     return int(row(broker.shares, first + receiver.size_entries + low, SHARE).value)
 
 
-@kernel
+@part
 def after_pauses(state: Any, c: int, arrived: int, time: int) -> int:
     """Return the first instant from `time` on that is in no pause; `arrived` never goes back from call to call."""
     broker = row(state, 0, STATE)
@@ -74,14 +74,14 @@ def after_pauses(state: Any, c: int, arrived: int, time: int) -> int:
     return time
 
 
-@kernel
+@part
 def closed(state: Any, c: int, size: int) -> bool:
     """Return whether the receive buffer has no room for a message beside what is on its way to it and in it."""
     receiver = row(row(state, 0, STATE).receivers, c, RECEIVER)
     return bool(receiver.occupied > 0 and receiver.occupied + size > receiver.buffer)
 
 
-@kernel
+@part
 def receive(state: Any, c: int, node: int, acknowledged: int, arrived: int, library: bool) -> None:
     """Put a message that came at `arrived`, as the broker knows at `acknowledged`, behind those unread.
 
@@ -110,7 +110,7 @@ def receive(state: Any, c: int, node: int, acknowledged: int, arrived: int, libr
     receiver.unread_tail = node
 
 
-@inlined
+@inlined_part
 def next_report(state: Any, c: int) -> int:
     """Return when the broker learns that the oldest unread message was begun; FOREVER when there is none."""
     broker = row(state, 0, STATE)
@@ -118,7 +118,7 @@ def next_report(state: Any, c: int) -> int:
     return wide(row(broker.nodes, head, NODE).time) if head != NONE else wide(FOREVER)
 
 
-@kernel
+@part
 def requeue(state: Any, c: int) -> None:
     """Enter a client that is in the heap with its next event, which is an earlier one than it was."""
     broker = row(state, 0, STATE)
@@ -128,7 +128,7 @@ def requeue(state: Any, c: int) -> None:
         broker.short = 1
 
 
-@kernel
+@part
 def expect(state: Any, c: int, time: int) -> None:
     """Have the client's next event no later than `time`, in the heap too where the client waits in it.
 

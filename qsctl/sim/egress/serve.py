@@ -13,7 +13,7 @@ from qsctl.sim.egress.eliding import replace_queued, slot_of
 from qsctl.sim.egress.endpoint import next_at_endpoint, take_from_endpoint, wait_at_endpoint, want_next_due
 from qsctl.sim.egress.queue import append, buffer_bytes, enqueue, fits, log_loss, make_room
 from qsctl.sim.kernel.heap import drop_top
-from qsctl.sim.kernel.jit import inlined, kernel, row, wide
+from qsctl.sim.kernel.jit import inlined_part, kernel, part, row, wide
 from qsctl.sim.kernel.records import (
     ABSENT,
     ARRIVAL_ELIGIBLE,
@@ -47,7 +47,7 @@ from qsctl.sim.kernel.records import (
 from qsctl.sim.kernel.rows import allocate
 
 
-@kernel
+@part
 def feed(state: Any, c: int, t: int, blocked: bool) -> bool:
     """Let the endpoint send into G-1, one message at a time, what window, limit and G-1 allow at this instant.
 
@@ -88,7 +88,7 @@ def feed(state: Any, c: int, t: int, blocked: bool) -> bool:
     return blocked
 
 
-@inlined
+@inlined_part
 def spool(state: Any, c: int, t: int, size: int, topic: int, tag: int) -> None:
     """Spool a guaranteed message; a full endpoint refuses it, a congested one if it is discard eligible."""
     broker = row(state, 0, STATE)
@@ -117,7 +117,7 @@ def spool(state: Any, c: int, t: int, size: int, topic: int, tag: int) -> None:
         wait_at_endpoint(state, c, node)
 
 
-@kernel
+@part
 def serve(state: Any, c: int, t: int, feeds: bool) -> bool:
     """Everything a client can do at `t`, with `feeds` its endpoint too; whether it is left blocked."""
     blocked = move(state, c, t)
@@ -126,7 +126,7 @@ def serve(state: Any, c: int, t: int, feeds: bool) -> bool:
     return blocked
 
 
-@kernel
+@part
 def resume(state: Any, t: int) -> None:
     """Let all endpoints send that waited for the broker's limit of unacknowledged deliveries, beginning in turn."""
     broker = row(state, 0, STATE)
@@ -147,7 +147,7 @@ def resume(state: Any, t: int) -> None:
             note_blocked(state, c, t, serve(state, c, t, bool(1)))
 
 
-@inlined
+@inlined_part
 def next_member(state: Any, c: int, tag: int) -> int:
     """Return the next client, of those that are there, of a group that shares a subscription; `c` without one."""
     broker = row(state, 0, STATE)
@@ -160,7 +160,7 @@ def next_member(state: Any, c: int, tag: int) -> int:
     return c
 
 
-@kernel
+@part
 def arrive(state: Any, c: int, q: int, t: int, size: int, topic: int, tag: int) -> None:
     """Receive a message for a client that has a trait, or for a durable queue, which spools whatever comes."""
     broker = row(state, 0, STATE)
@@ -208,7 +208,7 @@ def stir(state: Any, c: int, t: int) -> None:
         resume(state, t)
 
 
-@kernel
+@part
 def wake(state: Any, c: int, t: int) -> None:
     """Process a client's timer: redeliveries and ends of eliding delays that are due."""
     broker = row(state, 0, STATE)
@@ -231,7 +231,7 @@ def wake(state: Any, c: int, t: int) -> None:
     resume(state, t)
 
 
-@kernel
+@part
 def take_event(state: Any, due: int) -> None:
     """Process what is due first and not of a plain client: the acknowledgment at the top of the heap, else a timer.
 

@@ -35,7 +35,7 @@ from typing import Any, Final
 from qsctl.sim.egress.congestion import grow, note_loss
 from qsctl.sim.egress.port import leave_port, serialization
 from qsctl.sim.egress.receiver import expect
-from qsctl.sim.kernel.jit import inlined, kernel, row, wide
+from qsctl.sim.kernel.jit import inlined_part, part, row, wide
 from qsctl.sim.kernel.random import uniform_bits
 from qsctl.sim.kernel.records import (
     ARRIVED,
@@ -61,7 +61,7 @@ DUPLICATES: Final = 3
 """Acknowledgments of the same segment, after which the next one counts as lost."""
 
 
-@inlined
+@inlined_part
 def allocate_segment(state: Any) -> int:
     """Take a record of the free list: each event finds as many as it may need."""
     broker = row(state, 0, STATE)
@@ -75,7 +75,7 @@ def allocate_segment(state: Any) -> int:
     return place
 
 
-@inlined
+@inlined_part
 def release_segment(state: Any, place: int) -> None:
     """Give a record back."""
     broker = row(state, 0, STATE)
@@ -84,7 +84,7 @@ def release_segment(state: Any, place: int) -> None:
     broker.segments_left += 1
 
 
-@inlined
+@inlined_part
 def return_acknowledgment(state: Any, c: int, arrived: int, back: int) -> None:
     """Have the receiver acknowledge, `arrived` + `back` from the start of the run, all that it has in order.
 
@@ -105,7 +105,7 @@ def return_acknowledgment(state: Any, c: int, arrived: int, back: int) -> None:
     answer.number = tcp.received
 
 
-@inlined
+@inlined_part
 def receive_bytes(state: Any, c: int, size: int, arrived: int) -> None:
     """Note when a client that reads has its messages whole: `size` more bytes arrived in order."""
     broker = row(state, 0, STATE)
@@ -121,7 +121,7 @@ def receive_bytes(state: Any, c: int, size: int, arrived: int) -> None:
         tcp.arriving = node.next
 
 
-@kernel
+@part
 def arrive_at_client(state: Any, c: int, place: int, arrived: int) -> None:
     """Receive a segment at the client's end at `arrived`, and decide what it acknowledges."""
     broker = row(state, 0, STATE)
@@ -157,7 +157,7 @@ def arrive_at_client(state: Any, c: int, place: int, arrived: int) -> None:
         tcp.delayed_until = due
 
 
-@kernel
+@part
 def transmit(state: Any, c: int, t: int, place: int) -> int:
     """Send a segment at `t`, for the first time or again; return when its last byte leaves the port."""
     broker = row(state, 0, STATE)
@@ -180,7 +180,7 @@ def transmit(state: Any, c: int, t: int, place: int) -> int:
     return depart
 
 
-@inlined
+@inlined_part
 def send_again(state: Any, c: int, t: int, place: int) -> None:
     """Send a segment once more."""
     broker = row(state, 0, STATE)
@@ -189,7 +189,7 @@ def send_again(state: Any, c: int, t: int, place: int) -> None:
     transmit(state, c, t, place)
 
 
-@inlined
+@inlined_part
 def new_segment_size(state: Any, c: int) -> int:
     """Return the bytes of the next new segment that the windows of both ends allow beside what is in flight; else 0."""
     broker = row(state, 0, STATE)
@@ -209,7 +209,7 @@ def new_segment_size(state: Any, c: int) -> int:
     return size
 
 
-@inlined
+@inlined_part
 def cut_segment(state: Any, c: int, t: int, size: int) -> None:
     """Send the next `size` bytes of the transmit queue as a new segment."""
     broker = row(state, 0, STATE)
@@ -247,7 +247,7 @@ def cut_segment(state: Any, c: int, t: int, size: int) -> None:
     client.unsent = node
 
 
-@kernel
+@part
 def send_segments(state: Any, c: int, t: int) -> None:
     """Send at `t` what the windows allow: first what a time-out has to be sent again, then new segments."""
     broker = row(state, 0, STATE)
@@ -272,7 +272,7 @@ def send_segments(state: Any, c: int, t: int) -> None:
         expect(state, c, next_of_connection(state, c))
 
 
-@inlined
+@inlined_part
 def next_of_connection(state: Any, c: int) -> int:
     """Return when the next acknowledgment is back or the retransmission timer is over; FOREVER for neither."""
     broker = row(state, 0, STATE)
@@ -283,7 +283,7 @@ def next_of_connection(state: Any, c: int) -> int:
     return due
 
 
-@kernel
+@part
 def take_acknowledgment(state: Any, c: int, t: int) -> bool:
     """Process what `next_of_connection` named: an acknowledgment that is back at `t`, else the time-out.
 
@@ -306,7 +306,7 @@ def take_acknowledgment(state: Any, c: int, t: int) -> bool:
     return False
 
 
-@kernel
+@part
 def advance_to(state: Any, c: int, t: int, upto: int) -> None:
     """Process an acknowledgment of all segments before `upto`, of new ones among them."""
     broker = row(state, 0, STATE)
@@ -349,7 +349,7 @@ def advance_to(state: Any, c: int, t: int, upto: int) -> None:
         send_again(state, c, t, wide(tcp.first))
 
 
-@inlined
+@inlined_part
 def set_time_out(state: Any, c: int) -> None:
     """Have the retransmission timer follow the round trips measured (RFC 6298, 2)."""
     broker = row(state, 0, STATE)
@@ -358,7 +358,7 @@ def set_time_out(state: Any, c: int) -> None:
     tcp.time_out = min(wanted, max(TIME_OUT_MAX_NS, wide(tcp.least_time_out)))
 
 
-@kernel
+@part
 def take_duplicate(state: Any, c: int, t: int) -> None:
     """Process an acknowledgment that acknowledges nothing new while segments are in flight.
 
@@ -378,7 +378,7 @@ def take_duplicate(state: Any, c: int, t: int) -> None:
             send_again(state, c, t, wide(tcp.first))
 
 
-@kernel
+@part
 def time_out(state: Any, c: int) -> None:
     """Process the end of the retransmission timer: all that is in flight is to be sent again, in slow start."""
     broker = row(state, 0, STATE)
@@ -397,7 +397,7 @@ def time_out(state: Any, c: int) -> None:
     tcp.due = FOREVER  # the first segment starts it again
 
 
-@kernel
+@part
 def forget_segments(state: Any, c: int) -> None:
     """Begin a new connection: nothing in flight, the initial window, no loss known, the handshake's round trip."""
     broker = row(state, 0, STATE)

@@ -6,7 +6,7 @@ from typing import Any
 
 from qsctl.sim.egress.port import leave_port, serialization
 from qsctl.sim.egress.receiver import expect, requeue
-from qsctl.sim.kernel.jit import inlined, kernel, row, wide
+from qsctl.sim.kernel.jit import inlined_part, part, row, wide
 from qsctl.sim.kernel.records import (
     ABSENCES,
     CLIENT,
@@ -20,7 +20,7 @@ from qsctl.sim.kernel.records import (
 )
 
 
-@kernel
+@part
 def leave_link(state: Any, c: int, depart: int, size: int) -> int:
     """Return when a message that left the port at `depart` leaves the client's slower link, which is a FIFO."""
     more = row(row(state, 0, STATE).more, c, MORE)
@@ -29,7 +29,7 @@ def leave_link(state: Any, c: int, depart: int, size: int) -> int:
     return wide(left)
 
 
-@inlined
+@inlined_part
 def send(state: Any, clients: Any, nodes: Any, c: int, t: int, node: int, size: int, rare: Any) -> tuple[int, int]:
     """Copy a message of the TCP transmit queue to the port's queue.
 
@@ -54,7 +54,7 @@ def send(state: Any, clients: Any, nodes: Any, c: int, t: int, node: int, size: 
     return depart, time
 
 
-@inlined
+@inlined_part
 def acknowledged_before_leaving(state: Any, clients: Any, c: int, time: int, rare: Any) -> int:
     """Return `time`, or NONE where the client disconnects before the acknowledgment of that time."""
     if rare is not None and row(clients, c, CLIENT).traits & ABSENCES:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from qsctl.sim.kernel.jit import inlined, kernel, row
+from qsctl.sim.kernel.jit import inlined_part, part, row
 from qsctl.sim.kernel.records import HEAP
 
 
-@kernel
+@part
 def push(heap: Any, count: int, time: int, client: int) -> None:
     """Add an entry to the `count` there are; the caller counts."""
     i = count
@@ -29,7 +29,7 @@ def push(heap: Any, count: int, time: int, client: int) -> None:
     place.client = client
 
 
-@inlined
+@inlined_part
 def replace_top(heap: Any, count: int, time: int, client: int) -> None:
     """Put another entry in the place of the earliest one."""
     i = 0
@@ -54,7 +54,7 @@ def replace_top(heap: Any, count: int, time: int, client: int) -> None:
     place.client = client
 
 
-@kernel
+@part
 def drop_top(heap: Any, count: int) -> None:
     """Remove the earliest of `count` entries; the caller counts."""
     last = row(heap, count - 1, HEAP)

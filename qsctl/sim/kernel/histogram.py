@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from qsctl.sim.kernel.jit import bit_length, inlined, kernel, prefetch, row, wide
+from qsctl.sim.kernel.jit import bit_length, inlined, inlined_part, kernel, part, prefetch, row, wide
 from qsctl.sim.kernel.records import BLOCKS_AN_EVENT, BUCKET, DONE, NONE, OCTAVE, RECENT, RECENT_WAITS, STATE
 
 BLOCK_BITS: Final = 7
@@ -27,7 +27,7 @@ def bucket_of(duration_ns: int) -> int:
     return (shift << BLOCK_BITS) + (duration_ns >> shift)
 
 
-@kernel
+@part
 def open_block(state: Any, place: int) -> int:
     """Return a fresh block for an octave of a queue; notes when only room for one more event is left."""
     broker = row(state, 0, STATE)
@@ -39,7 +39,7 @@ def open_block(state: Any, place: int) -> int:
     return block
 
 
-@inlined
+@inlined_part
 def count_wait(state: Any, octaves: Any, blocks: Any, queue: int, wait_ns: int) -> None:
     """Remember one wait > 0 of a queue, in a fresh block when its octave is new, and count the oldest remembered."""
     bucket = bucket_of(wait_ns)
@@ -57,7 +57,7 @@ def count_wait(state: Any, octaves: Any, blocks: Any, queue: int, wait_ns: int) 
     broker.recent_turn = (turn + 1) & (RECENT_WAITS - 1)
 
 
-@kernel
+@part
 def count_done(state: Any, c: int, time_ns: int) -> None:
     """Count a client's message that was acknowledged, with the time from its arrival to that."""
     broker = row(state, 0, STATE)

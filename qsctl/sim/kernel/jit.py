@@ -6,12 +6,14 @@ cache directory carries a hash of every source of the simulator: an edit anywher
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Final, ParamSpec, TypeVar, cast
 
 import numpy as np
@@ -27,8 +29,12 @@ try:
     from llvmlite import ir  # type: ignore[import-untyped]
     from numba.core import config as numba_config
     from numba.core import types
+    from numba.core.codegen import JITCodeLibrary
+    from numba.core.compiler import Compiler
+    from numba.core.compiler_machinery import register_pass
     from numba.core.event import Listener, TimingListener, install_listener
     from numba.core.extending import intrinsic
+    from numba.core.typed_passes import NativeLowering
 finally:
     if _WITHOUT_SCIPY:
         del sys.modules["scipy"]
@@ -222,8 +228,57 @@ def compilation_timed() -> Iterator[Callable[[], float]]:
         yield lambda: listener.duration if listener.done else 0.0
 
 
-_OPTIONS: Final[dict[str, Any]] = {"cache": CACHED, "nogil": True, "error_model": "numpy", "_nrt": False}
+class _PartCode(JITCodeLibrary):
+    """The code of a part: linked with that of the parts it calls, and neither optimized nor turned into machine code.
+
+    numba does both for each function, with all that it calls, once more for each of its callers: nine tenths of the
+    time that compiling took.
+    """
+
+    codegen = SimpleNamespace(set_env=lambda _name, _environment: None)
+    """The environment of a part is that of its kernel: parts raise nothing, and have nothing of the interpreter's."""
+
+    def finalize(self) -> None:
+        """Link, and leave the rest to the kernel."""
+        for library in dict.fromkeys(self._linking_libraries):
+            if hasattr(self, "_reload_init"):  # numba 0.62 and newer
+                self._reload_init.update(library._reload_init)
+            self._final_module.link_in(library._get_module_for_linking(), preserve=True)
+        self._final_module.verify()
+        self._finalize_dynamic_globals()  # type: ignore[no-untyped-call]
+        self._finalized = True
+
+    def get_pointer_to_function(self, _name: str) -> int | None:
+        """Return what raises TypeError: a part is called by kernels alone."""
+        return ctypes.cast(ctypes.pythonapi.PyErr_BadArgument, ctypes.c_void_p).value
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)  # type: ignore[no-untyped-call]
+class _PartLowering(NativeLowering):
+    _name = "qsctl_part_lowering"
+
+    def run_pass(self, state: Any) -> bool:
+        library = _PartCode(state.targetctx.codegen(), state.func_id.func_qualname)  # type: ignore[no-untyped-call]
+        state.library = library
+        library.enable_object_caching()  # type: ignore[no-untyped-call]
+        return bool(super().run_pass(state))  # type: ignore[no-untyped-call]
+
+
+class _PartCompiler(Compiler):
+    def define_pipelines(self) -> Any:
+        pipelines = super().define_pipelines()  # type: ignore[no-untyped-call]
+        for each in pipelines:
+            each.passes = [(_PartLowering if made is NativeLowering else made, text) for made, text in each.passes]
+            each._finalized = False
+            each.finalize()
+        return pipelines
+
+
+_OPTIONS: Final[dict[str, Any]] = {"nogil": True, "error_model": "numpy", "_nrt": False}
 """Without numba's reference counting: kernels make no arrays, and counting cost half of their time."""
+
+_KERNEL: Final[dict[str, Any]] = {"cache": CACHED}
+_PART: Final[dict[str, Any]] = {"pipeline_class": _PartCompiler, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
 def kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
@@ -231,14 +286,27 @@ def kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Resul
 
     A function made inside another one would be compiled anew in every process: numba cannot cache a closure.
     """
-    return _compiled(function)
+    return _compiled(function, _KERNEL)
+
+
+def part(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """Compile a function into each kernel that calls it; Python cannot call it where it is compiled (TypeError)."""
+    return _compiled(function, _PART)
 
 
 def inlined(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """Compile a kernel into each of its callers, for what every message does; elsewhere it costs compile time."""
-    return _compiled(function, forceinline=True)
+    return _compiled(function, _KERNEL | _INLINED)
 
 
-def _compiled(function: Callable[Parameters, Result], **options: Any) -> Callable[Parameters, Result]:
+def inlined_part(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """Compile a part into each of its callers, as `inlined` does a kernel."""
+    return _compiled(function, _PART | _INLINED)
+
+
+_INLINED: Final[dict[str, Any]] = {"forceinline": True}
+
+
+def _compiled(function: Callable[Parameters, Result], options: dict[str, Any]) -> Callable[Parameters, Result]:
     with _own_cache():
         return cast("Callable[Parameters, Result]", numba.njit(**_OPTIONS, **options)(function))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from qsctl.sim.kernel.jit import inlined, kernel, row, wide
+from qsctl.sim.kernel.jit import inlined_part, part, row, wide
 from qsctl.sim.kernel.records import (
     CLIENT,
     DELIVERED,
@@ -27,7 +27,7 @@ from qsctl.sim.kernel.records import (
 )
 
 
-@inlined
+@inlined_part
 def allocate(state: Any) -> int:
     """Take a node from the free list; the caller made sure that there is one."""
     broker = row(state, 0, STATE)
@@ -36,7 +36,7 @@ def allocate(state: Any) -> int:
     return node
 
 
-@inlined
+@inlined_part
 def release(state: Any, node: int) -> None:
     """Give a node back."""
     broker = row(state, 0, STATE)
@@ -44,7 +44,7 @@ def release(state: Any, node: int) -> None:
     broker.free = node
 
 
-@inlined
+@inlined_part
 def delivered_row(
     log: Any, cursor: int, born: int, enter: int, wait: int, send: int, acknowledge: int, c: int, topic: int, size: int,
     queue: int, indication: int, attempts: int,
@@ -61,7 +61,7 @@ def delivered_row(
     written.fate = (queue << QUEUE_SHIFT) | (indication << INDICATION_SHIFT)  # and outcome 0, DELIVERED
 
 
-@inlined
+@inlined_part
 def next_row(state: Any) -> int:
     """Return the place of one more row; the caller made sure that there is one."""
     broker = row(state, 0, STATE)
@@ -70,7 +70,7 @@ def next_row(state: Any) -> int:
     return cursor
 
 
-@inlined
+@inlined_part
 def entered_after(state: Any, c: int, node: int, queue: int, born: int) -> int:
     """Return how long after its arrival a message entered its queue.
 
@@ -82,13 +82,13 @@ def entered_after(state: Any, c: int, node: int, queue: int, born: int) -> int:
     return wide(0)
 
 
-@kernel
+@part
 def log_delivered(state: Any, c: int, node: int, sent: int, acknowledged: int) -> None:
     """Append a delivered message from what its node remembers; `sent` and `acknowledged` are NONE where not."""
     log_sent(state, c, node, sent, acknowledged, wide(DELIVERED))
 
 
-@kernel
+@part
 def log_sent(state: Any, c: int, node: int, sent: int, acknowledged: int, outcome: int) -> None:
     """Append a message that went to the TCP transmit queue: delivered, or still held until its acknowledgment."""
     broker = row(state, 0, STATE)
@@ -108,7 +108,7 @@ def log_sent(state: Any, c: int, node: int, sent: int, acknowledged: int, outcom
         row(broker.log, cursor, LOG_WORDS).fate |= outcome << OUTCOME_SHIFT
 
 
-@kernel
+@part
 def undelivered_row(
     state: Any, born: int, enter: int, wait: int, c: int, topic: int, size: int, queue: int, outcome: int, attempts: int
 ) -> None:
