@@ -214,11 +214,8 @@ class Replica:
             return
         self.producers.advance(now)
         if self.mastery is not None:
-            if self.mastery.heartbeat_at_ns <= now:
-                if self.mastery.has_quorum(now):
-                    self.mastery.beat(now)
-                else:
-                    self._follow(now, "", "no quorum of replicas answered within master_timeout")
+            if self.mastery.heartbeat_at_ns <= now and self._leads(now):
+                self.mastery.beat(now)
         elif self._wakes_at_ns <= now:
             self.sleep(now, is_retry=True)
             if self.role is Role.LEARNER:
@@ -229,6 +226,23 @@ class Replica:
             else:
                 self._ask(now)
                 self._stand(now, "no sign of a master within master_timeout")
+
+    def notice_pause(self, now: Nanoseconds) -> None:
+        """Lead no more where no quorum was heard of for long, before what came meanwhile is processed.
+
+        Letters that waited while the process was paused say nothing of now: the group may have another master, or the
+        queue be deleted and another have its name. What they would commit is accepted by nobody.
+        """
+        if self.mastery is not None and not self.is_failed:
+            self._leads(now)
+
+    def _leads(self, now: Nanoseconds) -> bool:
+        """Whether a master may go on; else it follows."""
+        assert self.mastery is not None, "it is a master"
+        if self.mastery.has_quorum(now):
+            return True
+        self._follow(now, "", "no quorum of replicas answered within master_timeout")
+        return False
 
     def lose_time(self, now: Nanoseconds) -> None:
         """Lead no more, for how long ago the others confirmed is unknown."""
