@@ -51,8 +51,11 @@ def test_published_is_delivered_lost_or_still_there_on_every_ready_scenario(name
     outcomes: Counter[str] = Counter()
     for part in parts_of(report.folder, "messages"):
         outcomes.update(pq.ParquetFile(part).read(columns=["outcome"])["outcome"].to_pylist())
+    # Where nothing is acknowledged, what is unfinished is not known.
+    columns = [name for name in rows[0] if name.endswith("_messages")]
+    total = {column: sum(row[column] or 0 for row in rows) for column in columns}
     for outcome in (Outcome.DELIVERED, Outcome.ELIDED, Outcome.WAITING, *LOSSES):
-        assert outcomes[outcome.value] == sum(row[column_of(outcome)] for row in rows), outcome
+        assert outcomes[outcome.value] == total[column_of(outcome)], outcome
     assert outcomes["held"] == total["length_messages"]
     assert outcomes.total() == total["arrived_messages"]
     # A dead letter arrives once more, in its other queue; in an engine a message arrives in one queue after another.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from qsctl.core.high_availability.ballot import HardState
-from qsctl.core.high_availability.frames import Canvass, Confirmed, Entries, Vote
+from qsctl.core.high_availability.frames import Canvass, Confirmed, Entries, Frame, Vote
 from qsctl.core.high_availability.roles import Role
 from qsctl.core.messages import EPOCH_SHIFT
 from tests.core.high_availability.cluster import (
@@ -295,3 +295,23 @@ def test_a_master_whose_clock_is_set_back_loses_its_quorum_all_the_same() -> Non
     deadline = master.member.next_deadline()
     assert deadline is not None
     assert deadline < cluster.now - set_back_ns + 3 * TIMEOUT_NS, "it is due by the clock as it is now"
+
+
+def test_a_master_that_was_paused_commits_nothing_by_letters_that_waited() -> None:
+    """Found by a world: the queue had been deleted and created again meanwhile, and what it accepted was lost."""
+    cluster = Cluster(3)
+    master = cluster.elect()
+    cluster.send_all(write(1))
+    waiting: list[Frame] = []
+    for _ in range(3 * TIMEOUT_NS // STEP_NS):
+        arriving = [frame for _, recipient, frame in cluster.frames if recipient == master.name]
+        waiting += [frame for frame in arriving if isinstance(frame, Confirmed) and frame.agreed]
+        cluster.tick_others(master)
+    assert waiting, "a quorum confirmed the sample before another was elected"
+    committed = master.replica.log.commit_index
+    master.run(cluster.now, frames=waiting)
+    assert master.replica.log.commit_index == committed
+    assert master.answers() == []
+    cluster.gather(master)
+    cluster.send_all(write(1, attempt=2))
+    cluster.run_until(lambda: any((1, 1) in process.answers() for process in cluster))
