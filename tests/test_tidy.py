@@ -102,7 +102,7 @@ CALLED_FROM_OUTSIDE = {
     "qsctl/summary/data_source.py": {"QsctlDataSource"},
     "qsctl/core/selector/build.py": {"any_of", "all_of", "not_"},  # lark, by the names of the grammar's rules
     "qsctl/dumps/lines.py": {"readable", "readinto"},  # io.RawIOBase
-    "qsctl/sim/kernel/jit.py": {"on_end"},  # numba, at the end of a compilation
+    "qsctl/sim/kernel/jit.py": {"on_end", "get_pointer_to_function"},  # numba, about a compilation
 }
 
 

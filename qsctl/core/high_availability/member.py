@@ -305,8 +305,8 @@ class Member:
     def receive_frames(self, now: Nanoseconds, frames: Iterable[Frame]) -> None:
         """Process what other members sent. What is of no stream here has no effect; see `pop_refusals` for the rest."""
         now = self.time.at(now)
-        for replica in self.replicas.values():
-            replica.notice_pause(now)
+        for each in self.replicas.values():
+            each.notice_pause(now)
         for frame in frames:
             if (replica := self.replicas.get(frame.stream)) is not None:
                 if reason := replica.receive(now, frame):
