@@ -107,7 +107,7 @@ def made_run(made: Path, total: int) -> Path:
             use_dictionary=["run_id", "client_id", "queue", "outcome", "work_units"],
             write_page_checksum=True,
         )
-    empty = {field.name: 0 for field in COUNTERS} | {"histogram_bucket": [], "histogram_count": []}
+    empty = {field.name: [] if pa.types.is_list(field.type) else 0 for field in COUNTERS}
     rows = [
         {**empty, "run_id": "benchmark", "client_id": client, "client": f"c{client}", "queue": queue}
         for client in range(100)

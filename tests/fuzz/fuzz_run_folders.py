@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import pyarrow as pa
 
 from qsctl.errors import Damaged, NotFound
 from qsctl.eventlog import run_folder
@@ -173,7 +174,7 @@ def _make_run(folder: Path) -> None:
         with ReplicationWriter(folder, replication, "run", ["D-1"], EVENT_NAMES) as writer:
             writer.messages(rows)
             writer.events(events)
-            zeros = {name: [0] for name in run_columns()}
+            zeros = run_columns()
             writer.counters(
                 zeros | {"client": ["c"], "queue": ["D-1"], "delivered_messages": [count],
                          "histogram_bucket": [[1]], "histogram_count": [[count]]}
@@ -193,10 +194,11 @@ def _make_run(folder: Path) -> None:
     run_folder.write_run_info(folder, info)
 
 
-def run_columns() -> list[str]:
+def run_columns() -> dict[str, list[object]]:
+    """Return counters of one queue where nothing happened."""
     from qsctl.eventlog.schema import COUNTERS
 
-    return [field.name for field in COUNTERS if field.name != "run_id"]
+    return {field.name: [[] if pa.types.is_list(field.type) else 0] for field in COUNTERS if field.name != "run_id"}
 
 
 def _make_sweep(folder: Path) -> None:

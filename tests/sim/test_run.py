@@ -13,7 +13,7 @@ import pytest
 from qsctl.errors import Damaged, InvalidInput, NotFound
 from qsctl.eventlog.reader import open_run
 from qsctl.eventlog.run_folder import RunStatus, new_folder, read_run_info
-from qsctl.eventlog.schema import COUNTERS, LogLevel
+from qsctl.eventlog.schema import COUNTERS, SINCE_DONE, LogLevel
 from qsctl.sim.model import CHUNK_ROWS, EVENT_ROW, LOG_ROW, Stop
 from qsctl.sim.run import Progress, run, simulate_counters
 from qsctl.sim.scenario.scenario import ClientGroup, PoissonArrivals, Port, Profile, Scenario, Traffic
@@ -90,6 +90,8 @@ class EveryMillisecond:
             "first_discard_ns": np.array([-1]),
             "histogram_bucket": [np.array([5])],
             "histogram_count": [np.array([self.messages])],
+            **{name: [np.array([], np.int64)] for name in SINCE_DONE if name.endswith(("_bucket", "_count"))},
+            **{name: np.array([-1]) for name in SINCE_DONE if not name.endswith(("_bucket", "_count"))},
         }
 
 

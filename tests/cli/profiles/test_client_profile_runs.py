@@ -26,7 +26,7 @@ def test_two_profiles_under_one_load_differ_by_what_their_bursts_admit(
     done = CliRunner().invoke(
         command_line(),
         ["compare", "guaranteed", "--client-profile", COVERED, "--client-profile", THROTTLED, "--set", "horizon=2s",
-         "--replications", "2", "--out", str(tmp_path), "-o", "json"],
+         "--replications", "4", "--out", str(tmp_path), "-o", "json"],
     )  # fmt: skip
     assert done.exit_code == 0, done.stderr
     document = json.loads(done.stdout)
