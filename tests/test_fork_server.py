@@ -156,7 +156,8 @@ def test_other_programs_and_options_are_a_fresh_interpreter_s(
 
 def test_signals_that_the_test_ignores_or_blocks_are_so_in_what_it_starts(servers: ForkServers) -> None:
     assert server(servers) is not None
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    before = signal.getsignal(signal.SIGHUP)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL if before is signal.SIG_IGN else signal.SIG_IGN)
     try:
         assert servers.find(PROGRAM, {}) is None
     finally:
