@@ -181,7 +181,7 @@ _IS_SUPPORTED = (
 
 
 class _Setting(NamedTuple):
-    """What a process inherits without being told: a server forks for one of them."""
+    """What a process inherits by itself: a server forks for one of them."""
 
     variables: frozenset[tuple[str, str]]
     ignored_signals: frozenset[int]

@@ -214,7 +214,7 @@ def growing_queues(info: RunInfo, by_queue: RunSummary) -> list[Growing]:
     """Return the queues in which more comes than leaves all the time, of the mean replication.
 
     The backlog is what came and has no fate yet. It grows where its mean is larger from quarter to quarter of the run,
-    and the second half leaves a clear part of what came in it. Without a message log there are no windows to tell.
+    and the second half leaves a clear part of what came in it. Without a message log there are no windows to see it in.
     """
     windows = by_queue.tables.get("windows", ())
     if not windows:

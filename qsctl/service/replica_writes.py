@@ -8,9 +8,9 @@ process starts again.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
-from qsctl.core.high_availability.member import WRITES_MAX, Member
+from qsctl.core.high_availability.member import OF_NO_REPLICA, WRITES_MAX, Member
 from qsctl.core.high_availability.roles import StoredLog
 from qsctl.errors import Damaged
 from qsctl.instant import Nanoseconds
@@ -19,9 +19,6 @@ from qsctl.service.sync_thread import SyncThread
 from qsctl.storage.base import HardState, Sync
 from qsctl.storage.replica_log import ReplicaLog
 from qsctl.storage.replica_stream import Dropped, MembersKnown, Operation, StateSet, StoredStream
-
-_OF_NONE: Final = -1
-"""In the place of the replica that writes a stream: its log is of a queue that was deleted."""
 
 ReportFailure: TypeAlias = Callable[[Damaged], None]
 
@@ -61,7 +58,7 @@ class ReplicaWrites:
             stream: each.outgoing.number // WRITES_MAX for stream, each in member.replicas.items() if each.is_persistent
         }
         """Those that the log may have, and which of the replicas of that name it is that writes them."""
-        self._streams |= dict.fromkeys(member.outlived, _OF_NONE)
+        self._streams |= dict.fromkeys(member.outlived, OF_NO_REPLICA)
         member.stored_before = self._stored_before
         self._members: list[str] | None = None
         self.report_failure: ReportFailure = lambda _: None

@@ -20,7 +20,7 @@ _THERE = f"outcome in ('{Outcome.HELD.value}', '{Outcome.WAITING.value}')"
 
 
 @dataclass(frozen=True, slots=True)
-class Acknowledged:
+class AcknowledgedRows:
     """Which messages are acknowledged, as a text of SQL; and whether one that was not comes back as another row."""
 
     where: str = "false"
@@ -38,7 +38,7 @@ class Acknowledged:
         return f"({self.where}) and ({_THERE} or {delivered})"
 
 
-def acknowledged_in(marks: pa.Table, *, comes_back: bool) -> Acknowledged:
+def acknowledged_in(marks: pa.Table, *, comes_back: bool) -> AcknowledgedRows:
     """Return which messages of a run are acknowledged.
 
     Args:
@@ -57,11 +57,11 @@ def acknowledged_in(marks: pa.Table, *, comes_back: bool) -> Acknowledged:
         f"queue = {literal(queue)}" + (f" and client_id in ({listed_numbers(clients)})" if queue in others else "")
         for queue, clients in sorted(own.items())
     ]
-    return Acknowledged(" or ".join(conditions) or "false", comes_back)
+    return AcknowledgedRows(" or ".join(conditions) or "false", comes_back)
 
 
 def done_cells(
-    messages: DataFrame, observation: Observation, keys: Sequence[str], acknowledged: Acknowledged
+    messages: DataFrame, observation: Observation, keys: Sequence[str], acknowledged: AcknowledgedRows
 ) -> DataFrame:
     """Return one row a group, replication, kind and bucket: a table of `tables.DONE_CELLS`, with these keys.
 

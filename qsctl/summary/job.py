@@ -29,7 +29,7 @@ from qsctl.sim.scenario.scenario import Model
 from qsctl.summary import recorded_counters, tables
 from qsctl.summary.cells import cells
 from qsctl.summary.depth import depth
-from qsctl.summary.done import Acknowledged, acknowledged_in, done_cells
+from qsctl.summary.done import AcknowledgedRows, acknowledged_in, done_cells
 from qsctl.summary.faults import spark_faults
 from qsctl.summary.finishing import counters as counting
 from qsctl.summary.finishing import figures
@@ -356,7 +356,7 @@ def _figures_of_counters(
 
 def _frames_of_messages(
     spark: SparkSession, messages: DataFrame, run: RecordedRun, label: str, keys: Sequence[str],
-    measures: frozenset[str], asked: _Asked, acknowledged: Acknowledged,
+    measures: frozenset[str], asked: _Asked, acknowledged: AcknowledgedRows,
 ) -> Iterator[tuple[str, DataFrame]]:  # fmt: skip
     """Return the tables that Spark finishes by itself: one row a window or client."""
     over_time = measures & OVER_TIME

@@ -12,10 +12,10 @@ from typing import Final
 from pyspark.sql import DataFrame
 
 from qsctl.instant import SECOND_NS, Nanoseconds
-from qsctl.summary.done import Acknowledged
+from qsctl.summary.done import AcknowledgedRows
 from qsctl.summary.observation import ENTERED_NS, LEFT_NS, Holding, Observation, listed
 
-NOTHING_ACKNOWLEDGED: Final = Acknowledged()
+NOTHING_ACKNOWLEDGED: Final = AcknowledgedRows()
 HALF_SECOND_NS: Final = SECOND_NS // 2
 """The spans that are looked at for slow subscribers."""
 
@@ -26,7 +26,7 @@ def moves(
     keys: Sequence[str],
     window_ns: Nanoseconds,
     holding: Holding,
-    acknowledged: Acknowledged = NOTHING_ACKNOWLEDGED,
+    acknowledged: AcknowledgedRows = NOTHING_ACKNOWLEDGED,
 ) -> DataFrame:
     """Return one row a group, replication, outcome, windows and waited half seconds: a table of `tables.MOVES`.
 

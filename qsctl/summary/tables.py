@@ -138,38 +138,25 @@ Counts are sums over the replications, marks and maxima the largest, `first_disc
 is the sum of the attempts after the first, which is the simulator's counter to the message.
 """
 
-DELAYS: Final = _result(
-    {
-        "messages": _LONG,
-        "mean_ns": _DOUBLE,
-        "p50_ns": _LONG,
-        "p90_ns": _LONG,
-        "p95_ns": _LONG,
-        "p99_ns": _LONG,
-        "p999_ns": _LONG,
-        "max_ns": _LONG,
-        "relative_error": _DOUBLE,
-    }
-)
+_OF_TIMES: Final = {
+    "mean_ns": _DOUBLE,
+    "p50_ns": _LONG,
+    "p90_ns": _LONG,
+    "p95_ns": _LONG,
+    "p99_ns": _LONG,
+    "p999_ns": _LONG,
+    "max_ns": _LONG,
+    "relative_error": _DOUBLE,
+}
+"""What is known of many times."""
+
+DELAYS: Final = _result({"messages": _LONG, **_OF_TIMES})
 """Nearest-rank percentiles of the wait of delivered messages.
 
 `relative_error` is 0 where they are exact, else the most that a figure may be off, as a fraction of it.
 """
 
-TIMES_TO_DONE: Final = _result(
-    {
-        "done_messages": _LONG,
-        "unfinished_messages": _LONG,
-        "mean_ns": _DOUBLE,
-        "p50_ns": _LONG,
-        "p90_ns": _LONG,
-        "p95_ns": _LONG,
-        "p99_ns": _LONG,
-        "p999_ns": _LONG,
-        "max_ns": _LONG,
-        "relative_error": _DOUBLE,
-    }
-)
+TIMES_TO_DONE: Final = _result({"done_messages": _LONG, "unfinished_messages": _LONG, **_OF_TIMES})
 """From a message's arrival to its acknowledgment, where messages are acknowledged; unfinished ones are censored.
 
 Percentiles and, where messages are unfinished, the mean are product-limit estimates out of a histogram

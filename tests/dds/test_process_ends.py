@@ -83,7 +83,7 @@ with endings.whole_process():
 def test_participants_one_after_the_other_in_a_kept_domain_are_answered(
     start_service: StartService, domain: int, run_python: Callable[..., subprocess.Popen[str]]
 ) -> None:
-    """Also by a service that was started anew while nobody of the process was in the domain."""
+    """Also by a service that was started anew while the process was not in the domain."""
     service = start_service()
     asking = run_python(ASK, str(domain), str(PATIENCE_S))
     assert asking.stdin is not None

@@ -224,7 +224,7 @@ def test_a_durable_queue_neither_changes_nor_goes_during_a_run(path: str) -> Non
 
 
 def test_a_durable_queue_outlives_all_its_consumers() -> None:
-    """What arrives while nobody is there waits, and so does what the clients had; both go to them as they come back."""
+    """What arrives while no client is there waits, and so does what the clients had; both go to them later."""
     away = client("c", count=2, absences=(Interval(2 * SECOND_NS, 3 * SECOND_NS),))
     scenario = sharing(away, traffic=(spooled("t", 100.0),), flow={"acknowledge_delay_ns": SECOND_NS // 10})
     _, rows, _ = run(scenario, LogLevel.MESSAGES)

@@ -1,4 +1,4 @@
-"""What a search or a sweep will cost is estimated before it begins, and whoever declines stops it."""
+"""What a search or a sweep will cost is estimated before it begins, and a user who declines stops it."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from qsctl.instant import SECOND_NS
 from qsctl.summary import observation, tables
 from qsctl.summary.cells import cells
 from qsctl.summary.depth import depth
-from qsctl.summary.done import Acknowledged, acknowledged_in, done_cells
+from qsctl.summary.done import AcknowledgedRows, acknowledged_in, done_cells
 from qsctl.summary.finishing.arrow import with_exact_sums
 from qsctl.summary.finishing.done import times_to_done
 from qsctl.summary.littles_law import littles_law
@@ -30,7 +30,7 @@ from qsctl.summary.throughput import windows
 pytestmark = pytest.mark.spark
 
 S = SECOND_NS
-G_1_ALONE = Acknowledged("queue = 'G-1'")
+G_1_ALONE = AcknowledgedRows("queue = 'G-1'")
 EVERY_KEY = ("run_id", "replication", "client_id", "queue", "topic_id")
 
 
@@ -241,7 +241,7 @@ FATES = [
 ]
 
 
-def done_of(spark: Any, warm_up_ns: int, acknowledged: Acknowledged = G_1_ALONE) -> list[dict[str, Any]]:
+def done_of(spark: Any, warm_up_ns: int, acknowledged: AcknowledgedRows = G_1_ALONE) -> list[dict[str, Any]]:
     seen = Observation(warm_up_ns, 10 * S)
     found = done_cells(frame(spark, FATES), seen, ["queue"], acknowledged).toArrow()
     return times_to_done(with_exact_sums(found), ["queue"]).to_pylist()
@@ -256,7 +256,7 @@ def test_what_is_not_acknowledged_is_unfinished_and_what_is_lost_is_neither(spar
     assert found["p50_ns"] == found["p99_ns"] == 6 * S
     (found,) = done_of(spark, 2 * S)  # those held and waiting are still there, the last sending counts
     assert (found["done_messages"], found["unfinished_messages"]) == (0, 3)
-    (found,) = done_of(spark, 0, Acknowledged("queue = 'G-1'", comes_back=True))
+    (found,) = done_of(spark, 0, AcknowledgedRows("queue = 'G-1'", comes_back=True))
     assert (found["done_messages"], found["unfinished_messages"]) == (2, 2)
 
 

@@ -64,7 +64,7 @@ class SweepTable(Result):
     load: str | None = None
     """Of a recording: which loads the repetitions had."""
     precision: str | None = None
-    """Where one was asked for: what was reached."""
+    """What was reached, where one was asked for."""
     selections: tuple[Selection, ...] = ()
     """What `--best` and `--front` asked for."""
 
@@ -184,7 +184,7 @@ _MOST_BROKEN = 5
 
 
 def selection_document(selection: Selection) -> Plain:
-    """What `-o json` has of the best, or of a front."""
+    """Return what `-o json` has of the best, or of a front."""
     return {
         "criteria": [str(each) for each in selection.criteria],
         **fields_of(selection, "confidence", "replications", "worse_at_most"),
@@ -201,12 +201,12 @@ def selection_document(selection: Selection) -> Plain:
 
 
 def is_separated(selection: Selection) -> bool:
-    """Whether one point alone was shown to be the best, of several."""
+    """Return whether one point alone was shown to be the best, of several."""
     return len(selection.criteria) == 1 and len(selection.staying) == 1 < len(selection.ranked)
 
 
 def selection_text(selection: Selection) -> str:
-    """What was shown, and no more: the best point, or those that may be it; the points that may be on the front."""
+    """Return what was shown: the best point, or those that may be it; the points that may be on the front."""
     names = ", ".join(str(each) for each in selection.criteria)
     percent = f"{100 * selection.confidence:g} %"
     count = len(selection.ranked)

@@ -151,10 +151,12 @@ class ClusterConfiguration:
         writer, number = identity.writer_guid, identity.sequence_number
         self._latest[writer] = max(number, self._latest.get(writer, number))
         if len(self.outcomes) > REMEMBERED_MAX:
-            self._forget(self.outcomes.popitem(last=False)[0].writer_guid)
+            oldest, _ = self.outcomes.popitem(last=False)
+            if self._latest[oldest.writer_guid] == oldest.sequence_number:
+                self._find_latest(oldest.writer_guid)
 
-    def _forget(self, writer: Guid) -> None:
-        """Find the highest number again that is remembered of an administrator: a snapshot tells no more."""
+    def _find_latest(self, writer: Guid) -> None:
+        """Find the highest number again that is remembered of an administrator: a snapshot has no more."""
         left = [each.sequence_number for each in self.outcomes if each.writer_guid == writer]
         if left:
             self._latest[writer] = max(left)

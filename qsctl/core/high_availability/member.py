@@ -63,6 +63,9 @@ from qsctl.instant import INFINITE_NS, Nanoseconds
 WRITES_MAX: Final = 2**40
 """More writes than a replica ever asks for; those of the next one, perhaps of the same stream, are numbered behind."""
 
+OF_NO_REPLICA: Final = -1
+"""In the place of a replica's number ÷ `WRITES_MAX`, where the log is of a queue that was deleted: see `outlived`."""
+
 CREATIONS_MAX: Final = 10_000
 """Names that commands were to create of which the incarnation is remembered."""
 
@@ -538,5 +541,5 @@ class Member:
 
 
 def _has_log(stored: StoredLog) -> bool:
-    """Whether a replica was in a group, and not only names those that it left."""
+    """Return whether a replica was in a group, and not only names those that it left."""
     return bool(stored.records or stored.snapshot_index or stored.hard_state.epoch)

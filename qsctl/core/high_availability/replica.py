@@ -231,13 +231,13 @@ class Replica:
         """Lead no more where no quorum was heard of for long, before what came meanwhile is processed.
 
         Letters that waited while the process was paused say nothing of now: the group may have another master, or the
-        queue be deleted and another have its name. What they would commit is accepted by nobody.
+        queue be deleted and another have its name. What they commit may be lost.
         """
         if self.mastery is not None and not self.is_failed:
             self._leads(now)
 
     def _leads(self, now: Nanoseconds) -> bool:
-        """Whether a master may go on; else it follows."""
+        """Return whether a master may go on; else let it follow."""
         assert self.mastery is not None, "it is a master"
         if self.mastery.has_quorum(now):
             return True

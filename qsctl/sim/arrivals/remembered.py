@@ -21,7 +21,7 @@ MOST_BYTES: Final = 512 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class ArrivalWindow:
     """A window of arrivals: to where it goes, how wide the next one is, and its rows."""
 
     end_ns: Nanoseconds
@@ -34,11 +34,11 @@ class Memory:
     """What a process remembers."""
 
     most_bytes: int = MOST_BYTES
-    windows: dict[bytes, list[Window]] = field(default_factory=dict)
+    windows: dict[bytes, list[ArrivalWindow]] = field(default_factory=dict)
     used_bytes: int = 0
     hits: int = 0
 
-    def get(self, key: bytes) -> list[Window] | None:
+    def get(self, key: bytes) -> list[ArrivalWindow] | None:
         """Return the windows of a load; None: they are not there."""
         found = self.windows.get(key)
         self.hits += found is not None
@@ -48,7 +48,7 @@ class Memory:
         """Return whether so many more bytes may be kept."""
         return self.used_bytes + size_bytes <= self.most_bytes
 
-    def keep(self, key: bytes, windows: list[Window]) -> None:
+    def keep(self, key: bytes, windows: list[ArrivalWindow]) -> None:
         """Keep the windows of a load, if there is room for them."""
         size_bytes = sum(each.rows.nbytes for each in windows)
         if key not in self.windows and self.has_room(size_bytes):

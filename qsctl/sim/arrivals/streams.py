@@ -33,7 +33,7 @@ from qsctl.sim.arrivals.draw import (
     start_streams,
 )
 from qsctl.sim.arrivals.merge import DIGITS, merge_by_time
-from qsctl.sim.arrivals.remembered import Memory, Window, memory
+from qsctl.sim.arrivals.remembered import ArrivalWindow, Memory, memory
 from qsctl.sim.arrivals.trace import read_trace
 from qsctl.sim.kernel.jit import as_records
 from qsctl.sim.kernel.random import exponential, logarithm, stream_key
@@ -137,9 +137,9 @@ class ArrivalStreams:
             start_streams(self.streams, self.table, self.trace)
         self._memory = memory()
         self._key = b""
-        self._known: list[Window] | None = None
+        self._known: list[ArrivalWindow] | None = None
         """The windows that were drawn before; None: they are drawn now."""
-        self._drawn: list[Window] | None = None
+        self._drawn: list[ArrivalWindow] | None = None
         """Those that are to be remembered; None: none are."""
         self._place = 0
 
@@ -202,7 +202,7 @@ class ArrivalStreams:
         if not memory.has_room(rows.nbytes + sum(each.rows.nbytes for each in self._drawn)):
             self._drawn = None
             return
-        self._drawn.append(Window(self.now_ns, self.width_ns, rows))
+        self._drawn.append(ArrivalWindow(self.now_ns, self.width_ns, rows))
         if self.now_ns >= until_ns:
             memory.keep(self._key, self._drawn)
             self._drawn = None

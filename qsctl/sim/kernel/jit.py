@@ -231,8 +231,8 @@ def compilation_timed() -> Iterator[Callable[[], float]]:
 class _PartCode(JITCodeLibrary):
     """The code of a part: linked with that of the parts it calls, and neither optimized nor turned into machine code.
 
-    numba does both for each function, with all that it calls, once more for each of its callers: nine tenths of the
-    time that compiling took.
+    numba does both for each function, with all that it calls, once more for each of its callers: most of the time
+    that compiling took.
     """
 
     codegen = SimpleNamespace(set_env=lambda _name, _environment: None)
@@ -279,6 +279,7 @@ _OPTIONS: Final[dict[str, Any]] = {"nogil": True, "error_model": "numpy", "_nrt"
 
 _KERNEL: Final[dict[str, Any]] = {"cache": CACHED}
 _PART: Final[dict[str, Any]] = {"pipeline_class": _PartCompiler, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+_INLINED: Final[dict[str, Any]] = {"forceinline": True}
 
 
 def kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
@@ -302,9 +303,6 @@ def inlined(function: Callable[Parameters, Result]) -> Callable[Parameters, Resu
 def inlined_part(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """Compile a part into each of its callers, as `inlined` does a kernel."""
     return _compiled(function, _PART | _INLINED)
-
-
-_INLINED: Final[dict[str, Any]] = {"forceinline": True}
 
 
 def _compiled(function: Callable[Parameters, Result], options: dict[str, Any]) -> Callable[Parameters, Result]:

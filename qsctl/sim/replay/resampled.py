@@ -7,7 +7,7 @@ general stationary observations", Annals of Statistics 17, 1989). Within a block
 sizes, lifespans and second writes; between blocks nothing is kept. So what lasts longer than a block, a rush hour or a
 trend, is torn apart, and that the load of another day differs is not in it.
 
-Who consumes, what the service was told, and what was there at the beginning stay as they were. A sample that comes
+Who consumes, what commands came, and what was there at the beginning stay as they were. A sample that comes
 twice is two samples, each served as the recorded one was, or by a draw of its own.
 """
 

@@ -13,7 +13,7 @@ from qsctl.core.engine import Journal, ServiceEngine
 from qsctl.core.high_availability.ballot import HardState
 from qsctl.core.high_availability.compaction import COMPACTED_OVER_COUNT
 from qsctl.core.high_availability.frames import Frame
-from qsctl.core.high_availability.member import WRITES_MAX, Member
+from qsctl.core.high_availability.member import OF_NO_REPLICA, WRITES_MAX, Member
 from qsctl.core.high_availability.outgoing import LogWrite
 from qsctl.core.high_availability.replica import Replica
 from qsctl.core.high_availability.roles import Role, StoredLog
@@ -28,9 +28,6 @@ from qsctl.instant import Nanoseconds
 from qsctl.sim.world.disk import Append, Compact, Disk, Drop, Install, Operation, SetHardState, StreamFile, Truncate
 
 NEVER_COMPACTED: Final = 0
-
-_OF_NONE: Final = -1
-"""In the place of the replica that writes a stream: its log is of a queue that was deleted."""
 
 
 @dataclass(slots=True)
@@ -123,7 +120,7 @@ class Life:
                 elif self._disk.was_lost or self._disk.stream(SERVICE_STREAM).records:
                     # A deletion may have reached the log of the replicas, and not the service's own state.
                     self.member.restore(name, left, is_lost=self._disk.was_lost, is_new=not self._disk.was_lost)
-        self._streams |= dict.fromkeys(self.member.outlived, _OF_NONE)
+        self._streams |= dict.fromkeys(self.member.outlived, OF_NO_REPLICA)
 
     def begin(self, now: Nanoseconds) -> None:
         """End the restore; timers run."""
