@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from typer.testing import CliRunner, Result
 
 from qsctl.cli.app import build_app
 from qsctl.config.problems import ConfigError
+from qsctl.core.high_availability.ballot import HardState
+from qsctl.core.high_availability.log import ReplicatedLog
 from qsctl.core.records import Enqueued
 from qsctl.errors import ExitStatus, InvalidInput
 from qsctl.eventlog.reader import open_run
@@ -20,10 +23,12 @@ from qsctl.sim.model import OUTCOMES, Stop
 from qsctl.sim.scenario.overrides import apply_overrides
 from qsctl.sim.scenario.scenario import Scenario
 from qsctl.sim.scenario.xml import find_scenario, read_scenario
-from qsctl.sim.world.disk import Append, Drop
+from qsctl.sim.world.disk import Append, Drop, StreamFile
 from qsctl.sim.world.invariants.base import Ledger
+from qsctl.sim.world.invariants.stores import RestartGivesAPrefix
 from qsctl.sim.world.run import prepare
 from qsctl.sim.world.schedule import parse_schedule
+from qsctl.sim.world.service import SimulatedService
 from qsctl.sim.world.verdict import judge
 from tests.core.high_availability import mutants
 
@@ -194,3 +199,30 @@ def test_what_a_service_confirmed_counts_after_it_deleted_the_queue_and_not_for_
     ledger.stored(1, stored)  # of the next queue of the name
     ledger.stored(3, stored)
     assert ledger.most_holders(stream, identity) == 2
+
+
+@pytest.mark.parametrize(
+    ("stored_of", "is_restored", "is_broken"),
+    [(1, False, False), (1, True, True), (2, False, True), (2, True, False)],
+)
+def test_a_log_of_a_deleted_queue_is_not_restored_and_that_of_the_queue_is(
+    stored_of: int, is_restored: bool, is_broken: bool
+) -> None:
+    """Found by a world: of a queue that was deleted and created again the disk had the earlier log, set aside."""
+    stream = "D/S/Orders"
+    entry = Enqueued(stream, 1, SampleIdentity(Guid(b"p" * 16), 1), 0, 0)
+    log = ReplicatedLog()
+    if is_restored:
+        log.append((entry,))
+    life = SimpleNamespace(
+        engine=SimpleNamespace(hosted=SimpleNamespace(by_name={})),
+        member=SimpleNamespace(
+            replicas={stream: SimpleNamespace(log=log, incarnation=2)}, outlived={stream} if stored_of == 1 else set()
+        ),
+    )
+    left = StreamFile(records=[entry], hard_state=HardState(incarnation=stored_of))
+    service = SimpleNamespace(life=life, disk=SimpleNamespace(streams={stream: left}))
+    rule = RestartGivesAPrefix(lambda: 0, {1: cast(SimulatedService, service)})
+    rule.started(1)
+    assert rule.checked_count == 1
+    assert bool(rule.violation_count) == is_broken
