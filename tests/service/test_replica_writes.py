@@ -140,6 +140,22 @@ def test_a_failed_sync_silences_the_replicas_and_is_not_tried_again(tmp_path: Pa
     assert 3 not in again.held
 
 
+def test_a_queue_that_is_created_after_the_log_failed_is_failed_too(tmp_path: Path) -> None:
+    """No replica is there to fall silent when the log refuses a deletion: the next one must not write either."""
+    with Disk(tmp_path) as disk:
+        process = Process(tmp_path)
+        process.write(1, 2)
+        disk.refuses_next = True
+        process.command(DeleteQueue(queue_identifier("P", "S", ALONE)))
+        assert len(process.failures) == 1
+        process.command(CreateQueue(subscriber_identifier("P", "S"), ALONE))
+        assert process.role is Role.FAILED
+        process.write(3)
+        assert process.held == []
+    kill_log(process.log._log)
+    assert Process(tmp_path).role is Role.MASTER
+
+
 def test_a_queue_that_was_deleted_and_created_again_is_another(tmp_path: Path) -> None:
     process = Process(tmp_path)
     process.write(1, 2)

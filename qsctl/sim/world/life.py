@@ -100,6 +100,7 @@ class Life:
         }
         """Those that the log may have, and which of the replicas of that name each is: see `service.replica_writes`."""
         self.member.stored_before = lambda stream: _stored_log(self._resting.get(stream, StreamFile()))
+        self._has_log_failed = False
 
     def restore(self) -> None:
         """Take up what the disk holds."""
@@ -135,6 +136,8 @@ class Life:
             turn.receive(messages)
         while turn.step(now):
             pass
+        if self._has_log_failed:
+            self._fail_replicas(now)  # those created meanwhile, too
 
     def to_write(self) -> WriteGroup | None:
         """Return what is to be written next, all of it; None: nothing."""
@@ -168,10 +171,15 @@ class Life:
         for stream, number in group.replicated.items():
             self.member.stored(now, stream, number)
 
-    def fail(self, now: Nanoseconds, group: WriteGroup) -> None:
-        """Report that a group of logs of replicas was not stored: the replicas fall silent."""
-        for stream in group.replicated:
-            self.member.store_failed(now, stream)
+    def fail(self, now: Nanoseconds) -> None:
+        """Report that the log of the replicas was not stored: they fall silent, and it is written no more."""
+        self._has_log_failed = True
+        self._fail_replicas(now)
+
+    def _fail_replicas(self, now: Nanoseconds) -> None:
+        for stream, replica in self.member.replicas.items():
+            if replica.is_persistent and not replica.is_failed:
+                self.member.store_failed(now, stream)
 
     def replica(self, queue: str) -> Replica | None:
         """The replica that a queue belongs to; None: it is not replicated, or not hosted."""
@@ -218,6 +226,8 @@ class Life:
     def _log_operations(self, replicated: dict[str, int]) -> Iterator[Operation]:
         """What the replicas write; enters the last write of each stream."""
         writes = self.member.pop_writes()
+        if self._has_log_failed:
+            return
         present = {stream for stream, each in self.member.replicas.items() if each.is_persistent}
         for stream in sorted(self._streams.keys() - present):
             yield Drop(stream)

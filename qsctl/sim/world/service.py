@@ -405,6 +405,6 @@ class SimulatedService:
         self._trace.note("disk", self.number, refusal.reason)
         self._syncing, self._is_synced = None, False
         if group.is_replicated_alone:
-            life.fail(self.now, group)
+            life.fail(self.now)
         else:
             self.end()
