@@ -40,8 +40,11 @@ BY_SEARCH: list[tuple[mutants.Mutant, Callable[[int], Scenario]]] = [
     (mutants.forms_with_all_members_only, kinds.survivors),
 ]
 
-FOUND_AT = {mutants.votes_after_the_loss_of_its_log: 26, mutants.heeds_a_deleted_log_when_it_forms: 14}
-"""Where the search begins for one that few seeds find: at one that does."""
+FOUND_AT = {
+    mutants.votes_after_the_loss_of_its_log: 26, mutants.heeds_a_deleted_log_when_it_forms: 44,
+    mutants.follows_commands_that_are_not_committed: 166,
+}  # fmt: skip
+"""Where the search begins for those that few seeds find: at one that does."""
 
 BY_SCHEDULE = [
     (mutants.commits_older_epochs_by_counting, "older-epoch-committed-by-counting", "P6"),
@@ -87,7 +90,7 @@ def test_its_schedule_catches(
 
 def test_what_is_found_is_shortened_and_found_again_from_its_text(monkeypatch: pytest.MonkeyPatch) -> None:
     mutants.votes_without_comparing_logs(monkeypatch)
-    judged = next(each for each in (judge(kinds.three(seed)) for seed in range(1, SEEDS_MAX + 1)) if each.broken())
+    judged = next(each for each in (judge(kinds.three(seed)) for seed in range(9, SEEDS_MAX + 1)) if each.broken())
     scenario = judged.world.scenario
     shorter = shrink(scenario, judged.faults, judged.broken())
     assert 0 < len(shorter.steps) < len(judged.faults.steps)
