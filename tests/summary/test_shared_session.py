@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from qsctl.errors import UsageError
+from qsctl.sim.kernel.jit import cache_root
 from qsctl.summary.java import find_java
 from qsctl.summary.shared_session import session_beside
 
@@ -90,9 +91,12 @@ def test_a_program_of_spark_submit_summarizes_a_run_in_its_own_session(tmp_path:
         "SPARK_LOCAL_IP": "127.0.0.1",
         "PYSPARK_PYTHON": sys.executable,
         "HOME": str(tmp_path),
+        "NUMBA_CACHE_DIR": str(cache_root()),
     }
     submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
-    given = ["--master", "local[1]", "--conf", "spark.ui.enabled=false", "--conf", "spark.driver.host=127.0.0.1"]
+    given = ["--master", "local[1]", "--driver-java-options", "-XX:TieredStopAtLevel=1"]
+    for setting in ("spark.ui.enabled=false", "spark.driver.host=127.0.0.1", "spark.sql.shuffle.partitions=2"):
+        given += ["--conf", setting]
     done = subprocess.run(
         ["bash", str(submit), *given, str(program), str(tmp_path / "run")],
         env=environment,
