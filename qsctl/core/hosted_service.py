@@ -97,10 +97,10 @@ class HostedService:
         """The queues by their full names; a change is made by the methods here alone."""
         self.by_topic = self._hosting.by_topic
         """The queues that a participant and topic lead to."""
-        self.deleted: dict[str, Incarnation] = {}
-        """The streams of replicated queues that the records replayed so far deleted: their logs may have outlived them.
+        self.deleted: dict[str, Incarnation] = dict(started.deleted)
+        """The streams of replicated queues that were deleted: their logs may have outlived them, see `log_dropped`.
 
-        With the incarnation of the group where they created it again.
+        With the incarnation of the group where it was created again.
         """
         self.followed: ConfigurationFollowed | None = None
         """How far the configuration of a cluster is followed [QS 7.2]; None: of none."""
@@ -174,6 +174,10 @@ class HostedService:
                 assert_never(record)
         self.outbox.service_stream.base_index += 1
 
+    def log_dropped(self, stream: str) -> None:
+        """Note that a store has nothing any more of a replicated queue that was deleted."""
+        self.deleted.pop(stream, None)
+
     def _note_deleted(self, queues: Iterable[SharedReaderQueue]) -> None:
         self.deleted |= {queue.stream.name: NIL_INCARNATION for queue in queues if queue.is_replicated}
 
@@ -201,7 +205,9 @@ class HostedService:
 
     def started(self) -> ServiceStarted:
         """Return the record of what is hosted now."""
-        return ServiceStarted(self.settings(), self._hosting.incarnation, self._hosting.incarnations())
+        return ServiceStarted(
+            self.settings(), self._hosting.incarnation, self._hosting.incarnations(), dict(self.deleted)
+        )
 
     def dead_letters_of(self, queue: SharedReaderQueue) -> SharedReaderQueue | None:
         """The queue that takes a queue's dead letters [QS 2.12]."""
@@ -257,6 +263,7 @@ class HostedService:
         participant, name = self._subscriber(subscriber)
         incarnation = incarnation or self.of_group(f"{participant}/{name}/{settings.name}") or self._draw()
         added = self._hosting.add_queue(participant, name, settings, incarnation)
+        self._note_created_again(added, incarnation)
         _be_all(added, incarnation)
         self.statistics.watch(now, added)
         self.outbox.service_stream.record(QueueCreated(participant, name, settings, incarnation))
@@ -308,7 +315,9 @@ class HostedService:
         """
         settings = self.queue(queue).settings
         participant, subscriber = self._subscriber(queue.parent)
-        self._close(now, self._hosting.remove_queue(participant, subscriber, settings.name))
+        removed = self._hosting.remove_queue(participant, subscriber, settings.name)
+        self._note_deleted(removed)
+        self._close(now, removed)
         self.outbox.service_stream.record(QueueDeleted(participant, subscriber, settings.name))
 
     def change_queue(self, now: Nanoseconds, queue: ResourceIdentifier, settings: SharedReaderQueueSettings) -> bool:
@@ -351,7 +360,9 @@ class HostedService:
         if participant not in self._hosting.participants():
             raise NotFound(f"there is no domain participant {participant}")
         incarnation = incarnation or self.of_group(f"{participant.name}/{settings.name}") or self._draw()
-        self.statistics.watch(now, self._hosting.add_subscriber(participant.name, settings, incarnation))
+        added = self._hosting.add_subscriber(participant.name, settings, incarnation)
+        self._note_created_again(added, incarnation)
+        self.statistics.watch(now, added)
         self.outbox.service_stream.record(SubscriberCreated(participant.name, settings, incarnation))
 
     def delete_subscriber(self, now: Nanoseconds, subscriber: ResourceIdentifier) -> None:
@@ -361,7 +372,9 @@ class HostedService:
             NotFound: there is no such shared subscriber.
         """
         participant, name = self._subscriber(subscriber)
-        self._close(now, self._hosting.remove_subscriber(participant, name))
+        removed = self._hosting.remove_subscriber(participant, name)
+        self._note_deleted(removed)
+        self._close(now, removed)
         self.outbox.service_stream.record(SubscriberDeleted(participant, name))
 
     def queue(self, resource: ResourceIdentifier) -> SharedReaderQueue:

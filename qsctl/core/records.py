@@ -166,12 +166,14 @@ class ServiceStarted(msgspec.Struct, frozen=True, array_like=True, tag=10):
     """The configuration a service started with [QS 2.14.1].
 
     `incarnation` is that of the service. A subscriber has it too, and a queue that of its subscriber, unless
-    `incarnations` lists another by full name.
+    `incarnations` lists another by full name. `deleted` has the streams of replicated queues that were deleted and
+    whose log may be there all the same, with the incarnation of the group where they were created again.
     """
 
     settings: ServiceSettings
     incarnation: WholeIncarnation = NIL_INCARNATION
     incarnations: dict[str, WholeIncarnation] = {}
+    deleted: dict[str, WholeIncarnation] = {}
 
 
 class SubscriberCreated(msgspec.Struct, frozen=True, array_like=True, tag=11):

@@ -53,6 +53,8 @@ class ReplicaWrites:
         self._in_progress: SyncThread | None = None
         self._numbers: dict[str, int] = {}
         """The last write of each stream in what is in progress."""
+        self._dropped: list[str] = []
+        """The logs of deleted queues that what is in progress drops."""
         self._resting = resting
         self._streams = {
             stream: each.outgoing.number // WRITES_MAX for stream, each in member.replicas.items() if each.is_persistent
@@ -89,7 +91,7 @@ class ReplicaWrites:
             except Damaged as error:
                 self._fail(error)
                 return True
-            if not self._numbers:
+            if not (self._numbers or self._dropped):
                 return has_reported
             has_reported = self._report() or has_reported
 
@@ -110,6 +112,7 @@ class ReplicaWrites:
         present = {stream for stream, each in self._member.replicas.items() if each.is_persistent}
         gone = sorted(self._streams.keys() - present)
         operations: list[Operation] = [operation for stream in gone for operation in self._end(stream)]
+        self._dropped += gone
         self._streams = {stream: which for stream, which in self._streams.items() if stream in present}
         self._numbers = {write.stream: write.number for write in writes}
         for write in writes:
@@ -118,6 +121,7 @@ class ReplicaWrites:
             which = write.number // WRITES_MAX
             if self._streams.setdefault(write.stream, which) != which:
                 operations.append(Dropped(write.stream))  # deleted, and created again before the log was written
+                self._dropped.append(write.stream)
             self._streams[write.stream] = which
             self._resting.pop(write.stream, None)
             operations += replica_stores.operations(self._log, (write,))
@@ -144,12 +148,15 @@ class ReplicaWrites:
 
     def _report(self) -> bool:
         numbers, self._numbers = self._numbers, {}
+        dropped, self._dropped = self._dropped, []
+        for stream in dropped:
+            self._member.log_dropped(stream)
         for stream, number in numbers.items():
             self._member.stored(self._clock(), stream, number)
         return bool(numbers)
 
     def _fail(self, error: Damaged) -> None:
-        self._numbers = {}
+        self._numbers, self._dropped = {}, []
         for stream, replica in self._member.replicas.items():
             if replica.is_persistent and not replica.is_failed:
                 self._member.store_failed(self._clock(), stream)

@@ -148,6 +148,7 @@ def test_a_queue_that_is_created_after_the_log_failed_is_failed_too(tmp_path: Pa
         disk.refuses_next = True
         process.command(DeleteQueue(queue_identifier("P", "S", ALONE)))
         assert len(process.failures) == 1
+        assert list(process.member.engine.hosted.deleted) == [STREAM], "until its log is dropped"
         process.command(CreateQueue(subscriber_identifier("P", "S"), ALONE))
         assert process.role is Role.FAILED
         process.write(3)
@@ -160,6 +161,7 @@ def test_a_queue_that_was_deleted_and_created_again_is_another(tmp_path: Path) -
     process = Process(tmp_path)
     process.write(1, 2)
     process.command(DeleteQueue(queue_identifier("P", "S", ALONE)))
+    assert process.member.engine.hosted.deleted == {}, "the log has nothing of it"
     process.command(CreateQueue(subscriber_identifier("P", "S"), ALONE))
     process.run(seconds=10)
     process.write(7)

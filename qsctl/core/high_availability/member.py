@@ -193,7 +193,13 @@ class Member:
         for replica in self.replicas.values():
             replica.start(now)
         self._collect(now)
+        for stream in self.engine.hosted.deleted.keys() - self.outlived:
+            self.log_dropped(stream)
         self._is_started = True
+
+    def log_dropped(self, stream: StreamName) -> None:
+        """Report that the store has the log of a deleted queue no longer."""
+        self.engine.hosted.log_dropped(stream)
 
     def know_members(self, names: Sequence[str]) -> None:
         """Learn the names of the members, where some of those given at first were only stand-ins: no member has them.

@@ -118,7 +118,7 @@ class Life:
                 is_blank = not (left.records or left.snapshot_index or state.epoch or state.vote or state.incarnation)
                 if not is_blank:
                     self.member.restore(name, left)
-                elif self._disk.was_lost or self._disk.stream(SERVICE_STREAM).records:
+                elif self._disk.was_lost or self._disk.stream(SERVICE_STREAM).load():
                     # A deletion may have reached the log of the replicas, and not the service's own state.
                     self.member.restore(name, left, is_lost=self._disk.was_lost, is_new=not self._disk.was_lost)
         self._streams |= dict.fromkeys(self.member.outlived, OF_NO_REPLICA)
@@ -158,7 +158,11 @@ class Life:
         if least == NEVER_COMPACTED or not self.turn.is_idle:
             return None
         for name, stream in sorted(self._disk.streams.items()):
-            if name in self.member.streams or name not in self.engine.hosted.by_name or len(stream.records) < least:
+            if len(stream.records) < least:
+                continue
+            if name == SERVICE_STREAM:
+                return WriteGroup([Compact(name, stream.last_index, tuple(self.engine.snapshot_service()))])
+            if name in self.member.streams or name not in self.engine.hosted.by_name:
                 continue
             return WriteGroup([Compact(name, stream.last_index, tuple(self.engine.snapshot_queue(name)))])
         return None
@@ -170,6 +174,9 @@ class Life:
                 self.turn.durable(batch.stream, batch.last_index)
         for stream, number in group.replicated.items():
             self.member.stored(now, stream, number)
+        for operation in group.logs:
+            if isinstance(operation, Drop):
+                self.member.log_dropped(operation.stream)
 
     def fail(self, now: Nanoseconds) -> None:
         """Report that the log of the replicas was not stored: they fall silent, and it is written no more."""

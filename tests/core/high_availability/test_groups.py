@@ -428,8 +428,9 @@ def test_a_member_that_joined_a_group_before_its_own_command_was_carried_out_has
     cluster.run_until(lambda: held(cluster["c"]) == ["30 enqueued"] and cluster["c"].replica.role is Role.SLAVE)
 
 
+@pytest.mark.parametrize("is_compacted", [False, True])
 @pytest.mark.parametrize("goes_down", ["after the deletion", "after the creation"])
-def test_a_log_that_outlived_its_queue_is_not_that_of_the_next_one(goes_down: str) -> None:
+def test_a_log_that_outlived_its_queue_is_not_that_of_the_next_one(goes_down: str, is_compacted: bool) -> None:
     """Found by a world: a disk kept the deletion in the service's own state, and the log of the replicas as it was.
 
     With a member that was away at the deletion the old log was a quorum, and the deleted samples were delivered.
@@ -439,21 +440,25 @@ def test_a_log_that_outlived_its_queue_is_not_that_of_the_next_one(goes_down: st
     cluster["c"].crash()
     b = cluster["b"]
     log = copy.deepcopy(b.stores[STREAM])
+
+    def crash() -> None:
+        if is_compacted:
+            b.service_records = list(b.member.engine.snapshot_service())
+        b.crash()
+        b.stores[STREAM] = log
+        b.start(cluster.now)
+
     cluster.send("b", command(1, DeleteQueue(RESOURCE)))
     while b.member.streams:
         b.run(cluster.now)
     if goes_down == "after the deletion":
-        b.crash()
-        b.stores[STREAM] = log
-        b.start(cluster.now)
+        crash()
     cluster.send("b", command(2, CreateQueue(SUBSCRIBER, queue(instances=3))))
     while not b.member.streams:
         b.run(cluster.now)
     created = b.replica.incarnation
     if goes_down == "after the creation":
-        b.crash()
-        b.stores[STREAM] = log
-        b.start(cluster.now)
+        crash()
     assert b.member.outlived == {STREAM}
     cluster["a"].crash()
     cluster["c"].start(cluster.now)
