@@ -8,7 +8,6 @@ A queue is its incarnation: a number that is drawn when it is created, for its n
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from string import hexdigits
 from typing import Annotated, Final, NewType, TypeAlias
@@ -103,10 +102,20 @@ def no_incarnation() -> Incarnation:
     return NIL_INCARNATION
 
 
+class _Counted:
+    """Draws 1, 2, 3 …; a copy goes on where the original is."""
+
+    def __init__(self) -> None:
+        self._drawn = 0
+
+    def __call__(self) -> Incarnation:
+        self._drawn += 1
+        return Incarnation(self._drawn)
+
+
 def counted_incarnations() -> DrawIncarnation:
     """Return what gives 1, 2, 3 …: for a service that is made up and whose samples end with it."""
-    count = itertools.count(1)
-    return lambda: Incarnation(next(count))
+    return _Counted()
 
 
 def incarnation_text(incarnation: Incarnation) -> str:

@@ -73,7 +73,7 @@ class HostedService:
         self._reports_inputs = False
         self.shutting_down = False
         """A SHUTDOWN was accepted [QS 5.4.9]."""
-        self.of_group: Callable[[str], Incarnation] = lambda _name: NIL_INCARNATION
+        self.of_group: Callable[[str], Incarnation] = _of_no_group
         """Gives what all members of a cluster call what a command creates, by full name; nil: it is drawn here."""
         self._host(now, ServiceStarted(settings, draw()))
 
@@ -484,3 +484,8 @@ def _be_all(queues: Iterable[SharedReaderQueue], incarnation: Incarnation) -> No
     """Give queues that came with one command its incarnation; replicated ones have none of their own."""
     for queue in queues:
         queue.be(incarnation)
+
+
+def _of_no_group(_name: str) -> Incarnation:
+    """Return the nil incarnation: a function of the module, for the simulator writes services by `pickle`."""
+    return NIL_INCARNATION

@@ -12,7 +12,8 @@ Five models, one folder each, all behind the protocol of `model.py`:
 - `engine/`: the integration engine, `core.integration` itself under virtual time.
 
 `arrivals/` draws what all of them are given, `kernel/` holds what compiled code shares, `recording/` what the models in
-Python count and log, `sizing/` what `qsctl size` asks, `listings/` a run as a broker would list it.
+Python count and log, `sizing/` what `qsctl size` asks, `splitting/` rare events by runs that branch, `listings/` a run
+as a broker would list it.
 
 Invariants: time is in whole nanoseconds and never read from a clock; every random number is a hash of seed, repetition,
 stream and count, so that the same scenario writes the same bytes with any number of workers, and a variant of a

@@ -116,6 +116,8 @@ class Stop(IntEnum):
     """The instant asked for is reached."""
     LOG_FULL = 1
     """Take the log and the events, then step again to the same instant."""
+    CROSSED = 2
+    """The importance of what is watched left its bounds: of runs that `sim.splitting` branches alone."""
 
 
 class ModelRun(Protocol):

@@ -6,6 +6,7 @@ import dataclasses
 import gc
 import os
 import time
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -58,6 +59,7 @@ class By(StrEnum):
         "qsctl simulate web-messaging --by group --set 'profile[web]/queue[D-1]/max-depth=400'",
         "qsctl simulate my-scenario.xml --var CLIENTS=500 --seed 7 --replications 10 --out run-7",
         "qsctl simulate guaranteed --client-profile covered=fixtures/profiles/guaranteed.json",
+        "qsctl simulate burst --rare 'P(high_water_mark(D-1)>=5000)'",
         "qsctl simulate --spark -o json  # the same figures, computed by Spark from the event log",
     ),
 )
@@ -112,6 +114,17 @@ def simulate(
             show_default="none: as many replications as are asked for",
         ),
     ] = None,
+    rare: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FIGURE",
+            help="Rare figure to be estimated, instead of the runs, by runs that are split wherever the queue comes "
+            "nearer to it: 'loss_ratio(D-1)', or the probability, between 0 and 1, that a run loses a message or is "
+            "filled to a depth, 'P(lost(D-1)>0)', 'P(high_water_mark(D-1)>=400)'; --precision is its half width "
+            "relative to it, 20% unless given.",
+            show_default="none",
+        ),
+    ] = None,
     *,
     changes: ScenarioChanges,
     workers: Annotated[int, typer.Option(min=0, help="Number of processes for replications; 0: one a processor.")] = 0,
@@ -143,6 +156,23 @@ def simulate(
     read = apply_overrides(plain, overrides)
     overrides = {**of_profiles, **overrides}
     check_rules(read)
+    if rare is not None:
+        from qsctl.cli.simulation.rare import simulate_rare
+
+        _refuse_with_rare({"--spark": spark, "--out": out, "--level": level, "--by": by})
+        return simulate_rare(
+            read if seed is None else dataclasses.replace(read, seed=seed), rare,
+            replications=replications, precision=precision, confidence=confidence or USUAL_CONFIDENCE,
+            workers=workers or os.cpu_count() or 1,
+            reproduce=command_line(
+                "simulate", scenario,
+                (
+                    ("--rare", rare), ("--seed", seed), ("--replications", replications),
+                    ("--precision", precision[0] if precision else None), ("--confidence", confidence),
+                ),
+                variables, overrides,
+            ),
+        )  # fmt: skip
     if spark:
         from qsctl.summary.session import start_early
 
@@ -179,6 +209,19 @@ def simulate(
 
 
 USUAL_CONFIDENCE: Final = 0.95
+
+
+def _refuse_with_rare(given: Mapping[str, object]) -> None:
+    """Refuse options of a run folder: an estimate has none.
+
+    Raises:
+        UsageError: one is given.
+    """
+    from qsctl.errors import UsageError
+
+    for option, value in given.items():
+        if value:
+            raise UsageError(f"{option} is of a run folder, and --rare writes none", remedy=f"Leave {option} out.")
 
 
 def _enough(

@@ -76,6 +76,22 @@ class SimulateResult(Result):
         "confidence": "with --confidence: the level of the intervals",
         "intervals": "-o json and yaml, with --confidence: queue, measure, mean, half_width (null: too few), method, "
         "messages, left_out_messages (start-up), warning",
+        "figure": "with --rare: what was asked for",
+        "value": "with --rare: messages lost of all that were lost, delivered or elided, or the probability that a run "
+        "loses one or is filled to the depth; null: no run saw it",
+        "low": "with --rare: the interval's lower end; null where too few runs saw it",
+        "high": "with --rare: the interval's upper end; null as the lower one",
+        "half_width_ratio": "with --rare: half the interval's width relative to the value; null as the lower end",
+        "split_runs": "with --rare: independent split runs that the value is made of",
+        "split_runs_that_saw_it": "with --rare: those with a loss, or with the depth",
+        "trajectories": "with --rare: branches of all split runs",
+        "pilot_messages": "with --rare: messages simulated to find where runs are split",
+        "thresholds": "with --rare: depths at which runs are split, or how near to a loss, as a list",
+        "factors": "with --rare: into how many trajectories a run goes on at each, as a list",
+        "deepest": "with --rare: how far pilot runs came, of needed",
+        "needed": "with --rare: the depth, or the limit, at which what is asked for happens",
+        "plain_runs_needed": "with --rare: plain runs that give an interval as narrow; null without an interval",
+        "plain_messages_needed": "with --rare: messages of those",
         **{name: text for name, text in Summary.field_help.items() if name not in {"tables", "run_id"}},
     }
 

@@ -6,7 +6,7 @@ other (`cursor.ArrivalCursor`).
 
 `streams.py` lays out one stream for each client (or for a fan-out, or a trace) with keys of its own; `draw.py` draws
 gaps, sizes and topics in compiled code; `merge.py` puts the streams of a window into time order; `trace.py` reads
-recorded arrivals.
+recorded arrivals; `branching.py` draws them anew from an instant on.
 
 Invariants: draws are counter-based, hence a change of one stream, limit or profile moves no arrival of another; how
 time is cut into windows changes no row; arrivals of one instant stand in the order of their streams.

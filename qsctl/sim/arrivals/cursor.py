@@ -10,8 +10,10 @@ from qsctl.sim.scenario.scenario import Scenario
 class ArrivalCursor:
     """The arrivals of one repetition, in order of time; `next_ns` is when the next one comes, INFINITE_NS for never."""
 
-    def __init__(self, scenario: Scenario, replication: int, until_ns: Nanoseconds) -> None:
-        self._streams = ArrivalStreams(scenario, replication)
+    def __init__(
+        self, scenario: Scenario, replication: int, until_ns: Nanoseconds, draw: type[ArrivalStreams] = ArrivalStreams
+    ) -> None:
+        self._streams = draw(scenario, replication)
         self._until_ns = until_ns
         self._position = 0
         self._times: list[Nanoseconds] = []

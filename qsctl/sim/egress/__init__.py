@@ -15,7 +15,8 @@ each client and queue.
 - `receiver.py`, `application.py`: a client's receive buffer and readers, and its application's acknowledgments;
 - `durable.py`: queues whose messages several clients share;
 - `ingress.py`, `admit_ingress.py`, `subscriptions.py`: before the queues; `slow_subscribers.py`: each second;
-- `arrays.py`, `counters.py`: the arrays of a run, and what they counted.
+- `arrays.py`, `counters.py`: the arrays of a run, and what they counted;
+- `watch.py`, `trajectory.py`: how near a queue is to a loss, and a run that branches there (`sim.splitting`).
 
 Invariants: a message stands in one list of nodes and ends in one outcome; a queue's length and work units are those of
 what it holds; acknowledgments of a client never overtake one another; equal times are ordered as `advance.py` says.

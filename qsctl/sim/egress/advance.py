@@ -22,6 +22,7 @@ from qsctl.sim.egress.connection import (
 from qsctl.sim.egress.queue import enqueue
 from qsctl.sim.egress.receiver import requeue
 from qsctl.sim.egress.serve import arrive, next_member, take_event
+from qsctl.sim.egress.watch import importance
 from qsctl.sim.kernel.jit import inlined_part, kernel, prefetch, row, wide
 from qsctl.sim.kernel.records import (
     ARRIVAL,
@@ -30,6 +31,7 @@ from qsctl.sim.kernel.records import (
     FOREVER,
     GROW,
     HEAP,
+    LEVEL_CROSSED,
     LOAD_CHANGED,
     LOG_FULL,
     NONE,
@@ -80,7 +82,7 @@ def advance(state: Any, rare: Any) -> int:
 
     Returns:
         REACHED, LOG_FULL, GROW (an array is short: enlarge it and call again), LOAD_CHANGED (the egress buffers
-        crossed a bound that the caller set).
+        crossed a bound that the caller set), LEVEL_CROSSED (the importance of what is watched left its bounds).
 
     Sources: [SOL-QUEUES], [P7500]; queue disciplines in `queue`, connections in `connection`, traits in `serve`.
     """
@@ -96,6 +98,7 @@ def advance(state: Any, rare: Any) -> int:
     if logging and broker.log_count >= broker.log_limit:
         return LOG_FULL
     due = next_due(state)
+    instant = wide(0)
     result = REACHED
     while True:
         if position < stop and row(arrivals, position, ARRIVAL).time < due:
@@ -104,7 +107,8 @@ def advance(state: Any, rare: Any) -> int:
             c = wide(arrival.client)
             size = wide(arrival.bytes)
             q = wide(arrival.tag & 7)
-            if rare is not None:  # noqa: SIM102 - a condition of its own is what the compiler leaves out
+            if rare is not None:
+                instant = t
                 if arrival.tag & ARRIVAL_SHARED:
                     # It is that member's from now on: after a stop for a longer array no other one is chosen.
                     c = next_member(state, c, wide(arrival.tag))
@@ -179,6 +183,7 @@ def advance(state: Any, rare: Any) -> int:
             client = row(clients, c, CLIENT)
             plain = bool(1)
             if rare is not None:
+                instant = due
                 plain = client.traits == 0 and broker.heap_count > 0 and row(heap, 0, HEAP).time == due
             if plain:
                 acknowledge_oldest(state, clients, nodes, c, None, None)
@@ -189,9 +194,13 @@ def advance(state: Any, rare: Any) -> int:
             due = next_due(state)
         else:
             break
-        if rare is not None:  # noqa: SIM102 - a condition of its own is what the compiler leaves out
+        if rare is not None:
             if broker.buffers != 0 and not broker.load_fall < broker.egress_bytes < broker.load_rise:
                 result = LOAD_CHANGED  # before the full log, which the caller sees by itself: the load cannot wait
+                break
+            if broker.watched != 0 and not broker.watch_low <= importance(state) < broker.watch_high:
+                broker.now = instant
+                result = LEVEL_CROSSED
                 break
         if logging and broker.log_count >= broker.log_limit:
             result = LOG_FULL

@@ -54,6 +54,7 @@ class EgressArrays:
         *,
         acknowledging: bool,
         unacknowledged_max: int = -1,
+        first_nodes: int | None = None,
     ) -> None:
         count = len(layout.names)
         # One event may send to each flow of the durable queues, or to each client that waits for the broker's limit.
@@ -107,6 +108,7 @@ class EgressArrays:
             ("expiries", np.zeros(1, r.HEAP)),
             ("spools", np.zeros(1, r.SPOOLED)),
             ("dones", np.zeros(count, r.DONE)),
+            ("watches", np.zeros(0, r.WATCH)),
         ):
             self._place(name, array)
         logged = level is not LogLevel.COUNTERS
@@ -120,12 +122,14 @@ class EgressArrays:
         self.state["blocks_used"] = FIRST_BLOCK
         self.state["logging"] = logged
         self.state["log_limit"] = chunk_rows if logged else r.FOREVER
-        self._enlarge_nodes(max(FIRST_NODES, 4 * count))
+        self._enlarge_nodes(max(FIRST_NODES, 4 * count) if first_nodes is None else first_nodes)
         self._expires = bool(layout.durables["respects_time_to_live"].any())
         self._enlarge_expiries()
         self._enlarge_segments(2 * room + 1)
         self._measure_room()
         self.rare: int | None = 1 if layout.rare else None
+        self.growths = 0
+        """How often arrays were replaced by longer ones."""
 
     def __getattr__(self, name: str) -> npt.NDArray[Any]:
         """Return an array by the name that the state record has for it."""
@@ -133,8 +137,23 @@ class EgressArrays:
             return self._arrays[name]
         raise AttributeError(name)
 
+    @property
+    def record(self) -> npt.NDArray[Any]:
+        """The state record, an array of one."""
+        return self._record
+
+    def named(self) -> list[tuple[str, npt.NDArray[Any]]]:
+        """Return every array with its name."""
+        return list(self._arrays.items())
+
+    def place(self, name: str, array: npt.NDArray[Any]) -> None:
+        """Use another array, as it is, from now on."""
+        self._place(name, array, moved=False)
+
     def kernel(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Call a kernel on the state; without compilation its wrapping integers must not warn."""
+        if COMPILED:
+            return function(self._known, *arguments)
         with np.errstate(over="ignore"):
             return function(self._known, *arguments)
 
@@ -145,6 +164,19 @@ class EgressArrays:
         self.state["until"] = until
         self.state["until_acknowledged"] = until_acknowledged
         return int(self.kernel(function, self.rare))
+
+    def watch(self, clients: npt.NDArray[Any], queue: int, most: int) -> None:
+        """Have the main kernel stop where the importance of a queue leaves its bounds, see `egress.watch`.
+
+        Args:
+            clients: the clients, and durable queues, that have it.
+            queue: its place in `scenario.QUEUE_ORDER`.
+            most: the importance of a queue that discards its next message; 0: the importance is the depth.
+        """
+        self._place("watches", clients.astype(np.int64).view(r.WATCH))
+        self.state["watched"] = len(clients)
+        self.state["watched_queue"], self.state["watched_most"] = queue, most
+        self.rare = 1  # the kernel that looks
 
     def take_log(self) -> Rows:
         """Return the rows written since the last call: a view."""
@@ -165,6 +197,7 @@ class EgressArrays:
 
     def grow(self) -> None:
         """Double whatever may be too small for the next event."""
+        self.growths += 1
         state = self.state
         if state["free"] == r.NONE:
             self._enlarge_nodes(2 * len(self.nodes))

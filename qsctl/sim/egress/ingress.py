@@ -62,7 +62,13 @@ class Ingress:
 
         `losses` are the LOSS records of all queues: refused copies are counted there from the end of the warm-up on.
         """
-        rows = self.subscriptions.matching(self._streams.window(until_ns))
+        return self._admit(self._streams.window(until_ns), left, losses)
+
+    def _admit(
+        self, arrivals: npt.NDArray[Any], left: npt.NDArray[Any], losses: npt.NDArray[Any]
+    ) -> tuple[npt.NDArray[Any], list[Row], Rows]:
+        """Return what `window` does, of arrivals that have been drawn."""
+        rows = self.subscriptions.matching(arrivals)
         large = self._large_messages(rows) if self._looks_for_large else []
         if not self._filters:
             return rows, large, _NOTHING

@@ -30,6 +30,7 @@ from qsctl.sim.egress.layout import lay_out, port_links, set_port_rate
 from qsctl.sim.egress.presence import connect, count_rest, disconnect, hold
 from qsctl.sim.egress.serve import stir
 from qsctl.sim.egress.slow_subscribers import SlowSubscribers
+from qsctl.sim.egress.watch import importance
 from qsctl.sim.kernel import records as r
 from qsctl.sim.kernel.histogram import count_unfinished
 from qsctl.sim.kernel.jit import as_records
@@ -49,11 +50,19 @@ Control = tuple[Nanoseconds, int, int, Callable[[], None]]
 class EgressRun:
     """See `sim.model.ModelRun`."""
 
-    def __init__(self, scenario: Scenario, replication: int, level: LogLevel, chunk_rows: int = CHUNK_ROWS) -> None:
+    def __init__(
+        self,
+        scenario: Scenario,
+        replication: int,
+        level: LogLevel,
+        chunk_rows: int = CHUNK_ROWS,
+        draw: type[ArrivalStreams] = ArrivalStreams,
+        first_nodes: int | None = None,
+    ) -> None:
         self._scenario = scenario
         self._level = level
         changes, self._outages = read_changes(scenario)
-        streams = ArrivalStreams(scenario, replication)
+        streams = self._streams = draw(scenario, replication)
         layout = lay_out(scenario, replication, self._outages, streams.topic_ranges, streams.guaranteed_groups)
         self.names = layout.names
         self.queue_names = [name.value for name in QUEUE_ORDER]
@@ -66,6 +75,7 @@ class EgressRun:
             scenario.horizon_ns,
             acknowledging=scenario.model is Model.TIBCO,
             unacknowledged_max=scenario.broker.unacknowledged_limit_messages,
+            first_nodes=first_nodes,
         )
         self._ingress = Ingress(scenario, streams)
         self._ranges = streams.client_ranges
@@ -116,6 +126,9 @@ class EgressRun:
                 if state["buffers"] and not state["load_fall"] < state["egress_bytes"] < state["load_rise"]:
                     state["now"] = self.now_ns
                     self._load_changed()
+                if state["watched"] and not state["watch_low"] <= arrays.kernel(importance) < state["watch_high"]:
+                    state["now"] = self.now_ns
+                    return Stop.CROSSED
                 continue
             if self.now_ns >= until_ns:
                 return Stop.UNTIL
@@ -146,6 +159,8 @@ class EgressRun:
                     arrays.grow()
                 case r.LOAD_CHANGED:
                     self._load_changed()
+                case r.LEVEL_CROSSED:
+                    return Stop.CROSSED
                 case _:
                     return Stop.LOG_FULL
 

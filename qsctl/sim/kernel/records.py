@@ -406,6 +406,9 @@ RECENT: Final = np.dtype([("place", "i8")])
 RECENT_WAITS: Final = 16
 """How many: a power of two."""
 
+WATCH: Final = np.dtype([("client", "i8")])
+"""A client, or durable queue, one of whose queues is watched, see `egress.watch`."""
+
 PAUSE: Final = np.dtype([("start", "i8"), ("end", "i8")])
 """A client's own range of pauses is `pause` … `pause_end` of MORE."""
 
@@ -459,7 +462,7 @@ ARRAYS: Final = (
     "arrivals", "clients", "queues", "tallies", "more", "ports", "nodes", "topics", "lives", "later", "log", "heap",
     "timers", "octaves", "blocks", "recent", "endpoints", "pauses", "elided", "events", "losses", "receivers",
     "readers", "shares", "durables", "flows", "backlogs", "connections", "segments", "traffics", "expiries", "spools",
-    "dones",
+    "dones", "watches",
 )  # fmt: skip
 """What the state record knows by address. `heap`: acknowledgments of clients that wait for one; `timers`: redeliveries,
 consumers' acknowledgments, ends of eliding delays; `events`: rows of `sim.model.EVENT_ROW` that kernels write."""
@@ -472,6 +475,7 @@ SCALARS: Final = (
     "durable_count",
     "segment_free", "segments_left", "segments_room",
     "acknowledging", "done_place", "unfinished_place", "horizon",
+    "watched", "watched_queue", "watched_most", "watch_low", "watch_high",
 )  # fmt: skip
 
 STATE: Final = np.dtype([(name, "i8") for name in (*ARRAYS, *SCALARS)])
@@ -489,6 +493,7 @@ segment_free, segments_left, segments_room: the free list of segments, how many 
 unacknowledged, unacknowledged_max: deliveries of all flows that no application has acknowledged, and their limit;
     starved: 1 when a message waits for that; resumed: the client that is asked first once there is room again
 expiry_count, spooled: entries of the expiries, and how many were ever made
+watched, watched_queue, watched_most, watch_low, watch_high: see `egress.watch`
 counted_from: the end of the warm-up once it is over: a delivery begun before it is not counted
 acknowledging: 1 where the connection's acknowledgment is the message's (TIBCO); done_place, unfinished_place: of the
     first client's histograms of times to done and of ages, among the histograms of queues; horizon: the run's
@@ -527,6 +532,7 @@ ARRIVALS_USED: Final = 1
 LOG_FULL: Final = 2
 GROW: Final = 3
 LOAD_CHANGED: Final = 4
+LEVEL_CROSSED: Final = 5
 
 # Indices of `sim.model.OUTCOMES`; a test holds them equal.
 DELIVERED: Final = 0

@@ -40,6 +40,11 @@ class QueueLog(Generic[Key]):
         """Of every queue that was asked for, in that order."""
 
     @property
+    def is_warm(self) -> bool:
+        """Whether the warm-up is over."""
+        return self._is_warm
+
+    @property
     def is_full(self) -> bool:
         """Whether the rows are to be collected."""
         return len(self._rows) >= self._rows_max

@@ -23,7 +23,7 @@ from qsctl.core.events import (
 from qsctl.core.messages import QueueName
 from qsctl.core.records import RemovalCause
 from qsctl.eventlog.outcomes import Outcome
-from qsctl.eventlog.queue_counts import counter_columns
+from qsctl.eventlog.queue_counts import QueueCounts, counter_columns
 from qsctl.identity import SampleIdentity
 from qsctl.instant import INFINITE_NS, Nanoseconds
 from qsctl.sim.model import NEVER, Rows
@@ -65,6 +65,19 @@ class SampleLog:
     def is_full(self) -> bool:
         """Whether the rows are to be collected."""
         return self._log.is_full
+
+    @property
+    def is_warm(self) -> bool:
+        """Whether the warm-up is over."""
+        return self._log.is_warm
+
+    def counts_of(self, queue: QueueName) -> QueueCounts:
+        """Return what is counted of a queue."""
+        return self._log.of(queue)
+
+    def length_of(self, queue: QueueName) -> int:
+        """Return how many samples are in a queue."""
+        return sum(name == queue for name, _ in self._held)
 
     def collect(self) -> Rows:
         """Return the rows since the last call."""

@@ -1,0 +1,158 @@
+"""Arrivals of a run that branches: up to the branch those of the run, from there on drawn anew.
+
+Windows are short, for what is drawn ahead is thrown away at each branch. A branch at an instant leaves every arrival
+up to it as it is, and draws what comes later from streams of its own, which are a hash of the run's and of the branch's
+number. What is known at the instant stays: a constant stream keeps its places, a trace is what it is, and a modulated
+stream keeps its next arrival, which may lie behind changes of its state that have been drawn; from there on the state
+ends and the next gaps begin anew. The gap of a Poisson stream has no memory, so that the rest of it is drawn again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from qsctl.instant import Nanoseconds
+from qsctl.sim.arrivals.cursor import ArrivalCursor
+from qsctl.sim.arrivals.draw import MODULATED, POISSON, draw_next, fill_window
+from qsctl.sim.arrivals.merge import merge_by_time
+from qsctl.sim.arrivals.streams import ArrivalStreams
+from qsctl.sim.kernel.jit import COMPILED, kernel
+from qsctl.sim.kernel.random import logarithm, uniform, uniform_bits
+from qsctl.sim.kernel.records import FOREVER
+from qsctl.sim.scenario.scenario import Scenario
+
+ROWS: Final = 64
+"""Arrivals that a window aims at."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamsState:
+    """Streams as they were at the beginning of a window, and what the window was."""
+
+    streams: npt.NDArray[Any]
+    begin_ns: Nanoseconds
+    end_ns: Nanoseconds
+
+
+class BranchingStreams(ArrivalStreams):
+    """The arrivals of one replication that can be begun anew from any instant of the present window."""
+
+    def __init__(self, scenario: Scenario, replication: int) -> None:
+        super().__init__(scenario, replication)
+        self.width_ns = max(1, self.width_ns // 1024)
+        self._allocate(2 * ROWS + int(self.streams["count"].max(initial=0)))
+        self.first = self._begun = StreamsState(self.streams.copy(), 0, 0)
+
+    def window(self, until_ns: Nanoseconds) -> npt.NDArray[Any]:
+        """See `ArrivalStreams.window`."""
+        begin, end = self.now_ns, min(until_ns, self.now_ns + self.width_ns)
+        self._begun = StreamsState(self.streams.copy(), begin, end)
+        rows = self._draw(end)
+        if len(rows) > 2 * ROWS and self.width_ns > 1:
+            self.width_ns //= 2
+        elif len(rows) < ROWS // 2 and end - begin == self.width_ns:
+            self.width_ns = min(2 * self.width_ns, FOREVER // 4)
+        return rows
+
+    def save(self) -> StreamsState:
+        """Return the state at the beginning of the present window."""
+        return self._begun
+
+    def restore(self, saved: StreamsState, until_ns: Nanoseconds | None = None) -> npt.NDArray[Any]:
+        """Go back to a window, and return the arrivals from its beginning to its end, or before `until_ns`."""
+        self.streams[:] = saved.streams
+        self.now_ns = saved.begin_ns
+        end = saved.end_ns if until_ns is None else until_ns
+        self._begun = StreamsState(saved.streams, saved.begin_ns, end)
+        return self._draw(end)
+
+    def begin_anew(self, branch: int) -> None:
+        """Draw what comes from now on from streams of this branch."""
+        _wrapping(branch_streams, self.streams, self.now_ns, branch, self.table)
+        self._begun = StreamsState(self.streams.copy(), self.now_ns, self.now_ns)
+
+    def _draw(self, end: Nanoseconds) -> npt.NDArray[Any]:
+        start, count, stream = self.now_ns, 0, 0
+        while True:
+            count, stream = _wrapping(
+                fill_window, self.streams, stream, end, self._rows, count, self.table, self.trace
+            )  # fmt: skip
+            if stream == len(self.streams):
+                break
+            kept = self._rows[:count].copy()
+            self._allocate(2 * len(self._rows) + int(self.streams["count"].max()))
+            self._rows[:count] = kept
+        merge_by_time(self._rows, count, start, self._ordered, self._keys, self._order, self._spare, self._counts)
+        self.now_ns = end
+        return self._ordered[:count]
+
+
+def _wrapping(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a kernel; where it is plain Python its wrapping integers must not warn."""
+    if COMPILED:
+        return function(*arguments)
+    with np.errstate(over="ignore"):
+        return function(*arguments)
+
+
+class BranchingCursor(ArrivalCursor):
+    """Arrivals one after the other that can be drawn anew from the instant of the last one on."""
+
+    def __init__(self, scenario: Scenario, replication: int, until_ns: Nanoseconds) -> None:
+        super().__init__(scenario, replication, until_ns, BranchingStreams)
+        assert isinstance(self._streams, BranchingStreams)
+        self._branching = self._streams
+        self._passed = self._branching.first
+        """The window of the last arrival that was given; `_coming` is that of the next one."""
+        self._coming = self._branching.save()
+
+    def pop(self) -> tuple[int, int]:
+        """See `ArrivalCursor.pop`."""
+        self._passed = self._coming
+        found = super().pop()
+        self._coming = self._branching.save()
+        return found
+
+    def begin_anew(self, instant_ns: Nanoseconds, branch: int) -> None:
+        """Draw what comes after an instant, at which all before it has been given, from streams of a branch."""
+        self._branching.restore(self._passed, instant_ns + 1)
+        self._branching.begin_anew(branch)
+        self._passed = self._branching.save()
+        self._times, self._clients, self._sizes = [], [], []
+        self._position = 0
+        self._find()
+        self._coming = self._branching.save()
+
+
+@kernel
+def branch_streams(streams: Any, now: int, branch: int, table: Any) -> None:
+    """Give every stream keys of this branch, and draw anew what is not known at `now`.
+
+    Every arrival before `now` has been drawn; `next` of a stream is at `now` or later.
+    """
+    for i in range(len(streams)):
+        stream = streams[i]
+        stream.key_gap = uniform_bits(stream.key_gap, branch)
+        stream.key_stay = uniform_bits(stream.key_stay, branch)
+        stream.key_size = uniform_bits(stream.key_size, branch)
+        stream.key_topic = uniform_bits(stream.key_topic, branch)
+        if stream.next == FOREVER:
+            continue
+        if stream.kind == POISSON:
+            if now <= stream.start:
+                stream.next = draw_next(stream, stream.start, table)
+            else:
+                # A gap is rounded to whole nanoseconds; the rest of one that is not over is rounded down.
+                gap = -logarithm(uniform(stream.key_gap, stream.gaps)) * stream.mean_gap
+                stream.gaps += 1
+                stream.next = now + int(gap)
+        elif stream.kind == MODULATED and stream.fixed == 0 and stream.next < stream.switch < FOREVER:
+            stay = table[stream.state_table + stream.states + stream.state]
+            rest = -logarithm(uniform(stream.key_gap, stream.gaps)) * stay
+            stream.gaps += 1
+            stream.switch = stream.next + 1 + int(min(rest, 4.0e18 - float(stream.next)))

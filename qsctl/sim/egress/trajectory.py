@@ -1,0 +1,310 @@
+"""A run of an egress model that can be left at an instant and gone on with from there, again and again.
+
+The arrays that the kernels change lie one behind the other in one piece of memory, so that to keep a state and to go
+back to it is one copy each. What only measures waits, the histograms, is not part of it. Arrivals and whatever else is
+random after the instant are drawn anew, see `arrivals.branching` and `egress.watch`.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from qsctl.eventlog.schema import LogLevel
+from qsctl.instant import INFINITE_NS, Nanoseconds
+from qsctl.sim.arrivals.branching import BranchingStreams, StreamsState
+from qsctl.sim.egress import watch
+from qsctl.sim.egress.arrays import CACHE_LINE
+from qsctl.sim.egress.ingress import Ingress, Row
+from qsctl.sim.egress.run import EgressRun
+from qsctl.sim.egress.slow_subscribers import SlowSubscribers
+from qsctl.sim.kernel import records as r
+from qsctl.sim.kernel.jit import as_records
+from qsctl.sim.model import Rows, Stop
+from qsctl.sim.scenario.scenario import QUEUE_ORDER, Scenario, TraceArrivals
+from qsctl.sim.splitting.question import Question, no_such_queue
+from qsctl.sim.splitting.trajectory import Tally
+
+NOT_OF_THE_STATE: Final = frozenset({"arrivals", "log", "events", "octaves", "blocks", "recent", "watches"})
+"""Arrays that the future of a run does not depend on."""
+KEPT: Final = ("blocks_used", "blocks_limit", "recent_turn", "watch_low", "watch_high")
+"""Numbers of the state record that belong to such arrays."""
+NODES: Final = 16
+"""Messages that the first arrays have room for: all of it is copied."""
+_AHEAD: Final = ("ingress_refused", "too_big", "first_refused")
+"""Losses that ingress counts a window ahead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Where each array begins, in one piece of memory."""
+
+    bytes: npt.NDArray[Any]
+    places: dict[str, tuple[int, int, Any]]
+    """By the array's name: its first byte, its bytes and its type."""
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """The state of a run at an instant."""
+
+    memory: Memory
+    copied: npt.NDArray[Any]
+    record: npt.NDArray[Any]
+    arrivals: npt.NDArray[Any]
+    ingress: IngressState
+    slow: SlowSubscribers
+    spool_used: npt.NDArray[Any]
+    controls: list[Any]
+    numbers: tuple[Any, ...]
+    instant_ns: Nanoseconds
+
+
+@dataclass(frozen=True, slots=True)
+class IngressState:
+    """Ingress at the beginning of the present window, and how many of its arrivals came to the queues since."""
+
+    streams: StreamsState
+    used: int
+    turned_away: int
+    left: npt.NDArray[Any] | None = None
+    arrays: tuple[npt.NDArray[Any], ...] = ()
+
+
+class BranchingIngress(Ingress):
+    """Ingress that can go back to an instant of the present window."""
+
+    def __init__(self, scenario: Scenario, streams: BranchingStreams) -> None:
+        super().__init__(scenario, streams)
+        self._branching = streams
+        self._begun = IngressState(streams.save(), 0, 0)
+        self._turned: Rows = np.zeros(0, r.LOG_ROW)
+
+    @property
+    def filters(self) -> bool:
+        """Whether arrivals reach their queues later than they come, or not at all."""
+        return self._filters
+
+    def window(
+        self, until_ns: Nanoseconds, left: npt.NDArray[Any], losses: npt.NDArray[Any]
+    ) -> tuple[npt.NDArray[Any], list[Row], Rows]:
+        """See `Ingress.window`."""
+        before = self._arrays(losses) if self._filters else ()
+        turned_away = self.turned_away
+        kept = left.copy() if self._filters else None
+        admitted = super().window(until_ns, left, losses)
+        self._begun = IngressState(self._branching.save(), 0, turned_away, kept, before)
+        self._turned = admitted[2]
+        return admitted
+
+    def save(self, used: int) -> IngressState:
+        """Return the state at the beginning of the present window, `used` of whose arrivals have come."""
+        begun = self._begun
+        return IngressState(self._branching.save(), begun.used + used, begun.turned_away, begun.left, begun.arrays)
+
+    def restore(
+        self, saved: IngressState, losses: npt.NDArray[Any], until_ns: Nanoseconds | None
+    ) -> npt.NDArray[Any] | None:
+        """Go back to a window; return those of its arrivals before `until_ns`, or all, that are to come.
+
+        None: they are those that were to come before, as far as they are before `until_ns`.
+        """
+        self._begun = saved
+        self.turned_away = saved.turned_away
+        rows = self._branching.restore(saved.streams, until_ns)
+        if not self._filters or saved.left is None:
+            return None
+        held, ring, cursor, *ahead = (each.copy() for each in saved.arrays)
+        self._held, self._ring, self._cursor = held, ring, cursor
+        for name, column in zip(_AHEAD, ahead, strict=True):
+            losses[name] = column
+        admitted, _, self._turned = self._admit(rows, saved.left, losses)
+        return as_records(admitted[saved.used :].copy())
+
+    def begin_anew(self, branch: int, left: npt.NDArray[Any], losses: npt.NDArray[Any]) -> None:
+        """Draw what comes from now on from streams of a branch; `left` came, and is not in its queues yet."""
+        self._branching.begin_anew(branch)
+        kept = (left.copy(), self._arrays(losses)) if self._filters else (None, ())
+        self._begun = IngressState(self._branching.save(), 0, self.turned_away, *kept)
+
+    def refused_after(self, instant_ns: Nanoseconds, clients: frozenset[int], queue: int) -> int:
+        """Return how many copies for these queues the present window counts as refused that come after an instant."""
+        turned = self._turned
+        if not len(turned):
+            return 0
+        later = (turned["enqueued_ns"] > instant_ns) & (turned["enqueued_ns"] >= self._warm_up_ns)
+        later &= (turned["queue"] == queue) & np.isin(turned["client_id"], list(clients))
+        return int(later.sum())
+
+    def _arrays(self, losses: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], ...]:
+        ahead = tuple(losses[name].copy() for name in _AHEAD)
+        return (self._held.copy(), self._ring.copy(), self._cursor.copy(), *ahead)
+
+
+class EgressTrajectory(EgressRun):
+    """See `sim.splitting.trajectory.Trajectory`."""
+
+    def __init__(self, scenario: Scenario, replication: int, question: Question) -> None:
+        super().__init__(
+            scenario, replication, LogLevel.COUNTERS, draw=BranchingStreams, first_nodes=NODES
+        )  # fmt: skip
+        assert isinstance(self._streams, BranchingStreams)
+        self._branching = BranchingIngress(scenario, self._streams)
+        self._ingress = self._branching
+        self._question = question
+        self._queue = self.queue_names.index(question.queue) if question.queue in self.queue_names else -1
+        clients = self._watched(scenario, question)
+        self._watched_clients = frozenset(int(c) for c in clients)
+        self.most = self._most(clients)
+        self.arrays.watch(clients, self._queue, 0 if question.by_depth else self.most)
+        self._pack()
+        self._slow_saved: SlowSubscribers | None = None
+
+    def _watched(self, scenario: Scenario, question: Question) -> npt.NDArray[Any]:
+        """Return the clients, and durable queues, that messages of the queue come to."""
+        found: list[int] = []
+        for name in dict.fromkeys(
+            traffic.to
+            for traffic in scenario.traffic
+            if isinstance(traffic.arrivals, TraceArrivals) or QUEUE_ORDER.index(traffic.queue) == self._queue
+        ):
+            first, count = self._ranges[name]
+            found += range(first, first + count)
+            for flow in next((queue.flows for queue in scenario.durable_queues if queue.name == name), ()):
+                first, count = self._ranges[flow.group]  # whose G-1 the queue's messages go through
+                found += range(first, first + count)
+        if not found:
+            raise no_such_queue(question.queue, self._carrying(scenario))
+        return np.array(sorted(set(found)), np.int64)
+
+    def _carrying(self, scenario: Scenario) -> list[str]:
+        places = {QUEUE_ORDER.index(traffic.queue) for traffic in scenario.traffic}
+        return [self.queue_names[place] for place in sorted(places)]
+
+    def _most(self, clients: npt.NDArray[Any]) -> int:
+        """Return the importance at which what is asked for happens, or is the next thing to happen."""
+        if self._question.by_depth:
+            return self._question.level
+        if self._queue == 0:
+            return max(0, int(self.arrays.endpoints["held_max"][clients].max()))
+        rows = self.arrays.queues[clients * r.QUEUES + self._queue]
+        return int(np.maximum(rows["max_depth"], rows["burst"]).max())
+
+    def importance(self) -> int:
+        """See `Trajectory`."""
+        return int(self.arrays.kernel(watch.importance))
+
+    def advance(self, low: int, high: int) -> bool:
+        """See `Trajectory`."""
+        state = self.arrays.state
+        state["watch_low"], state["watch_high"] = low, high
+        if self.step(self._scenario.horizon_ns) is Stop.CROSSED:
+            return True
+        self._drain(self.now_ns - 1)
+        return False
+
+    def skip(self, until_ns: Nanoseconds) -> None:
+        """See `Trajectory`."""
+        state = self.arrays.state
+        state["watch_low"], state["watch_high"] = -r.FOREVER, r.FOREVER
+        self.step(until_ns)
+
+    def tally(self) -> Tally:
+        """See `Trajectory`."""
+        if self._warm_ns != INFINITE_NS:
+            return Tally(0, 0, 0)
+        lost, passed, mark = self.arrays.kernel(watch.counted)
+        if self._branching.filters:
+            lost -= self._branching.refused_after(self._instant(), self._watched_clients, self._queue)
+        return Tally(int(lost), int(lost + passed), int(mark))
+
+    def save(self) -> Saved:
+        """See `Trajectory`."""
+        arrays, state = self.arrays, self.arrays.state
+        if self._growths != arrays.growths:
+            self._pack()
+        if self._slow_saved is None:
+            self._slow_saved = copy.deepcopy(self._slow)
+        position = int(state["position"])
+        return Saved(
+            memory=self._memory,
+            copied=self._memory.bytes.copy(),
+            record=arrays.record.copy(),
+            arrivals=self._rows[position:].copy(),
+            ingress=self._branching.save(position),
+            slow=self._slow_saved,
+            spool_used=self._spool_used.copy(),
+            controls=self._controls.copy(),
+            numbers=(self.now_ns, self._warm_ns, self._load_set, self._sequence),
+            instant_ns=self._instant(),
+        )
+
+    def resume(self, saved: Saved, branch: int | None) -> None:
+        """See `Trajectory`."""
+        arrays = self.arrays
+        kept = [(name, int(arrays.state[name])) for name in KEPT]
+        arrays.record[:] = saved.record
+        if saved.memory is self._memory and self._growths == arrays.growths:
+            self._memory.bytes[:] = saved.copied
+        else:
+            memory = _aligned(len(saved.copied))
+            memory[:] = saved.copied
+            self._adopt(Memory(memory, saved.memory.places))
+        for name, value in kept:
+            arrays.state[name] = value
+        if self._slow_saved is not saved.slow:
+            self._slow, self._slow_saved = copy.deepcopy(saved.slow), saved.slow
+        self._spool_used[:] = saved.spool_used
+        self._controls = saved.controls.copy()
+        self.now_ns, self._warm_ns, self._load_set, self._sequence = saved.numbers
+        until = None if branch is None else min(saved.instant_ns + 1, saved.ingress.streams.end_ns)
+        rows = self._branching.restore(saved.ingress, arrays.losses, until)
+        if rows is None:
+            rows = saved.arrivals
+            if until is not None and len(rows):
+                rows = rows[: int(np.searchsorted(rows["time"], until))]
+        self._rows = as_records(rows)
+        arrays.state["position"] = 0
+        arrays.state["count"] = len(rows)
+        if branch is not None:
+            self._branching.begin_anew(branch, rows, arrays.losses)
+            arrays.kernel(watch.begin_anew, branch)
+
+    def _instant(self) -> Nanoseconds:
+        """Return up to where, included, everything has happened that has."""
+        return max(self.now_ns, int(self.arrays.state["now"]))
+
+    def _second(self) -> None:
+        self._slow_saved = None
+        super()._second()
+
+    def _pack(self) -> None:
+        """Put the arrays of the state one behind the other."""
+        places: dict[str, tuple[int, int, Any]] = {}
+        begin = 0
+        for name, array in self.arrays.named():
+            if name not in NOT_OF_THE_STATE:
+                places[name] = (begin, array.nbytes, array.dtype)
+                begin += -(-array.nbytes // CACHE_LINE) * CACHE_LINE
+        memory = _aligned(begin)
+        for name, array in self.arrays.named():
+            if name in places:
+                first, size, _ = places[name]
+                memory[first : first + size] = np.asarray(array).view(np.uint8)
+        self._adopt(Memory(memory, places))
+
+    def _adopt(self, memory: Memory) -> None:
+        self._memory = memory
+        self._growths = self.arrays.growths
+        for name, (first, size, dtype) in memory.places.items():
+            self.arrays.place(name, memory.bytes[first : first + size].view(dtype))
+
+
+def _aligned(count: int) -> npt.NDArray[Any]:
+    """Return bytes that begin with a cache line."""
+    memory = np.zeros(count + CACHE_LINE, np.uint8)
+    return memory[-memory.ctypes.data % CACHE_LINE :][:count]

@@ -1,0 +1,147 @@
+"""A run of our own queues that can be left at an instant and gone on with from there, again and again.
+
+The service, its peers and what is on the way between them are plain objects: the state is all of them, written by
+`pickle`, which is exact and whole whatever a queue has. It holds what the queue remembers of samples that have left it,
+too, so that to keep a state takes longer the more it remembers. Arrivals, times of service and answers after the
+instant are drawn anew; the end of a service that has begun stays. What only measures waits, the histograms, is not part
+of it.
+"""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from qsctl.eventlog.outcomes import LOSSES, Outcome
+from qsctl.eventlog.schema import LogLevel
+from qsctl.instant import Nanoseconds
+from qsctl.sim.arrivals.branching import BranchingCursor
+from qsctl.sim.kernel.random import uniform_bits
+from qsctl.sim.scenario.scenario import Scenario
+from qsctl.sim.service.peers import arrivals_scenario
+from qsctl.sim.service.run import SharedReaderQueueRun
+from qsctl.sim.splitting.question import Question, no_such_queue
+from qsctl.sim.splitting.trajectory import Tally
+
+_ENDED: Final = (*LOSSES, Outcome.DELIVERED, Outcome.ELIDED)
+
+
+class BranchingRun(SharedReaderQueueRun):
+    """A run whose arrivals and peers can be begun anew."""
+
+    def __init__(self, scenario: Scenario, replication: int) -> None:
+        super().__init__(scenario, replication, LogLevel.COUNTERS)
+        self._cursor = BranchingCursor(arrivals_scenario(scenario), replication, scenario.horizon_ns)
+        self._arrivals = self._cursor
+
+    def next_pass(self, until_ns: Nanoseconds) -> bool:
+        """Do what is due next; return False where nothing is before `until_ns`, which is then the present instant."""
+        instant = self._next_instant()
+        if instant >= until_ns:
+            self.now_ns = max(self.now_ns, until_ns)
+            return False
+        self.now_ns = instant
+        self._pass(instant)
+        return True
+
+    def queue_of(self, name: str) -> str:
+        """Return the full name of a queue.
+
+        Raises:
+            InvalidInput: there is none of this name.
+        """
+        for short, queue in zip(self.queue_names, self._queues, strict=True):
+            if name in {short, queue.full_name}:
+                return queue.full_name
+        raise no_such_queue(name, self.queue_names)
+
+    def limit_of(self, full_name: str) -> int:
+        """Return how many samples a queue holds at most; 0 for any number."""
+        return next(max(0, queue.max_count) for queue in self._queues if queue.full_name == full_name)
+
+    def tally(self, full_name: str) -> Tally:
+        """Return what a queue has counted since the warm-up."""
+        counts = self._log.counts_of(full_name)
+        if not self._log.is_warm:
+            return Tally(0, 0, 0)
+        lost = sum(counts.by_outcome[outcome] for outcome in LOSSES)
+        return Tally(lost, sum(counts.by_outcome[outcome] for outcome in _ENDED), counts.high_water_mark)
+
+    def depth(self, full_name: str, in_work_units: bool) -> int:
+        """Return the samples in a queue, or their work units."""
+        return self._log.counts_of(full_name).work_units if in_work_units else self._log.length_of(full_name)
+
+    def forget_waits(self) -> None:
+        """Empty the histograms, which nothing but the figures of a whole run depends on."""
+        for queue in self._queues:
+            counts = self._log.counts_of(queue.full_name)
+            counts.histogram.clear()
+            counts.done.clear()
+
+    def begin_anew(self, branch: int) -> None:
+        """Draw what comes after this instant from streams of a branch."""
+        self._cursor.begin_anew(self.now_ns, branch)
+        with np.errstate(over="ignore"):
+            for consumer in self._consumers:
+                consumer.service_key = np.uint64(uniform_bits(consumer.service_key, branch))
+                consumer.answer_key = np.uint64(uniform_bits(consumer.answer_key, branch))
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """A run at an instant, as bytes."""
+
+    run: bytes
+
+
+class ServiceTrajectory:
+    """See `sim.splitting.trajectory.Trajectory`.
+
+    The importance is the number of samples in the queue, or its depth in work units where a depth is asked for.
+    """
+
+    def __init__(self, scenario: Scenario, replication: int, question: Question) -> None:
+        self._run = BranchingRun(scenario, replication)
+        self._until_ns = scenario.horizon_ns
+        self._queue = self._run.queue_of(question.queue)
+        self._by_depth = question.by_depth
+        self.most = question.level if question.by_depth else self._run.limit_of(self._queue)
+
+    @property
+    def messages(self) -> int:
+        """See `Trajectory`."""
+        return self._run.messages
+
+    def importance(self) -> int:
+        """See `Trajectory`."""
+        return self._run.depth(self._queue, self._by_depth)
+
+    def advance(self, low: int, high: int) -> bool:
+        """See `Trajectory`."""
+        run, queue, by_depth, until_ns = self._run, self._queue, self._by_depth, self._until_ns
+        while run.next_pass(until_ns):
+            if not low <= run.depth(queue, by_depth) < high:
+                return True
+        return False
+
+    def skip(self, until_ns: Nanoseconds) -> None:
+        """See `Trajectory`."""
+        self._run.step(until_ns)
+
+    def tally(self) -> Tally:
+        """See `Trajectory`."""
+        return self._run.tally(self._queue)
+
+    def save(self) -> Saved:
+        """See `Trajectory`."""
+        self._run.forget_waits()
+        return Saved(pickle.dumps(self._run, pickle.HIGHEST_PROTOCOL))
+
+    def resume(self, saved: Saved, branch: int | None) -> None:
+        """See `Trajectory`."""
+        self._run = pickle.loads(saved.run)
+        if branch is not None:
+            self._run.begin_anew(branch)

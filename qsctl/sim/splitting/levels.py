@@ -1,0 +1,162 @@
+"""Where a run is to be split: found by runs before, which go a few thresholds further each time.
+
+A pilot run is split at the thresholds that are known and counts how often it crosses each of some more. What is counted
+there, times the weight, is how often a plain run crosses them. A threshold is put where that has fallen to a `STEP`th
+of the one before, and the factor is what it has fallen by, so that about as many trajectories cross the last threshold
+as the first: nearly the best there is, and not sensitive (M. and J. Villén-Altamirano 2002, see `restart`). The
+thresholds change how long an estimate takes, and never what it is expected to be; pilot runs have random numbers of
+their own and are no part of an estimate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from qsctl.sim.scenario.scenario import Scenario
+from qsctl.sim.splitting.question import Question
+from qsctl.sim.splitting.restart import Levels, Sample, split_run
+from qsctl.sim.splitting.trajectory import trajectory_of
+
+STEP: Final = 4.0
+"""By how much the crossings of a threshold are rarer than those of the one before: at least."""
+CROSSINGS: Final = 40
+"""How often a threshold is crossed in a pilot run before that is believed."""
+MESSAGES: Final = 10_000
+"""Arrivals of the first pilot runs together; later ones have more while they go no further."""
+MESSAGES_MAX: Final = 1_000_000
+"""Arrivals of pilot runs after which it is given up."""
+RUN_MESSAGES: Final = 1000
+"""Arrivals that take as long as to begin a run."""
+WINDOWS: Final = 8
+"""Of a run with more arrivals than that, parts that begin at as many instants are looked at: load may come late."""
+PILOT: Final = 1 << 20
+"""The first replication's number of pilot runs: no estimate has so many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Where runs are split, and what finding that has cost."""
+
+    levels: Levels
+    reached: int
+    """The largest importance that pilot runs came to, of those looked for."""
+    most: int
+    messages: int
+    """Arrivals of all pilot runs."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether pilot runs came to what is rare."""
+        return self.reached >= self.most
+
+
+def plan_levels(
+    scenario: Scenario, question: Question, most: int, stop: Callable[[], bool] = lambda: False
+) -> Plan | None:
+    """Find the thresholds and factors.
+
+    Args:
+        scenario: what is simulated.
+        question: what is asked.
+        most: the importance of `Trajectory.most`, above 0.
+        stop: asked often; true ends it.
+
+    Returns:
+        The plan, not whole where no pilot run came as far as what is rare; None: it was stopped.
+    """
+    levels, usual, reached, number, budget = Levels(), 0, 0, PILOT, MESSAGES
+    plain = split_run(trajectory_of(scenario, number, question), question, levels, stop=stop)
+    if plain is None:
+        return None
+    spent = plain.messages
+    while True:
+        known = (usual, *levels.thresholds) if usual else ()
+        ahead = _ahead(known[-1] if known else 0, most)
+        looked = Levels(known + ahead, ((1, *levels.factors) if usual else ()) + (1,) * len(ahead))
+        crossings, found = [0] * len(looked.thresholds), 0
+        is_cut = plain.messages > budget
+        while found < budget:
+            number += 1
+            begin_ns = scenario.horizon_ns * (number % WINDOWS) // WINDOWS if is_cut else 0
+            part = budget // WINDOWS if is_cut else budget - found
+            sample = split_run(
+                trajectory_of(scenario, number, question), question, looked,
+                begin_ns=begin_ns, messages_max=part, stop=stop,
+            )  # fmt: skip
+            if sample is None:
+                return None
+            crossings = [a + b for a, b in zip(crossings, sample.crossings, strict=True)]
+            found += max(RUN_MESSAGES, sample.messages)
+        spent += found
+        seen = [threshold for threshold, count in zip(looked.thresholds, crossings, strict=True) if count]
+        reached = max([reached, *seen])
+        rates = _rates(looked, crossings)
+        if not usual and crossings[0]:
+            usual = looked.thresholds[max(range(len(rates)), key=rates.__getitem__)]
+        before, levels = levels, _chosen(looked, crossings, rates)
+        grew = len(levels.thresholds) > len(before.thresholds)
+        if crossings[-1] >= CROSSINGS:
+            return Plan(levels, most, most, spent)
+        if not grew:
+            budget *= 2
+            if budget > MESSAGES_MAX:
+                return Plan(levels, reached, most, spent)
+
+
+def _ahead(last: int, most: int) -> tuple[int, ...]:
+    """Return what is looked at beyond the last threshold: ever further apart, and the end."""
+    steps: list[int] = []
+    ahead = 1
+    while last + ahead < most:
+        steps.append(last + ahead)
+        ahead += 1 + ahead // 6
+    return (*steps, most) if last < most else ()
+
+
+def _rates(looked: Levels, crossings: list[int]) -> list[float]:
+    """Return how often a plain run would have crossed each threshold."""
+    weight, rates = 1.0, []
+    for count, factor in zip(crossings, looked.factors, strict=True):
+        rates.append(count * weight)
+        weight /= factor
+    return rates
+
+
+def _chosen(looked: Levels, crossings: list[int], rates: list[float]) -> Levels:
+    """Return the thresholds at which crossings are rarer by a step each, with factors that make up for it.
+
+    It begins where most crossings are: a queue may cross its lowest depths less often than those where it usually is.
+    """
+    usual = max(rates)
+    begin = rates.index(usual) + 1
+    thresholds: list[int] = []
+    factors: list[int] = []
+    product, last = 1, usual
+    for threshold, rate, count in zip(looked.thresholds[begin:], rates[begin:], crossings[begin:], strict=True):
+        if count < CROSSINGS or rate * STEP > last:
+            continue
+        factor = round(usual / (rate * product))
+        if factor > 1:
+            thresholds.append(threshold)
+            factors.append(factor)
+            product *= factor
+            last = rate
+    return Levels(tuple(thresholds), tuple(factors))
+
+
+def pilot_samples(
+    scenario: Scenario, question: Question, plan: Plan, first: int, count: int, stop: Callable[[], bool] = lambda: False
+) -> list[Sample] | None:
+    """Return split runs that show how much they differ; None: it was stopped.
+
+    Their numbers, from `first` on, are none that an estimate has.
+    """
+    samples: list[Sample] = []
+    for number in range(2 * PILOT + first, 2 * PILOT + first + count):
+        sample = split_run(trajectory_of(scenario, number, question), question, plan.levels, stop=stop)
+        if sample is None:
+            return None
+        samples.append(sample)
+    return samples

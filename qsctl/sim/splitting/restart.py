@@ -1,0 +1,163 @@
+"""RESTART: a run that is split each time it comes nearer to what is rare, and whose parts there count less.
+
+At each crossing of a threshold upwards a trajectory goes on as `factor` trajectories from the same state, each with
+random numbers of its own. All but one of them end where they fall below that threshold again. What happens above
+thresholds 1 … i counts 1 ÷ (factor 1 · … · factor i). The sum of what is counted along all trajectories has the
+expectation that the count of one plain run has, whatever the thresholds, the factors, the importance and the
+scenario's changes in time are (M. and J. Villén-Altamirano, "RESTART: a method for accelerating rare event
+simulations", 13th International Teletraffic Congress 1991; "Analysis of RESTART simulation: theoretical basis and
+sensitivity study", European Transactions on Telecommunications 13, 2002). So no stationary state and no cycles are
+assumed: a run begins as the scenario does, and ends at its horizon.
+
+Trajectories are gone through in depth, the nearest to what is rare first, so that at most one state is kept for each
+threshold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from qsctl.instant import Nanoseconds
+from qsctl.sim.splitting.question import Asked, Question
+from qsctl.sim.splitting.trajectory import Tally, Trajectory
+
+NEVER_BELOW: Final = -(2**62)
+NEVER_ABOVE: Final = 2**62
+TURNS_A_LOOK: Final = 256
+"""Crossings from one look at whether to stop to the next."""
+
+
+@dataclass(frozen=True, slots=True)
+class Levels:
+    """Thresholds of the importance, ascending, and into how many trajectories one goes on at each.
+
+    A factor of 1 splits nothing: such a threshold is only counted at.
+    """
+
+    thresholds: tuple[int, ...] = ()
+    factors: tuple[int, ...] = ()
+
+
+@dataclass(slots=True)
+class Sample:
+    """What one split run gave: an unbiased estimate of what one plain run counts, and what it cost."""
+
+    value: float
+    """Messages lost; or the probability that a run is one that was asked for."""
+    base: float
+    """Messages lost, delivered or elided; or 1, the run."""
+    messages: int
+    """Arrivals simulated, in all trajectories."""
+    trajectories: int
+    crossings: list[int] = field(default_factory=list)
+    """How often each threshold was crossed upwards, by all trajectories."""
+    plain_messages: float = 0.0
+    """An estimate of the arrivals of one plain run."""
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """Trajectories that are still to go on from a state; each ends below level `born`."""
+
+    saved: Any
+    level: int
+    tally: tuple[int, int]
+    messages: int
+    born: list[int]
+
+
+def split_run(
+    run: Trajectory,
+    question: Question,
+    levels: Levels,
+    *,
+    begin_ns: Nanoseconds = 0,
+    messages_max: int | None = None,
+    stop: Callable[[], bool] = lambda: False,
+) -> Sample | None:
+    """Go through one run of a scenario and everything that is split off it.
+
+    Args:
+        run: at its beginning.
+        question: what is counted.
+        levels: where it is split.
+        begin_ns: nothing is split or counted before.
+        messages_max: arrivals after which nothing more is simulated: the counts of crossings are all that is good then.
+        stop: asked often; true ends it.
+
+    Returns:
+        What was counted; None: it was stopped.
+    """
+    thresholds, factors = levels.thresholds, levels.factors
+    count = len(thresholds)
+    weights = [1.0]
+    for factor in factors:
+        weights.append(weights[-1] / factor)
+    counts = _counts_of(question)
+    is_probability = question.is_probability
+    lows = (NEVER_BELOW, *thresholds)
+    highs = (*thresholds, NEVER_ABOVE)
+    sample = Sample(0.0, 0.0, 0, 1, [0] * count)
+    waiting: list[_Waiting] = []
+    born = level = branch = turns = 0
+    if begin_ns > 0:
+        run.skip(begin_ns)
+    before, messages = counts(run.tally()), run.messages
+    while True:
+        goes_on = run.advance(lows[level], highs[level])
+        turns += 1
+        if turns % TURNS_A_LOOK == 1 and stop():
+            return None
+        after, arrived = counts(run.tally()), run.messages
+        sample.value += weights[level] * (after[0] - before[0])
+        sample.base += weights[level] * (after[1] - before[1])
+        sample.plain_messages += weights[level] * (arrived - messages)
+        sample.messages += arrived - messages
+        before, messages = after, arrived
+        if messages_max is not None and sample.messages >= messages_max:
+            break
+        if goes_on and not (is_probability and after[0]):  # what is asked of a run happens to it once
+            importance, reached = run.importance(), level
+            while reached < count and importance >= thresholds[reached]:
+                sample.crossings[reached] += 1
+                reached += 1
+            while importance < lows[reached]:
+                reached -= 1
+            births = _births(born, level, reached, factors)
+            if len(births) > 1:
+                born = births.pop()
+                waiting.append(_Waiting(run.save(), reached, before, messages, births))
+                sample.trajectories += len(births)
+            level = reached
+            if level >= born:
+                continue
+        if not waiting:
+            break
+        here = waiting[-1]
+        branch += 1
+        run.resume(here.saved, branch)
+        born, level, before, messages = here.born.pop(), here.level, here.tally, here.messages
+        if not here.born:
+            waiting.pop()
+    if is_probability:
+        sample.base = 1.0
+    return sample
+
+
+def _births(born: int, level: int, reached: int, factors: tuple[int, ...]) -> list[int]:
+    """Return below which level each trajectory ends that one goes on as, the one that was first."""
+    births = [born]
+    for crossed in range(level, reached):
+        births += [crossed + 1] * (len(births) * (factors[crossed] - 1))
+    return births
+
+
+def _counts_of(question: Question) -> Callable[[Tally], tuple[int, int]]:
+    """Return what is counted: messages lost, and messages; or whether a run is one that was asked for, and 0."""
+    if question.asked is Asked.LOSS_RATIO:
+        return lambda tally: (tally.lost, tally.ended)
+    if question.asked is Asked.LOSS:
+        return lambda tally: (int(tally.lost > 0), 0)
+    return lambda tally: (int(tally.high_water_mark >= question.level), 0)

@@ -1,0 +1,90 @@
+"""What a model gives to multilevel splitting: one run that can be left at an instant and gone on with from there."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol
+
+from qsctl.errors import InvalidInput
+from qsctl.instant import Nanoseconds
+from qsctl.sim.scenario.scenario import Model, Scenario
+from qsctl.sim.splitting.question import Question
+
+
+class Tally(NamedTuple):
+    """What a queue has counted since the end of the warm-up; all 0 before."""
+
+    lost: int
+    """Messages lost."""
+    ended: int
+    """Messages lost, delivered or elided."""
+    high_water_mark: int
+    """In work units."""
+
+
+class Trajectory(Protocol):
+    """One run of a scenario, from its beginning to its horizon.
+
+    The importance is a whole number that says how near the state is to what is rare: it is `most` where the queue loses
+    its next message, or is as deep as asked for. Whatever it is, the estimate is right; how many runs it needs depends
+    on it.
+    """
+
+    most: int
+    """The largest importance that is of interest; 0: there is no limit that could be reached."""
+
+    @property
+    def messages(self) -> int:
+        """Arrivals of this trajectory so far."""
+        ...
+
+    def importance(self) -> int:
+        """Return the importance of the state."""
+        ...
+
+    def advance(self, low: int, high: int) -> bool:
+        """Go on while low ≤ importance < high; return False at the horizon."""
+        ...
+
+    def skip(self, until_ns: Nanoseconds) -> None:
+        """Go on to an instant, whatever the importance is."""
+        ...
+
+    def tally(self) -> Tally:
+        """Return what has been counted on the way to the present state."""
+        ...
+
+    def save(self) -> Any:
+        """Return the state."""
+        ...
+
+    def resume(self, saved: Any, branch: int | None) -> None:
+        """Go back to a state that `save` gave.
+
+        Args:
+            saved: the state.
+            branch: what is random from there on is drawn by this number, which no other branch of the run has; None:
+                it is what it was.
+        """
+        ...
+
+
+def trajectory_of(scenario: Scenario, replication: int, question: Question) -> Trajectory:
+    """Return a run of the scenario, at its beginning.
+
+    Raises:
+        InvalidInput: runs of the model cannot be branched, or no messages come to the queue.
+    """
+    match scenario.model:
+        case Model.SOLACE | Model.TIBCO:
+            from qsctl.sim.egress.trajectory import EgressTrajectory
+
+            return EgressTrajectory(scenario, replication, question)
+        case Model.SHARED_READER_QUEUE:
+            from qsctl.sim.service.trajectory import ServiceTrajectory
+
+            return ServiceTrajectory(scenario, replication, question)
+        case _:
+            raise InvalidInput(
+                f"--rare: runs of the model {scenario.model} cannot be branched",
+                remedy="Ask for rare events of a scenario of the models solace, tibco or shared_reader_queue.",
+            )
