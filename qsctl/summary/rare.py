@@ -1,12 +1,20 @@
 """The estimate of a rare event from independent split runs, with its interval and what plain runs would have cost.
 
 Each split run gives an unbiased estimate of what one plain run counts (`sim.splitting.restart`), independent of the
-others. A loss ratio is the quotient of two means; its interval is Student's of the residuals, numerator − ratio ·
-denominator, as of any ratio estimator (Cochran, *Sampling Techniques*, 3rd edition 1977, chapter 6). How many runs
-there are is decided by pilot runs, which are no part of the estimate, so that the number does not depend on what the
-estimate is made of. The estimates of single runs are skewed to the right: of few that saw anything, the interval would
-hold the true value too rarely. So there are `FEWEST` at least, and an interval is given only where `SEEN_LEAST` of them
-saw what is asked for. `tests/sim/test_splitting_theory.py` measures how often intervals hold the exact value.
+others. A loss ratio is the quotient of two means; its standard error is that of the residuals, numerator − ratio ·
+denominator, as of any ratio estimator (Cochran, *Sampling Techniques*, 3rd edition 1977, chapter 6). The estimates of
+single runs are skewed to the right, and a low one comes with a low standard error: so the interval is Student's of the
+logarithm, by the delta method.
+
+How much an estimate rests on is not the number of runs, nor how many of them saw something. All that is counted above a
+threshold comes from the states at its crossings, and where a few of these contribute most, others like them may have
+been missed: what is found then is too low most of the time, and far too high now and then, and its standard error with
+it. So the *effective number* of states is found for each threshold, (Σ contribution)² ÷ Σ contribution² (Kish, *Survey
+Sampling*, 1965). The smallest is how many observations there are: an interval has as many degrees of freedom at most,
+and below `EFFECTIVE_LEAST` none is given. That is so where the queue's depth does not show what the loss depends on.
+
+How many runs there are is decided by pilot runs, which are no part of the estimate. `tests/sim/test_splitting.py`
+measures how often intervals hold the exact value.
 
 What plain runs would need for the same half width is computed from their variance: exactly for a probability of runs;
 for a loss ratio as if messages were lost independently of each other. They are lost in groups, which makes it more.
@@ -28,20 +36,28 @@ FEWEST: Final = 30
 MOST: Final = 100_000
 SEEN_LEAST: Final = 10
 """Split runs that saw what is asked for: of fewer, there is no interval."""
+EFFECTIVE_LEAST: Final = 10
+"""States, as many as contribute equally, that an interval rests on at least."""
+EFFECTIVE_WANTED: Final = 30
+"""How many are aimed at by what pilot runs show, for they show it roughly."""
 PILOTS: Final = 10
 """Pilot runs that show how much split runs differ."""
 
 
 @dataclass(frozen=True, slots=True)
 class RareEstimate:
-    """A rare figure, half the width of its interval, and what it cost."""
+    """A rare figure, its interval, and what it cost."""
 
     value: float
-    half_width: float
-    """Infinite where too few runs saw what is asked for."""
+    low: float
+    """The lower end of the interval; 0 where there is none."""
+    high: float
+    """The upper end; infinite where there is none."""
     samples: int
     seen: int
     """Split runs that saw what is asked for."""
+    effective: float
+    """States that the estimate rests on, as many as contribute equally, at the threshold that has the fewest."""
     messages: int
     """Arrivals simulated."""
     trajectories: int
@@ -51,14 +67,14 @@ class RareEstimate:
     """Arrivals of those."""
 
     @property
-    def low(self) -> float:
-        """The lower end of the interval."""
-        return max(0.0, self.value - self.half_width)
+    def half_width(self) -> float:
+        """Half the width of the interval."""
+        return (self.high - self.low) / 2.0
 
     @property
-    def high(self) -> float:
-        """The upper end of the interval."""
-        return self.value + self.half_width
+    def has_interval(self) -> bool:
+        """Whether enough was seen for one."""
+        return math.isfinite(self.high)
 
 
 def estimate(samples: Sequence[Sample], question: Question, confidence: float) -> RareEstimate:
@@ -68,18 +84,25 @@ def estimate(samples: Sequence[Sample], question: Question, confidence: float) -
     denominator = math.fsum(sample.base for sample in samples)
     value = numerator / denominator if denominator else 0.0
     seen = sum(sample.value > 0.0 for sample in samples)
+    rests_on = effective(samples)
     error = _error(samples, value)
-    half_width = t_quantile(confidence, count - 1) * error if seen >= SEEN_LEAST and count > 1 else math.inf
-    runs, messages = math.inf, math.inf
-    if math.isfinite(half_width) and error > 0.0 and value < 1.0:
-        needed = value * (1.0 - value) / error**2
-        runs = needed if question.is_probability else needed / (denominator / count)
-        messages = runs * math.fsum(sample.plain_messages for sample in samples) / count
+    low, high, runs, messages = 0.0, math.inf, math.inf, math.inf
+    if seen >= SEEN_LEAST and rests_on >= EFFECTIVE_LEAST and count > 1:
+        relative = t_quantile(confidence, min(count, int(rests_on)) - 1) * error / value
+        low, high = value * math.exp(-relative), value * math.exp(relative)
+        if question.is_probability:
+            high = min(1.0, high)
+        if error > 0.0 and value < 1.0:
+            needed = value * (1.0 - value) / error**2
+            runs = needed if question.is_probability else needed / (denominator / count)
+            messages = runs * math.fsum(sample.plain_messages for sample in samples) / count
     return RareEstimate(
         value=value,
-        half_width=half_width,
+        low=low,
+        high=high,
         samples=count,
         seen=seen,
+        effective=rests_on,
         messages=sum(sample.messages for sample in samples),
         trajectories=sum(sample.trajectories for sample in samples),
         plain_runs=runs,
@@ -87,14 +110,31 @@ def estimate(samples: Sequence[Sample], question: Question, confidence: float) -
     )
 
 
+def effective(samples: Sequence[Sample]) -> float:
+    """Return how many equal contributions vary as much as those of runs, or of the states at a threshold: the least."""
+    total = math.fsum(sample.value for sample in samples)
+    if total <= 0.0:
+        return 0.0
+    runs = math.fsum(sample.value**2 for sample in samples)
+    squares = (math.fsum(each) for each in zip(*(sample.squares for sample in samples), strict=True))
+    return total**2 / max([runs, *squares])
+
+
 def samples_needed(pilots: Sequence[Sample], confidence: float, precision: float) -> int:
-    """Return how many split runs give about this half width, relative to the value, by what pilot runs show."""
+    """Return how many split runs give about this half width, relative to the value, by what pilot runs show.
+
+    They are as many as their effective number needs, too.
+    """
     denominator = math.fsum(sample.base for sample in pilots)
     value = math.fsum(sample.value for sample in pilots) / denominator if denominator else 0.0
     if value <= 0.0:
         return MOST
     spread = _error(pilots, value) * math.sqrt(len(pilots)) / value
-    return min(MOST, max(FEWEST, math.ceil((t_quantile(confidence, FEWEST) * spread / precision) ** 2)))
+    wanted = max(
+        (t_quantile(confidence, FEWEST) * spread / precision) ** 2,
+        EFFECTIVE_WANTED * len(pilots) / effective(pilots),
+    )
+    return min(MOST, max(FEWEST, math.ceil(wanted)))
 
 
 def _error(samples: Sequence[Sample], value: float) -> float:

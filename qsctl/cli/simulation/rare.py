@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 USUAL_PRECISION: Final = 0.2
 _PRECISION: Final = re.compile(r"\s*([0-9.]+)\s*%\s*")
+_MORE: Final = 4
+"""How many times as many split runs are made at most as pilot runs made believe, where they rest on too little."""
 _PILOTS_MAX: Final = 160
 """Pilot runs of which none saw what is asked for, after which no more are tried."""
 
@@ -89,6 +91,8 @@ def simulate_rare(
                     scenario, question, plan.levels, count, workers=used, stop=stopped,
                     progress=lambda done: show_progress(done, count),
                 )  # fmt: skip
+                if samples is not None and replications is None:
+                    samples = _enough(scenario, question, plan, samples, used, show_progress, stopped)
         if samples is None:
             raise KeyboardInterrupt
     return RareResult(
@@ -128,6 +132,32 @@ def _pilots(scenario: Scenario, question: Question, plan: Plan, stop: Callable[[
         found += more
         count = len(found)
     return found
+
+
+def _enough(
+    scenario: Scenario,
+    question: Question,
+    plan: Plan,
+    samples: list[Sample],
+    workers: int,
+    show_progress: Callable[[int, int], None],
+    stop: Callable[[], bool],
+) -> list[Sample] | None:
+    """Return more split runs than pilot runs made believe where these rest on too little: at most `_MORE` times."""
+    from qsctl.sim.splitting.samples import draw_samples
+    from qsctl.summary.rare import EFFECTIVE_LEAST, effective
+
+    most = _MORE * len(samples)
+    while len(samples) < most and effective(samples) < EFFECTIVE_LEAST:
+        known = len(samples)
+        more = draw_samples(
+            scenario, question, plan.levels, min(known, most - known), first=known, workers=workers, stop=stop,
+            progress=lambda done, known=known: show_progress(known + done, min(2 * known, most)),  # type: ignore[misc]
+        )  # fmt: skip
+        if more is None:
+            return None
+        samples = samples + more
+    return samples
 
 
 def _precision(texts: list[str] | None) -> float:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from qsctl.cli.output.results import Block, Plain, TextBlock, fields_of
 from qsctl.cli.simulation.simulate_results import SimulateResult
 from qsctl.errors import ExitStatus
+from qsctl.summary.rare import EFFECTIVE_LEAST, EFFECTIVE_WANTED, SEEN_LEAST
 
 if TYPE_CHECKING:
     from qsctl.sim.splitting.question import Question
@@ -43,7 +44,7 @@ class RareResult(SimulateResult):
 
     @property
     def _has_interval(self) -> bool:
-        return self.estimate is not None and math.isfinite(self.estimate.half_width)
+        return self.estimate is not None and self.estimate.has_interval
 
     def document(self) -> Plain:
         """Everything, with stable names."""
@@ -59,6 +60,7 @@ class RareResult(SimulateResult):
             "confidence": self.confidence,
             "split_runs": found.samples if found else 0,
             "split_runs_that_saw_it": found.seen if found else 0,
+            "effective_states": found.effective if found else 0.0,
             "trajectories": found.trajectories if found else 0,
             "simulated_messages": found.messages if found else 0,
             "pilot_messages": self.pilot_messages,
@@ -82,18 +84,12 @@ class RareResult(SimulateResult):
             lines.append(
                 TextBlock(
                     f"{100 * self.confidence:g} % interval: {found.low:.3g} to {found.high:.3g} "
-                    f"(± {100 * found.half_width / found.value:.2g} %).",
+                    f"(-{100 * (1 - found.low / found.value):.2g} % to +{100 * (found.high / found.value - 1):.2g} %).",
                     "good",
                 )
             )
         else:
-            lines.append(
-                TextBlock(
-                    f"No interval: {found.seen} of {found.samples} split runs saw it, and fewer than 10 show too "
-                    "little. Give more --replications, or a longer horizon.",
-                    "bad",
-                )
-            )
+            lines.append(TextBlock(self._few(found), "bad"))
         lines.append(TextBlock(self._spent(found), "faint"))
         if self._has_interval:
             lines.append(TextBlock(self._plain(found), "faint"))
@@ -108,6 +104,20 @@ class RareResult(SimulateResult):
         once = 1.0 / found.value
         what = "run" if self.question.is_probability else "message"
         return f": one {what} in {once:,.3g}" if once < 1e6 else f": one {what} in {once:.2e}"
+
+    def _few(self, found: RareEstimate) -> str:
+        if found.seen < SEEN_LEAST:
+            return (
+                f"It cannot be shown: {found.seen} of {found.samples} split runs saw it, and fewer than {SEEN_LEAST} "
+                "show too little. Give more --replications, or a longer horizon."
+            )
+        needed = math.ceil(found.samples * EFFECTIVE_WANTED / found.effective)
+        return (
+            f"It cannot be shown: nearly all of it comes from few of the states that were split, as much as from "
+            f"{found.effective:.0f} that contribute equally, and fewer than {EFFECTIVE_LEAST} show too little. It is "
+            "likely to be rarer or more frequent than that: it depends on more than how full the queue is. Give more "
+            f"--replications ({needed:,} may do), or a longer horizon."
+        )
 
     def _unseen(self) -> str:
         if self.reached < self.most:

@@ -71,6 +71,16 @@ class BranchingStreams(ArrivalStreams):
         self._begun = StreamsState(saved.streams, saved.begin_ns, end)
         return self._draw(end)
 
+    def at_end(self) -> StreamsState:
+        """Return the state at the end of the present window."""
+        return StreamsState(self.streams.copy(), self.now_ns, self.now_ns)
+
+    def go_to(self, state: StreamsState) -> None:
+        """Go on from a state, whatever was drawn before."""
+        self.streams[:] = state.streams
+        self.now_ns = state.end_ns
+        self._begun = state
+
     def begin_anew(self, branch: int) -> None:
         """Draw what comes from now on from streams of this branch."""
         _wrapping(branch_streams, self.streams, self.now_ns, branch, self.table)

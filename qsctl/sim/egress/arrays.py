@@ -150,6 +150,11 @@ class EgressArrays:
         """Use another array, as it is, from now on."""
         self._place(name, array, moved=False)
 
+    def have_nodes(self, count: int) -> None:
+        """Have room for this number of messages at least."""
+        if len(self.nodes) < count:
+            self._enlarge_nodes(count)
+
     def kernel(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Call a kernel on the state; without compilation its wrapping integers must not warn."""
         if COMPILED:
@@ -165,17 +170,22 @@ class EgressArrays:
         self.state["until_acknowledged"] = until_acknowledged
         return int(self.kernel(function, self.rare))
 
-    def watch(self, clients: npt.NDArray[Any], queue: int, most: int) -> None:
+    def watch(self, clients: npt.NDArray[Any], queue: int, most: int, *, by_depth: bool, unit_bytes: int) -> None:
         """Have the main kernel stop where the importance of a queue leaves its bounds, see `egress.watch`.
 
         Args:
             clients: the clients, and durable queues, that have it.
             queue: its place in `scenario.QUEUE_ORDER`.
-            most: the importance of a queue that discards its next message; 0: the importance is the depth.
+            most: the importance of a queue that discards its next message, or is as deep as asked for.
+            by_depth: whether a depth is asked for.
+            unit_bytes: the mean bytes of one depth; 0: the bytes that wait do not matter.
         """
-        self._place("watches", clients.astype(np.int64).view(r.WATCH))
+        watches = np.zeros(len(clients), r.WATCH)
+        watches["client"] = clients
+        self._place("watches", watches)
         self.state["watched"] = len(clients)
         self.state["watched_queue"], self.state["watched_most"] = queue, most
+        self.state["watched_depth"], self.state["watched_bytes"] = by_depth, unit_bytes
         self.rare = 1  # the kernel that looks
 
     def take_log(self) -> Rows:

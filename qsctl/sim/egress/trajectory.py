@@ -8,7 +8,7 @@ random after the instant are drawn anew, see `arrivals.branching` and `egress.wa
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
@@ -16,7 +16,9 @@ import numpy.typing as npt
 
 from qsctl.eventlog.schema import LogLevel
 from qsctl.instant import INFINITE_NS, Nanoseconds
+from qsctl.profiles.client_profile import WORK_UNIT_BYTES
 from qsctl.sim.arrivals.branching import BranchingStreams, StreamsState
+from qsctl.sim.arrivals.streams import ArrivalStreams
 from qsctl.sim.egress import watch
 from qsctl.sim.egress.arrays import CACHE_LINE
 from qsctl.sim.egress.ingress import Ingress, Row
@@ -29,12 +31,16 @@ from qsctl.sim.scenario.scenario import QUEUE_ORDER, Scenario, TraceArrivals
 from qsctl.sim.splitting.question import Question, no_such_queue
 from qsctl.sim.splitting.trajectory import Tally
 
-NOT_OF_THE_STATE: Final = frozenset({"arrivals", "log", "events", "octaves", "blocks", "recent", "watches"})
+NOT_OF_THE_STATE: Final = frozenset({"arrivals", "log", "events", "octaves", "blocks", "recent"})
 """Arrays that the future of a run does not depend on."""
 KEPT: Final = ("blocks_used", "blocks_limit", "recent_turn", "watch_low", "watch_high")
 """Numbers of the state record that belong to such arrays."""
 NODES: Final = 16
-"""Messages that the first arrays have room for: all of it is copied."""
+"""Messages that the first arrays have room for at least: all of it is copied."""
+NODES_MAX: Final = 1024
+"""Messages that they have room for at most. Arrays that grow on the way are others than those of the states before."""
+SIZES_SEEN: Final = 1000
+"""Work units from which the mean size of one is taken."""
 _AHEAD: Final = ("ingress_refused", "too_big", "first_refused")
 """Losses that ingress counts a window ahead."""
 
@@ -62,6 +68,8 @@ class Saved:
     controls: list[Any]
     numbers: tuple[Any, ...]
     instant_ns: Nanoseconds
+    known: dict[str, Any] = field(default_factory=dict)
+    """What the first branch found for the others: `rows` that come yet up to the instant, and the `streams` then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +133,16 @@ class BranchingIngress(Ingress):
         admitted, _, self._turned = self._admit(rows, saved.left, losses)
         return as_records(admitted[saved.used :].copy())
 
+    def streams_now(self) -> StreamsState:
+        """Return the streams as they are at the end of the present window."""
+        return self._branching.at_end()
+
+    def go_to(self, saved: IngressState, streams: StreamsState) -> None:
+        """Go to where `restore` of this state went, whose streams were these then; nothing is filtered."""
+        self._begun = saved
+        self.turned_away = saved.turned_away
+        self._branching.go_to(streams)
+
     def begin_anew(self, branch: int, left: npt.NDArray[Any], losses: npt.NDArray[Any]) -> None:
         """Draw what comes from now on from streams of a branch; `left` came, and is not in its queues yet."""
         self._branching.begin_anew(branch)
@@ -160,7 +178,9 @@ class EgressTrajectory(EgressRun):
         clients = self._watched(scenario, question)
         self._watched_clients = frozenset(int(c) for c in clients)
         self.most = self._most(clients)
-        self.arrays.watch(clients, self._queue, 0 if question.by_depth else self.most)
+        unit = _unit_bytes(scenario, clients, self._queue) if self._queue else 0
+        self.arrays.watch(clients, self._queue, self.most, by_depth=question.by_depth, unit_bytes=unit)
+        self.arrays.have_nodes(min(NODES_MAX, 2 * self.most))
         self._pack()
         self._slow_saved: SlowSubscribers | None = None
 
@@ -261,18 +281,30 @@ class EgressTrajectory(EgressRun):
         self._spool_used[:] = saved.spool_used
         self._controls = saved.controls.copy()
         self.now_ns, self._warm_ns, self._load_set, self._sequence = saved.numbers
-        until = None if branch is None else min(saved.instant_ns + 1, saved.ingress.streams.end_ns)
-        rows = self._branching.restore(saved.ingress, arrays.losses, until)
-        if rows is None:
-            rows = saved.arrivals
-            if until is not None and len(rows):
-                rows = rows[: int(np.searchsorted(rows["time"], until))]
+        if branch is not None and "streams" in saved.known:
+            rows = saved.known["rows"]
+            self._branching.go_to(saved.ingress, saved.known["streams"])
+        else:
+            rows = self._arrivals_of(saved, branch)
         self._rows = as_records(rows)
         arrays.state["position"] = 0
         arrays.state["count"] = len(rows)
         if branch is not None:
             self._branching.begin_anew(branch, rows, arrays.losses)
             arrays.kernel(watch.begin_anew, branch)
+
+    def _arrivals_of(self, saved: Saved, branch: int | None) -> npt.NDArray[Any]:
+        """Go back to the arrivals of a state; return those that come yet, of a branch those up to the instant."""
+        until = None if branch is None else min(saved.instant_ns + 1, saved.ingress.streams.end_ns)
+        rows = self._branching.restore(saved.ingress, self.arrays.losses, until)
+        if rows is not None:
+            return rows
+        rows = saved.arrivals
+        if until is not None:
+            if len(rows):
+                rows = rows[: int(np.searchsorted(rows["time"], until))]
+            saved.known.update(rows=rows, streams=self._branching.streams_now())
+        return rows
 
     def _instant(self) -> Nanoseconds:
         """Return up to where, included, everything has happened that has."""
@@ -302,6 +334,21 @@ class EgressTrajectory(EgressRun):
         self._growths = self.arrays.growths
         for name, (first, size, dtype) in memory.places.items():
             self.arrays.place(name, memory.bytes[first : first + size].view(dtype))
+
+
+def _unit_bytes(scenario: Scenario, clients: npt.NDArray[Any], queue: int) -> int:
+    """Return the mean bytes of a work unit of the messages for these queues: of the first ones; 0 where none come.
+
+    The same for every replication: otherwise a threshold would be nearer to what is rare in one than in another.
+    """
+    streams = ArrivalStreams(scenario, 0)
+    found, units = 0, 0
+    while units < SIZES_SEEN and streams.now_ns < scenario.horizon_ns:
+        rows = streams.window(scenario.horizon_ns)
+        rows = rows[np.isin(rows["client"], clients) & (rows["tag"] & 7 == queue)]
+        found += int(rows["bytes"].sum())
+        units += int((-(-rows["bytes"].astype(np.int64) // WORK_UNIT_BYTES)).sum())
+    return max(1, found // units) if units else 0
 
 
 def _aligned(count: int) -> npt.NDArray[Any]:

@@ -406,8 +406,11 @@ RECENT: Final = np.dtype([("place", "i8")])
 RECENT_WAITS: Final = 16
 """How many: a power of two."""
 
-WATCH: Final = np.dtype([("client", "i8")])
-"""A client, or durable queue, one of whose queues is watched, see `egress.watch`."""
+WATCH: Final = np.dtype(
+    [(name, "i8") for name in ("client", "bytes", "length", "arrived", "delivered", "delivered_bytes")]
+)
+"""A client, or durable queue, one of whose queues is watched, see `egress.watch`: the `bytes` that waited there when
+its counters were the others."""
 
 PAUSE: Final = np.dtype([("start", "i8"), ("end", "i8")])
 """A client's own range of pauses is `pause` … `pause_end` of MORE."""
@@ -475,7 +478,7 @@ SCALARS: Final = (
     "durable_count",
     "segment_free", "segments_left", "segments_room",
     "acknowledging", "done_place", "unfinished_place", "horizon",
-    "watched", "watched_queue", "watched_most", "watch_low", "watch_high",
+    "watched", "watched_queue", "watched_most", "watched_depth", "watched_bytes", "watch_low", "watch_high",
 )  # fmt: skip
 
 STATE: Final = np.dtype([(name, "i8") for name in (*ARRAYS, *SCALARS)])
@@ -493,7 +496,7 @@ segment_free, segments_left, segments_room: the free list of segments, how many 
 unacknowledged, unacknowledged_max: deliveries of all flows that no application has acknowledged, and their limit;
     starved: 1 when a message waits for that; resumed: the client that is asked first once there is room again
 expiry_count, spooled: entries of the expiries, and how many were ever made
-watched, watched_queue, watched_most, watch_low, watch_high: see `egress.watch`
+watched, watched_queue, watched_most, watched_depth, watched_bytes, watch_low, watch_high: see `egress.watch`
 counted_from: the end of the warm-up once it is over: a delivery begun before it is not counted
 acknowledging: 1 where the connection's acknowledgment is the message's (TIBCO); done_place, unfinished_place: of the
     first client's histograms of times to done and of ages, among the histograms of queues; horizon: the run's

@@ -19,8 +19,12 @@ from qsctl.sim.splitting.question import Question
 from qsctl.sim.splitting.restart import Levels, Sample, split_run
 from qsctl.sim.splitting.trajectory import trajectory_of
 
-STEP: Final = 4.0
-"""By how much the crossings of a threshold are rarer than those of the one before: at least."""
+STEP: Final = 2.5
+"""By how much the crossings of a threshold are rarer than those of the one before: at least. Each that is crossed goes
+on as `factor` - 1 more, the number of thresholds is the logarithm of how rare it is ÷ that of the factor: more than
+about 3 cost more trajectories altogether, fewer than 2 more states to be kept."""
+FACTOR_AT_THE_END: Final = 3
+"""Into how many trajectories one goes on at most that is at the last importance."""
 CROSSINGS: Final = 40
 """How often a threshold is crossed in a pilot run before that is believed."""
 MESSAGES: Final = 10_000
@@ -98,11 +102,18 @@ def plan_levels(
         before, levels = levels, _chosen(looked, crossings, rates)
         grew = len(levels.thresholds) > len(before.thresholds)
         if crossings[-1] >= CROSSINGS:
-            return Plan(levels, most, most, spent)
+            return Plan(_few_at_the_end(levels, most), most, most, spent)
         if not grew:
             budget *= 2
             if budget > MESSAGES_MAX:
                 return Plan(levels, reached, most, spent)
+
+
+def _few_at_the_end(levels: Levels, most: int) -> Levels:
+    """Return the levels with few trajectories where it happens: what comes then needs no more of them."""
+    if not levels.thresholds or levels.thresholds[-1] < most:
+        return levels
+    return Levels(levels.thresholds, (*levels.factors[:-1], min(levels.factors[-1], FACTOR_AT_THE_END)))
 
 
 def _ahead(last: int, most: int) -> tuple[int, ...]:

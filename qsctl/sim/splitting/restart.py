@@ -55,6 +55,12 @@ class Sample:
     """How often each threshold was crossed upwards, by all trajectories."""
     plain_messages: float = 0.0
     """An estimate of the arrivals of one plain run."""
+    squares: list[float] = field(default_factory=list)
+    """For each threshold, the sum of the squares of what `value` grew by from one crossing from below to the next.
+
+    What was counted until the next crossing are the contributions of one state at that threshold, for all that comes
+    from it is gone through before. Where few states contribute most, `value` rests on few, however many crossings
+    there were: see `summary.rare`."""
 
 
 @dataclass(slots=True)
@@ -99,7 +105,8 @@ def split_run(
     is_probability = question.is_probability
     lows = (NEVER_BELOW, *thresholds)
     highs = (*thresholds, NEVER_ABOVE)
-    sample = Sample(0.0, 0.0, 0, 1, [0] * count)
+    sample = Sample(0.0, 0.0, 0, 1, [0] * count, squares=[0.0] * count)
+    begun = [0.0] * count
     waiting: list[_Waiting] = []
     born = level = branch = turns = 0
     if begin_ns > 0:
@@ -122,6 +129,8 @@ def split_run(
             importance, reached = run.importance(), level
             while reached < count and importance >= thresholds[reached]:
                 sample.crossings[reached] += 1
+                sample.squares[reached] += (sample.value - begun[reached]) ** 2
+                begun[reached] = sample.value
                 reached += 1
             while importance < lows[reached]:
                 reached -= 1
@@ -141,6 +150,8 @@ def split_run(
         born, level, before, messages = here.born.pop(), here.level, here.tally, here.messages
         if not here.born:
             waiting.pop()
+    for place, value in enumerate(begun):
+        sample.squares[place] += (sample.value - value) ** 2
     if is_probability:
         sample.base = 1.0
     return sample

@@ -27,25 +27,27 @@ def draw_samples(
     levels: Levels,
     count: int,
     *,
+    first: int = 0,
     workers: int = 1,
     progress: Callable[[int], None] | None = None,
     stop: Callable[[], bool] = lambda: False,
 ) -> list[Sample] | None:
-    """Return the samples 0 … count − 1, the same with any number of workers; None: it was stopped.
+    """Return the samples `first` … `first` + count − 1, the same with any number of workers; None: it was stopped.
 
     Args:
         scenario: what is simulated.
         question: what is asked.
         levels: where runs are split.
         count: the number of samples.
+        first: the number of the first one.
         workers: the number of processes; 1 stays in this one.
         progress: called with how many are done.
         stop: asked often; true ends it.
     """
     if workers > 1 and count > 1:
-        return _in_workers(scenario, question, levels, count, min(workers, count), progress, stop)
+        return _in_workers(scenario, question, levels, range(first, first + count), min(workers, count), progress, stop)
     samples: list[Sample] = []
-    for number in range(count):
+    for number in range(first, first + count):
         sample = split_run(trajectory_of(scenario, number, question), question, levels, stop=stop)
         if sample is None:
             return None
@@ -76,20 +78,20 @@ def _in_workers(
     scenario: Scenario,
     question: Question,
     levels: Levels,
-    count: int,
+    numbers: range,
     workers: int,
     progress: Callable[[int], None] | None,
     stop: Callable[[], bool],
 ) -> list[Sample] | None:
     context = multiprocessing.get_context("spawn")
     halt = context.Event()
-    size = max(1, count // (workers * PARTS))
+    size = max(1, len(numbers) // (workers * PARTS))
     parts: dict[int, list[Sample]] = {}
     with ProcessPoolExecutor(workers, context, _begin, (halt,)) as pool:
         with children_without_signals():
             waiting: dict[Future[list[Sample] | None], int] = {
-                pool.submit(_part, scenario, question, levels, first, min(count, first + size)): first
-                for first in range(0, count, size)
+                pool.submit(_part, scenario, question, levels, first, min(numbers.stop, first + size)): first
+                for first in numbers[::size]
             }
         while waiting:
             try:

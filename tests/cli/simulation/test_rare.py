@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 from typer.testing import CliRunner
@@ -14,7 +15,7 @@ from qsctl.sim.splitting.question import parse_question
 from qsctl.summary.rare import RareEstimate
 from tests.commands import command_line
 
-FOUND = RareEstimate(2e-9, 4e-10, 60, 41, 100_000, 20_000, 1e6, 5e10)
+FOUND = RareEstimate(2e-9, 1.6e-9, 2.5e-9, 60, 41, 55.0, 100_000, 20_000, 1e6, 5e10)
 
 
 def result(estimate: RareEstimate | None = FOUND, reached: int = 20, figure: str = "loss_ratio(D-1)") -> RareResult:
@@ -31,7 +32,7 @@ def text(shown: RareResult) -> str:
 def test_a_rare_figure_is_printed_with_its_interval_and_what_plain_runs_cost() -> None:
     shown = text(result())
     assert "loss_ratio(D-1) is about 2e-09: one message in 5.00e+08." in shown
-    assert "95 % interval: 1.6e-09 to 2.4e-09 (± 20 %)." in shown
+    assert "95 % interval: 1.6e-09 to 2.5e-09 (-20 % to +25 %)." in shown
     assert "Plain runs would need at least 1,000,000 of this scenario, 5.00e+10 messages" in shown
     assert "one run in" in text(result(figure="P(lost(D-1)>0)"))
     assert "at least 1,000,000" not in text(result(figure="P(lost(D-1)>0)"))
@@ -42,9 +43,11 @@ def test_a_rare_figure_is_printed_with_its_interval_and_what_plain_runs_cost() -
 
 
 def test_what_was_not_seen_is_not_stated() -> None:
-    few = RareEstimate(2e-9, math.inf, 60, 4, 100_000, 20_000, math.inf, math.inf)
+    few = replace(FOUND, low=0.0, high=math.inf, seen=4, plain_runs=math.inf, plain_messages=math.inf)
     for shown, words in (
-        (result(few), "No interval: 4 of 60 split runs saw it"),
+        (result(few), "It cannot be shown: 4 of 60 split runs saw it"),
+        (result(replace(few, seen=41, effective=6.0)), "as much as from 6 that contribute equally"),
+        (result(replace(few, seen=41, effective=6.0)), "Give more --replications (300 may do)"),
         (result(None, reached=7), "came to 7 of 20 and no further"),
         (result(None), "'P(high_water_mark(D-1)>=20)'"),
     ):
