@@ -85,9 +85,17 @@ class PipedCommands:
         """Take what comes, in a thread of its own, from now on."""
         threading.Thread(target=self._listen, args=(wake, stop, report_to), name="commands", daemon=True).start()
 
-    def poll(self) -> list[CommandRequest]:
-        """The commands that have come."""
-        return [self._inbox.popleft() for _ in range(len(self._inbox))]
+    def poll(self, *, one: bool = False) -> list[CommandRequest]:
+        """Return the commands that have come, or one of them."""
+        return [self._inbox.popleft() for _ in range(min(len(self._inbox), 1) if one else len(self._inbox))]
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether commands have come and are not given yet."""
+        return bool(self._inbox)
+
+    def receive(self) -> None:
+        """Nothing: `listen` puts commands in line."""
 
     def reply(self, message: CommandReply, _domain_ids: Mapping[str, int]) -> None:
         """Answer a command, with this turn's flush."""

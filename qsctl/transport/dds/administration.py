@@ -9,9 +9,11 @@ whose target pattern means other services is left alone before its body is parse
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
+from cyclonedds.core import ReadCondition
 from cyclonedds.pub import DataWriter
 from cyclonedds.sub import DataReader
 
@@ -21,6 +23,7 @@ from qsctl.core.messages import CommandReply, CommandRequest, StatusPublication
 from qsctl.errors import QsctlError
 from qsctl.identity import NIL_IDENTITY, SampleIdentity
 from qsctl.transport.dds.administration_clients import AdministrationClients
+from qsctl.transport.dds.announcements import writer_key
 from qsctl.transport.dds.bodies import identity_from_wire, octets_of, wire_status
 from qsctl.transport.dds.channels import FrameWriter
 from qsctl.transport.dds.commands import (
@@ -29,13 +32,13 @@ from qsctl.transport.dds.commands import (
     is_for_queuing_services,
     request_from_octets,
 )
-from qsctl.transport.dds.discovery import QUEUING_SERVICE
+from qsctl.transport.dds.discovery import QUEUING_SERVICE, participant_of
 from qsctl.transport.dds.participant import Participant
+from qsctl.transport.dds.peer_faults import UNKNOWN_PEER
 from qsctl.transport.dds.qos import last_value_qos, reader_qos
-from qsctl.transport.dds.raw import RawWriter
+from qsctl.transport.dds.raw import RawReader, RawWriter
 from qsctl.transport.dds.replies import reply_octets
 from qsctl.transport.dds.representations import BothRepresentations, raw_of_frames
-from qsctl.transport.dds.serialized_reader import SerializedReader
 from qsctl.transport.dds.wire_identity import NIL_OCTETS, WireGuid, WireIdentity
 from qsctl.transport.dds.wire_monitoring import WireQueueStatus
 from qsctl.transport.dds.wire_types import (
@@ -48,8 +51,26 @@ from qsctl.transport.dds.wire_types import (
     WireLogMessage,
 )
 
-REQUESTS_MAX: Final = 32
-"""Requests that wait to be read [QS Table 3.4]."""
+WAITING_MAX: Final = 32
+"""Requests of one process that wait for their turn: as many as a service's reader holds [QS Table 3.4]."""
+
+READER_REQUESTS_MAX: Final = 1024
+"""Requests of all processes that wait to be put in line. Where a reader is full, the thread waits that hands samples to
+all readers of the domain."""
+
+SENDERS_MAX: Final = 10_000
+"""Writers of requests that are remembered."""
+
+COMMANDS_AT_ONCE: Final = 4
+"""Commands of a turn where no samples move: the first sample that comes waits for no more of them."""
+
+
+class _Waiting(NamedTuple):
+    """A request that waits for its turn."""
+
+    data: bytes
+    peer: str
+
 
 _NO_IDENTITY: Final = WireIdentity(WireGuid(NIL_OCTETS))
 
@@ -72,16 +93,78 @@ class AdminEndpoints:
             WireCommandReply,
         )
         requests = participant.topic(COMMAND_REQUEST_TOPIC, WireCommandRequest)
-        reader = DataReader(participant.entity, requests, qos=reader_qos(traits=traits, samples_max=REQUESTS_MAX))
-        self._requests = SerializedReader(participant, reader, self._read, self._refuse)
+        reader = DataReader(
+            participant.entity, requests, qos=reader_qos(traits=traits, samples_max=READER_REQUESTS_MAX)
+        )
+        self._requests = RawReader(reader)
+        self._condition: ReadCondition | None = participant.waiter.watch(reader)
+        self._senders: dict[int, bytes] = {}
+        self._lines: dict[bytes, deque[_Waiting]] = {}
+        """The requests of each process, which take turns."""
+        self._overflowing: set[bytes] = set()
+        """Processes whose line was full and is not yet half empty: what they send more is dropped."""
         self._clients = AdministrationClients(
             reader, lambda: [each.writer.writer for each in self._writers.writers() if each.writer.writer is not None]
         )
         self._replies: list[bytes] = []
 
-    def poll(self) -> list[CommandRequest]:
-        """The commands that have come for this service."""
-        return [command for command in self._requests.take() or () if command is not None]
+    @property
+    def is_waiting(self) -> bool:
+        """Whether requests wait in line."""
+        return bool(self._lines)
+
+    def receive(self) -> None:
+        """Put what has come into the lines of its senders. Who has too much there is answered so once."""
+        if self._condition is None or not self._condition.triggered:
+            return
+        for data, info in self._requests.take_with_info(READER_REQUESTS_MAX):
+            key = self._sender_of(info.publication_handle)
+            process = participant_of(key)
+            line = self._lines.get(process, ())
+            if len(line) < WAITING_MAX:
+                self._lines.setdefault(process, deque()).append(_Waiting(data, key.hex() or UNKNOWN_PEER))
+            else:
+                self._refuse_surplus(process, data, key.hex())
+
+    def poll(self, *, one: bool = False) -> list[CommandRequest]:
+        """Return commands that have come for this service, the processes in turns: a turn's share, or one."""
+        commands: list[CommandRequest] = []
+        while self._lines and len(commands) < (1 if one else COMMANDS_AT_ONCE):
+            process, line = next(iter(self._lines.items()))
+            del self._lines[process]
+            waiting = line.popleft()
+            if len(line) <= WAITING_MAX // 2:
+                self._overflowing.discard(process)
+            if line:
+                self._lines[process] = line
+            commands += [command for command in self._commands_of(waiting) if command is not None]
+        return commands
+
+    def _sender_of(self, handle: int) -> bytes:
+        """Return the key of a request's writer; empty: it has left already, and is like all others that have."""
+        key = self._senders.get(handle)
+        if key is None:
+            key = writer_key(self._requests.reference, handle) or b""
+            if len(self._senders) >= SENDERS_MAX:
+                del self._senders[next(iter(self._senders))]
+            self._senders[handle] = key
+        return key
+
+    def _commands_of(self, waiting: _Waiting) -> list[CommandRequest | None]:
+        """Return the command of a request; none where it cannot be read."""
+        return self.participant.boundary.each(
+            COMMAND_REQUEST_TOPIC, (waiting.data,), self._read, lambda _: waiting.peer, self._refuse
+        )
+
+    def _refuse_surplus(self, process: bytes, data: bytes, peer: str) -> None:
+        """Refuse a request of a process that has as many in line as it may: the first is answered, all are counted."""
+        text = f"{WAITING_MAX} commands of this process wait already; send the next one when one of them is answered"
+        self.participant.boundary.refuse(COMMAND_REQUEST_TOPIC, peer, text)
+        if process not in self._overflowing:
+            self._overflowing.add(process)
+            for command in self._commands_of(_Waiting(data, peer)):
+                if command is not None:
+                    self._answer_error(command.request, text)
 
     def reply(self, message: CommandReply, domain_ids: Mapping[str, int]) -> None:
         """Answer a command, with this turn's flush; with an error, where the answer itself cannot be sent."""
@@ -111,6 +194,9 @@ class AdminEndpoints:
 
     def close(self) -> None:
         """Delete the endpoints; the participant is the owner's."""
+        if self._condition is not None:
+            self.participant.waiter.unwatch(self._condition)
+            self._condition = None
         self._requests.close()
         self._writers.close()
 

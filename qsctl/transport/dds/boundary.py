@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Final, TypeVar
 
+from qsctl.transport.dds.loop_time import LoopTime
 from qsctl.transport.dds.peer_faults import (
     REASON_CHARACTERS_MAX,
     UNKNOWN_PEER,
@@ -52,6 +53,8 @@ class Boundary:
         self.incompatible_count = 0
         self._named: dict[str, None] = {}
         self._reports = FaultReports(report)
+        self.time = LoopTime()
+        """How the loop that reads here divides its time among what peers ask for."""
 
     def report_to(self, report: Report) -> None:
         """Report through another callable from now on."""

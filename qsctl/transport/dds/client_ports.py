@@ -147,6 +147,7 @@ class ProducerPort:
     def _receive(self) -> list[ProducerNews]:
         received: list[ProducerNews] = []
         while (answers := self._answers.take()) is not None:
+            self._participant.boundary.time.note_samples()
             for frame in answers:
                 queue = frame.queue_name
                 if not frame.identities and queue:
@@ -313,6 +314,7 @@ class ConsumerPort:
     def _receive(self) -> list[ConsumerNews]:
         received: list[ConsumerNews] = []
         while (samples := self._samples.take()) is not None:
+            self._participant.boundary.time.note_samples()
             for deliveries in samples:
                 received += deliveries
         return received

@@ -6,7 +6,8 @@ Decides: which endpoint a message belongs to. The driver polls, turns its engine
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar
 
 from qsctl.core.messages import Inbound, ProducerLeft, QueueName
 from qsctl.core.queue.settings import SharedReaderQueueSettings
@@ -14,13 +15,15 @@ from qsctl.identity import NIL_GUID
 from qsctl.instant import Nanoseconds
 from qsctl.transport.dds.discovery import Discovery, RemoteEndpoint
 from qsctl.transport.dds.endpoint_trial import CANNOT_BE_MADE, reason_of
-from qsctl.transport.dds.endpoints import RETURN_NS, QueueEndpoints, TopicEndpoints
+from qsctl.transport.dds.endpoints import RETURN_NS, QueueEndpoints, TopicEndpoints, Unsent
 from qsctl.transport.dds.participant import Participant
 from qsctl.transport.dds.plain.flow import FlowDomains
 from qsctl.transport.dds.plain.topic import ClassOf, PlainSurroundings, PlainTopic, class_of_builtin
 from qsctl.transport.dds.replica_link import SILENCE_NS, LinkQos, ReplicaLink
 from qsctl.transport.dds.turns import Rotation, read_all
 from qsctl.transport.dds.wire_types import producer_acknowledgment_topic
+
+Closed = TypeVar("Closed", TopicEndpoints, QueueEndpoints)
 
 
 class DomainDelivery:
@@ -50,8 +53,14 @@ class DomainDelivery:
         self._queues: dict[str, QueueEndpoints] = {}
         self._topic_of_queue: dict[str, TopicEndpoints] = {}
         self._failures: dict[QueueName, str] = {}
-        self._answering = Rotation()
-        self._writing = Rotation()
+        self._answering = Rotation[QueueEndpoints]()
+        self._writing = Rotation[TopicEndpoints]()
+        self._attended: dict[TopicEndpoints | QueueEndpoints, None] = {}
+        """Those that are polled with each turn, though nothing may have come."""
+        self._unsent: Unsent = {}
+        self._queues_on: dict[str, dict[QueueEndpoints, None]] = {}
+        """The queues that an endpoint on a topic of DDS may concern, by the topic's name."""
+        self._topics_on: dict[str, dict[TopicEndpoints, None]] = {}
         self._renewals: dict[str, Nanoseconds] = {}
         """When the queues of a topic are announced again, since a producer of it was out of sight and is back."""
         self.replica_link: ReplicaLink | None = None
@@ -99,17 +108,35 @@ class DomainDelivery:
             self.participant.boundary.each(
                 "the endpoints that appeared", appeared, self._appeared, lambda index: appeared[index].key.hex()
             )
+        self.participant.boundary.time.discovery.end()
         if self._renewals:
             self._announce_again()
-        self._answering.poll(self._queues.values(), inbox)
+        queues: list[QueueEndpoints] = []
+        topics: list[TopicEndpoints] = []
+        # A turn costs what has come, not what is hosted: of a thousand queues most have nothing.
+        for source in (*self._attended, *self.participant.waiter.ready()):
+            if isinstance(source, QueueEndpoints):
+                if self._queues.get(source.name) is source:
+                    queues.append(source)
+            elif isinstance(source, TopicEndpoints) and self._topics.get(source.topic_name) is source:
+                topics.append(source)
+        self._attend(self._answering.poll(queues, inbox))
         self._around.flows.look()
         if self.accepts:
-            self._writing.poll(self._topics.values(), inbox)
+            self._attend(self._writing.poll(topics, inbox))
         else:
             for topic in self._topics.values():
                 if topic.plain is not None:
                     topic.plain.drain(inbox)
         return inbox
+
+    def _attend(self, polled: Iterable[TopicEndpoints | QueueEndpoints]) -> None:
+        """Poll these with the next turn too, or only when something has come."""
+        for source in polled:
+            if source.waits:
+                self._attended[source] = None
+            else:
+                self._attended.pop(source, None)
 
     @property
     def is_draining(self) -> bool:
@@ -129,16 +156,19 @@ class DomainDelivery:
     def flush(self) -> bool:
         """Send the turn's frames. False: something waits for room in a peer, call again soon."""
         done = True
-        for each in self._queues.values():
-            done = each.flush() and done
-        for topic in self._topics.values():
-            done = topic.flush() and done
+        for each in [*self._unsent]:
+            if each.flush():
+                del self._unsent[each]
+            else:
+                done = False
         return done
 
     @property
     def is_settling(self) -> bool:
         """Whether a discovered consumer is not reached yet: look again in a millisecond, not at the next event."""
-        return bool(self._renewals) or any(queue.is_joining for queue in self._queues.values())
+        return bool(self._renewals) or any(
+            isinstance(each, QueueEndpoints) and each.is_joining for each in self._attended
+        )
 
     def close(self) -> None:
         """Leave the domain; peers see it at once."""
@@ -149,7 +179,7 @@ class DomainDelivery:
         self.participant.close()
 
     def _open_queue(self, name: str, subscriber: str, settings: SharedReaderQueueSettings) -> None:
-        queue = QueueEndpoints(self.participant, name, subscriber, settings, self._service_name)
+        queue = QueueEndpoints(self.participant, name, subscriber, settings, self._service_name, self._unsent)
         is_new_topic = not settings.is_dead_letter and settings.topic_name not in self._topics
         if not settings.is_dead_letter:
             topic = self._topics.get(settings.topic_name)
@@ -161,19 +191,24 @@ class DomainDelivery:
                         settings.topic_name,
                         self._service_name,
                         settings.qos.get("datareader_qos", ""),
+                        self._unsent,
                     )
                 except BaseException:
                     queue.close()
                     raise
                 topic.plain = PlainTopic(
-                    self.participant, self.name, settings, topic.queues, topic.replicas, self._around
+                    self.participant, self.name, settings, topic.queues, topic.replicas, self._around, topic
                 )
                 self._topics[settings.topic_name] = topic
+                for each in topic.concerned:
+                    self._topics_on.setdefault(each, {})[topic] = None
             topic.queues[name] = queue.topic_name
             if queue.replica != NIL_GUID:
                 topic.replicas[queue.topic_name] = queue.replica
             self._topic_of_queue[name] = topic
         self._queues[name] = queue
+        for each in queue.concerned:
+            self._queues_on.setdefault(each, {})[queue] = None
         self._show_plain(queue, is_new_topic)
         for endpoint in self._discovery.endpoints():
             if not endpoint.is_writer and endpoint.topic_name in (
@@ -181,6 +216,7 @@ class DomainDelivery:
                 producer_acknowledgment_topic(settings.topic_name),
             ):
                 self._appeared(endpoint, only=queue)
+        self._attend([queue])
 
     def _show_plain(self, queue: QueueEndpoints, is_new_topic: bool) -> None:
         """Show a new queue the endpoints without qsctl that are there already, and its topic, if that is new too."""
@@ -190,16 +226,31 @@ class DomainDelivery:
         for plain in (queue.plain, topic):
             if plain is not None:
                 boundary.each("the endpoints that are there", there, plain.appeared, lambda at: there[at].key.hex())
+        if is_new_topic:
+            self._attend([self._topics[queue.settings.topic_name]])
 
     def _close_queue(self, name: str) -> None:
         queue = self._queues.pop(name)
+        self._answering.leave(queue)
+        self._forget(queue, self._queues_on, queue.concerned)
         queue.close()
         topic = self._topic_of_queue.pop(name, None)
         if topic is not None:
             topic.replicas.pop(topic.queues.pop(name), None)
             if not topic.queues:
                 del self._topics[topic.topic_name]
+                self._writing.leave(topic)
+                self._forget(topic, self._topics_on, topic.concerned)
                 topic.close()
+
+    def _forget(self, closed: Closed, on: dict[str, dict[Closed, None]], names: Iterable[str]) -> None:
+        self._attended.pop(closed, None)
+        self._unsent.pop(closed, None)
+        for name in names:
+            concerned = on[name]
+            concerned.pop(closed, None)
+            if not concerned:
+                del on[name]
 
     def open_replica_link(
         self,
@@ -235,19 +286,23 @@ class DomainDelivery:
             if endpoint.returned and endpoint.traits.get("role") == "producer" and endpoint.topic_name in self._topics:
                 self._renewals[endpoint.topic_name] = time.monotonic_ns() + RETURN_NS
             return
-        for queue in self._queues.values() if only is None else (only,):
+        for queue in self._queues_on.get(endpoint.topic_name, ()) if only is None else (only,):
             if queue.topic_name == endpoint.topic_name:
                 queue.reader_appeared(endpoint)
-        for topic in self._topics.values():
+                self._attend([queue])
+        for topic in self._topics_on.get(endpoint.topic_name, ()):
             if producer_acknowledgment_topic(topic.topic_name) == endpoint.topic_name:
                 topic.reader_appeared(endpoint)
 
     def _plain_appeared(self, endpoint: RemoteEndpoint) -> None:
-        for queue in self._queues.values():
+        for queue in self._queues_on.get(endpoint.topic_name, ()):
             queue.plain.appeared(endpoint)
-        for topic in self._topics.values():
+            self._attend([queue])
+        for topic in self._topics_on.get(endpoint.topic_name, ()):
             if topic.plain is not None:
                 topic.plain.appeared(endpoint)
+                self._attend([topic])
+                self._unsent[topic] = None
 
     def _announce_again(self) -> None:
         """What a producer wrote while it was out of sight is lost, and it waits for the answers: it is made to ask."""
@@ -261,9 +316,11 @@ class DomainDelivery:
     def _vanished(self, endpoint: RemoteEndpoint, inbox: list[Inbound]) -> None:
         if self.replica_link is not None:
             self.replica_link.vanished(endpoint)
-        for queue in self._queues.values():
+        queues, topics = self._queues_on.get(endpoint.topic_name, {}), self._topics_on.get(endpoint.topic_name, {})
+        for queue in queues:
             queue.plain.vanished(endpoint, inbox)
-        for each in self._topics.values():
+            self._attend([queue])
+        for each in topics:
             if each.plain is not None:
                 each.plain.vanished(endpoint)
         if endpoint.is_writer:
@@ -274,10 +331,11 @@ class DomainDelivery:
                 inbox.append(ProducerLeft(self.name, endpoint.topic_name, endpoint.guid))
                 topic.writer_vanished(endpoint.guid)
             return
-        for queue in self._queues.values():
+        for queue in queues:
             if queue.topic_name == endpoint.topic_name:
                 read_all(queue.poll, inbox)
                 queue.reader_vanished(endpoint, inbox)
-        for topic in self._topics.values():
+                self._attend([queue])
+        for topic in topics:
             if producer_acknowledgment_topic(topic.topic_name) == endpoint.topic_name:
                 topic.reader_vanished(endpoint)

@@ -112,22 +112,18 @@ class Discovery:
     def look(self) -> Changes:
         """What changed; cheap when nothing did."""
         changed: dict[int, RemoteEndpoint | None] = {}
-        boundary = self._participant.boundary
-        for reader, is_writer, condition in self._readers:
-            if not condition.triggered:
-                continue  # asked with each turn: half of what it takes to find nothing
-            source = "the discovery of writers" if is_writer else "the discovery of readers"
-            for _ in range(_TAKE_COUNT):
-                # One at a time: what cannot be read at all takes no other with it.
-                taken = boundary.each(source, (reader,), take_announcement, _unknown_peer)
-                if taken == [None]:
-                    break
-                boundary.each(
-                    source,
-                    taken,
-                    lambda each, is_writer=is_writer: self._note(each, is_writer, changed),  # type: ignore[misc]
-                    lambda at, taken=taken: taken[at].key.hex(),  # type: ignore[misc]
-                )
+        # Asked with each turn: half of what it takes to find nothing.
+        triggered = [each for each in self._readers if each[2].triggered]
+        if not triggered:
+            return _NO_CHANGES
+        share = self._participant.boundary.time.discovery
+        begins = share.begins(self)
+        for _, _, condition in triggered:
+            self._participant.waiter.mute(condition, is_muted=not begins)
+        if not begins:
+            return _NO_CHANGES
+        for reader, is_writer, _ in triggered:
+            self._take(reader, is_writer, changed)
         if not changed:
             return _NO_CHANGES
         # One that came and went between two looks is in neither list.
@@ -136,6 +132,24 @@ class Discovery:
             tuple(now[handle] for handle in changed if handle in now),
             tuple(each for each in changed.values() if each is not None),
         )
+
+    def _take(self, reader: BuiltinDataReader, is_writer: bool, changed: dict[int, RemoteEndpoint | None]) -> None:
+        """Note a share of what waits in a reader."""
+        boundary = self._participant.boundary
+        source = "the discovery of writers" if is_writer else "the discovery of readers"
+        for _ in range(_TAKE_COUNT):
+            # One at a time: what cannot be read at all takes no other with it.
+            taken = boundary.each(source, (reader,), take_announcement, _unknown_peer)
+            if taken == [None]:
+                break
+            boundary.each(
+                source,
+                [each for each in taken if each is not None],
+                lambda each: self._note(each, is_writer, changed),
+                lambda at, taken=taken: taken[at].key.hex(),  # type: ignore[misc]
+            )
+            if boundary.time.discovery.is_over:
+                break
 
     def _note(self, sample: Announcement, is_writer: bool, changed: dict[int, RemoteEndpoint | None]) -> None:
         """Keep what a sample says. `changed` has the endpoint that this look found in place of the new one, or none.
@@ -169,6 +183,7 @@ class Discovery:
 
     def close(self) -> None:
         """Stop watching."""
+        self._participant.boundary.time.discovery.leave(self)
         for reader, _, condition in self._readers:
             self._participant.waiter.unwatch(condition)
             close_entity(reader)

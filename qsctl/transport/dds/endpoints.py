@@ -10,7 +10,7 @@ import hashlib
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from cyclonedds.sub import DataReader
 
@@ -69,10 +69,23 @@ _ACCEPTED: Final = AckResponse.ACCEPTED
 _RESPONSES: Final = {int(response): response for response in AckResponse}
 
 
+Unsent: TypeAlias = "dict[TopicEndpoints | QueueEndpoints, None]"
+"""The endpoints that have something to flush."""
+
+
 class TopicEndpoints:
     """The samples of a topic, and the answers to its producers."""
 
-    def __init__(self, participant: Participant, name: str, topic_name: str, service_name: str, qos_xml: str) -> None:
+    def __init__(
+        self,
+        participant: Participant,
+        name: str,
+        topic_name: str,
+        service_name: str,
+        qos_xml: str,
+        unsent: Unsent | None = None,
+    ) -> None:
+        self._unsent: Unsent = {} if unsent is None else unsent
         self._participant = participant
         self._name = name
         self.topic_name = topic_name
@@ -83,7 +96,9 @@ class TopicEndpoints:
         topic = participant.topic(topic_name, WireFrame)
         qos = reader_qos(traits=traits, extra=map_qos(qos_xml).policies)
         self._answer_topic = participant.topic(producer_acknowledgment_topic(topic_name), WireAcknowledgmentFrame)
-        self._reader = SerializedReader(participant, DataReader(participant.entity, topic, qos=qos), self._read)
+        self._reader = SerializedReader(
+            participant, DataReader(participant.entity, topic, qos=qos), self._read, owner=self
+        )
         self.replicas: dict[str, Guid] = {}
         """The mark of this service's replica of each replicated queue, by `<topic>@<subscriber>`."""
         self._channels: dict[Guid, AnswerChannel] = {}
@@ -92,6 +107,12 @@ class TopicEndpoints:
         self._busy: dict[Guid, AnswerChannel] = {}
         self.plain: PlainTopic | None = None
         """The producers without qsctl."""
+
+    @property
+    def concerned(self) -> set[str]:
+        """The names of the topics of DDS on which an endpoint of a peer may concern this one."""
+        plain = () if self.plain is None else self.plain.concerned
+        return {self.topic_name, producer_acknowledgment_topic(self.topic_name), *plain}
 
     def reader_appeared(self, endpoint: RemoteEndpoint) -> None:
         """A producer waits for answers on its own partition."""
@@ -104,6 +125,7 @@ class TopicEndpoints:
             self._unclaimed_count -= len(answers)
             channel.put(label, answers)
         self._busy[guid] = channel
+        self._unsent[self] = None
 
     def reader_vanished(self, endpoint: RemoteEndpoint) -> None:
         """The producer's reader is gone, and with it who would read the answers."""
@@ -122,6 +144,11 @@ class TopicEndpoints:
         if self.plain is not None:
             self.plain.poll(inbox)
 
+    @property
+    def waits(self) -> bool:
+        """Whether it is to be polled with each turn, also where nothing has come."""
+        return self.plain is not None and self.plain.waits
+
     def read(self, inbox: list[Inbound]) -> bool:
         """Move a turn's share of what producers with qsctl wrote into the inbox. False: nothing of it is left."""
         return read_share(self._take, self._put, inbox)
@@ -132,12 +159,14 @@ class TopicEndpoints:
     def _put(self, taken: list[list[Write]], inbox: list[Inbound]) -> None:
         for writes in taken:
             inbox.extend(writes)
-            if self.plain is not None:
+            if self.plain is not None and self.plain.copies_are_wanted:
                 self.plain.copy(writes)
+                self._unsent[self] = None
 
     def answer(self, queue: str, guid: Guid, answers: Sequence[WriteAcknowledgment]) -> None:
         """Answer a producer for one of the queues."""
         label = self.queues.get(queue)
+        self._unsent[self] = None
         if label is None or (self.plain is not None and self.plain.answer(label, guid, answers)):
             return
         channel = self._channels.get(guid)
@@ -180,8 +209,15 @@ class QueueEndpoints:
     """A queue's announcement, its consumers and their answers."""
 
     def __init__(
-        self, participant: Participant, name: str, subscriber: str, settings: SharedReaderQueueSettings, service: str
+        self,
+        participant: Participant,
+        name: str,
+        subscriber: str,
+        settings: SharedReaderQueueSettings,
+        service: str,
+        unsent: Unsent | None = None,
     ) -> None:
+        self._unsent: Unsent = {} if unsent is None else unsent
         self._participant = participant
         self.name = name
         self.settings = settings
@@ -211,25 +247,30 @@ class QueueEndpoints:
         """What consumers asked that were not seen to join yet."""
         self._availabilities: dict[Guid, ConsumerAvailability] = {}
         """What each consumer said last: before it was seen to join, or before it was out of sight."""
-        self.plain = PlainConsumers(participant, name, subscriber, settings, self._qos_extra)
+        self.plain = PlainConsumers(participant, name, subscriber, settings, self._qos_extra, self)
         """The consumers without qsctl."""
         self._availability: SerializedReader[ConsumerAvailability] | None = None
         with ExitStack() as made:
             answers = participant.topic(self.answer_topic_name, WireAcknowledgmentFrame)
             reader = DataReader(participant.entity, answers, qos=reader_qos())
-            self._answers = SerializedReader(participant, reader, frames.parse_consumer_answers)
+            self._answers = SerializedReader(participant, reader, frames.parse_consumer_answers, owner=self)
             made.callback(self._answers.close)
             if settings.distribution.allow_consumer_feedback:
                 feedback_name = availability_topic(settings.topic_name, subscriber)
                 feedback = participant.topic(feedback_name, WireConsumerAvailability)
                 reader = DataReader(participant.entity, feedback, qos=reader_qos())
                 self._availability = SerializedReader(
-                    participant, reader, lambda data: availability_from_octets(name, data)
+                    participant, reader, lambda data: availability_from_octets(name, data), owner=self
                 )
                 made.callback(self._availability.close)
             # Last, so that a peer that sees the queue announced finds its readers.
             self._announcement = FrameWriter(participant, self._topic, traits=self._traits)
             made.pop_all()
+
+    @property
+    def concerned(self) -> set[str]:
+        """The names of the topics of DDS on which an endpoint of a peer may concern this one."""
+        return {self.topic_name, *self.plain.concerned}
 
     def reader_appeared(self, endpoint: RemoteEndpoint) -> None:
         """A reader of the queue's topic: a consumer when it names the subscriber, else it only gets copies."""
@@ -277,6 +318,11 @@ class QueueEndpoints:
         """Whether a consumer is discovered and not reached yet."""
         return bool(self._joining) or self.plain.is_joining
 
+    @property
+    def waits(self) -> bool:
+        """Whether it is to be polled with each turn, also where nothing has come."""
+        return bool(self._joining) or self.plain.waits
+
     def poll(self, inbox: list[Inbound]) -> bool:
         """Move what is there into the inbox, a turn's share: attached consumers, availability, answers.
 
@@ -317,6 +363,7 @@ class QueueEndpoints:
     def deliver(self, guid: Guid, deliveries: Sequence[Delivery]) -> None:
         """Put samples into their consumer's channel; without one the consumer is leaving and the samples come back."""
         channel = self._channels.get(guid)
+        self._unsent[self] = None
         if channel is not None:
             channel.put(deliveries)
             self._busy[guid] = channel

@@ -32,6 +32,7 @@ from qsctl.transport.dds.endpoint_policies import (
     policies_of,
     words_of,
 )
+from qsctl.transport.dds.loop_time import TimeShare
 from qsctl.transport.dds.mismatches import Kind, Mismatch, Side, mismatches, partitions_meet
 from qsctl.transport.dds.participant import Participant
 from qsctl.transport.dds.peer_faults import UNKNOWN_PEER
@@ -117,9 +118,14 @@ class IncompatiblePeers:
     def turn(self) -> None:
         """Look, twice a second at most; cheap when nothing changed."""
         now = time.monotonic_ns()
-        if now < self._look_at:
+        share = self._participant.boundary.time.diagnosis
+        if now < self._look_at or not share.begins(self):
             return
-        self._look_at = now + LOOK_EVERY_NS
+        self._look_on(now, share)
+        share.end()
+
+    def _look_on(self, now: Nanoseconds, share: TimeShare) -> None:
+        """Take a slice of what was announced; when all of it is, look, and again after a while."""
         boundary = self._participant.boundary
         boundary.each("the discovery of participants", (self._participants,), self._take_participants, _unknown_peer)
         for reader, is_writer in self._readers:
@@ -129,18 +135,25 @@ class IncompatiblePeers:
                 lambda each, is_writer=is_writer: self._take_endpoints(each, is_writer),  # type: ignore[misc]
                 _unknown_peer,
             )
+            if share.is_over:
+                return
+        self._look_at = now + LOOK_EVERY_NS
         if self._unsettled:
             self._unsettled = False
             self._look()
 
     def close(self) -> None:
         """Stop watching."""
+        self._participant.boundary.time.diagnosis.leave(self)
         for reader, _ in (*self._readers, (self._participants, False)):
             close_entity(reader)
         self._readers = ()
 
     def _take_participants(self, reader: BuiltinDataReader) -> None:
+        share = self._participant.boundary.time.diagnosis
         for _ in range(TAKES_MAX):
+            if share.is_over:
+                return
             taken = _take(layer.ddspy_take_participant, reader, _participant, words_of)
             if taken is None:
                 return
@@ -151,7 +164,10 @@ class IncompatiblePeers:
                 self._words.pop(key[:_PREFIX_BYTES], None)
 
     def _take_endpoints(self, reader: BuiltinDataReader, is_writer: bool) -> None:
+        share = self._participant.boundary.time.diagnosis
         for _ in range(TAKES_MAX):
+            if share.is_over:
+                return
             said: _Announced | None = _take(layer.ddspy_take_endpoint, reader, _announced, policies_of)
             if said is None:
                 return

@@ -7,6 +7,8 @@ given once a process; a second participant shares it. Loopback and no multicast 
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import functools
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -26,6 +28,7 @@ from cyclonedds.core import (
     WaitSet,
 )
 from cyclonedds.domain import Domain, DomainParticipant
+from cyclonedds.internal import DDS
 from cyclonedds.qos import Policy
 from cyclonedds.sub import DataReader
 from cyclonedds.topic import Topic
@@ -173,6 +176,11 @@ class Waiter:
         self._guard: GuardCondition | None = GuardCondition(owner)
         self._waitset.attach(self._guard)
         self._is_woken = False
+        self._library = _waitset_functions()
+        self._conditions: dict[int, tuple[ReadCondition, object | None]] = {}
+        """What is watched, with its owner, by the reference that the waitset names it by."""
+        self._muted: set[int] = set()
+        self._found: Any = (ctypes.c_void_p * 16)()
 
     def wait(self, timeout_ns: Nanoseconds) -> None:
         """Sleep until data is in a watched reader, `wake` is called, or the time is over."""
@@ -188,25 +196,87 @@ class Waiter:
             self._guard.set(True)
             self._is_woken = True  # behind the guard: a wait that ends in between leaves it for the next one to take
 
-    def watch(self, reader: DataReader[Any]) -> ReadCondition:
-        """Let whatever is in a reader end a wait, until what is returned is given to `unwatch`."""
+    def watch(self, reader: DataReader[Any], owner: object | None = None) -> ReadCondition:
+        """Let whatever is in a reader end a wait, until what is returned is given to `unwatch`.
+
+        Args:
+            reader: likewise.
+            owner: what `ready` names when something is in it.
+        """
         condition = ReadCondition(reader, ViewState.Any | InstanceState.Any | SampleState.Any)
-        if self._waitset is not None:
-            self._waitset.attach(condition)
+        self._conditions[condition._ref] = (condition, owner)
+        self._attach(condition._ref)
         return condition
 
     def unwatch(self, condition: ReadCondition) -> None:
         """Let a reader end no wait any more."""
-        if self._waitset is not None:
-            self._waitset.detach(condition)
+        reference = condition._ref
+        if self._conditions.pop(reference, None) is not None:
+            self._detach(reference)
+            self._muted.discard(reference)
         close_entity(condition)
+
+    def mute(self, condition: ReadCondition, *, is_muted: bool) -> None:
+        """Let what is in a watched reader end no wait for now, or end waits again: it is left unread for a while."""
+        reference = condition._ref
+        if is_muted is (reference in self._muted) or reference not in self._conditions:
+            return
+        if is_muted:
+            self._muted.add(reference)
+            self._detach(reference)
+        else:
+            self._muted.remove(reference)
+            self._attach(reference)
+
+    def ready(self) -> list[Any]:
+        """Return the owners of the watched readers in which something is; one of several readers is named for each.
+
+        One call of the library, however many readers are watched.
+        """
+        if self._waitset is None:
+            return []
+        if len(self._conditions) >= len(self._found):
+            self._found = (ctypes.c_void_p * (2 * len(self._conditions)))()
+        count = self._library.dds_waitset_wait(self._waitset._ref, self._found, len(self._found), 0)
+        owners: list[Any] = []
+        for reference in self._found[: max(0, min(count, len(self._found)))]:
+            watched = self._conditions.get(reference or 0)
+            if watched is not None and watched[1] is not None:
+                owners.append(watched[1])
+        return owners
+
+    def _attach(self, reference: int) -> None:
+        if self._waitset is not None:
+            code = self._library.dds_waitset_attach(self._waitset._ref, reference, reference)
+            if code < 0:
+                raise DDSException(code, "while a reader was to be watched")
+
+    def _detach(self, reference: int) -> None:
+        if self._waitset is not None:
+            self._library.dds_waitset_detach(self._waitset._ref, reference)
 
     def close(self) -> None:
         """Delete the waitset."""
+        for reference in self._conditions.keys() - self._muted:
+            self._detach(reference)
+        self._conditions.clear()
+        self._muted.clear()
         close_entity(self._waitset)
         close_entity(self._guard)
         self._waitset = None
         self._guard = None
+
+
+@functools.cache
+def _waitset_functions() -> Any:
+    """The library's functions of waitsets: the binding has no way to be given which conditions are true."""
+    library = ctypes.CDLL(DDS._dll_handle._name)  # a handle of its own, see `announcements`
+    library.dds_waitset_attach.argtypes = [ctypes.c_int32, ctypes.c_int32, ctypes.c_void_p]
+    library.dds_waitset_detach.argtypes = [ctypes.c_int32, ctypes.c_int32]
+    library.dds_waitset_wait.argtypes = [ctypes.c_int32, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int64]
+    for function in (library.dds_waitset_attach, library.dds_waitset_detach, library.dds_waitset_wait):
+        function.restype = ctypes.c_int32
+    return library
 
 
 class _Library:

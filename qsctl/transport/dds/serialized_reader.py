@@ -27,6 +27,7 @@ class SerializedReader(Generic[Result]):
         reader: of a topic of peers.
         read: what a message means; raises `Malformed` for what is none.
         answer: called with the octets of a message that was refused, and the reason.
+        owner: what `Waiter.ready` names when there is something to take.
     """
 
     def __init__(
@@ -35,6 +36,7 @@ class SerializedReader(Generic[Result]):
         reader: DataReader[Any],
         read: Callable[[bytes], Result],
         answer: Callable[[bytes, str], Any] | None = None,
+        owner: object | None = None,
     ) -> None:
         self._participant = participant
         self._boundary = participant.boundary
@@ -42,7 +44,7 @@ class SerializedReader(Generic[Result]):
         self._reader = RawReader(reader)
         self._read = read
         self._answer = answer
-        self._condition: ReadCondition | None = participant.waiter.watch(reader)
+        self._condition: ReadCondition | None = participant.waiter.watch(reader, owner)
 
     def take(self, count: int = TAKE_COUNT) -> list[Result] | None:
         """Return what up to `count` messages mean, without those that cannot be read; None: there are no messages."""

@@ -81,11 +81,18 @@ class ServicePlaces:
 class CommandSource(Protocol):
     """Where commands come from and replies go to: administration over DDS, or another process."""
 
-    def poll(self) -> list[CommandRequest]:
-        """The commands that have come."""
+    def poll(self, *, one: bool = False) -> list[CommandRequest]:
+        """Return the commands that have come, a turn's share of them; or one, for others wait."""
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether commands have come and are not given yet."""
 
     def reply(self, message: CommandReply, domain_ids: Mapping[str, int], /) -> None:
         """Answer a command, with this turn's flush."""
+
+    def receive(self) -> None:
+        """Put what has come in line, to be polled."""
 
     def flush(self) -> bool:
         """Send the turn's replies. False: some wait for room."""
@@ -259,11 +266,26 @@ class ServiceTransport:
             each.turn()
         if self._configuration_domain is not None:
             self._configuration_domain.look()
-        if self._administration is not None:
-            inbox += self._administration.poll()
+        self._poll_commands(inbox)
+        commands_count = len(inbox)
         for delivery in self._deliveries.values():
             inbox += delivery.poll()
+        if len(inbox) > commands_count:
+            self.boundary.time.note_samples()
         return inbox
+
+    def _poll_commands(self, inbox: list[Inbound]) -> None:
+        """Move commands into the inbox. They take their time, from here to the next turn, from a share of their own."""
+        source, time_now = self._administration, self.boundary.time
+        time_now.commands.end()
+        if source is None:
+            return
+        source.receive()
+        if not source.is_waiting or not time_now.commands.begins(self):
+            return
+        inbox += source.poll(one=time_now.is_contended(time_now.clock()))
+        if not inbox:
+            time_now.commands.end()
 
     def put(self, messages: Sequence[Message]) -> None:
         """Put messages into frames, in the order of each peer's; they leave with `flush`."""
@@ -318,7 +340,11 @@ class ServiceTransport:
 
     def wait(self, timeout_ns: Nanoseconds) -> None:
         """Sleep until something may have come, at most so long; less while something waits to be sent."""
-        in_a_hurry = not self._all_sent or any(delivery.is_settling for delivery in self._deliveries.values())
+        in_a_hurry = (
+            not self._all_sent
+            or self.boundary.time.is_waited_for
+            or any(delivery.is_settling for delivery in self._deliveries.values())
+        )
         if self._waiter is not None:
             self._waiter.wait(min(timeout_ns, HURRY_NS) if in_a_hurry else timeout_ns)
         elif self._bell.wait(timeout_ns / SECOND_NS):

@@ -8,13 +8,13 @@ in `tests/benchmarks/test_dds.py`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from itertools import chain, islice
-from typing import Final, Protocol, TypeVar
+from collections.abc import Callable, Iterable
+from typing import Final, Generic, Protocol, TypeVar
 
 from qsctl.core.messages import Inbound
 
 Taken = TypeVar("Taken")
+SourceKind = TypeVar("SourceKind", bound="Source")
 
 READER_SHARE: Final = 256
 """A turn takes about so many messages of a reader and no more."""
@@ -54,19 +54,26 @@ def read_share(
     return True
 
 
-class Rotation:
-    """Who is polled first: whoever comes after the last one that the turn before had room for."""
+class Rotation(Generic[SourceKind]):
+    """A line of sources that have something: a turn polls from its head, and who has more moves to its end."""
 
     def __init__(self) -> None:
-        self._first = 0
+        self._line: dict[SourceKind, None] = {}
 
-    def poll(self, sources: Collection[Source], inbox: list[Inbound]) -> None:
-        """Poll in order, each once, until the turn has its share."""
+    def poll(self, ready: Iterable[SourceKind], inbox: list[Inbound]) -> list[SourceKind]:
+        """Let sources that have something stand in line, poll each once until the turn has its share; return those."""
+        line = self._line
+        for source in ready:
+            line.setdefault(source)
         enough = len(inbox) + TURN_SHARE
-        first = self._first if self._first < len(sources) else 0
-        self._first = first
-        for at, source in enumerate(chain(islice(sources, first, None), islice(sources, first)), first + 1):
+        polled: list[SourceKind] = []
+        while line and len(inbox) < enough:
+            source = next(iter(line))
+            del line[source]
+            polled.append(source)
             source.poll(inbox)
-            if len(inbox) >= enough:
-                self._first = at % len(sources)
-                return
+        return polled
+
+    def leave(self, source: SourceKind) -> None:
+        """Poll a source no more: it is closed."""
+        self._line.pop(source, None)

@@ -106,6 +106,7 @@ class PlainConsumers:
         subscriber: the name of its shared subscriber.
         settings: the queue's.
         extra: policies of its `<datawriter_qos>`.
+        owner: what `Waiter.ready` names when there is something to poll.
     """
 
     def __init__(
@@ -115,7 +116,9 @@ class PlainConsumers:
         subscriber: str,
         settings: SharedReaderQueueSettings,
         extra: Sequence[Any],
+        owner: object | None = None,
     ) -> None:
+        self._owner = owner
         self._participant = participant
         self._name = name
         self._allows_feedback = settings.distribution.allow_consumer_feedback
@@ -133,6 +136,16 @@ class PlainConsumers:
         """Processes that write acknowledgments, by the handles of their writers."""
         self._said: dict[bytes, ReadAvailability] = {}
         """What consumers, and whole processes, said last of their availability."""
+
+    @property
+    def concerned(self) -> tuple[str, ...]:
+        """The names of the topics of DDS on which an endpoint of a peer may concern this one."""
+        return (self.delivery_topic, self.acknowledgment_topic, self.availability_topic)
+
+    @property
+    def waits(self) -> bool:
+        """Whether one is there that has not joined."""
+        return bool(self._joining)
 
     @property
     def is_joining(self) -> bool:
@@ -221,14 +234,14 @@ class PlainConsumers:
     def _open_acknowledgments(self) -> SenderReader[Acknowledgment]:
         if self._acknowledgments is None:
             self._acknowledgments = SenderReader(
-                self._participant, self.acknowledgment_topic, PlainAcknowledgment, self._acknowledged
+                self._participant, self.acknowledgment_topic, PlainAcknowledgment, self._acknowledged, self._owner
             )
         return self._acknowledgments
 
     def _open_availability(self) -> SenderReader[list[ConsumerAvailability]]:
         if self._availability is None:
             self._availability = SenderReader(
-                self._participant, self.availability_topic, PlainAvailability, self._available
+                self._participant, self.availability_topic, PlainAvailability, self._available, self._owner
             )
         return self._availability
 

@@ -19,6 +19,7 @@ from qsctl.identity import Guid
 from qsctl.instant import INFINITE_NS, Nanoseconds
 from qsctl.transport.dds.announcements import Announcement, take_announcement
 from qsctl.transport.dds.incompatible_peers import IncompatiblePeers
+from qsctl.transport.dds.loop_time import TimeShare
 from qsctl.transport.dds.participant import Participant
 from qsctl.transport.dds.peer_faults import UNKNOWN_PEER
 from qsctl.transport.dds.raw import close_entity
@@ -79,10 +80,20 @@ class FlowDomain:
         self._departed: OrderedDict[int, PlainWriter] = OrderedDict()
 
     def look(self) -> None:
-        """Take notice of writers that came and went; cheap when there are none."""
+        """Take notice of writers that came and went, a share of them; cheap when there are none."""
         self._incompatible.turn()
+        share = self.participant.boundary.time.discovery
+        if not share.begins(self):
+            return
+        self._take_notice(share)
+        share.end()
+
+    def _take_notice(self, share: TimeShare | None = None) -> None:
+        """Take notice of all that came and went, or of a slice."""
         boundary = self.participant.boundary
         for _ in range(TAKES_MAX):
+            if share is not None and share.is_over:
+                return
             # One at a time: what cannot be read at all takes no other with it.
             taken = boundary.each("the discovery of writers", (self._announcements,), _take, _unknown_peer)
             if taken == [None]:
@@ -110,13 +121,14 @@ class FlowDomain:
         """Return the writer that a sample names by its handle, also one that has left; None: it is not known."""
         found = self._writers.get(handle) or self._departed.get(handle)
         if found is None:
-            self.look()
+            self._take_notice()  # whose sample is here was announced before
             found = self._writers.get(handle) or self._departed.get(handle)
         return found
 
     def close(self) -> None:
         """Leave the domain."""
         self._incompatible.close()
+        self.participant.boundary.time.discovery.leave(self)
         close_entity(self._announcements)
         self._announcements = None
         self.participant.close()

@@ -80,6 +80,7 @@ class PlainReader:
         samples_max: how many wait in it.
         extra: policies of the queue's `<datareader_qos>`.
         read: what a sample is, by its octets, its writer and its source timestamp; raises `Malformed`.
+        owner: what `Waiter.ready` names when there is something to read.
 
     Raises:
         Refused: the topic cannot be.
@@ -93,11 +94,13 @@ class PlainReader:
         samples_max: int,
         extra: Collection[Any],
         read: Callable[[bytes, PlainWriter, Nanoseconds], Write | None],
+        owner: object | None = None,
     ) -> None:
         self._flow = flow
         self._participant: Participant = flow.participant
         self._source = topic_name
         self._read = read
+        self._owner = owner
         assert self._participant.entity is not None
         qos = plain_reader_qos(samples_max=samples_max, extra=tuple(extra), traits={"role": "service"})
         self._data_reader: DataReader[Any] = DataReader(
@@ -113,7 +116,7 @@ class PlainReader:
             self._unwatch()
             return False
         if self._condition is None:
-            self._condition = self._participant.waiter.watch(self._data_reader)
+            self._condition = self._participant.waiter.watch(self._data_reader, self._owner)
         count = size = 0
         while count < TURN_SAMPLES and size < TURN_BYTES:
             taken = self._reader.take_with_info(TAKEN_AT_ONCE)
@@ -130,6 +133,11 @@ class PlainReader:
             )
             inbox += [each for each in writes if each is not None]
         return True
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether `Waiter.ready` names its owner when something comes."""
+        return self._condition is not None
 
     def close(self) -> None:
         """Delete the reader."""

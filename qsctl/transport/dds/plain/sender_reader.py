@@ -36,6 +36,7 @@ class SenderReader(Generic[Result]):
         participant: its waitset and boundary are used.
         topic_name, data_type: what it reads.
         read: what a message means, by its octets and the prefix of its process's GUIDs; raises `Malformed`.
+        owner: what `Waiter.ready` names when there is something to take.
 
     Raises:
         Refused: the topic cannot be.
@@ -47,6 +48,7 @@ class SenderReader(Generic[Result]):
         topic_name: str,
         data_type: type[Any],
         read: Callable[[bytes, bytes], Result],
+        owner: object | None = None,
     ) -> None:
         self._participant = participant
         self._source = topic_name
@@ -56,7 +58,7 @@ class SenderReader(Generic[Result]):
         reader: DataReader[Any] = DataReader(participant.entity, participant.topic(topic_name, data_type), qos=qos)
         self._reader = RawReader(reader)
         self._senders: OrderedDict[int, bytes] = OrderedDict()
-        self._condition: ReadCondition | None = participant.waiter.watch(reader)
+        self._condition: ReadCondition | None = participant.waiter.watch(reader, owner)
 
     def note(self, endpoint: RemoteEndpoint) -> None:
         """Remember a discovered writer."""

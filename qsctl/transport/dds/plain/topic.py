@@ -68,6 +68,7 @@ class PlainTopic:
         queues: `<topic>@<subscriber>` by the full name of each queue that the topic feeds.
         replicas: the marks of replicated queues by `<topic>@<subscriber>`.
         around: what it needs of the service.
+        owner: what `Waiter.ready` names when there is something to poll.
     """
 
     def __init__(
@@ -78,12 +79,14 @@ class PlainTopic:
         queues: Mapping[QueueName, str],
         replicas: Mapping[str, Guid],
         around: PlainSurroundings,
+        owner: object | None = None,
     ) -> None:
         self.topic_name = settings.topic_name
         self.write_topic = write_topic(settings.topic_name)
         self._type_name = (settings.type_name or DEFAULT_TYPE).removeprefix("::")
         self._queues = queues
         self._around = around
+        self._owner = owner
         self._extra = map_qos(settings.qos.get("datareader_qos", "")).policies
         waiting_max = settings.limits.waiting_count_max
         self._samples_max = PLAIN_SAMPLES_MAX if waiting_max == UNLIMITED else max(1, waiting_max)
@@ -137,6 +140,21 @@ class PlainTopic:
             if reader is not None:
                 reader.poll(inbox, reads_on=reads_on)
 
+    @property
+    def concerned(self) -> tuple[str, ...]:
+        """The names of the topics of DDS on which an endpoint of a peer may concern this one."""
+        return (self.topic_name, self.write_topic, self._answers.topic_name)
+
+    @property
+    def waits(self) -> bool:
+        """Whether there is a reader that is not watched: it is new, or a queue was full."""
+        return any(reader is not None and not reader.is_watched for reader in (self._plain, self._numbered))
+
+    @property
+    def copies_are_wanted(self) -> bool:
+        """Whether one looks on."""
+        return self._copies.are_wanted
+
     def drain(self, inbox: list[Inbound]) -> None:
         """Read what is there already, while there is room for it, and leave the domain behind it: a service that stops
         in order has what its producers believe to be here.
@@ -187,13 +205,15 @@ class PlainTopic:
                 f"the type {self._type_name}: {error.message}; define it in <types>"
             ) from error
         flow = self._around.flows.of_topic(self.topic_name)
-        self._plain = PlainReader(flow, self.topic_name, data_type, self._samples_max, self._extra, self._intake.plain)
+        self._plain = PlainReader(
+            flow, self.topic_name, data_type, self._samples_max, self._extra, self._intake.plain, self._owner
+        )
 
     def _open_numbered(self) -> None:
         if self._numbered is None:
             flow = self._around.flows.of_topic(self.topic_name)
             self._numbered = PlainReader(
-                flow, self.write_topic, PlainWrite, self._samples_max, (), self._intake.numbered
+                flow, self.write_topic, PlainWrite, self._samples_max, (), self._intake.numbered, self._owner
             )
 
 

@@ -1,0 +1,126 @@
+"""The programs of floods: `python -m tests.dds.floods KIND DOMAIN`, until the process is ended.
+
+Each does one thing as fast as it can, as a program with a fault would, from one participant. It prints `ready` when the
+flood has begun.
+"""
+
+import itertools
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from cyclonedds.idl import IdlStruct
+from cyclonedds.pub import DataWriter
+from cyclonedds.sub import DataReader
+from cyclonedds.topic import Topic
+
+from qsctl.client import ClientSession, QueueConsumer, QueueProducer
+from qsctl.client.dds_administrator import Administrator
+from qsctl.core.admin.command import CreateQueue, GetStatus
+from qsctl.core.queue.settings import SharedReaderQueueSettings
+from qsctl.identity import Guid, SampleIdentity
+from qsctl.resource import ResourceKind, parse_resource
+from qsctl.transport.dds.bodies import octets_of
+from qsctl.transport.dds.channels import FrameWriter
+from qsctl.transport.dds.commands import wire_request
+from qsctl.transport.dds.participant import Participant
+from qsctl.transport.dds.qos import reader_qos
+from qsctl.transport.dds.raw import RawReader, close_entity
+from qsctl.transport.dds.wire_types import (
+    COMMAND_REPLY_TOPIC,
+    COMMAND_REQUEST_TOPIC,
+    WireCommandReply,
+    WireCommandRequest,
+)
+
+SUBSCRIBER = parse_resource("/domain_participant/P/shared_subscriber/S")
+HOARD = parse_resource("/domain_participant/P/shared_subscriber/S/shared_reader_queue/Hoard")
+CONSUMERS = 400
+TOPICS_MAX = 100
+"""Endpoints of a flood that are there at a time."""
+
+
+@dataclass
+class Wrong(IdlStruct, typename="Wrong"):
+    """A type that no queue has."""
+
+    number: int
+
+
+def creates(domain: int) -> Iterator[None]:
+    """CREATE queues, one after another."""
+    administrator = Administrator(domain, 60.0)
+    for number in itertools.count():
+        settings = SharedReaderQueueSettings(f"F{number}", f"Flood{number}", type_name="DDS::Octets", session="s")
+        administrator.request(CreateQueue(SUBSCRIBER, settings), "*")
+        yield
+
+
+def gets(domain: int) -> Iterator[None]:
+    """GET the status, without waiting for the answer to the last."""
+    participant = Participant(domain)
+    assert participant.entity is not None
+    writer = FrameWriter(participant, participant.topic(COMMAND_REQUEST_TOPIC, WireCommandRequest))
+    topic = participant.topic(COMMAND_REPLY_TOPIC, WireCommandReply)
+    reader = RawReader(DataReader(participant.entity, topic, qos=reader_qos()))
+    command = GetStatus(HOARD.at(ResourceKind.STATUS))
+    for number in itertools.count(1):
+        writer.put(octets_of(wire_request(command, "*", SampleIdentity(Guid(b"g" * 16), number))))
+        while not writer.flush():
+            time.sleep(0.001)
+        reader.take()
+        yield
+
+
+def topics(domain: int) -> Iterator[None]:
+    """Open and close writers, each on a topic of its own."""
+    participant = Participant(domain)
+    entity: Any = participant.entity
+    kept: list[Any] = []
+    for number in itertools.count():
+        topic = Topic(entity, f"Passing{number}", Wrong)
+        kept.append(DataWriter(entity, topic))
+        if len(kept) > TOPICS_MAX:
+            close_entity(kept.pop(0))
+        yield
+
+
+def consumers(domain: int) -> Iterator[None]:
+    """Receive samples and acknowledge none."""
+    session = ClientSession(domain)
+    hoarders = [QueueConsumer[bytes]("Hoard", "S", domain, session=session) for _ in range(CONSUMERS)]
+    producer = QueueProducer[bytes]("Hoard", session=session)
+    for hoarder in hoarders:
+        hoarder.wait_for_queue(60.0)
+    producer.wait_for_queue(60.0)
+    while True:
+        if producer.has_room():
+            producer.write(bytes(100))
+        producer.turn()
+        for hoarder in hoarders:
+            hoarder.turn()
+        yield
+
+
+def wrong_writers(domain: int) -> Iterator[None]:
+    """Open and close writers of another type on the queue's topic, a hundred at a time."""
+    participant = Participant(domain)
+    entity: Any = participant.entity
+    topic = Topic(entity, "Orders", Wrong)
+    writers: list[Any] = []
+    while True:
+        writers.append(DataWriter(entity, topic))
+        if len(writers) > TOPICS_MAX:
+            close_entity(writers.pop(0))
+        yield
+
+
+KINDS = {each.__name__: each for each in (creates, gets, topics, consumers, wrong_writers)}
+
+if __name__ == "__main__":
+    print("ready", flush=True)
+    for count, _ in enumerate(KINDS[sys.argv[1]](int(sys.argv[2])), 1):
+        if count & (count - 1) == 0:
+            print(count, flush=True)
