@@ -12,6 +12,7 @@ from pathlib import Path
 
 from lxml.etree import _Element
 
+from qsctl.config.budgets import ServiceLimits
 from qsctl.config.build import BuildContext, build_service
 from qsctl.config.document import Document
 from qsctl.config.load_order import sources_in_order
@@ -71,6 +72,8 @@ class Judgement:
     problems: tuple[Problem, ...]
     services: Mapping[str, bool]
     """By name: whether it would be started. Empty where the sources hold QoS profiles or types only."""
+    limits: Mapping[str, ServiceLimits]
+    """Of the same services."""
 
 
 @dataclass
@@ -84,6 +87,7 @@ class _Loading:
     services: dict[str, _Element] = field(default_factory=dict)
     served: dict[str, bool] = field(default_factory=dict)
     """The services that were built, and whether each can be served."""
+    limits: dict[str, ServiceLimits] = field(default_factory=dict)
 
     @property
     def broken(self) -> bool:
@@ -168,7 +172,8 @@ def judge_files(
     loading.problems.extend([*loading.libraries.problems, *loading.libraries.notes])
     problems = _in_order(loading)
     broken = any(not problem_is_of_a_service(problem) for problem in problems if problem.severity is Severity.ERROR)
-    return Judgement(tuple(problems), {name: served and not broken for name, served in loading.served.items()})
+    served = {name: is_served and not broken for name, is_served in loading.served.items()}
+    return Judgement(tuple(problems), served, loading.limits)
 
 
 def problem_is_of_a_service(problem: Problem) -> bool:
@@ -306,6 +311,7 @@ def _build(loading: _Loading, element: _Element, context: BuildContext, applicat
     loading.problems.extend([*context.libraries.problems, *context.libraries.notes, *found])
     path = f"queuing_service[{name}]"
     of_tree = [problem for problem in loading.problems if path in problem.path.split("/")]
+    loading.limits[name] = configuration.limits
     loading.served[name] = not (
         has_errors([*found, *of_tree, *context.libraries.problems]) or unsupported([*found, *of_tree])
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
+from qsctl.config.budgets import ServiceLimits
 from qsctl.config.filesystem import FilesystemSettings
 from qsctl.config.qos import QosLibraries
 from qsctl.config.types import TypeLibrary
@@ -101,6 +102,7 @@ class ServiceConfiguration:
     administration: AdministrationSettings | None = None
     monitoring: MonitoringPublicationSettings | None = None
     filesystem: FilesystemSettings = FilesystemSettings()
+    limits: ServiceLimits = ServiceLimits()
     service_qos: ServiceQosSettings = ServiceQosSettings()
     types: TypeLibrary = field(default_factory=TypeLibrary)
     qos_libraries: QosLibraries = field(default_factory=QosLibraries, compare=False, repr=False)

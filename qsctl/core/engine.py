@@ -102,6 +102,8 @@ class ServiceEngine:
         self.answers = Answers(self.hosted, self._send_reply)
         """The commands in progress."""
         self._payload_size_bytes_max = payload_size_bytes_max if payload_size_bytes_max >= 0 else INFINITE_NS
+        self._accepted_size_bytes_max = self._payload_size_bytes_max
+        """A larger payload is looked at again: it may be too large, or none is accepted now."""
         self._replays: dict[str, Replay] = {}
         self._has_stored_configuration = False
         self._has_started = False
@@ -134,7 +136,7 @@ class ServiceEngine:
                 if message.topic_name is not topic_name or message.participant is not participant:
                     participant, topic_name = message.participant, message.topic_name
                     takers = by_topic.get((participant, topic_name), ())
-                if not takers or len(message.payload) > self._payload_size_bytes_max:
+                if not takers or len(message.payload) > self._accepted_size_bytes_max:
                     self._refuse(now, message, takers)
                     continue
                 # Each queue takes its own copy and answers for itself [QS 2.4 and 2.6].
@@ -287,7 +289,20 @@ class ServiceEngine:
                 queue.lose_producer(self._no_earlier(now), writer_guid)
         return waiting_count
 
-    # What the disk takes.
+    # What memory and disk take.
+
+    @property
+    def holds_back(self) -> bool:
+        """Whether producers are held back: their samples are answered 0, and commands insert none. By default not.
+
+        A driver sets it where its memory is at its bound; what is held is delivered and removed all the same.
+        """
+        return self.hosted.holds_back
+
+    @holds_back.setter
+    def holds_back(self, holds_back: bool) -> None:
+        self.hosted.holds_back = holds_back
+        self._accepted_size_bytes_max = -1 if holds_back else self._payload_size_bytes_max
 
     def refuse_samples(self, now: Nanoseconds, names: Iterable[str], *, refuses: bool) -> None:
         """Let queues enqueue nothing new, answering 0 [QS 2.4], or enqueue again; they go on delivering."""
@@ -370,19 +385,28 @@ class ServiceEngine:
         return found
 
     def _refuse(self, now: Nanoseconds, write: Write, queues: Sequence[SharedReaderQueue]) -> None:
-        """No queue takes a sample of this topic, or its payload is too large for any."""
+        """No queue takes a sample of this topic, its payload is too large for any, or producers are held back."""
         if not queues:
             self._refused_count += 1
         for queue in queues:
+            self._refuse_for(now, write, queue)
+
+    def _refuse_for(self, now: Nanoseconds, write: Write, queue: SharedReaderQueue) -> None:
+        if len(write.payload) > self._payload_size_bytes_max:
             queue.refuse(now, write, BounceReason.TOO_LARGE)
+        elif write.waits_when_full or write.identity in queue.held.known:
+            # Who is not told of a refusal is held back by the transport; what is held is acknowledged again.
+            queue.receive(now, write)
+        else:
+            queue.refuse(now, write, BounceReason.NOT_STORED)
 
     def is_too_large(self, write: Write) -> bool:
-        """Whether no queue takes a payload of this size."""
-        return len(write.payload) > self._payload_size_bytes_max
+        """Whether no queue takes a payload of this size: its bound is smaller, or producers are held back."""
+        return len(write.payload) > self._accepted_size_bytes_max
 
     def refuse_too_large(self, now: Nanoseconds, write: Write, queue: SharedReaderQueue) -> None:
         """Refuse a sample on behalf of one queue [QS 2.4]."""
-        queue.refuse(self._no_earlier(now), write, BounceReason.TOO_LARGE)
+        self._refuse_for(self._no_earlier(now), write, queue)
 
     def _send_reply(self, resource: ResourceIdentifier | None, reply: CommandReply) -> None:
         queue = None if resource is None else self.hosted.by_name.get("/".join(name for _, name in resource.names))

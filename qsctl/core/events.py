@@ -23,7 +23,7 @@ class BounceReason(StrEnum):
     EXPIRED = "expired"
     PRODUCER_GONE = "producer_gone"
     NOT_STORED = "not_stored"
-    """The disk has no room, or refuses."""
+    """The disk has no room, or refuses, or memory is at its bound."""
 
 
 class ReturnReason(StrEnum):

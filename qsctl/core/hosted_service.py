@@ -73,6 +73,8 @@ class HostedService:
         self._reports_inputs = False
         self.shutting_down = False
         """A SHUTDOWN was accepted [QS 5.4.9]."""
+        self.holds_back = False
+        """Whether nothing new is enqueued, for memory is at its bound."""
         self.of_group: Callable[[str], Incarnation] = _of_no_group
         """Gives what all members of a cluster call what a command creates, by full name; nil: it is drawn here."""
         self._host(now, ServiceStarted(settings, draw()))
@@ -415,9 +417,14 @@ class HostedService:
 
         Raises:
             NotFound: there is no such queue.
-            Refused: it is being deleted, or is a replicated queue without a master here.
+            Refused: it is being deleted, or is a replicated queue without a master here, or memory is at its bound.
         """
         found = self._mastered(queue)
+        if self.holds_back:
+            raise Refused(
+                "the service enqueues nothing new, for its memory is at its limit",
+                remedy="Let consumers receive what is held, or remove it: qsctl flush-queue, qsctl export.",
+            )
         if found.is_shut:
             raise Refused(f"queue {found.name} is being deleted", remedy="Choose another queue.")
         return [found.insert(now, each) for each in samples]

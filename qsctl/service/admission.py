@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
+from qsctl.config.budgets import TOO_MANY_QUEUES_REMEDY, ServiceLimits
 from qsctl.config.rules.replication import NOT_REPLICATED_REMEDY, queue_is_hosted_alone
 from qsctl.core.admin.command import CreateQueue, CreateSubscriber
 from qsctl.core.admin.reply import Reply, ReturnCode
@@ -31,6 +32,7 @@ def refusal_of(
     request: CommandRequest,
     try_endpoints: EndpointTrial | None = None,
     *,
+    limits: Callable[[], ServiceLimits] = ServiceLimits,
     replicates: bool = False,
 ) -> CommandReply | None:
     """Return the refusal of a change whose queues could have no store, endpoints or replicas; None: there is none.
@@ -40,14 +42,20 @@ def refusal_of(
         stores: theirs.
         request: asks for the change.
         try_endpoints: finds out whether a queue's endpoints can be made.
+        limits: gives those of the service.
         replicates: whether the service is a member of a replication cluster.
     """
     if not matches(request.target, engine.hosted.application_name):
         return None
     if stores.service_failure is not None:
         return _refusal(engine, request, stores.service_failure)
+    created = list(_created_places(engine, request))
+    hosted = engine.hosted.by_name
+    count = len(hosted) + sum(name not in hosted for name, _ in created)
+    if created and (message := limits().too_many_queues(count)):
+        return _refusal(engine, request, Refused(message, remedy=TOO_MANY_QUEUES_REMEDY))
     try:
-        for name, place in _created_places(engine, request):
+        for name, place in created:
             if not replicates and (message := queue_is_hosted_alone(place.settings)):
                 reply = Reply(ReturnCode.UNSUPPORTED, f"{message}. {NOT_REPLICATED_REMEDY}")
                 return CommandReply(request.request, engine.hosted.application_name, reply)

@@ -20,12 +20,14 @@ from qsctl.config.rules.replication import configuration_replication_of, instanc
 from qsctl.config.settings import ServiceConfiguration
 from qsctl.core.events import Event
 from qsctl.core.messages import CommandReply, CommandRequest, Inbound, QueueName
+from qsctl.core.queue.settings import UNLIMITED
 from qsctl.core.turn import Released
 from qsctl.instant import MILLISECOND_NS, Nanoseconds
 from qsctl.service.config_snippets import ConfigSnippets, is_configuration_request
 from qsctl.service.logger import ServiceLog
 from qsctl.service.loop import ServiceLoop
-from qsctl.service.metrics import Figures, Tally
+from qsctl.service.memory import MemoryGuard, bound_of, peer_limits_of
+from qsctl.service.metrics import Budget, Figures, Tally
 from qsctl.service.metrics_server import MetricsServer
 from qsctl.service.open_service import (
     SHARE_COUNT,
@@ -43,6 +45,7 @@ from qsctl.service.samples_first import read_samples_first
 from qsctl.service.steady_clock import steady_clock
 from qsctl.service.supervisor import NOBODY, Supervisor
 from qsctl.service.sync_thread import QUICK_SYNC_S
+from qsctl.transport.dds.administration import WAITING_MAX
 from qsctl.transport.dds.service_transport import CommandSource, ServiceTransport
 
 IDLE_NS: Final[Nanoseconds] = 100 * MILLISECOND_NS
@@ -117,6 +120,11 @@ class Daemon:
             on_finished=self.transport.wake,
             quick_sync_s=QUICK_SYNC_S,
             replication=self._replication,
+            limits=lambda: configuration.limits,
+        )
+        self._memory = MemoryGuard(
+            bound_of(configuration.limits, options.process_count),
+            lambda: sum(len(each.held) for each in self.engine.hosted.by_name.values()),
         )
         self._loop.try_endpoints = self.transport.try_endpoints
         self._reporting = Reporting(
@@ -132,8 +140,9 @@ class Daemon:
         self._tells_to: str | None = None
         self._not_offered: dict[str, str] = {}
         self.transport.boundary.report_to(log.peer_fault)
+        self.transport.boundary.peer_limits = peer_limits_of(configuration.limits)
         member = None if self._replication is None else self._replication.member
-        self._tally = Tally(self.engine, self.transport.boundary, member)
+        self._tally = Tally(self.engine, self.transport.boundary, member, self._budget)
         self._report_figures = report_figures
         self.metrics: MetricsServer | None = None
         if options.metrics_port is not None:
@@ -211,6 +220,8 @@ class Daemon:
     def _serve(self, supervisor: Supervisor) -> None:
         while not self.stop_cause and not self.engine.hosted.shutting_down:
             supervisor.beat()
+            if self._memory.look():
+                self._follow_memory()
             if self._hangs_up:
                 self._hangs_up = False
                 self.log.reopen()
@@ -237,6 +248,38 @@ class Daemon:
             self.transport.wait(IDLE_NS if deadline is None else max(0, min(IDLE_NS, deadline - now)))
             if self._loop.clock() - now >= IDLE_NS:
                 self._loop.rest()
+
+    def _follow_memory(self) -> None:
+        """Hold producers back, or let them go on."""
+        memory = self._memory
+        self.engine.holds_back = memory.is_high
+        report = self.log.warning if memory.is_high else self.log.info
+        report(
+            "memory_high" if memory.is_high else "memory_sufficient",
+            resident_bytes=memory.resident_bytes,
+            limit_bytes=memory.bound_bytes,
+            text="samples of producers are refused" if memory.is_high else "samples are enqueued again",
+        )
+
+    def _budget(self) -> Budget:
+        """Return what the service and its peers take of their limits."""
+        limits, memory, time_shares = self.configuration.limits, self._memory, self.transport.boundary.time.shares()
+        return Budget(
+            {
+                "memory_bytes": memory.bound_bytes or UNLIMITED,
+                "queues": limits.max_queues,
+                "endpoints_per_peer": limits.max_endpoints_per_peer,
+                "consumers_per_peer": limits.max_consumers_per_peer,
+                "waiting_commands_per_peer": WAITING_MAX,
+            },
+            {
+                "memory_bytes": memory.resident_bytes,
+                "queues": len(self.engine.hosted.by_name),
+                **self.transport.usage(),
+            },
+            {name: each.taken_ns for name, each in time_shares.items()},
+            int(memory.is_high),
+        )
 
     def _hear(self, replication: Replication) -> tuple[list[Inbound], bool]:
         """Process the other replicas' letters; return what has come for the engine, and whether there was a letter."""
@@ -300,6 +343,8 @@ class Daemon:
     def _reads_on(self, queue: QueueName) -> bool:
         """Whether a queue takes what comes: nothing of it waits outside."""
         hosted = self.engine.hosted.by_name.get(queue)
+        if self.engine.holds_back:
+            return False
         return hosted is None or not (hosted.reader_cache.arrivals or hosted.context.refuses)
 
     def _flush(self) -> None:

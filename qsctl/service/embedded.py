@@ -17,6 +17,7 @@ from typing import Final
 
 import msgspec
 
+from qsctl.config.budgets import ServiceLimits
 from qsctl.config.filesystem import Synchronization
 from qsctl.config.live import live_text, read_live_text
 from qsctl.config.rules.replication import refuse_replication, unserved
@@ -177,6 +178,11 @@ class EmbeddedService:
             given = ServiceConfiguration(self.application_name, self.settings)
         return self._recording.answer(command, given)
 
+    def _limits(self) -> ServiceLimits:
+        """Return the limits of the configuration that the instance began with."""
+        stored = self._directory.read_configuration()
+        return read_live_text(stored).limits if stored else ServiceLimits()
+
     def write(self, samples: Sequence[Write]) -> list[WriteAcknowledgment]:
         """Write samples to every queue of their topic; what is acknowledged is stored as configured.
 
@@ -324,7 +330,7 @@ class EmbeddedService:
         except Damaged as error:
             file = self._directory.path / "statistics.bin"
             self._reported_damage.append(DamageReport(file, 0, 0, DamageKind.UNREADABLE, error.message))
-        self._loop = ServiceLoop(engine, self._stores, self._now)
+        self._loop = ServiceLoop(engine, self._stores, self._now, limits=self._limits)
         self._recording = EmbeddedRecording(self._directory.path, engine, self._now)
         self._is_sound = True
         self._turn(())

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from qsctl.config.budgets import ServiceLimits
 from qsctl.core.engine import ServiceEngine
 from qsctl.core.messages import CommandReply, CommandRequest, Inbound
 from qsctl.core.ready import Input
@@ -58,6 +59,7 @@ class ServiceLoop:
         turns_ahead_max, records_ahead_max: how much may wait for the disk.
         quick_sync_s: a disk that syncs in less is waited for; 0: none is. By default each is.
         replication: what steps the engine as a member of a cluster; None: nothing is replicated.
+        limits: gives those of the service.
     """
 
     def __init__(
@@ -71,6 +73,7 @@ class ServiceLoop:
         records_ahead_max: int = RECORDS_AHEAD_MAX,
         quick_sync_s: float = math.inf,
         replication: Replication | None = None,
+        limits: Callable[[], ServiceLimits] = ServiceLimits,
     ) -> None:
         self.engine = engine
         self.stores = stores
@@ -79,6 +82,7 @@ class ServiceLoop:
         self.try_endpoints: EndpointTrial | None = None
         """Set where queues have endpoints: what a CREATE asks for is tried before the engine receives it."""
         self._replication = replication
+        self._limits = limits
         self._stepped: Stepped = engine if replication is None else replication.member
         if replication is not None and replication.member.configuration is not None:
             replication.member.configuration.admit = self._local_refusal_of
@@ -254,7 +258,12 @@ class ServiceLoop:
     def _local_refusal_of(self, request: CommandRequest) -> CommandReply | None:
         """Return why the disk, the files or the domain here do not take a change; None: they do."""
         return refusal_of(
-            self.engine, self.stores, request, self.try_endpoints, replicates=self._replication is not None
+            self.engine,
+            self.stores,
+            request,
+            self.try_endpoints,
+            limits=self._limits,
+            replicates=self._replication is not None,
         )
 
     def _refusal_of(self, request: CommandRequest) -> CommandReply | None:

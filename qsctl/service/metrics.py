@@ -12,7 +12,7 @@ import time
 import typing
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias
 
@@ -59,6 +59,19 @@ class PeerFaults(Protocol):
     """Those of them whose reading raised an error that is not foreseen."""
 
 
+class Budget(NamedTuple):
+    """What a service takes of its limits."""
+
+    limits: Mapping[str, int] = {}
+    """By the limit's name; -1: none. Those `…_per_peer` hold for each peer."""
+    usage: Mapping[str, int] = {}
+    """Of the peer that takes the most, where the limit is of each."""
+    work_ns: Mapping[str, int] = {}
+    """Time of the service's loop by kind of work."""
+    held_back: int = 0
+    """1: producers are held back, for memory is at its limit."""
+
+
 class Figures(NamedTuple):
     """What one process counted since its start, and what its queues hold, by their names."""
 
@@ -91,6 +104,10 @@ class Figures(NamedTuple):
     refreshed_at_ns: Nanoseconds = 0
     """On the monotonic clock of the machine; 0: never yet."""
     state: ServiceState = "starting"
+    limits: Mapping[str, int] = _NONE
+    usage: Mapping[str, int] = _NONE
+    work_ns: Mapping[str, int] = _NONE
+    held_back: int = 0
     refused_frames: int = 0
     """Frames of other members without effect: no replica can have sent them."""
 
@@ -127,8 +144,15 @@ _TOTALS: Final = {
 class Tally:
     """Counts for Prometheus; used by the service's thread."""
 
-    def __init__(self, engine: ServiceEngine, boundary: PeerFaults, member: Member | None = None) -> None:
+    def __init__(
+        self,
+        engine: ServiceEngine,
+        boundary: PeerFaults,
+        member: Member | None = None,
+        budget: Callable[[], Budget] = Budget,
+    ) -> None:
         self._engine = engine
+        self._budget = budget
         self._member = member
         self._boundary = boundary
         self._events: Counter[tuple[str, str]] = Counter()
@@ -170,6 +194,7 @@ class Tally:
             {each.name: each.undeliverable_count() for each in queues},
             {each.name: self._trouble(each) for each in queues},
             **self._of_replicas(),
+            **self._budget()._asdict(),
             consumers={each.name: len(each.deliveries.consumers) for each in queues},
             oldest_ns={each.name: oldest.enqueued_at_ns for each in queues if (oldest := next(iter(each.held), None))},
             time_to_done={name: TimeToDone(buckets[:-1], buckets[-1]) for name, buckets in self._times.items()},
@@ -240,9 +265,35 @@ def families(parts: Sequence[Figures], now: Nanoseconds = 0) -> Iterator[Metric]
     yield from (events, *gauges.values(), oldest, times)
     for field, (name, meaning) in _TOTALS.items():
         yield CounterMetricFamily(f"qsctl_{name}", meaning, value=sum(getattr(part, field) for part in parts))
+    yield from _budget_families(parts)
     build = GaugeMetricFamily("qsctl_build_info", "1, with the version of qsctl.", labels=["version"])
     build.add_metric([__version__], 1)
     yield build
+
+
+def _budget_families(parts: Sequence[Figures]) -> Iterator[Metric]:
+    """Yield the metrics of limits: of several processes the one that takes the most, but queues add up."""
+    limit = GaugeMetricFamily(
+        "qsctl_limit", "Limit of the service, or of each of its peers; -1: none.", labels=["limit"]
+    )
+    usage = GaugeMetricFamily(
+        "qsctl_limit_usage", "What is taken of the limit, by the peer that takes the most.", labels=["limit"]
+    )
+    work = CounterMetricFamily(
+        "qsctl_work_seconds", "Time that the service spent on work which keeps to a share of it.", labels=["work"]
+    )
+    for name in dict.fromkeys(name for part in parts for name in part.limits):
+        limit.add_metric([name], max(part.limits[name] for part in parts if name in part.limits))
+    for name in dict.fromkeys(name for part in parts for name in part.usage):
+        taken = [part.usage[name] for part in parts if name in part.usage]
+        usage.add_metric([name], sum(taken) if name == "queues" else max(taken))
+    for name in dict.fromkeys(name for part in parts for name in part.work_ns):
+        work.add_metric([name], sum(part.work_ns.get(name, 0) for part in parts) / SECOND_NS)
+    held_back = max((part.held_back for part in parts), default=0)
+    yield from (limit, usage, work)
+    yield GaugeMetricFamily(
+        "qsctl_producers_held_back", "1: samples of producers are refused, for memory is at its limit.", value=held_back
+    )
 
 
 def documented() -> Iterator[tuple[str, str, str, str]]:

@@ -145,6 +145,8 @@ def faults_of_readiness(parts: Iterable[Figures], now: Nanoseconds) -> list[str]
     for part in parts:
         if part.state != "serving":
             faults.append(f"the service is {part.state}")
+        if part.held_back:
+            faults.append("producers are held back: the memory is at its limit")
         troubles = {1: "the disk is nearly full", 2: "its store has failed"}
         faults += [f"{queue}: {troubles[each]}" for queue, each in part.unstored.items() if each]
         faults += [f"{queue}: no quorum of its replicas" for queue, has in part.has_quorum.items() if not has]

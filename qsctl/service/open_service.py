@@ -52,6 +52,8 @@ class DaemonOptions:
     grace_ns: Nanoseconds = GRACE_NS
     claim: Claim | None = None
     log_label: str = ""
+    process_count: int = 1
+    """The processes that share the memory which the service may take."""
     record: StartRecording | None = None
     forgets_configuration: bool = False
     """What an earlier run kept of the configuration is dropped: it comes from other services [QS 2.14.1]."""

@@ -1,13 +1,14 @@
 """The programs of floods: `python -m tests.dds.floods KIND DOMAIN`, until the process is ended.
 
-Each does one thing as fast as it can, as a program with a fault would, from one participant. It prints `ready` when the
-flood has begun.
+Each does one thing as fast as it can, as a program with a fault would, from one participant. It prints `ready`, and
+then how often it has done it: each power of two.
 """
 
 import itertools
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,20 +59,21 @@ def creates(domain: int) -> Iterator[None]:
         yield
 
 
-def gets(domain: int) -> Iterator[None]:
+def gets(domain: int) -> Generator[None]:
     """GET the status, without waiting for the answer to the last."""
     participant = Participant(domain)
     assert participant.entity is not None
-    writer = FrameWriter(participant, participant.topic(COMMAND_REQUEST_TOPIC, WireCommandRequest))
-    topic = participant.topic(COMMAND_REPLY_TOPIC, WireCommandReply)
-    reader = RawReader(DataReader(participant.entity, topic, qos=reader_qos()))
-    command = GetStatus(HOARD.at(ResourceKind.STATUS))
-    for number in itertools.count(1):
-        writer.put(octets_of(wire_request(command, "*", SampleIdentity(Guid(b"g" * 16), number))))
-        while not writer.flush():
-            time.sleep(0.001)
-        reader.take()
-        yield
+    with closing(participant):
+        writer = FrameWriter(participant, participant.topic(COMMAND_REQUEST_TOPIC, WireCommandRequest))
+        topic = participant.topic(COMMAND_REPLY_TOPIC, WireCommandReply)
+        reader = RawReader(DataReader(participant.entity, topic, qos=reader_qos()))
+        command = GetStatus(HOARD.at(ResourceKind.STATUS))
+        for number in itertools.count(1):
+            writer.put(octets_of(wire_request(command, "*", SampleIdentity(Guid(b"g" * 16), number))))
+            while not writer.flush():
+                time.sleep(0.001)
+            reader.take()
+            yield
 
 
 def topics(domain: int) -> Iterator[None]:
@@ -120,7 +122,9 @@ def wrong_writers(domain: int) -> Iterator[None]:
 KINDS = {each.__name__: each for each in (creates, gets, topics, consumers, wrong_writers)}
 
 if __name__ == "__main__":
-    print("ready", flush=True)
+    sys.stdout.write("ready\n")
+    sys.stdout.flush()
     for count, _ in enumerate(KINDS[sys.argv[1]](int(sys.argv[2])), 1):
         if count & (count - 1) == 0:
-            print(count, flush=True)
+            sys.stdout.write(f"{count}\n")
+            sys.stdout.flush()

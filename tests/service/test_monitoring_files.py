@@ -37,11 +37,16 @@ OF_A_QUEUE = {
         "refreshed_at_ns",
         "state",
         "refused_frames",
+        "limits",
+        "usage",
+        "work_ns",
+        "held_back",
     }
 }
+OF_A_SERVICE: dict[str, Any] = {"limits": {"queues": 1}, "usage": {"queues": 1}, "work_ns": {"commands": 1}}
 METRICS = {
     sample.name: set(sample.labels) | OF_THE_SCRAPE
-    for family in families([Figures({}, refused=0, malformed=0, unexpected=0, **OF_A_QUEUE)])
+    for family in families([Figures({}, refused=0, malformed=0, unexpected=0, **OF_A_QUEUE, **OF_A_SERVICE)])
     for sample in family.samples
 } | {"up": OF_THE_SCRAPE}
 PARTS_OF_A_HISTOGRAM = re.compile(r"_(bucket|sum|count)$")
@@ -107,7 +112,7 @@ def test_every_metric_of_a_queue_is_on_the_dashboard_but_the_epoch() -> None:
 
 
 def test_legends_and_texts_name_labels_that_there_are() -> None:
-    known = {"queue", "version", *OF_THE_SCRAPE}
+    known = {"queue", "version", "limit", "work", *OF_THE_SCRAPE}
     texts = [target["legendFormat"] for panel in DASHBOARD["panels"] for target in panel.get("targets", ())]
     for text in texts:
         assert set(re.findall(r"\{\{(\w+)\}\}", text)) <= known
@@ -144,6 +149,7 @@ FIRST_EVENTS = {
     "QsctlRefusedSamples": {event("bounced"): "0x9 1+1x20"},
     "QsctlNothingLeaves": {gauge("samples"): "0x5 1x40", event("removed"): "0x45"},
     "QsctlRedeliveries": {event("returned"): "0x9 60+60x30", event("sent"): "0x9 70+70x30"},
+    "QsctlProducersHeldBack": {'qsctl_producers_held_back{job="qsctl",instance="a"}': "0x9 1x20"},
     "QsctlStorageTrouble": {gauge("storage_trouble"): "0x9 1x20"},
     "QsctlNoQuorum": {gauge("has_quorum"): "1x9 0x20"},
     "QsctlReplicaBehind": {gauge("replication_lag_entries"): "0x9 20000x30"},

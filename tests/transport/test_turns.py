@@ -34,7 +34,7 @@ class Queue:
 @given(WAITING)
 def test_all_that_waits_is_read_in_turns_and_no_turn_takes_much_more_than_its_share(waiting: list[int]) -> None:
     queues = [Queue(str(at), count) for at, count in enumerate(waiting)]
-    rotation, turns = Rotation(), 0
+    rotation, turns = Rotation[Queue](), 0
     while True:
         inbox: list[Any] = []
         rotation.poll(queues, inbox)
@@ -50,7 +50,7 @@ def test_all_that_waits_is_read_in_turns_and_no_turn_takes_much_more_than_its_sh
 def test_a_queue_waits_for_each_other_once_at_most(waiting: list[int]) -> None:
     """However much comes to the others."""
     queues = [Queue(str(at), 10**9) for at in range(len(waiting))]
-    rotation = Rotation()
+    rotation = Rotation[Queue]()
     served: list[list[str]] = []
     for _ in range(3 * len(queues)):
         inbox: list[Any] = []
@@ -64,13 +64,22 @@ def test_a_queue_waits_for_each_other_once_at_most(waiting: list[int]) -> None:
 
 def test_the_rotation_goes_on_where_queues_were_deleted() -> None:
     queues = [Queue(str(at), 10**6) for at in range(5)]
-    rotation = Rotation()
+    rotation = Rotation[Queue]()
     rotation.poll(queues, [])
     rotation.poll(queues, [])
+    for deleted in queues[1:]:
+        rotation.leave(deleted)
     inbox: list[Any] = []
     rotation.poll(queues[:1], inbox)
     assert {each.topic_name for each in inbox} == {"0"}
     rotation.poll([], inbox)
+
+
+def test_a_turn_costs_what_has_come_and_not_what_there_is() -> None:
+    queues = [Queue(str(at), 10) for at in range(1_000)]
+    rotation = Rotation[Queue]()
+    assert rotation.poll([queues[7]], []) == [queues[7]]
+    assert [each.waiting_count for each in queues].count(0) == 1
 
 
 def test_what_cannot_be_read_costs_a_bounded_number_of_takes() -> None:

@@ -63,7 +63,7 @@ class Validation(Result):
     field_help: ClassVar[Mapping[str, str]] = {
         "valid": "whether no file has an error",
         "served": "whether `qsctl serve` would start every service of the files",
-        "services": "each service: its name, its file and whether `qsctl serve` would start it",
+        "services": "each service: its name, its file, whether `qsctl serve` would start it, and its limits",
         "severity": "error, unsupported (valid, and not to be served here), warning or note",
         "file": "the file, or the number of a str:// literal",
         "line": "the line in it; 0 for the whole file",
@@ -143,7 +143,10 @@ def validate(
             strict=strict,
         )
         found.extend(judgement.problems)
-        services += [{"name": name, "file": file, "served": served} for name, served in judgement.services.items()]
+        services += [
+            {"name": name, "file": file, "served": served, "limits": fields_of(judgement.limits[name])}
+            for name, served in judgement.services.items()
+        ]
     problems = list(dict.fromkeys(strictly(found) if strict else found))
     counts = Counter(problem.severity for problem in problems)
     return Validation(

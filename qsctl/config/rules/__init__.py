@@ -82,6 +82,7 @@ SERVICE_RULES: Final[tuple[ServiceRule, ...]] = (
     service.administration_for_configuration_replication,
     service.participants_have_subscribers_of_distinct_files,
     service.administration_qos_stays,
+    service.queues_are_within_the_limit,
     qos.policies_of_containers_are_consistent,
     durations.sessions_dequeue_periodically,
     replication.replicas_have_distinct_application_names,

@@ -24,6 +24,7 @@ COUNTS: Final[dict[str, dict[str, tuple[int, int | None]]]] = {
         "monitoring": _ONCE,
         "persistence_settings": _ONCE,
         "replication_settings": _ONCE,
+        "service_limits": _ONCE,
         "service_qos": _ONCE,
         "statistics": _ONCE,
     },

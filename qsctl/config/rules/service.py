@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from qsctl.config.budgets import TOO_MANY_QUEUES_REMEDY
 from qsctl.config.problems import Problem
 from qsctl.config.rules.place import Place, places_of_queues
 from qsctl.config.rules.qos import changed_fixed_values
@@ -40,6 +41,19 @@ def participants_have_subscribers_of_distinct_files(place: Place) -> Iterator[Pr
                     allowed="another topic, subscriber or domain",
                 )
             first.setdefault(key, participant.name)
+
+
+def queues_are_within_the_limit(place: Place) -> Iterator[Problem]:
+    """A service hosts no more queues than its limit, as a CREATE is held to it."""
+    count = sum(1 for _ in places_of_queues(place))
+    if message := place.configuration.limits.too_many_queues(count):
+        yield place.error(
+            f"{place.path}/service_limits/max_queues",
+            message,
+            found=str(count),
+            allowed=f"at most {place.configuration.limits.max_queues}",
+            suggestion=TOO_MANY_QUEUES_REMEDY,
+        )
 
 
 def administration_qos_stays(place: Place) -> Iterator[Problem]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from qsctl.config.budgets import ServiceLimits
 from qsctl.config.filesystem import FilesystemSettings, JournalMode, Synchronization, Vacuum
 from qsctl.config.form import Element, QosElements, Repeated, Setting, Shape
 from qsctl.config.settings import (
@@ -18,7 +19,18 @@ from qsctl.config.settings import (
 )
 from qsctl.config.tables.containers import PARTICIPANT
 from qsctl.config.tables.shared import REPLICATION, STATISTICS, buffers, domain, thread
-from qsctl.config.values import BOOLEAN, COUNT, DURATION, PATH, POSITIVE_COUNT, choice, text, word
+from qsctl.config.values import (
+    BOOLEAN,
+    COUNT,
+    DURATION,
+    LIMIT,
+    MEMORY_PERCENT,
+    PATH,
+    POSITIVE_COUNT,
+    choice,
+    text,
+    word,
+)
 from qsctl.core.queue.settings import PersistenceKind
 
 DISTRIBUTED_LOGGER = Element("distributed_logger", (
@@ -74,6 +86,20 @@ SERVICE_QOS = Element("service_qos", (
     replace(REPLICATION, tag="shared_reader_queue_replication", field="shared_reader_queue_replication"),
 ), ServiceQosSettings, "service_qos")  # fmt: skip
 
+LIMITS = Element("service_limits", (
+    Setting("max_memory_percent", "max_memory_percent", MEMORY_PERCENT, "an extension",
+            "Memory of the service's process in percent of the machine's or the container's; above it producers are "
+            "held back. 100: no such limit."),
+    Setting("max_memory_bytes", "max_memory_bytes", LIMIT, "an extension",
+            "Memory of the service's process in bytes; above it producers are held back."),
+    Setting("max_queues", "max_queues", LIMIT, "an extension",
+            "Largest number of queues that the service hosts."),
+    Setting("max_consumers_per_peer", "max_consumers_per_peer", LIMIT, "an extension",
+            "Largest number of consumers of one DDS participant; further ones receive nothing."),
+    Setting("max_endpoints_per_peer", "max_endpoints_per_peer", LIMIT, "an extension",
+            "Largest number of readers and writers of one DDS participant; further ones are taken no notice of."),
+), ServiceLimits, "limits")  # fmt: skip
+
 SERVICE = Element("queuing_service", (
     Setting("name", "name", text("name"), "Table 3.2", "Name that -cfgName selects.", Shape.ATTRIBUTE),
     ADMINISTRATION,
@@ -81,6 +107,7 @@ SERVICE = Element("queuing_service", (
     replace(STATISTICS, field="service.statistics"),
     Element("persistence_settings", (FILESYSTEM,)),
     SERVICE_QOS,
+    LIMITS,
     Repeated("service.participants", (PARTICIPANT,)),
 ), ServiceConfiguration)  # fmt: skip
 """The whole: what a file's service may hold."""

@@ -41,6 +41,7 @@ from qsctl.service.config_snippets import ConfigSnippets, is_configuration_reque
 from qsctl.service.daemon import IDLE_NS
 from qsctl.service.logger import ServiceLog
 from qsctl.service.loop import ServiceLoop
+from qsctl.service.memory import peer_limits_of
 from qsctl.service.metrics import Figures, ServiceState
 from qsctl.service.metrics_server import MetricsServer
 from qsctl.service.open_service import DaemonOptions, log_damage, open_service, report_drift, report_namesake
@@ -93,13 +94,14 @@ class Coordinator:
                 "the stored configuration has a replicated queue, and the one named has none",
                 remedy="Name the stored one, or start with an empty directory: a replicated service is one process.",
             )
-        self._loop = ServiceLoop(self.engine, stores)
+        self._loop = ServiceLoop(self.engine, stores, limits=lambda: configuration.limits)
         self._snippets = ConfigSnippets(configuration, self.engine.hosted)
         self.transport = ServiceTransport(
             self.engine.hosted.application_name, replace(options.places, delivers=False), self._snippets
         )
         self._loop.try_endpoints = self.transport.try_endpoints
         self.transport.boundary.report_to(log.peer_fault)
+        self.transport.boundary.peer_limits = peer_limits_of(configuration.limits)
         self._mail = Mail(self.transport.wake)
         self._processes: list[SessionProcess] = []
         self._placement = Placement(configuration.service, ())
@@ -191,6 +193,7 @@ class Coordinator:
         own = Figures(
             {}, {}, {}, refused, boundary.refused_count, boundary.unexpected_count, {}, {}, {},
             refreshed_at_ns=self._turned_at_ns, state=self._state,
+            limits={"queues": self.configuration.limits.max_queues},
         )  # fmt: skip
         return [own, *list(self._figures.values())]
 
@@ -209,6 +212,7 @@ class Coordinator:
             metrics_port=None,
             record=None,
             claim=self._loop.stores.files.claim,
+            process_count=len(groups),
         )
         for group in groups:
             part = replace(

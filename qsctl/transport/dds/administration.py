@@ -126,6 +126,11 @@ class AdminEndpoints:
             else:
                 self._refuse_surplus(process, data, key.hex())
 
+    @property
+    def most_waiting_count(self) -> int:
+        """The requests in the longest line."""
+        return max(map(len, self._lines.values()), default=0)
+
     def poll(self, *, one: bool = False) -> list[CommandRequest]:
         """Return commands that have come for this service, the processes in turns: a turn's share, or one."""
         commands: list[CommandRequest] = []

@@ -8,6 +8,7 @@ invariant of the core that does not hold still ends the service, for its state c
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from qsctl.transport.dds.loop_time import LoopTime
@@ -29,6 +30,14 @@ NAMED_MAX: Final = 10_000
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class PeerLimits:
+    """How much of one peer, which is a participant, is taken notice of; -1: all."""
+
+    endpoints_max: int = -1
+    consumers_max: int = -1
 
 
 class Malformed(ValueError):
@@ -53,6 +62,8 @@ class Boundary:
         self.incompatible_count = 0
         self._named: dict[str, None] = {}
         self._reports = FaultReports(report)
+        self.peer_limits = PeerLimits()
+        """How much of one peer is taken notice of."""
         self.time = LoopTime()
         """How the loop that reads here divides its time among what peers ask for."""
 

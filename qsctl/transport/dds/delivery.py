@@ -144,6 +144,11 @@ class DomainDelivery:
         return any(topic.plain is not None and topic.plain.is_draining for topic in self._topics.values())
 
     @property
+    def discovery(self) -> Discovery:
+        """The readers and writers of the domain."""
+        return self._discovery
+
+    @property
     def queues(self) -> Mapping[QueueName, QueueEndpoints]:
         """The endpoints of each queue, by its full name."""
         return self._queues

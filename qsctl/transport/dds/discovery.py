@@ -6,6 +6,7 @@ a queue consumer; our endpoints add `qsctl;key=value;…` as user data, which ev
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -100,6 +101,9 @@ class Discovery:
         self._known: dict[int, RemoteEndpoint] = {}
         self._generations: dict[int, int] = {}
         self._departed: dict[bytes, None] = {}
+        self._endpoint_counts: Counter[bytes] = Counter()
+        """The known endpoints of each participant, and those of its consumers."""
+        self._consumer_counts: Counter[bytes] = Counter()
         self._readers: list[tuple[BuiltinDataReader, bool, ReadCondition]] = []
         for topic, is_writer in ((BuiltinTopicDcpsPublication, True), (BuiltinTopicDcpsSubscription, False)):
             reader = BuiltinDataReader(participant.entity, topic)
@@ -169,17 +173,48 @@ class Discovery:
             changed.setdefault(handle, known)
             del self._known[handle]
             del self._generations[handle]
+            self._count(known, -1)
             self._departed[known.key] = None
             if len(self._departed) > DEPARTED_MAX:
                 del self._departed[next(iter(self._departed))]
         if alive:
             endpoint = endpoint_of(sample, is_writer)
+            self._require_room(endpoint)
             changed.setdefault(handle, None)
             if endpoint.key in self._departed:
                 del self._departed[endpoint.key]
                 endpoint = replace(endpoint, returned=True)
             self._known[handle] = endpoint
+            self._count(endpoint, 1)
             self._generations[handle] = generation
+
+    @property
+    def most_endpoints_count(self) -> int:
+        """The endpoints of the participant that has the most."""
+        return max(self._endpoint_counts.values(), default=0)
+
+    @property
+    def most_consumers_count(self) -> int:
+        """The consumers of the participant that has the most."""
+        return max(self._consumer_counts.values(), default=0)
+
+    def _require_room(self, endpoint: RemoteEndpoint) -> None:
+        """Refuse an endpoint of a participant that has as many as one peer may.
+
+        Raises:
+            Malformed: it has.
+        """
+        limits, participant = self._participant.boundary.peer_limits, endpoint.participant
+        if 0 <= limits.endpoints_max <= self._endpoint_counts[participant]:
+            raise Malformed(f"its participant has more readers and writers than a peer may: {limits.endpoints_max}")
+        if _is_consumer(endpoint) and 0 <= limits.consumers_max <= self._consumer_counts[participant]:
+            raise Malformed(f"its participant has more consumers than a peer may: {limits.consumers_max}")
+
+    def _count(self, endpoint: RemoteEndpoint, change: int) -> None:
+        for counts in (self._endpoint_counts, *((self._consumer_counts,) if _is_consumer(endpoint) else ())):
+            counts[endpoint.participant] += change
+            if not counts[endpoint.participant]:
+                del counts[endpoint.participant]
 
     def close(self) -> None:
         """Stop watching."""
@@ -195,6 +230,10 @@ _NO_CHANGES: Final = Changes()
 
 def _unknown_peer(_index: int) -> str:
     return UNKNOWN_PEER
+
+
+def _is_consumer(endpoint: RemoteEndpoint) -> bool:
+    return not endpoint.is_writer and "subscriber" in endpoint.traits
 
 
 def endpoint_of(sample: Announcement, is_writer: bool) -> RemoteEndpoint:

@@ -287,6 +287,17 @@ class ServiceTransport:
         if not inbox:
             time_now.commands.end()
 
+    def usage(self) -> dict[str, int]:
+        """Return how much of its limits the peer takes that takes the most, by the limit."""
+        administration = self._administration
+        discoveries = [each.discovery for each in self._deliveries.values()]
+        waiting_count = administration.most_waiting_count if isinstance(administration, AdminEndpoints) else 0
+        return {
+            "endpoints_per_peer": max((each.most_endpoints_count for each in discoveries), default=0),
+            "consumers_per_peer": max((each.most_consumers_count for each in discoveries), default=0),
+            "waiting_commands_per_peer": waiting_count,
+        }
+
     def put(self, messages: Sequence[Message]) -> None:
         """Put messages into frames, in the order of each peer's; they leave with `flush`."""
         deliveries = _ByPeer[Delivery]()

@@ -59,11 +59,13 @@ class Rotation(Generic[SourceKind]):
 
     def __init__(self) -> None:
         self._line: dict[SourceKind, None] = {}
+        self._polled_at: dict[SourceKind, int] = {}
+        self._poll_count = 0
 
     def poll(self, ready: Iterable[SourceKind], inbox: list[Inbound]) -> list[SourceKind]:
         """Let sources that have something stand in line, poll each once until the turn has its share; return those."""
-        line = self._line
-        for source in ready:
+        line, polled_at = self._line, self._polled_at
+        for source in sorted(ready, key=lambda each: polled_at.get(each, 0)):
             line.setdefault(source)
         enough = len(inbox) + TURN_SHARE
         polled: list[SourceKind] = []
@@ -71,9 +73,12 @@ class Rotation(Generic[SourceKind]):
             source = next(iter(line))
             del line[source]
             polled.append(source)
+            self._poll_count += 1
+            polled_at[source] = self._poll_count
             source.poll(inbox)
         return polled
 
     def leave(self, source: SourceKind) -> None:
         """Poll a source no more: it is closed."""
         self._line.pop(source, None)
+        self._polled_at.pop(source, None)

@@ -1,0 +1,181 @@
+"""The memory of a service's process: what it may be, when producers are held back, and how it is given back.
+
+Decides: that the process's resident memory is what counts, as the system counts it that would end the process. Above
+the bound every sample of a producer is refused, answered 0, and a producer that could not learn so is not read; what is
+held is delivered, acknowledged and removed, commands are answered, and dead letters and replicas are stored. Producers
+go on below the low mark. What is free is given back to the system first, and looked at again.
+
+Free memory that the process cannot give back, for a sample is left on each page of it, is used again before it grows.
+So producers also go on once so much less is held that what comes has room in it; they are held back again only if the
+process grows beyond what it was.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+from qsctl.config.budgets import ServiceLimits
+from qsctl.core.queue.settings import UNLIMITED
+from qsctl.instant import MILLISECOND_NS, SECOND_NS, Nanoseconds
+from qsctl.transport.dds.boundary import PeerLimits
+
+LOOK_EVERY_NS: Final[Nanoseconds] = 100 * MILLISECOND_NS
+GIVE_BACK_EVERY_NS: Final[Nanoseconds] = 2 * SECOND_NS
+LOW_PERCENT: Final = 90
+"""Of the bound: producers go on below it."""
+
+GROWTH_PERCENT: Final = 2
+"""Of the bound: how much the process may grow beyond what it was when producers went on in free memory."""
+
+WORTH_BYTES: Final = 16 * 1024 * 1024
+"""How much the process has grown since memory was given back, where it is worth giving back again."""
+
+_CGROUP_FILES: Final = (
+    Path("/sys/fs/cgroup/memory.max"),
+    Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
+)
+
+
+def available_bytes() -> int:
+    """Return the memory of the machine, or what the container may use of it; 0: the system does not say."""
+    try:
+        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError):
+        return 0
+    for path in _CGROUP_FILES:
+        with contextlib.suppress(OSError, ValueError):
+            total = min(total, int(path.read_text(encoding="ascii")))
+    return total
+
+
+def resident_bytes() -> int:
+    """Return the resident memory of this process; 0: the system does not say."""
+    try:
+        pages = Path("/proc/self/statm").read_bytes().split()[1]
+    except OSError:
+        return 0
+    return int(pages) * os.sysconf("SC_PAGE_SIZE")
+
+
+def bound_of(limits: ServiceLimits, process_count: int = 1) -> int:
+    """Return the bound of one process in bytes, where a service has several; 0: there is none here."""
+    total = available_bytes()
+    bounds = [total * limits.max_memory_percent // 100] if limits.max_memory_percent < 100 and total else []
+    if limits.max_memory_bytes != UNLIMITED:
+        bounds.append(limits.max_memory_bytes)
+    return min(bounds) // process_count if bounds and resident_bytes() else 0
+
+
+def peer_limits_of(limits: ServiceLimits) -> PeerLimits:
+    """Return what of one peer a transport takes notice of."""
+    return PeerLimits(limits.max_endpoints_per_peer, limits.max_consumers_per_peer)
+
+
+def give_back() -> None:
+    """Give the system back what the C library holds as free, where it can."""
+    if (trim := _trim()) is not None:
+        trim(0)
+
+
+@functools.cache
+def _trim() -> Any:
+    try:
+        function = ctypes.CDLL(None).malloc_trim
+    except (OSError, AttributeError):
+        return None
+    function.argtypes = [ctypes.c_size_t]
+    function.restype = ctypes.c_int
+    return function
+
+
+class MemoryGuard:
+    """The watermark of one process.
+
+    Args:
+        bound_bytes: producers are held back above it; 0: never.
+        held_count: how many samples the queues hold.
+        resident: the resident memory in bytes.
+        free: gives memory back to the system.
+        clock: monotonic nanoseconds.
+
+    Attributes:
+        bound_bytes: likewise.
+        resident_bytes: at the last look.
+        is_high: whether producers are held back.
+        held_back_count: how often they were, since the start.
+    """
+
+    def __init__(
+        self,
+        bound_bytes: int,
+        held_count: Callable[[], int],
+        *,
+        resident: Callable[[], int] = resident_bytes,
+        free: Callable[[], None] = give_back,
+        clock: Callable[[], Nanoseconds] = time.monotonic_ns,
+    ) -> None:
+        self.bound_bytes = bound_bytes
+        self.resident_bytes = 0
+        self.is_high = False
+        self.held_back_count = 0
+        self._held_count = held_count
+        self._resident = resident
+        self._free = free
+        self._clock = clock
+        self._look_at: Nanoseconds = 0
+        self._give_back_at: Nanoseconds = 0
+        self._peak_count = 0
+        """The most samples held since memory was given back."""
+        self._given_back_bytes = 0
+        """The resident memory then."""
+        self._count_when_high = 0
+        self._grown_bytes = 0
+        """What the process may have without being high: it was let go on with free memory of its own."""
+
+    def look(self) -> bool:
+        """Look at the memory, ten times a second at most; whether `is_high` changed."""
+        now = self._clock()
+        if now < self._look_at:
+            return False
+        self._look_at = now + LOOK_EVERY_NS
+        count = self._held_count()
+        self._peak_count = max(self._peak_count, count)
+        self.resident_bytes = self._resident()
+        is_above = self._is_above()
+        if now >= self._give_back_at and (self._peak_count > count if is_above else self._is_worth_it(count)):
+            self._give_back_at = now + GIVE_BACK_EVERY_NS
+            self._free()
+            self._peak_count = count
+            self.resident_bytes = self._given_back_bytes = self._resident()
+            is_above = self._is_above()
+        was_high = self.is_high
+        if was_high:
+            self._let_go_on(count)
+        elif is_above:
+            self.is_high = True
+            self.held_back_count += 1
+            self._count_when_high = count
+        return self.is_high is not was_high
+
+    def _is_worth_it(self, count: int) -> bool:
+        """Whether half of what was held has left, and the process has grown by much before."""
+        return 2 * count <= self._peak_count and self.resident_bytes >= self._given_back_bytes + WORTH_BYTES
+
+    def _is_above(self) -> bool:
+        return bool(self.bound_bytes) and self.resident_bytes > max(self.bound_bytes, self._grown_bytes)
+
+    def _let_go_on(self, count: int) -> None:
+        """Let producers go on where there is memory, or as much of it is free as the low mark asks for."""
+        if self.resident_bytes <= self.bound_bytes * LOW_PERCENT // 100:
+            self.is_high = False
+            self._grown_bytes = 0
+        elif count <= self._count_when_high * LOW_PERCENT // 100:
+            self.is_high = False
+            self._grown_bytes = self.resident_bytes + self.bound_bytes * GROWTH_PERCENT // 100

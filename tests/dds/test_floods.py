@@ -1,0 +1,85 @@
+"""One peer that asks for things without end slows the others by a bounded factor.
+
+`QSCTL_TEST_FLOODS=SECONDS` measures each flood for so long, with its ratio; by default a short look at each.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import sys
+import time
+
+import pytest
+
+from qsctl.client import QueueConsumer, QueueProducer
+from tests.dds.floods import KINDS
+from tests.dds.service_process import ORDERS, StartService
+from tests.patience import PATIENCE_S
+from tests.processes import end, start
+
+SECONDS = float(os.environ.get("QSCTL_TEST_FLOODS", "1.5"))
+RATIO_MAX = 3.0
+TRIES_MAX = 4
+"""A look at a busy machine says little: the least ratio of some counts."""
+
+QUEUES = ORDERS + ORDERS.replace("Orders", "Hoard")
+
+
+class Peer:
+    """A producer and a consumer of one queue."""
+
+    def __init__(self, domain: int) -> None:
+        self.producer = QueueProducer[bytes]("Orders", domain)
+        self.consumer = QueueConsumer[bytes]("Orders", "S", domain)
+        self.producer.wait_for_queue(PATIENCE_S)
+        self.consumer.wait_for_queue(PATIENCE_S)
+
+    def median_s(self, duration_s: float) -> float:
+        """Send samples one at a time; return the median of the times until each is received."""
+        times: list[float] = []
+        ends_at = time.monotonic() + duration_s
+        while len(times) < 10 or time.monotonic() < ends_at:
+            began = time.perf_counter()
+            self.producer.write(bytes(100))
+            self.producer.wait_for_acknowledgments(PATIENCE_S)
+            (sample,) = self.consumer.receive(1, PATIENCE_S)
+            times.append(time.perf_counter() - began)
+            sample.acknowledge()
+            self.consumer.turn()
+            time.sleep(0.005)
+        return statistics.median(times)
+
+    def close(self) -> None:
+        self.producer.close()
+        self.consumer.close()
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_a_flood_of_one_peer_slows_another_by_a_bounded_factor(
+    start_service: StartService, domain: int, kind: str, record_property: pytest.RecordProperty
+) -> None:
+    start_service(queues=QUEUES)
+    peer = Peer(domain)
+    ratios: list[float] = []
+    try:
+        peer.median_s(0.2)
+        while not ratios or (min(ratios) > RATIO_MAX and len(ratios) < TRIES_MAX):
+            before = peer.median_s(SECONDS / 3)
+            flood = start([sys.executable, "-m", "tests.dds.floods", kind, str(domain)], stdout=-1, text=True)
+            try:
+                assert flood.stdout is not None
+                flood.stdout.readline()
+                time.sleep(min(SECONDS / 3, 2.0))
+                during = peer.median_s(SECONDS)
+                assert flood.poll() is None
+            finally:
+                end(flood)
+            after = peer.median_s(SECONDS / 3)
+            ratios.append(during / statistics.mean((before, after)))
+    finally:
+        peer.close()
+    record_property("ratios", ratios)
+    if "QSCTL_TEST_FLOODS" in os.environ:
+        sys.stderr.write(f"\n{kind}: median during the flood against between floods: {ratios}\n")
+    assert min(ratios) <= RATIO_MAX, ratios

@@ -1,0 +1,88 @@
+"""How the time of a loop is divided while samples move."""
+
+from __future__ import annotations
+
+from qsctl.instant import MILLISECOND_NS, SECOND_NS
+from qsctl.transport.dds.loop_time import BUSY_NS, PAUSE_MAX_NS, LoopTime
+
+
+class Loop:
+    """A loop whose clock a test sets."""
+
+    def __init__(self) -> None:
+        self.now = 0
+        self.time = LoopTime(lambda: self.now)
+        self.share = self.time.commands
+
+    def work(self, duration_ns: int, worker: str = "one") -> bool:
+        if not self.share.begins(worker):
+            return False
+        self.now += duration_ns
+        self.share.end()
+        return True
+
+
+def test_without_samples_nothing_waits() -> None:
+    loop = Loop()
+    assert all(loop.work(SECOND_NS) for _ in range(10))
+    assert not loop.time.is_waited_for
+
+
+def test_while_samples_move_work_keeps_to_its_share() -> None:
+    loop = Loop()
+    worked_ns = 0
+    while loop.now < 10 * SECOND_NS:
+        loop.time.note_samples()
+        if loop.work(3 * MILLISECOND_NS):
+            worked_ns += 3 * MILLISECOND_NS
+        else:
+            loop.now += MILLISECOND_NS // 10
+    assert 0.9 * loop.share.fraction < worked_ns / loop.now < 1.01 * loop.share.fraction
+    assert loop.share.taken_ns == worked_ns
+
+
+def test_work_goes_on_after_a_bounded_pause_however_long_the_last_took() -> None:
+    loop = Loop()
+    loop.time.note_samples()
+    loop.work(100 * SECOND_NS)
+    loop.time.note_samples()
+    assert not loop.work(1)
+    assert loop.time.is_waited_for
+    loop.now += PAUSE_MAX_NS - 1
+    loop.time.note_samples()
+    assert not loop.work(1)
+    loop.now += 1
+    assert loop.work(1)
+    assert not loop.time.is_waited_for
+
+
+def test_those_who_share_take_turns() -> None:
+    loop = Loop()
+    done: list[str] = []
+    while len(done) < 12:
+        loop.time.note_samples()
+        done += [worker for worker in ("one", "two", "three") if loop.work(MILLISECOND_NS, worker)]
+        loop.now += MILLISECOND_NS
+    assert sorted(done[-9:]) == ["one"] * 3 + ["three"] * 3 + ["two"] * 3
+
+
+def test_one_that_is_closed_is_not_waited_for() -> None:
+    loop = Loop()
+    loop.time.note_samples()
+    loop.work(MILLISECOND_NS, "one")
+    assert not loop.work(1, "closed")
+    assert not loop.work(1, "one")
+    loop.share.leave("closed")
+    loop.now += 10 * MILLISECOND_NS
+    assert loop.work(1, "one")
+
+
+def test_a_slice_is_over_only_while_samples_move() -> None:
+    loop = Loop()
+    assert loop.share.begins("one")
+    loop.now += SECOND_NS
+    assert not loop.share.is_over
+    loop.time.note_samples()
+    assert loop.share.is_over
+    loop.now += BUSY_NS
+    assert not loop.share.is_over
