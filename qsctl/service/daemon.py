@@ -12,16 +12,19 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import takewhile
 from types import FrameType
 from typing import Final
 
+from qsctl.config.budgets import TOO_MANY_QUEUES_REMEDY
 from qsctl.config.rules.replication import configuration_replication_of, instances_of
 from qsctl.config.settings import ServiceConfiguration
 from qsctl.core.events import Event
 from qsctl.core.messages import CommandReply, CommandRequest, Inbound, QueueName
 from qsctl.core.queue.settings import UNLIMITED
 from qsctl.core.turn import Released
+from qsctl.errors import QsctlError
 from qsctl.instant import MILLISECOND_NS, Nanoseconds
 from qsctl.service.config_snippets import ConfigSnippets, is_configuration_request
 from qsctl.service.logger import ServiceLog
@@ -29,6 +32,7 @@ from qsctl.service.loop import ServiceLoop
 from qsctl.service.memory import MemoryGuard, bound_of, peer_limits_of
 from qsctl.service.metrics import Budget, Figures, Tally
 from qsctl.service.metrics_server import MetricsServer
+from qsctl.service.named_configuration import in_one_line
 from qsctl.service.open_service import (
     SHARE_COUNT,
     DaemonOptions,
@@ -41,6 +45,7 @@ from qsctl.service.places import places_of
 from qsctl.service.recording.recordings import Recordings, is_recording_request
 from qsctl.service.recording.reporting import Reporting
 from qsctl.service.replication import Replication
+from qsctl.service.rereading import Rereading, changed_limits, changes_not_in_force
 from qsctl.service.samples_first import read_samples_first
 from qsctl.service.steady_clock import steady_clock
 from qsctl.service.supervisor import NOBODY, Supervisor
@@ -120,7 +125,7 @@ class Daemon:
             on_finished=self.transport.wake,
             quick_sync_s=QUICK_SYNC_S,
             replication=self._replication,
-            limits=lambda: configuration.limits,
+            limits=lambda: self.configuration.limits,
         )
         self._memory = MemoryGuard(
             bound_of(configuration.limits, options.process_count),
@@ -137,6 +142,7 @@ class Daemon:
             Recordings(configuration, hosted.settings, lambda: 1, self.report_to, log) if commands is None else None
         )
         self._hangs_up = False
+        self._rereading = Rereading(options.reread, self.transport.wake)
         self._tells_to: str | None = None
         self._not_offered: dict[str, str] = {}
         self.transport.boundary.report_to(log.peer_fault)
@@ -225,6 +231,9 @@ class Daemon:
             if self._hangs_up:
                 self._hangs_up = False
                 self.log.reopen()
+                self._rereading.begin()
+            if (found := self._rereading.pop()) is not None:
+                self._follow_files(found)
             inbox, hears = (self._poll(), False) if self._replication is None else self._hear(self._replication)
             deadline = self._loop.next_deadline()
             now = self._loop.clock()
@@ -260,6 +269,27 @@ class Daemon:
             limit_bytes=memory.bound_bytes,
             text="samples of producers are refused" if memory.is_high else "samples are enqueued again",
         )
+
+    def _follow_files(self, found: ServiceConfiguration | QsctlError) -> None:
+        """Follow the configuration's files as they are now, as far as that is possible without a restart."""
+        if isinstance(found, QsctlError):
+            self.log.warning("configuration_not_reread", cause=found.message, remedy=found.remedy)
+            return
+        present, hosted = self.configuration, self.engine.hosted
+        changed = changed_limits(present.limits, found.limits)
+        if message := found.limits.too_many_queues(len(hosted.by_name)):
+            self.log.warning("configuration_not_reread", cause=message, remedy=TOO_MANY_QUEUES_REMEDY)
+            return
+        self.configuration = replace(present, limits=found.limits)
+        self._memory.bound_bytes = bound_of(found.limits, self.options.process_count)
+        self.transport.boundary.peer_limits = peer_limits_of(found.limits)
+        self.log.info("configuration_reread", limits=", ".join(changed) or "unchanged")
+        if others := changes_not_in_force(present, found, hosted.settings()):
+            self.log.warning(
+                "configuration_not_in_force",
+                text=in_one_line(others),
+                remedy="qsctl apply changes queues; all else needs a restart.",
+            )
 
     def _budget(self) -> Budget:
         """Return what the service and its peers take of their limits."""

@@ -7,6 +7,7 @@ in the one that only coordinates those that do.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -52,6 +53,8 @@ class DaemonOptions:
     grace_ns: Nanoseconds = GRACE_NS
     claim: Claim | None = None
     log_label: str = ""
+    reread: Callable[[], ServiceConfiguration] | None = None
+    """Reads the configuration's files again; None: it came from no files."""
     process_count: int = 1
     """The processes that share the memory which the service may take."""
     record: StartRecording | None = None

@@ -53,6 +53,8 @@ class StartOptions:
     record: StartRecording | None = None
     forgets_configuration: bool = False
     """The configuration comes from other services: what an earlier run kept of it is dropped [QS 2.14.1]."""
+    reread: Callable[[], ServiceConfiguration] | None = None
+    """Reads the configuration's files again, at SIGHUP; None: it came from no files."""
     members: tuple[str, ...] = ()
     """The application names of the replication cluster's members; empty: they are found."""
     discards_damaged: bool = False
@@ -106,6 +108,7 @@ def run_service(configuration: ServiceConfiguration, options: StartOptions, on_s
             grace_ns=options.grace_ns,
             record=options.record,
             members=members,
+            reread=options.reread,
             forgets_configuration=options.forgets_configuration,
             discards_damaged=options.discards_damaged,
         )

@@ -65,6 +65,32 @@ def test_sighup_opens_a_rotated_log_again_and_the_service_goes_on(tmp_path: Path
     assert not pid.exists()
 
 
+def test_sighup_rereads_the_limits_and_says_what_is_not_in_force(tmp_path: Path, started: Any) -> None:
+    file, log = tmp_path / "a.xml", tmp_path / "s.log"
+    command = started("--log-file", "s.log", "--verbosity", "3", domain=161)
+    text = file.read_text()
+    limited = text.replace(
+        "</queuing_service>", "<service_limits><max_queues>1</max_queues></service_limits></queuing_service>"
+    )
+    with running(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as service:
+        is_up(service)
+
+        def reread(configuration: str, line: str) -> None:
+            before = log.read_text().count(line)
+            file.write_text(configuration)
+            service.send_signal(signal.SIGHUP)
+            assert eventually(lambda: log.read_text().count(line) > before), log.read_text()
+
+        reread(limited, "limits='max_queues=1'")
+        assert "not_in_force" not in log.read_text()
+        reread(limited, "limits='unchanged'")
+        reread(limited.replace('name="Q"', 'name="R"'), "queue P/S/R is not here; queue P/S/Q is here and not in it")
+        reread("<dds>", "event='configuration_not_reread'")
+        assert service.poll() is None
+        service.terminate()
+        assert service.wait(PATIENCE_S) == 0
+
+
 def test_sighup_ends_a_service_in_order_whose_terminal_is_all_it_has(tmp_path: Path, started: Any) -> None:
     command = started("--pid-file", "s.pid", domain=161)
     with running(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as service:

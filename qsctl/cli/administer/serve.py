@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Final
@@ -217,6 +218,7 @@ def serve(
         name = app_name or config_name or "of another's configuration"
     else:
         configuration, options = loading.from_files(options)
+        options = replace(options, reread=lambda: loading.from_files(options)[0])
         name = configuration.service.application_name
         run = partial(run_service, configuration, options)
     if daemon:

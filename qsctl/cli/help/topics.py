@@ -22,7 +22,8 @@ FOLDER: Final = Path(__file__).resolve().parents[2] / "docs"
 GROUPS: Final[dict[str, tuple[str, ...]]] = {
     "Begin": ("tutorial", "rti-shop", "solace-admin", "data-engineer"),
     "Everyday work": (
-        "administration", "samples", "tables", "top", "health", "desired-state", "contexts", "completion", "bench",
+        "administration", "samples", "tables", "top", "health", "limits", "desired-state", "contexts", "completion",
+        "bench",
     ),
     "Configuration": ("configuration", "rti-differences", "client-profiles", "listings"),
     "The service": (

@@ -165,6 +165,12 @@ class Coordinator:
                 if self._hangs_up:
                     self._hangs_up = False
                     self.log.reopen()
+                    if self.options.reread is not None:
+                        self.log.warning(
+                            "configuration_not_reread",
+                            cause="a service with a process for each group of sessions reads it at its start",
+                            remedy="Start the service again.",
+                        )
                 self._turn()
                 for domain_id in self.transport.namesakes():
                     report_namesake(self.log, self.engine.hosted.application_name, domain_id)
@@ -213,6 +219,7 @@ class Coordinator:
             record=None,
             claim=self._loop.stores.files.claim,
             process_count=len(groups),
+            reread=None,
         )
         for group in groups:
             part = replace(

@@ -1,0 +1,74 @@
+"""Reading the configuration's files again while a service runs, as SIGHUP asks for.
+
+Decides: what may change without a restart: `<service_limits>`. All else is compared, and what differs is a line of the
+log: queues are changed by commands (`qsctl apply`), the rest by a restart.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import fields
+from typing import Final
+
+from qsctl.config.budgets import ServiceLimits
+from qsctl.config.settings import ServiceConfiguration
+from qsctl.core.settings import ServiceSettings
+from qsctl.errors import QsctlError
+from qsctl.service.named_configuration import differences
+
+_AT_A_START: Final = ("administration", "monitoring", "filesystem", "service_qos")
+
+
+class Rereading:
+    """Reads a configuration in a thread, so that the service goes on meanwhile.
+
+    Args:
+        read: reads it; None: it came from no files.
+        wake: called when it is read.
+    """
+
+    def __init__(self, read: Callable[[], ServiceConfiguration] | None, wake: Callable[[], None]) -> None:
+        self._read = read
+        self._wake = wake
+        self._found: ServiceConfiguration | QsctlError | None = None
+        self._thread: threading.Thread | None = None
+
+    def begin(self) -> None:
+        """Begin to read, unless it is being read."""
+        if self._read is not None and self._thread is None:
+            self._thread = threading.Thread(target=self._run, args=(self._read,), name="configuration", daemon=True)
+            self._thread.start()
+
+    def pop(self) -> ServiceConfiguration | QsctlError | None:
+        """Return what was read, or why it cannot be; None: nothing is read, or not yet."""
+        if self._thread is None or self._thread.is_alive():
+            return None
+        self._thread.join()
+        self._thread = None
+        found, self._found = self._found, None
+        return found
+
+    def _run(self, read: Callable[[], ServiceConfiguration]) -> None:
+        try:
+            self._found = read()
+        except QsctlError as error:
+            self._found = error
+        self._wake()
+
+
+def changed_limits(former: ServiceLimits, limits: ServiceLimits) -> list[str]:
+    """Return the limits that are others now, each as `name=value`."""
+    return [
+        f"{each.name}={getattr(limits, each.name)}"
+        for each in fields(limits)
+        if getattr(limits, each.name) != getattr(former, each.name)
+    ]
+
+
+def changes_not_in_force(
+    present: ServiceConfiguration, found: ServiceConfiguration, hosted: ServiceSettings
+) -> list[str]:
+    """Return what of a configuration that was read again is not in force: a sentence each."""
+    parts = [f"<{tag}> is another" for tag in _AT_A_START if getattr(present, tag) != getattr(found, tag)]
+    return [*differences(found, hosted), *parts]
