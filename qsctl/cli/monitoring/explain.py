@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Final
 import typer
 
 from qsctl.cli.command import Commands
+from qsctl.cli.configuration import explain_setting
 from qsctl.cli.input_files import is_standard_input
 from qsctl.cli.monitoring import slow_subscriber
 from qsctl.cli.monitoring.listing_source import load_listing
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 COMMANDS: Final = Commands(
     panel="Simulate and summarize",
     group="explain",
-    help="Explain what a run or a captured listing shows.",
-    parts=(slow_subscriber.COMMANDS,),
+    help="Explain what a run or a captured listing shows, or a setting of a service.",
+    parts=(slow_subscriber.COMMANDS, explain_setting.COMMANDS),
 )
 
 READY_COMMANDS: Final = {

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 COMMANDS: Final = Commands(panel="Monitor")
 
 _CONDITION: Final = re.compile(r"\s*([a-z_]+)\s*(<=|>=|!=|=|<|>)\s*([0-9]{1,18}(?:\.[0-9]{1,9})?)\s*")
+_EMPTY: Final = ("current_message_count=0", "current_waiting_message_count=0")
 _RELATIONS: Final[dict[str, Callable[[float, float], bool]]] = {
     "=": operator.eq,
     "!=": operator.ne,
@@ -104,6 +105,7 @@ class Waited(Result):
     "wait",
     examples=(
         "qsctl wait Orders --until 'current_message_count=0' --timeout 30s",
+        "qsctl wait Orders --empty --timeout 5m  # until consumers have acknowledged all of it",
         "qsctl wait Orders --timeout 1m  # until the queue is there",
         "qsctl wait Orders --until 'consumer_count>=2' --until 'current_message_count<100' --service dds:57",
     ),
@@ -119,6 +121,10 @@ def wait(
             show_default="the queue is there",
         ),
     ] = None,
+    empty: Annotated[
+        bool,
+        typer.Option("--empty", help="Wait until the queue holds nothing, and nothing waits outside it."),
+    ] = False,
     interval: Annotated[str, typer.Option(help="Time between two looks, a duration such as 200ms.")] = "500ms",
     *,
     service: WaitedService,
@@ -128,7 +134,7 @@ def wait(
     Exits with 8 when that is not so in time. A service or a queue that is not there yet is waited for. Where several
     services host the queue, the conditions have to hold for each. Each look starts the `change` counters from zero.
     """
-    conditions = tuple(_condition(each) for each in until or ())
+    conditions = tuple(_condition(each) for each in (*(_EMPTY if empty else ()), *(until or ())))
     begun = time.monotonic()
     pause_s = max(0.01, seconds(interval, "--interval"))
     wait_s = service.wait_s

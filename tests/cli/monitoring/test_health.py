@@ -107,6 +107,15 @@ def test_wait_that_is_over_tells_what_is_missing(qsctl: Shell) -> None:
     assert "there is no queue 'None'" in qsctl("wait", "None", "--timeout", "0s").err
 
 
+def test_wait_for_an_empty_queue_is_over_when_nothing_is_held_and_nothing_waits(qsctl: Shell) -> None:
+    wait = ("wait", "Orders", "--empty", "--timeout", "0s")
+    assert qsctl(*wait).status == ExitStatus.NO_ANSWER
+    assert qsctl("consume", "Orders", "-n", "0").status == ExitStatus.DONE
+    done = qsctl(*wait, "-o", "json")
+    assert done.status == ExitStatus.DONE
+    assert json.loads(done.out)["values"] == {"current_message_count": 0, "current_waiting_message_count": 0}
+
+
 def test_every_condition_has_to_hold(qsctl: Shell) -> None:
     wait = ("wait", "Orders", "--timeout", "0s", "--until", "current_message_count>=2")
     assert qsctl(*wait).status == ExitStatus.DONE
