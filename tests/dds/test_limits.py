@@ -48,9 +48,9 @@ def test_producers_are_held_back_above_the_memory_limit_and_go_on_after_a_flush(
     assert eventually(lambda: usage(service, "memory_bytes")[0] > 0)
     empty_bytes, _ = usage(service, "memory_bytes")
     service.stop()
-    bound = int(empty_bytes) + 40 * MEGABYTE
+    bound = int(empty_bytes) + 100 * MEGABYTE
     service = start_service("--metrics-port", "0", service=limits(max_memory_bytes=bound))
-    payload = bytes(10_000)
+    payload = bytes(50_000)
     with QueueProducer[bytes]("Orders", domain) as producer:
         producer.wait_for_queue(PATIENCE_S)
         refused_count, deadline = 0, time.monotonic() + PATIENCE_S
@@ -62,12 +62,12 @@ def test_producers_are_held_back_above_the_memory_limit_and_go_on_after_a_flush(
         assert "memory_high" in service.log.read_text()
         taken, limit = usage(service, "memory_bytes")
         assert limit == bound
-        assert taken < bound + 20 * MEGABYTE, "ten looks a second let it grow by little"
+        assert taken < bound + 50 * MEGABYTE, "ten looks a second let it grow by little"
         assert eventually(lambda: metrics(service)["qsctl_producers_held_back"] == 1)
         administration = Administration(service.connection())
         (status,) = administration.statuses(ORDERS.at(ResourceKind.STATUS))
         held_count = status.body.current_message_count
-        assert held_count > 1_000
+        assert held_count > 500
         with QueueConsumer[bytes]("Orders", "S", domain) as consumer:
             consumer.wait_for_queue(PATIENCE_S)
             (sample,) = consumer.receive(1, PATIENCE_S)
@@ -75,7 +75,7 @@ def test_producers_are_held_back_above_the_memory_limit_and_go_on_after_a_flush(
         service.connection().request(FlushQueue(ORDERS), "*")
         assert eventually(lambda: metrics(service)["qsctl_producers_held_back"] == 0)
         assert "memory_sufficient" in service.log.read_text()
-        assert eventually(lambda: usage(service, "memory_bytes")[0] < empty_bytes + 15 * MEGABYTE)
+        assert eventually(lambda: usage(service, "memory_bytes")[0] < empty_bytes + 50 * MEGABYTE)
         producer.write(payload)
         assert producer.wait_for_acknowledgments(PATIENCE_S) == 0
 

@@ -31,7 +31,7 @@ def test_without_samples_nothing_waits() -> None:
 def test_while_samples_move_work_keeps_to_its_share() -> None:
     loop = Loop()
     worked_ns = 0
-    while loop.now < 10 * SECOND_NS:
+    while loop.now < 100 * SECOND_NS:
         loop.time.note_samples()
         if loop.work(3 * MILLISECOND_NS):
             worked_ns += 3 * MILLISECOND_NS
@@ -39,6 +39,14 @@ def test_while_samples_move_work_keeps_to_its_share() -> None:
             loop.now += MILLISECOND_NS // 10
     assert 0.9 * loop.share.fraction < worked_ns / loop.now < 1.01 * loop.share.fraction
     assert loop.share.taken_ns == worked_ns
+
+
+def test_what_happens_now_and_then_is_done_at_once() -> None:
+    loop = Loop()
+    for _ in range(20):
+        loop.time.note_samples()
+        assert loop.work(100 * MILLISECOND_NS)
+        loop.now += SECOND_NS
 
 
 def test_work_goes_on_after_a_bounded_pause_however_long_the_last_took() -> None:
@@ -59,7 +67,7 @@ def test_work_goes_on_after_a_bounded_pause_however_long_the_last_took() -> None
 def test_those_who_share_take_turns() -> None:
     loop = Loop()
     done: list[str] = []
-    while len(done) < 12:
+    while len(done) < 500:
         loop.time.note_samples()
         done += [worker for worker in ("one", "two", "three") if loop.work(MILLISECOND_NS, worker)]
         loop.now += MILLISECOND_NS
@@ -69,11 +77,13 @@ def test_those_who_share_take_turns() -> None:
 def test_one_that_is_closed_is_not_waited_for() -> None:
     loop = Loop()
     loop.time.note_samples()
-    loop.work(MILLISECOND_NS, "one")
+    loop.work(SECOND_NS, "one")
+    loop.time.note_samples()
     assert not loop.work(1, "closed")
     assert not loop.work(1, "one")
     loop.share.leave("closed")
-    loop.now += 10 * MILLISECOND_NS
+    loop.now += SECOND_NS
+    loop.time.note_samples()
     assert loop.work(1, "one")
 
 

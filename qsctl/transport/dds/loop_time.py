@@ -2,8 +2,8 @@
 
 Decides: how much of the others' time one peer can take. What a peer can ask for without end, namely commands, endpoints
 that come and go, and endpoints that match nothing, is processed in short slices; while samples move, a kind of work
-that took some time waits until it has had no more than its share. Without samples nothing waits. What waits costs no
-sample and is not lost: a reader that is not read holds its writers back.
+that has used up its credit waits until it has had no more than its share. The credit lets what happens now and then,
+such as a consumer that comes or a command, be done at once. Without samples nothing waits, and nothing is lost.
 """
 
 from __future__ import annotations
@@ -27,18 +27,22 @@ class TimeShare:
     Args:
         loop: says whether samples move.
         fraction: of the time, while they do.
+        credit_ns: what may be done at once, where little was done before.
         slice_ns: how long the work goes on at a time, while they do.
 
     Attributes:
         taken_ns: the time that it has taken since the start.
     """
 
-    def __init__(self, loop: LoopTime, fraction: float, slice_ns: Nanoseconds) -> None:
+    def __init__(self, loop: LoopTime, fraction: float, credit_ns: Nanoseconds, slice_ns: Nanoseconds) -> None:
         self.fraction = fraction
         self.taken_ns: Nanoseconds = 0
         self._loop = loop
         self._slice_ns = slice_ns
-        self._not_before: Nanoseconds = 0
+        self._credit_max_ns = credit_ns
+        self._credit_ns: float = credit_ns
+        """May be negative, by a pause's worth at most."""
+        self._credited_at = loop.clock()
         self._began_at: Nanoseconds | None = None
         self._waiting: dict[Hashable, None] = {}
 
@@ -47,7 +51,8 @@ class TimeShare:
         now = self._loop.clock()
         if self._loop.is_contended(now):
             self._waiting.setdefault(worker)
-            if now < self._not_before or next(iter(self._waiting)) != worker:
+            self._credit(now)
+            if self._credit_ns < 0 or next(iter(self._waiting)) != worker:
                 return False
         self._waiting.pop(worker, None)
         self._began_at = now
@@ -71,7 +76,14 @@ class TimeShare:
         now = self._loop.clock()
         took_ns, self._began_at = now - self._began_at, None
         self.taken_ns += took_ns
-        self._not_before = now + min(PAUSE_MAX_NS, int(took_ns * (1 / self.fraction - 1)))
+        self._credit(now)
+        self._credit_ns = max(self._credit_ns - took_ns, -PAUSE_MAX_NS * self.fraction)
+
+    def _credit(self, now: Nanoseconds) -> None:
+        """Credit the share of the time since the last time."""
+        earned_ns = (now - self._credited_at) * self.fraction
+        self._credit_ns = min(self._credit_max_ns, self._credit_ns + earned_ns)
+        self._credited_at = now
 
     def leave(self, worker: Hashable) -> None:
         """Wait no more for a worker that is closed."""
@@ -93,9 +105,9 @@ class LoopTime:
     def __init__(self, clock: Callable[[], Nanoseconds] = time.monotonic_ns) -> None:
         self.clock = clock
         self._busy_until: Nanoseconds = 0
-        self.commands = TimeShare(self, 0.25, MILLISECOND_NS)
-        self.discovery = TimeShare(self, 0.2, MILLISECOND_NS)
-        self.diagnosis = TimeShare(self, 0.05, 500 * MICROSECOND_NS)
+        self.commands = TimeShare(self, 0.25, 200 * MILLISECOND_NS, MILLISECOND_NS)
+        self.discovery = TimeShare(self, 0.2, 500 * MILLISECOND_NS, MILLISECOND_NS)
+        self.diagnosis = TimeShare(self, 0.05, 50 * MILLISECOND_NS, 500 * MICROSECOND_NS)
 
     def note_samples(self) -> None:
         """Samples, or answers to them, have come: for a moment everything else keeps to its share."""
