@@ -133,7 +133,14 @@ class Commands:
         self.replies: list[CommandReply] = []
         self.answered = threading.Event()
 
-    def poll(self) -> list[CommandRequest]:
+    @property
+    def is_waiting(self) -> bool:
+        return bool(self.waiting)
+
+    def receive(self) -> None:
+        pass
+
+    def poll(self, *, one: bool = False) -> list[CommandRequest]:
         waiting, self.waiting = self.waiting, []
         return waiting
 

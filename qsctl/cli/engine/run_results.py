@@ -241,12 +241,12 @@ class Interrupted(Result):
         columns = [
             Column("after", "Interrupted after"),
             Column("points", "Points", "right"),
-            Column("translated_again", "Translated again", "right"),
-            Column("moved_on", "Moved on", "right"),
-            Column("returned", "Returned", "right"),
-            Column("possible_duplicates", "Possible duplicates", "right"),
-            Column("dropped_copies", "Dropped copies", "right"),
-            Column("lost", "Lost, not logged", "right"),
+            Column("translated_again", "Translated again", "right", short="Translated", rank=2),
+            Column("moved_on", "Moved on", "right", rank=3),
+            Column("returned", "Returned", "right", rank=3),
+            Column("possible_duplicates", "Possible duplicates", "right", short="Duplicates", rank=1),
+            Column("dropped_copies", "Dropped copies", "right", short="Dropped", rank=2),
+            Column("lost", "Lost, not logged", "right", short="Lost"),
             Column("violations", "Violations", "right"),
         ]
         also = f", and again at {report.nested:,} points of the recovery" if report.nested else ""

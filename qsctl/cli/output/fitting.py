@@ -1,8 +1,9 @@
 """A table that is wider than the terminal, made to fit without breaking a name.
 
 Decides: what gives way, and in which order. First the room between columns, then the figures: `1234567` becomes
-`1.23M`, and headings become short ones. Then texts of several words are folded. At last whole columns are left out,
-those of the highest `rank` first; the first column never is.
+`1.23M`, and headings become short ones. Then long names lose their middle, where they still differ, and texts of
+several words are folded. At last whole columns are left out, those of the highest `rank` first; the first column never
+is.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ from qsctl.cli.output.results import Column, Plain
 
 _LEAST_PROSE: Final = 16
 """Characters that a text of several words has at least before columns are left out for it."""
+
+NAME_MAX: Final = 32
+"""Characters of a name where the table does not fit otherwise."""
 
 _SUFFIXES: Final = ("", "k", "M", "G", "T", "P", "E")
 
@@ -35,6 +39,15 @@ def short_figure(value: Plain, text: str) -> str:
             return f"{'-' * (value < 0)}{rounded}{suffix}"
         size /= 1000
     return text
+
+
+def middle_cut(name: str, width: int) -> str:
+    """Return a name in at most `width` characters, its middle left out: ends differ more often, and say what it is."""
+    if cell_len(name) <= width:
+        return name
+    head = name[: (width - 1) // 2]
+    tail = name[-(width // 2) :]
+    return f"{head}…{tail}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +81,7 @@ def fitted(columns: Sequence[Column], rows: Sequence[Sequence[Cell]], width: int
         table = _Sized(columns, rows, is_short=is_short)
         if table.total(range(len(columns)), gap) <= width:
             return table.laid_out(range(len(columns)), gap, {})
+    table = table.with_short_names()
     shown = list(range(len(columns)))
     while True:
         prose = [at for at in shown if at in table.prose]
@@ -105,6 +119,18 @@ class _Sized:
             if at and column.justify == "left" and any(" " in row[at].strip() for row in self._rows)
         }
         """Columns of texts with several words; names have one, and the first column is of names."""
+
+    def with_short_names(self) -> _Sized:
+        """Return the same table with long names cut in the middle; a column whose names would be alike stays."""
+        rows = [list(row) for row in self._rows]
+        for at, column in enumerate(self._columns):
+            if column.justify == "left" and at not in self.prose and self.widths[at] > NAME_MAX:
+                names = [row[at] for row in rows]
+                cut = [middle_cut(name, NAME_MAX) for name in names]
+                if len(set(cut)) == len(set(names)):
+                    for row, name in zip(rows, cut, strict=True):
+                        row[at] = name
+        return _Sized(self._columns, [[Cell(None, text) for text in row] for row in rows], is_short=True)
 
     def total(self, shown: Sequence[int], gap: int) -> int:
         """Return how wide some of the columns are together."""

@@ -40,6 +40,9 @@ class OutputFormat(StrEnum):
 
 
 _STYLES = {"plain": "", "good": "green", "bad": "bold red", "faint": "dim"}
+_PASTED: Final = re.compile(r"(^|[\s`'\"(:=])(qsctl |~?\.{0,2}/[^\s/])")
+"""The beginning of what somebody may paste: a command, or a path."""
+
 _PIPE_WIDTH = 100_000
 """A table in a pipe is never folded: `grep` and `awk` read it."""
 
@@ -147,9 +150,9 @@ def show_error(error: QsctlError, output: OutputFormat = OutputFormat.TABLE) -> 
         return
     out = console(sys.stderr)
     out.print("Error: ", style="bold red", end="")
-    out.print(shown(error.message))
+    _show_text(out, shown(error.message))
     if error.remedy:
-        out.print(shown(error.remedy))
+        _show_text(out, shown(error.remedy))
     if error.context:
         out.print(f"Context: {shown(error.context)}")
     if error.place:
@@ -158,7 +161,13 @@ def show_error(error: QsctlError, output: OutputFormat = OutputFormat.TABLE) -> 
 
 def note(text: str) -> None:
     """Print something beside the result, on standard error."""
-    console(sys.stderr).print(shown(text))
+    _show_text(console(sys.stderr), shown(text))
+
+
+def _show_text(out: Console, text: str, style: str = "") -> None:
+    """Lines for people. One with a command or a path is not folded: it would be pasted with a line end in it."""
+    for line in text.split("\n"):
+        out.print(line, style=style, soft_wrap=True if _PASTED.search(line) else None)
 
 
 def _show_blocks(blocks: Sequence[Block], *, wide: bool) -> None:
@@ -173,7 +182,7 @@ def _show_blocks(blocks: Sequence[Block], *, wide: bool) -> None:
         elif isinstance(block, MarkdownBlock):
             show_markdown(out, block.text)
         else:
-            out.print(shown(block.text), style=_STYLES[block.style])
+            _show_text(out, shown(block.text), _STYLES[block.style])
 
 
 def _show_table(out: Console, block: TableBlock, *, wide: bool) -> None:

@@ -199,23 +199,23 @@ def queue_blocks(
     some = [name for name in _WHERE_THEY_ARE if any(getattr(each, name) for each in queues)]
     columns = [
         *(Column(key, HEADINGS[key]) for key in keys),
-        Column("length_messages", f"Length (Msgs){total}", "right"),
-        Column("length_work_units", f"Length (Work){total}", "right"),
-        Column("high_water_mark_work_units", f"HWMark (Work){largest}", "right"),
-        Column("max_depth_work_units", f"Max (Work){largest}", "right"),
-        Column("discards", names.get("discards", "Discards (Msgs)") + total, "right"),
-        Column("delivered_messages", f"Delivered (Msgs){total}", "right"),
-        *(Column(name, _WHERE_THEY_ARE[name] + total, "right") for name in some),
-        Column("p50", "Wait p50", "right"),
+        Column("length_messages", f"Length (Msgs){total}", "right", short=f"Length{total}", rank=2),
+        Column("length_work_units", f"Length (Work){total}", "right", short="Work", rank=4),
+        Column("high_water_mark_work_units", f"HWMark (Work){largest}", "right", short=f"HWMark{largest}", rank=1),
+        Column("max_depth_work_units", f"Max (Work){largest}", "right", short="Max", rank=4),
+        Column("discards", names.get("discards", "Discards (Msgs)") + total, "right", short=f"Discards{total}"),
+        Column("delivered_messages", f"Delivered (Msgs){total}", "right", short=f"Delivered{total}"),
+        *(Column(name, _WHERE_THEY_ARE[name] + total, "right", rank=3) for name in some),
+        Column("p50", "Wait p50", "right", rank=1),
         Column("p99", "Wait p99", "right"),
-        Column("maximum", "Wait max", "right"),
+        Column("maximum", "Wait max", "right", rank=2),
         *(
-            [Column("done_p50", "Done p50", "right"), Column("done_p99", "Done p99", "right")]
+            [Column("done_p50", "Done p50", "right", rank=3), Column("done_p99", "Done p99", "right", rank=2)]
             if any(each.done_messages is not None for each in queues)
             else []
         ),
         *(
-            [Column("unfinished_messages", f"Unfinished (Msgs){total}", "right")]
+            [Column("unfinished_messages", f"Unfinished (Msgs){total}", "right", short="Unfinished", rank=3)]
             if any(each.unfinished_messages for each in queues)
             else []
         ),

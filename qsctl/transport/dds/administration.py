@@ -51,8 +51,8 @@ from qsctl.transport.dds.wire_types import (
     WireLogMessage,
 )
 
-WAITING_MAX: Final = 32
-"""Requests of one process that wait for their turn: as many as a service's reader holds [QS Table 3.4]."""
+WAITING_MAX: Final = 256
+"""Requests of one process that wait for their turn. A reader of the original holds 32 of all [QS Table 3.4]."""
 
 READER_REQUESTS_MAX: Final = 1024
 """Requests of all processes that wait to be put in line. Where a reader is full, the thread waits that hands samples to

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qsctl.cli.output.fitting import Cell, Fitted, fitted, short_figure
+from qsctl.cli.output.fitting import Cell, Fitted, fitted, middle_cut, short_figure
 from qsctl.cli.output.results import Column, Plain
 
 COLUMNS = (
@@ -104,3 +104,32 @@ def test_no_line_is_wider_than_the_terminal_and_each_name_is_whole(rows: list[tu
         return
     assert all(cell_len(line) <= width for line in (found.heading, *found.lines))
     assert all(line.startswith(str(row[0])) for line, row in zip(found.lines, rows, strict=True))
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_one_long_name_loses_its_middle_and_takes_no_figure_with_it(width: int) -> None:
+    columns = (
+        Column("queue", "Queue"),
+        *(Column(f"f{at}", f"Figure {at}", "right", short=f"F{at}") for at in range(6)),
+    )
+    long = "DomainParticipant/SharedSubscriber/" + "Q" * 69
+    rows = [(long, *range(6)), ("P/S/Orders", *range(6))]
+    found = table(*rows, columns=columns, width=width)
+    assert not found.left_out
+    assert found.lines[0].startswith("DomainParticipa…" if width == 80 else "DomainParticip")
+    assert found.lines[1].startswith("P/S/Orders ")
+
+
+def test_names_that_would_be_alike_stay_whole() -> None:
+    columns = (Column("queue", "Queue"), *(Column(f"f{at}", f"Figure {at}", "right") for at in range(9)))
+    names = ["A" * 30 + each + "B" * 30 for each in "xy"]
+    found = table(*((name, *range(9)) for name in names), columns=columns, width=80)
+    assert [line.split()[0] for line in found.lines] == names
+
+
+@given(st.text("ab/", min_size=1, max_size=80), st.integers(8, 40))
+def test_a_cut_name_has_the_ends_of_the_name(name: str, width: int) -> None:
+    cut = middle_cut(name, width)
+    head, _, tail = cut.partition("…")
+    assert len(cut) <= width
+    assert cut == name or (name.startswith(head) and name.endswith(tail) and len(cut) == width)
