@@ -6,7 +6,7 @@ from math import ceil, floor
 from typing import Any
 
 from qsctl.instant import INFINITE_NS, later
-from tests.sim.oracle_connection import NEVER, Connection, Message
+from tests.sim.oracle_connection import NEVER, Connection, Message, is_full
 
 ACK, TIMER, CONTROL, ARRIVAL = range(4)
 TCP_ACKNOWLEDGES, TCP_TIMES_OUT, READER_BEGINS, LIBRARY, APPLICATION = range(5)
@@ -173,12 +173,13 @@ class WholeBroker:
     def spool(self, connection: Connection, message: Message, eligible: bool) -> None:
         endpoint = connection.endpoint
         if endpoint is not None:
-            full = 0 <= endpoint.max_messages <= connection.held
+            full = is_full(endpoint, connection, message)
             congested = eligible and 0 <= endpoint.low_priority_limit_messages <= connection.held
             if full or congested:
                 self.lose(message, "spool_refused")
                 return
         connection.held += 1
+        connection.held_bytes += message.size
         message.attempts = 0
         connection.waiting.append(message)
 
@@ -228,6 +229,7 @@ class WholeBroker:
         if connection.durable is not None and self.fails(connection, message):
             return
         (connection.durable or connection).held -= 1
+        (connection.durable or connection).held_bytes -= message.size
         self.count_guaranteed(message)
         self.row(message, "delivered", message.moved - message.born)
 

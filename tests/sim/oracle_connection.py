@@ -77,6 +77,7 @@ class Connection:
     unacknowledged: int = 0
     """Delivered, and not acknowledged by the application."""
     held: int = 0
+    held_bytes: int = 0
     wakes: set[int] = field(default_factory=set)
     topics: dict[int, int | None] = field(default_factory=dict)
     one_shot: bool = False
@@ -131,3 +132,9 @@ class Connection:
     @property
     def in_flight(self) -> int:
         return sum(message.size for message in self.tcp[: self.sent])
+
+
+def is_full(limits: Any, holder: Any, message: Message) -> bool:
+    """Return whether an endpoint or a durable queue with these limits has no room for one more message."""
+    too_many = 0 <= limits.max_messages <= holder.held
+    return too_many or 0 <= limits.max_spool_usage_bytes < holder.held_bytes + message.size

@@ -9,7 +9,7 @@ import numpy as np
 from qsctl.instant import INFINITE_NS, later
 from qsctl.sim.kernel.random import stream_key, uniform_bits
 from qsctl.sim.scenario.scenario import Access, DurableQueue, Endpoint, Scenario, flow_endpoint
-from tests.sim.oracle_connection import Connection, Message
+from tests.sim.oracle_connection import Connection, Message, is_full
 
 TIMER = 1
 
@@ -29,6 +29,7 @@ class PlainQueue:
     returned: tuple[Message, ...] = ()
     failed: list[Message] = field(default_factory=list)
     held: int = 0
+    held_bytes: int = 0
     queues: tuple[tuple[Message, ...], ...] = ((),) * 5
     dealt: dict[int, Connection | None] = field(default_factory=dict)
     """The flow of each partition."""
@@ -93,12 +94,13 @@ class DurableQueues:
         message.spooled = True
         message.attempts = 0
         self.count(queue.number, 0)["arrived"] += 1
-        full = 0 <= queue.queue.max_messages <= queue.held
+        full = is_full(queue.queue, queue, message)
         congested = eligible and 0 <= queue.queue.low_priority_limit_messages <= queue.held
         if full or congested:
             self.lose(message, "spool_refused")
             return
         queue.held += 1
+        queue.held_bytes += message.size
         self.enter_queue(queue, message, message.traffic.time_to_live_ns)
         self.dispense(queue)
 
@@ -250,14 +252,16 @@ class DurableQueues:
 
     def remove(self, queue: PlainQueue, message: Message, cause: str) -> None:
         queue.held -= 1
+        queue.held_bytes -= message.size
         found = [each for each in self.durable_queues if each.queue.name == queue.queue.dead_message_queue]
-        full = bool(found) and 0 <= found[0].queue.max_messages <= found[0].held
+        full = bool(found) and is_full(found[0].queue, found[0], message)
         if not found or full or not message.traffic.dead_message_eligible:
             self.lose(message, cause)
             return
         queue.moved[cause] += 1
         self.belong(message, found[0].number)
         found[0].held += 1
+        found[0].held_bytes += message.size
         self.enter_queue(found[0], message, INFINITE_NS)
         self.dispense(found[0])
 

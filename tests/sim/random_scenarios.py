@@ -125,7 +125,7 @@ def durable_queues(draw: st.DrawFn, groups: list[str]) -> list[DurableQueue]:
             acknowledge_delay_ns=draw(st.sampled_from([0, 0, 400_000, INFINITE_NS])),
             library_threshold_percent=draw(st.sampled_from([0, 60, 100])),
             library_timer_ns=draw(st.sampled_from([300_000, 4_000_000])),
-            fails=draw(st.sampled_from([0.0, 0.0, 0.3])),
+            fails=draw(st.sampled_from([0.3, 0.0, 0.8])),
         )
         for group in groups
     ]
@@ -145,10 +145,11 @@ def durable_queues(draw: st.DrawFn, groups: list[str]) -> list[DurableQueue]:
             max_time_to_live_ns=draw(st.sampled_from([INFINITE_NS, 2_000_000]))
             if respects_time_to_live
             else INFINITE_NS,
-            max_redelivery=draw(st.sampled_from([-1, 1, 2])),
+            max_redelivery=draw(st.sampled_from([1, -1, 2])),
             dead_message_queue=draw(st.sampled_from(["", dead])),
             unacknowledged_limit_messages=draw(st.sampled_from([-1, 1, 3, 10_000])),
             max_messages=draw(st.sampled_from([-1, 20])),
+            max_spool_usage_bytes=draw(st.sampled_from([-1, -1, 30_000])),
             low_priority_limit_messages=draw(st.sampled_from([-1, 5])),
             flows=tuple(part),
         )
@@ -234,6 +235,7 @@ def solace_scenarios(draw: st.DrawFn) -> Scenario:
             flows=draw(st.integers(1, 2)),
             window_messages=draw(st.integers(1, 6)),
             max_messages=draw(st.sampled_from([-1, 20])),
+            max_spool_usage_bytes=draw(st.sampled_from([-1, -1, 30_000])),
             low_priority_limit_messages=draw(st.sampled_from([-1, 5])),
             unacknowledged_limit_messages=draw(st.sampled_from([-1, 1, 3, 10_000])),
             library_threshold_percent=draw(st.sampled_from([0, 60, 100])),

@@ -87,6 +87,7 @@ def retire(state: Any, c: int, node: int) -> None:
             return
         endpoint = row(broker.endpoints, queue.number, ENDPOINT)
     endpoint.held -= 1
+    endpoint.held_bytes -= row(broker.nodes, node, NODE).tag & SIZE_MASK
     later = row(broker.later, node, LATER)
     count_guaranteed(state, c, node, wide(later.reached))
     if broker.logging != 0:

@@ -55,10 +55,11 @@ def grow(state: Any, c: int, t: int, acknowledged: int) -> None:
     elif tcp.cubic != 0:
         window = follow_cubic(state, c, t, acknowledged)
     else:
-        credit = tcp.credit + acknowledged
-        steps = credit // window
-        tcp.credit = credit - steps * window
-        window += steps
+        tcp.credit += acknowledged
+        if tcp.credit >= window:
+            steps = tcp.credit // window
+            tcp.credit -= steps * window
+            window += steps
     tcp.window = min(window, wide(tcp.most))
 
 

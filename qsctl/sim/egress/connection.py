@@ -27,7 +27,7 @@ from qsctl.sim.egress.queue import (
     work_units,
 )
 from qsctl.sim.egress.receiver import closed, receive
-from qsctl.sim.egress.tcp import next_of_connection, send_segments, take_acknowledgment
+from qsctl.sim.egress.tcp import expects_no_loss, next_of_connection, send_segments, take_acknowledgment
 from qsctl.sim.egress.transmit import acknowledged_before_leaving, send
 from qsctl.sim.kernel.heap import drop_top, push, replace_top
 from qsctl.sim.kernel.histogram import count_done, count_unfinished
@@ -377,6 +377,8 @@ def waits_for_acknowledgment(state: Any, c: int) -> bool:
     if client.next_ack == FOREVER:
         return False
     if client.traits & EAGER:
+        return True
+    if client.traits & LOSSY and not expects_no_loss(state, c):
         return True
     if client.traits & HOLD == 0:
         return False

@@ -28,7 +28,7 @@ from typing import Any, Final
 import numpy as np
 
 from qsctl.sim.egress.connection import move, note_blocked
-from qsctl.sim.egress.endpoint import move_arrival, want_timer
+from qsctl.sim.egress.endpoint import is_full, move_arrival, want_timer
 from qsctl.sim.egress.queue import append, buffer_bytes, fits
 from qsctl.sim.kernel.heap import drop_top, push
 from qsctl.sim.kernel.jit import inlined_part, part, row, wide
@@ -314,7 +314,9 @@ def remove(state: Any, d: int, node: int, t: int, outcome: int) -> None:
     """Remove a message that waits in no line, as expired or dead: to the dead message queue, or altogether."""
     broker = row(state, 0, STATE)
     durable = row(broker.durables, d, DURABLE)
+    size = wide(row(broker.nodes, node, NODE).tag & SIZE_MASK)
     row(broker.endpoints, durable.number, ENDPOINT).held -= 1
+    row(broker.endpoints, durable.number, ENDPOINT).held_bytes -= size
     eligible = row(broker.traffics, row(broker.spools, node, SPOOLED).traffic, TRAFFIC).dead_eligible != 0
     dead = wide(durable.dead_queue)
     if dead == NONE or not eligible:
@@ -322,7 +324,7 @@ def remove(state: Any, d: int, node: int, t: int, outcome: int) -> None:
         return
     number = wide(row(broker.durables, dead, DURABLE).number)
     endpoint = row(broker.endpoints, number, ENDPOINT)
-    if 0 <= endpoint.held_max <= endpoint.held:
+    if is_full(endpoint, size):
         lose(state, wide(durable.number), node, t, outcome)
         return
     if outcome == EXPIRED:
@@ -331,6 +333,7 @@ def remove(state: Any, d: int, node: int, t: int, outcome: int) -> None:
         durable.dead_moved += 1
     move_arrival(state, node, wide(durable.number), number)
     endpoint.held += 1
+    endpoint.held_bytes += size
     enter_queue(state, dead, node, t, wide(0))
     dispense(state, dead, t)
 

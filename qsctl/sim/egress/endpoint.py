@@ -17,6 +17,14 @@ from qsctl.sim.kernel.jit import inlined_part, part, row, wide
 from qsctl.sim.kernel.records import ENDPOINT, LIFE, MORE, NODE, NONE, QUEUE, STATE, TIMERS_AN_EVENT
 
 
+@inlined_part
+def is_full(endpoint: Any, size: int) -> bool:
+    """Return whether an endpoint has no room for one more message of `size` bytes, by their number or their bytes."""
+    if 0 <= endpoint.held_max <= endpoint.held:
+        return True
+    return bool(0 <= endpoint.bytes_max < endpoint.held_bytes + size)
+
+
 @part
 def want_timer(state: Any, c: int, time: int) -> None:
     """Wake a client at `time` unless it wakes earlier; entries that it no longer means are skipped."""

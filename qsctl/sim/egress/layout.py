@@ -323,7 +323,7 @@ def _flags(
     # Of a message that G-1 holds only a disconnect and the buffers cannot wait for the client's own next arrival.
     patient = hold and not absent
     counted = scenario.broker.unacknowledged_limit_messages >= 0 and flags & TRACKED
-    return flags | (EAGER if buffers or counted or flags & LOSSY or (flags & TRACKED and not patient) else 0)
+    return flags | (EAGER if buffers or counted or (flags & TRACKED and not patient) else 0)
 
 
 def _lay_connection(
@@ -389,7 +389,8 @@ def _lay_tcp(group: ClientGroup, profile: Profile, connections: npt.NDArray[Any]
         )
     back = group.round_trip_ns // 2
     first = group.round_trip_ns + group.acknowledgment_latency_ns  # of the handshake
-    for field in ("first", "last", "answer_first", "answer_last", "arriving", "recover", "delayed_until", "epoch"):
+    for field in ("first", "last", "answer_first", "answer_last", "arriving", "recover", "delayed_until", "epoch",
+                  "answered", "repeated"):  # fmt: skip
         connections[field] = NONE
     connections["most"] = most
     connections["initial"] = connections["window"] = min(tcp.initial_window_segments, most)
@@ -435,7 +436,7 @@ def _lay_endpoint(endpoints: npt.NDArray[Any], tracked: bool) -> None:
     endpoints["batch_head"] = NONE
     endpoints["window"] = endpoints["limit"] = endpoints["library_due"] = FOREVER
     endpoints["threshold"] = 1
-    endpoints["held_max"] = endpoints["low_max"] = NONE
+    endpoints["held_max"] = endpoints["bytes_max"] = endpoints["low_max"] = NONE
 
 
 def _lay_flows(endpoints: npt.NDArray[Any], given: Endpoint) -> None:
@@ -447,6 +448,7 @@ def _lay_flows(endpoints: npt.NDArray[Any], given: Endpoint) -> None:
     endpoints["threshold"] = max(1, -(-window * given.library_threshold_percent // 100))
     endpoints["timer"] = min(given.library_timer_ns, FOREVER)
     endpoints["held_max"] = given.max_messages
+    endpoints["bytes_max"] = given.max_spool_usage_bytes
     endpoints["low_max"] = given.low_priority_limit_messages
     endpoints["acknowledge_delay"] = FOREVER if delay >= INFINITE_NS else delay
 
@@ -486,6 +488,7 @@ def _lay_durable_queue(
     layout.queues["head"][queues] = layout.queues["tail"][queues] = layout.tallies["first_discard"][queues] = NONE
     _lay_endpoint(endpoint, tracked=True)
     endpoint["held_max"] = queue.max_messages
+    endpoint["bytes_max"] = queue.max_spool_usage_bytes
     endpoint["low_max"] = queue.low_priority_limit_messages
     for flow in queue.flows:
         first, size = ranges[flow.group]
@@ -495,7 +498,7 @@ def _lay_durable_queue(
         _lay_endpoint(layout.endpoints[span], tracked=True)
         flows = layout.endpoints[span]
         _lay_flows(flows, flow_endpoint(queue, flow))
-        flows["held_max"] = flows["low_max"] = NONE
+        flows["held_max"] = flows["bytes_max"] = flows["low_max"] = NONE
         flows["fails"] = min(int(flow.fails * 2.0**64), 2**64 - 1)
         flows["fail_key"] = [stream_key(scenario.seed, replication, "fails", flow.group, i) for i in range(size)]
 

@@ -17,6 +17,16 @@ def serialization(size: int, numerator: int, denominator: int) -> int:
 
 
 @inlined_part
+def leave_port_in_turn(ports: Any, number: int, t: int, size: int, count: int) -> tuple[int, int]:
+    """Give a port `count` times `size` bytes at `t`; return when the first begin to leave, and how long each takes."""
+    port = row(ports, number, PORT)
+    begin = wide(max(t, port.free))
+    pace = wide(serialization(size, port.num, port.den))
+    port.free = begin + count * pace
+    return begin, pace
+
+
+@inlined_part
 def leave_port(ports: Any, number: int, t: int, size: int) -> int:
     """Return when the last byte of a message given to a port at `t` leaves it: a FIFO, Lindley's recursion."""
     port = row(ports, number, PORT)

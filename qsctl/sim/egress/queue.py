@@ -113,9 +113,10 @@ def discard_oldest(state: Any, clients: Any, queues: Any, nodes: Any, c: int, q:
     queue.pending = 1
     if rare is not None:
         buffer_bytes(state, c, -wide(oldest.tag & SIZE_MASK))
-        slot = row(broker.later, node, LATER).slot
-        if row(clients, c, CLIENT).traits & ELIDING and slot >= 0:
-            row(broker.elided, slot, ELIDED).node = NONE
+        if row(clients, c, CLIENT).traits & ELIDING:
+            slot = row(broker.later, node, LATER).slot
+            if slot >= 0:
+                row(broker.elided, slot, ELIDED).node = NONE
     if broker.logging != 0:
         prefetch(broker.topics, wide(queue.head), TOPIC)
         topic = wide(row(broker.topics, node, TOPIC).topic)
@@ -198,7 +199,8 @@ def enqueue(
     if q == 0:
         row(broker.lives, node, LIFE).attempts = 1
     if rare is not None:
-        row(broker.later, node, LATER).slot = NONE
+        if row(clients, c, CLIENT).traits & ELIDING:
+            row(broker.later, node, LATER).slot = NONE
         buffer_bytes(state, c, size)
     return node
 

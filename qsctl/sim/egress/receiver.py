@@ -97,9 +97,9 @@ def receive(state: Any, c: int, node: int, acknowledged: int, arrived: int, libr
     begins = after_pauses(state, c, arrived, max(arrived, free))
     done = min(begins + service_time(state, c), FOREVER)
     row(broker.readers, chosen, READER).free = done
-    row(broker.later, node, LATER).reached = min(done + receiver.back, FOREVER)
     unread = row(broker.nodes, node, NODE)
     if library:
+        row(broker.later, node, LATER).reached = min(done + receiver.back, FOREVER)
         receiver.occupied -= unread.tag & SIZE_MASK
     unread.time = max(acknowledged, min(begins + receiver.back, FOREVER))
     unread.next = NONE

@@ -212,9 +212,9 @@ class EgressRun:
         return counter_columns(self.names, self.queue_names, self.arrays, observed)
 
     def _drain(self, until_ns: Nanoseconds) -> None:
-        """Bring G-1 of clients that had nothing to ask for up to date, before it is counted."""
+        """Apply the acknowledgments by which messages count, of clients that had nothing to ask for."""
         clients = self.arrays.clients
-        for c in np.flatnonzero((clients["traits"] & r.HOLD != 0) & (clients["next_ack"] <= until_ns)):
+        for c in np.flatnonzero((clients["traits"] & (r.HOLD | r.LOSSY) != 0) & (clients["next_ack"] <= until_ns)):
             self.arrays.ensure_room()
             self.arrays.kernel(drain, int(c), until_ns)
 
@@ -279,11 +279,13 @@ class EgressRun:
     def _check_endpoints(self) -> None:
         """Threshold events of endpoints with a limit (80 and 60 percent: [SOL-QUEUES]), looked at each second."""
         endpoints = self.arrays.endpoints
-        most = endpoints["held_max"]
-        if not (most > 0).any():
+        most, largest = endpoints["held_max"], endpoints["bytes_max"]
+        if not ((most > 0) | (largest > 0)).any():
             return
         self._drain(self.now_ns)
-        usage = np.where(most > 0, 100 * endpoints["held"] // np.maximum(most, 1), 0)
+        messages = np.where(most > 0, 100 * endpoints["held"] // np.maximum(most, 1), 0)
+        spooled = np.where(largest > 0, 100 * endpoints["held_bytes"] // np.maximum(largest, 1), 0)
+        usage = np.maximum(messages, spooled)
         for c in np.flatnonzero(~self._spool_used & (usage >= SPOOL_SET_PERCENT)):
             self._raise(self.now_ns, int(c), 0, int(usage[c]), Event.SPOOL_USAGE_SET)
             self._spool_used[c] = True

@@ -10,7 +10,7 @@ from typing import Any
 from qsctl.sim.egress.connection import acknowledge, drain, mark_blocked, move, note_blocked
 from qsctl.sim.egress.durable import dispense, enter_queue, serve_queue, wake_queue
 from qsctl.sim.egress.eliding import replace_queued, slot_of
-from qsctl.sim.egress.endpoint import next_at_endpoint, take_from_endpoint, wait_at_endpoint, want_next_due
+from qsctl.sim.egress.endpoint import is_full, next_at_endpoint, take_from_endpoint, wait_at_endpoint, want_next_due
 from qsctl.sim.egress.queue import append, buffer_bytes, enqueue, fits, log_loss, make_room
 from qsctl.sim.kernel.heap import drop_top
 from qsctl.sim.kernel.jit import inlined_part, kernel, part, row, wide
@@ -93,13 +93,14 @@ def spool(state: Any, c: int, t: int, size: int, topic: int, tag: int) -> None:
     """Spool a guaranteed message; a full endpoint refuses it, a congested one if it is discard eligible."""
     broker = row(state, 0, STATE)
     endpoint = row(broker.endpoints, row(broker.more, c, MORE).endpoint, ENDPOINT)
-    full = 0 <= endpoint.held_max <= endpoint.held
+    full = is_full(endpoint, size)
     congested = tag & ARRIVAL_ELIGIBLE != 0 and 0 <= endpoint.low_max <= endpoint.held
     if full or congested:
         row(broker.losses, c * 5, LOSS).spool_refused += 1
         log_loss(state, c, wide(0), t, size, topic, t, wide(SPOOL_REFUSED))
         return
     endpoint.held += 1
+    endpoint.held_bytes += size
     node = allocate(state)
     row(broker.nodes, node, NODE).time = t
     row(broker.nodes, node, NODE).tag = size
@@ -191,6 +192,8 @@ def arrive(state: Any, c: int, q: int, t: int, size: int, topic: int, tag: int) 
                 row(broker.elided, slot, ELIDED).node = node
     else:
         enqueue(state, broker.clients, broker.queues, broker.nodes, c, q, t, size, topic, 1)
+        if client.queued != 0 and client.tcp_bytes >= client.tcp_limit and flags & (ELIDING | TRACKED) == 0:
+            return  # it waits for room in the transmit queue, which an arrival does not make
     note_blocked(state, c, t, serve(state, c, t, flags & TRACKED != 0))
     resume(state, t)
 

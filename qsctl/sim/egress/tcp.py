@@ -23,7 +23,11 @@ Our readings:
 
 No event of the receiver exists: what is sent over a connection arrives in the order of its sending, so that the
 sending of a segment decides at once which acknowledgment follows from it and when that is back. A delayed one is
-certain when no other segment arrives before its timer is over; until then the next segment may bring it forward.
+certain when no other segment arrives before its timer is over; until then the next segment may bring it forward. And
+segments of full size that are sent at one instant, none of them lost, are one record, and so are their acknowledgments.
+
+A client that has all that is in flight, which is acknowledged before a time-out, sends nothing again: its
+acknowledgments are applied when it next has something to send, as those of a client without loss are.
 
 A client without loss has none of this: see `connection`.
 """
@@ -33,9 +37,9 @@ from __future__ import annotations
 from typing import Any, Final
 
 from qsctl.sim.egress.congestion import grow, note_loss
-from qsctl.sim.egress.port import leave_port, serialization
+from qsctl.sim.egress.port import leave_port, leave_port_in_turn, serialization
 from qsctl.sim.egress.receiver import expect
-from qsctl.sim.kernel.jit import inlined_part, part, row, wide
+from qsctl.sim.kernel.jit import inlined_part, part, quotient, row, wide
 from qsctl.sim.kernel.random import uniform_bits
 from qsctl.sim.kernel.records import (
     ARRIVED,
@@ -46,6 +50,7 @@ from qsctl.sim.kernel.records import (
     MORE,
     NODE,
     NONE,
+    PORT,
     READS,
     RECEIVER,
     SEGMENT,
@@ -57,6 +62,8 @@ from qsctl.sim.kernel.records import (
 
 TIME_OUT_MAX_NS: Final = 60_000_000_000
 """The least upper bound of a time-out that RFC 6298, 2.5, allows."""
+PACE_MAX_NS: Final = 2**30 - 1
+"""Between segments of one record: twice of it fits a record's field."""
 DUPLICATES: Final = 3
 """Acknowledgments of the same segment, after which the next one counts as lost."""
 
@@ -69,9 +76,52 @@ def allocate_segment(state: Any) -> int:
     segment = row(broker.segments, place, SEGMENT)
     broker.segment_free = segment.next
     segment.next = NONE
+    segment.count = 1
     broker.segments_left -= 1
     if broker.segments_left < broker.segments_room:
         broker.short = 1
+    return place
+
+
+@inlined_part
+def append(state: Any, first: int, last: int) -> tuple[int, int]:
+    """Append a record to a list from `first`, NONE where it is empty, to `last`; return its new ends."""
+    place = allocate_segment(state)
+    if first == NONE:
+        return place, place
+    row(row(state, 0, STATE).segments, last, SEGMENT).next = place
+    return first, place
+
+
+@inlined_part
+def append_answer(state: Any, c: int) -> Any:
+    """Append an acknowledgment to those on their way; return its record."""
+    broker = row(state, 0, STATE)
+    tcp = row(broker.connections, row(broker.more, c, MORE).connection, TCP)
+    first, last = append(state, wide(tcp.answer_first), wide(tcp.answer_last))
+    tcp.answer_first = first
+    tcp.answer_last = last
+    return row(broker.segments, last, SEGMENT)
+
+
+@inlined_part
+def append_segment(state: Any, c: int, t: int, size: int, count: int) -> int:
+    """Append `count` new segments of `size` bytes to those in flight, sent at `t`; return the place of their record."""
+    broker = row(state, 0, STATE)
+    tcp = row(broker.connections, row(broker.more, c, MORE).connection, TCP)
+    first, place = append(state, wide(tcp.first), wide(tcp.last))
+    tcp.first = first
+    tcp.last = place
+    segment = row(broker.segments, place, SEGMENT)
+    segment.time = t
+    segment.number = tcp.newest
+    segment.bytes = size
+    segment.marks = 0
+    segment.count = count
+    tcp.newest += count
+    tcp.upcoming = tcp.newest
+    tcp.unsent_bytes -= size * count
+    row(broker.clients, c, CLIENT).inflight += size * count
     return place
 
 
@@ -93,16 +143,25 @@ def return_acknowledgment(state: Any, c: int, arrived: int, back: int) -> None:
     broker = row(state, 0, STATE)
     tcp = row(broker.connections, row(broker.more, c, MORE).connection, TCP)
     if tcp.delayed_until < arrived:
-        place = allocate_segment(state)
-        if tcp.answer_first == NONE:
-            tcp.answer_first = place
-        else:
-            row(broker.segments, tcp.answer_last, SEGMENT).next = place
-        tcp.answer_last = place
+        append_answer(state, c)
+        if tcp.received == tcp.answered:
+            tcp.repeated = arrived + back
     tcp.delayed_until = NONE
+    tcp.answered = tcp.received
     answer = row(broker.segments, tcp.answer_last, SEGMENT)
     answer.time = arrived + back
     answer.number = tcp.received
+
+
+@inlined_part
+def delay_acknowledgment(state: Any, c: int, arrived: int) -> None:
+    """Have the receiver wait for another segment before it acknowledges what came in order at `arrived`."""
+    broker = row(state, 0, STATE)
+    tcp = row(broker.connections, row(broker.more, c, MORE).connection, TCP)
+    due = wide(arrived + tcp.delay)
+    tcp.delayed_until = NONE
+    return_acknowledgment(state, c, due, wide(tcp.back))
+    tcp.delayed_until = due
 
 
 @inlined_part
@@ -137,6 +196,13 @@ def arrive_at_client(state: Any, c: int, place: int, arrived: int) -> None:
     reads = row(broker.clients, c, CLIENT).traits & READS != 0
     filled = tcp.beyond != 0
     segment.marks |= ARRIVED
+    if not filled and not reads:
+        tcp.received += 1
+        if tcp.delay == 0 or tcp.delayed_until >= arrived:
+            return_acknowledgment(state, c, arrived, back)
+        else:
+            delay_acknowledgment(state, c, arrived)
+        return
     tcp.beyond += 1
     here = place
     while here != NONE:
@@ -151,10 +217,42 @@ def arrive_at_client(state: Any, c: int, place: int, arrived: int) -> None:
     if filled or tcp.delay == 0 or tcp.delayed_until >= arrived:
         return_acknowledgment(state, c, arrived, back)
     else:
-        due = arrived + tcp.delay
+        delay_acknowledgment(state, c, arrived)
+
+
+@part
+def arrive_in_turn(state: Any, c: int, arrived: int, pace: int, count: int) -> None:
+    """Receive `count` segments in order, the first at `arrived` and each next one `pace` later.
+
+    The receiver acknowledges each of them, or every second one, for none waits as long as the acknowledgment's timer.
+    """
+    broker = row(state, 0, STATE)
+    tcp = row(broker.connections, row(broker.more, c, MORE).connection, TCP)
+    left = count
+    here = arrived
+    each = wide(1)
+    if tcp.delay != 0:
+        each = wide(2)
+        if tcp.delayed_until >= here:
+            tcp.received += 1
+            return_acknowledgment(state, c, here, wide(tcp.back))
+            here += pace
+            left -= 1
+    answers = left // each
+    if answers > 0:
+        answer = append_answer(state, c)
+        answer.time = here + (each - 1) * pace + tcp.back
+        answer.number = tcp.received + each
+        answer.bytes = each * pace
+        answer.marks = each
+        answer.count = answers
+        tcp.received += each * answers
+        tcp.answered = tcp.received
         tcp.delayed_until = NONE
-        return_acknowledgment(state, c, due, back)
-        tcp.delayed_until = due
+        here += each * answers * pace
+    if left > each * answers:
+        tcp.received += 1
+        delay_acknowledgment(state, c, here)
 
 
 @part
@@ -182,9 +280,24 @@ def transmit(state: Any, c: int, t: int, place: int) -> int:
 
 @inlined_part
 def send_again(state: Any, c: int, t: int, place: int) -> None:
-    """Send a segment once more."""
+    """Send a segment once more, the first of its record, which is its own from now on."""
     broker = row(state, 0, STATE)
-    row(broker.segments, place, SEGMENT).marks |= SENT_AGAIN
+    segment = row(broker.segments, place, SEGMENT)
+    if segment.count > 1:
+        rest_place = allocate_segment(state)
+        rest = row(broker.segments, rest_place, SEGMENT)
+        rest.time = segment.time
+        rest.number = segment.number + 1
+        rest.bytes = segment.bytes
+        rest.marks = segment.marks
+        rest.next = segment.next
+        rest.count = segment.count - 1
+        segment.next = rest_place
+        segment.count = 1
+        tcp = row(broker.connections, row(broker.more, c, MORE).connection, TCP)
+        if tcp.last == place:
+            tcp.last = rest_place
+    segment.marks |= SENT_AGAIN
     row(broker.more, c, MORE).retransmissions += 1
     transmit(state, c, t, place)
 
@@ -215,36 +328,80 @@ def cut_segment(state: Any, c: int, t: int, size: int) -> None:
     broker = row(state, 0, STATE)
     client = row(broker.clients, c, CLIENT)
     tcp = row(broker.connections, row(broker.more, c, MORE).connection, TCP)
-    place = allocate_segment(state)
-    segment = row(broker.segments, place, SEGMENT)
-    segment.time = t
-    segment.number = tcp.newest
-    segment.bytes = size
-    segment.marks = 0
-    if tcp.newest == tcp.oldest:
-        tcp.first = place
-    else:
-        row(broker.segments, tcp.last, SEGMENT).next = place
-    tcp.last = place
-    tcp.newest += 1
-    tcp.upcoming = tcp.newest
-    tcp.unsent_bytes -= size
-    client.inflight += size
+    place = append_segment(state, c, t, size, wide(1))
     if client.traits & READS:
         row(broker.receivers, c, RECEIVER).occupied += size
         if tcp.arriving == NONE:
             tcp.arriving = client.unsent
-    node = wide(client.unsent)
     depart = transmit(state, c, t, place)
-    tcp.bytes_sent += size
+    leave_queue(state, c, size, depart, wide(0), size)
+
+
+@inlined_part
+def leave_queue(state: Any, c: int, size: int, depart: int, pace: int, sent: int) -> None:
+    """Note when the messages whose last bytes are among the next `sent` of the transmit queue have left the port.
+
+    The first `size` of these bytes leave at `depart`, and as many more with each `pace` from there on.
+    """
+    broker = row(state, 0, STATE)
+    client = row(broker.clients, c, CLIENT)
+    tcp = row(broker.connections, row(broker.more, c, MORE).connection, TCP)
+    node = wide(client.unsent)
+    end = -wide(tcp.bytes_sent)
+    tcp.bytes_sent += sent
     while node != NONE:
         whole = wide(row(broker.nodes, node, NODE).tag & SIZE_MASK)
         if tcp.bytes_sent < whole:
             break
         tcp.bytes_sent -= whole
+        end += whole
         row(broker.nodes, node, NODE).time = depart
+        if pace != 0:
+            row(broker.nodes, node, NODE).time += quotient(end - 1, size) * pace
         node = wide(row(broker.nodes, node, NODE).next)
     client.unsent = node
+
+
+@inlined_part
+def sent_in_turn(state: Any, c: int, allowed: int) -> int:
+    """Return how many of the segments that may go now are whole, not lost and arrive in order at an even pace.
+
+    Nothing can happen between them: they are sent at one instant, and one record has them all. 0 for less than two of
+    them, and where the client reads or has a link of its own, whose pace is another one.
+    """
+    broker = row(state, 0, STATE)
+    client = row(broker.clients, c, CLIENT)
+    more = row(broker.more, c, MORE)
+    tcp = row(broker.connections, more.connection, TCP)
+    mss = wide(more.mss)
+    if tcp.unsent_bytes < 2 * mss or tcp.received != tcp.newest or client.traits & (READS | LINK) != 0:
+        return wide(0)
+    most = min(wide(allowed - (tcp.newest - tcp.oldest)), quotient(wide(tcp.unsent_bytes), mss))
+    most = min(most, quotient(max(wide(client.window_max - client.inflight), wide(0)), mss))
+    port = row(broker.ports, client.port, PORT)
+    pace = serialization(mss, port.num, port.den)
+    if pace > PACE_MAX_NS or (tcp.delay != 0 and tcp.delay < pace):
+        return wide(0)
+    count = wide(0)
+    while count < most and uniform_bits(more.key, more.sent + count) >= more.loss:
+        count += 1
+    return count if count > 1 else wide(0)
+
+
+@inlined_part
+def cut_segments(state: Any, c: int, t: int, count: int) -> None:
+    """Send the next bytes of the transmit queue as `count` new segments of full size, none of which is lost."""
+    broker = row(state, 0, STATE)
+    more = row(broker.more, c, MORE)
+    tcp = row(broker.connections, more.connection, TCP)
+    mss = wide(more.mss)
+    begin, pace = leave_port_in_turn(broker.ports, wide(row(broker.clients, c, CLIENT).port), t, mss, count)
+    row(broker.segments, append_segment(state, c, t, mss, count), SEGMENT).marks = ARRIVED
+    more.sent += count
+    if tcp.due == FOREVER:
+        tcp.due = t + tcp.time_out
+    arrive_in_turn(state, c, wide(begin + pace + tcp.forth), pace, count)
+    leave_queue(state, c, mss, begin + pace, pace, mss * count)
 
 
 @part
@@ -258,12 +415,16 @@ def send_segments(state: Any, c: int, t: int) -> None:
     begin = wide(row(broker.more, c, MORE).sent)
     while tcp.upcoming < tcp.newest and (tcp.upcoming == tcp.oldest or tcp.upcoming - tcp.oldest < allowed):
         place = wide(tcp.first) if tcp.upcoming == tcp.oldest else wide(tcp.again)
-        tcp.again = row(broker.segments, place, SEGMENT).next
         tcp.upcoming += 1
         send_again(state, c, t, place)
+        tcp.again = row(broker.segments, place, SEGMENT).next
     while tcp.unsent_bytes > 0 and tcp.upcoming == tcp.newest:
         if tcp.upcoming != tcp.oldest and tcp.upcoming - tcp.oldest >= allowed:
             break
+        count = sent_in_turn(state, c, allowed)
+        if count > 0:
+            cut_segments(state, c, t, count)
+            continue
         size = new_segment_size(state, c)
         if size == 0:
             break
@@ -283,6 +444,26 @@ def next_of_connection(state: Any, c: int) -> int:
     return due
 
 
+@inlined_part
+def expects_no_loss(state: Any, c: int) -> bool:
+    """Return whether all that is in flight has arrived, and is acknowledged before a time-out: no timer will end.
+
+    Nothing is sent again then, so that the acknowledgments can wait until the client has something to send.
+    """
+    broker = row(state, 0, STATE)
+    tcp = row(broker.connections, row(broker.more, c, MORE).connection, TCP)
+    if tcp.newest == tcp.oldest:
+        return bool(tcp.duplicates == 0 and tcp.answer_first == NONE)
+    if tcp.received != tcp.newest or tcp.upcoming != tcp.newest or tcp.recovering != 0 or tcp.duplicates != 0:
+        return False
+    first = wide(row(broker.segments, tcp.answer_first, SEGMENT).time)
+    answer = row(broker.segments, tcp.answer_last, SEGMENT)
+    last = wide(answer.time)
+    if answer.count > 1:
+        last += (answer.count - 1) * answer.bytes
+    return bool(first > tcp.repeated and last <= min(wide(tcp.due), first + tcp.least_time_out))
+
+
 @part
 def take_acknowledgment(state: Any, c: int, t: int) -> bool:
     """Process what `next_of_connection` named: an acknowledgment that is back at `t`, else the time-out.
@@ -295,9 +476,15 @@ def take_acknowledgment(state: Any, c: int, t: int) -> bool:
     if place == NONE or row(broker.segments, place, SEGMENT).time != t:
         time_out(state, c)
         return False
-    upto = wide(row(broker.segments, place, SEGMENT).number)
-    tcp.answer_first = row(broker.segments, place, SEGMENT).next
-    release_segment(state, place)
+    answer = row(broker.segments, place, SEGMENT)
+    upto = wide(answer.number)
+    if answer.count > 1:
+        answer.count -= 1
+        answer.time += answer.bytes
+        answer.number += answer.marks
+    else:
+        tcp.answer_first = answer.next
+        release_segment(state, place)
     if upto > tcp.oldest:
         advance_to(state, c, t, upto)
         return True
@@ -320,11 +507,16 @@ def advance_to(state: Any, c: int, t: int, upto: int) -> None:
         segment = row(broker.segments, place, SEGMENT)
         if segment.marks & SENT_AGAIN:
             is_sample = False  # which copy it was that is acknowledged, nobody can know (Karn)
-        client.inflight -= segment.bytes
-        tcp.bytes_acknowledged += segment.bytes
-        tcp.first = segment.next
-        tcp.oldest += 1
-        release_segment(state, place)
+        count = min(wide(segment.count), wide(upto - tcp.oldest))
+        client.inflight -= count * segment.bytes
+        tcp.bytes_acknowledged += count * segment.bytes
+        tcp.oldest += count
+        if count < segment.count:
+            segment.number += count
+            segment.count -= count
+        else:
+            tcp.first = segment.next
+            release_segment(state, place)
     if tcp.upcoming < upto:
         tcp.upcoming = upto
     if is_sample:
@@ -424,6 +616,8 @@ def forget_segments(state: Any, c: int) -> None:
     tcp.beyond = 0
     tcp.recover = NONE
     tcp.delayed_until = NONE
+    tcp.answered = NONE
+    tcp.repeated = NONE
     tcp.unsent_bytes = 0
     tcp.bytes_sent = 0
     tcp.bytes_acknowledged = 0

@@ -157,6 +157,8 @@ TCP: Final = np.dtype(
         ("smoothed", "i8"),
         ("variation", "i8"),
         ("delayed_until", "i8"),
+        ("answered", "i8"),
+        ("repeated", "i8"),
         ("unsent_bytes", "i8"),
         ("bytes_sent", "i8"),
         ("bytes_acknowledged", "i8"),
@@ -185,21 +187,23 @@ TCP: Final = np.dtype(
 )
 """The connection of a client whose link loses segments, which are numbered from 0.
 
-At the broker: the oldest in flight, the next to be sent and the first that was never sent (`upcoming` is below `newest`
-while a time-out has segments sent again; `again` is then its record); all up to `recover` were sent when the last loss
-was noticed; the congestion window, its maximum and the threshold in segments, the parts of a segment that it has grown
-by; the timer: when it is `due`, its length, the smoothed round trip and its variation. At the client: the first segment
-that has not arrived, how many did beyond it, until when the last acknowledgment in the list is delayed. Bytes of the
-first message that is not sent, acknowledged, arrived whole (`unsent` and `head` of the client, `arriving`), and of all
-that are not sent. `first` to `last` are the segments in flight, `answer_first` to `answer_last` the acknowledgments on
+At the broker: the oldest in flight, the next to be sent and the first that was never sent (`upcoming` is below
+`newest` while a time-out has segments sent again; `again` is then its record); all up to `recover` were sent when the
+last loss was noticed; the congestion window, its maximum and the threshold in segments, the parts of a segment that it
+has grown by; the timer: when it is `due`, its length, the smoothed round trip and its variation. At the client: the
+first segment that has not arrived, how many did beyond it, until when the last acknowledgment in the list is delayed,
+what it has `answered` last, and when the last acknowledgment is back that acknowledges nothing new. Bytes of the first
+message that is not sent, acknowledged, arrived whole (`unsent` and `head` of the client, `arriving`), and of all that
+are not sent. `first` to `last` are the segments in flight, `answer_first` to `answer_last` the acknowledgments on
 their way. `forth`, `back`: the round trip, its second half with the acknowledgment latency. The last six are CUBIC's:
 W_max, the window at the last loss, when it began to grow again, K in milliseconds, W_est."""
 
 SEGMENT: Final = np.dtype(
-    [("time", "i8"), ("number", "i8"), ("bytes", "i4"), ("marks", "i4"), ("next", "i4")], align=True
+    [("time", "i8"), ("number", "i8"), ("bytes", "i4"), ("marks", "i4"), ("next", "i4"), ("count", "i4")], align=True
 )
-"""A segment in flight: when it was sent first, and its marks; or an acknowledgment: when it is back, of all before its
-number."""
+"""`count` segments in flight that follow one another, alike: when they were sent first, the number of the first of
+them, the bytes of each, their marks. Or `count` acknowledgments: when the first is back, of all segments before its
+number, and how much later (`bytes`, in ns) and higher (`marks`) each next one is."""
 ARRIVED: Final = 1
 SENT_AGAIN: Final = 2
 
@@ -314,6 +318,8 @@ ENDPOINT: Final = np.dtype(
         ("limit", "i8"),
         ("held", "i8"),
         ("held_max", "i8"),
+        ("held_bytes", "i8"),
+        ("bytes_max", "i8"),
         ("low_max", "i8"),
         ("acknowledge_delay", "i8"),
         ("threshold", "i8"),
@@ -335,7 +341,8 @@ ENDPOINT: Final = np.dtype(
     align=True,
 )
 """A client's durable endpoint: messages waiting for its flows, returned from G-1, and read but not acknowledged; how
-many it sent again. `window`: deliveries on their way or unread, over all its flows; `outstanding` counts them where G-1
+many it sent again. `held` and `held_bytes`: all that it has not lost or retired, and
+their bytes. `window`: deliveries on their way or unread, over all its flows; `outstanding` counts them where G-1
 does not hold them itself. `limit`: deliveries that the application has not acknowledged, which `unacknowledged` counts.
 From `batch_head` on, `batch` messages of those read are not acknowledged by the client's library: it does so when they
 are `threshold`, or at `library_due`, `timer` after the first of them was read. `time` of a read message is when the

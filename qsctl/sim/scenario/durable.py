@@ -45,6 +45,8 @@ class DurableQueue:
     unacknowledged_limit_messages: int = 10_000
     """Deliveries of a flow that the application has not acknowledged; -1: no limit."""
     max_messages: int = -1
+    max_spool_usage_bytes: int = -1
+    """Bytes of the messages that it may hold; one that would carry it beyond is refused. -1: no limit."""
     low_priority_limit_messages: int = -1
     respects_priority: bool = False
     """Whether messages of a higher priority are delivered first."""

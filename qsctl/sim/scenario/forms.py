@@ -232,6 +232,7 @@ FLOW_ATTRIBUTES = (
 SPOOL_ATTRIBUTES = (
     Attribute("unacknowledged-limit", "unacknowledged_limit_messages", integer(1, unlimited=True)),
     Attribute("max-messages", "max_messages", integer(1, unlimited=True)),
+    Attribute("max-spool-usage", "max_spool_usage_bytes", size(1, unlimited=True)),
     Attribute("low-priority-limit", "low_priority_limit_messages", integer(0, unlimited=True)),
 )
 """Of what keeps guaranteed messages: an endpoint or a durable queue."""

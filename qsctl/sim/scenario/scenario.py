@@ -286,6 +286,8 @@ class Endpoint:
     unacknowledged_limit_messages: int = 10_000
     """Deliveries of a flow that the application has not acknowledged; -1: no limit."""
     max_messages: int = -1
+    max_spool_usage_bytes: int = -1
+    """Bytes of the messages that it may hold; one that would carry it beyond is refused. -1: no limit."""
     low_priority_limit_messages: int = -1
     acknowledge_delay_ns: Nanoseconds = 0
     """From a message's end of service to the application's acknowledgment; INFINITE_NS: it never acknowledges."""

@@ -71,22 +71,27 @@ def whole_number_of(field: str) -> Value:
     return integer(setting.minimum, setting.maximum)
 
 
-def size(minimum: int = 0, maximum: int | None = None) -> Value:
-    """Bytes: a number, with B, KB, MB or GB after it when wanted."""
+def size(minimum: int = 0, maximum: int | None = None, *, unlimited: bool = False) -> Value:
+    """Return bytes: a number, with B, KB, MB or GB after it when wanted; `unlimited` as in `integer`."""
 
     def read(text: str) -> object:
+        if unlimited and text in {"unlimited", "-1"}:
+            return -1
         match = _matched(_SIZE, text)
         unit = (match[2] or "B")[0]
         return _bounded(_whole(Decimal(match[1]) * _SIZE_UNITS[unit]), minimum, maximum)
 
     def write(value: object) -> str:
         assert isinstance(value, int)
+        if unlimited and value == -1:
+            return "unlimited"
         for unit, scale in (("GB", 1024**3), ("MB", 1024**2), ("KB", 1024)):
             if value and value % scale == 0:
                 return f"{value // scale} {unit}"
         return str(value)
 
-    return Value(f"a size {_range(minimum, maximum)} bytes, as in 1500, 256 KB or 1 MB (KB = 1,024 bytes)", read, write)
+    words = f"a size {_range(minimum, maximum)} bytes, as in 1500, 256 KB or 1 MB (KB = 1,024 bytes)"
+    return Value(words + (", or 'unlimited'" if unlimited else ""), read, write)
 
 
 def _read_bit_rate(text: str) -> object:
