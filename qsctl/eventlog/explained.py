@@ -21,7 +21,7 @@ REASONS: Final = {
     "retransmissions": "segments were lost on the link and sent again: each is a penalty on the client's slowness",
     "time-outs": "too few segments followed a lost one: nothing was sent until the retransmission timer was over",
     "missed-keepalives": "probes of idle connections were lost: each is a penalty on the client's slowness",
-    "spool-usage-set": "the endpoint holds 80 % of its max-messages: its consumers are slower than its publishers",
+    "spool-usage-set": "the endpoint holds 80 % of its quota: its consumers are slower than its publishers",
     "subscriptions-set": "a client has 80 % of the subscriptions that its profile allows",
     "too-many-subscriptions": "topics beyond the profile's max-subscriptions: refused, their messages do not come",
     "master-elected": "a service instance became master of a replicated queue; peak: the longest time without one",

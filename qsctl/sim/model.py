@@ -74,7 +74,7 @@ class Event(IntEnum):
     MISSED_KEEPALIVES = 22
     """Total at the end: probes of idle connections that no answer came to."""
     SPOOL_USAGE_SET = 23
-    """An endpoint holds its upper threshold's share of its max-messages; value: percent."""
+    """An endpoint holds its upper threshold's share of a quota, in messages or bytes; value: percent."""
     SPOOL_USAGE_CLEARED = 24
     SUBSCRIPTIONS_SET = 25
     """A client has its upper threshold's share of its max-subscriptions; value: percent."""

@@ -296,8 +296,34 @@ def test_what_is_over_is_moved_to_the_dead_message_queue_if_it_is_eligible(eligi
     assert ("dead" in found) == eligible
     if eligible:
         assert (found["dead"]["waiting_messages"], found["dead"]["arrived_messages"]) == (moved, moved)
-    full = by_client(with_dead_queue(scenario, max_messages=7))
-    assert full["orders"]["expired_messages"] == 90 - min(moved, 7)
+    for quota in ({"max_messages": 7}, {"max_spool_usage_bytes": 7}):
+        full = by_client(with_dead_queue(scenario, **quota))
+        assert full["orders"]["expired_messages"] == 90 - min(moved, 7)
+
+
+@pytest.mark.parametrize("fails", [0.0, 0.5])
+@pytest.mark.parametrize("access", Access)
+def test_a_quota_in_bytes_refuses_what_would_exceed_it_until_the_application_acknowledges(
+    access: Access, fails: float
+) -> None:
+    """Messages of 300 and 1 bytes, 1,000 bytes of quota: small ones come in where no large one has room."""
+    scenario = sharing(
+        client("c", pauses=(Interval(0, SECOND_NS),)), access=access, max_spool_usage_bytes=1000, flow={"fails": fails},
+        horizon_ns=SECOND_NS, traffic=tuple(
+            replace(spooled(name, 10.0), size=ConstantSize(size), start_ns=start * MILLISECOND_NS)
+            for name, size, start in (("large", 300, 0), ("small", 1, 50))
+        ),
+    )  # fmt: skip
+    _, rows, _ = run(scenario, LogLevel.MESSAGES)
+    refused = rows[rows["outcome"] == OUTCOMES.index("spool_refused")]
+    assert set(refused["size_bytes"]) == {300}
+    assert len(refused) == 10 - 3
+    later = replace(scenario, horizon_ns=10 * SECOND_NS, traffic=tuple(replace(each, stop_ns=9 * SECOND_NS)
+                                                                       for each in scenario.traffic))  # fmt: skip
+    made, rows, _ = run(later, LogLevel.MESSAGES)
+    assert (rows["outcome"] == OUTCOMES.index("spool_refused")).sum() == 7
+    assert (made.arrays.endpoints["held_bytes"] == 0).all()
+    assert (made.arrays.endpoints["held"] == 0).all()
 
 
 @pytest.mark.parametrize("limit", [1, 3])

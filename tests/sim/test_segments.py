@@ -11,6 +11,8 @@ from qsctl.instant import MILLISECOND_NS
 from qsctl.sim.egress.run import EgressRun
 from qsctl.sim.scenario.scenario import (
     ClientGroup,
+    ConstantArrivals,
+    ConstantSize,
     Interval,
     MixedSize,
     Model,
@@ -23,6 +25,7 @@ from qsctl.sim.scenario.scenario import (
     Traffic,
 )
 from tests.sim.brokers import limits
+from tests.sim.random_scenarios import Ran
 from tests.sim.test_solace_oracle import compare
 from tests.sim.test_tibco_oracle import compare as compare_tibco
 
@@ -77,3 +80,36 @@ def test_segments_of_one_instant_are_one_record() -> None:
         records = max(records, free - int(run.arrays.state["segments_left"]))
     assert in_flight > 40
     assert records < in_flight // 2
+
+
+def test_late_acknowledgments_of_what_was_sent_again_are_looked_at_when_they_come() -> None:
+    """Three time-outs behind a burst: the third repeated acknowledgment sends the next message again at once."""
+    a_millisecond = {"rate_per_second": 1000.0}
+    tcp = TcpSettings(
+        initial_window_segments=1000, max_window_bytes=2**20, transmit_queue_bytes=2**20,
+        minimum_time_out_ns=50 * MILLISECOND_NS,
+    )  # fmt: skip
+    lossy = ClientGroup("a", "p", "d", round_trip_ns=10 * MILLISECOND_NS, loss_probability=1e-12)
+    made = Scenario(
+        "late",
+        horizon_ns=600 * MILLISECOND_NS,
+        ports=(Port("p", 8_000_000),),
+        profiles=(Profile("d", limits(), tcp),),
+        groups=(replace(lossy, delayed_acknowledgment_ns=0), ClientGroup("b", "p", "d")),
+        traffic=(
+            *(
+                Traffic(f"burst-{start}", "b", ConstantArrivals(100_000.0), ConstantSize(10_000),
+                        start_ns=start, stop_ns=start + duration)
+                for start, duration in ((0, 400_000), (440 * MILLISECOND_NS, 50_000))
+            ),
+            Traffic("steady", "b", ConstantArrivals(**a_millisecond), ConstantSize(100)),
+            *(
+                Traffic(f"at-{start}", "a", ConstantArrivals(**a_millisecond), ConstantSize(100),
+                        start_ns=start * MILLISECOND_NS, stop_ns=(start + 1) * MILLISECOND_NS)
+                for start in (1, 400)
+            ),
+        ),
+    )  # fmt: skip
+    compare(made)
+    events = {(name, value) for _, _, _, value, name in Ran(made).events if name in {"time-outs", "retransmissions"}}
+    assert events == {("time-outs", 3), ("retransmissions", 4)}

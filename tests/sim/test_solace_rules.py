@@ -168,9 +168,10 @@ def test_a_large_message_is_raised_once_of_each_client() -> None:
     assert (large.count, large.clients, large.peak, large.first_client) == (2, 2, 5000, "c/1")
 
 
-def test_an_endpoints_usage_is_raised_and_cleared_at_its_thresholds() -> None:
+@pytest.mark.parametrize("quota", [{"max_messages": 100}, {"max_spool_usage_bytes": 100_000}])
+def test_an_endpoints_usage_is_raised_and_cleared_at_its_thresholds(quota: dict[str, int]) -> None:
     scenario = broker(
-        every_ms(100, queue=Queue.G_1), endpoint={"max_messages": 100, "library_threshold_percent": 0},
+        every_ms(100, size=1000, queue=Queue.G_1), endpoint={**quota, "library_threshold_percent": 0},
         pauses=(Interval(0, 2 * SECOND_NS),), horizon_ns=4 * SECOND_NS,
     )  # fmt: skip
     _, _, events = run(scenario, LogLevel.EVENTS)

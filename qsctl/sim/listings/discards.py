@@ -27,6 +27,8 @@ LARGEST_MESSAGE: Final = "200 MB"
 """Above every message that the simulator accepts."""
 
 
+_QUOTAS: Final = ("max-messages", "max-spool-usage", "low-priority-limit")
+"""The limits by which an endpoint refuses messages."""
 _OF_DURABLE_QUEUES: Final = {"expired": BY_KEY["ttl_expired"], "dead": BY_KEY["redelivery_exceeded"]}
 """What the message spool of a broker counts of its queues: `show message-spool stats`."""
 _MOVED: Final = {
@@ -124,10 +126,9 @@ def _changes(outcome: str, scenario: Scenario, worst: _Place, happened: set[str]
         case "not_connected" | "disconnected":
             return _staying_connected(scenario, group, happened)
         case "spool_refused" if _is_durable_queue(scenario, worst.client):
-            return [f"durable-queue[{worst.client}]/max-messages=unlimited",
-                    f"durable-queue[{worst.client}]/low-priority-limit=unlimited"]  # fmt: skip
+            return [f"durable-queue[{worst.client}]/{limit}=unlimited" for limit in _QUOTAS]
         case "spool_refused":
-            return [f"endpoint[{group}]/max-messages=unlimited", f"endpoint[{group}]/low-priority-limit=unlimited"]
+            return [f"endpoint[{group}]/{limit}=unlimited" for limit in _QUOTAS]
         case "ingress_refused":
             return ["broker/ingress-rate=0", "broker/ingress-buffer=0"]
         case "too_big":
