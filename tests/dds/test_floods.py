@@ -1,6 +1,7 @@
 """One peer that asks for things without end slows the others by a bounded factor.
 
-`QSCTL_TEST_FLOODS=SECONDS` measures each flood for so long, with its ratio; by default a short look at each.
+`QSCTL_TEST_FLOODS=SECONDS` measures each flood for so long, and the ratio is at most 3; by default a short look at each
+finds what slows the others by ten times, as all of them did once.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from tests.patience import PATIENCE_S
 from tests.processes import end, start
 
 SECONDS = float(os.environ.get("QSCTL_TEST_FLOODS", "1.5"))
-RATIO_MAX = 3.0
+RATIO_MAX = 3.0 if "QSCTL_TEST_FLOODS" in os.environ else 10.0
 TRIES_MAX = 4
 """A look at a busy machine says little: the least ratio of some counts."""
 

@@ -137,7 +137,7 @@ class Commands:
     def is_waiting(self) -> bool:
         return bool(self.waiting)
 
-    def receive(self) -> None:
+    def receive(self, _ready: object) -> None:
         pass
 
     def poll(self, *, one: bool = False) -> list[CommandRequest]:

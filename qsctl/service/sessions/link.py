@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from multiprocessing.connection import Connection
 from typing import NamedTuple
 
@@ -94,8 +94,8 @@ class PipedCommands:
         """Whether commands have come and are not given yet."""
         return bool(self._inbox)
 
-    def receive(self) -> None:
-        """Nothing: `listen` puts commands in line."""
+    def receive(self, _ready: Collection[object]) -> None:
+        """Do nothing: `listen` puts commands in line."""
 
     def reply(self, message: CommandReply, _domain_ids: Mapping[str, int]) -> None:
         """Answer a command, with this turn's flush."""

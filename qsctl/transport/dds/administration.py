@@ -10,7 +10,7 @@ whose target pattern means other services is left alone before its body is parse
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final, NamedTuple
 
 from cyclonedds.core import ReadCondition
@@ -97,7 +97,7 @@ class AdminEndpoints:
             participant.entity, requests, qos=reader_qos(traits=traits, samples_max=READER_REQUESTS_MAX)
         )
         self._requests = RawReader(reader)
-        self._condition: ReadCondition | None = participant.waiter.watch(reader)
+        self._condition: ReadCondition | None = participant.waiter.watch(reader, self)
         self._senders: dict[int, bytes] = {}
         self._lines: dict[bytes, deque[_Waiting]] = {}
         """The requests of each process, which take turns."""
@@ -113,9 +113,9 @@ class AdminEndpoints:
         """Whether requests wait in line."""
         return bool(self._lines)
 
-    def receive(self) -> None:
+    def receive(self, ready: Collection[object]) -> None:
         """Put what has come into the lines of its senders. Who has too much there is answered so once."""
-        if self._condition is None or not self._condition.triggered:
+        if self not in ready:
             return
         for data, info in self._requests.take_with_info(READER_REQUESTS_MAX):
             key = self._sender_of(info.publication_handle)

@@ -6,7 +6,7 @@ Decides: which endpoint a message belongs to. The driver polls, turns its engine
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from qsctl.core.messages import Inbound, ProducerLeft, QueueName
@@ -96,10 +96,16 @@ class DomainDelivery:
         """Why a queue that is hosted has no endpoints, by its full name; it is tried again once it is created again."""
         return self._failures
 
-    def poll(self) -> list[Inbound]:
-        """What has come, a turn's share of it: consumers first, so that they are there for the samples."""
+    def poll(self, ready: Sequence[object] | None = None) -> list[Inbound]:
+        """What has come, a turn's share of it: consumers first, so that they are there for the samples.
+
+        Args:
+            ready: what `Waiter.ready` gave, where that was asked.
+        """
         inbox: list[Inbound] = []
-        changes = self._discovery.look()
+        if ready is None:
+            ready = self.participant.waiter.ready()
+        changes = self._discovery.look(ready)
         for endpoint in changes.vanished:
             self._vanished(endpoint, inbox)
         appeared = changes.appeared
@@ -114,7 +120,7 @@ class DomainDelivery:
         queues: list[QueueEndpoints] = []
         topics: list[TopicEndpoints] = []
         # A turn costs what has come, not what is hosted: of a thousand queues most have nothing.
-        for source in (*self._attended, *self.participant.waiter.ready()):
+        for source in (*self._attended, *ready):
             if isinstance(source, QueueEndpoints):
                 if self._queues.get(source.name) is source:
                     queues.append(source)

@@ -7,7 +7,7 @@ a queue consumer; our endpoints add `qsctl;key=value;…` as user data, which ev
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -98,6 +98,8 @@ class Discovery:
     def __init__(self, participant: Participant) -> None:
         self._participant = participant
         assert participant.entity is not None
+        self._rests = False
+        """Whether something is left unread for a while, so that `Waiter.ready` does not name this."""
         self._known: dict[int, RemoteEndpoint] = {}
         self._generations: dict[int, int] = {}
         self._departed: dict[bytes, None] = {}
@@ -107,21 +109,27 @@ class Discovery:
         self._readers: list[tuple[BuiltinDataReader, bool, ReadCondition]] = []
         for topic, is_writer in ((BuiltinTopicDcpsPublication, True), (BuiltinTopicDcpsSubscription, False)):
             reader = BuiltinDataReader(participant.entity, topic)
-            self._readers.append((reader, is_writer, participant.waiter.watch(reader)))
+            self._readers.append((reader, is_writer, participant.waiter.watch(reader, self)))
 
     def endpoints(self) -> tuple[RemoteEndpoint, ...]:
         """Return the endpoints that are there now."""
         return tuple(self._known.values())
 
-    def look(self) -> Changes:
-        """What changed; cheap when nothing did."""
+    def look(self, ready: Collection[object] | None = None) -> Changes:
+        """What changed; cheap when nothing did.
+
+        Args:
+            ready: what `Waiter.ready` gave, where that was asked.
+        """
+        if ready is not None and not self._rests and self not in ready:
+            return _NO_CHANGES
         changed: dict[int, RemoteEndpoint | None] = {}
-        # Asked with each turn: half of what it takes to find nothing.
         triggered = [each for each in self._readers if each[2].triggered]
         if not triggered:
             return _NO_CHANGES
         share = self._participant.boundary.time.discovery
         begins = share.begins(self)
+        self._rests = not begins
         for _, _, condition in triggered:
             self._participant.waiter.mute(condition, is_muted=not begins)
         if not begins:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import secrets
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
@@ -91,8 +91,8 @@ class CommandSource(Protocol):
     def reply(self, message: CommandReply, domain_ids: Mapping[str, int], /) -> None:
         """Answer a command, with this turn's flush."""
 
-    def receive(self) -> None:
-        """Put what has come in line, to be polled."""
+    def receive(self, ready: Collection[object], /) -> None:
+        """Put what has come in line, to be polled; `ready` is what `Waiter.ready` gave."""
 
     def flush(self) -> bool:
         """Send the turn's replies. False: some wait for room."""
@@ -266,21 +266,22 @@ class ServiceTransport:
             each.turn()
         if self._configuration_domain is not None:
             self._configuration_domain.look()
-        self._poll_commands(inbox)
+        ready = self._waiter.ready() if self._waiter is not None else ()
+        self._poll_commands(inbox, ready)
         commands_count = len(inbox)
         for delivery in self._deliveries.values():
-            inbox += delivery.poll()
+            inbox += delivery.poll(ready)
         if len(inbox) > commands_count:
             self.boundary.time.note_samples()
         return inbox
 
-    def _poll_commands(self, inbox: list[Inbound]) -> None:
+    def _poll_commands(self, inbox: list[Inbound], ready: Sequence[object]) -> None:
         """Move commands into the inbox. They take their time, from here to the next turn, from a share of their own."""
         source, time_now = self._administration, self.boundary.time
         time_now.commands.end()
         if source is None:
             return
-        source.receive()
+        source.receive(ready)
         if not source.is_waiting or not time_now.commands.begins(self):
             return
         inbox += source.poll(one=time_now.is_contended(time_now.clock()))
