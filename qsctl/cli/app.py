@@ -59,6 +59,7 @@ COMMAND_MODULES: Final[Mapping[str, tuple[str, ...]]] = {
     "monitoring.explain": ("explain",),
     "monitoring.wait": ("wait",),
     "monitoring.metrics": ("metrics",),
+    "monitoring.debug": ("debug",),
     "samples.bench": ("bench",),
     "help.doctor": ("doctor",),
     "help.pages": ("help",),

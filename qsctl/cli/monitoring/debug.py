@@ -1,0 +1,233 @@
+"""`qsctl debug bundle`: one file with what support asks for, and no sample of anybody.
+
+Decides: what is in it. Versions, the machine, a service's queues, counters, configuration and metrics, the names and
+sizes of its files, and the end of its logs. A part that cannot be had is named with the reason; the others are there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import time
+import zipfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, ClassVar, Final
+
+import typer
+
+from qsctl.cli.command import Commands
+from qsctl.cli.output.results import Block, Plain, Result, Row, TextBlock
+from qsctl.cli.service_options import TargetOptions
+from qsctl.errors import ExitStatus, QsctlError, UsageError
+
+if TYPE_CHECKING:
+    from qsctl.client.administration import Administration
+
+COMMANDS: Final = Commands(panel="Monitor", group="debug", help="Collect what support asks for.")
+
+LOG_BYTES_MAX: Final = 4 * 1024 * 1024
+"""Of the end of each log file."""
+
+METRICS_BYTES_MAX: Final = 16 * 1024 * 1024
+FILES_MAX: Final = 10_000
+"""Files of a state directory that are listed."""
+
+
+@dataclass(frozen=True)
+class Bundle(Result):
+    """What is in a bundle, and what is not."""
+
+    file: str
+    parts: tuple[tuple[str, int], ...]
+    missing: tuple[tuple[str, str], ...]
+
+    field_help: ClassVar[Mapping[str, str]] = {
+        "file": "the ZIP file",
+        "parts": "its members, each with its size in bytes",
+        "missing": "what could not be had, each with the reason",
+    }
+
+    @property
+    def exit_status(self) -> ExitStatus:
+        """3 where something could not be had."""
+        return ExitStatus.PARTLY_DONE if self.missing else ExitStatus.DONE
+
+    def document(self) -> Plain:
+        """The parts and what is missing."""
+        return {
+            "file": self.file,
+            "parts": [{"name": name, "size_bytes": size} for name, size in self.parts],
+            "missing": [{"name": name, "reason": reason} for name, reason in self.missing],
+        }
+
+    def rows(self) -> Sequence[Row]:
+        """One row a part."""
+        here: list[Row] = [{"name": name, "size_bytes": size, "reason": ""} for name, size in self.parts]
+        return [*here, *({"name": name, "size_bytes": None, "reason": reason} for name, reason in self.missing)]
+
+    def blocks(self) -> Sequence[Block]:
+        """The file, then what is missing."""
+        names = ", ".join(name for name, _ in self.parts)
+        return [
+            TextBlock(f"{self.file}: {names}", "good"),
+            *(TextBlock(f"Without {name}: {reason}", "bad") for name, reason in self.missing),
+            TextBlock("It has no payloads. Read the configuration and the logs before you hand it on.", "faint"),
+        ]
+
+
+class _Collection:
+    """The parts of a bundle, as they are found."""
+
+    def __init__(self, archive: zipfile.ZipFile) -> None:
+        self._archive = archive
+        self.parts: list[tuple[str, int]] = []
+        self.missing: list[tuple[str, str]] = []
+
+    def add(self, name: str, make: Callable[[], bytes | str | Plain]) -> None:
+        """Put a part in: octets and texts as they are, all else as JSON."""
+        try:
+            made = make()
+        except (QsctlError, OSError) as error:
+            self.missing.append((name, str(getattr(error, "message", error))))
+            return
+        if not isinstance(made, bytes | str):
+            made = json.dumps(made, indent=2, ensure_ascii=False, default=str)
+        octets = made if isinstance(made, bytes) else made.encode("utf-8", "backslashreplace")
+        self._archive.writestr(name, octets)
+        self.parts.append((name, len(octets)))
+
+
+@COMMANDS.command(
+    "bundle",
+    examples=(
+        "qsctl debug bundle qsctl-debug.zip",
+        "qsctl debug bundle qsctl-debug.zip --service dds:57 --log /var/log/queuing.log",
+        "qsctl debug bundle qsctl-debug.zip --service dds:57 --metrics-url http://127.0.0.1:9100/metrics",
+    ),
+)
+def bundle(
+    out: Annotated[Path, typer.Argument(metavar="FILE", help="ZIP file to write; it must not exist.")],
+    log: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--log",
+            metavar="FILE",
+            help="Log file of the service, of which the last 4 MiB are taken; may be repeated.",
+            show_default="no logs",
+        ),
+    ] = None,
+    metrics_url: Annotated[
+        str,
+        typer.Option(
+            "--metrics-url",
+            metavar="URL",
+            help="Address of the service's metrics, which is http://HOST:PORT/metrics.",
+            show_default="no metrics",
+        ),
+    ] = "",
+    *,
+    service: TargetOptions,
+) -> Bundle:
+    """Write what support asks for into a ZIP file: versions, machine, queues, counters, configuration, logs.
+
+    No payload is in it. What cannot be had is named, and the exit status is 3. Reading the counters starts the `change`
+    counters again from zero.
+    """
+    if metrics_url and not metrics_url.startswith(("http://", "https://")):
+        raise UsageError(f"--metrics-url {metrics_url} is no address", remedy="Write http://HOST:PORT/metrics.")
+    try:
+        stream = os.fdopen(os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
+    except FileExistsError:
+        raise UsageError(f"{out} exists already", remedy="Choose another name.") from None
+    except OSError as error:
+        raise UsageError(f"{out} cannot be written: {error.strerror}") from None
+    with stream, zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        found = _Collection(archive)
+        found.add("machine.json", _machine)
+        found.add("packages.json", _packages)
+        for name, make in _of_a_service(service).items():
+            found.add(name, make)
+        if service.service.startswith("embedded:"):
+            found.add("files.json", lambda: _listed(service.state_dir))
+        for at, path in enumerate(log or (), 1):
+            found.add(f"logs/{at}-{path.name}", lambda path=path: _end_of(path))  # type: ignore[misc]
+        if metrics_url:
+            found.add("metrics.txt", lambda: _metrics(metrics_url))
+    return Bundle(str(out), tuple(found.parts), tuple(found.missing))
+
+
+def _of_a_service(service: TargetOptions) -> dict[str, Callable[[], Plain]]:
+    from qsctl.cli.administer.get_results import Statuses, holdings
+
+    def asked(ask: Callable[[Administration], Plain]) -> Callable[[], Plain]:
+        def make() -> Plain:
+            with service.open() as administration:
+                administration.tolerate_silence()
+                return ask(administration)
+
+        return make
+
+    return {
+        "status.json": asked(lambda each: Statuses(tuple(each.statuses()), detailed=True).document()),
+        "data.json": asked(lambda each: holdings(each.service_data()).document()),
+        "configuration.json": asked(
+            lambda each: [{"service": one.service, "xml": one.body.xml} for one in each.configurations()]
+        ),
+    }
+
+
+def _machine() -> Plain:
+    from qsctl.service.memory import available_bytes
+
+    return {
+        "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        "processors": os.cpu_count(),
+        "memory_bytes": available_bytes(),
+        "load_average": list(os.getloadavg()),
+        "variables": sorted(name for name in os.environ if name.startswith(("QSCTL_", "CYCLONEDDS_"))),
+    }
+
+
+def _packages() -> Plain:
+    from qsctl.cli.help.doctor import dds_finding, package_findings, tcp_finding
+
+    return [
+        {"part": each.part, "good": each.good, "found": each.found}
+        for each in (*package_findings(), dds_finding(), tcp_finding())
+    ]
+
+
+def _listed(directory: Path) -> Plain:
+    """The files below a state directory, without what is in them."""
+    found: list[Plain] = []
+    for path in sorted(directory.rglob("*"))[:FILES_MAX]:
+        status = path.lstat()
+        found.append(
+            {
+                "name": str(path.relative_to(directory)),
+                "size_bytes": status.st_size,
+                "mode": oct(status.st_mode & 0o7777),
+                "modified_s": round(status.st_mtime, 3),
+            }
+        )
+    return found
+
+
+def _end_of(path: Path) -> bytes:
+    with path.open("rb") as stream:
+        stream.seek(0, os.SEEK_END)
+        stream.seek(max(0, stream.tell() - LOG_BYTES_MAX))
+        return stream.read(LOG_BYTES_MAX)
+
+
+def _metrics(url: str) -> bytes:
+    from urllib.request import urlopen
+
+    with urlopen(url, timeout=10) as answer:
+        octets: bytes = answer.read(METRICS_BYTES_MAX)
+    return octets
