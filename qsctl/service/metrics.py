@@ -60,12 +60,12 @@ class PeerFaults(Protocol):
 
 
 class Budget(NamedTuple):
-    """What a service takes of its limits."""
+    """What a service uses of its limits."""
 
     limits: Mapping[str, int] = {}
     """By the limit's name; -1: none. Those `…_per_peer` hold for each peer."""
     usage: Mapping[str, int] = {}
-    """Of the peer that takes the most, where the limit is of each."""
+    """Of the peer that uses the most, where the limit is of each."""
     work_ns: Mapping[str, int] = {}
     """Time of the service's loop by kind of work."""
     held_back: int = 0
@@ -272,12 +272,12 @@ def families(parts: Sequence[Figures], now: Nanoseconds = 0) -> Iterator[Metric]
 
 
 def _budget_families(parts: Sequence[Figures]) -> Iterator[Metric]:
-    """Yield the metrics of limits: of several processes the one that takes the most, but queues add up."""
+    """Yield the metrics of limits: of several processes the one that uses the most, but queues add up."""
     limit = GaugeMetricFamily(
         "qsctl_limit", "Limit of the service, or of each of its peers; -1: none.", labels=["limit"]
     )
     usage = GaugeMetricFamily(
-        "qsctl_limit_usage", "What is taken of the limit, by the peer that takes the most.", labels=["limit"]
+        "qsctl_limit_usage", "Use of the limit, by the peer that uses the most.", labels=["limit"]
     )
     work = CounterMetricFamily(
         "qsctl_work_seconds", "Time that the service spent on work which keeps to a share of it.", labels=["work"]

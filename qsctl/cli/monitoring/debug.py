@@ -115,7 +115,7 @@ def bundle(
         typer.Option(
             "--log",
             metavar="FILE",
-            help="Log file of the service, of which the last 4 MiB are taken; may be repeated.",
+            help="File of the service's log; the last 4 MiB of it are in the bundle. Repeatable.",
             show_default="no logs",
         ),
     ] = None,

@@ -97,7 +97,7 @@ LIMITS = Element("service_limits", (
     Setting("max_consumers_per_peer", "max_consumers_per_peer", LIMIT, "an extension",
             "Largest number of consumers of one DDS participant; further ones receive nothing."),
     Setting("max_endpoints_per_peer", "max_endpoints_per_peer", LIMIT, "an extension",
-            "Largest number of readers and writers of one DDS participant; further ones are taken no notice of."),
+            "Largest number of readers and writers of one DDS participant; further ones are ignored."),
 ), ServiceLimits, "limits")  # fmt: skip
 
 SERVICE = Element("queuing_service", (
