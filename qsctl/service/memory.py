@@ -35,7 +35,7 @@ GROWTH_PERCENT: Final = 2
 """Of the bound: how much the process may grow beyond what it was when producers went on in free memory."""
 
 WORTH_BYTES: Final = 16 * 1024 * 1024
-"""How much the process has grown since memory was given back, where it is worth giving back again."""
+"""How much larger the process is than it was once, where it is worth giving memory back."""
 
 _CGROUP_FILES: Final = (
     Path("/sys/fs/cgroup/memory.max"),
@@ -133,8 +133,8 @@ class MemoryGuard:
         self._give_back_at: Nanoseconds = 0
         self._peak_count = 0
         """The most samples held since memory was given back."""
-        self._given_back_bytes = 0
-        """The resident memory then."""
+        self._least_bytes = 0
+        """The least resident memory seen: what the process has without samples."""
         self._count_when_high = 0
         self._grown_bytes = 0
         """What the process may have without being high: it was let go on with free memory of its own."""
@@ -148,12 +148,13 @@ class MemoryGuard:
         count = self._held_count()
         self._peak_count = max(self._peak_count, count)
         self.resident_bytes = self._resident()
+        self._least_bytes = min(self._least_bytes or self.resident_bytes, self.resident_bytes)
         is_above = self._is_above()
         if now >= self._give_back_at and (self._peak_count > count if is_above else self._is_worth_it(count)):
             self._give_back_at = now + GIVE_BACK_EVERY_NS
             self._free()
             self._peak_count = count
-            self.resident_bytes = self._given_back_bytes = self._resident()
+            self.resident_bytes = self._resident()
             is_above = self._is_above()
         was_high = self.is_high
         if was_high:
@@ -165,8 +166,9 @@ class MemoryGuard:
         return self.is_high is not was_high
 
     def _is_worth_it(self, count: int) -> bool:
-        """Whether half of what was held has left, and the process has grown by much before."""
-        return 2 * count <= self._peak_count and self.resident_bytes >= self._given_back_bytes + WORTH_BYTES
+        """Whether half of what was held since the last time has left, and the process is much larger than it was."""
+        has_left = count < self._peak_count and 2 * count <= self._peak_count
+        return has_left and self.resident_bytes >= self._least_bytes + WORTH_BYTES
 
     def _is_above(self) -> bool:
         return bool(self.bound_bytes) and self.resident_bytes > max(self.bound_bytes, self._grown_bytes)

@@ -74,17 +74,23 @@ def test_memory_is_given_back_before_anybody_is_held_back() -> None:
 
 
 def test_memory_is_given_back_when_many_samples_have_left() -> None:
-    process = Process(freed_bytes=WORTH_BYTES)
+    process = Process()
     process.guard.bound_bytes = 10 * WORTH_BYTES
+    process.look(100, 0)
     process.look(2 * WORTH_BYTES, 100)
     process.look(2 * WORTH_BYTES, 51)
     assert process.given_back_count == 0, "more than half is held"
     process.look(2 * WORTH_BYTES, 50)
     assert process.given_back_count == 1
-    process.look(2 * WORTH_BYTES - 1, 0)
-    assert process.given_back_count == 1, "it has not grown since"
-    process.look(2 * WORTH_BYTES, 0)
-    assert process.given_back_count == 2
+    process.look(2 * WORTH_BYTES, 26)
+    assert process.given_back_count == 1
+    process.look(WORTH_BYTES + 100, 0)
+    assert process.given_back_count == 2, "the rest of it has left too, though the process has not grown since"
+    process.look(WORTH_BYTES + 100, 0)
+    assert process.given_back_count == 2, "nothing has left since"
+    process.look(WORTH_BYTES + 99, 100)
+    process.look(WORTH_BYTES + 99, 0)
+    assert process.given_back_count == 2, "it is as small as it was"
 
 
 def test_memory_that_cannot_be_given_back_is_used_again() -> None:
