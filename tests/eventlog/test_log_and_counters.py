@@ -39,8 +39,8 @@ NOT_IN_ROWS = {
 }  # fmt: skip
 REDELIVERING = "guaranteed, redelivering"
 UNACKNOWLEDGED = {
-    "burst", "election", "ingress", "neighbor", "slow-reader", "slow-subscriber", "steady", "trace-solace",
-    "web-messaging",
+    "burst", "election", "flow-control", "ingress", "neighbor", "slow-reader", "slow-subscriber", "steady",
+    "trace-solace", "web-messaging",
 }  # fmt: skip
 """Ready scenarios without messages that anything but TCP acknowledges, or too short for the first one."""
 SMALLER = {"burst": {"group[desks]/count": "4", "port[p1]/rate": "100 Mbit/s"}}
