@@ -103,7 +103,7 @@ def no_incarnation() -> Incarnation:
 
 
 class _Counted:
-    """Draws 1, 2, 3 …; a copy goes on where the original is."""
+    """Draws 1, 2, 3 …; a copy goes on behind the number that was drawn last."""
 
     def __init__(self) -> None:
         self._drawn = 0

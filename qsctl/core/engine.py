@@ -395,7 +395,7 @@ class ServiceEngine:
         if len(write.payload) > self._payload_size_bytes_max:
             queue.refuse(now, write, BounceReason.TOO_LARGE)
         elif write.waits_when_full or write.identity in queue.held.known:
-            # Who is not told of a refusal is held back by the transport; what is held is acknowledged again.
+            # A producer that learns of no refusal is held back by the transport; what is held is acknowledged again.
             queue.receive(now, write)
         else:
             queue.refuse(now, write, BounceReason.NOT_STORED)

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from qsctl.sim.splitting.question import Question
-from qsctl.sim.splitting.restart import Sample
+from qsctl.sim.splitting.restart import SplitRun
 from qsctl.summary.student import t_quantile
 
 FEWEST: Final = 30
@@ -77,7 +77,7 @@ class RareEstimate:
         return math.isfinite(self.high)
 
 
-def estimate(samples: Sequence[Sample], question: Question, confidence: float) -> RareEstimate:
+def estimate(samples: Sequence[SplitRun], question: Question, confidence: float) -> RareEstimate:
     """Return the estimate of independent split runs."""
     count = len(samples)
     numerator = math.fsum(sample.value for sample in samples)
@@ -110,7 +110,7 @@ def estimate(samples: Sequence[Sample], question: Question, confidence: float) -
     )
 
 
-def effective(samples: Sequence[Sample]) -> float:
+def effective(samples: Sequence[SplitRun]) -> float:
     """Return how many equal contributions vary as much as those of runs, or of the states at a threshold: the least."""
     total = math.fsum(sample.value for sample in samples)
     if total <= 0.0:
@@ -120,7 +120,7 @@ def effective(samples: Sequence[Sample]) -> float:
     return total**2 / max([runs, *squares])
 
 
-def samples_needed(pilots: Sequence[Sample], confidence: float, precision: float) -> int:
+def samples_needed(pilots: Sequence[SplitRun], confidence: float, precision: float) -> int:
     """Return how many split runs give about this half width, relative to the value, by what pilot runs show.
 
     They are as many as their effective number needs, too.
@@ -137,7 +137,7 @@ def samples_needed(pilots: Sequence[Sample], confidence: float, precision: float
     return min(MOST, max(FEWEST, math.ceil(wanted)))
 
 
-def _error(samples: Sequence[Sample], value: float) -> float:
+def _error(samples: Sequence[SplitRun], value: float) -> float:
     """Return the standard error of the quotient; 0 of one sample."""
     count = len(samples)
     denominator = math.fsum(sample.base for sample in samples)

@@ -58,7 +58,7 @@ def test_producers_are_held_back_above_the_memory_limit_and_go_on_after_a_flush(
             for _ in range(100):
                 producer.write(payload)
             refused_count = producer.wait_for_acknowledgments(PATIENCE_S)
-        assert refused_count, "nobody was held back"
+        assert refused_count, "no producer was held back"
         assert "memory_high" in service.log.read_text()
         taken, limit = usage(service, "memory_bytes")
         assert limit == bound

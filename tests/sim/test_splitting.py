@@ -39,7 +39,7 @@ from qsctl.sim.scenario.scenario import (
 )
 from qsctl.sim.splitting.levels import pilot_samples, plan_levels
 from qsctl.sim.splitting.question import Question, parse_question
-from qsctl.sim.splitting.restart import NEVER_ABOVE, NEVER_BELOW, Levels, Sample
+from qsctl.sim.splitting.restart import NEVER_ABOVE, NEVER_BELOW, Levels, SplitRun
 from qsctl.sim.splitting.samples import draw_samples
 from qsctl.sim.splitting.trajectory import Tally, Trajectory, trajectory_of
 from qsctl.summary.rare import PILOTS, RareEstimate, effective, estimate, samples_needed
@@ -253,7 +253,7 @@ def test_a_queue_that_nothing_comes_to_is_refused() -> None:
 
 
 def test_few_runs_that_saw_it_give_no_interval() -> None:
-    samples = [Sample(float(i < 9), 100.0, 100, 1, [], 100.0) for i in range(90)]
+    samples = [SplitRun(float(i < 9), 100.0, 100, 1, [], 100.0) for i in range(90)]
     assert not estimate(samples, LOSS, 0.95).has_interval
     samples[9:20] = [samples[0]] * 11
     found = estimate(samples, LOSS, 0.95)
@@ -265,7 +265,7 @@ def test_few_runs_that_saw_it_give_no_interval() -> None:
 
 def test_few_states_that_contribute_most_give_no_interval() -> None:
     """A hundred runs saw it, nine tenths of what they saw came from one state."""
-    samples = [Sample(1.0, 100.0, 100, 1, [4], 100.0, [0.25]) for _ in range(100)]
+    samples = [SplitRun(1.0, 100.0, 100, 1, [4], 100.0, [0.25]) for _ in range(100)]
     assert effective(samples) == pytest.approx(100.0)
     assert estimate(samples, LOSS, 0.95).has_interval
     samples[0] = replace(samples[0], value=900.0, squares=[900.0**2])
@@ -273,7 +273,7 @@ def test_few_states_that_contribute_most_give_no_interval() -> None:
     assert found.effective == pytest.approx(1.23, abs=0.01)
     assert not found.has_interval
     # The same where each run has a state that much of it comes from, and several such states have one ancestor.
-    samples = [Sample(1.0, 100.0, 100, 1, [4, 4], 100.0, [25.0, 0.25]) for _ in range(100)]
+    samples = [SplitRun(1.0, 100.0, 100, 1, [4, 4], 100.0, [25.0, 0.25]) for _ in range(100)]
     assert effective(samples) == pytest.approx(4.0)
     assert samples_needed(samples, 0.95, 0.9) == 750  # 30 such states
     assert not estimate(samples, LOSS, 0.95).has_interval

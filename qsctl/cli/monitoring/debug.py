@@ -38,7 +38,7 @@ FILES_MAX: Final = 10_000
 
 @dataclass(frozen=True)
 class Bundle(Result):
-    """What is in a bundle, and what is not."""
+    """The parts of a bundle, and those that could not be had."""
 
     file: str
     parts: tuple[tuple[str, int], ...]

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from qsctl.sim.scenario.scenario import Scenario
-    from qsctl.sim.splitting.levels import Plan
+    from qsctl.sim.splitting.levels import LevelPlan
     from qsctl.sim.splitting.question import Question
-    from qsctl.sim.splitting.restart import Sample
+    from qsctl.sim.splitting.restart import SplitRun
 
 USUAL_PRECISION: Final = 0.2
 _PRECISION: Final = re.compile(r"\s*([0-9.]+)\s*%\s*")
@@ -74,14 +74,14 @@ def simulate_rare(
     began = time.monotonic()
     with stop_on_interrupt() as stopped:
         plan = plan_levels(scenario, question, most, stopped)
-        pilots: list[Sample] | None = []
+        pilots: list[SplitRun] | None = []
         pilots_began = time.monotonic()
         if plan is not None and plan.is_whole:
             pilots = _pilots(scenario, question, plan, stopped)
         if plan is None or pilots is None:
             raise KeyboardInterrupt
         seconds = (time.monotonic() - pilots_began) / max(1, len(pilots))
-        samples: list[Sample] | None = []
+        samples: list[SplitRun] | None = []
         if any(sample.value > 0.0 for sample in pilots):
             count = replications or samples_needed(pilots, confidence, wanted)
             used = min(workers, max(1, int(count * seconds / _WORKER_SECONDS)), count)
@@ -118,12 +118,12 @@ _WORKER_SECONDS: Final = 3.0
 """How long a process must have something to do to be worth its start."""
 
 
-def _pilots(scenario: Scenario, question: Question, plan: Plan, stop: Callable[[], bool]) -> list[Sample] | None:
+def _pilots(scenario: Scenario, question: Question, plan: LevelPlan, stop: Callable[[], bool]) -> list[SplitRun] | None:
     """Return pilot runs: `PILOTS`, and more while none of them saw what is asked for."""
     from qsctl.sim.splitting.levels import pilot_samples
     from qsctl.summary.rare import PILOTS
 
-    found: list[Sample] = []
+    found: list[SplitRun] = []
     count = PILOTS
     while len(found) < _PILOTS_MAX and not any(sample.value > 0.0 for sample in found):
         more = pilot_samples(scenario, question, plan, len(found), count, stop)
@@ -137,12 +137,12 @@ def _pilots(scenario: Scenario, question: Question, plan: Plan, stop: Callable[[
 def _enough(
     scenario: Scenario,
     question: Question,
-    plan: Plan,
-    samples: list[Sample],
+    plan: LevelPlan,
+    samples: list[SplitRun],
     workers: int,
     show_progress: Callable[[int, int], None],
     stop: Callable[[], bool],
-) -> list[Sample] | None:
+) -> list[SplitRun] | None:
     """Return more split runs than pilot runs made believe where these rest on too little: at most `_MORE` times."""
     from qsctl.sim.splitting.samples import draw_samples
     from qsctl.summary.rare import EFFECTIVE_LEAST, effective

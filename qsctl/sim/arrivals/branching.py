@@ -18,8 +18,7 @@ import numpy.typing as npt
 
 from qsctl.instant import Nanoseconds
 from qsctl.sim.arrivals.cursor import ArrivalCursor
-from qsctl.sim.arrivals.draw import MODULATED, POISSON, draw_next, fill_window
-from qsctl.sim.arrivals.merge import merge_by_time
+from qsctl.sim.arrivals.draw import MODULATED, POISSON, draw_next
 from qsctl.sim.arrivals.streams import ArrivalStreams
 from qsctl.sim.kernel.jit import COMPILED, kernel
 from qsctl.sim.kernel.random import logarithm, uniform, uniform_bits
@@ -53,10 +52,7 @@ class BranchingStreams(ArrivalStreams):
         begin, end = self.now_ns, min(until_ns, self.now_ns + self.width_ns)
         self._begun = StreamsState(self.streams.copy(), begin, end)
         rows = self._draw(end)
-        if len(rows) > 2 * ROWS and self.width_ns > 1:
-            self.width_ns //= 2
-        elif len(rows) < ROWS // 2 and end - begin == self.width_ns:
-            self.width_ns = min(2 * self.width_ns, FOREVER // 4)
+        self._fit_width(len(rows), end - begin, ROWS)
         return rows
 
     def save(self) -> StreamsState:
@@ -85,21 +81,6 @@ class BranchingStreams(ArrivalStreams):
         """Draw what comes from now on from streams of this branch."""
         _wrapping(branch_streams, self.streams, self.now_ns, branch, self.table)
         self._begun = StreamsState(self.streams.copy(), self.now_ns, self.now_ns)
-
-    def _draw(self, end: Nanoseconds) -> npt.NDArray[Any]:
-        start, count, stream = self.now_ns, 0, 0
-        while True:
-            count, stream = _wrapping(
-                fill_window, self.streams, stream, end, self._rows, count, self.table, self.trace
-            )  # fmt: skip
-            if stream == len(self.streams):
-                break
-            kept = self._rows[:count].copy()
-            self._allocate(2 * len(self._rows) + int(self.streams["count"].max()))
-            self._rows[:count] = kept
-        merge_by_time(self._rows, count, start, self._ordered, self._keys, self._order, self._spare, self._counts)
-        self.now_ns = end
-        return self._ordered[:count]
 
 
 def _wrapping(function: Callable[..., Any], *arguments: Any) -> Any:

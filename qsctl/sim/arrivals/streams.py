@@ -161,8 +161,15 @@ class ArrivalStreams:
         if self._known is not None:
             return self._known_window()
         start = self.now_ns
-        end = min(until_ns, start + self.width_ns)
-        count, stream = 0, 0
+        rows = self._draw(min(until_ns, start + self.width_ns))
+        self._fit_width(len(rows), self.now_ns - start, WINDOW_ROWS)
+        if self._memory is not None and self._drawn is not None:
+            self._remember(self._memory, until_ns, len(rows))
+        return rows
+
+    def _draw(self, end: Nanoseconds) -> npt.NDArray[Any]:
+        """Draw up to an instant (exclusive), and return the rows in time order."""
+        start, count, stream = self.now_ns, 0, 0
         while True:
             with np.errstate(over="ignore"):  # for the wrapping integers of kernels that are plain Python
                 count, stream = fill_window(self.streams, stream, end, self._rows, count, self.table, self.trace)
@@ -173,13 +180,14 @@ class ArrivalStreams:
             self._rows[:count] = kept
         merge_by_time(self._rows, count, start, self._ordered, self._keys, self._order, self._spare, self._counts)
         self.now_ns = end
-        if count > 2 * WINDOW_ROWS and self.width_ns > 1:
-            self.width_ns //= 2
-        elif count < WINDOW_ROWS // 2 and end - start == self.width_ns:
-            self.width_ns = min(2 * self.width_ns, FOREVER // 4)
-        if self._memory is not None and self._drawn is not None:
-            self._remember(self._memory, until_ns, count)
         return self._ordered[:count]
+
+    def _fit_width(self, count: int, width_ns: Nanoseconds, wanted: int) -> None:
+        """Let the next window be half or twice as wide, where the last one had far from the rows wanted."""
+        if count > 2 * wanted and self.width_ns > 1:
+            self.width_ns //= 2
+        elif count < wanted // 2 and width_ns == self.width_ns:
+            self.width_ns = min(2 * self.width_ns, FOREVER // 4)
 
     def _recall(self, memory: Memory, until_ns: Nanoseconds) -> None:
         """Look the load up by the streams that draw it; the same streams and end give the same windows."""

@@ -46,7 +46,7 @@ _AHEAD: Final = ("ingress_refused", "too_big", "first_refused")
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class RunMemory:
     """Where each array begins, in one piece of memory."""
 
     bytes: npt.NDArray[Any]
@@ -55,10 +55,10 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True)
-class Saved:
+class SavedBroker:
     """The state of a run at an instant."""
 
-    memory: Memory
+    memory: RunMemory
     copied: npt.NDArray[Any]
     record: npt.NDArray[Any]
     arrivals: npt.NDArray[Any]
@@ -242,7 +242,7 @@ class EgressTrajectory(EgressRun):
             lost -= self._branching.refused_after(self._instant(), self._watched_clients, self._queue)
         return Tally(int(lost), int(lost + passed), int(mark))
 
-    def save(self) -> Saved:
+    def save(self) -> SavedBroker:
         """See `Trajectory`."""
         arrays, state = self.arrays, self.arrays.state
         if self._growths != arrays.growths:
@@ -250,7 +250,7 @@ class EgressTrajectory(EgressRun):
         if self._slow_saved is None:
             self._slow_saved = copy.deepcopy(self._slow)
         position = int(state["position"])
-        return Saved(
+        return SavedBroker(
             memory=self._memory,
             copied=self._memory.bytes.copy(),
             record=arrays.record.copy(),
@@ -263,7 +263,7 @@ class EgressTrajectory(EgressRun):
             instant_ns=self._instant(),
         )
 
-    def resume(self, saved: Saved, branch: int | None) -> None:
+    def resume(self, saved: SavedBroker, branch: int | None) -> None:
         """See `Trajectory`."""
         arrays = self.arrays
         kept = [(name, int(arrays.state[name])) for name in KEPT]
@@ -273,7 +273,7 @@ class EgressTrajectory(EgressRun):
         else:
             memory = _aligned(len(saved.copied))
             memory[:] = saved.copied
-            self._adopt(Memory(memory, saved.memory.places))
+            self._adopt(RunMemory(memory, saved.memory.places))
         for name, value in kept:
             arrays.state[name] = value
         if self._slow_saved is not saved.slow:
@@ -293,7 +293,7 @@ class EgressTrajectory(EgressRun):
             self._branching.begin_anew(branch, rows, arrays.losses)
             arrays.kernel(watch.begin_anew, branch)
 
-    def _arrivals_of(self, saved: Saved, branch: int | None) -> npt.NDArray[Any]:
+    def _arrivals_of(self, saved: SavedBroker, branch: int | None) -> npt.NDArray[Any]:
         """Go back to the arrivals of a state; return those that come yet, of a branch those up to the instant."""
         until = None if branch is None else min(saved.instant_ns + 1, saved.ingress.streams.end_ns)
         rows = self._branching.restore(saved.ingress, self.arrays.losses, until)
@@ -327,9 +327,9 @@ class EgressTrajectory(EgressRun):
             if name in places:
                 first, size, _ = places[name]
                 memory[first : first + size] = np.asarray(array).view(np.uint8)
-        self._adopt(Memory(memory, places))
+        self._adopt(RunMemory(memory, places))
 
-    def _adopt(self, memory: Memory) -> None:
+    def _adopt(self, memory: RunMemory) -> None:
         self._memory = memory
         self._growths = self.arrays.growths
         for name, (first, size, dtype) in memory.places.items():

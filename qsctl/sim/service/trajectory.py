@@ -91,7 +91,7 @@ class BranchingRun(SharedReaderQueueRun):
 
 
 @dataclass(frozen=True, slots=True)
-class Saved:
+class SavedService:
     """A run at an instant, as bytes."""
 
     run: bytes
@@ -135,12 +135,12 @@ class ServiceTrajectory:
         """See `Trajectory`."""
         return self._run.tally(self._queue)
 
-    def save(self) -> Saved:
+    def save(self) -> SavedService:
         """See `Trajectory`."""
         self._run.forget_waits()
-        return Saved(pickle.dumps(self._run, pickle.HIGHEST_PROTOCOL))
+        return SavedService(pickle.dumps(self._run, pickle.HIGHEST_PROTOCOL))
 
-    def resume(self, saved: Saved, branch: int | None) -> None:
+    def resume(self, saved: SavedService, branch: int | None) -> None:
         """See `Trajectory`."""
         self._run = pickle.loads(saved.run)
         if branch is not None:

@@ -1,7 +1,7 @@
 """Rare events: how often a queue loses a message or is filled, where plain runs would see it once in a million years.
 
 In: a scenario of model `solace`, `tibco` or `shared_reader_queue`, and a question (`question.py`). Out: samples, each
-an unbiased estimate by one split run (`restart.Sample`), of which `summary.rare` makes an estimate with its interval.
+an unbiased estimate by one split run (`restart.SplitRun`), of which `summary.rare` makes an estimate with its interval.
 
 - `question.py`: what `--rare` asks;
 - `trajectory.py`: what a model gives: a run that can be left at an instant and gone on with from there;

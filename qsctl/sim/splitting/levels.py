@@ -16,7 +16,7 @@ from typing import Final
 
 from qsctl.sim.scenario.scenario import Scenario
 from qsctl.sim.splitting.question import Question
-from qsctl.sim.splitting.restart import Levels, Sample, split_run
+from qsctl.sim.splitting.restart import Levels, SplitRun, split_run
 from qsctl.sim.splitting.trajectory import trajectory_of
 
 STEP: Final = 2.5
@@ -40,7 +40,7 @@ PILOT: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class LevelPlan:
     """Where runs are split, and what finding that has cost."""
 
     levels: Levels
@@ -58,7 +58,7 @@ class Plan:
 
 def plan_levels(
     scenario: Scenario, question: Question, most: int, stop: Callable[[], bool] = lambda: False
-) -> Plan | None:
+) -> LevelPlan | None:
     """Find the thresholds and factors.
 
     Args:
@@ -102,11 +102,11 @@ def plan_levels(
         before, levels = levels, _chosen(looked, crossings, rates)
         grew = len(levels.thresholds) > len(before.thresholds)
         if crossings[-1] >= CROSSINGS:
-            return Plan(_few_at_the_end(levels, most), most, most, spent)
+            return LevelPlan(_few_at_the_end(levels, most), most, most, spent)
         if not grew:
             budget *= 2
             if budget > MESSAGES_MAX:
-                return Plan(levels, reached, most, spent)
+                return LevelPlan(levels, reached, most, spent)
 
 
 def _few_at_the_end(levels: Levels, most: int) -> Levels:
@@ -158,13 +158,18 @@ def _chosen(looked: Levels, crossings: list[int], rates: list[float]) -> Levels:
 
 
 def pilot_samples(
-    scenario: Scenario, question: Question, plan: Plan, first: int, count: int, stop: Callable[[], bool] = lambda: False
-) -> list[Sample] | None:
+    scenario: Scenario,
+    question: Question,
+    plan: LevelPlan,
+    first: int,
+    count: int,
+    stop: Callable[[], bool] = lambda: False,
+) -> list[SplitRun] | None:
     """Return split runs that show how much they differ; None: it was stopped.
 
     Their numbers, from `first` on, are none that an estimate has.
     """
-    samples: list[Sample] = []
+    samples: list[SplitRun] = []
     for number in range(2 * PILOT + first, 2 * PILOT + first + count):
         sample = split_run(trajectory_of(scenario, number, question), question, plan.levels, stop=stop)
         if sample is None:

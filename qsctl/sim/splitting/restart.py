@@ -41,7 +41,7 @@ class Levels:
 
 
 @dataclass(slots=True)
-class Sample:
+class SplitRun:
     """What one split run gave: an unbiased estimate of what one plain run counts, and what it cost."""
 
     value: float
@@ -82,7 +82,7 @@ def split_run(
     begin_ns: Nanoseconds = 0,
     messages_max: int | None = None,
     stop: Callable[[], bool] = lambda: False,
-) -> Sample | None:
+) -> SplitRun | None:
     """Go through one run of a scenario and everything that is split off it.
 
     Args:
@@ -105,7 +105,7 @@ def split_run(
     is_probability = question.is_probability
     lows = (NEVER_BELOW, *thresholds)
     highs = (*thresholds, NEVER_ABOVE)
-    sample = Sample(0.0, 0.0, 0, 1, [0] * count, squares=[0.0] * count)
+    sample = SplitRun(0.0, 0.0, 0, 1, [0] * count, squares=[0.0] * count)
     begun = [0.0] * count
     waiting: list[_Waiting] = []
     born = level = branch = turns = 0

@@ -11,7 +11,7 @@ from typing import Final
 from qsctl.endings import children_without_signals, end_with_parent
 from qsctl.sim.scenario.scenario import Scenario
 from qsctl.sim.splitting.question import Question
-from qsctl.sim.splitting.restart import Levels, Sample, split_run
+from qsctl.sim.splitting.restart import Levels, SplitRun, split_run
 from qsctl.sim.splitting.trajectory import trajectory_of
 
 POLL_SECONDS: Final = 0.1
@@ -31,7 +31,7 @@ def draw_samples(
     workers: int = 1,
     progress: Callable[[int], None] | None = None,
     stop: Callable[[], bool] = lambda: False,
-) -> list[Sample] | None:
+) -> list[SplitRun] | None:
     """Return the samples `first` … `first` + count − 1, the same with any number of workers; None: it was stopped.
 
     Args:
@@ -46,7 +46,7 @@ def draw_samples(
     """
     if workers > 1 and count > 1:
         return _in_workers(scenario, question, levels, range(first, first + count), min(workers, count), progress, stop)
-    samples: list[Sample] = []
+    samples: list[SplitRun] = []
     for number in range(first, first + count):
         sample = split_run(trajectory_of(scenario, number, question), question, levels, stop=stop)
         if sample is None:
@@ -63,9 +63,9 @@ def _begin(stop: Event) -> None:
     _stop = stop
 
 
-def _part(scenario: Scenario, question: Question, levels: Levels, first: int, end: int) -> list[Sample] | None:
+def _part(scenario: Scenario, question: Question, levels: Levels, first: int, end: int) -> list[SplitRun] | None:
     assert _stop is not None
-    samples: list[Sample] = []
+    samples: list[SplitRun] = []
     for number in range(first, end):
         sample = split_run(trajectory_of(scenario, number, question), question, levels, stop=_stop.is_set)
         if sample is None:
@@ -82,14 +82,14 @@ def _in_workers(
     workers: int,
     progress: Callable[[int], None] | None,
     stop: Callable[[], bool],
-) -> list[Sample] | None:
+) -> list[SplitRun] | None:
     context = multiprocessing.get_context("spawn")
     halt = context.Event()
     size = max(1, len(numbers) // (workers * PARTS))
-    parts: dict[int, list[Sample]] = {}
+    parts: dict[int, list[SplitRun]] = {}
     with ProcessPoolExecutor(workers, context, _begin, (halt,)) as pool:
         with children_without_signals():
-            waiting: dict[Future[list[Sample] | None], int] = {
+            waiting: dict[Future[list[SplitRun] | None], int] = {
                 pool.submit(_part, scenario, question, levels, first, min(numbers.stop, first + size)): first
                 for first in numbers[::size]
             }

@@ -52,7 +52,7 @@ from qsctl.transport.dds.wire_types import (
 )
 
 WAITING_MAX: Final = 256
-"""Requests of one process that wait for their turn. A reader of the original holds 32 of all [QS Table 3.4]."""
+"""Requests of one process that wait for their turn. [QS Table 3.4] has a reader that holds 32 of all of them."""
 
 READER_REQUESTS_MAX: Final = 1024
 """Requests of all processes that wait to be put in line. Where a reader is full, the thread waits that hands samples to
