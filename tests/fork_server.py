@@ -20,7 +20,7 @@ import contextlib
 import ctypes
 import fcntl
 import gc
-import importlib
+import importlib.util
 import io
 import json
 import os
@@ -51,7 +51,7 @@ NOT_IMPORTED = frozenset({"qsctl.service.recording.recorder", "qsctl.cli.top.rec
 """What imports libraries that begin threads when they are imported."""
 
 LIBRARIES = ("pydantic", "rich.console", "rich.table", "typer._adapters", "multiprocessing.connection")
-"""Modules that most commands import when they run."""
+"""Modules that most commands import when they run, where the installed version of the library has them."""
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
@@ -265,7 +265,8 @@ def _import() -> None:
                 if module.name not in NOT_IMPORTED:
                     importlib.import_module(module.name)
         for name in LIBRARIES:
-            importlib.import_module(name)
+            if importlib.util.find_spec(name) is not None:
+                importlib.import_module(name)
     if early := sorted(name for name in read if name.startswith(READ_LATE)):
         raise RuntimeError(f"a module reads {', '.join(early)} when it is imported: READ_LATE of {__file__} is wrong")
     if len(os.listdir("/proc/self/task")) > 1:
