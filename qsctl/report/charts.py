@@ -220,7 +220,10 @@ def line_chart(points: Values, horizontal: str, vertical: str) -> Drawn:
         points = [{**each, "x": number} for each, number in zip(points, known, strict=True)]
         spans = min(known) > 0 and max(known) > _DECADES_APART * min(known)
         scale = alt.Scale(type="log", nice=False) if spans else alt.Scale(zero=False, nice=False)
-        axis = alt.Axis(format="~s", values=sorted(set(known)) if len(set(known)) <= _MOST_TICKS else alt.Undefined)
+        axis = alt.Axis(
+            labelExpr="format(datum.value, '~s')",
+            values=sorted(set(known)) if len(set(known)) <= _MOST_TICKS else alt.Undefined,
+        )
         base = _chart(points).encode(
             x=alt.X("x:Q", title=_lines(horizontal), scale=scale, axis=axis), color=_queue_colour(points)
         )
@@ -253,16 +256,27 @@ def front_chart(points: Values, horizontal: str, vertical: str) -> Drawn:
         x=alt.X("x:Q", title=horizontal, scale=alt.Scale(zero=False, nice=True, padding=12)),
         y=alt.Y("y:Q", title=vertical),
     )
-    colour = alt.Color(
-        "front:N", title=None, scale=alt.Scale(domain=[True, False], range=["#d95f02", "#888888"]), legend=None
-    )
-    dots = base.mark_point(filled=True, size=60).encode(color=colour)
+    dots = base.mark_point(filled=True, size=60).encode(color=_staying_colour("front"))
     best = _chart([each for each in points if each["front"]])
     line = best.mark_line(interpolate="step-after", strokeWidth=1.2, color="#d95f02").encode(
         x="x:Q", y="y:Q", order="x:Q"
     )
     names = best.mark_text(align="left", dx=6, dy=-6, fill="currentColor").encode(x="x:Q", y="y:Q", text="label:N")
     return alt.layer(dots, line, names)
+
+
+def ranking_chart(points: Values, title: str) -> Drawn:
+    """Return a measure of each point with its interval, one below the other in their order.
+
+    Args:
+        points: `label`, `mean`, `low`, `high`, `stays` (whether no other point is shown to beat it).
+        title: of the measure.
+    """
+    base = _chart(points).encode(
+        y=alt.Y("label:N", title=None, sort=None, axis=alt.Axis(labelLimit=180)), color=_staying_colour("stays")
+    )
+    spread = base.mark_rule(strokeWidth=2).encode(x=alt.X("low:Q", title=title, scale=alt.Scale(zero=False)), x2="high")
+    return alt.layer(spread, base.mark_point(filled=True, size=60).encode(x="mean:Q"))
 
 
 def difference_chart(differences: Values) -> Drawn:
@@ -285,6 +299,12 @@ def difference_chart(differences: Values) -> Drawn:
     dots = base.mark_point(filled=True, size=60).encode(x="mean:Q")
     zero = _chart([{"at": 0}]).mark_rule(strokeDash=[4, 3], opacity=0.6).encode(x="at:Q")
     return alt.layer(zero, spread, dots)
+
+
+def _staying_colour(field: str) -> alt.Color:
+    """Return the colour of what no other point beats, and of the rest."""
+    scale = alt.Scale(domain=[True, False], range=["#d95f02", "#888888"])
+    return alt.Color(f"{field}:N", title=None, scale=scale, legend=None)
 
 
 def _lines(title: str) -> list[str]:

@@ -8,14 +8,16 @@ from typing import Any, Final
 
 from qsctl.errors import QsctlError
 from qsctl.eventlog.location import Location
-from qsctl.report.charts import Picture, front_chart, heat_chart, line_chart, picture
+from qsctl.report.charts import Picture, front_chart, heat_chart, line_chart, picture, ranking_chart
 from qsctl.report.page import Page, Table
+from qsctl.report.selection_words import is_separated, selection_lines
 from qsctl.report.words import MEASURE_WORDS, listed, measure_text
 from qsctl.sim.scenario.scenario import Scenario
 from qsctl.sim.sizing.memory import memory_bytes
 from qsctl.sim.sweep import Point, scenario_at
 from qsctl.summary.compared_settings import scenario_in
-from qsctl.summary.points import PointMeasure, point_measures
+from qsctl.summary.points import UNITS, PointMeasure, point_measures
+from qsctl.summary.selection import Criterion, Selection, select
 from qsctl.summary.sweep_folder import SCENARIO_FILE, PointResult, read_results, read_sweep, sweep_scenario
 
 SHOWN: Final = ("loss_ratio", "time_in_queue_p99", "time_to_done_p99", "throughput", "time_without_master")
@@ -23,19 +25,29 @@ CONFIDENCE: Final = 0.95
 _NANOSECONDS_A_MILLISECOND: Final = 1e6
 
 
-def sweep_page(folder: Location) -> Page:
+def sweep_page(folder: Location, asked: Sequence[Sequence[Criterion]] = ()) -> Page:
     """Return the page of a sweep's folder.
+
+    Args:
+        folder: of the sweep.
+        asked: by which measures the best points are named (one), or the Pareto front (two).
 
     Raises:
         NotFound: the folder is no sweep.
         Damaged: it cannot be read.
+        UsageError: no point has what was asked for.
     """
     document = read_sweep(folder)
-    results = read_results(folder)
     axes = [axis["path"] for axis in document["axes"]]
     places = {axis["path"]: {value: place for place, value in enumerate(axis["values"])} for axis in document["axes"]}
-    measures = point_measures(results, CONFIDENCE, SHOWN)
-    measures.sort(key=lambda each: tuple(places.get(path, {}).get(value, 0) for path, value in each.point.values))
+
+    def place(each: PointResult | PointMeasure) -> tuple[int, ...]:
+        return tuple(places.get(path, {}).get(value, 0) for path, value in each.point.values)
+
+    results = sorted(read_results(folder), key=place)
+    is_paired = bool(document["common_random_numbers"])
+    selections = [select(results, criteria, CONFIDENCE, paired=is_paired) for criteria in asked]
+    measures = sorted(point_measures(results, CONFIDENCE, SHOWN), key=place)
     points = {result.point.key for result in results}
     losing = {each.point for each in measures if each.measure == "loss_ratio" and each.largest > 0}
     lossless = [point for point in dict.fromkeys(each.point for each in measures) if point not in losing]
@@ -43,9 +55,16 @@ def sweep_page(folder: Location) -> Page:
         title=f"Sweep {folder.name}: {document['scenario']}",
         subtitle=f"{len(points)} points, {len(results)} replications, seed {document['seed']}",
         good=bool(lossless),
-        verdict=_verdict(measures, len(points), [str(point) for point in lossless]),
-        pictures=[*_pictures(measures, axes), *_fronts(points_of(results), scenario_in(folder))],
-        tables=[_table(measures, axes)],
+        verdict=[
+            *(selection_lines(each)[0] for each in selections),
+            *_verdict(measures, len(points), [str(point) for point in lossless]),
+        ],
+        pictures=[
+            *(_selected(each, results) for each in selections),
+            *_pictures(measures, axes),
+            *_fronts(points_of(results), scenario_in(folder)),
+        ],
+        tables=[*(_ranking(each) for each in selections), _table(measures, axes)],
         facts={
             "Scenario": str(document["scenario"]),
             "Seed": str(document["seed"]),
@@ -85,6 +104,75 @@ def _shown(runs: int) -> str:
     part = 1.0 - (1.0 - CONFIDENCE) ** (1.0 / runs)
     replications = "1 replication" if runs == 1 else f"{runs} replications"
     return f" in {replications}, which shows that less than {100 * part:.3g} % of runs lose any there"
+
+
+def _selected(selection: Selection, results: Sequence[PointResult]) -> Picture:
+    """Return the picture of the points that may be the best, or on the front, among the others."""
+    titles = [_axis_title(each) for each in selection.criteria]
+    names = " and ".join(map(str, selection.criteria))
+    if len(selection.criteria) > 1:
+        dots = [
+            {
+                **dict(zip(("x", "y"), _shown_means(selection, each.means), strict=True)),
+                "label": _label(each.point),
+                "front": each.beaten_by is None,
+            }
+            for each in selection.ranked
+        ]
+        return picture(
+            f"Pareto front of {names}",
+            "Each dot is a point of the sweep, at its means; joined are those that none is shown to beat on both.",
+            lambda: front_chart(dots, *titles),
+        )
+    criterion = selection.criteria[0]
+    intervals = {
+        each.point: each.interval
+        for each in point_measures(results, selection.confidence, (criterion.measure,))
+        if each.queue == criterion.queue
+    }
+    rows = []
+    for each in selection.ranked:
+        interval = intervals[each.point]
+        low, mean, high = (_scaled(criterion.measure, value) for value in (interval.low, interval.mean, interval.high))
+        rows.append(
+            {"label": _label(each.point), "low": low, "mean": mean, "high": high, "stays": each.beaten_by is None}
+        )
+    stays = "the best" if is_separated(selection) else "those that may be the best"
+    return picture(
+        f"Best by {names}",
+        f"Mean of each point with its 95 % interval, the best first; coloured: {stays}.",
+        lambda: ranking_chart(rows, titles[0]),
+    )
+
+
+def _axis_title(criterion: Criterion) -> str:
+    unit = "ms" if _is_duration(criterion.measure) else UNITS.get(criterion.measure, "messages")
+    return f"{criterion} ({'share' if unit == 'ratio' else unit})"
+
+
+def _shown_means(selection: Selection, means: Sequence[float]) -> list[float]:
+    return [_scaled(each.measure, mean) for each, mean in zip(selection.criteria, means, strict=True)]
+
+
+def _ranking(selection: Selection) -> Table:
+    """Return the table of all points, and of those that were given up, for which other one."""
+    what = "On the front" if len(selection.criteria) > 1 else "The best"
+    rows = [
+        [
+            str(each.point),
+            *(measure_text(one.measure, mean) for one, mean in zip(selection.criteria, each.means, strict=True)),
+            ("yes" if is_separated(selection) else "may be") if each.beaten_by is None else f"no: {each.beaten_by}",
+        ]
+        for each in selection.ranked
+    ]
+    names = ", ".join(map(str, selection.criteria))
+    return Table(
+        f"Pareto front of {names}" if len(selection.criteria) > 1 else f"Best by {names}",
+        ["Point", *map(str, selection.criteria), what],
+        rows,
+        frozenset(range(1, 1 + len(selection.criteria))),
+        "After “no” stands the point that is shown to be better.",
+    )
 
 
 def points_of(results: Sequence[PointResult]) -> dict[str, list[PointResult]]:
@@ -154,7 +242,11 @@ def _pictures(measures: list[PointMeasure], axes: list[str]) -> list[Picture]:
 
 
 def _scaled(measure: str, value: float) -> float:
-    return value / _NANOSECONDS_A_MILLISECOND if measure.startswith("time_") else value
+    return value / _NANOSECONDS_A_MILLISECOND if _is_duration(measure) else value
+
+
+def _is_duration(measure: str) -> bool:
+    return measure.startswith("time_") or measure.endswith("_ns")
 
 
 def _curve(name: str, mine: list[PointMeasure], axis: str) -> Picture:

@@ -41,7 +41,7 @@ def measure_text(measure: str, value: float | None) -> str:
     """Return a measure's value in its unit."""
     if value is None:
         return "–"
-    if measure.startswith("time_"):
+    if measure.startswith("time_") or measure.endswith("_ns"):
         return duration_text(value)
     return percent_text(value) if measure == "loss_ratio" else count_text(value)
 

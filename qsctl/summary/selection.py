@@ -76,6 +76,8 @@ class Selection:
     """Points without enough replications that have the measure."""
     worse_at_most: float | None = None
     """Of the best: how much worse than the best one the first of them is at most; None where nothing is shown."""
+    is_tie: bool = False
+    """Whether those that stay had one and the same value in every replication: more of them tell nothing apart."""
 
     @property
     def staying(self) -> tuple[Ranked, ...]:
@@ -143,7 +145,8 @@ def select(
     if len(criteria) == 1:
         worse = _worse_at_most(points[0], points[1:], values, criteria[0], confidence, paired)
     fewest = min(len(each) for rows in values.values() for each in rows)
-    return Selection(tuple(criteria), confidence, fewest, ranked, left_out, worse)
+    seen = {value for each in ranked if each.beaten_by is None for row in values[each.point] for value in row.values()}
+    return Selection(tuple(criteria), confidence, fewest, ranked, left_out, worse, len(criteria) == 1 == len(seen))
 
 
 _Values = Mapping[Point, Sequence[Mapping[int, float]]]

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from qsctl.errors import UsageError
 from qsctl.eventlog.location import location
 from qsctl.eventlog.run_folder import RunInfo, RunStatus
 from qsctl.instant import SECOND_NS
@@ -19,7 +22,9 @@ from qsctl.report.sweep_report import memory_and_loss, points_of, sweep_page
 from qsctl.report.terminal_charts import chart_lines
 from qsctl.sim.sweep import parse_axes, plan_sweep, run_task
 from qsctl.summary.run_summary import QueueFigures, RunSummary
+from qsctl.summary.selection import parse_criteria
 from qsctl.summary.sweep_folder import PointResult, open_sweep, write_results
+from tests.commands import command_line
 from tests.summary.test_stated_confidence import paused
 
 DEPTH = "profile[default]/queue[D-1]/max-depth"
@@ -132,6 +137,39 @@ def test_the_front_of_memory_and_loss_has_no_point_that_another_beats(swept: Pat
     assert any(each.title == "Memory against loss" for each in sweep_page(folder).pictures)
 
 
+def selected(folder: Path, *asked: str) -> Page:
+    criteria = [parse_criteria(text, 1 + text.count(","), "--best") for text in asked]
+    return sweep_page(location(str(folder)), criteria)
+
+
+def test_the_best_point_and_the_front_are_first_on_a_page_that_is_asked_for_them(swept: Path) -> None:
+    page = selected(swept, "lost(D-1)", "high_water_mark(D-1),loss_ratio(D-1)")
+    assert page.verdict[0] == (
+        f"Best by lost(D-1): 2 of 4 points had the same best value in every replication: {DEPTH}=100; {DEPTH}=10000."
+    )
+    assert page.verdict[1].startswith("Pareto front of high_water_mark(D-1), loss_ratio(D-1): ")
+    assert [each.title for each in page.pictures[:2]] == [
+        "Best by lost(D-1)",
+        "Pareto front of high_water_mark(D-1) and loss_ratio(D-1)",
+    ]
+    best, front, _ = page.tables
+    assert [row[-1] for row in best.rows] == ["may be", "may be", f"no: {DEPTH}=100", f"no: {DEPTH}=100"]
+    assert best.headings[1:] == ["lost(D-1)", "The best"]
+    assert front.headings[1:] == ["high_water_mark(D-1)", "loss_ratio(D-1)", "On the front"]
+    assert all(each.narrow.startswith("<svg") for each in page.pictures[:2])
+
+
+def test_the_best_point_is_asked_of_a_queue_that_there_is(swept: Path) -> None:
+    with pytest.raises(UsageError, match=r"no point has 3 replications with lost\(D-9\)"):
+        selected(swept, "lost(D-9)")
+
+
+def test_only_a_sweep_has_a_best_point(tmp_path: Path) -> None:
+    found = CliRunner().invoke(command_line(), ["report", str(tmp_path), "--best", "lost(D-1)"])
+    assert found.exit_code == 2, found.output
+    assert "is no folder of a sweep" in " ".join(found.output.split())
+
+
 def of(points: list[tuple[str, float]]) -> list[dict[str, Any]]:
     return [{"x": x, "queue": "Q", "mean": y, "low": y / 2, "high": 2 * y} for x, y in points]
 
@@ -146,6 +184,11 @@ def test_numbers_stand_as_far_apart_as_they_are_and_intervals_are_bands() -> Non
     named = line_chart(of([("1 Gbit/s", 1.0), ("10 Gbit/s", 2.0)]), "x", "y").to_dict()
     assert named["layer"][0]["encoding"]["x"]["type"] == "ordinal"
     assert named["layer"][1]["mark"]["type"] == "rule"
+
+
+def test_each_number_on_an_axis_has_its_own_label() -> None:
+    svg = picture("t", "c", lambda: line_chart(of([("500", 1.0), ("1000", 2.0), ("8000", 3.0)]), "depth", "ms")).wide
+    assert [re.search(f">{label}<", svg) is not None for label in ("500", "1k", "8k")] == [True] * 3
 
 
 def test_text_labels_an_axis_by_its_values() -> None:

@@ -209,8 +209,8 @@ def compare(
 ) -> Compared:
     """Compare two runs or two sweeps: differences with confidence intervals, and which is better on what.
 
-    With the same seed on both sides replications are paired, which shows small differences with few of them. With
-    --client-profile A --client-profile B a scenario is simulated with each of two profiles, under one load.
+    With the same seed on both sides replications are paired, which shows small differences with few of them. Give
+    --client-profile twice to simulate a scenario with each of two profiles, under one load.
     """
     from qsctl.cli.simulation.sweep_input import checked_confidence
     from qsctl.eventlog.location import location

@@ -12,12 +12,15 @@ import typer
 from qsctl.cli.command import Commands
 from qsctl.cli.output.render import is_unicode
 from qsctl.cli.output.results import Block, LinesBlock, Plain, Result, TextBlock, fields_of
+from qsctl.cli.simulation.selection_options import BestOption, FrontOption, asked_criteria
 from qsctl.cli.simulation.spark_options import ClusterOptions
+from qsctl.errors import UsageError
 from qsctl.report.formats import ReportFormat
 
 if TYPE_CHECKING:
     from qsctl.eventlog.location import Location
     from qsctl.report.page import Page
+    from qsctl.summary.selection import Criterion
 
 COMMANDS: Final = Commands(panel="Simulate and summarize")
 
@@ -57,6 +60,7 @@ class Reported(Result):
     examples=(
         "qsctl report qsctl-runs/burst-1",
         "qsctl report qsctl-sweeps/burst --out sweep.html",
+        "qsctl report qsctl-sweeps/burst --front 'high_water_mark(D-1),loss_ratio(D-1)' --out front.html",
         "qsctl report qsctl-runs/burst-1 --format text  # charts on the terminal",
         "qsctl report qsctl-runs/burst-1 --out burst.png  # the charts as one picture; .svg, too",
         "qsctl report qsctl-runs/burst-1 --out burst.md  # Markdown, with the charts beside it",
@@ -85,6 +89,8 @@ def report(
             show_default="that of the file's ending, else html",
         ),
     ] = None,
+    best: BestOption = None,
+    front: FrontOption = None,
     *,
     cluster: ClusterOptions,
 ) -> Reported:
@@ -95,7 +101,7 @@ def report(
 
     form = format or format_of(out)
     is_printed = form is ReportFormat.TEXT and not out
-    page = _page(location(named), cluster)
+    page = _page(location(named), cluster, asked_criteria(best, front))
     width = min(100, shutil.get_terminal_size().columns)
     text = ""
     if form is ReportFormat.TEXT:
@@ -106,12 +112,21 @@ def report(
     return Reported(str(file), write_report(contents(page, file, form, text)), tuple(page.verdict))
 
 
-def _page(of: Location, cluster: ClusterOptions) -> Page:
-    """Return the page of what was named: a run, a sweep, or a file."""
+def _page(of: Location, cluster: ClusterOptions, asked: Sequence[Sequence[Criterion]]) -> Page:
+    """Return the page of what was named: a run, a sweep, or a file.
+
+    Raises:
+        UsageError: the best points are asked of what has none.
+    """
     if (of / SWEEP_FILE).exists():
         from qsctl.report.sweep_report import sweep_page
 
-        return sweep_page(of)
+        return sweep_page(of, asked)
+    if asked:
+        raise UsageError(
+            f"{of} is no folder of a sweep, and --best and --front are about its points",
+            remedy="Leave them out, or name a folder that qsctl sweep wrote.",
+        )
     if of.is_dir():
         from qsctl.report.run_report import run_page
 

@@ -14,6 +14,7 @@ from qsctl.cli.confirmation import agree_to_cost
 from qsctl.cli.options import ScenarioChanges
 from qsctl.cli.simulation.command_line import command_line
 from qsctl.cli.simulation.recorded import FromOption, RecordedOptions, scenario_or_recording
+from qsctl.cli.simulation.selection_options import BestOption, FrontOption, asked_criteria
 from qsctl.cli.simulation.size_words import load_text
 from qsctl.cli.simulation.spark_options import ClusterOptions
 from qsctl.cli.simulation.sweep_results import BrokenRun, SweepTable
@@ -72,24 +73,8 @@ def sweep(
     most: Annotated[
         int, typer.Option("--max-replications", min=2, help="Largest number of repetitions per point with --precision.")
     ] = 1_000,
-    best: Annotated[
-        str | None,
-        typer.Option(
-            metavar="MEASURE",
-            help="Measure by which the best points are named, as in 'time_in_queue_p99(D-1)': those that no other one "
-            "is shown to beat, with the confidence of the intervals.",
-            show_default="none",
-        ),
-    ] = None,
-    front: Annotated[
-        str | None,
-        typer.Option(
-            metavar="MEASURES",
-            help="Two measures whose Pareto front is named, as in 'high_water_mark(D-1),loss_ratio(D-1)': the points "
-            "that no other one is shown to beat on both.",
-            show_default="none",
-        ),
-    ] = None,
+    best: BestOption = None,
+    front: FrontOption = None,
     out: Annotated[
         str | None,
         typer.Option(
@@ -114,15 +99,11 @@ def sweep(
     from qsctl.summary.cost import Cost
     from qsctl.summary.points import point_measures
     from qsctl.summary.precision import expected, parse_precision, precision_text, rounds
-    from qsctl.summary.selection import parse_criteria, select
+    from qsctl.summary.selection import select
     from qsctl.summary.sweep import SweepProgress, run_sweep
 
     checked_confidence(confidence)
-    asked = [
-        parse_criteria(text, count, option)
-        for option, text, count in (("--best", best, 1), ("--front", front, 2))
-        if text is not None
-    ]
+    asked = asked_criteria(best, front)
     plain = scenario_or_recording(scenario, recording, recorded, changes.variables, seed)
     read = apply_overrides(plain, changes.overrides)
     axes = parse_axes(grid)

@@ -11,11 +11,12 @@ from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlo
 from qsctl.cli.simulation.durations import short_duration
 from qsctl.cli.simulation.summarize_results import MOST_LINES
 from qsctl.errors import ExitStatus
+from qsctl.report.selection_words import is_separated, selection_text
 
 if TYPE_CHECKING:
     from qsctl.eventlog.location import Location
     from qsctl.summary.points import PointMeasure
-    from qsctl.summary.selection import Ranked, Selection
+    from qsctl.summary.selection import Selection
     from qsctl.summary.statistics import Interval
 
 SHOWN = ("discards", "loss_ratio", "throughput", "time_in_queue_mean", "time_in_queue_p99")
@@ -198,62 +199,6 @@ def selection_document(selection: Selection) -> Plain:
             for each in selection.ranked
         ],
     }
-
-
-def is_separated(selection: Selection) -> bool:
-    """Return whether one point alone was shown to be the best, of several."""
-    return len(selection.criteria) == 1 and len(selection.staying) == 1 < len(selection.ranked)
-
-
-def selection_text(selection: Selection) -> str:
-    """Return what was shown: the best point, or those that may be it; the points that may be on the front."""
-    names = ", ".join(str(each) for each in selection.criteria)
-    percent = f"{100 * selection.confidence:g} %"
-    count = len(selection.ranked)
-    left = f" Left out, with too few replications that have it: {len(selection.left_out)}." * bool(selection.left_out)
-    stay = selection.staying
-    if len(selection.criteria) > 1:
-        if len(stay) < count:
-            line = (
-                f"Pareto front of {names}: {len(stay)} of {count} points may be on it. The others are beaten on both, "
-                f"and with {percent} confidence none of the front is among them."
-            )
-        else:
-            line = f"Pareto front of {names}: not separated. None of {count} points is shown to be beaten on both."
-        return "\n".join([line + left, *(_ranked_line(selection, each) for each in stay[:MOST_LINES])])
-    first = stay[0]
-    bound = ""
-    if selection.worse_at_most is not None and count > 1:
-        by = _value_text(selection.criteria[0].measure, selection.worse_at_most)
-        bound = f" {first.point} is the best, or at most {by} worse than it."
-    if count == 1:
-        return f"Best by {names}: there is one point.{left}"
-    if len(stay) == 1:
-        return f"Best by {names}: {first.point}, of {count} points, with {percent} confidence.{left}"
-    which = "; ".join(str(each.point) for each in stay[:_MOST_NAMED])
-    more = f"; and {len(stay) - _MOST_NAMED} more" if len(stay) > _MOST_NAMED else ""
-    return (
-        f"Best by {names}: not separated. {len(stay)} of {count} points may be the best, which is among them with "
-        f"{percent} confidence: {which}{more}.{bound} More replications separate more, but for points that are "
-        f"equally good.{left}"
-    )
-
-
-_MOST_NAMED = 5
-
-
-def _ranked_line(selection: Selection, ranked: Ranked) -> str:
-    means = ", ".join(
-        f"{criterion} {_value_text(criterion.measure, mean)}"
-        for criterion, mean in zip(selection.criteria, ranked.means, strict=True)
-    )
-    return f"  {ranked.point}: {means}"
-
-
-def _value_text(measure: str, value: float) -> str:
-    if measure.startswith("time_") or measure.endswith("_ns"):
-        return short_duration(value)
-    return f"{100 * value:.4g} %" if measure == "loss_ratio" else f"{value:.6g}"
 
 
 def interval_text(measure: str, interval: Interval) -> str:
