@@ -353,7 +353,8 @@ def acknowledge(state: Any, c: int) -> None:
             acknowledge_oldest(state, broker.clients, broker.nodes, c, 1, None)
         else:
             take_own(state, c, t)
-        client.next_ack = next_of_client(state, c, next_acknowledgment(state, c))
+            client.next_ack = next_acknowledgment(state, c)
+        client.next_ack = next_of_client(state, c, wide(client.next_ack))
     else:
         acknowledge_oldest(state, broker.clients, broker.nodes, c, 1, None)
 

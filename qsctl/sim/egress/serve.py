@@ -7,11 +7,29 @@ from __future__ import annotations
 
 from typing import Any
 
-from qsctl.sim.egress.connection import acknowledge, drain, mark_blocked, move, note_blocked
+from qsctl.sim.egress.connection import (
+    HELD_ONLY,
+    acknowledge,
+    drain,
+    goes_through,
+    mark_blocked,
+    move,
+    note_blocked,
+)
 from qsctl.sim.egress.durable import dispense, enter_queue, serve_queue, wake_queue
 from qsctl.sim.egress.eliding import replace_queued, slot_of
 from qsctl.sim.egress.endpoint import is_full, next_at_endpoint, take_from_endpoint, wait_at_endpoint, want_next_due
-from qsctl.sim.egress.queue import append, buffer_bytes, enqueue, fits, log_loss, make_room
+from qsctl.sim.egress.queue import (
+    append,
+    buffer_bytes,
+    enqueue,
+    fits,
+    join_transmit_queue,
+    log_loss,
+    make_room,
+    work_units,
+)
+from qsctl.sim.egress.transmit import send
 from qsctl.sim.kernel.heap import drop_top
 from qsctl.sim.kernel.jit import inlined_part, kernel, part, row, wide
 from qsctl.sim.kernel.records import (
@@ -118,6 +136,56 @@ def spool(state: Any, c: int, t: int, size: int, topic: int, tag: int) -> None:
         wait_at_endpoint(state, c, node)
 
 
+@inlined_part
+def flows_through(state: Any, c: int, size: int) -> bool:
+    """Return whether a guaranteed message is not held up before the port: not by its endpoint, G-1 or the connection.
+
+    Of a client that is plain but for what G-1 holds, see `HELD_ONLY`: neither buffers nor deliveries of the whole
+    broker are counted.
+    """
+    broker = row(state, 0, STATE)
+    endpoint = row(broker.endpoints, row(broker.more, c, MORE).endpoint, ENDPOINT)
+    return bool(
+        endpoint.waiting_head == NONE
+        and endpoint.held_max < 0
+        and endpoint.bytes_max < 0
+        and endpoint.low_max < 0
+        and endpoint.unacknowledged < endpoint.limit
+        and goes_through(broker.clients, c, size)
+        and fits(state, c, size, wide(endpoint.window))
+    )
+
+
+@inlined_part
+def flow_through(state: Any, c: int, t: int, size: int, topic: int) -> None:
+    """Spool a guaranteed message, admit it to G-1 and send it, all at `t`: what `spool` and `feed` come to for it."""
+    broker = row(state, 0, STATE)
+    nodes = broker.nodes
+    endpoint = row(broker.endpoints, row(broker.more, c, MORE).endpoint, ENDPOINT)
+    queue = row(broker.queues, c * 5, QUEUE)
+    endpoint.held += 1
+    endpoint.held_bytes += size
+    endpoint.unacknowledged += 1
+    broker.unacknowledged += 1
+    queue.length += 1
+    queue.work += work_units(size)
+    if queue.work > queue.high_water:
+        queue.high_water = queue.work
+    node = allocate(state)
+    row(nodes, node, NODE).tag = size
+    row(broker.topics, node, TOPIC).topic = topic
+    life = row(broker.lives, node, LIFE)
+    life.born = t
+    life.moved = t
+    life.attempts = 1
+    life.traits = 0
+    join_transmit_queue(broker.clients, nodes, c, node, size)
+    depart, _ = send(state, broker.clients, nodes, c, t, node, size, None)
+    later = row(broker.later, node, LATER)
+    later.entered = t
+    later.sent = depart
+
+
 @part
 def serve(state: Any, c: int, t: int, feeds: bool) -> bool:
     """Everything a client can do at `t`, with `feeds` its endpoint too; whether it is left blocked."""
@@ -176,8 +244,15 @@ def arrive(state: Any, c: int, q: int, t: int, size: int, topic: int, tag: int) 
     flags = client.traits
     row(broker.queues, c * 5 + q, QUEUE).arrived += 1
     if q == 0 and flags & TRACKED:
+        behind = bool(0)
+        if flags == HELD_ONLY:
+            if flows_through(state, c, size):
+                flow_through(state, c, t, size, topic)
+                return
+            # What waits before it waits for an acknowledgment, which an arrival does not bring.
+            behind = row(broker.endpoints, row(broker.more, c, MORE).endpoint, ENDPOINT).waiting_head != NONE
         spool(state, c, t, size, topic, tag)
-        if flags & ABSENT:
+        if behind or flags & ABSENT:
             return
     elif flags & ABSENT:
         row(broker.losses, c * 5 + q, LOSS).not_connected += 1
