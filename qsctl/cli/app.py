@@ -26,6 +26,7 @@ COMMAND_MODULES: Final[Mapping[str, tuple[str, ...]]] = {
     "administer.get": ("get",),
     "administer.desired": ("plan", "apply"),
     "administer.member": ("member",),
+    "administer.key": ("key",),
     "context.commands": ("context",),
     "samples.produce": ("produce",),
     "samples.consume": ("consume",),

@@ -32,7 +32,13 @@ _LONGEST_WAIT_S: Final = 10 * 365 * 86_400.0
 
 @contextmanager
 def open_connection(
-    service: str, state_dir: Path, timeout: str, *, any_configuration: bool = False, discard_damaged: bool = False
+    service: str,
+    state_dir: Path,
+    timeout: str,
+    *,
+    any_configuration: bool = False,
+    discard_damaged: bool = False,
+    key_file: Path | None = None,
 ) -> Iterator[Connection]:
     """A connection to the service at this location.
 
@@ -43,6 +49,8 @@ def open_connection(
         timeout: how long to wait for another command that uses the same state, or for the service's answer.
         any_configuration: work on the service whatever it is configured with: to end it, or to change that.
         discard_damaged: lose what cannot be read any more of an embedded service, and report it.
+        key_file: signs the commands for services that require it. An embedded one requires nothing: who may write to
+            its directory may do everything.
 
     Raises:
         UsageError: the location or the timeout is not written as it must be.
@@ -64,7 +72,7 @@ def open_connection(
         from qsctl.client.dds_location import parse_dds_location
 
         domain_id, settings = parse_dds_location(rest)
-        with closing(DdsConnection(domain_id, wait_s, settings)) as connection:
+        with closing(DdsConnection(domain_id, wait_s, settings, key_file)) as connection:
             yield connection
         return
     check_location(service)

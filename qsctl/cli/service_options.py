@@ -51,6 +51,15 @@ DiscardOption = Annotated[
         "files are kept under another name.",
     ),
 ]
+KeyFileOption = Annotated[
+    Path | None,
+    _service_option(
+        envvar="QSCTL_KEY_FILE",
+        metavar="FILE",
+        help="Key file that commands over DDS are signed with where the service requires it.",
+        show_default="no key",
+    ),
+]
 TimeoutOption = Annotated[
     str,
     _service_option(envvar="QSCTL_TIMEOUT", help="Longest wait for an answer, a duration such as 500ms or 10s."),
@@ -94,6 +103,7 @@ class ServiceOptions(OptionGroup):
     state_dir: StateDirOption = Path(".qsctl")
     timeout: TimeoutOption = "10s"
     discard_damaged: DiscardOption = False
+    key_file: KeyFileOption = None
 
     @contextmanager
     def open(self, target: str = ANY_SERVICE, *, any_configuration: bool = False) -> Iterator[Administration]:
@@ -112,6 +122,7 @@ class ServiceOptions(OptionGroup):
             self.timeout,
             any_configuration=any_configuration,
             discard_damaged=self.discard_damaged,
+            key_file=self.key_file,
         ) as connection:
             administration = Administration(connection, target)
             administration.on_notice = lambda text: note(f"Warning: {text}")

@@ -10,11 +10,13 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Set
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from cyclonedds.sub import DataReader
 
 from qsctl.client.session import TURN_NS, new_guid
+from qsctl.config.administration_key import read_keys
 from qsctl.core.admin.command import Command
 from qsctl.core.admin.target import matches
 from qsctl.errors import NoAnswer
@@ -30,6 +32,7 @@ from qsctl.transport.dds.participant import DomainSettings, Participant
 from qsctl.transport.dds.qos import reader_qos
 from qsctl.transport.dds.replies import RemoteReply, reply_of, reply_parts
 from qsctl.transport.dds.serialized_reader import SerializedReader
+from qsctl.transport.dds.signed_commands import needs_signature, run_of, signature_of
 from qsctl.transport.dds.wire_types import (
     COMMAND_REPLY_TOPIC,
     COMMAND_REQUEST_TOPIC,
@@ -56,10 +59,19 @@ class Administrator:
     Args:
         domain_id: the services' administration domain.
         timeout_s: for one command, discovery included.
+        key_file: signs the commands that need it at services that require it; read when the first one is sent. None:
+            nothing is signed.
     """
 
-    def __init__(self, domain_id: int, timeout_s: float, settings: DomainSettings | None = None) -> None:
+    def __init__(
+        self,
+        domain_id: int,
+        timeout_s: float,
+        settings: DomainSettings | None = None,
+        key_file: Path | None = None,
+    ) -> None:
         self._timeout_s = timeout_s
+        self._key_file = key_file
         participant = Participant(domain_id, settings, name="qsctl administrator")
         assert participant.entity is not None
         self._domain = ClientDomain(participant)
@@ -78,6 +90,8 @@ class Administrator:
         self._guid = new_guid()
         self._number = 0
         self._services: dict[int, str] = {}
+        self._runs: dict[int, bytes] = {}
+        """Of the services that carry out signed commands only: the run that a signature must be for."""
         self._reply_writers: dict[int, str] = {}
         self._latest_found_s = 0.0
         self._domain.add(self)
@@ -89,6 +103,7 @@ class Administrator:
 
         Raises:
             UsageError: the command does not fit the wire.
+            NotFound, Refused, InvalidInput: the key file, which is needed, cannot be used.
             NoAnswer: some answered and others did not.
         """
         answers_until = deadline = time.monotonic() + self._timeout_s
@@ -99,7 +114,7 @@ class Administrator:
         self._number += 1
         identity = SampleIdentity(self._guid, self._number)
         self._sent = _Sent(command, identity)
-        self._writer.put(octets_of(wire_request(command, target, identity)))
+        self._writer.put(octets_of(self._signed(wire_request(command, target, identity), target)))
         found: dict[str, list[RemoteReply]] = {}
         finished: Counter[str] = Counter()
 
@@ -146,12 +161,15 @@ class Administrator:
         """Note the services that appeared and vanished."""
         for endpoint in changes.vanished:
             self._services.pop(endpoint.handle, None)
+            self._runs.pop(endpoint.handle, None)
             self._reply_writers.pop(endpoint.handle, None)
         for endpoint in changes.appeared:
             if endpoint.is_writer and endpoint.topic_name == COMMAND_REPLY_TOPIC:
                 self._reply_writers[endpoint.handle] = _name(endpoint)
             elif not endpoint.is_writer and endpoint.topic_name == COMMAND_REQUEST_TOPIC:
                 self._services[endpoint.handle] = _name(endpoint)
+                if (run := run_of(endpoint.traits)) is not None:
+                    self._runs[endpoint.handle] = run
             else:
                 continue
             self._latest_found_s = time.monotonic()
@@ -167,6 +185,14 @@ class Administrator:
         """Delete the entities; `leave` calls it."""
         self._replies.close()
         self._writer.close()
+
+    def _signed(self, request: WireCommandRequest, target: str) -> WireCommandRequest:
+        """Sign a request that services require a signature of."""
+        runs = [run for handle, run in self._runs.items() if matches(target, self._services[handle])]
+        if runs and self._key_file is not None and needs_signature(request.action):
+            signature: Any = signature_of(request, read_keys(self._key_file)[0], runs)
+            request.signature = signature
+        return request
 
     def _discover(self, target: str, deadline: float) -> Counter[str]:
         """How many services of each name are meant and reached; a service of another make has none, ''."""

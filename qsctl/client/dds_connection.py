@@ -7,6 +7,7 @@ returns the others.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import msgspec
 
@@ -49,13 +50,20 @@ class DdsConnection:
     Args:
         domain_id: the administration domain.
         timeout_s: for a command, for the discovery of a queue, and for the acknowledgments of a write.
+        key_file: signs commands, see `Administrator`.
     """
 
-    def __init__(self, domain_id: int, timeout_s: float, settings: DomainSettings | None = None) -> None:
+    def __init__(
+        self,
+        domain_id: int,
+        timeout_s: float,
+        settings: DomainSettings | None = None,
+        key_file: Path | None = None,
+    ) -> None:
         self._timeout_s = timeout_s
         self._settings = settings
         self._domain_id = domain_id
-        self._administrator = Administrator(domain_id, timeout_s, settings)
+        self._administrator = Administrator(domain_id, timeout_s, settings, key_file)
         self._hosted: dict[QueueName, _Hosted] = {}
         self._sessions: dict[int, ClientSession] = {}
         self._writers: dict[tuple[int, str, Guid], SampleWriter] = {}

@@ -58,6 +58,7 @@ def read_live_text(text: str) -> ServiceConfiguration:
         environment={},
         working_directory=Path("/"),
         default_files=False,
+        is_elsewhere=True,
     ).configuration
     participants = tuple(
         replace(each, subscribers=tuple(sub for sub in each.subscribers if sub.name != _STAND_IN))

@@ -106,6 +106,7 @@ def load_configuration(
     default_files: bool = True,
     persistent_storage_path: Path | None = None,
     persistent_file_prefix: str | None = None,
+    is_elsewhere: bool = False,
 ) -> LoadedConfiguration:
     """The configuration of one service from all its sources.
 
@@ -120,6 +121,7 @@ def load_configuration(
         default_files: whether the default files are loaded where they exist.
         persistent_storage_path: in place of the directory of the files (-persistentStoragePath).
         persistent_file_prefix: in place of their prefix (-persistentFilePrefix).
+        is_elsewhere: whether the service is of another machine or time: the files that it names need not be here.
 
     Raises:
         ConfigError: with every problem, if one is an error.
@@ -130,7 +132,7 @@ def load_configuration(
         raise ConfigError(_in_order(loading))
     context = _context(loading, working_directory, domain_id_base)
     context = replace(context, storage_directory=persistent_storage_path, file_prefix=persistent_file_prefix)
-    loaded = _build(loading, element, context, application_name)
+    loaded = _build(loading, element, context, application_name, is_elsewhere=is_elsewhere)
     problems = _in_order(loading)
     if has_errors(problems):
         raise ConfigError(problems)
@@ -298,14 +300,26 @@ def _profiles_only(loading: _Loading) -> Problem | None:
     )
 
 
-def _build(loading: _Loading, element: _Element, context: BuildContext, application_name: str | None) -> LoadedService:
+def _build(
+    loading: _Loading,
+    element: _Element,
+    context: BuildContext,
+    application_name: str | None,
+    *,
+    is_elsewhere: bool = False,
+) -> LoadedService:
     name = " ".join((element.get("name") or "").split())
     context = replace(context, application_name=application_name or name or DEFAULT_APPLICATION_NAME)
     configuration, reading = build_service(element, context)
     found = [
         *reading.problems,
         *service_problems(
-            configuration, reading, element, context.working_directory, named_application=application_name is not None
+            configuration,
+            reading,
+            element,
+            context.working_directory,
+            named_application=application_name is not None,
+            is_elsewhere=is_elsewhere,
         ),
     ]
     loading.problems.extend([*context.libraries.problems, *context.libraries.notes, *found])

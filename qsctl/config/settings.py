@@ -7,6 +7,7 @@ only a transport reads them.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
 from qsctl.config.budgets import ServiceLimits
@@ -49,6 +50,8 @@ class AdministrationSettings:
     """`<administration>` [QS Table 3.4]: remote administration is on, in this domain."""
 
     domain_id: int
+    key_file: Path | None = None
+    """The keys that commands must be signed with (an extension); None: they need no signature."""
     reply_buffer: ReplyBufferSettings = ReplyBufferSettings()
     distributed_logger: DistributedLoggerSettings = DistributedLoggerSettings()
     qos: dict[str, str] = field(default_factory=dict)

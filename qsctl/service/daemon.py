@@ -36,6 +36,7 @@ from qsctl.service.named_configuration import in_one_line
 from qsctl.service.open_service import (
     SHARE_COUNT,
     DaemonOptions,
+    follow_keys,
     log_damage,
     open_service,
     report_drift,
@@ -231,6 +232,7 @@ class Daemon:
             if self._hangs_up:
                 self._hangs_up = False
                 self.log.reopen()
+                follow_keys(self.transport, self.log)
                 self._rereading.begin()
             if (found := self._rereading.pop()) is not None:
                 self._follow_files(found)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 
 from qsctl.config.dds_library import has_tcp
 from qsctl.config.rules.transports import NO_TCP
@@ -50,6 +51,7 @@ def places_of_configuration(
             assert administration is not None
             domain_id = administration.domain_id
         admin_place = DomainPlace(domain_id, _settings(settings, qos, "<administration>"))
+    key_file = administration.key_file if administration is not None else None
     monitoring = configuration.monitoring
     monitoring_place = (
         DomainPlace(monitoring.domain_id, _settings(settings, monitoring.qos, "<monitoring>"))
@@ -68,6 +70,7 @@ def places_of_configuration(
         monitoring_place,
         admin_place if configuration.distributed_logger.enabled else None,
         configuration=replication_place,
+        key_file=Path.cwd() / key_file if key_file is not None else None,
         run=secrets.token_hex(8),
     )
     _check_one_transport_a_domain(places)

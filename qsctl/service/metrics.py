@@ -26,6 +26,7 @@ from qsctl.core.high_availability.roles import Role
 from qsctl.core.queue.shared_reader_queue import SharedReaderQueue
 from qsctl.core.records import RemovalCause
 from qsctl.instant import SECOND_NS, Nanoseconds
+from qsctl.transport.dds.signed_commands import DenialCause
 
 REFRESH_NS: Nanoseconds = SECOND_NS
 ServiceState: TypeAlias = Literal["starting", "serving", "leaving"]
@@ -57,6 +58,10 @@ class PeerFaults(Protocol):
     """Messages of peers that could not be read."""
     unexpected_count: int
     """Those of them whose reading raised an error that is not foreseen."""
+
+    @property
+    def denied(self) -> Mapping[str, int]:
+        """Commands without a signature that counts, by cause."""
 
 
 class Budget(NamedTuple):
@@ -110,6 +115,8 @@ class Figures(NamedTuple):
     held_back: int = 0
     refused_frames: int = 0
     """Frames of other members without effect: no replica can have sent them."""
+    denied: Mapping[str, int] = _NONE
+    """Commands without a signature that counts, by cause."""
 
 
 _GAUGES: Final = {
@@ -200,6 +207,7 @@ class Tally:
             time_to_done={name: TimeToDone(buckets[:-1], buckets[-1]) for name, buckets in self._times.items()},
             refreshed_at_ns=now,
             state="serving",
+            denied=dict(self._boundary.denied),
         )
         return True
 
@@ -265,6 +273,14 @@ def families(parts: Sequence[Figures], now: Nanoseconds = 0) -> Iterator[Metric]
     yield from (events, *gauges.values(), oldest, times)
     for field, (name, meaning) in _TOTALS.items():
         yield CounterMetricFamily(f"qsctl_{name}", meaning, value=sum(getattr(part, field) for part in parts))
+    denied = CounterMetricFamily(
+        "qsctl_unauthorized_commands",
+        "Administration commands without a signature that counts, at a service that requires one.",
+        labels=["cause"],
+    )
+    for cause in DenialCause:
+        denied.add_metric([cause], sum(part.denied.get(cause, 0) for part in parts))
+    yield denied
     yield from _budget_families(parts)
     build = GaugeMetricFamily("qsctl_build_info", "1, with the version of qsctl.", labels=["version"])
     build.add_metric([__version__], 1)

@@ -214,7 +214,7 @@ def full() -> str:
 
 def loaded_from(xml: str) -> LoadedConfiguration:
     literal = 'str://"' + xml.replace("\\", "\\\\").replace('"', '\\"') + '"'
-    options: Any = {"variables": {}, "environment": {}, "working_directory": Path()}
+    options: Any = {"variables": {}, "environment": {}, "working_directory": Path(), "is_elsewhere": True}
     return load_configuration([literal], configuration_name=None, default_files=False, **options)
 
 

@@ -41,6 +41,7 @@ OF_A_QUEUE = {
         "usage",
         "work_ns",
         "held_back",
+        "denied",
     }
 }
 OF_A_SERVICE: dict[str, Any] = {"limits": {"queues": 1}, "usage": {"queues": 1}, "work_ns": {"commands": 1}}
@@ -112,7 +113,7 @@ def test_every_metric_of_a_queue_is_on_the_dashboard_but_the_epoch() -> None:
 
 
 def test_legends_and_texts_name_labels_that_there_are() -> None:
-    known = {"queue", "version", "limit", "work", *OF_THE_SCRAPE}
+    known = {"queue", "version", "limit", "work", "cause", *OF_THE_SCRAPE}
     texts = [target["legendFormat"] for panel in DASHBOARD["panels"] for target in panel.get("targets", ())]
     for text in texts:
         assert set(re.findall(r"\{\{(\w+)\}\}", text)) <= known
@@ -147,6 +148,9 @@ FIRST_EVENTS = {
     "QsctlUndeliverable": {gauge("undeliverable_samples"): "0x9 1x20"},
     "QsctlQueueFull": {gauge("waiting_samples"): "0x30", event("queue_full"): "0x9 1x20"},
     "QsctlRefusedSamples": {event("bounced"): "0x9 1+1x20"},
+    "QsctlUnauthorizedCommands": {
+        'qsctl_unauthorized_commands_total{job="qsctl",instance="a",cause="unsigned"}': "0x9 1x20"
+    },
     "QsctlNothingLeaves": {gauge("samples"): "0x5 1x40", event("removed"): "0x45"},
     "QsctlRedeliveries": {event("returned"): "0x9 60+60x30", event("sent"): "0x9 70+70x30"},
     "QsctlProducersHeldBack": {'qsctl_producers_held_back{job="qsctl",instance="a"}': "0x9 1x20"},
@@ -175,6 +179,8 @@ def test_every_alert_fires_on_its_first_event_and_not_before(tmp_path: Path) -> 
         job = {"job": "qsctl"} if "by (job, queue)" in rule["expr"] else {"instance": "a"}
         if "by (" not in rule["expr"]:
             job |= {"job": "qsctl"}
+        if ", cause)" in rule["expr"]:
+            label["cause"] = "unsigned"
         quiet, fires = 5, 10 + waits
         tests.append(
             {

@@ -33,6 +33,7 @@ class ContextList(ListResult):
         "state_dir": "directory of an embedded service; null: not in the context",
         "timeout": "longest wait for an answer; null: not in the context",
         "target": "application name or pattern; null: not in the context",
+        "key_file": "file of the key that commands are signed with; null: not in the context",
     }
 
     def rows(self) -> Sequence[Row]:
@@ -47,6 +48,7 @@ class ContextList(ListResult):
         rows = [{**row, "mark": "*" if row["in_use"] else ""} for row in self.rows()]
         columns = [Column("mark", ""), Column("name", "Context"), Column("service", "Service")]
         rest = [Column("state_dir", "State directory"), Column("target", "Target"), Column("timeout", "Timeout")]
+        rest.append(Column("key_file", "Key file"))
         return [TableBlock([*columns, *rest], rows, empty="(no context: `qsctl context add NAME --service …`)")]
 
 
@@ -54,6 +56,7 @@ class ContextList(ListResult):
     "add",
     examples=(
         "qsctl context add prod --service dds:7 --target Billing --use",
+        "qsctl context add prod --service dds:7 --key-file /etc/qsctl/admin.key",
         "qsctl context add local --service embedded:queues.xml --state-dir ~/queues",
     ),
 )
@@ -70,6 +73,10 @@ def add(
     ] = None,
     target: Annotated[
         str | None, typer.Option(metavar="PATTERN", help="Application name of the service, or a POSIX pattern.")
+    ] = None,
+    key_file: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Key file that commands over DDS are signed with, see `qsctl key`."),
     ] = None,
     use: Annotated[bool, typer.Option("--use", help="Choice of this context from now on.")] = False,
 ) -> Done:
@@ -88,6 +95,8 @@ def add(
         from qsctl.core.admin.target import check_pattern
 
         options["target"] = check_pattern(target)
+    if key_file is not None:
+        options["key_file"] = _checked_key_file(key_file, service)
     with changed_contexts() as contexts:
         is_new = name not in contexts.by_name
         contexts.by_name[name] = Context(name, options)
@@ -118,6 +127,25 @@ def remove(name: NameArgument) -> Done:
         was_in_use = contexts.in_use == name
         contexts.in_use = "" if was_in_use else contexts.in_use
     return Done(f"context {name} is removed{'; no context is in use' * was_in_use}")
+
+
+def _checked_key_file(key_file: Path, service: str) -> str:
+    """Return the absolute path of a key file that can be used.
+
+    Raises:
+        UsageError: the service is an embedded one, which requires no signature.
+        NotFound, Refused, InvalidInput: it cannot be used.
+    """
+    from qsctl.config.administration_key import read_keys
+
+    if not service.startswith("dds:"):
+        raise UsageError(
+            f"--key-file is for services on DDS, not for {service}",
+            remedy="Who may write to the directory of an embedded service needs no key for it.",
+        )
+    path = key_file.expanduser().absolute()
+    read_keys(path)
+    return str(path)
 
 
 def _checked_location(service: str) -> str:

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from qsctl.errors import InvalidInput, NotFound
 
-OPTIONS: Final = ("service", "state_dir", "timeout", "target")
+OPTIONS: Final = ("service", "state_dir", "timeout", "target", "key_file")
 """The options that a context has, under the names that they have on the command line, with underscores."""
 
 _IN_USE: Final = "context"

@@ -81,6 +81,7 @@ SERVICE_RULES: Final[tuple[ServiceRule, ...]] = (
     names.application_name_fits_the_wire,
     service.administration_for_configuration_replication,
     service.participants_have_subscribers_of_distinct_files,
+    service.administration_key_can_be_read,
     service.administration_qos_stays,
     service.queues_are_within_the_limit,
     qos.policies_of_containers_are_consistent,
@@ -114,9 +115,10 @@ def service_problems(
     working_directory: Path,
     *,
     named_application: bool,
+    is_elsewhere: bool = False,
 ) -> list[Problem]:
     """What the rules of services and queues say of a configuration."""
-    place = Place(configuration, reading, element, working_directory, named_application)
+    place = Place(configuration, reading, element, working_directory, named_application, is_elsewhere)
     problems = [problem for rule in SERVICE_RULES for problem in rule(place)]
     for queue in places_of_queues(place):
         problems.extend(problem for rule in QUEUE_RULES for problem in rule(queue))

@@ -52,6 +52,8 @@ class Place(Reports):
     element: _Element
     working_directory: Path
     named_application: bool
+    is_elsewhere: bool = False
+    """Whether the service is of another machine, or of another time: what files there are here is not looked at."""
 
     @property
     def path(self) -> str:

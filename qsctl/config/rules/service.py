@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from qsctl.config.administration_key import read_keys
 from qsctl.config.budgets import TOO_MANY_QUEUES_REMEDY
 from qsctl.config.problems import Problem
 from qsctl.config.rules.place import Place, places_of_queues
 from qsctl.config.rules.qos import changed_fixed_values
 from qsctl.config.rules.storage import file_topics
 from qsctl.core.queue.settings import PersistenceKind
+from qsctl.errors import QsctlError
 
 
 def administration_for_configuration_replication(place: Place) -> Iterator[Problem]:
@@ -53,6 +55,23 @@ def queues_are_within_the_limit(place: Place) -> Iterator[Problem]:
             found=str(count),
             allowed=f"at most {place.configuration.limits.max_queues}",
             suggestion=TOO_MANY_QUEUES_REMEDY,
+        )
+
+
+def administration_key_can_be_read(place: Place) -> Iterator[Problem]:
+    """The keys of administration commands are read as the service starts."""
+    administration = place.configuration.administration
+    if place.is_elsewhere or administration is None or administration.key_file is None:
+        return
+    try:
+        read_keys(place.working_directory / administration.key_file)
+    except QsctlError as error:
+        yield place.error(
+            f"{place.path}/administration/key_file",
+            error.message,
+            found=str(administration.key_file),
+            allowed="a file of keys that no other user can read",
+            suggestion=error.remedy,
         )
 
 

@@ -35,6 +35,8 @@ def _filesystem(place: Place, tag: str) -> str:
 
 def directory_exists(place: Place) -> Iterator[Problem]:
     """The directory must exist when the service starts, and take files [QS Table 3.9]."""
+    if place.is_elsewhere:
+        return
     directory = place.configuration.filesystem.directory
     used = place.working_directory / (directory or "")
     if used.is_dir() and _persists(place) and not os.access(used, os.W_OK | os.X_OK):

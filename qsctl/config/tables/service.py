@@ -46,6 +46,9 @@ DISTRIBUTED_LOGGER = Element("distributed_logger", (
 
 ADMINISTRATION = Element("administration", (
     domain("that commands arrive in"),
+    Setting("key_file", "key_file", PATH, "an extension",
+            "File of the keys that commands must be signed with, but for GET; none, unless given: then no command "
+            "needs a signature."),
     DISTRIBUTED_LOGGER,
     buffers(ReplyBufferSettings, "reply_buffer", "section 3.3.3.1"),
     QosElements(("participant_qos", "publisher_qos", "subscriber_qos", "datareader_qos", "datawriter_qos")),

@@ -44,7 +44,14 @@ from qsctl.service.loop import ServiceLoop
 from qsctl.service.memory import peer_limits_of
 from qsctl.service.metrics import Figures, ServiceState
 from qsctl.service.metrics_server import MetricsServer
-from qsctl.service.open_service import DaemonOptions, log_damage, open_service, report_drift, report_namesake
+from qsctl.service.open_service import (
+    DaemonOptions,
+    follow_keys,
+    log_damage,
+    open_service,
+    report_drift,
+    report_namesake,
+)
 from qsctl.service.recording.recordings import Recordings, is_recording_request
 from qsctl.service.sessions.groups import part_of, session_groups
 from qsctl.service.sessions.link import Answers, Ask, Counted, Failed, Left, ReportTo, Started, Stop
@@ -165,6 +172,7 @@ class Coordinator:
                 if self._hangs_up:
                     self._hangs_up = False
                     self.log.reopen()
+                    follow_keys(self.transport, self.log)
                     if self.options.reread is not None:
                         self.log.warning(
                             "configuration_not_reread",
@@ -199,7 +207,7 @@ class Coordinator:
         own = Figures(
             {}, {}, {}, refused, boundary.refused_count, boundary.unexpected_count, {}, {}, {},
             refreshed_at_ns=self._turned_at_ns, state=self._state,
-            limits={"queues": self.configuration.limits.max_queues},
+            limits={"queues": self.configuration.limits.max_queues}, denied=dict(boundary.denied),
         )  # fmt: skip
         return [own, *list(self._figures.values())]
 

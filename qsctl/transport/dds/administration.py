@@ -28,6 +28,7 @@ from qsctl.transport.dds.bodies import identity_from_wire, octets_of, wire_statu
 from qsctl.transport.dds.channels import FrameWriter
 from qsctl.transport.dds.commands import (
     SnippetReader,
+    action_name,
     command_from_wire,
     is_for_queuing_services,
     request_from_octets,
@@ -39,6 +40,7 @@ from qsctl.transport.dds.qos import last_value_qos, reader_qos
 from qsctl.transport.dds.raw import RawReader, RawWriter
 from qsctl.transport.dds.replies import reply_octets
 from qsctl.transport.dds.representations import BothRepresentations, raw_of_frames
+from qsctl.transport.dds.signed_commands import RUN_TRAIT, CommandVerifier, UnauthorizedCommand
 from qsctl.transport.dds.wire_identity import NIL_OCTETS, WireGuid, WireIdentity
 from qsctl.transport.dds.wire_monitoring import WireQueueStatus
 from qsctl.transport.dds.wire_types import (
@@ -61,6 +63,9 @@ all readers of the domain."""
 SENDERS_MAX: Final = 10_000
 """Writers of requests that are remembered."""
 
+SHOWN_RESOURCE_CHARACTERS: Final = 100
+"""Of the resource identifier of a command that is denied, in the log."""
+
 COMMANDS_AT_ONCE: Final = 4
 """Commands of a turn where no samples move: the first sample that comes waits for no more of them."""
 
@@ -76,15 +81,31 @@ _NO_IDENTITY: Final = WireIdentity(WireGuid(NIL_OCTETS))
 
 
 class AdminEndpoints:
-    """The request reader and the reply writer of one service."""
+    """The request reader and the reply writer of one service.
 
-    def __init__(self, participant: Participant, application_name: str, snippets: SnippetReader) -> None:
+    Args:
+        participant: that of the administration.
+        application_name: what commands call the service.
+        snippets: reads the bodies of CREATE commands.
+        verifier: checks the commands' signatures; None: they need none.
+    """
+
+    def __init__(
+        self,
+        participant: Participant,
+        application_name: str,
+        snippets: SnippetReader,
+        verifier: CommandVerifier | None = None,
+    ) -> None:
         assert participant.entity is not None
         self.participant = participant
         self._name = application_name
         self._snippets = snippets
+        self._verifier = verifier
         self._identity = NIL_IDENTITY
         """That of the request being read, for the answer to it."""
+        self._peer = UNKNOWN_PEER
+        """The sender of the request being read."""
         traits = {"role": "administration", "service": QUEUING_SERVICE, "name": application_name}
         replies = participant.topic(COMMAND_REPLY_TOPIC, WireCommandReply)
         self._writers = BothRepresentations(
@@ -93,8 +114,9 @@ class AdminEndpoints:
             WireCommandReply,
         )
         requests = participant.topic(COMMAND_REQUEST_TOPIC, WireCommandRequest)
+        announced = traits if verifier is None else {**traits, RUN_TRAIT: verifier.run.hex()}
         reader = DataReader(
-            participant.entity, requests, qos=reader_qos(traits=traits, samples_max=READER_REQUESTS_MAX)
+            participant.entity, requests, qos=reader_qos(traits=announced, samples_max=READER_REQUESTS_MAX)
         )
         self._requests = RawReader(reader)
         self._condition: ReadCondition | None = participant.waiter.watch(reader, self)
@@ -157,6 +179,7 @@ class AdminEndpoints:
 
     def _commands_of(self, waiting: _Waiting) -> list[CommandRequest | None]:
         """Return the command of a request; none where it cannot be read."""
+        self._peer = waiting.peer
         return self.participant.boundary.each(
             COMMAND_REQUEST_TOPIC, (waiting.data,), self._read, lambda _: waiting.peer, self._refuse
         )
@@ -217,7 +240,14 @@ class AdminEndpoints:
             return None
         self._identity = identity_from_wire(getattr(request, "request_identity", _NO_IDENTITY))
         try:
+            if self._verifier is not None:
+                self._verifier.check(request)
             command = command_from_wire(request, self._snippets)
+        except UnauthorizedCommand as error:
+            what = f"{action_name(request.action)} {request.resource_identifier[:SHOWN_RESOURCE_CHARACTERS]}"
+            self.participant.boundary.deny(COMMAND_REQUEST_TOPIC, self._peer, error.cause, f"{what}: {error.message}")
+            self._answer_error(self._identity, f"{error.message}. {error.remedy}")
+            return None
         except QsctlError as error:
             self._answer_error(self._identity, f"{error.message}. {error.remedy}" if error.remedy else error.message)
             return None

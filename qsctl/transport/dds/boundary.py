@@ -7,6 +7,7 @@ invariant of the core that does not hold still ends the service, for its state c
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
@@ -53,6 +54,7 @@ class Boundary:
     Attributes:
         refused_count: messages that could not be read, since the start.
         unexpected_count: those of them whose reading raised what no reader declares.
+        denied: commands without a signature that counts, at a service that requires one, by cause.
         incompatible_count: readers and writers of peers that were found on a topic of ours and cannot match.
     """
 
@@ -60,6 +62,7 @@ class Boundary:
         self.refused_count = 0
         self.unexpected_count = 0
         self.incompatible_count = 0
+        self.denied: Counter[str] = Counter()
         self._named: dict[str, None] = {}
         self._reports = FaultReports(report)
         self.peer_limits = PeerLimits()
@@ -125,6 +128,11 @@ class Boundary:
         self._reports.add(
             PeerFault(topic_name, peer, reason[:INCOMPATIBLE_CHARACTERS_MAX], kind=FaultKind.INCOMPATIBLE)
         )
+
+    def deny(self, source: str, peer: str, cause: str, reason: str) -> None:
+        """Count, by cause, and report a command that its sender may not give."""
+        self.denied[cause] += 1
+        self._reports.add(PeerFault(source, peer, reason[:REASON_CHARACTERS_MAX], kind=FaultKind.UNAUTHORIZED))
 
     def note(self, text: str) -> None:
         """Report what the library of DDS logged of itself."""

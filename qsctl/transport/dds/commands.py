@@ -55,6 +55,7 @@ from qsctl.transport.dds.wire_types import (
     CommandActionKind,
     OriginalCommandRequest,
     ServiceKind,
+    UnsignedCommandRequest,
     WireCommandRequest,
 )
 
@@ -122,15 +123,17 @@ class SnippetReader(Protocol):
 
 
 def request_from_octets(data: bytes) -> Any:
-    """Read a request, whether the peer knows our members or only those of section 5.3.
+    """Read a request, whether the peer knows all of our members, the first of them, or only those of section 5.3.
 
     Raises:
-        Malformed: the octets are neither.
+        Malformed: the octets are none of these.
     """
-    try:
-        return read_wire(WireCommandRequest, data, any_numbers=True)
-    except Malformed:
-        return read_wire(OriginalCommandRequest, data, any_numbers=True)
+    for kind in (WireCommandRequest, UnsignedCommandRequest):
+        try:
+            return read_wire(kind, data, any_numbers=True)
+        except Malformed:
+            continue
+    return read_wire(OriginalCommandRequest, data, any_numbers=True)
 
 
 def is_for_queuing_services(request: Any) -> bool:
@@ -168,13 +171,13 @@ def command_from_wire(request: Any, snippets: SnippetReader) -> Command:
             return _get(resource, request.string_body, request.octet_body)
         case _:
             raise Refused(
-                f"{_action_name(request.action)} is no command of a queuing service",
+                f"{action_name(request.action)} is no command of a queuing service",
                 remedy="The commands are CREATE, DELETE, GET, INSERT, UPDATE and SHUTDOWN.",
             )
 
 
-def _action_name(action: CommandActionKind | int) -> str:
-    """The action's short name; its number, where the peer sent one without a name."""
+def action_name(action: CommandActionKind | int) -> str:
+    """Return the action's short name; its number, where the peer sent one without a name."""
     return f"action {action}" if isinstance(action, int) else action.name.removeprefix(ACTION_PREFIX)
 
 
@@ -294,7 +297,7 @@ def _recording(action: CommandActionKind, body: str) -> Command:
         case CommandActionKind.RTI_SERVICE_COMMAND_ACTION_GET:
             return GetRecording()
         case _:
-            raise UsageError(f"{_action_name(action)} is no command of {RECORDING}", remedy="CREATE, DELETE, GET are.")
+            raise UsageError(f"{action_name(action)} is no command of {RECORDING}", remedy="CREATE, DELETE, GET are.")
 
 
 def _get(resource: ResourceIdentifier, body: str, octets: Any) -> Command:

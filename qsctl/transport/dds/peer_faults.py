@@ -34,6 +34,8 @@ class FaultKind(StrEnum):
     """The peer's: what it sent is not what it must be."""
     UNEXPECTED = "unexpected_errors"
     """The peer's and qsctl's: the reading of it raised an error that no reader declares."""
+    UNAUTHORIZED = "unauthorized_commands"
+    """The peer's: a command without a signature that counts, at a service that requires one."""
     LIBRARY = "dds_messages"
     """Of no known peer: what the library of DDS logs by itself."""
     INCOMPATIBLE = "incompatible_peer"
@@ -65,7 +67,7 @@ Report: TypeAlias = Callable[[PeerFault], None]
 def log_fault(fault: PeerFault) -> None:
     """Log a fault as a library does, for the program around it: through `logging`, by the name `qsctl.transport`."""
     logging.getLogger("qsctl.transport").log(
-        logging.WARNING if fault.kind in (FaultKind.MALFORMED, FaultKind.INCOMPATIBLE) else logging.ERROR,
+        logging.ERROR if fault.kind in (FaultKind.UNEXPECTED, FaultKind.LIBRARY) else logging.WARNING,
         "%s: count=%d peer=%s source=%s reason=%s",
         fault.kind.value,
         fault.count,

@@ -11,10 +11,12 @@ import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
+from qsctl.config.administration_key import read_keys
 from qsctl.core.messages import (
     CommandReply,
     CommandRequest,
@@ -45,6 +47,7 @@ from qsctl.transport.dds.namesakes import LOOK_EVERY_NS, Namesakes, service_poli
 from qsctl.transport.dds.participant import DomainSettings, Participant, Waiter
 from qsctl.transport.dds.plain.topic import ClassOf, class_of_builtin
 from qsctl.transport.dds.replica_link import LinkQos, ReplicaLink
+from qsctl.transport.dds.signed_commands import RUN_BYTES, CommandVerifier
 
 MessageKind = TypeVar("MessageKind")
 
@@ -73,6 +76,8 @@ class ServicePlaces:
     logger: DomainPlace | None = None
     configuration: DomainPlace | None = None
     """Where the members of a cluster agree on their configuration [QS 7.2]; None: they do not."""
+    key_file: Path | None = None
+    """The keys that administration commands must be signed with; None: they need no signature."""
     delivers: bool = True
     run: str = ""
     """Distinguishes this run of the service from another of the same name; shared by its processes. Empty: unused."""
@@ -114,6 +119,7 @@ class ServiceTransport:
 
     Raises:
         UsageError, Refused, Unavailable: a participant cannot be made; nothing stays open.
+        NotFound, Refused, InvalidInput: the key file cannot be used.
     """
 
     def __init__(
@@ -133,9 +139,14 @@ class ServiceTransport:
         self._queues: dict[QueueName, QueueEndpoints] = {}
         self._topics: dict[QueueName, TopicEndpoints] = {}
         self._administration: CommandSource | None = commands
+        self.verifier: CommandVerifier | None = None
+        """Checks the commands' signatures; None: they need none."""
+        if places.administration is not None and places.key_file is not None:
+            self.verifier = CommandVerifier(read_keys(places.key_file), secrets.token_bytes(RUN_BYTES))
         self._monitoring: MonitoringEndpoint | None = None
         self.logger: LoggerEndpoint | None = None
         self._run = places.run
+        self._key_file = places.key_file
         self._configuration_place = places.configuration
         self._configuration_domain: LinkDomain | None = None
         self._namesakes: dict[int, Namesakes] = {}
@@ -155,7 +166,7 @@ class ServiceTransport:
             if places.administration is not None:
                 participant = self._open(places.administration, "administration")
                 self._participants.append(participant)
-                self._administration = AdminEndpoints(participant, application_name, snippets)
+                self._administration = AdminEndpoints(participant, application_name, snippets, self.verifier)
                 if places.logger == places.administration:
                     self.logger = LoggerEndpoint(participant)
             if places.logger is not None and self.logger is None:
@@ -186,6 +197,17 @@ class ServiceTransport:
         if self._run and place.domain_id not in self._namesakes:
             self._namesakes[place.domain_id] = Namesakes(participant, self.application_name, self._run)
         return participant
+
+    def read_keys_again(self) -> tuple[str, ...]:
+        """Accept the keys that the key file holds now, and no others; return their numbers, none without a key file.
+
+        Raises:
+            NotFound, Refused, InvalidInput: it cannot be used; the former keys are accepted still.
+        """
+        if self.verifier is None or self._key_file is None:
+            return ()
+        self.verifier.accept_keys(read_keys(self._key_file))
+        return self.verifier.key_numbers
 
     def namesakes(self) -> list[int]:
         """The domains in which another service of this name was found since the last call; looks once a second."""

@@ -86,7 +86,22 @@ class WireSampleBuffer(IdlStruct, typename="RTI.QueuingService.SampleBuffer_t"):
 @dataclass
 @appendable
 class WireCommandRequest(IdlStruct, typename="RTI.Service.Admin.CommandRequest"):
-    """`CommandRequest` [QS 5.3]; `request_identity` is ours and may be missing."""
+    """`CommandRequest` [QS 5.3]; the last two members are ours and may be missing, see `signed_commands`."""
+
+    service_name: bounded_str[255] = ""
+    service: ServiceKind = ServiceKind.RTI_SERVICE_OTHER_SERVICE
+    action: CommandActionKind = CommandActionKind.RTI_SERVICE_COMMAND_ACTION_GET
+    resource_identifier: bounded_str[2048] = ""
+    string_body: str = ""
+    octet_body: sequence[byte] = b""
+    request_identity: WireIdentity = field(default_factory=WireIdentity)
+    signature: sequence[byte] = b""
+
+
+@dataclass
+@appendable
+class UnsignedCommandRequest(IdlStruct, typename="RTI.Service.Admin.CommandRequest"):
+    """`CommandRequest` as versions of qsctl without signatures have it."""
 
     service_name: bounded_str[255] = ""
     service: ServiceKind = ServiceKind.RTI_SERVICE_OTHER_SERVICE

@@ -1,0 +1,94 @@
+"""`qsctl key`: the file of the keys that administration commands are signed with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, ClassVar, Final
+
+import typer
+
+from qsctl.cli.command import Commands
+from qsctl.cli.output.results import Block, Column, ListResult, Row, TableBlock, TextBlock
+from qsctl.cli.service_options import SERVICE_PANEL
+
+if TYPE_CHECKING:
+    from qsctl.config.administration_key import AdministrationKey
+
+COMMANDS: Final = Commands(
+    panel=SERVICE_PANEL, group="key", help="Make and change the key that administration commands are signed with."
+)
+
+FileArgument = Annotated[
+    Path,
+    typer.Argument(metavar="FILE", help="Key file; only its owner may have access to it.", show_default=False),
+]
+
+
+@dataclass(frozen=True)
+class KeyList(ListResult):
+    """The keys of a file by their numbers; never the keys themselves."""
+
+    file: str
+    numbers: tuple[str, ...]
+    text: str = ""
+
+    field_help: ClassVar[Mapping[str, str]] = {
+        "number": "number that the key is known by in messages; it is drawn from the key, which it does not reveal",
+        "signs": "whether clients sign with this key: it is the newest",
+        "accepted": "whether services accept commands that are signed with it",
+    }
+
+    def rows(self) -> Sequence[Row]:
+        """A key a row, newest first."""
+        return [{"number": each, "signs": not at, "accepted": True} for at, each in enumerate(self.numbers)]
+
+    def blocks(self) -> list[Block]:
+        """What was done, and a table."""
+        columns = [Column("number", "Key"), Column("signs", "Signs"), Column("accepted", "Accepted")]
+        done: list[Block] = [TextBlock(self.text, "good")] if self.text else []
+        return [*done, TableBlock(columns, self.rows())]
+
+
+@COMMANDS.command("create", examples=("qsctl key create /etc/qsctl/admin.key",))
+def create(file: FileArgument) -> KeyList:
+    """Make a file with a new key.
+
+    Name it in <administration><key_file> of the service, and with --key-file, or in a context, at the clients.
+    """
+    from qsctl.config.administration_key import create_keys
+
+    return _listed(file, create_keys(file), f"{file} holds a new key")
+
+
+@COMMANDS.command("rotate", examples=("qsctl key rotate /etc/qsctl/admin.key",))
+def rotate(file: FileArgument) -> KeyList:
+    """Put a new key into a file, and keep the former one beside it.
+
+    Do it where the service runs, and send the service SIGHUP: it accepts both. Then copy the file to the clients, which
+    sign with the new one. End with `qsctl key retire`.
+    """
+    from qsctl.config.administration_key import rotate_keys
+
+    return _listed(file, rotate_keys(file), f"{file} holds a new key and the former one")
+
+
+@COMMANDS.command("retire", examples=("qsctl key retire /etc/qsctl/admin.key",))
+def retire(file: FileArgument) -> KeyList:
+    """Remove all keys but the newest from a file. After a SIGHUP the service accepts that one alone."""
+    from qsctl.config.administration_key import retire_keys
+
+    return _listed(file, retire_keys(file), f"{file} holds its newest key only")
+
+
+@COMMANDS.command("list", examples=("qsctl key list /etc/qsctl/admin.key",))
+def list_keys(file: FileArgument) -> KeyList:
+    """List the numbers of a file's keys, as messages of clients and services have them."""
+    from qsctl.config.administration_key import read_keys
+
+    return _listed(file, read_keys(file))
+
+
+def _listed(file: Path, keys: Sequence[AdministrationKey], text: str = "") -> KeyList:
+    return KeyList(str(file), tuple(map(str, keys)), text)
