@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import assert_never
 
+import msgspec
+
 from qsctl.core.inserted_sample import InsertedSample
 from qsctl.core.queue.hosting import Hosting, queue_identifier, subscriber_identifier
 from qsctl.core.queue.insertion import Insertion
@@ -31,9 +33,16 @@ from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, Shar
 from qsctl.core.statistics.monitors import Monitors
 from qsctl.core.statistics.status import SharedReaderQueueStatus
 from qsctl.errors import NotFound, Refused
-from qsctl.identity import NIL_INCARNATION, DrawIncarnation, Incarnation, SampleIdentity
+from qsctl.identity import NIL_INCARNATION, DrawIncarnation, Incarnation, SampleIdentity, WholeIncarnation
 from qsctl.instant import INFINITE_NS, Nanoseconds
 from qsctl.resource import ResourceIdentifier, ResourceKind
+
+
+class HeldAtRest(msgspec.Struct, frozen=True, array_like=True):
+    """What a queue holds while nothing of it is in progress, and which creation of the queue that is."""
+
+    count: int
+    incarnation: WholeIncarnation
 
 
 class HostedService:
@@ -175,6 +184,12 @@ class HostedService:
             case _:
                 assert_never(record)
         self.outbox.service_stream.base_index += 1
+
+    def rest(self, now: Nanoseconds, held: Mapping[str, HeldAtRest]) -> None:
+        """Let queues, by full name, hold samples that are not read: status and data are all that is asked for then."""
+        for name, each in held.items():
+            self.by_name[name].be(each.incarnation)
+            self.statistics.rest(now, name, each.count)
 
     def log_dropped(self, stream: str) -> None:
         """Note that a store has nothing any more of a replicated queue that was deleted."""

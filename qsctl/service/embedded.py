@@ -1,8 +1,9 @@
 """A service that lives in a directory and runs inside each command.
 
-Decides: what happens around the engine's turns when there is no process between commands. Each command locks the
-directory, restores the engine from its stores, runs, and leaves. A command that is killed has lost nothing that was
-answered: it is stored.
+Decides: what a command needs of the service. Each command locks the directory, restores the engine from its stores
+(`embedded_instance`), runs, and leaves. One that reads what the last command noted as it left (`at_rest`) restores
+nothing: that takes longer, the more samples are held. A command that is killed has lost nothing that was answered: it
+is stored.
 """
 
 from __future__ import annotations
@@ -10,52 +11,33 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager, suppress
-from dataclasses import replace
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-import msgspec
-
-from qsctl.config.budgets import ServiceLimits
-from qsctl.config.filesystem import Synchronization
-from qsctl.config.live import live_text, read_live_text
-from qsctl.config.rules.replication import refuse_replication, unserved
-from qsctl.config.settings import ServiceConfiguration
-from qsctl.core.admin.command import Command, GetConfiguration, RecordingCommand
-from qsctl.core.admin.reply import Reply
-from qsctl.core.admin.target import matches
-from qsctl.core.engine import Journal, ServiceEngine
+from qsctl.core.admin.command import Command
 from qsctl.core.messages import (
     Acknowledgment,
     AckResponse,
     CommandReply,
-    CommandRequest,
     ConsumerJoined,
     Delivery,
-    Inbound,
-    Outbound,
     QueueName,
     Write,
     WriteAcknowledgment,
 )
-from qsctl.core.records import ServiceStarted
 from qsctl.core.settings import ServiceSettings
-from qsctl.errors import Damaged, QsctlError, Refused
-from qsctl.eventlog.run_folder import RecordingEnd
+from qsctl.errors import Refused
 from qsctl.identity import NIL_GUID, Guid, SampleIdentity
 from qsctl.instant import SECOND_NS, Nanoseconds
-from qsctl.service.embedded_settings import DEFAULT_SETTINGS, configuration_reply, settings_of
-from qsctl.service.incarnations import drawn_incarnation
-from qsctl.service.loop import ServiceLoop
-from qsctl.service.named_configuration import Configuration, NamedConfiguration, settings_digest
-from qsctl.service.places import Place
-from qsctl.service.recording.embedded import EmbeddedRecording
-from qsctl.service.restore import restore
-from qsctl.service.state_directory import FORMAT_VERSION, StateDirectory, locked, new_instance
-from qsctl.service.stores import Stores
-from qsctl.storage.damage import DamageKind, DamageReport, refuse_loss
-from qsctl.storage.room import DiskFailed, DiskFull
+from qsctl.service.at_rest import AtRest, find_at_rest, write_index
+from qsctl.service.state_directory import Instance, StateDirectory, locked
+
+if TYPE_CHECKING:
+    from qsctl.core.hosted_service import HostedService
+    from qsctl.service.embedded_instance import EmbeddedInstance
+    from qsctl.service.named_configuration import Configuration, NamedConfiguration
+    from qsctl.storage.damage import DamageReport
 
 DEFAULT_WAIT_S: Final = 10.0
 SAMPLES_PER_TURN: Final = 5_000
@@ -123,65 +105,53 @@ class EmbeddedService:
         self._guid = Guid(os.urandom(16))
         self._request_count = 0
         self._outstanding: dict[QueueName, set[SampleIdentity]] = {}
-        self._waiting_deliveries: list[Delivery] = []
         self._reported_damage: list[DamageReport] = []
+        self._reported_warnings: list[str] = []
         self.warnings: list[str] = []
         """What the user should know of the service's configuration."""
-        self._forgets_configuration = False
-        self._is_sound = False
+        self._at_rest: AtRest | None = None
+        self._restored: EmbeddedInstance | None = None
+        """One of them while it is open: most commands need the second, which is made once they do."""
         self._held = ExitStack()
 
     @property
     def application_name(self) -> str:
         """What a command's target pattern is matched against."""
-        return self._loop.engine.hosted.application_name
+        return self._hosted.application_name
 
     @property
     def settings(self) -> ServiceSettings:
         """The configuration as it is now."""
-        return self._loop.engine.hosted.settings()
+        return self._hosted.settings()
+
+    @property
+    def _hosted(self) -> HostedService:
+        return self._at_rest.hosted if self._at_rest is not None else self._instance.loop.engine.hosted
 
     @property
     def damage(self) -> list[DamageReport]:
         """What was found broken; everything that is whole was restored."""
-        return [*self._reported_damage, *self._stores.damage]
+        return [*self._reported_damage, *(self._restored.damage if self._restored is not None else ())]
 
     @property
     def recording_warnings(self) -> list[str]:
         """Why a recording ended by itself, in this command."""
-        return self._recording.warnings
+        of_instance = self._restored.recording.warnings if self._restored is not None else ()
+        return [*self._reported_warnings, *of_instance]
 
     def forget_configuration(self) -> None:
         """Let a SHUTDOWN delete the stored configuration even where it is PERSISTENT [QS 2.14.1]."""
-        self._forgets_configuration = True
+        self._instance.forgets_configuration = True
 
     def request(self, command: Command, target: str = "*") -> list[CommandReply]:
         """Have a command answered; no reply when the target pattern means another service [QS 5.2]."""
         self._request_count += 1
         identity = SampleIdentity(self._guid, self._request_count)
-        if isinstance(command, RecordingCommand | GetConfiguration):
-            if not matches(target, self.application_name):
-                return []
-            return [CommandReply(identity, self.application_name, self._answer(command))]
-        messages = self._turn([CommandRequest(identity, target, command)])
-        replies = [message for message in messages if isinstance(message, CommandReply)]
-        while self._loop.engine.answers.is_answering:
-            replies += [message for message in self._turn(()) if isinstance(message, CommandReply)]
-        return replies
-
-    def _answer(self, command: RecordingCommand | GetConfiguration) -> Reply:
-        """Answer what is not the engine's."""
-        if isinstance(command, GetConfiguration):
-            return configuration_reply(self._directory.read_configuration(), self.settings)
-        given = self._read_configuration()
-        if not isinstance(given, ServiceConfiguration):
-            given = ServiceConfiguration(self.application_name, self.settings)
-        return self._recording.answer(command, given)
-
-    def _limits(self) -> ServiceLimits:
-        """Return the limits of the configuration that the instance began with."""
-        began_with = self._began_with()
-        return began_with.limits if isinstance(began_with, ServiceConfiguration) else ServiceLimits()
+        if self._at_rest is not None:
+            replies = self._at_rest.answers(self._now(), identity, command, target)
+            if replies is not None:
+                return replies
+        return self._instance.request(identity, command, target)
 
     def write(self, samples: Sequence[Write]) -> list[WriteAcknowledgment]:
         """Write samples to every queue of their topic; what is acknowledged is stored as configured.
@@ -191,7 +161,7 @@ class EmbeddedService:
         """
         answers: list[WriteAcknowledgment] = []
         for start in range(0, len(samples), SAMPLES_PER_TURN):
-            messages = self._turn(samples[start : start + SAMPLES_PER_TURN])
+            messages = self._instance.turn(samples[start : start + SAMPLES_PER_TURN])
             answers += [message for message in messages if isinstance(message, WriteAcknowledgment)]
         return answers
 
@@ -221,206 +191,113 @@ class EmbeddedService:
     def acknowledge_all(self, deliveries: Sequence[Delivery], ok: bool) -> None:
         """Acknowledge many samples in one transaction."""
         response = AckResponse.ACCEPTED if ok else AckResponse.REJECTED
-        self._turn([Acknowledgment(each.queue, each.consumer_guid, each.identity, response) for each in deliveries])
+        self._instance.turn(
+            [Acknowledgment(each.queue, each.consumer_guid, each.identity, response) for each in deliveries]
+        )
         for each in deliveries:
             self._outstanding.get(each.queue, set()).discard(each.identity)
 
     def open(self) -> None:
-        """Lock the directory and restore the service from it."""
+        """Lock the directory; find what its last command noted of it, or restore the service from it."""
         with ExitStack() as held:
             held.enter_context(locked(self._directory, self._wait_s, self._now))
-            self._open_instance()
-            if self._directory.is_stopping:
-                self._end_instance()
-                self._directory.create()
-                self._open_instance()
+            self._at_rest = self._found_at_rest()
+            if self._at_rest is None:
+                self._restore()
+            else:
+                self.warnings = list(self._at_rest.warnings)
             self._held = held.pop_all()
 
     def close(self) -> None:
         """Leave the state as the next command shall find it, and unlock the directory."""
+        restored, self._restored = self._restored, None
+        at_rest, self._at_rest = self._at_rest, None
         try:
-            if self._is_sound and self._loop.engine.hosted.shutting_down:
-                self._recording.end(RecordingEnd.STOPPED)
-                self._directory.begin_stopping()
-                self._end_instance()
-                return
-            if self._is_sound:
-                if self._loop.engine.lose_producers(self._now()):
-                    self._turn(())
-                with suppress(OSError):  # on a full disk those of the last command stand
-                    self._directory.write_statistics(self._loop.engine.hosted.statistics.snapshot())
-                with suppress(DiskFull):  # what is there stays
-                    self._loop.compact()
-            self._stores.close()
+            if restored is not None:
+                try:
+                    index = restored.close()
+                finally:
+                    self._reported_damage += restored.damage
+                    self._reported_warnings += restored.recording.warnings
+                if index is not None:
+                    write_index(self._directory, restored.instance, index)
+            elif at_rest is not None:
+                at_rest.close()
         finally:
-            self._is_sound = False
             self._held.close()
 
-    def _open_instance(self) -> None:
-        instance = self._directory.read_instance()
-        if instance is None:
-            lost = self._directory.lost_instance()
-            if not self._discards_damaged:
-                refuse_loss(lost, Synchronization.FULL)
-            self._reported_damage += lost
-        configured = None
-        is_new = instance is None
-        if instance is None:
-            given = self._read_configuration()
-            if given is not None:
-                refuse_replication(given)
-            configured, filesystem, is_kept = settings_of(given)
-            named = self._configuration if isinstance(self._configuration, NamedConfiguration) else None
-            instance = new_instance(
-                configured.application_name,
-                self._now(),
-                filesystem,
-                self._directory.path,
-                keeps_service_state=is_kept,
-                configured_by=named.label if named is not None else "",
-                sources_digest=named.sources_digest if named is not None else "",
-                settings_digest=settings_digest(given) if given is not None else "",
-            )
-            if isinstance(given, ServiceConfiguration):
-                self._directory.write_configuration(live_text(given, given.service))
-            self._directory.write_instance(instance)
-        self._instance = instance
-        filesystem = instance.filesystem
-        assert filesystem.directory is not None
-        self._stores = Stores(
-            filesystem.directory,
-            filesystem,
-            instance.application_name,
-            keeps_service_state=True,
-            volatile_directory=self._directory.volatile,
-            claim_wait_s=self._wait_s,
-            discards_damaged=self._discards_damaged,
-        )
-        try:
-            if configured is None:
-                # What is stored replaces the default; nothing is where a crash came before it was.
-                is_stored = self._stores.service is not None and bool(list(self._stores.service.load()))
-                configured = DEFAULT_SETTINGS if is_stored else settings_of(self._read_configuration())[0]
-            self._restore(replace(configured, application_name=instance.application_name))
-            self._compare(is_new=is_new)
-            if self._instance.format < FORMAT_VERSION:
-                self._directory.write_instance(self._instance)
-            # An earlier version took them without a word; their samples are not given up for it.
-            self.warnings += unserved(self._loop.engine.hosted.settings())
-        except Damaged:
-            self._stores.abandon()
-            raise
-        except BaseException:
-            self._stores.close()
-            raise
+    def _found_at_rest(self) -> AtRest | None:
+        """Return what the last command noted, where that is all there is to know; None: it is to be restored."""
+        found = None if self._discards_damaged else find_at_rest(self._directory, self._now())
+        if found is None or not self._may_differ_from(found.instance):
+            return found
+        self._directory.forget_index()
+        return None
 
-    def _restore(self, configured: ServiceSettings) -> None:
-        engine = ServiceEngine(
-            configured,
-            started_at=self._instance.started_at_ns,
-            draw=drawn_incarnation,
-            journal=Journal.EVERYTHING,
-        )
-        restore(engine, self._stores, self._now())
-        try:
-            if (stored := self._directory.read_statistics()) is not None:
-                engine.hosted.statistics.restore(stored)
-        except DiskFailed:
-            raise
-        except Damaged as error:
-            file = self._directory.path / "statistics.bin"
-            self._reported_damage.append(DamageReport(file, 0, 0, DamageKind.UNREADABLE, error.message))
-        self._loop = ServiceLoop(engine, self._stores, self._now, limits=self._limits)
-        self._recording = EmbeddedRecording(self._directory.path, engine, self._now)
-        self._is_sound = True
-        self._turn(())
-        if self._stores.damage:
-            self._loop.compact(all_damaged=True)
+    def _may_differ_from(self, instance: Instance) -> bool:
+        """Whether a configuration was named, of other sources: what it means is compared with the restored service."""
+        if self._configuration is None:
+            return False
+        from qsctl.service.named_configuration import NamedConfiguration
 
-    def _read_configuration(self) -> Configuration | None:
-        given = self._configuration
-        return given.read() if isinstance(given, NamedConfiguration) else given
+        named = self._configuration
+        return isinstance(named, NamedConfiguration) and not named.sources_digest == instance.sources_digest != ""
 
-    def _compare(self, *, is_new: bool) -> None:
-        """Report that the named configuration is not the one in force.
+    @property
+    def _instance(self) -> EmbeddedInstance:
+        """The restored instance.
 
         Raises:
-            Refused: the user named it.
+            Refused: an earlier call failed to restore it, or it was closed.
         """
-        named, instance = self._configuration, self._instance
-        if not isinstance(named, NamedConfiguration):
-            return
-        if not is_new and named.is_that_of(instance, self._directory.path, self._began_with):
-            if instance.format < FORMAT_VERSION:
-                digests = {"sources_digest": named.sources_digest, "settings_digest": settings_digest(named.read())}
-                self._instance = msgspec.structs.replace(instance, **digests)
-            return
-        drift = named.drift(instance, self._loop.engine.hosted.settings(), self._directory.path)
-        if drift is None:
-            return
-        if is_new:
-            # A stored configuration took its place [QS 2.14.1]: the instance did not begin with it.
-            self._directory.write_instance(
-                msgspec.structs.replace(instance, configured_by="", sources_digest="", settings_digest="")
-            )
-        if named.is_required:
-            raise drift
-        self.warnings.append(f"{drift.message}. {drift.remedy}")
-
-    def _began_with(self) -> Configuration | None:
-        """Return what the instance began with, as far as it is known: as a text, or as the first record has it."""
-        text = self._directory.read_configuration()
-        if text:
-            with suppress(QsctlError):  # another version wrote it
-                return read_live_text(text)
-        records = self._stores.service.load() if self._stores.service is not None else ()
-        return next((each.settings for each in records if isinstance(each, ServiceStarted)), None)
-
-    def _end_instance(self) -> None:
-        """What a service leaves behind when it stops. May be done again after a crash at any place."""
-
-        def outlives(place: Place) -> bool:
-            return place.is_persistent and place.settings.persistence.restore
-
-        self._stores.forget(outlives)
-        self._reported_damage += self._stores.damage
-        self._stores.close()
-        if not self._instance.keeps_service_state or self._forgets_configuration:
-            self._stores.destroy_service()
-        self._directory.forget_instance()
-        self._is_sound = False
-
-    def _turn(self, messages: Sequence[Inbound]) -> list[Outbound]:
-        """One turn; nothing more is done once one has failed, for memory is then ahead of the disk."""
-        if not self._is_sound:
+        if self._restored is not None:
+            return self._restored
+        if self._at_rest is None:
             raise Refused("the service stopped at an earlier error", remedy="Run the command again.")
-        if self._loop.engine.hosted.shutting_down:
-            raise Refused("the service is shut down", remedy="The next command starts it again.")
-        self._is_sound = False
-        done = self._loop.turn(messages)
-        self._is_sound = True
-        self._recording.report(done)
-        self._waiting_deliveries += [
-            message
-            for message in done.messages
-            if isinstance(message, Delivery) and message.consumer_guid == self._guid
-        ]
-        answers = [each for each in done.messages if isinstance(each, WriteAcknowledgment | CommandReply)]
-        if (failure := self._stores.failure) is not None and not answers:
-            raise failure
-        return done.messages
+        return self._restore()
+
+    def _restore(self) -> EmbeddedInstance:
+        from qsctl.service.embedded_instance import EmbeddedInstance
+
+        if self._at_rest is not None:
+            at_rest, self._at_rest = self._at_rest, None
+            at_rest.close()
+            self._directory.forget_index()  # from here on something may change
+
+        def opened() -> EmbeddedInstance:
+            instance = EmbeddedInstance(
+                self._directory,
+                self._configuration,
+                self._wait_s,
+                self._now,
+                self._guid,
+                discards_damaged=self._discards_damaged,
+            )
+            instance.open()
+            return instance
+
+        restored = opened()
+        if self._directory.is_stopping:
+            restored.end()
+            self._reported_damage += restored.damage
+            self._directory.create()
+            restored = opened()
+        self.warnings = restored.warnings
+        self._restored = restored
+        return restored
 
     def _take(self, queue: QueueName, max_samples: int, source_guid: Guid) -> list[Delivery]:
         """Open the window for so many samples, and close it again before anything else is done."""
         held = self._outstanding.setdefault(queue, set())
         threshold = max_samples + len(held) - 1
-        self._turn(
+        instance = self._instance
+        instance.turn(
             [
                 ConsumerJoined(queue, self._guid, source_guid, unacked_threshold=threshold, reception_enabled=True),
                 ConsumerJoined(queue, self._guid, source_guid, reception_enabled=False),
             ]
         )
-        taken, self._waiting_deliveries = self._waiting_deliveries, []
+        taken, instance.deliveries = instance.deliveries, []
         held.update(each.identity for each in taken)
         return taken
 
@@ -429,13 +306,13 @@ class EmbeddedService:
 
         Called only while this command holds no sample.
         """
-        deadline = self._loop.engine.next_deadline()
+        instance = self._instance
+        deadline = instance.loop.engine.next_deadline()
         if deadline is not None:
             left_s = min(left_s, max(0.0, (deadline - self._now()) / SECOND_NS))
         until = time.monotonic() + left_s
-        self._reported_damage += self._stores.damage
         self.close()
-        folder = Path(self._instance.directory)
+        folder = Path(instance.instance.directory)
         before = self._directory.fingerprint(folder)
         while (is_same := self._directory.fingerprint(folder) == before) and time.monotonic() < until:
             time.sleep(min(_POLL_S, max(0.0, until - time.monotonic())))

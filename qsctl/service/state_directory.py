@@ -7,6 +7,7 @@ written. Queues and configuration are in `stores`.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -22,7 +23,6 @@ import msgspec
 from qsctl.config.filesystem import FilesystemSettings, JournalMode, Synchronization, Vacuum
 from qsctl.errors import Damaged, InvalidInput, NoAnswer, Refused
 from qsctl.instant import SECOND_NS, Nanoseconds
-from qsctl.service.store_files import volatile_register
 from qsctl.storage.damage import DamageKind, DamageReport
 from qsctl.storage.names import (
     DIRECTORY_MODE,
@@ -32,6 +32,7 @@ from qsctl.storage.names import (
     register_file,
     service_file,
     sync_directory,
+    volatile_register,
 )
 from qsctl.storage.room import refusal
 
@@ -41,6 +42,11 @@ _FORMAT_2: Final = 2
 """Of files that may have the path of the state directory itself."""
 _STATISTICS_MAGIC: Final = b"QSST"
 LOCK_POLL_S: Final = 0.02
+STAMP_BYTES: Final = 16
+_OF_NO_INSTANCE: Final = frozenset({"lock", "lock.holder", "index.bin", "index.bin.tmp"})
+"""Files of a state directory that are no part of what it holds."""
+_ELSEWHERE: Final = 2
+"""Among the folders of an instance: where its files are, if not in the state directory."""
 
 
 class Holder(msgspec.Struct, frozen=True):
@@ -134,6 +140,7 @@ class StateDirectory:
         self._statistics_file = path / "statistics.bin"
         self._stopping_file = path / "stopping"
         self._configuration_file = path / "configuration.xml"
+        self._index_file = path / "index.bin"
 
     def create(self) -> None:
         """Make the directory, for its owner alone.
@@ -248,6 +255,58 @@ class StateDirectory:
         """Note the statistics for the next command."""
         _replace(self._statistics_file, _STATISTICS_MAGIC + crc32(statistics).to_bytes(4) + statistics)
 
+    def read_index(self) -> bytes:
+        """Return what the last command noted of the instance at rest, see `at_rest`.
+
+        Raises:
+            OSError: there is nothing, or the disk refuses.
+        """
+        return self._index_file.read_bytes()
+
+    def write_index(self, octets: bytes) -> None:
+        """Note that of the instance at rest; what was noted before is gone, whatever happens.
+
+        Raises:
+            OSError, InvalidInput: the disk refuses, or something else is in its place.
+        """
+        temporary = self._index_file.with_name(self._index_file.name + ".tmp")
+        try:
+            self._index_file.unlink(missing_ok=True)
+            _write(temporary, octets)
+            temporary.rename(self._index_file)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+
+    def forget_index(self) -> None:
+        """Delete that, before something changes.
+
+        Raises:
+            DiskFailed: the disk refuses.
+        """
+        try:
+            self._index_file.unlink(missing_ok=True)
+        except OSError as error:
+            raise refusal(self._index_file, error, is_clean=True) from error
+
+    def stamp(self, instance: Instance) -> bytes:
+        """Return what is another once a file of the service was written, replaced, copied, added or removed.
+
+        Raises:
+            OSError: a folder cannot be read.
+        """
+        here, files = self.path.resolve(), Path(instance.directory)
+        folders = [here, self.volatile, *([] if files == here else [files])]
+        seen = []
+        for label, folder in enumerate(folders):
+            for entry in os.scandir(folder):
+                is_meant = entry.name not in _OF_NO_INSTANCE if label != _ELSEWHERE else _is_of(entry.name, instance)
+                if is_meant and entry.is_file(follow_symlinks=False):
+                    found = entry.stat(follow_symlinks=False)
+                    times = (found.st_mtime_ns, found.st_ctime_ns)
+                    seen.append((label, entry.name, found.st_dev, found.st_ino, found.st_size, *times))
+        return hashlib.blake2b(msgspec.msgpack.encode(sorted(seen)), digest_size=STAMP_BYTES).digest()
+
     def lost_instance(self) -> list[DamageReport]:
         """A report, if there is what an instance leaves, where there is none and none was stopped."""
         left = self._statistics_file.exists() or volatile_register(self.volatile).exists()
@@ -271,6 +330,7 @@ class StateDirectory:
         shutil.rmtree(self.volatile, ignore_errors=True)
         self._statistics_file.unlink(missing_ok=True)
         self._configuration_file.unlink(missing_ok=True)
+        self._index_file.unlink(missing_ok=True)
         self._instance_file.unlink(missing_ok=True)
         self._stopping_file.unlink(missing_ok=True)
 
@@ -323,6 +383,11 @@ def _read_holder(path: Path) -> Holder | None:
         return msgspec.json.decode(path.read_bytes(), type=Holder)
     except (OSError, ValueError, msgspec.MsgspecError):
         return None  # it is being written, or was just removed
+
+
+def _is_of(name: str, instance: Instance) -> bool:
+    """Whether a file in a directory that others may use, too, is of an instance."""
+    return name.startswith(instance.file_prefix) and f"@{instance.application_name}" in name
 
 
 def _replace(path: Path, data: bytes) -> None:

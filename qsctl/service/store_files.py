@@ -32,6 +32,7 @@ from qsctl.storage.names import (
     register_file,
     reserve_file,
     service_file,
+    volatile_register,
 )
 from qsctl.storage.register import Register
 from qsctl.storage.room import DiskFull, Room
@@ -355,8 +356,3 @@ class StoreFiles:
 
 def _shown(incarnation: Incarnation) -> str:
     return f"{incarnation:016x}" if incarnation else "of an earlier version"
-
-
-def volatile_register(directory: Path) -> Path:
-    """The register of the stores in a directory of volatile queues: beside it, to outlive it."""
-    return directory.with_name(directory.name + ".json")

@@ -68,6 +68,11 @@ def register_file(directory: Path, prefix: str, application_name: str) -> Path:
     return _stores_file(directory, prefix, application_name, ".json")
 
 
+def volatile_register(directory: Path) -> Path:
+    """The register of the stores in a directory of volatile queues: beside it, to outlive it."""
+    return directory.with_name(directory.name + ".json")
+
+
 def log_stem(directory: Path, prefix: str, application_name: str, label: str = "") -> Path:
     """`[directory]/[prefix]log@[appName]`: the write-ahead log of a process; `@[label]` behind it where there are more.
 

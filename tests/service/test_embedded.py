@@ -22,7 +22,8 @@ from qsctl.core.queue.settings import (
 )
 from qsctl.errors import Refused
 from qsctl.resource import ResourceKind
-from qsctl.service.embedded import EmbeddedService, open_embedded
+from qsctl.service.embedded import open_embedded
+from qsctl.service.embedded_instance import EmbeddedInstance
 from qsctl.service.embedded_settings import DEFAULT_SETTINGS
 from tests.service.embedded_commands import (
     FULL_NAME,
@@ -198,7 +199,7 @@ class TestShutdown:
         with open_embedded(tmp_path / "s") as service:
             create(service, queue())
             write(service, b"one")
-        monkeypatch.setattr(EmbeddedService, "_end_instance", lambda self: self._stores.close())
+        monkeypatch.setattr(EmbeddedInstance, "end", lambda self: self._stores.close())
         with open_embedded(tmp_path / "s") as service:
             service.request(Shutdown())
         monkeypatch.undo()

@@ -13,6 +13,7 @@ from typing import Final
 
 import msgspec
 
+from qsctl.core.events import SamplesRestored
 from qsctl.core.messages import StatusPublication
 from qsctl.core.queue.consumer import Consumer
 from qsctl.core.queue.outbox import Outbox
@@ -33,11 +34,13 @@ def _outstanding_count(consumer: Consumer) -> int:
 class Monitor:
     """A queue's statistics, and its place in the agenda for the periodic publication (chapter 6)."""
 
-    __slots__ = ("_count", "_outbox", "queue", "statistics", "wakes_at_ns")
+    __slots__ = ("_count", "_outbox", "at_rest_count", "queue", "statistics", "wakes_at_ns")
 
     def __init__(self, queue: SharedReaderQueue, now: Nanoseconds, outbox: Outbox, count: Callable[[], None]) -> None:
         self.queue = queue
         self.statistics = QueueStatistics(queue.settings, now)
+        self.at_rest_count: int | None = None
+        """How many samples the queue holds, where they were not read; None: they were."""
         self.wakes_at_ns: Nanoseconds = INFINITE_NS
         self._outbox = outbox
         self._count = count
@@ -57,7 +60,7 @@ class Monitor:
     def counts(self) -> CurrentCounts:
         """What the queue holds. An acknowledged sample leaves at once, so none is ever counted as acknowledged."""
         queue = self.queue
-        held = len(queue.held)
+        held = len(queue.held) if self.at_rest_count is None else self.at_rest_count
         outside, undeliverable = len(queue.reader_cache), queue.undeliverable_count()
         consumer_count = len(queue.deliveries.consumers)
         return CurrentCounts(held, 0, held, queue.sent_count(), outside, undeliverable, consumer_count)
@@ -95,6 +98,12 @@ class Monitors:
             deadline = monitor.next_deadline()
             if deadline is not None:
                 self._outbox.agenda.wake(monitor, deadline)
+
+    def rest(self, now: Nanoseconds, queue: str, count: int) -> None:
+        """Let a queue of this full name hold samples that are not read: a restart that reads them counts them so."""
+        self._monitors[queue].at_rest_count = count
+        if count:
+            self._outbox.events.append(SamplesRestored(now, queue, count))
 
     def unwatch(self, queues: Iterable[SharedReaderQueue]) -> None:
         """Forget queues that are gone."""
