@@ -273,7 +273,7 @@ def ranking_chart(points: Values, title: str) -> Drawn:
         title: of the measure.
     """
     base = _chart(points).encode(
-        y=alt.Y("label:N", title=None, sort=None, axis=alt.Axis(labelLimit=180)), color=_staying_colour("stays")
+        y=alt.Y("label:N", title=None, sort=None, axis=_names_axis(points, "label")), color=_staying_colour("stays")
     )
     spread = base.mark_rule(strokeWidth=2).encode(x=alt.X("low:Q", title=title, scale=alt.Scale(zero=False)), x2="high")
     return alt.layer(spread, base.mark_point(filled=True, size=60).encode(x="mean:Q"))
@@ -289,9 +289,10 @@ def difference_chart(differences: Values) -> Drawn:
         "verdict:N",
         title="better",
         scale=alt.Scale(domain=["A", "B", "undecided"], range=["#d95f02", "#1f9e89", "#888888"]),
+        legend=alt.Legend(columns=2),
     )
     base = _chart(differences).encode(
-        y=alt.Y("what:N", title=None, sort=None, axis=alt.Axis(labelLimit=180)), color=colour
+        y=alt.Y("what:N", title=None, sort=None, axis=_names_axis(differences, "what")), color=colour
     )
     spread = base.mark_rule(strokeWidth=2).encode(
         x=alt.X("low:Q", title="B − A, share of A", axis=alt.Axis(format="+%")), x2="high:Q"
@@ -299,6 +300,17 @@ def difference_chart(differences: Values) -> Drawn:
     dots = base.mark_point(filled=True, size=60).encode(x="mean:Q")
     zero = _chart([{"at": 0}]).mark_rule(strokeDash=[4, 3], opacity=0.6).encode(x="at:Q")
     return alt.layer(zero, spread, dots)
+
+
+def _names_axis(values: Values, field: str) -> alt.Axis:
+    """Return an axis of names with room for the longest one in a wide font: a reader's is not the one measured here."""
+    longest = max((len(str(each[field])) for each in values), default=0)
+    return alt.Axis(labelLimit=_WIDEST_NAME, minExtent=min(_WIDEST_NAME, longest * _WIDEST_LETTER))
+
+
+_WIDEST_NAME: Final = 180
+_WIDEST_LETTER: Final = 7.5
+"""Pixels."""
 
 
 def _staying_colour(field: str) -> alt.Color:
@@ -357,6 +369,7 @@ def chart_config(width: int, ink: str) -> dict[str, Any]:
     }
     return {
         "font": "system-ui, sans-serif",
+        "padding": {"left": 5, "top": 5, "right": 14, "bottom": 5},  # a reader's font may be wider than the one here
         "view": {"stroke": None},
         "axis": {**axis, "tickCount": 5 if width == NARROW else 10},
         "axisX": {"labelAngle": 0},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from typing import Any, Final, TypeAlias
 
 from qsctl.errors import InvalidInput, NotFound
@@ -11,9 +12,13 @@ from qsctl.eventlog.location import Location
 from qsctl.report.charts import Picture, difference_chart, heat_chart, line_chart, picture
 from qsctl.report.page import Page, Table
 from qsctl.report.words import count_text, measure_text, percent_text
+from qsctl.sim.sweep import Point
 
 HEADLINES: Final = ("loss_ratio", "time_in_queue_p99", "time_in_queue_mean", "throughput", "discards")
 _MOST_BARS: Final = 24
+_ONLY_POINT: Final = str(Point(()))
+"""What runs have in place of a sweep's points."""
+_SENTENCES: Final = re.compile(r"(?<=\.) (?=[A-Z])|; (?=B is better)")
 
 
 def document_page(file: Location) -> Page:
@@ -49,7 +54,7 @@ def _comparison_page(document: dict[str, Any], file: Location) -> Page:
     for row in shown:
         if row["mean_a"] and row["half_width"] is not None and row["better"] != "same":
             share, half = row["difference"] / abs(row["mean_a"]), row["half_width"] / abs(row["mean_a"])
-            place = "" if row["point"] == "the scenario as it is" else f" {row['point']}"
+            place = "" if row["point"] == _ONLY_POINT else f" {row['point']}"
             bars.append(
                 {
                     "what": f"{row['queue']} {row['measure']}{place}", "mean": share, "low": share - half,
@@ -68,9 +73,10 @@ def _comparison_page(document: dict[str, Any], file: Location) -> Page:
                 height=60 + 26 * len(few),
             )
         )
+    has_points = any(row["point"] != _ONLY_POINT for row in shown)
     rows = [
         [
-            row["point"], row["queue"], row["measure"], measure_text(row["measure"], row["mean_a"]),
+            *[row["point"]] * has_points, row["queue"], row["measure"], measure_text(row["measure"], row["mean_a"]),
             measure_text(row["measure"], row["mean_b"]), _signed(row), row["better"],
         ]
         for row in shown
@@ -80,10 +86,16 @@ def _comparison_page(document: dict[str, Any], file: Location) -> Page:
         title="Comparison of A and B",
         subtitle=f"A is {document['a']}, B is {document['b']}",
         good=True,
-        verdict=[document["sentence"]],
+        verdict=[f"{part.removesuffix('.')}." for part in _SENTENCES.split(document["sentence"])],
         pictures=pictures,
         tables=[
-            Table("Measures", ["Point", "Queue", "Measure", "A", "B", "B − A", "Better"], rows, frozenset({3, 4, 5}))
+            Table(
+                "Measures",
+                [*["Point"] * has_points, "Queue", "Measure", "A", "B", "B − A", "Better"],
+                rows,
+                frozenset(range(2 + has_points, 5 + has_points)),
+                "Differences of shares are in percentage points." * any("%" in row[-2] for row in rows),
+            )
         ],
         facts={
             "A": document["a"],

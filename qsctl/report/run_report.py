@@ -92,8 +92,9 @@ def _subtitle(info: RunInfo) -> str:
             f"service {info.recording.service}, {duration_text(info.horizon_ns)} recorded from "
             f"{utc_text(info.recording.started_at_ns)}, {count_text(info.arrived_messages)} messages"
         )
+    replications = "1 replication" if info.replications == 1 else f"{info.replications} replications"
     return (
-        f"{info.model}, {format_duration(info.horizon_ns)} simulated, {info.replications} replication(s), "
+        f"{info.model}, {format_duration(info.horizon_ns)} simulated, {replications}, "
         f"seed {info.seed}, {count_text(info.arrived_messages)} messages"
     )
 

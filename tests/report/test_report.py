@@ -170,6 +170,10 @@ def test_a_comparison_and_a_sizing_are_told_from_their_json(tmp_path: Path) -> N
     made = document_page(comparison)
     assert made.verdict == ["B is better."]
     assert len(made.pictures) == 1
+    (table,) = made.tables
+    assert table.headings[0] == "Queue", "two runs have no points"
+    assert table.rows == [["D-1", "loss_ratio", "20 %", "10 %", "−10 % ± 1 %", "B"]]
+    assert "percentage points" in table.note
     checked(page_html(made))
     candidate = {
         "settings": {"p": 5}, "met": True, "chosen": True, "replications": 5, "memory_bytes": 1 << 20,
@@ -190,6 +194,23 @@ def test_a_comparison_and_a_sizing_are_told_from_their_json(tmp_path: Path) -> N
     assert made.tables[0].rows[0][1] == "0 of 59 runs violate"
     assert made.reproduce == "qsctl size x --target 'discards(D-1)=0' --vary p=1..9 -o json > s.json"
     checked(page_html(document_page(sizing)))
+
+
+def test_a_comparison_of_sweeps_names_points_and_each_side_has_a_sentence(tmp_path: Path) -> None:
+    difference = {
+        "point": "max-depth=5", "queue": "D-1", "measure": "throughput", "unit": "messages/s", "mean_a": 2.0,
+        "mean_b": 1.0, "difference": -1.0, "half_width": 0.01, "paired": True, "better": "A",
+    }  # fmt: skip
+    sentence = "Different: rate 1.5 → 2. A is better on throughput of D-1 (-50 %); B is better on losses of D-1."
+    comparison = tmp_path / "c.json"
+    comparison.write_text(
+        json.dumps({"sentence": sentence, "a": "x", "b": "y", "confidence": 0.95, "differences": [difference]})
+    )
+    made = document_page(comparison)
+    assert made.verdict == [
+        "Different: rate 1.5 → 2.", "A is better on throughput of D-1 (-50 %).", "B is better on losses of D-1.",
+    ]  # fmt: skip
+    assert made.tables[0].rows == [["max-depth=5", "D-1", "throughput", "2", "1", "−1 ± 0.01", "A"]]
 
 
 @pytest.mark.parametrize("basis", ["mean", "share"])
