@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import subprocess
 import sys
 from pathlib import Path
 
+import filelock
+
+from qsctl.sim.kernel.jit import CACHE_DIRECTORY
 from tests import processes
+from tests.patience import PATIENCE_S
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -46,3 +52,48 @@ def test_importing_the_kernels_leaves_the_callers_cache_where_it_was(tmp_path: P
     ours, kernels, callers = map(Path, done.stdout.split())
     assert ours in kernels.parents
     assert callers == tmp_path / "__pycache__"
+
+
+TOGETHER = """
+from qsctl.sim.kernel.jit import compilation_reported
+from called import plus_one
+
+with compilation_reported(lambda: print("compiles or waits", flush=True)):
+    assert plus_one(41) == 42
+print(sum(plus_one.stats.cache_misses.values()), sum(plus_one.stats.cache_hits.values()))
+"""
+
+CALLED = """
+from qsctl.sim.kernel.jit import kernel
+
+
+@kernel
+def plus_one(value):
+    return value + 1
+"""
+
+
+def test_of_processes_that_start_together_one_compiles_and_the_others_take_it_over(tmp_path: Path) -> None:
+    (tmp_path / "called.py").write_text(CALLED)
+    environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": f"{ROOT}:{tmp_path}", "XDG_CACHE_HOME": str(tmp_path)}
+    directory = tmp_path / "qsctl" / CACHE_DIRECTORY.name
+    directory.mkdir(parents=True)
+    with contextlib.ExitStack() as stack:
+        with filelock.FileLock(directory / "compiling.lock"):
+            both = [
+                stack.enter_context(
+                    processes.running(
+                        [sys.executable, "-c", TOGETHER],
+                        env=environment,
+                        cwd=tmp_path,
+                        stdout=subprocess.PIPE,
+                        text=True,
+                    )
+                )
+                for _ in range(2)
+            ]
+            for each in both:
+                assert each.stdout is not None
+                assert each.stdout.readline() == "compiles or waits\n"
+        found = sorted(each.communicate(timeout=PATIENCE_S)[0].split() for each in both)
+    assert found == [["0", "1"], ["1", "0"]], "misses and hits of each"

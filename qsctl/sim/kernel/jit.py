@@ -11,11 +11,13 @@ import hashlib
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final, ParamSpec, TypeVar, cast
 
+import filelock
 import numpy as np
 import numpy.typing as npt
 
@@ -28,9 +30,12 @@ try:
     import numba.np.arraymath
     from llvmlite import ir  # type: ignore[import-untyped]
     from numba.core import config as numba_config
+    from numba.core import event as numba_event
     from numba.core import types
+    from numba.core.caching import FunctionCache
     from numba.core.codegen import JITCodeLibrary
     from numba.core.compiler import Compiler
+    from numba.core.compiler_lock import global_compiler_lock
     from numba.core.compiler_machinery import register_pass
     from numba.core.event import Listener, TimingListener, install_listener
     from numba.core.extending import intrinsic
@@ -228,6 +233,59 @@ def compilation_timed() -> Iterator[Callable[[], float]]:
         yield lambda: listener.duration if listener.done else 0.0
 
 
+_LONGEST_WAIT_S: Final = 300.0
+"""After which a process compiles for itself: the one that has the lock may hang."""
+
+
+class _Turn:
+    """The lock of the cache's directory: of processes that start together one compiles, and the others take it over.
+
+    Held from the miss of a kernel to the end of its compilation, and over those that this one needs meanwhile. Where
+    the file system has no locks each process compiles for itself.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._lock = filelock.FileLock(directory / "compiling.lock", thread_local=False)
+        self._depth = 0
+
+    def compiling(self, compile_kernel: Callable[[Any], Any], signature: Any) -> Any:
+        """Return what numba compiled, or found in the cache; however it ends, others may compile then."""
+        with global_compiler_lock:  # numba's own: one thread of a process compiles
+            self._depth += 1
+            try:
+                return compile_kernel(signature)
+            finally:
+                self._depth -= 1
+                if not self._depth:
+                    self._lock.release(force=True)
+
+    def wait(self) -> None:
+        """Wait until no other process compiles; to those who look at compilations the wait is one."""
+        if self._lock.is_locked:
+            return
+        try:
+            self._lock.acquire(blocking=False)
+        except filelock.Timeout:
+            with numba_event.trigger_event("numba:compile"), suppress(filelock.Timeout, OSError):
+                self._lock.acquire(timeout=_LONGEST_WAIT_S)
+        except (OSError, NotImplementedError):
+            return
+
+
+class _SharedCache(FunctionCache):
+    """numba's cache of one function, which looks again when it is this process's turn to compile."""
+
+    turn = _Turn(CACHE_DIRECTORY)
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Return the compiled code, or None: it is compiled then."""
+        found = super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+        if found is None:
+            self.turn.wait()
+            found = super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+        return found
+
+
 class _PartCode(JITCodeLibrary):
     """The code of a part: linked with that of the parts it calls, and neither optimized nor turned into machine code.
 
@@ -307,4 +365,8 @@ def inlined_part(function: Callable[Parameters, Result]) -> Callable[Parameters,
 
 def _compiled(function: Callable[Parameters, Result], options: dict[str, Any]) -> Callable[Parameters, Result]:
     with _own_cache():
-        return cast("Callable[Parameters, Result]", numba.njit(**_OPTIONS, **options)(function))
+        compiled = numba.njit(**_OPTIONS, **options)(function)
+        if options.get("cache"):
+            compiled._cache = _SharedCache(function)  # type: ignore[no-untyped-call]
+            compiled.compile = partial(_SharedCache.turn.compiling, compiled.compile)
+        return cast("Callable[Parameters, Result]", compiled)
