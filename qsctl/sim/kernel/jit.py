@@ -268,7 +268,7 @@ class _Turn:
         except filelock.Timeout:
             with numba_event.trigger_event("numba:compile"), suppress(filelock.Timeout, OSError):
                 self._lock.acquire(timeout=_LONGEST_WAIT_S)
-        except (OSError, NotImplementedError):
+        except (OSError, RuntimeError):  # of a file system without locks
             return
 
 
