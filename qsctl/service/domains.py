@@ -77,13 +77,19 @@ def places_of_configuration(
     return places
 
 
-def warnings_for(settings: DomainSettings) -> list[str]:
-    """What an operator should know before others can reach the service."""
+def warnings_for(settings: DomainSettings, *, has_key: bool = False) -> list[str]:
+    """Return what an operator should know before others can reach the service.
+
+    Args:
+        settings: its interface.
+        has_key: whether administration commands must be signed.
+    """
     if settings.interface == LOOPBACK:
         return []
+    can = "read and write" if has_key else "read, write and administer"
     return [
         f"DDS traffic on interface {settings.interface} is neither authenticated nor encrypted: "
-        "every peer that reaches the interface can read, write and administer the queues"
+        f"every peer that reaches the interface can {can} the queues"
     ]
 
 

@@ -6,16 +6,18 @@ Decides: the order. Everything that can be refused is refused before a file is w
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from qsctl.config.rules.replication import configuration_replication_of, instances_of, members_of
 from qsctl.config.settings import ServiceConfiguration
 from qsctl.config.transport_properties import DOMAIN_ID_MAX
 from qsctl.core.admin.command import StartRecording
 from qsctl.core.settings import ServiceSettings
-from qsctl.errors import InvalidInput, UsageError
+from qsctl.errors import InvalidInput, NoAnswer, UsageError
 from qsctl.instant import SECOND_NS, Nanoseconds
 from qsctl.service.background import written_pid
 from qsctl.service.daemon import Daemon, obeyed_signals
@@ -29,6 +31,12 @@ from qsctl.service.sessions.groups import session_groups
 from qsctl.service.sessions.worker import Surroundings
 from qsctl.service.supervisor import SOCKET_VARIABLE, Supervisor
 from qsctl.transport.dds.participant import LEASE_DURATION_NS, LOOPBACK, DomainSettings
+from qsctl.transport.dds.peer_addresses import addresses_of
+
+NAMES_PATIENCE_S: Final = 60
+"""How long a service that starts waits for the names of its peers."""
+
+NAMES_PAUSE_S: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +105,7 @@ def run_service(configuration: ServiceConfiguration, options: StartOptions, on_s
     places = places_of_configuration(configuration, settings, options.administration_domain_id)
     with log_stream(options.log_file) as stream:
         log = ServiceLog(configuration.service.application_name, level, stream=stream, as_json=options.log_json)
-        for text in (*options.warnings, *warnings_for(settings)):
+        for text in (*options.warnings, *warnings_for(settings, has_key=places.key_file is not None)):
             log.warning("configuration", text=text)
         daemon_options = DaemonOptions(
             places=places,
@@ -112,6 +120,7 @@ def run_service(configuration: ServiceConfiguration, options: StartOptions, on_s
             forgets_configuration=options.forgets_configuration,
             discards_damaged=options.discards_damaged,
         )
+        _await_names(options.peers, log)
         supervisor = Supervisor()
         with log.endings():
             service = _opened(configuration, options, daemon_options, log)
@@ -129,6 +138,27 @@ def run_service(configuration: ServiceConfiguration, options: StartOptions, on_s
 
                 service.run(started, supervisor)
             return service.stop_cause
+
+
+def _await_names(peers: Sequence[str], log: ServiceLog) -> None:
+    """Wait until the names of peers can be resolved: machines and containers that start together have none at first.
+
+    Raises:
+        UsageError: one is not written as a peer is.
+        NoAnswer: one cannot be resolved in time.
+    """
+    deadline, is_reported = time.monotonic() + NAMES_PATIENCE_S, False
+    while True:
+        try:
+            addresses_of(peers)
+            return
+        except NoAnswer as error:
+            if time.monotonic() >= deadline:
+                raise
+            if not is_reported:
+                log.warning("peer_not_resolved", cause=error.message, waits_s=NAMES_PATIENCE_S)
+                is_reported = True
+        time.sleep(NAMES_PAUSE_S)
 
 
 def _opened(

@@ -12,7 +12,7 @@ import functools
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 from xml.sax.saxutils import quoteattr
 
@@ -39,6 +39,7 @@ from qsctl.errors import Refused, Unavailable, UsageError
 from qsctl.instant import SECOND_NS, Nanoseconds
 from qsctl.transport.dds.boundary import Boundary
 from qsctl.transport.dds.library_log import LIBRARY_LOG
+from qsctl.transport.dds.peer_addresses import addresses_of
 from qsctl.transport.dds.raw import ONE_THREAD_AT_A_TIME, batching_functions, close_entity
 
 LEASE_DURATION_NS: Final[Nanoseconds] = 5 * SECOND_NS
@@ -63,7 +64,10 @@ _FEW_WORDS: Final = frozenset({"none", "severe", "warning"})
 
 @dataclass(frozen=True, slots=True)
 class DomainSettings:
-    """How a process takes part in a domain. `peers` are `address[:port]` of nodes that multicast does not reach."""
+    """How a process takes part in a domain.
+
+    `peers` are `address[:port]` of nodes that multicast does not reach; names are resolved as the domain is entered.
+    """
 
     interface: str = LOOPBACK
     peers: tuple[str, ...] = ()
@@ -137,10 +141,11 @@ class _Domains:
                 close_entity(known[0])
                 known = None
             if known is None:
+                numeric = replace(settings, peers=addresses_of(settings.peers))
                 # With the library's own full log switched on, its lines come as they are.
                 instead = LIBRARY_LOG.instead_of_stderr if settings.verbosity in _FEW_WORDS else contextlib.nullcontext
                 with instead():
-                    domain = Domain(domain_id, document)
+                    domain = Domain(domain_id, numeric.document(stands_for=stands_for))
                 batching = batching_functions()
                 if batching is not None:
                     batching[0](True)
