@@ -40,6 +40,7 @@ COMMAND_MODULES: Final[Mapping[str, tuple[str, ...]]] = {
     "administer.record": ("record",),
     "administer.shutdown": ("shutdown",),
     "administer.serve": ("serve",),
+    "administer.container": ("container",),
     "configuration.validate": ("validate",),
     "configuration.effective": ("render",),
     "configuration.difference": ("diff",),

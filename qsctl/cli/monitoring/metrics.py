@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, ClassVar, Final
-
-import typer
+from typing import ClassVar, Final
 
 from qsctl.cli.command import Commands
-from qsctl.cli.output.results import Block, LinesBlock, ListResult, Plain, Result, Row, TextBlock
-from qsctl.cli.output_files import written
+from qsctl.cli.output.results import ListResult, Row
+from qsctl.cli.shipped_file import ForceOption, OutOption, ShippedFile, shipped_file
 
 COMMANDS: Final = Commands(
     panel="Monitor", group="metrics", help="Metrics of a service for Prometheus: names, a dashboard, alert rules."
 )
 
 FOLDER: Final = Path(__file__).resolve().parents[2] / "monitoring"
-
-OutOption = Annotated[Path | None, typer.Option(metavar="FILE", help="File to write.", show_default="standard output")]
-ForceOption = Annotated[bool, typer.Option("--force", help="Overwriting of a file that is there.")]
 
 
 @dataclass(frozen=True)
@@ -41,24 +36,6 @@ class MetricList(ListResult):
         return [dict(zip(self.field_help, each, strict=True)) for each in self.metrics]
 
 
-@dataclass(frozen=True)
-class MonitoringFile(Result):
-    """A file that another program reads."""
-
-    text: str
-    file: str
-
-    field_help: ClassVar[Mapping[str, str]] = {"text": "the file's content", "file": "where it was written"}
-
-    def document(self) -> Plain:
-        """The content, or where it is."""
-        return {"file": self.file} if self.file else {"text": self.text}
-
-    def blocks(self) -> list[Block]:
-        """The content as it is, or a sentence."""
-        return [TextBlock(f"{self.file} is written", "good")] if self.file else [LinesBlock(_lines(self.text))]
-
-
 @COMMANDS.command("list", examples=("qsctl metrics list", "qsctl metrics list -o json"))
 def list_metrics() -> MetricList:
     """Show the metrics that `qsctl serve --metrics-port` serves, with their labels."""
@@ -74,9 +51,9 @@ def list_metrics() -> MetricList:
         "qsctl metrics dashboard > qsctl-dashboard.json",
     ),
 )
-def dashboard(out: OutOption = None, force: ForceOption = False) -> MonitoringFile:
+def dashboard(out: OutOption = None, force: ForceOption = False) -> ShippedFile:
     """Write a dashboard for Grafana: depth, rates, consumers, redeliveries, dead letters, replicas, trouble."""
-    return _file("grafana-dashboard.json", out, force=force)
+    return shipped_file(FOLDER / "grafana-dashboard.json", out, force=force)
 
 
 @COMMANDS.command(
@@ -86,15 +63,6 @@ def dashboard(out: OutOption = None, force: ForceOption = False) -> MonitoringFi
         "qsctl metrics alerts > qsctl.yml",
     ),
 )
-def alerts(out: OutOption = None, force: ForceOption = False) -> MonitoringFile:
+def alerts(out: OutOption = None, force: ForceOption = False) -> ShippedFile:
     """Write alert rules for Prometheus: a service that is gone, dead letters, full queues, disks, replicas."""
-    return _file("prometheus-alerts.yml", out, force=force)
-
-
-def _file(name: str, out: Path | None, *, force: bool) -> MonitoringFile:
-    text = (FOLDER / name).read_text(encoding="utf-8")
-    return MonitoringFile(text, written(text, out, force=force))
-
-
-def _lines(text: str) -> Iterable[str]:
-    return text.splitlines()
+    return shipped_file(FOLDER / "prometheus-alerts.yml", out, force=force)

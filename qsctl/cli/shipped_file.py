@@ -1,0 +1,44 @@
+"""Files for other programs that come with qsctl, printed or written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, ClassVar
+
+import typer
+
+from qsctl.cli.output.results import Block, LinesBlock, Plain, Result, TextBlock
+from qsctl.cli.output_files import written
+
+OutOption = Annotated[Path | None, typer.Option(metavar="FILE", help="File to write.", show_default="standard output")]
+ForceOption = Annotated[bool, typer.Option("--force", help="Overwriting of a file that is there.")]
+
+
+@dataclass(frozen=True)
+class ShippedFile(Result):
+    """A file that another program reads."""
+
+    text: str
+    file: str
+
+    field_help: ClassVar[Mapping[str, str]] = {"text": "the file's content", "file": "where it was written"}
+
+    def document(self) -> Plain:
+        """The content, or where it is."""
+        return {"file": self.file} if self.file else {"text": self.text}
+
+    def blocks(self) -> list[Block]:
+        """The content as it is, or a sentence."""
+        return [TextBlock(f"{self.file} is written", "good")] if self.file else [LinesBlock(self.text.splitlines())]
+
+
+def shipped_file(path: Path, out: Path | None, *, force: bool) -> ShippedFile:
+    """Return a file that comes with qsctl, and write it where `out` is given.
+
+    Raises:
+        UsageError: it exists already, or cannot be written.
+    """
+    text = path.read_text(encoding="utf-8")
+    return ShippedFile(text, written(text, out, force=force))
