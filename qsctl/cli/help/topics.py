@@ -27,8 +27,8 @@ GROUPS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "Configuration": ("configuration", "rti-differences", "client-profiles", "listings"),
     "The service": (
-        "service", "promises", "high-availability", "recording", "programs", "any-dds-application",
-        "dds-administration", "security",
+        "production", "containers", "service", "promises", "high-availability", "recording", "programs",
+        "any-dds-application", "dds-administration", "security",
         "state-directory", "backup", "upgrade", "changes",
     ),
     "Simulation": (
