@@ -220,16 +220,22 @@ def line_chart(points: Values, horizontal: str, vertical: str) -> Drawn:
         points = [{**each, "x": number} for each, number in zip(points, known, strict=True)]
         spans = min(known) > 0 and max(known) > _DECADES_APART * min(known)
         scale = alt.Scale(type="log", nice=False) if spans else alt.Scale(zero=False, nice=False)
-        axis = alt.Axis(
-            labelExpr="format(datum.value, '~s')",
-            values=sorted(set(known)) if len(set(known)) <= _MOST_TICKS else alt.Undefined,
-        )
+        # Each by itself: numbers that are formatted together are rounded in the unit of the largest one.
+        axis = alt.Axis(labelExpr="format(datum.value, '~s')", values=_ticks(known, spans) or alt.Undefined)
         base = _chart(points).encode(
             x=alt.X("x:Q", title=_lines(horizontal), scale=scale, axis=axis), color=_queue_colour(points)
         )
         spread = base.mark_area(opacity=0.2).encode(y=alt.Y("low:Q", title=vertical), y2="high:Q")
     lines = base.mark_line(point=True, strokeWidth=1.5).encode(y=alt.Y("mean:Q", title=vertical))
     return alt.layer(lines, spread)
+
+
+def _ticks(numbers: Sequence[float], is_logarithmic: bool) -> list[float]:
+    """Return the numbers themselves, of many over decades the powers of ten, of other many none of our choosing."""
+    found = sorted(set(numbers))
+    if len(found) <= _MOST_TICKS:
+        return found
+    return [10.0**n for n in range(math.ceil(math.log10(found[0])), 1 + int(math.log10(found[-1])))] * is_logarithmic
 
 
 _DECADES_APART: Final = 30

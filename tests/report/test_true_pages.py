@@ -191,6 +191,14 @@ def test_each_number_on_an_axis_has_its_own_label() -> None:
     assert [re.search(f">{label}<", svg) is not None for label in ("500", "1k", "8k")] == [True] * 3
 
 
+def test_many_numbers_over_decades_have_an_axis_of_decades() -> None:
+    many = of([(str(3**power), 1.0) for power in range(1, 11)])
+    svg = picture("t", "c", lambda: line_chart(many, "depth", "ms")).wide
+    assert [label for label in ("10", "100", "1k", "10k", "20", "30", "5k") if f">{label}<" in svg] == [
+        "10", "100", "1k", "10k",
+    ]  # fmt: skip
+
+
 def test_text_labels_an_axis_by_its_values() -> None:
     numbers = picture("t", "c", lambda: line_chart(of([("500", 1.0), ("1000", 2.0), ("2000", 3.0)]), "depth", "ms"))
     assert "1,000" in chart_lines(numbers, 70, is_unicode=True)[-1]
