@@ -19,6 +19,7 @@ from qsctl.sim.figures import Figures
 from qsctl.sim.scenario.overrides import apply_overrides
 from qsctl.sim.scenario.rules import check_rules
 from qsctl.sim.scenario.scenario import Scenario
+from qsctl.sim.scenario.short_paths import whole_path
 
 SEED_BITS: Final = 48
 MOST_POINTS: Final = 1_000_000
@@ -92,14 +93,15 @@ def point_seed(seed: int, point: Point) -> int:
 
 
 def parse_axes(texts: Sequence[str]) -> tuple[Axis, ...]:
-    """Axes out of `path=v1,v2,…` texts.
+    """Axes out of `path=v1,v2,…` texts; a short name of a setting is a path, too.
 
     Raises:
         UsageError: one is not of that form, a value stands twice, or a path does.
     """
     axes: list[Axis] = []
     for text in texts:
-        path, values = _split(text)
+        given, values = _split(text)
+        path = whole_path(given)
         if not path or not values or not all(values):
             raise UsageError(
                 f"--grid {text!r} is not PATH=VALUE,VALUE,…",

@@ -24,6 +24,8 @@ from qsctl.sim.scenario.overrides import apply_overrides, paths_of
 from qsctl.sim.scenario.rules import breaches_of, check_rules
 from qsctl.sim.scenario.text import scenario_digest, scenario_text
 from qsctl.sim.scenario.xml import SCHEMA, find_scenario, read_scenario, ready_scenarios
+from qsctl.sim.sizing.targets import parse_setting
+from qsctl.sim.sweep import parse_axes
 
 READY = ready_scenarios()
 XS = "{http://www.w3.org/2001/XMLSchema}"
@@ -354,6 +356,19 @@ def test_a_path_that_leads_nowhere_says_what_exists_there(path: str, message: st
         apply_overrides(read_scenario(READY["burst"]), {path: "1"})
     assert message in caught.value.message
     assert remedy in caught.value.remedy
+
+
+def test_a_short_name_of_a_setting_is_its_path_wherever_a_path_is_given() -> None:
+    burst = read_scenario(READY["burst"])
+    whole = "profile[*]/queue[D-1]/max-depth"
+    assert apply_overrides(burst, {"max-depth(D-1)": "7"}).profiles == apply_overrides(burst, {whole: "7"}).profiles
+    (axis,) = parse_axes(["max-depth( D-1 )=5,6"])
+    assert (axis.path, axis.values) == (whole, ("5", "6"))
+    assert parse_setting("max-depth(D-1)=5,6").path == whole
+    with pytest.raises(UsageError, match=r"names profile.* twice"):
+        parse_axes(["max-depth(D-1)=5,6", f"{whole}=7"])
+    with pytest.raises(UsageError, match=r"has no queue.E-1"):
+        apply_overrides(burst, {"max-depth(E-1)": "7"})
 
 
 def test_rules_hold_after_overrides_too() -> None:

@@ -43,7 +43,9 @@ def sweep(
     grid: Annotated[
         list[str],
         typer.Option(
-            metavar="PATH=V1,V2,…", help="Path with the values it is varied over; may be repeated, to make a grid."
+            metavar="PATH=V1,V2,…",
+            help="Path with the values it is varied over, or a short name as of size, such as 'max-depth(D-1)'; may be "
+            "repeated, to make a grid.",
         ),
     ],
     scenario: Annotated[

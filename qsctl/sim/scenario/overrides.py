@@ -21,6 +21,7 @@ from qsctl.sim.scenario.form import Attribute, Child, Columns, Form
 from qsctl.sim.scenario.forms import QUEUE, SCENARIO, queue_name
 from qsctl.sim.scenario.places import place_of
 from qsctl.sim.scenario.scenario import QUEUE_ORDER, Model, Queue, QueueLimits, Scenario, default_queue_limits
+from qsctl.sim.scenario.short_paths import whole_path
 
 _STEP: Final = re.compile(r"([A-Za-z][A-Za-z0-9-]*)(?:\[([^\]]*)\])?(?:/|$)")
 EVERY: Final = "*"
@@ -52,7 +53,8 @@ def apply_overrides(scenario: Scenario, values: Mapping[str, str]) -> Scenario:
         UsageError: a path leads nowhere: the message lists what exists at the place where it fails.
         InvalidInput: a value is not of its kind: the message says what is allowed.
     """
-    for path, text in values.items():
+    for given, text in values.items():
+        path = whole_path(given)
         try:
             changed = _replaced(SCENARIO, scenario, _Override(path, _parse(path), text, scenario.model), 0)
         except _Unfit as error:

@@ -18,6 +18,7 @@ from qsctl.errors import UsageError
 from qsctl.instant import parse_duration
 from qsctl.profiles.ranges import BY_FIELD
 from qsctl.sim.scenario.scenario import QUEUE_ORDER, TIBCO_QUEUE
+from qsctl.sim.scenario.short_paths import whole_path
 
 _DEPTH: Final = BY_FIELD["d_1_max_depth_work_units"]
 _BURST: Final = BY_FIELD["d_1_min_msg_burst"]
@@ -28,10 +29,7 @@ _TARGET = re.compile(
     r"\s*(?P<measure>[a-z][a-z0-9_]*)\((?P<queue>[^)]+)\)\s*(?P<operator><=|>=|<|>|=)\s*(?P<bound>.+?)\s*"
 )
 _PROBABILITY = re.compile(r"\s*P\((?P<inner>.+)\)\s*(?P<operator><=|>=|<|>|=)\s*(?P<share>[^<>=()]+?)\s*")
-_SHORT = re.compile(r"(?P<setting>max-depth|min-msg-burst)\((?P<queue>[^)]+)\)")
-_OF_RECORDING = re.compile(
-    r"(?P<setting>max[-_]count|unacked[-_]threshold|consumers|max[-_]delivery[-_]retries)\((?P<queue>[^)]+)\)"
-)
+_QUEUE_OF_ALL_PROFILES = re.compile(r"profile\[\*\]/queue\[([^\]]+)\]/[a-z-]+")
 _RANGE = re.compile(r"(?P<low>\d+)\.\.(?P<high>\d+)")
 
 
@@ -190,14 +188,11 @@ def parse_setting(text: str) -> Setting:
         UsageError: it is not of that form, or its range is empty or beyond what the broker allows.
     """
     name, values = _split(text)
-    short = _SHORT.fullmatch(name)
-    path = f"profile[*]/queue[{short['queue']}]/{short['setting']}" if short else name
-    of_recording = _OF_RECORDING.fullmatch(name)
-    if of_recording:
-        path = f"queue[{of_recording['queue']}]/{of_recording['setting'].replace('_', '-')}"
+    path = whole_path(name)
+    queue = _QUEUE_OF_ALL_PROFILES.fullmatch(path)
     known = (*QUEUE_ORDER, TIBCO_QUEUE)
-    if short and short["queue"] not in known:
-        raise UsageError(f"--vary {text!r}: there is no queue {short['queue']}", remedy=f"Use {', '.join(known)}.")
+    if queue and queue[1] not in known:
+        raise UsageError(f"--vary {text!r}: there is no queue {queue[1]}", remedy=f"Use {', '.join(known)}.")
     lowest, highest = RANGES.get(path.rpartition("/")[2], (0, 2**31 - 1))
     if not values:
         if path.rpartition("/")[2] not in RANGES:
