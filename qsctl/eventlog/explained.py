@@ -39,6 +39,7 @@ REASONS: Final = {
     "restored": "a service found samples of an earlier run in its files",
     "expired-to-dmq": "a message's time to live was over at its queue: it was moved to the dead message queue",
     "redelivered-to-dmq": "a message reached its queue's redelivery limit: it was moved to the dead message queue",
+    "rejected-to-dmq": "an application rejected a message: it was moved to the dead message queue",
 }
 """By event; one that is not named is shown without a reason, or not at all (`QUIET`)."""
 
@@ -46,7 +47,7 @@ QUIET: Final = frozenset(
     {
         "slow-subscriber-cleared", "spool-usage-cleared", "connected", "paused", "resumed", "depth-changed",
         "burst-changed", "instance-started", "congestion-discards", "not-connected-discards", "disconnect-discards",
-        "spool-discards",
+        "spool-discards", "blocked-time",
     }
 )  # fmt: skip
 """Events that follow from another one or from the scenario, and totals that the losses show: in the log alone."""

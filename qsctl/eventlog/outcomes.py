@@ -38,6 +38,8 @@ class Outcome(StrEnum):
     """Refused at ingress: its publisher's part of the ingress buffers was full."""
     TOO_BIG = "too_big"
     """Refused at ingress: larger than the broker's largest message."""
+    REJECTED = "rejected"
+    """A guaranteed message that the application of its consumer rejected: it is not delivered again."""
 
 
 LOSSES: Final = (
@@ -49,6 +51,7 @@ LOSSES: Final = (
     Outcome.TOO_BIG,
     Outcome.EXPIRED,
     Outcome.DEAD,
+    Outcome.REJECTED,
 )
 """A message with one of these never reaches its client."""
 
@@ -85,5 +88,6 @@ LOSS_WORDS: Final = {
     Outcome.TOO_BIG: "message too big",
     Outcome.EXPIRED: "expired",
     Outcome.DEAD: "delivery attempts spent",
+    Outcome.REJECTED: "rejected by the application",
 }
 """Each loss in an operator's words."""

@@ -19,7 +19,7 @@ from qsctl.eventlog.checked_files import listed_parts
 from qsctl.eventlog.location import Location, parquet_source
 from qsctl.eventlog.recording.schema import REPLAY_TABLES
 from qsctl.eventlog.run_folder import RunInfo, read_run_info
-from qsctl.eventlog.schema import COUNTERS, EVENTS, MESSAGES, SINCE_DONE
+from qsctl.eventlog.schema import COUNTERS, EVENTS, MESSAGES, SINCE_DONE, SINCE_REJECTED
 
 SCHEMAS: Final[dict[str, pa.Schema]] = {
     "messages": MESSAGES,
@@ -28,7 +28,11 @@ SCHEMAS: Final[dict[str, pa.Schema]] = {
     **REPLAY_TABLES,
 }
 BATCH_ROWS: Final = 1 << 17
-_EARLIER_COUNTERS: Final = pa.schema([field for field in COUNTERS if field.name not in SINCE_DONE])
+_EARLIER: Final = ((*SINCE_DONE, *SINCE_REJECTED), SINCE_REJECTED)
+"""Columns of the counters that earlier versions did not write, one group a version."""
+_EARLIER_COUNTERS: Final = [
+    (names, pa.schema([field for field in COUNTERS if field.name not in names])) for names in _EARLIER
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,17 +120,17 @@ def part_batches(
     schema = SCHEMAS[table]
     try:
         with pq.ParquetFile(parquet_source(path)) as file:
-            earlier = table == "counters" and file.schema_arrow.equals(_EARLIER_COUNTERS)
-            if not earlier and not file.schema_arrow.equals(schema):
+            missing = _not_written(table, file.schema_arrow)
+            if not missing and not file.schema_arrow.equals(schema):
                 raise Damaged(
                     f"{path} does not have the columns of {table}", remedy="Another version wrote it: run it again."
                 )
-            there = None if columns is None else [name for name in columns if not earlier or name not in SINCE_DONE]
+            there = None if columns is None else [name for name in columns if name not in missing]
             rows = file.iter_batches(BATCH_ROWS, columns=there)
             # A run that was stopped as it began has no rows, and columns.
             for batch in rows if file.metadata.num_rows else [_no_rows(file.schema_arrow, there)]:
-                if earlier:
-                    batch = _with_nothing_done(batch, columns)
+                if missing:
+                    batch = _with_columns(batch, missing, columns)
                 yield batch.append_column("replication", _repeated(replication, len(batch)))
     except (pa.ArrowException, OSError) as error:
         reason = str(error).splitlines()[0]
@@ -135,13 +139,27 @@ def part_batches(
         ) from None
 
 
-def _with_nothing_done(batch: pa.RecordBatch, columns: Sequence[str] | None) -> pa.RecordBatch:
-    """Return counters of an earlier version with the columns that it did not write: null, and empty lists."""
-    for field in COUNTERS:
-        if field.name in SINCE_DONE and (columns is None or field.name in columns):
-            nothing: list[object] = [[] if pa.types.is_list(field.type) else None] * len(batch)
-            batch = batch.append_column(field, pa.array(nothing, field.type))
-    return batch if columns is None else batch.select(list(columns))
+def _not_written(table: str, schema: pa.Schema) -> Sequence[str]:
+    """Return the columns that an earlier version, which wrote these counters, did not write; none of others."""
+    if table != "counters":
+        return ()
+    return next((names for names, earlier in _EARLIER_COUNTERS if schema.equals(earlier)), ())
+
+
+def _with_columns(batch: pa.RecordBatch, missing: Sequence[str], columns: Sequence[str] | None) -> pa.RecordBatch:
+    """Return counters of an earlier version with the columns that it did not write, in the order of COUNTERS.
+
+    They are null, lists empty; where null is not allowed, nothing was counted: 0.
+    """
+    found = dict(zip(batch.schema.names, batch.columns, strict=True))
+    for name in missing:
+        field = COUNTERS.field(name)
+        empty: object = [] if pa.types.is_list(field.type) else None if field.nullable else 0
+        found[name] = pa.array([empty] * len(batch), field.type)
+    names = COUNTERS.names if columns is None else list(columns)
+    return pa.RecordBatch.from_arrays(
+        [found[name] for name in names], schema=pa.schema([COUNTERS.field(name) for name in names])
+    )
 
 
 def _no_rows(schema: pa.Schema, columns: Sequence[str] | None) -> pa.RecordBatch:

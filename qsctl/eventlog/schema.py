@@ -125,6 +125,9 @@ SINCE_DONE: Final = (
 )  # fmt: skip
 """Columns of the counters that earlier versions did not write."""
 
+SINCE_REJECTED: Final = ("rejected_messages",)
+"""Those that versions after these did not write either: in their runs no application rejects a message."""
+
 EVENTS: Final = pa.schema(
     [
         pa.field("run_id", _NAME, nullable=False),

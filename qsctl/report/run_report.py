@@ -51,7 +51,7 @@ def run_page(folder: Location, options: SparkOptions | None = None) -> Page:
         options=options,
         most_rows=_MOST_ROWS,
     )
-    by_client = summarize_run(folder, measures={"queues", "delays", "slow_subscribers"}, options=options)
+    by_client = summarize_run(folder, measures={"queues", "delays", "slow_subscribers", "connections"}, options=options)
     worst = worst_client(by_client.queues)
     alone = None
     if worst is not None and by_queue.level != "counters":
@@ -75,9 +75,11 @@ def run_page(folder: Location, options: SparkOptions | None = None) -> Page:
         tables=[
             *replay_tables(folder, info),
             _queue_table(info, by_queue.queues),
+            *loss_tables(info, by_queue.queues),
             *_happening_tables(info, by_queue.happenings),
             *cluster_tables(by_queue.replicated_queues, by_queue.verdicts),
             *([] if is_of_service(info) and len(clients) < 2 else [_client_table(by_client)]),
+            *connection_tables(by_client),
         ],
         facts=_facts(info),
         reproduce=info.reproduce,
@@ -341,6 +343,51 @@ def _happening_tables(info: RunInfo, happenings: Sequence[Happening]) -> list[Ta
     ]  # fmt: skip
     headings = ["Event", "Count", "Clients", "First at", "First client", "Peak", "Why"]
     return [Table("What happened", headings, rows, frozenset((1, 2, 3, 5)), "")]
+
+
+def loss_tables(info: RunInfo, queues: Sequence[QueueFigures]) -> list[Table]:
+    """Return the lost messages by cause; no table where none was lost, or where all were by one cause."""
+    lost = [each for each in queues if _lost(info, each)]
+    causes = [outcome for outcome in LOSSES if any(getattr(each, column_of(outcome)) for each in lost)]
+    if len(causes) < 2:
+        return []
+    rows = [[str(each.queue), *(count_text(getattr(each, column_of(cause))) for cause in causes)] for each in lost]
+    headings = ["Queue", *(_cause(info, cause).capitalize() for cause in causes)]
+    return [Table("Lost messages by cause", headings, rows, frozenset(range(1, len(headings))), "")]
+
+
+_CONNECTION_HEADINGS: Final = {
+    "blocked_ns": "Blocked",
+    "slow_periods": "Slow (times)",
+    "first_slow_ns": "Slow at",
+    "disconnections": "Disconnected (times)",
+    "retransmissions": "Sent again (segments)",
+    "time_outs": "Time-outs",
+    "expired_to_dmq_messages": "Expired, to the dead message queue",
+    "redelivered_to_dmq_messages": "Redelivery limit, to the dead message queue",
+    "rejected_to_dmq_messages": "Rejected, to the dead message queue",
+}
+
+
+def connection_tables(by_client: RunSummary) -> list[Table]:
+    """Return what happened at the clients, those first that were blocked longest; no table where nothing did."""
+    found = [row for row in by_client.tables.get("connections", ()) if any(row[name] for name in _CONNECTION_HEADINGS)]
+    if not found:
+        return []
+    found.sort(key=lambda row: (-row["blocked_ns"], row["client"], row["replication"]))
+    shown = [name for name in _CONNECTION_HEADINGS if any(row[name] for row in found)]
+    several = len({row["replication"] for row in found}) > 1
+    rows = [
+        [row["client"], *([str(row["replication"])] if several else []),
+         *(duration_text(row[name]) if name.endswith("_ns") else count_text(row[name]) for name in shown)]
+        for row in found[:_WORST_ROWS]
+    ]  # fmt: skip
+    headings = ["Client", *(["Replication"] if several else []), *(_CONNECTION_HEADINGS[name] for name in shown)]
+    note = (
+        "Blocked: there was data to send, which its window, its receive buffer or its transmit queue had no room for. "
+        f"{min(_WORST_ROWS, len(found))} of {len(found)}; `qsctl summarize` lists all of them."
+    )
+    return [Table("What happened at the clients", headings, rows, frozenset(range(1, len(headings))), note)]
 
 
 def _client_table(by_client: RunSummary) -> Table:

@@ -104,6 +104,10 @@ class Event(IntEnum):
     """Total at the end: messages of a durable queue whose time to live was over, moved to the dead message queue."""
     REDELIVERED_TO_DMQ = 39
     """Total at the end: messages whose redelivery limit was reached, moved to the dead message queue."""
+    REJECTED_TO_DMQ = 40
+    """Total at the end: messages that an application rejected, moved to the dead message queue."""
+    BLOCKED_TIME = 41
+    """At the end; value: nanoseconds since the warm-up in which the client had data to send and could not."""
 
 
 EVENT_NAMES: Final[tuple[str, ...]] = tuple(event.name.lower().replace("_", "-") for event in Event)

@@ -21,6 +21,7 @@ any measure; `job.py` last.
 - `ranks.py`: messages to the exact waits at given ranks.
 - `moves.py`: messages to their movements, the one grouping that all tables over time come from.
 - `throughput.py`, `depth.py`, `littles_law.py`, `slow_subscriber.py`: each a table that Spark makes of the movements.
+- `connections.py`: events to what happened at each client.
 - `recorded_counters.py`: the simulator's counters, for a run without a log.
 - `finishing/`: what is small is finished on the driver, in Arrow, and nowhere else.
 - `job.py`: the only reads and writes, and the order of the steps; `output.py` is how tables get into a folder.
@@ -42,6 +43,7 @@ What `EXPLAIN` shows of each measure; every scan reads the columns that the meas
 - `windows`: an aggregation by window. `depth` is a running sum in each group over `windows`.
 - `littles_law`: an aggregation by group and replication, and one of that by group.
 - `slow_subscribers`: an aggregation by half seconds, running sums and a distinct in each client.
+- `connections`: one scan of the events, an aggregation by client.
 - The join with the clients' names, at the end of each table that Spark finishes, is a broadcast.
 
 Sweeps, comparisons, sizes and the session are beside: `sweep.py`, `compare.py`, `size.py`, `session.py`. Java starts in

@@ -302,7 +302,18 @@ def _differences(
 
 
 _COUNTS: Final = frozenset(
-    {"discards", "lost", "delivered", "throughput", "redelivered", "expired", "dead", "elided", "unfinished"}
+    {
+        "discards",
+        "lost",
+        "delivered",
+        "throughput",
+        "redelivered",
+        "expired",
+        "dead",
+        "rejected",
+        "elided",
+        "unfinished",
+    }
 )
 """What follows the number of messages that come."""
 _GROWING: Final = frozenset({"time_in_queue_max", "time_to_done_max", "high_water_mark"})

@@ -34,7 +34,8 @@ ASSUMED_LIMITS: Final = 5.0
 
 _NOT_OF_ARRIVALS: Final = frozenset({"delivered_bytes", "wait_sum_ns", "redelivered_messages", "evicted_messages"})
 _OF_ARRIVALS: Final = frozenset(
-    {*SUMMED, "lost_messages", "discards", "lost", "delivered", "expired", "dead", "elided"} - _NOT_OF_ARRIVALS
+    {*SUMMED, "lost_messages", "discards", "lost", "delivered", "expired", "dead", "rejected", "elided"}
+    - _NOT_OF_ARRIVALS
 )
 _RATES: Final = frozenset({"throughput", "delivered_per_second"})
 

@@ -3,12 +3,14 @@
 `summarize` works on a session of the caller's; `summarize_runs`, which the commands call, starts one from options.
 Spark goes through the log once for the counters and the histogram (`cells`), once for the waits at the percentiles'
 ranks (`ranks`), and once for all tables over time that are asked for (`moves`). What it counted for the figures is
-small and finished here (`finishing/`). A run without a message log is summarized from the simulator's counters: then
-percentiles come from its histograms, and there is nothing in windows of time.
+small and finished here (`finishing/`). What happened at the connections comes from the events, where a run has some. A
+run without a message log is summarized from the simulator's counters: then percentiles come from its histograms, and
+there is nothing in windows of time.
 """
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,10 +26,12 @@ from qsctl.eventlog.checked_files import PAGE_CHECKSUMS
 from qsctl.eventlog.explained import merged_happenings, merged_replicated_queues, merged_verdicts
 from qsctl.eventlog.location import Location, location, spark_path
 from qsctl.eventlog.reader import part_batches
+from qsctl.eventlog.schema import SINCE_REJECTED
 from qsctl.instant import SECOND_NS, Nanoseconds
 from qsctl.sim.scenario.scenario import Model
 from qsctl.summary import recorded_counters, tables
 from qsctl.summary.cells import cells
+from qsctl.summary.connections import connections
 from qsctl.summary.depth import depth
 from qsctl.summary.done import AcknowledgedRows, acknowledged_in, done_cells
 from qsctl.summary.faults import spark_faults
@@ -303,7 +307,13 @@ def _tables_of_run(
     if run.has_messages:
         messages = _read(spark, run, label, "messages").where(chosen)
         clients = pa.table({"client_id": pa.array(names, pa.int32()), "client": pa.array(names.values(), pa.string())})
-        for name, frame in _frames_of_messages(spark, messages, run, label, keys, measures, asked, acknowledged):
+        frames = _frames_of_messages(spark, messages, run, label, keys, measures, asked, acknowledged)
+        if "connections" in measures and run.has_slow_percentages:
+            events = _read(spark, run, label, "events").where(chosen)
+            of_client = [key for key in keys if key == "client_id"]
+            made_of_events = connections(events, Observation(run.warm_up_ns, run.horizon_ns), of_client)
+            frames = itertools.chain(frames, [("connections", made_of_events)])
+        for name, frame in frames:
             shaped = tables.shaped(frame, tables.SCHEMAS[name], asked.by, spark.createDataFrame(clients), label)
             if output is not None:
                 shaped = output.write(name, shaped, tables.SCHEMAS[name])
@@ -391,6 +401,8 @@ def _read(spark: SparkSession, run: RecordedRun, label: str, table: str) -> Data
     paths = [_escaped(spark_path(part.path)) for part in run.parts[table]]
     reader = spark.read.schema(shape).options(basePath=spark_path(run.folder / table), **PAGE_CHECKSUMS)
     frame = reader.parquet(*paths)
+    if table == "counters":
+        frame = frame.fillna(0, [*SINCE_REJECTED])  # which runs of earlier versions have no column for
     return frame.selectExpr("*", f"{literal(label)} as run_id")
 
 

@@ -37,6 +37,7 @@ MEASURES: Final[Mapping[str, Callable[[Figures], float | None]]] = {
     "redelivered": lambda figures: float(figures.redelivered_messages),
     "expired": lambda figures: float(figures.expired_messages),
     "dead": lambda figures: float(figures.dead_messages),
+    "rejected": lambda figures: float(figures.rejected_messages),
     "elided": lambda figures: float(figures.elided_messages),
     "time_to_master": lambda figures: _number(figures.time_to_master_ns),
     "time_without_master": lambda figures: _number(figures.time_without_master_ns),

@@ -56,6 +56,7 @@ class QueueFigures:
     too_big_messages: int
     expired_messages: int
     dead_messages: int
+    rejected_messages: int
     elided_messages: int
     evicted_messages: int
     redelivered_messages: int

@@ -214,6 +214,22 @@ SLOW_SUBSCRIBERS: Final = _result(
 )
 """How slow each client was: the percentage of 60 whole seconds in which it was blocked, the last and the worst."""
 
+CONNECTIONS: Final = _result(
+    {
+        "blocked_ns": _LONG,
+        "slow_periods": _LONG,
+        "first_slow_ns": _LONG,
+        "disconnections": _LONG,
+        "retransmissions": _LONG,
+        "time_outs": _LONG,
+        "expired_to_dmq_messages": _LONG,
+        "redelivered_to_dmq_messages": _LONG,
+        "rejected_to_dmq_messages": _LONG,
+    },
+    nullable=["first_slow_ns"],
+)
+"""What happened at each client beside its messages, of those at which something did; see `connections.py`."""
+
 LITTLES_LAW: Final = _result(
     {
         "mean_depth_messages": _DOUBLE,
@@ -339,6 +355,7 @@ SCHEMAS: Final[dict[str, StructType]] = {
     "windows": WINDOWS,
     "depth": DEPTH,
     "slow_subscribers": SLOW_SUBSCRIBERS,
+    "connections": CONNECTIONS,
     "littles_law": LITTLES_LAW,
     "intervals": INTERVALS,
 }

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from qsctl.errors import InvalidInput, NotFound
+from qsctl.eventlog.schema import LogLevel
 from qsctl.instant import MILLISECOND_NS, SECOND_NS
 from qsctl.report.charts import picture, rate_chart
 from qsctl.report.document_report import document_page
@@ -271,7 +272,7 @@ def test_figures_are_short_and_whole_numbers_stay_whole() -> None:
 @pytest.mark.spark
 def test_a_run_s_report_says_what_was_lost_and_opens_in_a_browser(tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    report = run(overloaded(), folder)
+    report = run(overloaded(), folder, level=LogLevel.EVENTS)
     made = run_page(folder, SparkOptions(master="local[2]"))
     assert made.verdict[0].startswith("D-1 lost ")
     assert not made.good
@@ -281,6 +282,7 @@ def test_a_run_s_report_says_what_was_lost_and_opens_in_a_browser(tmp_path: Path
     discarded = {row[0]: row[3] for row in made.tables[0].rows}
     assert discarded == {"D-1": count_text(report.info.discarded_messages), "D-3": "0"}
     assert [row[1] for row in made.tables[1].rows] == ["D-1", "D-1", "D-3", "D-3"]
+    assert [(made.tables[-1].title, len(made.tables[-1].rows))] == [("What happened at the clients", 2)]
     assert all(0 < share["share"] < 1 for share in latency_shares(folder, report.info))
     file = tmp_path / "report.html"
     write_report(contents(made, file, ReportFormat.HTML, ""))

@@ -17,10 +17,11 @@ from qsctl.instant import SECOND_NS
 from qsctl.report.charts import Picture, depth_chart, front_chart, line_chart, picture
 from qsctl.report.html import page_html
 from qsctl.report.page import Page, Table
-from qsctl.report.run_report import growing_queues, verdict
+from qsctl.report.run_report import connection_tables, growing_queues, loss_tables, verdict
 from qsctl.report.sweep_report import memory_and_loss, points_of, sweep_page
 from qsctl.report.terminal_charts import chart_lines
 from qsctl.sim.sweep import parse_axes, plan_sweep, run_task
+from qsctl.summary import tables
 from qsctl.summary.run_summary import QueueFigures, RunSummary
 from qsctl.summary.selection import parse_criteria
 from qsctl.summary.sweep_folder import PointResult, open_sweep, write_results
@@ -95,6 +96,39 @@ def test_writes_that_a_cluster_refused_are_not_lost() -> None:
     assert "Q lost 8.2 % of its messages" in others
     dead = dataclasses.replace(refused, dead_messages=10)
     assert "Q lost 1.08 %" in " ".join(verdict(info_of("world"), summary([dead], {}), summary([], {})))
+
+
+def test_losses_of_more_than_one_cause_have_a_table_of_causes() -> None:
+    both = figures(arrived_messages=100, delivered_messages=80, expired_messages=12, rejected_messages=8)
+    one = figures(arrived_messages=100, delivered_messages=99, rejected_messages=1)
+    none = figures(arrived_messages=100, delivered_messages=100)
+    (found,) = loss_tables(info_of("solace"), [both, none])
+    assert list(found.headings) == ["Queue", "Expired", "Rejected by the application"]
+    assert [list(row) for row in found.rows] == [["Q", "12", "8"]]
+    assert loss_tables(info_of("solace"), [one, none]) == []
+    assert "Q lost 1 (rejected by the application)." in verdict(info_of("solace"), summary([one], {}), summary([], {}))
+
+
+def happened(client: str, **changes: Any) -> dict[str, Any]:
+    names = [field.name for field in tables.CONNECTIONS.fields]
+    return {**dict.fromkeys(names, 0), "client": client, "replication": 0, "first_slow_ns": None, **changes}
+
+
+def test_what_happened_at_the_clients_is_a_table_of_what_is_not_zero_the_most_blocked_first() -> None:
+    rows = [
+        happened("quick"), happened("lossy", blocked_ns=SECOND_NS, retransmissions=1234, time_outs=5),
+        happened("slow", blocked_ns=40 * SECOND_NS, slow_periods=1, first_slow_ns=30 * SECOND_NS, disconnections=2),
+        happened("work", expired_to_dmq_messages=3, redelivered_to_dmq_messages=4, rejected_to_dmq_messages=5),
+    ]  # fmt: skip
+    (found,) = connection_tables(summary([], {"connections": rows}))
+    assert [row[0] for row in found.rows] == ["slow", "lossy", "work"]
+    assert list(found.rows[1]) == ["lossy", "1 s", "0", "–", "0", "1,234", "5", "0", "0", "0"]
+    assert found.note.endswith("3 of 3; `qsctl summarize` lists all of them.")
+    (few,) = connection_tables(summary([], {"connections": rows[:2]}))
+    assert list(few.headings) == ["Client", "Blocked", "Sent again (segments)", "Time-outs"]
+    (each,) = connection_tables(summary([], {"connections": [rows[1], {**rows[1], "replication": 1}]}))
+    assert [list(row[:2]) for row in each.rows] == [["lossy", "0"], ["lossy", "1"]]
+    assert connection_tables(summary([], {"connections": rows[:1]})) == connection_tables(summary([], {})) == []
 
 
 @pytest.fixture(scope="module")

@@ -38,6 +38,7 @@ class Message:
     spooled_as: int = 0
     """The place among messages that expire at one instant."""
     deliveries: int = 0
+    rejected: bool = False
     """Begun since it came to its queue."""
 
     @property
@@ -88,6 +89,7 @@ class Connection:
     durable: Any = None
     """The durable queue that its flow is bound to."""
     fails: int = 0
+    refuses: int = 0
     fail_key: int = 0
     answered: int = 0
 

@@ -33,8 +33,10 @@ class PlainQueue:
     queues: tuple[tuple[Message, ...], ...] = ((),) * 5
     dealt: dict[int, Connection | None] = field(default_factory=dict)
     """The flow of each partition."""
+    handed: dict[int, tuple[Connection, int]] = field(default_factory=dict)
+    """Of each partition that is being handed over, the flow that it goes to, and until when it waits."""
     rebalances: int = INFINITE_NS
-    moved: dict[str, int] = field(default_factory=lambda: {"expired": 0, "dead": 0})
+    moved: dict[str, int] = field(default_factory=lambda: {"expired": 0, "dead": 0, "rejected": 0})
 
     @property
     def endpoint(self) -> DurableQueue:
@@ -48,10 +50,47 @@ class PlainQueue:
         with np.errstate(over="ignore"):
             return int(uniform_bits(np.uint64(0), message.topic)) % self.queue.partitions
 
-    def deal(self) -> None:
-        there = [flow for flow in self.bound if flow.present]
+    def is_out(self, partition: int) -> bool:
+        """Whether a client has a message of a partition, or what is on its way to it."""
+        return any(
+            message.spooled and self.partition(message) == partition
+            for flow in self.flows
+            for message in (*flow.queues[0], *flow.tcp, *flow.unread, *flow.reading)
+        )
+
+    def deal(self, now: int) -> None:
+        """As many partitions for each flow that is there, give or take one; they keep theirs as far as they can."""
+        there = [flow.number for flow in self.bound if flow.present]
+        if not there:
+            return
+        least, spare = divmod(self.queue.partitions, len(there))
+        has: dict[int, list[int]] = {number: [] for number in there}
+        left = []
         for partition in range(self.queue.partitions):
-            self.dealt[partition] = there[partition % len(there)] if there else None
+            flow = self.handed[partition][0] if partition in self.handed else self.dealt.get(partition)
+            mine = has.get(flow.number) if flow is not None else None
+            beyond = sum(len(others) > least for others in has.values())
+            if mine is not None and len(mine) < least + (beyond < spare):
+                mine.append(partition)
+            else:
+                left.append(partition)
+        for partition in left:
+            min(has.values(), key=len).append(partition)
+        flows = {flow.number: flow for flow in self.flows}
+        for number, partitions in has.items():
+            for partition in partitions:
+                if self.dealt.get(partition) is flows[number]:
+                    self.handed.pop(partition, None)
+                else:
+                    _, until = self.handed.get(partition, (None, later(now, self.queue.max_handoff_ns)))
+                    self.handed[partition] = flows[number], until
+
+    def hand_over(self, now: int) -> None:
+        """Partitions of which nothing is out, or that have waited long enough, are their new flows'."""
+        for partition, (flow, until) in list(self.handed.items()):
+            if until <= now or not self.is_out(partition):
+                self.dealt[partition] = flow
+                del self.handed[partition]
 
 
 def flow_as_endpoint(scenario: Scenario, group: str) -> Endpoint | None:
@@ -83,10 +122,12 @@ class DurableQueues:
                 for i, connection in enumerate(members):
                     connection.durable = made
                     connection.fails = int(flow.fails * 2.0**64)
+                    connection.refuses = int((flow.fails + flow.rejects) * 2.0**64)
                     connection.fail_key = stream_key(scenario.seed, replication, "fails", flow.group, i)
                     made.flows.append(connection)
                     made.bound.append(connection)
-            made.deal()
+            made.deal(0)
+            made.hand_over(0)
             self.durable_queues.append(made)
 
     def publish(self, queue: PlainQueue, message: Message, eligible: bool) -> None:
@@ -106,6 +147,7 @@ class DurableQueues:
 
     def enter_queue(self, queue: PlainQueue, message: Message, time_to_live: int) -> None:
         message.deliveries = 0
+        message.rejected = False
         message.expires = INFINITE_NS
         if queue.queue.respects_time_to_live:
             least = min(time_to_live, queue.queue.max_time_to_live_ns)
@@ -127,18 +169,29 @@ class DurableQueues:
         queue = self.durable_queues[d]
         if queue.rebalances <= self.now:
             queue.rebalances = INFINITE_NS
-            queue.deal()
+            self.deal(queue)
+            self.dispense(queue)
+        elif any(until <= self.now for _, until in queue.handed.values()):
             self.dispense(queue)
         self.resume()
 
-    def rebalance(self, queue: PlainQueue) -> None:
-        if queue.queue.partitions and not queue.queue.rebalance_delay_ns:
-            queue.deal()
+    def deal(self, queue: PlainQueue) -> None:
+        queue.deal(self.now)
+        for _, until in queue.handed.values():
+            self.at(until, TIMER, queue.number, ("tick", self.durable_queues.index(queue)))
+
+    def rebalance(self, queue: PlainQueue, went: bool) -> None:
+        there = sum(flow.present for flow in queue.flows)
+        if queue.queue.partitions and (
+            not queue.queue.rebalance_delay_ns or (went and there >= queue.queue.partitions)
+        ):
+            self.deal(queue)
         elif queue.queue.partitions:
             queue.rebalances = later(self.now, queue.queue.rebalance_delay_ns)
             self.at(queue.rebalances, TIMER, queue.number, ("tick", self.durable_queues.index(queue)))
 
     def dispense(self, queue: PlainQueue) -> None:
+        queue.hand_over(self.now)
         while queue.waiting:
             message, chosen = self.next_delivery(queue)
             if chosen is None:
@@ -161,7 +214,7 @@ class DurableQueues:
             for step in range(1, queue.queue.partitions + 1):
                 partition = (queue.last + step) % queue.queue.partitions
                 there = [message for message in queue.waiting if queue.partition(message) == partition]
-                flow = queue.dealt[partition]
+                flow = queue.dealt.get(partition) if partition not in queue.handed else None
                 if there and flow is not None and self.flow_has_room(flow, there[0]):
                     queue.last = partition
                     return there[0], flow
@@ -222,13 +275,14 @@ class DurableQueues:
         message.client = number
 
     def fails(self, flow: Connection, message: Message) -> bool:
-        """Draw whether the application fails on a message: it then goes back to its queue."""
-        if not flow.fails:
+        """Draw whether the application fails on a message, or rejects it: it then goes back to its queue."""
+        if not flow.refuses:
             return False
         drawn = int(uniform_bits(np.uint64(flow.fail_key), flow.answered))
         flow.answered += 1
-        if drawn >= flow.fails:
+        if drawn >= flow.refuses:
             return False
+        message.rejected = drawn >= flow.fails
         self.belong(message, flow.durable.number)
         flow.durable.failed.append(message)
         return True
@@ -242,7 +296,9 @@ class DurableQueues:
     def give_back(self, queue: PlainQueue, messages: list[Message]) -> None:
         kept = []
         for message in messages:
-            if 0 <= queue.queue.max_redelivery < message.deliveries:
+            if message.rejected:
+                self.remove(queue, message, "rejected")
+            elif 0 <= queue.queue.max_redelivery < message.deliveries:
                 self.remove(queue, message, "dead")
             elif message.expires <= self.now:
                 self.remove(queue, message, "expired")
@@ -269,10 +325,10 @@ class DurableQueues:
         for message in messages:
             self.belong(message, flow.durable.number)
         self.give_back(flow.durable, messages)
-        self.rebalance(flow.durable)
+        self.rebalance(flow.durable, went=True)
         self.dispense(flow.durable)
 
     def bind(self, flow: Connection) -> None:
         flow.durable.bound.remove(flow)
         flow.durable.bound.append(flow)
-        self.rebalance(flow.durable)
+        self.rebalance(flow.durable, went=False)

@@ -116,6 +116,7 @@ class SolaceOracle(WholeBroker, DurableQueues):
             "arrived": 0, "delivered": 0, "discarded": 0, "elided": 0, "redelivered": 0, "indications": 0, "bytes": 0,
             "high": 0, "first": NEVER, "waits": [], "evicted": 0,
             "not_connected": 0, "disconnected": 0, "spool_refused": 0, "expired": 0, "dead": 0,
+            "rejected": 0,
         }  # fmt: skip
         return self.counters.setdefault((c, q), fresh)
 
@@ -140,7 +141,7 @@ class SolaceOracle(WholeBroker, DurableQueues):
     def lose(self, message: Message, cause: str = "discarded") -> None:
         counted = self.count(message.client, message.queue)
         counted[cause] += 1
-        if counted["first"] == NEVER and cause not in {"expired", "dead"}:
+        if counted["first"] == NEVER and cause not in {"expired", "dead", "rejected"}:
             counted["first"] = self.now
         self.row(message, cause, self.now - message.born)
 

@@ -126,6 +126,7 @@ def durable_queues(draw: st.DrawFn, groups: list[str]) -> list[DurableQueue]:
             library_threshold_percent=draw(st.sampled_from([0, 60, 100])),
             library_timer_ns=draw(st.sampled_from([300_000, 4_000_000])),
             fails=draw(st.sampled_from([0.3, 0.0, 0.8])),
+            rejects=draw(st.sampled_from([0.0, 0.1, 0.2])),
         )
         for group in groups
     ]
@@ -140,6 +141,7 @@ def durable_queues(draw: st.DrawFn, groups: list[str]) -> list[DurableQueue]:
             access=access,
             partitions=partitions,
             rebalance_delay_ns=draw(st.sampled_from([0, 1_000_000])),
+            max_handoff_ns=draw(st.sampled_from([1_000_000_000, 0, 500_000])),
             respects_priority=not partitions and draw(st.booleans()),
             respects_time_to_live=respects_time_to_live,
             max_time_to_live_ns=draw(st.sampled_from([INFINITE_NS, 2_000_000]))

@@ -17,7 +17,7 @@ from qsctl.eventlog.reader import open_run
 from qsctl.eventlog.schema import LogLevel
 from qsctl.instant import INFINITE_NS, MILLISECOND_NS, SECOND_NS
 from qsctl.sim.listings.discards import explain_run
-from qsctl.sim.model import OUTCOMES
+from qsctl.sim.model import OUTCOMES, Event
 from qsctl.sim.run import run as simulate
 from qsctl.sim.scenario.client import ConstantTime, ExponentialTime
 from qsctl.sim.scenario.overrides import apply_overrides
@@ -348,6 +348,127 @@ def test_messages_of_a_higher_priority_are_delivered_first_where_the_queue_respe
     _, rows, _ = run(scenario, LogLevel.MESSAGES)
     high = rows["enter_ns"][(rows["topic_id"] == 1) & (rows["enter_ns"] >= 0)]
     assert (high.max() < 2 * MILLISECOND_NS) == respects
+
+
+@pytest.mark.parametrize(("eligible", "limit"), [(True, -1), (False, -1), (True, 2), (False, 2)])
+def test_a_rejected_message_is_removed_at_its_first_delivery_whatever_the_redelivery_limit(
+    eligible: bool, limit: int
+) -> None:
+    scenario = with_dead_queue(
+        sharing(client("c"), traffic=(spooled("t", 10.0, dead_message_eligible=eligible),),
+                flow={"rejects": 1.0}, max_redelivery=limit)
+    )  # fmt: skip
+    made, rows, events = run(scenario, LogLevel.EVENTS)
+    found = by_client(scenario)
+    rejected = rows[rows["outcome"] == OUTCOMES.index("rejected")]
+    moved = [int(row["value"]) for row in events if row["event"] == Event.REJECTED_TO_DMQ]
+    if eligible:
+        assert (len(rejected), found["dead"]["waiting_messages"], moved) == (0, 100, [100])
+    else:
+        assert (len(rejected), found["orders"]["rejected_messages"], moved) == (100, 100, [])
+        assert set(rejected["attempts"]) == {1}
+        assert "dead" not in found
+    assert sum(each["delivered_messages"] + each["dead_messages"] for each in found.values()) == 0
+    assert (made.arrays.endpoints["held"][:2] == 0).all()
+    assert (made.arrays.endpoints["held_bytes"][:2] == 0).all()
+
+
+def test_an_application_fails_or_rejects_as_often_as_it_is_asked_to() -> None:
+    scenario = sharing(client("c", count=2), rate=1000.0, flow={"fails": 0.2, "rejects": 0.3})
+    found = by_client(scenario)
+    arrived = sum(each["arrived_messages"] for each in found.values())
+    share = found["orders"]["rejected_messages"] / arrived
+    assert share == pytest.approx(0.3 / 0.8, abs=4 * math.sqrt(0.375 * 0.625 / arrived))
+    again = sum(each["redelivered_messages"] for each in found.values())
+    assert again / arrived == pytest.approx(0.2 / 0.8, abs=4 * math.sqrt(0.2 / 0.64 / arrived))
+    assert sum(each["dead_messages"] for each in found.values()) == 0
+
+
+def test_failures_and_rejections_are_no_more_than_all_messages_together() -> None:
+    with pytest.raises(InvalidInput, match="fails and rejects are more than 1 together"):
+        check_rules(sharing(client("c"), flow={"fails": 0.6, "rejects": 0.5}))
+
+
+@pytest.mark.parametrize("eligible", [True, False])
+def test_explain_names_what_applications_rejected_and_its_command_has_none(eligible: bool, tmp_path: Path) -> None:
+    scenario = with_dead_queue(
+        sharing(client("c"), traffic=(spooled("t", 100.0, dead_message_eligible=eligible),), flow={"rejects": 0.5})
+    )
+    simulate(scenario, tmp_path / "run")
+    (found,) = explain_run(tmp_path / "run")
+    assert found.cause.key == ("rejected_to_dmq" if eligible else "rejected")
+    assert 400 < found.messages < 600
+    assert found.cause.is_loss is not eligible
+    if not eligible:
+        assert found.command.endswith("--set 'durable-queue[orders]/flow[*]/rejects=0'")
+        again = apply_overrides(scenario, {"durable-queue[orders]/flow[*]/rejects": "0"})
+        assert sum(each["rejected_messages"] for each in by_client(again).values()) == 0
+
+
+def joining(scenario: dict[str, Any], *groups: ClientGroup) -> tuple[Any, dict[int, set[int]]]:
+    """Message rows of a partitioned queue whose groups come and go, and each topic's clients."""
+    made = sharing(*groups, traffic=(spooled("t", 1000.0, topics=50),), **scenario)
+    _, rows, _ = run(made, LogLevel.MESSAGES)
+    return rows, {topic: set(rows["client_id"][rows["topic_id"] == topic]) for topic in range(50)}
+
+
+def entered(rows: Any) -> Any:
+    return rows["enqueued_ns"] + rows["enter_ns"]
+
+
+JOINS = client("b", absences=(Interval(0, 2 * SECOND_NS),))
+
+
+@pytest.mark.parametrize(("delay_ns", "most_ns", "handed_ns"), [
+    (SECOND_NS // 4, 3 * SECOND_NS, 3 * SECOND_NS + SECOND_NS // 4),  # what is out is acknowledged
+    (INFINITE_NS, 2 * SECOND_NS, 5 * SECOND_NS),  # the time is over
+    (INFINITE_NS, 0, 3 * SECOND_NS),
+])  # fmt: skip
+def test_a_partition_is_handed_over_once_what_is_out_of_it_is_acknowledged_or_its_time_is_over(
+    delay_ns: int, most_ns: int, handed_ns: int
+) -> None:
+    rows, clients = joining(
+        {"partitions": 8, "rebalance_delay_ns": SECOND_NS, "max_handoff_ns": most_ns,
+         "flow": {"acknowledge_delay_ns": delay_ns}},
+        client("a"), JOINS,
+    )  # fmt: skip
+    handed = [topic for topic, one in clients.items() if 1 in one]
+    assert 15 <= len(handed) <= 35
+    new = rows[(rows["client_id"] == 1) & (rows["enter_ns"] >= 0)]
+    assert entered(new).min() == pytest.approx(handed_ns, abs=30 * MILLISECOND_NS)
+    old = rows[(rows["client_id"] == 0) & (rows["enter_ns"] >= 0) & np.isin(rows["topic_id"], handed)]
+    assert entered(old).max() < 3 * SECOND_NS  # nothing of such a partition is sent while it is handed over
+
+
+@pytest.mark.parametrize("away_ns", [SECOND_NS // 2, 2 * SECOND_NS])
+def test_a_flow_that_is_back_before_the_rebalance_delay_is_over_has_its_partitions_as_before(away_ns: int) -> None:
+    rows, clients = joining(
+        {"partitions": 8, "rebalance_delay_ns": SECOND_NS}, client("a", absences=(Interval(SECOND_NS, away_ns),)),
+        client("b"),
+    )  # fmt: skip
+    assert all(len(one) == 1 for one in clients.values()) == (away_ns < SECOND_NS)
+    assert set(rows["client_id"]) == {0, 1}
+
+
+def test_a_flow_without_a_partition_takes_over_at_once_from_one_that_went() -> None:
+    rows, _ = joining(
+        {"partitions": 2, "rebalance_delay_ns": 5 * SECOND_NS},
+        client("a", absences=(Interval(SECOND_NS, 2 * SECOND_NS),)), client("b"), client("c"),
+    )  # fmt: skip
+    assert entered(rows[rows["client_id"] == 2]).min() == pytest.approx(SECOND_NS, abs=5 * MILLISECOND_NS)
+    later = rows[(rows["enter_ns"] >= 0) & (entered(rows) > SECOND_NS)]
+    assert set(later["client_id"]) == {1, 2}  # the first one is back, and without a partition
+
+
+def test_as_few_partitions_as_possible_change_their_flow() -> None:
+    _, clients = joining(
+        {"partitions": 9, "rebalance_delay_ns": 0, "max_handoff_ns": 0},
+        client("a"), client("b"), client("c", absences=(Interval(0, 2 * SECOND_NS),)),
+    )  # fmt: skip
+    moved = {topic for topic, one in clients.items() if len(one) > 1}
+    assert all(one <= {0, 2} or one <= {1, 2} for one in clients.values())
+    assert all(2 in clients[topic] for topic in moved)
+    assert 8 <= len(moved) <= 26  # of 9 partitions 3
 
 
 def test_a_partitioned_queue_keeps_a_key_with_one_client_in_order_until_it_has_gone() -> None:

@@ -197,3 +197,22 @@ def test_the_broker_s_limit_counts_the_first_delivery_of_a_client_without_endpoi
     compare(scenario)
     columns = Ran(scenario).counters
     assert columns["waiting_messages"].sum() + columns["length_messages"].sum() < columns["arrived_messages"].sum()
+
+
+def test_a_client_that_waits_for_room_in_g1_is_blocked_by_a_direct_message_that_finds_the_transmit_queue_full() -> None:
+    """It stood in the heap of acknowledgments already, and was taken for one that was blocked before."""
+    tcp = TcpSettings(transmit_queue_bytes=3000, max_window_bytes=8192)
+    scenario = Scenario(
+        "found",
+        horizon_ns=20 * MILLISECOND_NS,
+        ports=(Port("p", 1_000_000_000),),
+        profiles=(Profile("d", limits(2), tcp),),
+        groups=(ClientGroup("c", "p", "d", round_trip_ns=15 * MILLISECOND_NS),),
+        traffic=(
+            Traffic("g", "c", ConstantArrivals(1000.0), ConstantSize(1000), Queue.G_1, stop_ns=6 * MILLISECOND_NS),
+            Traffic("d", "c", ConstantArrivals(100.0), ConstantSize(1000), start_ns=9 * MILLISECOND_NS),
+        ),
+    )
+    compare(scenario)
+    blocked = [value for _, _, _, value, name in Ran(scenario).events if name == "blocked-time"]
+    assert blocked

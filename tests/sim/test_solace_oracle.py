@@ -10,15 +10,17 @@ from hypothesis import given, settings
 from qsctl.eventlog.schema import SINCE_DONE, bucket_of
 from qsctl.sim.scenario.scenario import QUEUE_ORDER, Scenario
 from tests.example_counts import examples
+from tests.sim.oracle_connection import Connection
+from tests.sim.oracle_durable import PlainQueue
 from tests.sim.oracle_solace import SolaceOracle
 from tests.sim.random_scenarios import Ran, arrivals_of, solace_scenarios
 
 TOTALS = {
     "congestion-discards", "not-connected-discards", "disconnect-discards", "spool-discards", "returned",
     "retransmissions", "time-outs", "slow-percent", "paused", "resumed", "depth-changed", "burst-changed",
-    "expired-to-dmq", "redelivered-to-dmq",
+    "expired-to-dmq", "redelivered-to-dmq", "rejected-to-dmq", "blocked-time",
 }  # fmt: skip
-CAUSES = ("not_connected", "disconnected", "spool_refused", "expired", "dead")
+CAUSES = ("not_connected", "disconnected", "spool_refused", "expired", "dead", "rejected")
 UNKNOWN_TO_THE_ORACLE = {
     "max_depth_work_units", "observed_ns", "ingress_refused_messages", "too_big_messages", *SINCE_DONE,
 }  # fmt: skip
@@ -31,7 +33,8 @@ def counted(oracle: SolaceOracle) -> dict[tuple[int, str], dict[str, Any]]:
         queue = holder.queues[q]
         held = holder.held_by(q)
         waiting = [*holder.waiting, *holder.returned] if q == 0 else []
-        if counts["arrived"] or counts["delivered"] or held or waiting:
+        moved = isinstance(holder, PlainQueue) and any(holder.moved.values())
+        if counts["arrived"] or counts["delivered"] or held or waiting or moved:
             histogram = Counter(bucket_of(wait) for wait in counts["waits"])
             found[c, QUEUE_ORDER[q].value] = {
                 "arrived_messages": counts["arrived"],
@@ -89,6 +92,14 @@ def moved_by(ran: Ran) -> dict[tuple[int, str], int]:
     return {(client, name): value for _, client, _, value, name in ran.events if name.endswith("-to-dmq")}
 
 
+def blocked_ns(connection: Connection, scenario: Scenario) -> int:
+    """How long a client had data to send and could not, from the end of the warm-up on."""
+    spans = [*connection.blocked]
+    if connection.blocked_from is not None:
+        spans.append((connection.blocked_from, scenario.horizon_ns))
+    return sum(max(0, end - max(start, scenario.warm_up_ns)) for start, end in spans)
+
+
 def compare(scenario: Scenario, chunk_rows: int = 64) -> None:
     oracle = SolaceOracle(scenario, arrivals_of(scenario))
     oracle.run()
@@ -103,10 +114,17 @@ def compare(scenario: Scenario, chunk_rows: int = 64) -> None:
     assert moved_by(ran) == {
         (queue.number, name): queue.moved[cause]
         for queue in oracle.durable_queues
-        for cause, name in (("expired", "expired-to-dmq"), ("dead", "redelivered-to-dmq"))
+        for cause, name in (
+            ("expired", "expired-to-dmq"),
+            ("dead", "redelivered-to-dmq"),
+            ("rejected", "rejected-to-dmq"),
+        )
         if queue.moved[cause]
     }
     assert list(ran.run.slow_percent[: len(oracle.percent)]) == oracle.percent
+    blocked = {c: value for _, c, _, value, name in ran.events if name == "blocked-time"}
+    assert blocked == {each.number: blocked_ns(each, scenario) for each in oracle.connections
+                       if blocked_ns(each, scenario)}  # fmt: skip
     for kind, counted_by in (("retransmissions", "retransmissions"), ("time-outs", "time_outs")):
         counts = {each.number: getattr(each.net, counted_by) for each in oracle.connections if each.net is not None}
         raised = {c: value for _, c, _, value, name in ran.events if name == kind}

@@ -125,7 +125,7 @@ def test_buffer_load_is_told_at_its_thresholds_and_the_slowest_goes_above_100_pe
     assert columns["discarded_messages"].sum() == 0
     kept, _, events = run(replace(scenario, broker=replace(scenario.broker, slow_disconnect=False)), LogLevel.EVENTS)
     assert {EVENT_NAMES[each.item()] for each in np.unique(events["event"])} <= {
-        "buffer-load-set", "paused", "slow-percent", "retransmissions"
+        "buffer-load-set", "paused", "slow-percent", "retransmissions", "blocked-time"
     }  # fmt: skip
     assert kept.counters()["length_messages"].sum() > 390
 

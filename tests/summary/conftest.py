@@ -144,9 +144,9 @@ def random_messages(seed: int, count: int, replications: int, horizon_ns: int) -
         enqueued = draw.randrange(horizon_ns)
         room = horizon_ns - enqueued
         wait: int | None = min(int(draw.lognormvariate(15, 3)), room - 1)
-        outcome = draw.choices(["delivered", "elided", "held", *(each.value for each in LOSSES)], [80, 3, 4] + 8 * [2])[
-            0
-        ]
+        outcome = draw.choices(
+            ["delivered", "elided", "held", *(each.value for each in LOSSES)], [80, 3, 4] + len(LOSSES) * [2]
+        )[0]
         if outcome == "held":
             wait = None if draw.random() < 0.5 else wait
             outcome = "waiting" if wait is None and draw.random() < 0.4 else outcome

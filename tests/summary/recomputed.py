@@ -183,6 +183,30 @@ def law_of_done(log: Log, by: Sequence[str], acknowledged: str) -> list[dict[str
     )
 
 
+def connections(folder: Path, log: Log, by: Sequence[str]) -> list[dict[str, Any]]:
+    """What happened at each client, event by event."""
+    keys = grouped_by([word for word in by if word == "client"], "replication")
+    log.connection.execute(
+        f"""create or replace view e as select * from
+            read_parquet('{folder}/events/*/*.parquet', hive_partitioning = true)
+        where client_id >= 0 and at_ns >= {log.warm_up_ns}"""
+    )
+    values = {
+        "blocked_ns": "blocked-time", "retransmissions": "retransmissions", "time_outs": "time-outs",
+        "expired_to_dmq_messages": "expired-to-dmq", "redelivered_to_dmq_messages": "redelivered-to-dmq",
+        "rejected_to_dmq_messages": "rejected-to-dmq",
+    }  # fmt: skip
+    sums = ", ".join(f"coalesce(sum(value) filter (event = '{name}'), 0)::bigint as {column}"
+                     for column, name in values.items())  # fmt: skip
+    return log.rows(
+        f"""select {keys}, {sums}, count(*) filter (event = 'slow-subscriber') as slow_periods,
+            min(at_ns) filter (event = 'slow-subscriber') as first_slow_ns,
+            count(*) filter (event = 'disconnected' or event = 'disconnected-slow') as disconnections
+        from e where event in ('slow-subscriber', 'disconnected', 'disconnected-slow',
+            {", ".join(f"'{name}'" for name in values.values())}) group by {keys}"""
+    )
+
+
 def slow_seconds(log: Log, by: Sequence[str]) -> dict[tuple[Any, ...], set[int]]:
     """The blocked seconds of each client and replication (or replication alone, where clients are told together)."""
     keys = grouped_by([word for word in by if word == "client"], "replication")

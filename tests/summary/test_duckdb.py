@@ -18,7 +18,7 @@ from qsctl.sim.run import RunReport, run
 from qsctl.sim.scenario.overrides import apply_overrides
 from qsctl.sim.scenario.scenario import Model, Scenario
 from qsctl.sim.scenario.xml import find_scenario, read_scenario, ready_scenarios
-from qsctl.summary import job
+from qsctl.summary import job, tables
 from qsctl.summary.run_summary import COUNTS, RunSummary
 from qsctl.summary.session import SparkOptions
 
@@ -85,6 +85,43 @@ def test_every_figure_is_what_duckdb_makes_of_the_same_files(
         check_done(summary, log, by, names, acknowledged(scenario))
     check_slow(summary, log, by, names)
     check_intervals(summary, report, by)
+
+
+CONNECTIONS = {
+    "dead-messages": {
+        "horizon": "2s", "group[worker]/loss": "0.05", "durable-queue[work]/flow[*]/rejects": "0.1",
+        "durable-queue[work]/flow[*]/fails": "0.5", "durable-queue[work]/max-redelivery": "1",
+    },
+    "slow-subscriber": {"horizon": "42s", "warm-up": "5s"},
+}  # fmt: skip
+SEEN = {
+    "dead-messages": {
+        "blocked_ns", "retransmissions", "time_outs", "expired_to_dmq_messages", "redelivered_to_dmq_messages",
+        "rejected_to_dmq_messages",
+    },
+    "slow-subscriber": {"blocked_ns", "slow_periods", "first_slow_ns", "disconnections"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "by"), [("dead-messages", ("client", "queue")), ("slow-subscriber", ("queue",))])
+def test_connections_and_losses_by_cause_are_what_duckdb_makes_of_the_same_files(
+    name: str, by: tuple[str, ...], tmp_path: Path, options: SparkOptions
+) -> None:
+    scenario = apply_overrides(read_scenario(find_scenario(name)), CONNECTIONS[name])
+    report = run(scenario, tmp_path / "run", level=LogLevel.EVENTS)
+    names = {row["client_id"]: row["client"] for row in report.counters.to_pylist()}
+    log = recomputed.open_log(tmp_path / "run", scenario.warm_up_ns, scenario.horizon_ns, held(scenario))
+    summary = job.summarize_run(tmp_path / "run", by=by, measures={"connections", "losses"}, options=options)
+    check_figures(summary, log, by, names)
+    keys = columns_of([word for word in by if word == "client"], "replication")
+    rows = summary.tables["connections"]
+    values = [field.name for field in tables.measured(tables.CONNECTIONS, []).fields]
+    expected = keyed(recomputed.connections(tmp_path / "run", log, by), keys, names)
+    assert {key: [row[value] for value in values] for key, row in keyed(rows, keys, names).items()} == {
+        key: [row[value] for value in values] for key, row in expected.items()
+    }
+    assert {value for value in values if any(row[value] for row in rows)} == SEEN[name]
+    assert (name == "dead-messages") == any(each.rejected_messages for each in summary.queues)
 
 
 def keyed(rows: Iterable[Any], columns: Sequence[str], names: dict[int, str]) -> dict[tuple[Any, ...], Any]:

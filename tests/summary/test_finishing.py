@@ -130,5 +130,5 @@ def test_intervals_over_replications_are_student_s() -> None:
 def test_a_loss_ratio_leaves_elided_messages_out_of_the_losses() -> None:
     counts = {name: [1, 0] for name in LOSS_COLUMNS} | {"elided_messages": [3, 0], "delivered_messages": [5, 0]}
     counters = pa.table({name: pa.array(values, pa.int64()) for name, values in counts.items()})
-    assert len(LOSS_COLUMNS) == 8
-    assert loss_ratios(counters).to_pylist() == [pytest.approx(8 / 16), 0.0]
+    assert len(LOSS_COLUMNS) == 9
+    assert loss_ratios(counters).to_pylist() == [pytest.approx(9 / 17), 0.0]

@@ -16,6 +16,7 @@ from qsctl.eventlog.schema import bucket_of
 from qsctl.instant import SECOND_NS
 from qsctl.summary import observation, tables
 from qsctl.summary.cells import cells
+from qsctl.summary.connections import connections
 from qsctl.summary.depth import depth
 from qsctl.summary.done import AcknowledgedRows, acknowledged_in, done_cells
 from qsctl.summary.finishing.arrow import with_exact_sums
@@ -74,6 +75,7 @@ def test_every_measure_has_its_declared_schema(spark: Any) -> None:
         (slow, tables.measured(tables.SLOW_SUBSCRIBERS, EVERY_KEY)),
         (done_cells(messages, seen, EVERY_KEY, G_1_ALONE), tables.measured(tables.DONE_CELLS, EVERY_KEY)),
         (with_recorded_percentages(slow, events, seen), tables.measured(tables.SLOW_SUBSCRIBERS, EVERY_KEY)),
+        (connections(events, seen, ["client_id"]), tables.measured(tables.CONNECTIONS, ["client_id", "replication"])),
     ):
         made = {field.name: field.dataType for field in found.schema}
         assert made == {field.name: field.dataType for field in table}
@@ -205,6 +207,33 @@ def law_of(messages: Any, seen: Observation, keys: Sequence[str], holding: Holdi
 def slow_of(messages: Any, seen: Observation) -> Any:
     """Of each client, from movements by queue too, as a summary by client and queue has them."""
     return slow_subscribers(moves(messages, seen, ["client_id", "queue"], S, Holding()), seen, ["client_id"])
+
+
+def event(at_ns: int, client_id: int, name: str, value: int | None = None, replication: int = 0) -> tuple[Any, ...]:
+    return "r", at_ns, client_id, None, name, value, replication
+
+
+EVENTS = [
+    event(S, 0, "slow-subscriber", 60), event(3 * S, 0, "slow-subscriber", 51), event(4 * S, 0, "slow-subscriber", 1),
+    event(9 * S, 0, "slow-percent", 900), event(9 * S, 0, "blocked-time", 7), event(9 * S, 0, "retransmissions", 11),
+    event(9 * S, 0, "time-outs", 2), event(9 * S, 0, "blocked-time", 5, replication=1),
+    event(5 * S, 1, "disconnected", 40), event(6 * S, 1, "connected"), event(7 * S, 1, "disconnected-slow", 3),
+    event(9 * S, 2, "expired-to-dmq", 3), event(9 * S, 2, "redelivered-to-dmq", 4),
+    event(9 * S, 2, "rejected-to-dmq", 5), event(9 * S, 3, "slow-percent", 100),
+    event(9 * S, -1, "missed-keepalives", 9),
+]  # fmt: skip
+
+
+def test_connections_are_what_happened_at_each_client_since_the_warm_up(spark: Any) -> None:
+    events = spark.createDataFrame(EVENTS, tables.EVENTS)
+    columns = [field.name for field in tables.measured(tables.CONNECTIONS, ["client_id", "replication"])]
+    assert picked(connections(events, Observation(2 * S, 9 * S), ["client_id"]), *columns) == {
+        (0, 0, 7, 2, 3 * S, 0, 11, 2, 0, 0, 0), (0, 1, 5, 0, None, 0, 0, 0, 0, 0, 0),
+        (1, 0, 0, 0, None, 2, 0, 0, 0, 0, 0), (2, 0, 0, 0, None, 0, 0, 0, 3, 4, 5),
+    }  # fmt: skip
+    assert picked(connections(events, Observation(0, 9 * S), []), "replication", *columns[2:]) == {
+        (0, 7, 3, S, 2, 11, 2, 3, 4, 5), (1, 5, 0, None, 0, 0, 0, 0, 0, 0),
+    }  # fmt: skip
 
 
 def test_little_s_law_counts_the_time_in_the_queue(spark: Any) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pytest
 
+from qsctl.errors import UsageError
 from qsctl.instant import MILLISECOND_NS, SECOND_NS
 from qsctl.sim.scenario.overrides import apply_overrides
 from qsctl.sim.scenario.scenario import (
@@ -178,3 +179,9 @@ def test_a_direction_of_a_target_depends_on_the_side_of_its_bound() -> None:
         ("P(delivered(D-1)<100)<5%", Direction.BETTER),
     ):
         assert effect_of(setting, parse_target(text, tuple(EVERY_MEASURE))).direction is direction
+
+
+def test_a_range_of_times_names_the_command_that_tries_them() -> None:
+    with pytest.raises(UsageError, match=r"'0s\.\.3s' is neither LOW\.\.HIGH nor whole numbers") as raised:
+        parse_setting("durable-queue[q]/max-handoff-time=0s..3s")
+    assert "`qsctl sweep --grid 'durable-queue[q]/max-handoff-time=0s,3s'`" in raised.value.remedy

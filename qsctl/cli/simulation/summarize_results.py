@@ -44,6 +44,7 @@ class Summary(Result):
         "too_big_messages": "messages refused at ingress: larger than the broker's max-message",
         "expired_messages": "messages whose lifespan ended",
         "dead_messages": "messages whose delivery attempts were spent",
+        "rejected_messages": "messages that the application of a durable queue's consumer rejected",
         "elided_messages": "messages replaced by a newer one of their topic",
         "evicted_messages": "guaranteed messages discarded from G-1 that came again (guaranteed-overflow redeliver)",
         "redelivered_messages": "attempts after the first",
@@ -103,6 +104,7 @@ class Summary(Result):
         several = summary.replications > 1 or len(summary.runs) > 1
         blocks += cluster_blocks(summary.replicated_queues, summary.verdicts, is_summed=several)
         blocks += self._slow()
+        blocks += self._connections()
         blocks += self._law()
         blocks += self._intervals()
         blocks += [TextBlock(note, "faint") for note in summary.notes]
@@ -122,6 +124,30 @@ class Summary(Result):
             if slow
             else []
         )
+
+    def _connections(self) -> list[Block]:
+        rows = [row for row in self.summary.tables.get("connections", ()) if any(row[name] for name in _OF_CONNECTIONS)]
+        if not rows:
+            return []
+        rows.sort(key=lambda row: (-row["blocked_ns"], str(row["client"]), row["replication"]))
+        shown = [name for name in _OF_CONNECTIONS if any(row[name] for row in rows)]
+        keys = [key for key in ("client", "replication") if len({row[key] for row in rows}) > 1 or rows[0][key]]
+        cells = [
+            {**{key: row[key] for key in keys},
+             **{name: short_duration(row[name]) if name.endswith("_ns") else row[name] for name in shown}}
+            for row in rows[:MOST_LINES]
+        ]  # fmt: skip
+        return [
+            TableBlock(
+                [
+                    *(Column(key, HEADINGS[key]) for key in keys),
+                    *(Column(name, _OF_CONNECTIONS[name]) for name in shown),
+                ],
+                cells,
+                title="What happened at the clients, the most blocked first",
+            ),
+            *_cut(len(rows)),
+        ]
 
     def _law(self) -> list[Block]:
         rows = self.summary.tables.get("littles_law", ())
@@ -165,6 +191,20 @@ class Summary(Result):
             ),
             *_cut(len(shown)),
         ]
+
+
+_OF_CONNECTIONS = {
+    "blocked_ns": "Blocked",
+    "slow_periods": "Slow (times)",
+    "first_slow_ns": "Slow at",
+    "disconnections": "Disconnected (times)",
+    "retransmissions": "Sent again (segments)",
+    "time_outs": "Time-outs",
+    "expired_to_dmq_messages": "Expired to DMQ (Msgs)",
+    "redelivered_to_dmq_messages": "Redelivered to DMQ (Msgs)",
+    "rejected_to_dmq_messages": "Rejected to DMQ (Msgs)",
+}
+"""Columns of the table `connections`, of which those are shown that are not zero everywhere."""
 
 
 def _interval(row: Mapping[str, Any]) -> str:
@@ -273,6 +313,7 @@ _LOSS_HEADINGS = {
     "too_big_messages": "Too big",
     "expired_messages": "Expired",
     "dead_messages": "Attempts spent",
+    "rejected_messages": "Rejected",
 }
 _MOST_LOSSES = 15
 

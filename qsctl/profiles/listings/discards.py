@@ -135,6 +135,14 @@ CAUSES: Final = (
         "consumers that acknowledge, or more max_delivery_retries", "", "dead",
     ),
     Cause(
+        "rejected", "egress", "rejected by the application of its consumer: deleted",
+        "publishers whose messages are valid for their consumers, or a dead message queue", "", "rejected",
+    ),
+    Cause(
+        "rejected_to_dmq", "egress", "rejected by the application of its consumer: moved to the dead message queue",
+        "publishers whose messages are valid for their consumers; read the dead message queue", is_loss=False,
+    ),
+    Cause(
         "spool_over_quota", "ingress", "the whole spool was above its quota",
         "a larger max-spool-usage of the broker, or consumers as fast as the publishers",
         "discard-spool-over-quota", statistics="spool", labels=("spool over quota",),

@@ -20,12 +20,6 @@ from qsctl.sim.arrivals.draw import (
     CONSTANT,
     MODULATED,
     POISSON,
-    SIZE_CONSTANT,
-    SIZE_EXPONENTIAL,
-    SIZE_LOGNORMAL,
-    SIZE_MIXED,
-    SIZE_PARETO,
-    SIZE_UNIFORM,
     STREAM,
     TRACE,
     TRACE_ROW,
@@ -33,6 +27,7 @@ from qsctl.sim.arrivals.draw import (
     start_streams,
 )
 from qsctl.sim.arrivals.merge import DIGITS, merge_by_time
+from qsctl.sim.arrivals.quantities import cumulative, lay_quantity
 from qsctl.sim.arrivals.remembered import ArrivalWindow, Memory, memory
 from qsctl.sim.arrivals.trace import read_trace
 from qsctl.sim.kernel.jit import as_records
@@ -48,20 +43,13 @@ from qsctl.sim.kernel.records import (
 from qsctl.sim.scenario.scenario import (
     QUEUE_ORDER,
     ConstantArrivals,
-    ConstantSize,
-    ExponentialSize,
-    LognormalSize,
-    MixedSize,
     MmppArrivals,
     OnOffArrivals,
-    ParetoSize,
     PoissonArrivals,
     Queue,
     Scenario,
-    Size,
     TraceArrivals,
     Traffic,
-    UniformSize,
 )
 
 WINDOW_ROWS: Final = 1 << 16
@@ -290,38 +278,9 @@ class ArrivalStreams:
         self._table.extend(float(stay) for stay in stays)
 
     def _set_size(self, streams: npt.NDArray[Any], traffic: Traffic) -> None:
-        size: Size = traffic.size
-        match size:
-            case ConstantSize(size_bytes):
-                least = size_bytes
-                streams["size_kind"], streams["size_max"] = SIZE_CONSTANT, size_bytes
-            case UniformSize(minimum_bytes, maximum_bytes):
-                least = min(minimum_bytes, maximum_bytes - minimum_bytes + 1)
-                streams["size_kind"], streams["size_max"] = SIZE_UNIFORM, maximum_bytes
-                streams["size_a"], streams["size_b"] = minimum_bytes, maximum_bytes
-            case LognormalSize(median_bytes, sigma, maximum_bytes):
-                least = min(median_bytes, maximum_bytes, 1 if sigma >= 0 else 0)
-                streams["size_kind"], streams["size_max"] = SIZE_LOGNORMAL, maximum_bytes
-                streams["size_a"], streams["size_b"] = logarithm(float(max(1, median_bytes))), sigma
-            case ExponentialSize(mean_bytes, maximum_bytes):
-                least = min(mean_bytes, maximum_bytes)
-                streams["size_kind"], streams["size_max"] = SIZE_EXPONENTIAL, maximum_bytes
-                streams["size_a"] = mean_bytes
-            case ParetoSize(minimum_bytes, shape, maximum_bytes):
-                least = min(minimum_bytes, maximum_bytes - minimum_bytes + 1, 1 if shape > 0 else 0)
-                streams["size_kind"], streams["size_max"] = SIZE_PARETO, maximum_bytes
-                streams["size_a"], streams["size_b"] = minimum_bytes, shape
-            case MixedSize(sizes_bytes, weights):
-                usable = len(sizes_bytes) == len(weights) and all(w >= 0 for w in weights) and sum(weights) > 0
-                least = min(sizes_bytes, default=0) if usable else 0
-                streams["size_kind"], streams["size_max"] = SIZE_MIXED, max(sizes_bytes, default=0)
-                streams["size_table"], streams["size_entries"] = len(self._table), len(sizes_bytes)
-                if usable:
-                    self._table.extend(cumulative(list(weights)))
-                    self._table.extend(float(value) for value in sizes_bytes)
-        if least < 1:
+        if not lay_quantity(streams, traffic.size, self._table):
             raise InvalidInput(
-                f"traffic {traffic.name!r}: the sizes {size} describe no message of at least 1 byte",
+                f"traffic {traffic.name!r}: the sizes {traffic.size} describe no message of at least 1 byte",
                 remedy="Give sizes of at least 1 byte, minimum ≤ maximum, and a weight for each size.",
             )
 
@@ -342,16 +301,6 @@ def _positive(traffic: Traffic, rate_per_second: float) -> float:
             remedy="Correct the rate; for no traffic leave the element out.",
         )
     return rate_per_second
-
-
-def cumulative(weights: list[float]) -> list[float]:
-    """Return what part of all the weights is reached with each."""
-    total = sum(weights)
-    shares, reached = [], 0.0
-    for weight in weights:
-        reached += weight
-        shares.append(reached / total)
-    return shares
 
 
 def zipf_shares(topics: int, skew: float) -> list[float]:

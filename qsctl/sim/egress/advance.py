@@ -167,7 +167,7 @@ def advance(state: Any, rare: Any) -> int:
                 position += 1
                 row(queues, c * 5 + q, QUEUE).arrived += 1
                 enqueue(state, clients, queues, nodes, c, q, t, size, wide(arrival.topic), None)
-                if client.queued == 0 or client.tcp_bytes < client.tcp_limit:
+                if client.blocked == 0 or client.tcp_bytes < client.tcp_limit:
                     mark_blocked(state, clients, heap, c, t, pump(state, c, t, None, None), bool(0), rare)
                 due = next_due(state)
             if rare is not None and not direct:

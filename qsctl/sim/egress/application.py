@@ -5,13 +5,13 @@ in the queue of the client's library, which refills it as the application reads,
 window or a timer is over. The *limit of delivered unacknowledged messages* counts until the application acknowledges.
 A flow delivers while both allow it. G-1 holds by the window. Our readings: the flows of a client are alike and
 acknowledged together, so that their windows and limits add up; the application's acknowledgment of a message does not
-come before the library's. `acknowledge_ns` of the event log is the library's, for it is when G-1 lets go of a
-message.
+come before the library's, and neither do its negative ones: that it failed, or that it rejects the message.
+`acknowledge_ns` of the event log is the library's, for it is when G-1 lets go of a message.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from qsctl.sim.egress.endpoint import move_arrival
 from qsctl.sim.egress.queue import count_guaranteed, work_units
@@ -19,6 +19,7 @@ from qsctl.sim.egress.receiver import next_report
 from qsctl.sim.kernel.jit import inlined_part, part, row, wide
 from qsctl.sim.kernel.random import uniform_bits
 from qsctl.sim.kernel.records import (
+    BACKLOG,
     CLIENT,
     DURABLE,
     ENDPOINT,
@@ -36,28 +37,36 @@ from qsctl.sim.kernel.records import (
     SHARED,
     SIZE_BITS,
     SIZE_MASK,
+    SPOOLED,
     STATE,
     TRACKED,
 )
 from qsctl.sim.kernel.rows import log_delivered, release
 
+ACCEPTS: Final = 0
+FAILS: Final = 1
+REJECTS: Final = 2
+
 
 @inlined_part
-def fails(state: Any, c: int) -> bool:
-    """Draw whether the application fails on the message that it has done."""
+def answer(state: Any, c: int) -> int:
+    """Draw what the application answers to the message that it has done: ACCEPTS, FAILS or REJECTS."""
     broker = row(state, 0, STATE)
     flow = row(broker.endpoints, row(broker.more, c, MORE).endpoint, ENDPOINT)
-    if flow.fails == 0:
-        return False
+    if flow.refuses == 0:
+        return ACCEPTS
     drawn = uniform_bits(flow.fail_key, flow.answered)
     flow.answered += 1
-    return bool(drawn < flow.fails)
+    if drawn < flow.fails:
+        return FAILS
+    return REJECTS if drawn < flow.refuses else ACCEPTS
 
 
 @inlined_part
-def fail(state: Any, c: int, number: int, node: int) -> None:
-    """List a message that the application failed on with those that go back to the durable queue."""
+def give_back_later(state: Any, c: int, number: int, node: int, rejected: bool) -> None:
+    """List a message that the application did not accept with those that go back to the durable queue."""
     broker = row(state, 0, STATE)
+    row(broker.spools, node, SPOOLED).rejected = 1 if rejected else 0
     failed = row(broker.nodes, node, NODE)
     failed.time = row(broker.lives, node, LIFE).born
     failed.next = NONE
@@ -74,7 +83,7 @@ def fail(state: Any, c: int, number: int, node: int) -> None:
 def retire(state: Any, c: int, node: int) -> None:
     """Remove a guaranteed message from its endpoint: the application has acknowledged it, and the library before.
 
-    One of a durable queue may have made the application fail instead, so that it goes back.
+    The application may have failed on one of a durable queue instead, or rejected it, so that it goes back.
     """
     broker = row(state, 0, STATE)
     endpoint = row(broker.endpoints, row(broker.more, c, MORE).endpoint, ENDPOINT)
@@ -82,8 +91,10 @@ def retire(state: Any, c: int, node: int) -> None:
     broker.unacknowledged -= 1
     if row(broker.clients, c, CLIENT).traits & SHARED:
         queue = row(broker.durables, row(broker.more, c, MORE).durable, DURABLE)
-        if fails(state, c):
-            fail(state, c, wide(queue.number), node)
+        row(broker.backlogs, row(broker.spools, node, SPOOLED).line, BACKLOG).out -= 1
+        answered = answer(state, c)
+        if answered != ACCEPTS:
+            give_back_later(state, c, wide(queue.number), node, answered == REJECTS)
             return
         endpoint = row(broker.endpoints, queue.number, ENDPOINT)
     endpoint.held -= 1

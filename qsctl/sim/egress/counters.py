@@ -20,8 +20,17 @@ _RARE_LOSSES: Final = (
     "too_big",
     "expired",
     "dead",
+    "rejected",
 )
 """Fields of the LOSS record, each the name of an outcome."""
+
+
+_MOVED: Final = {
+    Event.EXPIRED_TO_DMQ: "expired_moved",
+    Event.REDELIVERED_TO_DMQ: "dead_moved",
+    Event.REJECTED_TO_DMQ: "rejected_moved",
+}
+"""Fields of the DURABLE record: what was moved to the dead message queue, by cause."""
 
 
 def counter_columns(
@@ -32,7 +41,10 @@ def counter_columns(
     queues, tallies, rare = arrays.queues, arrays.tallies, arrays.losses
     turned_away = rare["ingress_refused"] + rare["too_big"]
     arrived = queues["arrived"] + turned_away
-    used = np.flatnonzero((arrived > 0) | (queues["delivered"] > 0) | (queues["length"] > 0) | (rare["waiting"] > 0))
+    carried = (arrived > 0) | (queues["delivered"] > 0) | (queues["length"] > 0) | (rare["waiting"] > 0)
+    moved = sum(arrays.durables[field] for field in _MOVED.values()) > 0  # all of whose messages may count elsewhere
+    carried[arrays.durables["number"][moved] * r.QUEUES] = True
+    used = np.flatnonzero(carried)
     rows, losses = queues[used], tallies[used]
     redelivered = np.where(used % r.QUEUES == 0, arrays.endpoints["redelivered"][used // r.QUEUES], 0)
     client = (used // r.QUEUES).astype(np.int32)
@@ -108,9 +120,9 @@ def _histogram(arrays: EgressArrays, number: int, messages: int) -> tuple[Any, A
 
 
 def total_events(
-    now_ns: Nanoseconds, arrays: EgressArrays, slow_percent: Any
+    now_ns: Nanoseconds, arrays: EgressArrays, slow_percent: Any, blocked_ns: Any
 ) -> Iterator[tuple[int, int, int, int, Event]]:
-    """Discards by cause, messages back at their endpoint, segments sent again, time-outs, slowness, where not zero."""
+    """Yield discards by cause, moved and returned messages, what each connection did, slowness, where not zero."""
     tallies, losses, more = arrays.tallies, arrays.losses, arrays.more
     for event, values in (
         (Event.CONGESTION_DISCARDS, tallies["discarded"]),
@@ -121,7 +133,7 @@ def total_events(
     ):
         for queue in np.flatnonzero(values):
             yield now_ns, int(queue) // r.QUEUES, int(queue) % r.QUEUES, int(values[queue]), event
-    for event, field in ((Event.EXPIRED_TO_DMQ, "expired_moved"), (Event.REDELIVERED_TO_DMQ, "dead_moved")):
+    for event, field in _MOVED.items():
         for durable in arrays.durables[arrays.durables[field] > 0]:
             yield now_ns, int(durable["number"]), 0, int(durable[field]), event
     for c in np.flatnonzero(more["retransmissions"]):
@@ -133,3 +145,5 @@ def total_events(
             yield now_ns, int(c), -1, int(count), Event.TIME_OUTS
     for c in np.flatnonzero(slow_percent):
         yield now_ns, int(c), -1, round(100 * slow_percent[c]), Event.SLOW_PERCENT
+    for c in np.flatnonzero(blocked_ns):
+        yield now_ns, int(c), -1, int(blocked_ns[c]), Event.BLOCKED_TIME

@@ -7,15 +7,21 @@ disconnected; a partitioned one keeps the messages of a key in one partition, wh
 of a higher priority go first where the queue respects it. Our readings: the turn goes on from the flow that was served
 last; a client that comes back binds behind those that are there; a paused client keeps its flow, and an active flow
 that is full does not hand over to a standby; what a client that disconnects has not acknowledged goes back to the front
-of the queue, and to other flows at once. A message's key is its topic; partitions are dealt out to the flows in the
-order in which those bound, and again after the rebalance delay when one came or went, without waiting for what the old
-flow still has.
+of the queue, and to other flows at once.
+
+"Partition Rebalancing", "Partition Handoff": partitions are dealt out to the flows, and again after the rebalance delay
+when one came or went, so that all have as many, give or take one; a flow without a partition takes over at once from
+one that went. A partition whose flow changes is handed over: nothing is sent of it until all that is out of it has
+been acknowledged, or for the longest time of a hand-off. Our readings: a message's key is its topic; as few partitions
+as possible change their flow, and they go to the flow with the fewest, the first that bound of equals; each is handed
+over by itself; what the old flow has not acknowledged after that time it keeps, and may acknowledge.
 
 A message leaves without being delivered when its time to live is over while it waits (the least of the publisher's and
-the queue's, from its arrival at the queue), or when it comes back after as many redeliveries as the queue allows: from
-a client that disconnected, or whose application failed on it. It is moved to the dead message queue if its publisher
-made it eligible and there is room, else deleted; there its publisher's time to live no longer counts, and its
-deliveries count anew.
+the queue's, from its arrival at the queue), when it comes back after as many redeliveries as the queue allows, from a
+client that disconnected or whose application failed on it, or when an application rejects it, however few its
+deliveries were ("Configuring Dead Message Queues"; `MessageOutcome` of the API reference). It is moved to the dead
+message queue if its publisher made it eligible and there is room, else deleted; there its publisher's time to live no
+longer counts, and its deliveries count anew.
 
 A message counts in one row of the counters, its arrival and how often it was sent again too: in that of the client that
 has it or had it last, else in that of the queue.
@@ -31,7 +37,7 @@ from qsctl.sim.egress.connection import move, note_blocked
 from qsctl.sim.egress.endpoint import is_full, move_arrival, want_timer
 from qsctl.sim.egress.queue import append, buffer_bytes, fits
 from qsctl.sim.kernel.heap import drop_top, push
-from qsctl.sim.kernel.jit import inlined_part, part, row, wide
+from qsctl.sim.kernel.jit import inlined_part, part, quotient, row, wide
 from qsctl.sim.kernel.random import uniform_bits
 from qsctl.sim.kernel.records import (
     ABSENT,
@@ -52,6 +58,7 @@ from qsctl.sim.kernel.records import (
     NODE,
     NONE,
     PARTITIONED,
+    REJECTED,
     SIZE_MASK,
     SPOOLED,
     STATE,
@@ -149,6 +156,7 @@ def enter_queue(state: Any, d: int, node: int, t: int, time_to_live: int) -> Non
     spooled.durable = d
     spooled.line = line_of(state, d, node)
     spooled.deliveries = 0
+    spooled.rejected = 0
     spooled.expires = FOREVER
     if durable.respects_time_to_live:
         if time_to_live > 0:
@@ -228,7 +236,9 @@ def hand_over(state: Any, d: int, c: int, node: int, t: int) -> None:
     append(broker.clients, broker.queues, broker.nodes, c, wide(0), node, size)
     broker.unacknowledged += 1
     row(broker.later, node, LATER).entered = t
-    row(broker.spools, node, SPOOLED).deliveries += 1
+    spooled = row(broker.spools, node, SPOOLED)
+    spooled.deliveries += 1
+    row(broker.backlogs, spooled.line, BACKLOG).out += 1
     life = row(broker.lives, node, LIFE)
     life.attempts += 1
     if life.attempts > 1:
@@ -262,6 +272,8 @@ def dispense_partitions(state: Any, d: int, t: int) -> None:
     """Send the oldest message of each partition in turn, as far as the partitions' flows have room."""
     broker = row(state, 0, STATE)
     durable = row(broker.durables, d, DURABLE)
+    if durable.handing > 0:
+        finish_handoffs(state, d, t)
     idle = 0
     while idle < durable.backlogs and durable.waiting > 0:
         backlog = row(broker.backlogs, durable.backlog + durable.turn, BACKLOG)
@@ -269,24 +281,115 @@ def dispense_partitions(state: Any, d: int, t: int) -> None:
         node = wide(backlog.head)
         c = wide(backlog.client)
         idle += 1
-        if node != NONE and c != NONE and has_room(state, c, wide(row(broker.nodes, node, NODE).tag & SIZE_MASK)):
+        if node == NONE or c == NONE or backlog.upcoming != NONE:
+            continue
+        if has_room(state, c, wide(row(broker.nodes, node, NODE).tag & SIZE_MASK)):
             hand_over(state, d, c, node, t)
             idle = 0
 
 
 @part
-def deal_partitions(state: Any, d: int) -> None:
-    """Deal the partitions out to the flows that are bound, in the order in which they bound."""
+def finish_handoffs(state: Any, d: int, t: int) -> None:
+    """Give partitions to their upcoming flows: those of which nothing is out, or that have waited long enough."""
     broker = row(state, 0, STATE)
     durable = row(broker.durables, d, DURABLE)
-    rank = wide(0)
-    for partition in range(durable.backlogs):
-        c = flow_of_rank(state, d, rank)
-        if c == NONE and rank > 0:
-            rank = wide(0)
-            c = flow_of_rank(state, d, rank)
-        row(broker.backlogs, durable.backlog + partition, BACKLOG).client = c
-        rank += 1
+    durable.handing = 0
+    durable.handoff = FOREVER
+    for line in range(durable.backlog, durable.backlog + durable.backlogs):
+        backlog = row(broker.backlogs, line, BACKLOG)
+        if backlog.upcoming == NONE:
+            continue
+        if backlog.out == 0 or backlog.until <= t:
+            backlog.client = backlog.upcoming
+            backlog.upcoming = NONE
+        else:
+            durable.handing += 1
+            durable.handoff = min(wide(durable.handoff), wide(backlog.until))
+
+
+@part
+def place_of_flow(state: Any, d: int, c: int) -> int:
+    """Return the row of FLOW of a client that has a flow of the queue."""
+    broker = row(state, 0, STATE)
+    place = wide(row(broker.durables, d, DURABLE).flow)
+    while row(broker.flows, place, FLOW).client != c:
+        place += 1
+    return place
+
+
+@part
+def flow_with_fewest(state: Any, d: int) -> int:
+    """Return the row of FLOW, of those that are there, with the fewest partitions; of equals the first that bound."""
+    broker = row(state, 0, STATE)
+    durable = row(broker.durables, d, DURABLE)
+    fewest = wide(NONE)
+    for place in range(durable.flow, durable.flow + durable.flows):
+        flow = row(broker.flows, place, FLOW)
+        if row(broker.clients, flow.client, CLIENT).traits & ABSENT:
+            continue
+        if fewest != NONE:
+            best = row(broker.flows, fewest, FLOW)
+            if (best.partitions, best.bound) <= (flow.partitions, flow.bound):
+                continue
+        fewest = wide(place)
+    return fewest
+
+
+@part
+def flows_there(state: Any, d: int) -> int:
+    """Return how many flows of the queue are bound."""
+    broker = row(state, 0, STATE)
+    durable = row(broker.durables, d, DURABLE)
+    there = wide(0)
+    for place in range(durable.flow, durable.flow + durable.flows):
+        if row(broker.clients, row(broker.flows, place, FLOW).client, CLIENT).traits & ABSENT == 0:
+            there += 1
+    return there
+
+
+@part
+def deal_partitions(state: Any, d: int, t: int) -> None:
+    """Give all flows that are bound as many partitions, give or take one, and as few as possible another flow.
+
+    A partition whose flow changes is handed over: it waits for what is out of it. Without a flow all stay as they are.
+    """
+    broker = row(state, 0, STATE)
+    durable = row(broker.durables, d, DURABLE)
+    there = flows_there(state, d)
+    if there == 0:
+        return
+    for place in range(durable.flow, durable.flow + durable.flows):
+        row(broker.flows, place, FLOW).partitions = 0
+    least = quotient(wide(durable.backlogs), there)
+    spare = durable.backlogs - least * there
+    for line in range(durable.backlog, durable.backlog + durable.backlogs):
+        backlog = row(broker.backlogs, line, BACKLOG)
+        c = wide(backlog.client) if backlog.upcoming == NONE else wide(backlog.upcoming)
+        backlog.dealt = NONE
+        if c == NONE or row(broker.clients, c, CLIENT).traits & ABSENT:
+            continue
+        flow = row(broker.flows, place_of_flow(state, d, c), FLOW)
+        if flow.partitions > least or (flow.partitions == least and spare == 0):
+            continue
+        if flow.partitions == least:
+            spare -= 1
+        flow.partitions += 1
+        backlog.dealt = c
+    for line in range(durable.backlog, durable.backlog + durable.backlogs):
+        backlog = row(broker.backlogs, line, BACKLOG)
+        if backlog.dealt == NONE:
+            flow = row(broker.flows, flow_with_fewest(state, d), FLOW)
+            flow.partitions += 1
+            backlog.dealt = flow.client
+        if backlog.dealt == backlog.client:
+            backlog.upcoming = NONE
+            continue
+        if backlog.upcoming == NONE:
+            backlog.until = t + durable.handoff_max
+        backlog.upcoming = backlog.dealt
+    finish_handoffs(state, d, t)
+    if durable.handing > 0:
+        want_timer(state, wide(durable.number), wide(durable.handoff))
 
 
 @part
@@ -297,6 +400,8 @@ def lose(state: Any, number: int, node: int, t: int, outcome: int) -> None:
     here = row(broker.nodes, node, NODE)
     if outcome == EXPIRED:
         loss.expired += 1
+    elif outcome == REJECTED:
+        loss.rejected += 1
     else:
         loss.dead += 1
     if broker.logging != 0:
@@ -311,7 +416,7 @@ def lose(state: Any, number: int, node: int, t: int, outcome: int) -> None:
 
 @part
 def remove(state: Any, d: int, node: int, t: int, outcome: int) -> None:
-    """Remove a message that waits in no line, as expired or dead: to the dead message queue, or altogether."""
+    """Remove a message that waits in no line, for what its outcome is: to the dead message queue, or altogether."""
     broker = row(state, 0, STATE)
     durable = row(broker.durables, d, DURABLE)
     size = wide(row(broker.nodes, node, NODE).tag & SIZE_MASK)
@@ -329,6 +434,8 @@ def remove(state: Any, d: int, node: int, t: int, outcome: int) -> None:
         return
     if outcome == EXPIRED:
         durable.expired_moved += 1
+    elif outcome == REJECTED:
+        durable.rejected_moved += 1
     else:
         durable.dead_moved += 1
     move_arrival(state, node, wide(durable.number), number)
@@ -340,7 +447,7 @@ def remove(state: Any, d: int, node: int, t: int, outcome: int) -> None:
 
 @part
 def give_back(state: Any, d: int, first: int, t: int) -> None:
-    """Return a list of deliveries that were not acknowledged to the front of the queue, or remove what is over."""
+    """Return a list of deliveries that were not acknowledged to the front of the queue; remove what is over."""
     broker = row(state, 0, STATE)
     durable = row(broker.durables, d, DURABLE)
     kept = wide(NONE)
@@ -348,7 +455,9 @@ def give_back(state: Any, d: int, first: int, t: int) -> None:
     while node != NONE:
         after = wide(row(broker.nodes, node, NODE).next)
         spooled = row(broker.spools, node, SPOOLED)
-        if durable.max_redelivery > 0 and spooled.deliveries > durable.max_redelivery:
+        if spooled.rejected != 0:
+            remove(state, d, node, t, wide(REJECTED))
+        elif durable.max_redelivery > 0 and spooled.deliveries > durable.max_redelivery:
             remove(state, d, node, t, wide(DEAD))
         elif spooled.expires <= t:
             remove(state, d, node, t, wide(EXPIRED))
@@ -364,7 +473,7 @@ def give_back(state: Any, d: int, first: int, t: int) -> None:
 
 @part
 def serve_queue(state: Any, d: int, t: int) -> None:
-    """Return what applications failed on to the queue, and send what its flows have room for."""
+    """Return what applications did not accept to the queue, and send what its flows have room for."""
     broker = row(state, 0, STATE)
     endpoint = row(broker.endpoints, row(broker.durables, d, DURABLE).number, ENDPOINT)
     if endpoint.returned_head != NONE:
@@ -397,7 +506,7 @@ def expire(state: Any, t: int) -> None:
 
 @part
 def wake_queue(state: Any, number: int, t: int) -> None:
-    """Process a durable queue's timer: the end of its rebalance delay and, for the first one, all expiries."""
+    """Process a durable queue's timer: of its rebalance delay, of hand-offs and, for the first one, all expiries."""
     broker = row(state, 0, STATE)
     more = row(broker.more, number, MORE)
     d = wide(more.durable)
@@ -407,21 +516,29 @@ def wake_queue(state: Any, number: int, t: int) -> None:
     durable = row(broker.durables, d, DURABLE)
     if durable.rebalances <= t:
         durable.rebalances = FOREVER
-        deal_partitions(state, d)
+        deal_partitions(state, d, t)
+        dispense(state, d, t)
+    elif durable.handoff <= t:
         dispense(state, d, t)
     if d == 0 and broker.expiry_count > 0:
         want_timer(state, number, wide(row(broker.expiries, 0, HEAP).time))
-    if durable.rebalances < FOREVER:
-        want_timer(state, number, wide(durable.rebalances))
+    due = min(wide(durable.rebalances), wide(durable.handoff))
+    if due < FOREVER:
+        want_timer(state, number, due)
 
 
 @part
-def rebalance(state: Any, d: int, t: int) -> None:
-    """Have the partitions dealt out again after the rebalance delay, at once if there is none: a flow came or went."""
+def rebalance(state: Any, d: int, t: int, went: bool) -> None:
+    """Have the partitions dealt out again after the rebalance delay: a flow came or `went`.
+
+    At once if there is no delay, or if one went and another had no partition, which takes over.
+    """
     durable = row(row(state, 0, STATE).durables, d, DURABLE)
-    if durable.access == PARTITIONED and durable.rebalance_delay == 0:
-        deal_partitions(state, d)
-    elif durable.access == PARTITIONED:
+    if durable.access != PARTITIONED:
+        return
+    if durable.rebalance_delay == 0 or (went and flows_there(state, d) >= durable.backlogs):
+        deal_partitions(state, d, t)
+    else:
         durable.rebalances = t + durable.rebalance_delay
         want_timer(state, wide(durable.number), wide(durable.rebalances))
 
@@ -435,9 +552,10 @@ def unbind(state: Any, c: int, first: int, t: int) -> None:
     node = first
     while node != NONE:
         move_arrival(state, node, c, number)
+        row(broker.backlogs, row(broker.spools, node, SPOOLED).line, BACKLOG).out -= 1
         node = wide(row(broker.nodes, node, NODE).next)
     give_back(state, d, first, t)
-    rebalance(state, d, t)
+    rebalance(state, d, t, bool(1))
     dispense(state, d, t)
 
 
@@ -447,10 +565,7 @@ def bind(state: Any, c: int, t: int) -> None:
     broker = row(state, 0, STATE)
     d = wide(row(broker.more, c, MORE).durable)
     durable = row(broker.durables, d, DURABLE)
-    for place in range(durable.flow, durable.flow + durable.flows):
-        flow = row(broker.flows, place, FLOW)
-        if flow.client == c:
-            flow.bound = durable.binds
-            durable.binds += 1
-    rebalance(state, d, t)
+    row(broker.flows, place_of_flow(state, d, c), FLOW).bound = durable.binds
+    durable.binds += 1
+    rebalance(state, d, t, bool(0))
     dispense(state, d, t)

@@ -500,6 +500,7 @@ def _lay_durable_queue(
         _lay_flows(flows, flow_endpoint(queue, flow))
         flows["held_max"] = flows["bytes_max"] = flows["low_max"] = NONE
         flows["fails"] = min(int(flow.fails * 2.0**64), 2**64 - 1)
+        flows["refuses"] = min(int((flow.fails + flow.rejects) * 2.0**64), 2**64 - 1)
         flows["fail_key"] = [stream_key(scenario.seed, replication, "fails", flow.group, i) for i in range(size)]
 
 
@@ -512,7 +513,7 @@ def lay_durable_queues(
         InvalidInput: a flow of a group that there is not.
     """
     durables = np.zeros(max(1, len(scenario.durable_queues)), DURABLE)
-    durables["rebalances"] = FOREVER
+    durables["rebalances"] = durables["handoff"] = FOREVER
     numbers = {queue.name: d for d, queue in enumerate(scenario.durable_queues)}
     lines = 0
     clients: list[int] = []
@@ -540,11 +541,14 @@ def lay_durable_queues(
         durables["max_time_to_live"][d] = 0 if queue.max_time_to_live_ns >= INFINITE_NS else queue.max_time_to_live_ns
         durables["max_redelivery"][d] = max(0, queue.max_redelivery)
         durables["rebalance_delay"][d] = queue.rebalance_delay_ns
+        durables["handoff_max"][d] = queue.max_handoff_ns
         durables["dead_queue"][d] = numbers.get(queue.dead_message_queue, NONE)
     flows = np.zeros(max(1, len(clients)), FLOW)
     flows["client"][: len(clients)] = clients
     flows["bound"][: len(bound)] = bound
-    backlogs = np.full(3 * max(1, lines), NONE, np.int32).view(BACKLOG)
+    backlogs = np.zeros(max(1, lines), BACKLOG)
+    for field in ("head", "tail", "client", "upcoming", "dealt"):
+        backlogs[field] = NONE
     for durable in durables:
         if durable["access"] == PARTITIONED and durable["flows"]:
             partitions = backlogs[durable["backlog"] : durable["backlog"] + durable["backlogs"]]

@@ -8,28 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from qsctl.errors import InvalidInput
-from qsctl.instant import Nanoseconds
-from qsctl.sim.arrivals.draw import (
-    SIZE_CONSTANT,
-    SIZE_EXPONENTIAL,
-    SIZE_LOGNORMAL,
-    SIZE_MIXED,
-    SIZE_PARETO,
-    SIZE_UNIFORM,
-)
-from qsctl.sim.arrivals.streams import cumulative
-from qsctl.sim.kernel.random import logarithm, stream_key
+from qsctl.sim.arrivals.quantities import lay_quantity
+from qsctl.sim.kernel.random import stream_key
 from qsctl.sim.kernel.records import NONE, READER, RECEIVER, SHARE
 from qsctl.sim.scenario.changes import Outages
-from qsctl.sim.scenario.client import (
-    READERS_MAX,
-    ConstantTime,
-    ExponentialTime,
-    LognormalTime,
-    MixedTime,
-    ParetoTime,
-    UniformTime,
-)
+from qsctl.sim.scenario.client import READERS_MAX, ConstantTime
 from qsctl.sim.scenario.scenario import ClientGroup, Profile, Scenario
 
 
@@ -74,42 +57,10 @@ def lay_receivers(
         span["readers"] = group.readers
         span["reader"] = readers + np.arange(len(span)) * group.readers
         readers += len(span) * group.readers
-        _lay_service_time(group, span, shares)
+        # No time at all is a service time, too.
+        if not lay_quantity(span, group.service_time, shares) and group.service_time != ConstantTime():
+            raise InvalidInput(
+                f"client group {group.name!r}: the service time {group.service_time} is none of at least 1 ns",
+                remedy="Give times of at least 1 ns, minimum ≤ maximum, and a weight for each time.",
+            )
     return receivers, np.zeros(max(1, readers), READER), np.array(shares, np.float64).view(SHARE)
-
-
-def _lay_service_time(group: ClientGroup, span: npt.NDArray[Any], shares: list[float]) -> None:
-    time = group.service_time
-    least: Nanoseconds
-    match time:
-        case ConstantTime(duration_ns):
-            least = duration_ns + 1  # none at all is a service time, too
-            span["size_kind"], span["size_max"] = SIZE_CONSTANT, duration_ns
-        case UniformTime(minimum_ns, maximum_ns):
-            least = min(minimum_ns, maximum_ns - minimum_ns + 1)
-            span["size_kind"], span["size_max"] = SIZE_UNIFORM, maximum_ns
-            span["size_a"], span["size_b"] = minimum_ns, maximum_ns
-        case LognormalTime(median_ns, sigma, maximum_ns):
-            least = min(median_ns, maximum_ns, 1 if sigma >= 0 else 0)
-            span["size_kind"], span["size_max"] = SIZE_LOGNORMAL, maximum_ns
-            span["size_a"], span["size_b"] = logarithm(float(max(1, median_ns))), sigma
-        case ExponentialTime(mean_ns, maximum_ns):
-            least = min(mean_ns, maximum_ns)
-            span["size_kind"], span["size_max"], span["size_a"] = SIZE_EXPONENTIAL, maximum_ns, mean_ns
-        case ParetoTime(minimum_ns, shape, maximum_ns):
-            least = min(minimum_ns, maximum_ns - minimum_ns + 1, 1 if shape > 0 else 0)
-            span["size_kind"], span["size_max"] = SIZE_PARETO, maximum_ns
-            span["size_a"], span["size_b"] = minimum_ns, shape
-        case MixedTime(times_ns, weights):
-            usable = len(times_ns) == len(weights) and all(w >= 0 for w in weights) and sum(weights) > 0
-            least = min(times_ns, default=0) if usable else 0
-            span["size_kind"], span["size_max"] = SIZE_MIXED, max(times_ns, default=0)
-            span["size_table"], span["size_entries"] = len(shares), len(times_ns)
-            if usable:
-                shares += cumulative(list(weights))
-                shares += [float(value) for value in times_ns]
-    if least < 1:
-        raise InvalidInput(
-            f"client group {group.name!r}: the service time {time} is none of at least 1 ns",
-            remedy="Give times of at least 1 ns, minimum ≤ maximum, and a weight for each time.",
-        )

@@ -152,6 +152,7 @@ class EgressRun:
                 case r.REACHED if warm:
                     self._drain(bound - 1)
                     arrays.reset_counters(bound)
+                    self._slow.warm_up(bound, arrays.clients, arrays.more)
                     self._warm_ns = INFINITE_NS
                 case r.REACHED:
                     self.now_ns = bound
@@ -193,7 +194,8 @@ class EgressRun:
             while (counted := arrays.kernel(count_rest, counted, len(self.names))) < len(self.names):
                 arrays.grow()
             self._at_ingress = self._count_at_ingress()
-            for row in total_events(self.now_ns, arrays, self._slow.percent):
+            blocked_ns = self._slow.blocked_ns(self.now_ns, arrays.clients, arrays.more)
+            for row in total_events(self.now_ns, arrays, self._slow.percent, blocked_ns):
                 self._raise(*row)
             if self._slow.missed_keepalives:
                 self._raise(self.now_ns, -1, -1, self._slow.missed_keepalives, Event.MISSED_KEEPALIVES)

@@ -267,7 +267,7 @@ def arrive(state: Any, c: int, q: int, t: int, size: int, topic: int, tag: int) 
                 row(broker.elided, slot, ELIDED).node = node
     else:
         enqueue(state, broker.clients, broker.queues, broker.nodes, c, q, t, size, topic, 1)
-        if client.queued != 0 and client.tcp_bytes >= client.tcp_limit and flags & (ELIDING | TRACKED) == 0:
+        if client.blocked != 0 and client.tcp_bytes >= client.tcp_limit and flags & (ELIDING | TRACKED) == 0:
             return  # it waits for room in the transmit queue, which an arrival does not make
     note_blocked(state, c, t, serve(state, c, t, flags & TRACKED != 0))
     resume(state, t)

@@ -29,6 +29,7 @@ class SlowSubscribers:
         self._blocked = np.zeros((count, SECONDS), np.bool_)
         self._penalties = np.zeros((count, SECONDS), np.int32)
         self._seen = np.zeros(count, np.int64)
+        self._blocked_ns = np.zeros(count, np.int64)
         self._sent = np.zeros(count, np.int64)
         self._idle = np.zeros(count, np.int64)
         self._second = 0
@@ -47,6 +48,7 @@ class SlowSubscribers:
         place = self._second % SECONDS
         self._second += 1
         self._blocked[:, place] = 2 * more["blocked_ns"] >= SECOND_NS
+        self._blocked_ns += more["blocked_ns"]
         more["blocked_ns"] = 0
         self._penalties[:, place] = more["retransmissions"] - self._seen
         self._seen[:] = more["retransmissions"]
@@ -56,6 +58,16 @@ class SlowSubscribers:
         before = self.slow
         self.slow = self.percent >= self._threshold
         return np.flatnonzero(self.slow != before)
+
+    def blocked_ns(self, now_ns: Nanoseconds, clients: npt.NDArray[Any], more: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return how long each client was blocked since the end of the warm-up."""
+        found: npt.NDArray[Any] = self._blocked_ns + more["blocked_ns"]
+        found[clients["blocked"] != 0] += now_ns - more["blocked_since"][clients["blocked"] != 0]
+        return found
+
+    def warm_up(self, now_ns: Nanoseconds, clients: npt.NDArray[Any], more: npt.NDArray[Any]) -> None:
+        """Restart the time that each client was blocked; its slowness goes on."""
+        self._blocked_ns -= self.blocked_ns(now_ns, clients, more)
 
     def _probe(self, place: int, clients: npt.NDArray[Any], more: npt.NDArray[Any]) -> None:
         lossy = np.flatnonzero(more["loss"])

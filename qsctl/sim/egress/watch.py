@@ -103,7 +103,7 @@ def counted(state: Any) -> tuple[int, int, int]:
         tally = row(broker.tallies, place, TALLY)
         loss = row(broker.losses, place, LOSS)
         lost += tally.discarded + loss.not_connected + loss.disconnected + loss.spool_refused
-        lost += loss.ingress_refused + loss.too_big + loss.expired + loss.dead
+        lost += loss.ingress_refused + loss.too_big + loss.expired + loss.dead + loss.rejected
         passed += queue.delivered + tally.elided
         mark = max(mark, wide(queue.high_water))
     return lost, passed, mark

@@ -64,12 +64,13 @@ SPOOLED: Final = np.dtype(
         ("before", "i4"),
         ("waits", "i4"),
         ("deliveries", "i4"),
+        ("rejected", "i4"),
     ],
     align=True,
 )
 """What a durable queue remembers of a node, where there is one: when its time to live is over, its traffic, its queue,
-its row of BACKLOG and the message before it there, whether it `waits` there, and the deliveries begun since it came to
-this queue."""
+its row of BACKLOG and the message before it there, whether it `waits` there, the deliveries begun since it came to this
+queue, and whether an application has `rejected` it."""
 
 LIFE_INDICATION: Final = 1
 
@@ -282,6 +283,7 @@ LOSS: Final = np.dtype(
         ("too_big", "i8"),
         ("expired", "i8"),
         ("dead", "i8"),
+        ("rejected", "i8"),
         ("unacknowledged", "i8"),
         ("waiting", "i8"),
         ("first_refused", "i8"),
@@ -300,8 +302,8 @@ COUNTERS: Final = (
     ("arrived", "delivered", "delivered_bytes"),
     ("wait_sum", "wait_max", "discarded", "indications", "elided", "evicted"),
     ("redelivered",),
-    ("not_connected", "disconnected", "spool_refused", "expired", "dead"),
-    ("expired_moved", "dead_moved"),
+    ("not_connected", "disconnected", "spool_refused", "expired", "dead", "rejected"),
+    ("expired_moved", "dead_moved", "rejected_moved"),
 )
 """The fields of QUEUE, TALLY, ENDPOINT, LOSS and DURABLE that the end of the warm-up resets to zero. What ingress
 refuses is counted ahead of the time, and so only from the end of the warm-up on."""
@@ -328,6 +330,7 @@ ENDPOINT: Final = np.dtype(
         ("library_due", "i8"),
         ("redelivered", "i8"),
         ("fails", "u8"),
+        ("refuses", "u8"),
         ("fail_key", "u8"),
         ("answered", "i8"),
         ("waiting_head", "i4"),
@@ -346,7 +349,8 @@ their bytes. `window`: deliveries on their way or unread, over all its flows; `o
 does not hold them itself. `limit`: deliveries that the application has not acknowledged, which `unacknowledged` counts.
 From `batch_head` on, `batch` messages of those read are not acknowledged by the client's library: it does so when they
 are `threshold`, or at `library_due`, `timer` after the first of them was read. `time` of a read message is when the
-application acknowledges it, or fails on it with the probability `fails` in 2^64, drawn by `answered`."""
+application acknowledges it, or fails on it with the probability `fails` in 2^64, drawn by `answered`; with that of
+`refuses` it fails on it or rejects it."""
 
 DURABLE: Final = np.dtype(
     [
@@ -365,15 +369,20 @@ DURABLE: Final = np.dtype(
         ("max_redelivery", "i8"),
         ("rebalance_delay", "i8"),
         ("rebalances", "i8"),
+        ("handoff_max", "i8"),
+        ("handoff", "i8"),
+        ("handing", "i8"),
         ("expired_moved", "i8"),
         ("dead_moved", "i8"),
+        ("rejected_moved", "i8"),
     ],
     align=True,
 )
 """A durable queue with flows of several clients: its `number` among the clients, where what it refused and holds is
 counted as of a client; the rows of FLOW; which of them, or which partition, is served next; the rows of BACKLOG, one a
 partition or a priority, and what waits in all of them; its dead message queue; how often a client bound to it; limits,
-0 for none; when its partitions are dealt out again; what it moved to its dead message queue, and why. `held` and its
+0 for none; when its partitions are dealt out again; how many of them are being handed over, how long that may take and
+when the first of them has taken so long; what it moved to its dead message queue, and why. `held` and its
 limits are in its row of ENDPOINT, and so is the list of what applications failed on: `returned`."""
 
 TRAFFIC: Final = np.dtype(
@@ -390,11 +399,25 @@ TRAFFIC: Final = np.dtype(
 """What the messages of a traffic have in common: the publisher's time to live (0: none), priority and eligibility for a
 dead message queue; of a shared subscription the clients that share it, and whose turn it is."""
 
-FLOW: Final = np.dtype([("client", "i8"), ("bound", "i8")])
-"""A flow of a durable queue: its client, and the queue's `binds` when it bound, which is the order of standby."""
+FLOW: Final = np.dtype([("client", "i8"), ("bound", "i8"), ("partitions", "i8")])
+"""A flow of a durable queue: its client, and the queue's `binds` when it bound, which is the order of standby; while
+partitions are dealt out, how many it has."""
 
-BACKLOG: Final = np.dtype([("head", "i4"), ("tail", "i4"), ("client", "i4")])
-"""Messages that wait at a durable queue, in the order in which they are delivered: of a partition, to `client`."""
+BACKLOG: Final = np.dtype(
+    [
+        ("until", "i8"),
+        ("head", "i4"),
+        ("tail", "i4"),
+        ("client", "i4"),
+        ("upcoming", "i4"),
+        ("dealt", "i4"),
+        ("out", "i4"),
+    ],
+    align=True,
+)
+"""Messages that wait at a durable queue, in the order in which they are delivered: of a partition, to `client`. `out`:
+how many are delivered and not acknowledged. A partition that is being handed over has an `upcoming` client, and waits
+`until` then at the latest; `dealt`: to whom, while partitions are dealt out."""
 
 ELIDED: Final = np.dtype([("last", "i8"), ("node", "i4"), ("known", "i4")], align=True)
 """A topic of an eliding client: its last delivery, its queued message, whether it is within the topic limit."""
@@ -557,6 +580,7 @@ DISCONNECTED: Final = 8
 SPOOL_REFUSED: Final = 9
 INGRESS_REFUSED: Final = 10
 TOO_BIG: Final = 11
+REJECTED: Final = 12
 
 BLOCKS_AN_EVENT: Final = 7 * 64
 """Histogram blocks that one event may need at most: one client's five queues, times to done and ages, every octave."""

@@ -34,6 +34,7 @@ _OF_DURABLE_QUEUES: Final = {"expired": BY_KEY["ttl_expired"], "dead": BY_KEY["r
 _MOVED: Final = {
     EVENT_NAMES[Event.EXPIRED_TO_DMQ]: BY_KEY["ttl_expired_to_dmq"],
     EVENT_NAMES[Event.REDELIVERED_TO_DMQ]: BY_KEY["redelivery_exceeded_to_dmq"],
+    EVENT_NAMES[Event.REJECTED_TO_DMQ]: BY_KEY["rejected_to_dmq"],
 }
 """By event: what was not lost, but moved to a dead message queue."""
 
@@ -141,6 +142,8 @@ def _changes(outcome: str, scenario: Scenario, worst: _Place, happened: set[str]
                     f"durable-queue[{worst.client}]/max-ttl=infinite"]  # fmt: skip
         case "dead" if _is_durable_queue(scenario, worst.client):
             return [f"durable-queue[{worst.client}]/max-redelivery=unlimited"]
+        case "rejected":
+            return [f"durable-queue[{worst.client}]/flow[*]/rejects=0"]
         case "expired":
             return ["producer[*]/lifespan=infinite"]
         case "dead":

@@ -12,7 +12,7 @@ TOTALS: Final = frozenset(
     {
         Event.CONGESTION_DISCARDS, Event.NOT_CONNECTED_DISCARDS, Event.DISCONNECT_DISCARDS, Event.SPOOL_DISCARDS,
         Event.RETURNED, Event.RETRANSMISSIONS, Event.MISSED_KEEPALIVES, Event.TIME_OUTS, Event.EXPIRED_TO_DMQ,
-        Event.REDELIVERED_TO_DMQ,
+        Event.REDELIVERED_TO_DMQ, Event.REJECTED_TO_DMQ,
     }
 )  # fmt: skip
 """Events whose value is a number of messages or segments, raised once a client at the end."""

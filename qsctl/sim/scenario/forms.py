@@ -241,13 +241,15 @@ DURABLE_ATTRIBUTES = (
     Attribute("respect-message-priority", "respects_priority", BOOLEAN),
     Attribute("partitions", "partitions", integer(0, 1000)),
     Attribute("rebalance-delay", "rebalance_delay_ns", FINITE_DURATION),
+    Attribute("max-handoff-time", "max_handoff_ns", FINITE_DURATION),
     Attribute("respect-ttl", "respects_time_to_live", BOOLEAN),
     Attribute("max-ttl", "max_time_to_live_ns", DURATION),
     Attribute("max-redelivery", "max_redelivery", integer(1, 255, unlimited=True)),
     Attribute("dead-message-queue", "dead_message_queue", NAME),
 )
 """Of a durable queue alone."""
-FAILS = Attribute("fails", "fails", PROBABILITY)
+NEGATIVE = (Attribute("fails", "fails", PROBABILITY), Attribute("rejects", "rejects", PROBABILITY))
+"""An application's negative acknowledgments, of flows to durable queues alone."""
 ENDPOINT = Form(
     "endpoint",
     s.Endpoint,
@@ -260,14 +262,14 @@ ENDPOINT = Form(
     key="to",
     models=SOLACE,
     elsewhere=dict.fromkeys(
-        [each.name for each in (*DURABLE_ATTRIBUTES, FAILS)],
+        [each.name for each in (*DURABLE_ATTRIBUTES, *NEGATIVE)],
         "give the group a <flow> of a <durable-queue> instead of an <endpoint>",
     ),
 )
 FLOW = Form(
     "flow",
     s.Flow,
-    (Attribute("group", "group", NAME, required=True), *FLOW_ATTRIBUTES, FAILS),
+    (Attribute("group", "group", NAME, required=True), *FLOW_ATTRIBUTES, *NEGATIVE),
     key="group",
 )
 DURABLE_QUEUE = Form(

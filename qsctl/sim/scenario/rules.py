@@ -234,6 +234,8 @@ def _durable_queues(scenario: Scenario) -> Iterator[Breach]:
                     flow.group,
                     "one durable queue or one <endpoint> for each group",
                 )
+            if flow.fails + flow.rejects > 1:
+                yield Breach(flow, "fails and rejects are more than 1 together", str(flow.fails + flow.rejects), "1")
             queue_of.setdefault(flow.group, queue.name)
             profile = profile_of.get(flow.group)
             if profile is not None and profile.guaranteed_overflow is not GuaranteedOverflow.HOLD:

@@ -6,7 +6,7 @@ the models turn them into arrays. What a client profile's settings default to is
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import Final, TypeAlias
 
@@ -21,6 +21,7 @@ from qsctl.sim.scenario.client import Interval as Interval
 from qsctl.sim.scenario.durable import Access as Access
 from qsctl.sim.scenario.durable import DurableQueue as DurableQueue
 from qsctl.sim.scenario.durable import Flow as Flow
+from qsctl.sim.scenario.durable import FlowSettings, SpoolSettings
 from qsctl.sim.scenario.engine import Engine
 from qsctl.sim.scenario.places import Places
 from qsctl.sim.scenario.replay import Replay
@@ -277,36 +278,17 @@ class Traffic:
 
 
 @dataclass(frozen=True, slots=True)
-class Endpoint:
+class Endpoint(SpoolSettings, FlowSettings):
     """The durable endpoints of guaranteed traffic: one a client; flows and their window (W1, W2)."""
 
     to: str
     flows: int = 1
-    window_messages: int = 255
-    unacknowledged_limit_messages: int = 10_000
-    """Deliveries of a flow that the application has not acknowledged; -1: no limit."""
-    max_messages: int = -1
-    max_spool_usage_bytes: int = -1
-    """Bytes of the messages that it may hold; one that would carry it beyond is refused. -1: no limit."""
-    low_priority_limit_messages: int = -1
-    acknowledge_delay_ns: Nanoseconds = 0
-    """From a message's end of service to the application's acknowledgment; INFINITE_NS: it never acknowledges."""
-    library_threshold_percent: int = 60
-    """Of the window: so much read, and the client's library acknowledges it; 0: each message as it is read."""
-    library_timer_ns: Nanoseconds = SECOND_NS
-    """After the first message read that the library has not acknowledged, it does so at the latest."""
 
 
 def flow_endpoint(queue: DurableQueue, flow: Flow) -> Endpoint:
     """Return the limits of a client's flow to a durable queue, as of an endpoint of its own with one flow."""
-    return Endpoint(
-        flow.group,
-        window_messages=flow.window_messages,
-        unacknowledged_limit_messages=queue.unacknowledged_limit_messages,
-        acknowledge_delay_ns=flow.acknowledge_delay_ns,
-        library_threshold_percent=flow.library_threshold_percent,
-        library_timer_ns=flow.library_timer_ns,
-    )
+    settings = {each.name: getattr(flow, each.name) for each in fields(FlowSettings)}
+    return Endpoint(flow.group, unacknowledged_limit_messages=queue.unacknowledged_limit_messages, **settings)
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,7 +57,9 @@ def scenario_of(profile: ClientProfile, load: Load) -> Scenario:
         groups=(ClientGroup("clients", "p1", "sized", load.clients, load.round_trip_ns or ROUND_TRIP_NS),),
         traffic=(Traffic("guaranteed", "clients", ConstantArrivals(rate), size, Queue.G_1),),
         # The arithmetic counts what is on its way: the library acknowledges each message, as early as it can.
-        endpoints=(Endpoint("clients", load.flows, load.window_messages, library_threshold_percent=0),),
+        endpoints=(
+            Endpoint("clients", load.flows, window_messages=load.window_messages, library_threshold_percent=0),
+        ),
         description=f"{load.clients} clients of profile {profile.name}: {load.flows} flows of window "
         f"{load.window_messages}, messages of {load.message_bytes} bytes, {rate:g} a second each.",
     )  # fmt: skip

@@ -207,7 +207,9 @@ def parse_setting(text: str) -> Setting:
             choices = tuple(sorted({int(value) for value in values.split(",")}))
         except ValueError:
             raise UsageError(
-                f"--vary {text!r}: {values!r} is neither LOW..HIGH nor numbers", remedy="Write 100..20000 or 100,200."
+                f"--vary {text!r}: {values!r} is neither LOW..HIGH nor whole numbers, which the search is over",
+                remedy="Write 100..20000 or 100,200; for times and probabilities try values: "
+                f"`qsctl sweep --grid '{name}={values.replace('..', ',')}'`.",
             ) from None
         low, high = choices[0], choices[-1]
     if low > high or low < lowest or high > highest:

@@ -1,0 +1,83 @@
+"""Distributions as the records that `draw.draw_quantity` reads: of messages' lengths, and of service times."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy.typing as npt
+
+from qsctl.sim.arrivals.draw import (
+    SIZE_CONSTANT,
+    SIZE_EXPONENTIAL,
+    SIZE_LOGNORMAL,
+    SIZE_MIXED,
+    SIZE_PARETO,
+    SIZE_UNIFORM,
+)
+from qsctl.sim.kernel.random import logarithm
+from qsctl.sim.scenario.client import (
+    ConstantTime,
+    ExponentialTime,
+    LognormalTime,
+    MixedTime,
+    ParetoTime,
+    ServiceTime,
+    UniformTime,
+)
+from qsctl.sim.scenario.scenario import (
+    ConstantSize,
+    ExponentialSize,
+    LognormalSize,
+    MixedSize,
+    ParetoSize,
+    Size,
+    UniformSize,
+)
+
+
+def lay_quantity(records: npt.NDArray[Any], quantity: Size | ServiceTime, table: list[float]) -> bool:
+    """Enter a distribution into records; return whether it is one whose values are all at least 1.
+
+    Args:
+        records: with the fields `size_…` of STREAM; changed in place.
+        quantity: the distribution.
+        table: that of the kernel, to which cumulative weights and values of a mixed one are added.
+    """
+    match quantity:
+        case ConstantSize(value) | ConstantTime(value):
+            least: float = value
+            records["size_kind"], records["size_max"] = SIZE_CONSTANT, value
+        case UniformSize(minimum, maximum) | UniformTime(minimum, maximum):
+            least = min(minimum, maximum - minimum + 1)
+            records["size_kind"], records["size_max"] = SIZE_UNIFORM, maximum
+            records["size_a"], records["size_b"] = minimum, maximum
+        case LognormalSize(median, sigma, maximum) | LognormalTime(median, sigma, maximum):
+            least = min(median, maximum, 1 if sigma >= 0 else 0)
+            records["size_kind"], records["size_max"] = SIZE_LOGNORMAL, maximum
+            records["size_a"], records["size_b"] = logarithm(float(max(1, median))), sigma
+        case ExponentialSize(mean, maximum) | ExponentialTime(mean, maximum):
+            least = min(mean, maximum)
+            records["size_kind"], records["size_max"], records["size_a"] = SIZE_EXPONENTIAL, maximum, mean
+        case ParetoSize(minimum, shape, maximum) | ParetoTime(minimum, shape, maximum):
+            least = min(minimum, maximum - minimum + 1, 1 if shape > 0 else 0)
+            records["size_kind"], records["size_max"] = SIZE_PARETO, maximum
+            records["size_a"], records["size_b"] = minimum, shape
+        case MixedSize(values, weights) | MixedTime(values, weights):
+            usable = len(values) == len(weights) and all(w >= 0 for w in weights) and sum(weights) > 0
+            least = min(values, default=0) if usable else 0
+            records["size_kind"], records["size_max"] = SIZE_MIXED, max(values, default=0)
+            records["size_table"], records["size_entries"] = len(table), len(values)
+            if usable:
+                table += cumulative(list(weights))
+                table += [float(value) for value in values]
+    return least >= 1
+
+
+def cumulative(weights: list[float]) -> list[float]:
+    """Return what part of all the weights is reached with each."""
+    total = sum(weights)
+    shares, reached = [], 0.0
+    for weight in weights:
+        reached += weight
+        shares.append(reached / total)
+    return shares
