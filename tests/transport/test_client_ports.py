@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
 from cyclonedds.sub import DataReader, Subscriber
+from msgspec.structs import replace
 
 from qsctl.core.messages import Acknowledgment, AckResponse, ConsumerAvailability, Delivery
 from qsctl.identity import Guid, SampleIdentity

@@ -25,7 +25,7 @@ class Loop:
 def test_without_samples_nothing_waits() -> None:
     loop = Loop()
     assert all(loop.work(SECOND_NS) for _ in range(10))
-    assert not loop.time.is_waited_for
+    assert loop.time.waits_ns() is None
 
 
 def test_while_samples_move_work_keeps_to_its_share() -> None:
@@ -55,13 +55,13 @@ def test_work_goes_on_after_a_bounded_pause_however_long_the_last_took() -> None
     loop.work(100 * SECOND_NS)
     loop.time.note_samples()
     assert not loop.work(1)
-    assert loop.time.is_waited_for
+    assert loop.time.waits_ns() == PAUSE_MAX_NS
     loop.now += PAUSE_MAX_NS - 1
     loop.time.note_samples()
     assert not loop.work(1)
     loop.now += 1
     assert loop.work(1)
-    assert not loop.time.is_waited_for
+    assert loop.time.waits_ns() is None
 
 
 def test_those_who_share_take_turns() -> None:
@@ -96,3 +96,31 @@ def test_a_slice_is_over_only_while_samples_move() -> None:
     assert loop.share.is_over
     loop.now += BUSY_NS
     assert not loop.share.is_over
+
+
+def test_work_that_is_soon_done_rests_while_samples_move() -> None:
+    loop = Loop()
+    loop.share = loop.time.discovery
+    loop.time.note_samples()
+    assert loop.work(MILLISECOND_NS // 10)
+    assert not loop.work(MILLISECOND_NS // 10)
+    rest_ns = loop.time.waits_ns()
+    assert rest_ns is not None and rest_ns > MILLISECOND_NS
+    assert loop.work(MILLISECOND_NS // 10, "another"), "each rests for itself"
+    loop.now += rest_ns - MILLISECOND_NS // 10
+    assert loop.work(MILLISECOND_NS)
+    assert loop.work(MILLISECOND_NS), "more was left than a slice is long: it goes on"
+    loop.now += BUSY_NS
+    assert loop.work(MILLISECOND_NS // 10)
+    assert loop.work(MILLISECOND_NS // 10), "nobody waits"
+
+
+def test_the_loop_does_not_wake_for_what_is_in_no_hurry() -> None:
+    loop = Loop()
+    loop.time.note_samples()
+    loop.work(SECOND_NS)
+    loop.time.note_samples()
+    assert not loop.share.begins("one", wakes=False)
+    assert loop.time.waits_ns() is None
+    assert not loop.share.begins("two")
+    assert loop.time.waits_ns() is not None

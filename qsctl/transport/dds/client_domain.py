@@ -60,14 +60,13 @@ class ClientDomain:
         """Send, wait for something to happen, and let every port process what changed."""
         done = self._flush()
         if timeout_ns > 0:
-            is_in_a_hurry = not done or self.participant.boundary.time.is_waited_for
-            self.participant.waiter.wait(min(timeout_ns, MILLISECOND_NS) if is_in_a_hurry else timeout_ns)
+            waits_ns = self.participant.boundary.time.waits_ns() if done else MILLISECOND_NS
+            self.participant.waiter.wait(timeout_ns if waits_ns is None else min(timeout_ns, waits_ns))
         LIBRARY_LOG.turn()
         self.participant.boundary.turn()
         changes = self.discovery.look()
         for port in self._ports:
             port.look(changes)
-        self.participant.boundary.time.discovery.end()
 
     def _flush(self) -> bool:
         done = True

@@ -61,6 +61,8 @@ class DomainDelivery:
         self._queues_on: dict[str, dict[QueueEndpoints, None]] = {}
         """The queues that an endpoint on a topic of DDS may concern, by the topic's name."""
         self._topics_on: dict[str, dict[TopicEndpoints, None]] = {}
+        self._awaiting: dict[int, RemoteEndpoint] = {}
+        """Endpoints that appeared and concern something here, for which nothing was opened yet, by handle."""
         self._renewals: dict[str, Nanoseconds] = {}
         """When the queues of a topic are announced again, since a producer of it was out of sight and is back."""
         self.replica_link: ReplicaLink | None = None
@@ -107,14 +109,13 @@ class DomainDelivery:
             ready = self.participant.waiter.ready()
         changes = self._discovery.look(ready)
         for endpoint in changes.vanished:
+            self._awaiting.pop(endpoint.handle, None)
             self._vanished(endpoint, inbox)
-        appeared = changes.appeared
-        if appeared:
-            # What cannot be opened for one that came is not opened; the others come all the same.
-            self.participant.boundary.each(
-                "the endpoints that appeared", appeared, self._appeared, lambda index: appeared[index].key.hex()
-            )
-        self.participant.boundary.time.discovery.end()
+        for endpoint in changes.appeared:
+            if self._is_concerned(endpoint):
+                self._awaiting[endpoint.handle] = endpoint
+        if self._awaiting:
+            self._open_for_awaiting()
         if self._renewals:
             self._announce_again()
         queues: list[QueueEndpoints] = []
@@ -186,6 +187,7 @@ class DomainDelivery:
         for name in list(self._queues):
             self._close_queue(name)
         self._around.flows.close()
+        self.participant.boundary.time.connection.leave(self)
         self._discovery.close()
         self.participant.close()
 
@@ -221,7 +223,7 @@ class DomainDelivery:
         for each in queue.concerned:
             self._queues_on.setdefault(each, {})[queue] = None
         self._show_plain(queue, is_new_topic)
-        for endpoint in self._discovery.endpoints():
+        for endpoint in self._there():
             if not endpoint.is_writer and endpoint.topic_name in (
                 queue.topic_name,
                 producer_acknowledgment_topic(settings.topic_name),
@@ -231,7 +233,7 @@ class DomainDelivery:
 
     def _show_plain(self, queue: QueueEndpoints, is_new_topic: bool) -> None:
         """Show a new queue the endpoints without qsctl that are there already, and its topic, if that is new too."""
-        there = self._discovery.endpoints()
+        there = self._there()
         boundary = self.participant.boundary
         topic = self._topics[queue.settings.topic_name].plain if is_new_topic else None
         for plain in (queue.plain, topic):
@@ -283,10 +285,38 @@ class DomainDelivery:
         link = ReplicaLink(
             self.participant, cluster, self._service_name, run, started_at_ns, qos, silence_ns=silence_ns
         )
-        for endpoint in self._discovery.endpoints():
+        for endpoint in self._there():
             link.appeared(endpoint)
         self.replica_link = link
         return link
+
+    def _is_concerned(self, endpoint: RemoteEndpoint) -> bool:
+        """Whether anything here may have to do with an endpoint."""
+        name = endpoint.topic_name
+        return (
+            name in self._queues_on or name in self._topics_on or name in self._topics or self.replica_link is not None
+        )
+
+    def _open_for_awaiting(self) -> None:
+        """Open what is needed for endpoints that appeared, a slice of the loop's time."""
+        share = self.participant.boundary.time.connection
+        if not share.begins(self):
+            return
+        while self._awaiting and not share.is_over:
+            self._notice(self._awaiting.pop(next(iter(self._awaiting))))
+        share.end()
+        if self._awaiting:
+            share.wait(self)
+
+    def _notice(self, endpoint: RemoteEndpoint) -> None:
+        """Open what is needed for one that appeared; what cannot be opened is not, and the others come all the same."""
+        self.participant.boundary.each(
+            "the endpoints that appeared", (endpoint,), self._appeared, lambda _: endpoint.key.hex()
+        )
+
+    def _there(self) -> list[RemoteEndpoint]:
+        """Return the endpoints that are there, less those that await their turn to be noticed."""
+        return [each for each in self._discovery.endpoints() if each.handle not in self._awaiting]
 
     def _appeared(self, endpoint: RemoteEndpoint, *, only: QueueEndpoints | None = None) -> None:
         if self.replica_link is not None and only is None:

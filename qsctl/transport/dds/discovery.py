@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
+import msgspec
 from cyclonedds.builtin import BuiltinDataReader, BuiltinTopicDcpsPublication, BuiltinTopicDcpsSubscription
 from cyclonedds.core import InstanceState, ReadCondition
 from cyclonedds.qos import Policy
@@ -18,10 +19,14 @@ from cyclonedds.qos import Policy
 from qsctl.errors import UsageError
 from qsctl.identity import NIL_GUID, Guid, decimal_from_text, guid_from_hex
 from qsctl.instant import INFINITE_NS, Nanoseconds
-from qsctl.transport.dds.announcements import SHARED_SUBSCRIBER_PROPERTY, Announcement, take_announcement
+from qsctl.transport.dds.announcements import (
+    SHARED_SUBSCRIBER_PROPERTY,
+    Announcement,
+    announcement_of,
+    take_endpoints,
+)
 from qsctl.transport.dds.boundary import Malformed
 from qsctl.transport.dds.participant import Participant
-from qsctl.transport.dds.peer_faults import UNKNOWN_PEER
 from qsctl.transport.dds.raw import close_entity
 
 UNACKED_THRESHOLD_MAX: Final = 2**31 - 1
@@ -34,13 +39,16 @@ DEPARTED_MAX: Final = 10_000
 """Departed endpoints that are remembered, to know one that comes back."""
 
 _PREFIX: Final = "qsctl"
-_TAKE_COUNT: Final = 500
+_PREFIX_OCTETS: Final = _PREFIX.encode()
+TAKE_COUNT: Final = 25
+"""Endpoints that are taken at once: a fraction of a slice of the loop's time."""
+
+_TAKES_MAX: Final = 20
 _PREFIX_BYTES: Final = 12
 """Of an endpoint's 16-byte key, what all endpoints of a participant have in common."""
 
 
-@dataclass(frozen=True, slots=True)
-class RemoteEndpoint:
+class RemoteEndpoint(msgspec.Struct, frozen=True):
     """A reader or writer in the domain. `traits` is what its user data says.
 
     One that `returned` was there before under the same key: its process was out of sight for longer than its lease, and
@@ -51,7 +59,7 @@ class RemoteEndpoint:
     is_writer: bool
     topic_name: str
     partitions: tuple[str, ...] = ()
-    traits: Mapping[str, str] = field(default_factory=dict)
+    traits: dict[str, str] = {}
     key: bytes = b""
     returned: bool = False
     guid: Guid = NIL_GUID
@@ -136,6 +144,7 @@ class Discovery:
             return _NO_CHANGES
         for reader, is_writer, _ in triggered:
             self._take(reader, is_writer, changed)
+        share.end()
         if not changed:
             return _NO_CHANGES
         # One that came and went between two looks is in neither list.
@@ -149,18 +158,15 @@ class Discovery:
         """Note a share of what waits in a reader."""
         boundary = self._participant.boundary
         source = "the discovery of writers" if is_writer else "the discovery of readers"
-        for _ in range(_TAKE_COUNT):
-            # One at a time: what cannot be read at all takes no other with it.
-            taken = boundary.each(source, (reader,), take_announcement, _unknown_peer)
-            if taken == [None]:
-                break
+        for _ in range(_TAKES_MAX):
+            taken = take_endpoints(reader, TAKE_COUNT)
             boundary.each(
                 source,
-                [each for each in taken if each is not None],
-                lambda each: self._note(each, is_writer, changed),
+                taken,
+                lambda each: self._note(announcement_of(each), is_writer, changed),
                 lambda at, taken=taken: taken[at].key.hex(),  # type: ignore[misc]
             )
-            if boundary.time.discovery.is_over:
+            if len(taken) < TAKE_COUNT or boundary.time.discovery.is_over:
                 break
 
     def _note(self, sample: Announcement, is_writer: bool, changed: dict[int, RemoteEndpoint | None]) -> None:
@@ -191,7 +197,7 @@ class Discovery:
             changed.setdefault(handle, None)
             if endpoint.key in self._departed:
                 del self._departed[endpoint.key]
-                endpoint = replace(endpoint, returned=True)
+                endpoint = msgspec.structs.replace(endpoint, returned=True)
             self._known[handle] = endpoint
             self._count(endpoint, 1)
             self._generations[handle] = generation
@@ -219,10 +225,9 @@ class Discovery:
             raise Malformed(f"its participant has more consumers than a peer may: {limits.consumers_max}")
 
     def _count(self, endpoint: RemoteEndpoint, change: int) -> None:
-        for counts in (self._endpoint_counts, *((self._consumer_counts,) if _is_consumer(endpoint) else ())):
-            counts[endpoint.participant] += change
-            if not counts[endpoint.participant]:
-                del counts[endpoint.participant]
+        _change_count(self._endpoint_counts, endpoint.participant, change)
+        if _is_consumer(endpoint):
+            _change_count(self._consumer_counts, endpoint.participant, change)
 
     def close(self) -> None:
         """Stop watching."""
@@ -236,8 +241,11 @@ class Discovery:
 _NO_CHANGES: Final = Changes()
 
 
-def _unknown_peer(_index: int) -> str:
-    return UNKNOWN_PEER
+def _change_count(counts: Counter[bytes], participant: bytes, change: int) -> None:
+    if count := counts[participant] + change:
+        counts[participant] = count
+    else:
+        del counts[participant]
 
 
 def _is_consumer(endpoint: RemoteEndpoint) -> bool:
@@ -251,9 +259,9 @@ def endpoint_of(sample: Announcement, is_writer: bool) -> RemoteEndpoint:
         Malformed: a text is not UTF-8, or a trait of ours has a value that it cannot have.
     """
     traits: dict[str, str] = {}
-    head, *pairs = sample.user_data.split(b";")
-    if head == _PREFIX.encode():
-        for pair in pairs:
+    if sample.user_data.startswith(_PREFIX_OCTETS):
+        head, *pairs = sample.user_data.split(b";")
+        for pair in pairs if head == _PREFIX_OCTETS else ():
             key, _, value = _text("user data", pair).partition("=")
             traits[key] = value
     if sample.shared_subscriber is not None:
@@ -262,12 +270,12 @@ def endpoint_of(sample: Announcement, is_writer: bool) -> RemoteEndpoint:
         sample.info.instance_handle,
         is_writer,
         sample.topic_name,
-        tuple(_text("a partition", each) for each in sample.partitions),
+        tuple([_text("a partition", each) for each in sample.partitions]),
         traits,
         sample.key,
-        guid=_guid(traits, "guid"),
-        source_guid=_guid(traits, "source"),
-        unacked_threshold=_threshold(traits),
+        guid=_guid(traits, "guid") if traits else NIL_GUID,
+        source_guid=_guid(traits, "source") if traits else NIL_GUID,
+        unacked_threshold=_threshold(traits) if traits else None,
         type_name=sample.type_name,
         lifespan_ns=sample.lifespan_ns,
         representations=sample.representations,

@@ -119,7 +119,7 @@ class IncompatiblePeers:
         """Look, twice a second at most; cheap when nothing changed."""
         now = time.monotonic_ns()
         share = self._participant.boundary.time.diagnosis
-        if now < self._look_at or not share.begins(self):
+        if now < self._look_at or not share.begins(self, wakes=False):
             return
         self._look_on(now, share)
         share.end()

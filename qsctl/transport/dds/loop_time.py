@@ -4,6 +4,10 @@ Decides: how much of the others' time one peer can take. What a peer can ask for
 that come and go, and endpoints that match nothing, is processed in short slices; while samples move, a kind of work
 that has used up its credit waits until it has had no more than its share. The credit lets what happens now and then,
 such as a consumer that comes or a command, be done at once. Without samples nothing waits, and nothing is lost.
+
+Each time the loop wakes costs as much as ten endpoints that appear, and a thread that wakes often is put behind others
+by a busy machine. So while samples move, a kind of work that is soon done is done a few times in a while, and the loop
+does not wake before it may go on.
 """
 
 from __future__ import annotations
@@ -17,6 +21,9 @@ from qsctl.instant import MICROSECOND_NS, MILLISECOND_NS, SECOND_NS, Nanoseconds
 BUSY_NS: Final[Nanoseconds] = SECOND_NS
 """How long after a sample, or an answer to one, others still count as waiting for theirs."""
 
+SHORTEST_WAIT_NS: Final[Nanoseconds] = MILLISECOND_NS
+"""Work that may go on now may be another's turn: the loop does not look all the time."""
+
 PAUSE_MAX_NS: Final[Nanoseconds] = SECOND_NS
 """How long work waits at most, however long the last of its kind took: administration is always possible."""
 
@@ -29,34 +36,61 @@ class TimeShare:
         fraction: of the time, while they do.
         credit_ns: what may be done at once, where little was done before.
         slice_ns: how long the work goes on at a time, while they do.
+        rest_ns: how long a worker that had less to do than that rests then, while they do.
 
     Attributes:
         taken_ns: the time that it has taken since the start.
     """
 
-    def __init__(self, loop: LoopTime, fraction: float, credit_ns: Nanoseconds, slice_ns: Nanoseconds) -> None:
+    def __init__(
+        self,
+        loop: LoopTime,
+        fraction: float,
+        credit_ns: Nanoseconds,
+        slice_ns: Nanoseconds,
+        rest_ns: Nanoseconds = 0,
+    ) -> None:
         self.fraction = fraction
         self.taken_ns: Nanoseconds = 0
         self._loop = loop
         self._slice_ns = slice_ns
+        self._rest_ns = rest_ns
         self._credit_max_ns = credit_ns
         self._credit_ns: float = credit_ns
         """May be negative, by a pause's worth at most."""
         self._credited_at = loop.clock()
         self._began_at: Nanoseconds | None = None
-        self._waiting: dict[Hashable, None] = {}
+        self._worker: Hashable = None
+        self._waiting: dict[Hashable, bool] = {}
+        """Those that may not begin, in order, and whether the loop wakes for them."""
+        self._rests_until: dict[Hashable, Nanoseconds] = {}
+        self._woken_for: set[Hashable] = set()
+        """Those of the resting that have something to do."""
 
-    def begins(self, worker: Hashable) -> bool:
-        """Begin a slice, which `end` ends; False: not yet, or another worker has waited for longer."""
+    def begins(self, worker: Hashable, *, wakes: bool = True) -> bool:
+        """Begin a slice, which `end` ends; False: not yet, or another worker has waited for longer.
+
+        Args:
+            worker: whose.
+            wakes: whether it has something to do, for which the loop is to wake once it may.
+        """
         now = self._loop.clock()
         if self._loop.is_contended(now):
-            self._waiting.setdefault(worker)
+            if now < self._rests_until.get(worker, 0):
+                if wakes:
+                    self._woken_for.add(worker)
+                return False
+            self._waiting[worker] = self._waiting.get(worker, False) or wakes
             self._credit(now)
             if self._credit_ns < 0 or next(iter(self._waiting)) != worker:
                 return False
-        self._waiting.pop(worker, None)
-        self._began_at = now
+        self.leave(worker)
+        self._began_at, self._worker = now, worker
         return True
+
+    def wait(self, worker: Hashable) -> None:
+        """Let a worker that has more to do be in line, and the loop wake for it."""
+        self._waiting[worker] = True
 
     @property
     def is_over(self) -> bool:
@@ -64,10 +98,12 @@ class TimeShare:
         now = self._loop.clock()
         return self._began_at is not None and now - self._began_at >= self._slice_ns and self._loop.is_contended(now)
 
-    @property
-    def is_waited_for(self) -> bool:
-        """Whether somebody's work waits for its time."""
-        return bool(self._waiting)
+    def goes_on_at(self) -> Nanoseconds | None:
+        """When work that waits for its time may go on; None: none waits."""
+        rests = [self._rests_until[worker] for worker in self._woken_for]
+        if any(self._waiting.values()):
+            rests.append(self._credited_at + int(max(0.0, -self._credit_ns) / self.fraction))
+        return min(rests, default=None)
 
     def end(self) -> None:
         """End a slice, if one has begun."""
@@ -78,6 +114,8 @@ class TimeShare:
         self.taken_ns += took_ns
         self._credit(now)
         self._credit_ns = max(self._credit_ns - took_ns, -PAUSE_MAX_NS * self.fraction)
+        if self._rest_ns and took_ns < self._slice_ns and self._loop.is_contended(now):
+            self._rests_until[self._worker] = now + self._rest_ns
 
     def _credit(self, now: Nanoseconds) -> None:
         """Credit the share of the time since the last time."""
@@ -86,8 +124,10 @@ class TimeShare:
         self._credited_at = now
 
     def leave(self, worker: Hashable) -> None:
-        """Wait no more for a worker that is closed."""
+        """Wait no more for a worker: it begins, or is closed."""
         self._waiting.pop(worker, None)
+        self._rests_until.pop(worker, None)
+        self._woken_for.discard(worker)
 
 
 class LoopTime:
@@ -98,7 +138,8 @@ class LoopTime:
 
     Attributes:
         commands: for administration.
-        discovery: for readers and writers that appear and vanish.
+        connection: for opening what readers and writers need that appear.
+        discovery: for noticing readers and writers that appear and vanish, whatever they are.
         diagnosis: for finding out why a reader or writer matches nothing.
     """
 
@@ -106,8 +147,9 @@ class LoopTime:
         self.clock = clock
         self._busy_until: Nanoseconds = 0
         self.commands = TimeShare(self, 0.25, 200 * MILLISECOND_NS, MILLISECOND_NS)
-        self.discovery = TimeShare(self, 0.2, 500 * MILLISECOND_NS, MILLISECOND_NS)
-        self.diagnosis = TimeShare(self, 0.05, 50 * MILLISECOND_NS, 500 * MICROSECOND_NS)
+        self.connection = TimeShare(self, 0.2, 500 * MILLISECOND_NS, MILLISECOND_NS)
+        self.discovery = TimeShare(self, 0.04, 50 * MILLISECOND_NS, MILLISECOND_NS, 20 * MILLISECOND_NS)
+        self.diagnosis = TimeShare(self, 0.01, 20 * MILLISECOND_NS, 500 * MICROSECOND_NS)
 
     def note_samples(self) -> None:
         """Samples, or answers to them, have come: for a moment everything else keeps to its share."""
@@ -117,11 +159,16 @@ class LoopTime:
         """Whether samples moved lately."""
         return now < self._busy_until
 
-    @property
-    def is_waited_for(self) -> bool:
-        """Whether some work waits for its time: look again soon."""
-        return self.commands.is_waited_for or self.discovery.is_waited_for or self.diagnosis.is_waited_for
+    def waits_ns(self) -> Nanoseconds | None:
+        """Return how long to wait at most, for then some work may go on; None: none waits for its time."""
+        ends = [at for share in self.shares().values() if (at := share.goes_on_at()) is not None]
+        return max(SHORTEST_WAIT_NS, min(ends) - self.clock()) if ends else None
 
     def shares(self) -> dict[str, TimeShare]:
         """Return the kinds of work by name, as metrics call them."""
-        return {"commands": self.commands, "discovery": self.discovery, "diagnosis": self.diagnosis}
+        return {
+            "commands": self.commands,
+            "connection": self.connection,
+            "discovery": self.discovery,
+            "diagnosis": self.diagnosis,
+        }

@@ -374,13 +374,13 @@ class ServiceTransport:
 
     def wait(self, timeout_ns: Nanoseconds) -> None:
         """Sleep until something may have come, at most so long; less while something waits to be sent."""
-        in_a_hurry = (
-            not self._all_sent
-            or self.boundary.time.is_waited_for
-            or any(delivery.is_settling for delivery in self._deliveries.values())
-        )
+        in_a_hurry = not self._all_sent or any(delivery.is_settling for delivery in self._deliveries.values())
+        if in_a_hurry:
+            timeout_ns = min(timeout_ns, HURRY_NS)
+        elif (waits_ns := self.boundary.time.waits_ns()) is not None:
+            timeout_ns = min(timeout_ns, waits_ns)
         if self._waiter is not None:
-            self._waiter.wait(min(timeout_ns, HURRY_NS) if in_a_hurry else timeout_ns)
+            self._waiter.wait(timeout_ns)
         elif self._bell.wait(timeout_ns / SECOND_NS):
             self._bell.clear()
 

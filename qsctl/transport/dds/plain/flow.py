@@ -17,11 +17,11 @@ from cyclonedds.core import InstanceState
 
 from qsctl.identity import Guid
 from qsctl.instant import INFINITE_NS, Nanoseconds
-from qsctl.transport.dds.announcements import Announcement, take_announcement
+from qsctl.transport.dds.announcements import EndpointSample, take_endpoints
+from qsctl.transport.dds.discovery import TAKE_COUNT
 from qsctl.transport.dds.incompatible_peers import IncompatiblePeers
 from qsctl.transport.dds.loop_time import TimeShare
 from qsctl.transport.dds.participant import Participant
-from qsctl.transport.dds.peer_faults import UNKNOWN_PEER
 from qsctl.transport.dds.raw import close_entity
 
 INSTANCES_MAX: Final = 8
@@ -30,7 +30,7 @@ INSTANCES_MAX: Final = 8
 DEPARTED_WRITERS_MAX: Final = 10_000
 """Writers that are gone, and may have left samples that are not read yet."""
 
-TAKES_MAX: Final = 500
+TAKES_MAX: Final = 20
 
 COPY: Final = b"qsctl;role=copy"
 """What a writer says of itself that repeats samples of a queue for those who look on: nothing of it is enqueued."""
@@ -49,10 +49,10 @@ class PlainWriter:
 
     __slots__ = ("_last_number", "guid", "is_copy", "lifespan_ns")
 
-    def __init__(self, said: Announcement) -> None:
+    def __init__(self, said: EndpointSample) -> None:
         self.guid = Guid(said.key)
-        self.lifespan_ns = said.lifespan_ns
-        self.is_copy = said.user_data == COPY
+        self.lifespan_ns = said.policies.lifespan_ns
+        self.is_copy = said.policies.user_data == COPY
         self._last_number = 0
 
     def number(self, source_timestamp_ns: Nanoseconds, now: Nanoseconds) -> int:
@@ -83,7 +83,7 @@ class FlowDomain:
         """Take notice of writers that came and went, a share of them; cheap when there are none."""
         self._incompatible.turn()
         share = self.participant.boundary.time.discovery
-        if not share.begins(self):
+        if not share.begins(self, wakes=False):
             return
         self._take_notice(share)
         share.end()
@@ -92,17 +92,19 @@ class FlowDomain:
         """Take notice of all that came and went, or of a slice."""
         boundary = self.participant.boundary
         for _ in range(TAKES_MAX):
-            if share is not None and share.is_over:
+            if self._announcements is None or (share is not None and share.is_over):
                 return
-            # One at a time: what cannot be read at all takes no other with it.
-            taken = boundary.each("the discovery of writers", (self._announcements,), _take, _unknown_peer)
-            if taken == [None]:
+            taken = take_endpoints(self._announcements, TAKE_COUNT)
+            boundary.each(
+                "the discovery of writers",
+                taken,
+                self._note,
+                lambda at, taken=taken: taken[at].key.hex(),  # type: ignore[misc]
+            )
+            if len(taken) < TAKE_COUNT:
                 return
-            for said in taken:
-                if said is not None:
-                    self._note(said)
 
-    def _note(self, said: Announcement) -> None:
+    def _note(self, said: EndpointSample) -> None:
         handle = said.info.instance_handle
         writer = self._writers.get(handle) or self._departed.pop(handle, None)
         if writer is None and said.info.valid_data:
@@ -132,14 +134,6 @@ class FlowDomain:
         close_entity(self._announcements)
         self._announcements = None
         self.participant.close()
-
-
-def _take(reader: BuiltinDataReader | None) -> Announcement | None:
-    return None if reader is None else take_announcement(reader)
-
-
-def _unknown_peer(_index: int) -> str:
-    return UNKNOWN_PEER
 
 
 class FlowDomains:
