@@ -17,7 +17,7 @@ from itertools import takewhile
 from types import FrameType
 from typing import Final
 
-from qsctl.config.budgets import TOO_MANY_QUEUES_REMEDY
+from qsctl.config.budgets import ServiceLimits
 from qsctl.config.rules.replication import configuration_replication_of, instances_of
 from qsctl.config.settings import ServiceConfiguration
 from qsctl.core.events import Event
@@ -29,10 +29,9 @@ from qsctl.instant import MILLISECOND_NS, Nanoseconds
 from qsctl.service.config_snippets import ConfigSnippets, is_configuration_request
 from qsctl.service.logger import ServiceLog
 from qsctl.service.loop import ServiceLoop
-from qsctl.service.memory import MemoryGuard, bound_of, peer_limits_of
+from qsctl.service.memory import HeldCount, MemoryGuard, bound_of, peer_limits_of
 from qsctl.service.metrics import Budget, Figures, Tally
 from qsctl.service.metrics_server import MetricsServer
-from qsctl.service.named_configuration import in_one_line
 from qsctl.service.open_service import (
     SHARE_COUNT,
     DaemonOptions,
@@ -46,7 +45,7 @@ from qsctl.service.places import places_of
 from qsctl.service.recording.recordings import Recordings, is_recording_request
 from qsctl.service.recording.reporting import Reporting
 from qsctl.service.replication import Replication
-from qsctl.service.rereading import Rereading, changed_limits, changes_not_in_force
+from qsctl.service.rereading import Rereading, follow_files
 from qsctl.service.samples_first import read_samples_first
 from qsctl.service.steady_clock import steady_clock
 from qsctl.service.supervisor import NOBODY, Supervisor
@@ -130,7 +129,7 @@ class Daemon:
         )
         self._memory = MemoryGuard(
             bound_of(configuration.limits, options.process_count),
-            lambda: sum(len(each.held) for each in self.engine.hosted.by_name.values()),
+            HeldCount(lambda: [each.held for each in self.engine.hosted.by_name.values()]),
         )
         self._loop.try_endpoints = self.transport.try_endpoints
         self._reporting = Reporting(
@@ -145,6 +144,7 @@ class Daemon:
         self._hangs_up = False
         self._rereading = Rereading(options.reread, self.transport.wake)
         self._tells_to: str | None = None
+        self._given_limits: ServiceLimits | None = None
         self._not_offered: dict[str, str] = {}
         self.transport.boundary.report_to(log.peer_fault)
         self.transport.boundary.peer_limits = peer_limits_of(configuration.limits)
@@ -175,6 +175,11 @@ class Daemon:
         May be called from another thread.
         """
         self._tells_to = address
+        self.transport.wake()
+
+    def obey(self, limits: ServiceLimits) -> None:
+        """Let limits be in force from the next pass on. May be called from another thread."""
+        self._given_limits = limits
         self.transport.wake()
 
     def run(self, on_start: Callable[[], None] | None = None, supervisor: Supervisor = NOBODY) -> None:
@@ -236,6 +241,9 @@ class Daemon:
                 self._rereading.begin()
             if (found := self._rereading.pop()) is not None:
                 self._follow_files(found)
+            if (limits := self._given_limits) is not None:
+                self._given_limits = None
+                self._obey(limits)
             inbox, hears = (self._poll(), False) if self._replication is None else self._hear(self._replication)
             deadline = self._loop.next_deadline()
             now = self._loop.clock()
@@ -274,24 +282,15 @@ class Daemon:
 
     def _follow_files(self, found: ServiceConfiguration | QsctlError) -> None:
         """Follow the configuration's files as they are now, as far as that is possible without a restart."""
-        if isinstance(found, QsctlError):
-            self.log.warning("configuration_not_reread", cause=found.message, remedy=found.remedy)
-            return
-        present, hosted = self.configuration, self.engine.hosted
-        changed = changed_limits(present.limits, found.limits)
-        if message := found.limits.too_many_queues(len(hosted.by_name)):
-            self.log.warning("configuration_not_reread", cause=message, remedy=TOO_MANY_QUEUES_REMEDY)
-            return
-        self.configuration = replace(present, limits=found.limits)
-        self._memory.bound_bytes = bound_of(found.limits, self.options.process_count)
-        self.transport.boundary.peer_limits = peer_limits_of(found.limits)
-        self.log.info("configuration_reread", limits=", ".join(changed) or "unchanged")
-        if others := changes_not_in_force(present, found, hosted.settings()):
-            self.log.warning(
-                "configuration_not_in_force",
-                text=in_one_line(others),
-                remedy="qsctl apply changes queues; all else needs a restart.",
-            )
+        followed = follow_files(found, self.configuration, self.engine.hosted.settings(), self.log)
+        if followed is not None:
+            self._obey(followed.limits)
+
+    def _obey(self, limits: ServiceLimits) -> None:
+        """Let limits be in force from now on."""
+        self.configuration = replace(self.configuration, limits=limits)
+        self._memory.bound_bytes = bound_of(limits, self.options.process_count)
+        self.transport.boundary.peer_limits = peer_limits_of(limits)
 
     def _budget(self) -> Budget:
         """Return what the service and its peers take of their limits."""

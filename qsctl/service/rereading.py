@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Final
 
-from qsctl.config.budgets import ServiceLimits
+from qsctl.config.budgets import TOO_MANY_QUEUES_REMEDY, ServiceLimits
 from qsctl.config.settings import ServiceConfiguration
-from qsctl.core.settings import ServiceSettings
-from qsctl.errors import QsctlError
-from qsctl.service.named_configuration import differences
+from qsctl.core.settings import ServiceSettings, queues_by_name
+from qsctl.errors import InvalidInput, QsctlError
+from qsctl.service.logger import ServiceLog
+from qsctl.service.named_configuration import differences, in_one_line
 
 _AT_A_START: Final = ("administration", "monitoring", "filesystem", "service_qos")
 
@@ -54,7 +55,36 @@ class Rereading:
             self._found = read()
         except QsctlError as error:
             self._found = error
+        except Exception as error:  # the files may be moved, cut and replaced while they are read
+            self._found = InvalidInput(
+                f"the configuration cannot be read: {type(error).__name__}: {error}",
+                remedy="Send SIGHUP again once its files are there.",
+            )
         self._wake()
+
+
+def follow_files(
+    found: ServiceConfiguration | QsctlError, present: ServiceConfiguration, hosted: ServiceSettings, log: ServiceLog
+) -> ServiceConfiguration | None:
+    """Return the configuration as it is from now on, and log what of the files is in force and what is not.
+
+    None: nothing changes, for the files cannot be read or obeyed.
+    """
+    if isinstance(found, QsctlError):
+        log.warning("configuration_not_reread", cause=found.message, remedy=found.remedy)
+        return None
+    if message := found.limits.too_many_queues(len(queues_by_name(hosted))):
+        log.warning("configuration_not_reread", cause=message, remedy=TOO_MANY_QUEUES_REMEDY)
+        return None
+    changed = changed_limits(present.limits, found.limits)
+    log.info("configuration_reread", limits=", ".join(changed) or "unchanged")
+    if others := changes_not_in_force(present, found, hosted):
+        log.warning(
+            "configuration_not_in_force",
+            text=in_one_line(others),
+            remedy="qsctl apply changes queues; all else needs a restart.",
+        )
+    return replace(present, limits=found.limits)
 
 
 def changed_limits(former: ServiceLimits, limits: ServiceLimits) -> list[str]:

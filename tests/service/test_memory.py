@@ -7,8 +7,10 @@ import pytest
 from qsctl.config.budgets import ServiceLimits
 from qsctl.instant import SECOND_NS
 from qsctl.service.memory import (
+    COUNTED_AT_ONCE,
     LOOK_EVERY_NS,
     WORTH_BYTES,
+    HeldCount,
     MemoryGuard,
     available_bytes,
     bound_of,
@@ -137,3 +139,37 @@ def test_the_memory_of_samples_that_left_is_the_systems_again() -> None:
     del held
     give_back()
     assert resident_bytes() - before < 0.3 * (full - before)
+
+
+def test_samples_of_few_queues_are_counted_at_each_look() -> None:
+    queues: list[list[int]] = [[1], [1, 2]]
+    count = HeldCount(lambda: queues)
+    assert count() == 3
+    queues.append([3])
+    assert count() == 4
+    queues.clear()
+    assert count() == 0
+
+
+def test_samples_of_many_queues_are_counted_in_parts() -> None:
+    looked_at = 0
+
+    class Queue:
+        def __init__(self, count: int) -> None:
+            self.count = count
+
+        def __len__(self) -> int:
+            nonlocal looked_at
+            looked_at += 1
+            return self.count
+
+    queues = [Queue(2) for _ in range(3 * COUNTED_AT_ONCE - 1)]
+    count = HeldCount(lambda: list(queues))
+    counts = []
+    for _ in range(3):
+        looked_at = 0
+        counts.append(count())
+        assert looked_at <= COUNTED_AT_ONCE
+    assert counts == [0, 0, 2 * len(queues)]
+    queues.append(Queue(5))
+    assert [count(), count(), count()] == [counts[2], counts[2], counts[2] + 5]

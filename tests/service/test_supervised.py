@@ -91,6 +91,62 @@ def test_sighup_rereads_the_limits_and_says_what_is_not_in_force(tmp_path: Path,
         assert service.wait(PATIENCE_S) == 0
 
 
+def test_sighup_while_the_files_are_moved_changes_nothing(tmp_path: Path, started: Any) -> None:
+    file, away, log = tmp_path / "a.xml", tmp_path / "away.xml", tmp_path / "s.log"
+    command = started("--log-file", "s.log", "--verbosity", "3", domain=161)
+    limited = file.read_text().replace(
+        "</queuing_service>", "<service_limits><max_queues>3</max_queues></service_limits></queuing_service>"
+    )
+    file.write_text(limited)
+    with running(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as service:
+        is_up(service)
+        file.rename(away)
+        log.rename(tmp_path / "s.log.1")
+        service.send_signal(signal.SIGHUP)
+        assert eventually(lambda: log.exists() and "event='configuration_not_reread'" in log.read_text())
+        file.mkdir()  # in its place is something else
+        service.send_signal(signal.SIGHUP)
+        assert eventually(lambda: log.read_text().count("event='configuration_not_reread'") == 2), log.read_text()
+        file.rmdir()
+        away.rename(file)
+        service.send_signal(signal.SIGHUP)
+        assert eventually(lambda: "limits='unchanged'" in log.read_text()), log.read_text()
+        service.terminate()
+        assert service.wait(PATIENCE_S) == 0
+
+
+def test_sighup_rereads_the_limits_of_every_process_of_sessions(tmp_path: Path, started: Any) -> None:
+    file, log = tmp_path / "a.xml", tmp_path / "s.log"
+    command = started("--log-file", "s.log", "--verbosity", "3", "--metrics-port", "0", domain=161)
+    text = file.read_text()
+    assert text.count('<session name="s"/>') == 1
+    text = text.replace('<session name="s"/>', '<session name="s"/><session name="t"/>')
+
+    def with_limits(octets: int) -> str:
+        limits = f"<service_limits><max_memory_bytes>{octets}</max_memory_bytes></service_limits></queuing_service>"
+        return text.replace("</queuing_service>", limits)
+
+    file.write_text(with_limits(10**12))
+    with running(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as service:
+        is_up(service)
+        file.write_text(with_limits(1_000_000))
+        service.send_signal(signal.SIGHUP)
+        assert eventually(lambda: "max_memory_bytes=1000000" in log.read_text()), log.read_text()
+        sessions = ("P/S/s", "P/S/t")
+        high = [f"session={name!r}" for name in sessions]
+
+        def is_followed() -> bool:
+            lines = [line for line in log.read_text().splitlines() if "event='memory_high'" in line]
+            return all(any(name in line for line in lines) for name in high)
+
+        assert eventually(is_followed), log.read_text()
+        file.write_text(with_limits(10**12))
+        service.send_signal(signal.SIGHUP)
+        assert eventually(lambda: log.read_text().count("event='memory_sufficient'") == 2), log.read_text()
+        service.terminate()
+        assert service.wait(PATIENCE_S) == 0
+
+
 def test_sighup_ends_a_service_in_order_whose_terminal_is_all_it_has(tmp_path: Path, started: Any) -> None:
     command = started("--pid-file", "s.pid", domain=161)
     with running(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as service:

@@ -21,7 +21,7 @@ import typer
 from qsctl.cli.command import Commands
 from qsctl.cli.output.results import Block, Plain, Result, Row, TextBlock
 from qsctl.cli.service_options import TargetOptions
-from qsctl.errors import ExitStatus, QsctlError, UsageError
+from qsctl.errors import ExitStatus, QsctlError, Refused, UsageError
 
 if TYPE_CHECKING:
     from qsctl.client.administration import Administration
@@ -32,6 +32,9 @@ LOG_BYTES_MAX: Final = 4 * 1024 * 1024
 """Of the end of each log file."""
 
 METRICS_BYTES_MAX: Final = 16 * 1024 * 1024
+METRICS_WAIT_S: Final = 10
+"""For the answer of a service with its metrics."""
+
 FILES_MAX: Final = 10_000
 """Files of a state directory that are listed."""
 
@@ -136,26 +139,32 @@ def bundle(
     No payload is in it. What cannot be had is named, and the exit status is 3. Reading the counters starts the `change`
     counters again from zero.
     """
-    if metrics_url and not metrics_url.startswith(("http://", "https://")):
-        raise UsageError(f"--metrics-url {metrics_url} is no address", remedy="Write http://HOST:PORT/metrics.")
+    if metrics_url:
+        _check_address(metrics_url)
     try:
         stream = os.fdopen(os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
     except FileExistsError:
         raise UsageError(f"{out} exists already", remedy="Choose another name.") from None
     except OSError as error:
         raise UsageError(f"{out} cannot be written: {error.strerror}") from None
-    with stream, zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
-        found = _Collection(archive)
-        found.add("machine.json", _machine)
-        found.add("packages.json", _packages)
-        for name, make in _of_a_service(service).items():
-            found.add(name, make)
-        if service.service.startswith("embedded:"):
-            found.add("files.json", lambda: _listed(service.state_dir))
-        for at, path in enumerate(log or (), 1):
-            found.add(f"logs/{at}-{path.name}", lambda path=path: _end_of(path))  # type: ignore[misc]
-        if metrics_url:
-            found.add("metrics.txt", lambda: _metrics(metrics_url))
+    try:
+        with stream, zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+            found = _Collection(archive)
+            found.add("machine.json", _machine)
+            found.add("packages.json", _packages)
+            for name, make in _of_a_service(service).items():
+                found.add(name, make)
+            if service.service.startswith("embedded:"):
+                found.add("files.json", lambda: _listed(service.state_dir))
+            for at, path in enumerate(log or (), 1):
+                found.add(f"logs/{at}-{path.name}", lambda path=path: _end_of(path))  # type: ignore[misc]
+            if metrics_url:
+                found.add("metrics.txt", lambda: _metrics(metrics_url))
+    except BaseException as error:  # half a bundle looks like a whole one, and is in the way of the next
+        out.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise UsageError(f"{out} cannot be written: {error.strerror}") from None
+        raise
     return Bundle(str(out), tuple(found.parts), tuple(found.missing))
 
 
@@ -225,9 +234,46 @@ def _end_of(path: Path) -> bytes:
         return stream.read(LOG_BYTES_MAX)
 
 
+def _check_address(url: str) -> None:
+    """Do nothing where a text is the address of metrics.
+
+    Raises:
+        UsageError: it is none.
+    """
+    from urllib.parse import urlsplit
+
+    try:
+        parts = urlsplit(url)
+        is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_address = False
+    if not is_address or not url.isascii() or not url.isprintable() or " " in url:
+        raise UsageError(f"--metrics-url {url} is no address", remedy="Write http://HOST:PORT/metrics.")
+
+
 def _metrics(url: str) -> bytes:
+    """Ask a service for its metrics.
+
+    Raises:
+        OSError: it cannot be reached, or does not answer in time.
+        Refused: what answers does not speak HTTP.
+    """
+    from http.client import HTTPException, IncompleteRead
     from urllib.request import urlopen
 
-    with urlopen(url, timeout=10) as answer:
-        octets: bytes = answer.read(METRICS_BYTES_MAX)
+    ends_at = time.monotonic() + METRICS_WAIT_S
+    octets = b""
+    try:
+        with urlopen(url, timeout=METRICS_WAIT_S) as answer:
+            while len(octets) < METRICS_BYTES_MAX and (part := answer.read1(METRICS_BYTES_MAX - len(octets))):
+                octets += part
+                if time.monotonic() > ends_at:
+                    raise TimeoutError(f"the answer is not whole after {METRICS_WAIT_S} s")
+            if answer.length and len(octets) < METRICS_BYTES_MAX:
+                raise IncompleteRead(octets, answer.length)
+    except (HTTPException, ValueError) as error:
+        raise Refused(
+            f"{url} does not answer as a metrics port does: {type(error).__name__}: {error}",
+            remedy="Name the address of `qsctl serve --metrics-port`.",
+        ) from error
     return octets

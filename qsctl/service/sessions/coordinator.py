@@ -33,7 +33,7 @@ from qsctl.core.admin.reply import ReturnCode
 from qsctl.core.messages import CommandReply, CommandRequest
 from qsctl.core.queue.settings import PersistenceKind
 from qsctl.core.statistics.status import SharedReaderQueueStatus
-from qsctl.errors import NoAnswer, NotFound, Refused
+from qsctl.errors import NoAnswer, NotFound, QsctlError, Refused
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.instant import MILLISECOND_NS, SECOND_NS, Nanoseconds
 from qsctl.resource import ResourceIdentifier
@@ -53,8 +53,9 @@ from qsctl.service.open_service import (
     report_namesake,
 )
 from qsctl.service.recording.recordings import Recordings, is_recording_request
+from qsctl.service.rereading import Rereading, follow_files
 from qsctl.service.sessions.groups import part_of, session_groups
-from qsctl.service.sessions.link import Answers, Ask, Counted, Failed, Left, ReportTo, Started, Stop
+from qsctl.service.sessions.link import Answers, Ask, Counted, Failed, Left, Obey, ReportTo, Started, Stop
 from qsctl.service.sessions.placement import Placement, ProcessIndex
 from qsctl.service.sessions.processes import FromSession, Mail, SessionProcess
 from qsctl.service.sessions.worker import Surroundings
@@ -101,7 +102,7 @@ class Coordinator:
                 "the stored configuration has a replicated queue, and the one named has none",
                 remedy="Name the stored one, or start with an empty directory: a replicated service is one process.",
             )
-        self._loop = ServiceLoop(self.engine, stores, limits=lambda: configuration.limits)
+        self._loop = ServiceLoop(self.engine, stores, limits=lambda: self.configuration.limits)
         self._snippets = ConfigSnippets(configuration, self.engine.hosted)
         self.transport = ServiceTransport(
             self.engine.hosted.application_name, replace(options.places, delivers=False), self._snippets
@@ -122,6 +123,7 @@ class Coordinator:
         )
         self._figures: dict[SessionProcess, Figures] = {}
         self._hangs_up = False
+        self._rereading = Rereading(options.reread, self.transport.wake)
         self._turned_at_ns: Nanoseconds = 0
         self._state: ServiceState = "starting"
         self.metrics: MetricsServer | None = None
@@ -173,12 +175,9 @@ class Coordinator:
                     self._hangs_up = False
                     self.log.reopen()
                     follow_keys(self.transport, self.log)
-                    if self.options.reread is not None:
-                        self.log.warning(
-                            "configuration_not_reread",
-                            cause="a service with a process for each group of sessions reads it at its start",
-                            remedy="Start the service again.",
-                        )
+                    self._rereading.begin()
+                if (found := self._rereading.pop()) is not None:
+                    self._follow_files(found)
                 self._turn()
                 for domain_id in self.transport.namesakes():
                     report_namesake(self.log, self.engine.hosted.application_name, domain_id)
@@ -210,6 +209,15 @@ class Coordinator:
             limits={"queues": self.configuration.limits.max_queues}, denied=dict(boundary.denied),
         )  # fmt: skip
         return [own, *list(self._figures.values())]
+
+    def _follow_files(self, found: ServiceConfiguration | QsctlError) -> None:
+        """Follow the configuration's files as they are now, and have the sessions' processes follow their limits."""
+        followed = follow_files(found, self.configuration, self.engine.hosted.settings(), self.log)
+        if followed is not None:
+            self.configuration = followed
+            self.transport.boundary.peer_limits = peer_limits_of(followed.limits)
+            for process in self._processes:
+                process.send(Obey(followed.limits))
 
     def _start(self) -> None:
         """Start a process a group, all at once, and wait until each can be reached."""

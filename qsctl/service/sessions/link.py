@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Mapping
 from multiprocessing.connection import Connection
 from typing import NamedTuple
 
+from qsctl.config.budgets import ServiceLimits
 from qsctl.core.messages import CommandReply, CommandRequest
 from qsctl.errors import QsctlError
 from qsctl.service.metrics import Figures
@@ -28,6 +29,12 @@ class ReportTo(NamedTuple):
     """To a session: report to the recorder at this address what happens; empty: no more."""
 
     address: str
+
+
+class Obey(NamedTuple):
+    """To a session: these limits are in force from now on."""
+
+    limits: ServiceLimits
 
 
 class Stop(NamedTuple):
@@ -81,9 +88,15 @@ class PipedCommands:
         self._inbox: deque[CommandRequest] = deque()
         self._replies: list[CommandReply] = []
 
-    def listen(self, wake: Callable[[], None], stop: Callable[[str], None], report_to: Callable[[str], None]) -> None:
-        """Take what comes, in a thread of its own, from now on."""
-        threading.Thread(target=self._listen, args=(wake, stop, report_to), name="commands", daemon=True).start()
+    def listen(
+        self,
+        wake: Callable[[], None],
+        stop: Callable[[str], None],
+        report_to: Callable[[str], None],
+        obey: Callable[[ServiceLimits], None],
+    ) -> None:
+        """Receive what comes, in a thread of its own, from now on."""
+        threading.Thread(target=self._listen, args=(wake, stop, report_to, obey), name="commands", daemon=True).start()
 
     def poll(self, *, one: bool = False) -> list[CommandRequest]:
         """Return the commands that have come, or one of them."""
@@ -116,10 +129,16 @@ class PipedCommands:
     def close(self) -> None:
         """The pipe stays open for the last words."""
 
-    def _listen(self, wake: Callable[[], None], stop: Callable[[str], None], report_to: Callable[[str], None]) -> None:
+    def _listen(
+        self,
+        wake: Callable[[], None],
+        stop: Callable[[str], None],
+        report_to: Callable[[str], None],
+        obey: Callable[[ServiceLimits], None],
+    ) -> None:
         while True:
             try:
-                message: Ask | Stop | ReportTo = self._link.recv()
+                message: Ask | Stop | ReportTo | Obey = self._link.recv()
             except (EOFError, OSError):
                 stop("the coordinator is gone")
                 return
@@ -128,6 +147,9 @@ class PipedCommands:
                 return
             if isinstance(message, ReportTo):
                 report_to(message.address)
+                continue
+            if isinstance(message, Obey):
+                obey(message.limits)
                 continue
             self._inbox.append(message.request)
             wake()

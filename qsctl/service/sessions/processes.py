@@ -15,7 +15,7 @@ from qsctl.config.settings import ServiceConfiguration
 from qsctl.endings import children_without_signals
 from qsctl.errors import NoAnswer
 from qsctl.service.open_service import DaemonOptions
-from qsctl.service.sessions.link import Answers, Ask, Counted, Failed, Left, ReportTo, Started, Stop
+from qsctl.service.sessions.link import Answers, Ask, Counted, Failed, Left, Obey, ReportTo, Started, Stop
 from qsctl.service.sessions.worker import Surroundings, session_process
 
 TERMINATE_AFTER_S: Final = 15.0
@@ -71,7 +71,7 @@ class SessionProcess:
         assert self._process.pid is not None
         return self._process.pid
 
-    def send(self, message: Ask | Stop | ReportTo) -> None:
+    def send(self, message: Ask | Stop | ReportTo | Obey) -> None:
         """Say something to it.
 
         Raises:

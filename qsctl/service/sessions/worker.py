@@ -63,7 +63,7 @@ def run_session(
             ):
                 report_figures = (lambda figures: commands.report(Counted(figures))) if around.serves_metrics else None
                 daemon = Daemon(configuration, options, log, commands=commands, report_figures=report_figures)
-                commands.listen(daemon.transport.wake, daemon.stop, daemon.report_to)
+                commands.listen(daemon.transport.wake, daemon.stop, daemon.report_to, daemon.obey)
                 daemon.run(lambda: commands.report(Started()))
         except QsctlError as error:
             commands.report(Failed(type(error), error.message, error.remedy))
