@@ -55,7 +55,7 @@ class Rereading:
             self._found = read()
         except QsctlError as error:
             self._found = error
-        except Exception as error:  # the files may be moved, cut and replaced while they are read
+        except (OSError, ValueError) as error:  # the files may be moved, cut and replaced while they are read
             self._found = InvalidInput(
                 f"the configuration cannot be read: {type(error).__name__}: {error}",
                 remedy="Send SIGHUP again once its files are there.",

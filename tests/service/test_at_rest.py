@@ -248,13 +248,14 @@ def test_a_note_that_was_half_written_is_not_kept(filled: Path, monkeypatch: pyt
 
 
 def test_a_command_that_was_killed_leaves_no_note(filled: Path) -> None:
-    process = os.fork()
-    if not process:
-        service = EmbeddedService(filled, None, 1.0, time.time_ns, discard_damaged=False)
-        service.open()
-        write(service, b"three", start=2)
-        os._exit((filled / "index.bin").exists())
-    assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 0
+    program = (
+        "import os; from pathlib import Path; from qsctl.service.embedded import open_embedded\n"
+        "from tests.service.embedded_commands import write\n"
+        f"with open_embedded(Path({str(filled)!r})) as service:\n"
+        "    write(service, b'three', start=2)\n"
+        f"    os._exit(Path({str(filled / 'index.bin')!r}).exists())"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
     with open_embedded(filled) as again:
         assert status(again).current_message_count == 3
 
