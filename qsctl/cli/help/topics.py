@@ -21,6 +21,7 @@ FOLDER: Final = Path(__file__).resolve().parents[2] / "docs"
 
 GROUPS: Final[dict[str, tuple[str, ...]]] = {
     "Begin": ("tutorial", "rti-shop", "solace-admin", "data-engineer"),
+    "Cheat sheets": ("cheat-operator", "cheat-rti", "cheat-solace", "cheat-words"),
     "Everyday work": (
         "administration", "samples", "tables", "top", "health", "limits", "desired-state", "contexts", "completion",
         "bench",
