@@ -88,6 +88,7 @@ class Layout:
     """Arrays of one replication, before anything happened."""
 
     names: list[str]
+    """Of the clients, then of the durable queues, which have numbers among them."""
     clients: npt.NDArray[Any]
     more: npt.NDArray[Any]
     queues: npt.NDArray[Any]
@@ -113,12 +114,12 @@ class Layout:
 
 
 def client_names(scenario: Scenario) -> list[str]:
-    """Return a group's name for its only client, else name/1, name/2 and so on; then the durable queues' names."""
+    """Return a group's name for its only client, else name/1, name/2 and so on."""
     return [
         group.name if group.count == 1 else f"{group.name}/{i + 1}"
         for group in scenario.groups
         for i in range(group.count)
-    ] + [queue.name for queue in scenario.durable_queues]
+    ]
 
 
 def line_rate(what: str, bits_per_second: int) -> tuple[int, int]:
@@ -210,7 +211,7 @@ def lay_out(
     count += len(scenario.durable_queues)
     durables, flows, backlogs = lay_durable_queues(scenario, ranges)
     layout = Layout(
-        names=client_names(scenario),
+        names=[*client_names(scenario), *(queue.name for queue in scenario.durable_queues)],
         clients=np.zeros(count, CLIENT),
         more=np.zeros(count, MORE),
         queues=np.zeros(count * QUEUES, QUEUE),

@@ -237,3 +237,20 @@ def test_a_printed_listing_is_explained_the_same() -> None:
     rows = [ClientConnection("a", message_vpn="v", **OPEN)]
     done = CliRunner().invoke(command_line(), ["explain", "slow-subscriber", "-"], input=write_connections(rows))
     assert "the window over the round trip" in done.stdout
+
+
+@pytest.mark.parametrize("level", [LogLevel.COUNTERS, LogLevel.EVENTS])
+def test_the_clients_of_a_run_with_durable_queues_are_listed_and_explained_without_the_queues(
+    level: LogLevel, tmp_path: Path
+) -> None:
+    changes = {"horizon": "2s", "group[worker]/loss": "0.02", "durable-queue[work]/flow[*]/rejects": "0.2"}
+    scenario = apply_overrides(read_scenario(find_scenario("dead-messages")), changes)
+    simulate(scenario, tmp_path / "run", level=level)
+    assert explained(tmp_path / "run")["clients"] == []
+    for words in (["stats", "queue"], ["slow-subscriber"], ["connections", "wide"]):
+        done = CliRunner().invoke(
+            command_line(), ["show", "client", "*", *words, "--run", str(tmp_path / "run"), "-o", "json"]
+        )
+        assert done.exit_code == 0, done.output
+        names = set(re.findall(r"worker/\d|work\b|dead\b", done.stdout))
+        assert names == (set() if words == ["slow-subscriber"] else {f"worker/{number}" for number in range(1, 5)})
