@@ -24,6 +24,7 @@ from qsctl.errors import QsctlError
 from qsctl.identity import NIL_IDENTITY, SampleIdentity
 from qsctl.transport.dds.administration_clients import AdministrationClients
 from qsctl.transport.dds.announcements import writer_key
+from qsctl.transport.dds.arrival_order import ArrivalOrder
 from qsctl.transport.dds.bodies import identity_from_wire, octets_of, wire_status
 from qsctl.transport.dds.channels import FrameWriter
 from qsctl.transport.dds.commands import (
@@ -75,6 +76,8 @@ class _Waiting(NamedTuple):
 
     data: bytes
     peer: str
+    arrival: int
+    """Its number among all that came."""
 
 
 _NO_IDENTITY: Final = WireIdentity(WireGuid(NIL_OCTETS))
@@ -123,6 +126,8 @@ class AdminEndpoints:
         self._senders: dict[int, bytes] = {}
         self._lines: dict[bytes, deque[_Waiting]] = {}
         """The requests of each process, which take turns."""
+        self._arrival_count = 0
+        self._order = ArrivalOrder()
         self._overflowing: set[bytes] = set()
         """Processes whose line was full and is not yet half empty: what they send more is dropped."""
         self._clients = AdministrationClients(
@@ -144,7 +149,9 @@ class AdminEndpoints:
             process = participant_of(key)
             line = self._lines.get(process, ())
             if len(line) < WAITING_MAX:
-                self._lines.setdefault(process, deque()).append(_Waiting(data, key.hex() or UNKNOWN_PEER))
+                self._arrival_count += 1
+                waiting = _Waiting(data, key.hex() or UNKNOWN_PEER, self._arrival_count)
+                self._lines.setdefault(process, deque()).append(waiting)
             else:
                 self._refuse_surplus(process, data, key.hex())
 
@@ -164,8 +171,21 @@ class AdminEndpoints:
                 self._overflowing.discard(process)
             if line:
                 self._lines[process] = line
-            commands += [command for command in self._commands_of(waiting) if command is not None]
+            commands += [
+                command
+                for command in self._commands_of(waiting)
+                if command is not None and self._may_begin(command, waiting.arrival)
+            ]
         return commands
+
+    def _may_begin(self, request: CommandRequest, arrival: int) -> bool:
+        """Whether a command is carried out; it is answered here, if it is not."""
+        first = min((line[0].arrival for line in self._lines.values()), default=self._arrival_count)
+        self._order.forget_before(min(first, arrival))
+        refusal = self._order.begin(request, arrival)
+        if refusal:
+            self._answer_error(request.request, refusal)
+        return not refusal
 
     def _sender_of(self, handle: int) -> bytes:
         """Return the key of a request's writer; empty: it has left already, and is like all others that have."""
@@ -190,12 +210,13 @@ class AdminEndpoints:
         self.participant.boundary.refuse(COMMAND_REQUEST_TOPIC, peer, text)
         if process not in self._overflowing:
             self._overflowing.add(process)
-            for command in self._commands_of(_Waiting(data, peer)):
+            for command in self._commands_of(_Waiting(data, peer, 0)):
                 if command is not None:
                     self._answer_error(command.request, text)
 
     def reply(self, message: CommandReply, domain_ids: Mapping[str, int]) -> None:
         """Answer a command, with this turn's flush; with an error, where the answer itself cannot be sent."""
+        self._order.end(message)
         self._replies += self.participant.boundary.each(
             COMMAND_REPLY_TOPIC,
             (message,),
