@@ -152,3 +152,25 @@ def test_a_replicated_configuration_is_refused_and_nothing_is_begun(empty_direct
         assert done.exit_code == 7
         assert "queue Orders is to be replicated [QS 7], and this service is not a member of a cluster" in done.stderr
         assert topics() == set()  # an instance of its own, so that the second time one is there
+
+
+def test_a_configuration_is_shown_where_the_files_that_it_names_are_gone() -> None:
+    """It is text of a service, of this machine or of another: nothing is opened by showing it."""
+    Path("files").mkdir()
+    assert run("key", "create", "admin.key").exit_code == 0
+    Path("a.xml").write_text(
+        '<dds><queuing_service name="A"><administration><domain_id>0</domain_id><key_file>admin.key</key_file>'
+        "</administration><persistence_settings><filesystem><directory>files</directory></filesystem>"
+        '</persistence_settings><domain_participant name="P"><domain_id>0</domain_id><shared_subscriber name="S">'
+        '<session_settings><session name="s"/></session_settings></shared_subscriber></domain_participant>'
+        "</queuing_service></dds>"
+    )
+    assert run("get", "data", "--service", "embedded:a.xml").exit_code == 0
+    Path("admin.key").unlink()
+    shown = run("get", "config", "-o", "xml", "--service", "embedded:")
+    assert shown.exit_code == 0, shown.stderr
+    assert "<directory>files</directory>" in shown.stdout
+    assert "<key_file>admin.key</key_file>" in shown.stdout
+    refused = run("get", "data", "--service", "embedded:a.xml", "--state-dir", "other")
+    assert refused.exit_code == 1
+    assert "there is no key file" in refused.stderr
