@@ -240,6 +240,7 @@ def test_an_earlier_client_reads_and_is_denied_changes(
         assert eventually(writer.matched_count)
         made = wire_request(Shutdown(), "Test", SampleIdentity(Guid(b"1" * 16), 1))
         earlier = UnsignedCommandRequest(made.service_name, made.service, made.action, made.resource_identifier)
+        earlier.request_identity = made.request_identity  # else the answer is read as one to any request
         assert writer.write(octets_of(earlier))
         writer.flush()
         assert eventually(lambda: denied(service)["unsigned"] == 1)
