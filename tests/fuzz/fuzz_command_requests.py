@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
+from qsctl.config.administration_key import AdministrationKey
 from qsctl.config.settings import ServiceConfiguration
 from qsctl.core.engine import Journal, ServiceEngine
 from qsctl.core.messages import CommandReply, CommandRequest, ConsumerJoined, Write
@@ -21,6 +22,7 @@ from qsctl.transport.dds.bodies import octets_of
 from qsctl.transport.dds.boundary import Malformed
 from qsctl.transport.dds.commands import command_from_wire, is_for_queuing_services, request_from_octets
 from qsctl.transport.dds.replies import reply_octets, reply_of, reply_parts
+from qsctl.transport.dds.signed_commands import CommandVerifier, UnauthorizedCommand, signature_of
 from qsctl.transport.dds.wire_types import WireCommandRequest
 
 DICTIONARY = (
@@ -49,6 +51,7 @@ SETTINGS = ServiceSettings(
 CONFIGURATION = ServiceConfiguration("Test", SETTINGS)
 REPLIES_MAX = 64
 WRITER = Guid(b"w" * 16)
+KEY, RUN = AdministrationKey(b"k" * 32), b"run 0001"
 
 
 def one_input(data: bytes) -> None:
@@ -70,6 +73,10 @@ def one_input(data: bytes) -> None:
         return
     if not is_for_queuing_services(request):
         return
+    try:
+        CommandVerifier([KEY], RUN, lambda: SECOND_NS).check(request)
+    except UnauthorizedCommand as error:
+        reply_octets_of_text(error.message + error.remedy)
     try:
         command = command_from_wire(request, ConfigSnippets(CONFIGURATION, engine.hosted))
     except QsctlError as error:
@@ -94,6 +101,8 @@ def request_of_parts(data: bytes) -> Any:
     made.service_name = target[:60]
     made.resource_identifier = resource[:600]
     made.service, made.action = service % 5, action % 18
+    if len(numbers) > 2 and numbers[2] & 1:
+        made.signature = signature_of(made, KEY, [RUN], now=SECOND_NS)
     return made
 
 

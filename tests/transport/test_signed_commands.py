@@ -246,6 +246,16 @@ def test_any_octets_are_denied_and_raise_nothing_else(octets: bytes) -> None:
     assert cause_of(CommandVerifier([KEY], RUN, Clock()), made) is not None
 
 
+@pytest.mark.parametrize("member", ["service", "action"])
+def test_a_number_without_a_name_is_covered_as_any(verifier: CommandVerifier, member: str) -> None:
+    """An enumeration is an unsigned number on the wire."""
+    made = signed()
+    setattr(made, member, 2**32 - 1)
+    with pytest.raises(UnauthorizedCommand) as raised:
+        verifier.check(made)
+    assert raised.value.cause is DenialCause.WRONG_SIGNATURE
+
+
 def test_many_entries_cost_no_more_than_those_that_are_read(verifier: CommandVerifier) -> None:
     made = request()
     head = signature_of(made, KEY, [RUN], now=NOW)[:29]

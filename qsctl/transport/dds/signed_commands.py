@@ -50,7 +50,7 @@ _HEAD: Final = struct.Struct(">B4sQ16s")
 _ENTRY: Final = struct.Struct(f">{RUN_BYTES}s32s")
 """The run of a service, and the HMAC for it."""
 
-_MEMBERS: Final = struct.Struct(">ii16sq")
+_MEMBERS: Final = struct.Struct(">II16sq")
 _LENGTH: Final = struct.Struct(">Q")
 _CONTEXT: Final = b"qsctl administration command"
 _NO_SIGNATURE_REMEDY: Final = (
