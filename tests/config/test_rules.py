@@ -95,6 +95,8 @@ RULES = [
     broken("administration_for_configuration_replication", ERROR, "configuration replication needs remote administration", service="<service_qos><configuration_replication/></service_qos>"),
     broken("participants_have_subscribers_of_distinct_files", ERROR, "a queue of the participant", service=SECOND_PARTICIPANT, queue_qos=PERSISTENT),
     broken("queues_are_within_the_limit", ERROR, "2 queues are more than <service_limits><max_queues> allows, which is 1", service="<service_limits><max_queues>1</max_queues></service_limits>", subscriber=OTHER.format("R", "V")),
+    broken("administration_key_can_be_read", ERROR, "there is no key file", service=ADMIN.replace("</adm", "<key_file>nowhere.key</key_file></adm")),
+    broken("administration_key_can_be_read", ERROR, "the key file /dev/null is not a regular file", service=ADMIN.replace("</adm", "<key_file>/dev/null</key_file></adm")),
     broken("administration_qos_stays", ERROR, "reliability/kind of <datareader_qos> cannot be changed here", service=ADMIN.replace("</adm", "<datareader_qos><reliability><kind>BEST_EFFORT_RELIABILITY_QOS</kind></reliability></datareader_qos></adm")),
     broken("directory_exists", ERROR, "the directory of the persistent files does not exist", service=FILES.format("<directory>nowhere</directory>")),
     broken("an_even_number_survives_no_more", WARNING, "two instances survive the loss of none: a quorum is both", {"application_name": "C"}, queue_qos="<replication/>"),
