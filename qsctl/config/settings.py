@@ -50,11 +50,11 @@ class AdministrationSettings:
     """`<administration>` [QS Table 3.4]: remote administration is on, in this domain."""
 
     domain_id: int
-    key_file: Path | None = None
-    """The keys that commands must be signed with (an extension); None: they need no signature."""
     reply_buffer: ReplyBufferSettings = ReplyBufferSettings()
     distributed_logger: DistributedLoggerSettings = DistributedLoggerSettings()
     qos: dict[str, str] = field(default_factory=dict)
+    key_file: Path | None = None
+    """The keys that commands must be signed with (an extension); None: they need no signature."""
 
 
 @dataclass(frozen=True, slots=True)
