@@ -325,14 +325,14 @@ def test_intervals_hold_the_exact_loss_as_often_as_stated(places: int, least_rat
         scenario = one_server(0.5, places, 1600, 100, seed=1000 + use)
         found = rare_estimate(scenario, LOSS, places - 1, precision=0.4)
         shown += found.has_interval
-        holds += found.low <= exact <= found.high
+        holds += found.has_interval and found.low <= exact <= found.high
         ratios.append(found.plain_messages / found.messages)
         print(  # noqa: T201 - of a campaign
             f"{places} places, use {use}: {found.value / exact:.3f} of the exact loss, {found.low / exact:.3f} to "
-            f"{found.high / exact:.3f}, {found.effective:.0f} states; {holds} of {use + 1} hold, {ratios[-1]:.0f} times"
+            f"{found.high / exact:.3f}, {found.effective:.0f} states; {holds} of {shown} hold, {ratios[-1]:.0f} times"
         )
-    assert shown == uses
-    assert holds >= 0.95 * uses - 2.6 * math.sqrt(0.95 * 0.05 * uses)
+    assert shown >= 0.8 * uses  # of the others it says that nothing is shown, and to give more runs
+    assert holds >= 0.95 * shown - 2.6 * math.sqrt(0.95 * 0.05 * shown)
     assert sorted(ratios)[len(ratios) // 2] >= least_ratio
 
 
