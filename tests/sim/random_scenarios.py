@@ -162,6 +162,60 @@ def durable_queues(draw: st.DrawFn, groups: list[str]) -> list[DurableQueue]:
 
 
 @st.composite
+def partitioned_scenarios(draw: st.DrawFn) -> Scenario:
+    """A partitioned queue whose clients come and go while much of it is out: partitions are handed over."""
+    groups = [
+        ClientGroup(
+            f"g{i}",
+            port="p",
+            profile="d",
+            round_trip_ns=draw(st.sampled_from([0, 1_000_000])),
+            loss_probability=draw(st.sampled_from([0.0, 0.0, 0.0, 0.1])),
+            service_time=draw(st.sampled_from([ConstantTime(), ConstantTime(300_000), ExponentialTime(500_000)])),
+            absences=tuple(draw(st.lists(interval(), max_size=2))),
+        )
+        for i in range(draw(st.integers(2, 4)))
+    ]
+    flows = [
+        Flow(
+            group.name,
+            window_messages=draw(st.integers(1, 20)),
+            acknowledge_delay_ns=draw(st.sampled_from([0, 400_000, 3_000_000, INFINITE_NS])),
+            library_threshold_percent=draw(st.sampled_from([0, 60])),
+            fails=draw(st.sampled_from([0.0, 0.3])),
+            rejects=draw(st.sampled_from([0.0, 0.2])),
+        )
+        for group in groups
+    ]
+    queue = DurableQueue(
+        "q",
+        access=Access.NON_EXCLUSIVE,
+        partitions=draw(st.integers(1, 9)),
+        rebalance_delay_ns=draw(st.sampled_from([0, 500_000, 3_000_000])),
+        max_handoff_ns=draw(st.sampled_from([1_000_000_000, 0, 500_000, 4_000_000])),
+        max_redelivery=draw(st.sampled_from([-1, 2])),
+        flows=tuple(flows),
+    )
+    return Scenario(
+        "partitioned",
+        model=Model.SOLACE,
+        seed=draw(st.integers(0, 2**16)),
+        horizon_ns=HORIZON_NS,
+        warm_up_ns=draw(st.sampled_from([0, 0, HORIZON_NS // 3])),
+        ports=(Port("p", 1_000_000_000),),
+        profiles=(Profile("d"),),
+        groups=tuple(groups),
+        traffic=(
+            Traffic(
+                "t", "q", PoissonArrivals(draw(st.sampled_from([1000.0, 5000.0]))), ConstantSize(500), Queue.G_1,
+                topics=draw(st.sampled_from([1, 20])),
+            ),
+        ),
+        durable_queues=(queue,),
+    )  # fmt: skip
+
+
+@st.composite
 def solace_scenarios(draw: st.DrawFn) -> Scenario:
     """Up to three groups on two ports; every feature on in some of them."""
     rare = draw(st.booleans())

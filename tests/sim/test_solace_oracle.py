@@ -13,7 +13,7 @@ from tests.example_counts import examples
 from tests.sim.oracle_connection import Connection
 from tests.sim.oracle_durable import PlainQueue
 from tests.sim.oracle_solace import SolaceOracle
-from tests.sim.random_scenarios import Ran, arrivals_of, solace_scenarios
+from tests.sim.random_scenarios import Ran, arrivals_of, partitioned_scenarios, solace_scenarios
 
 TOTALS = {
     "congestion-discards", "not-connected-discards", "disconnect-discards", "spool-discards", "returned",
@@ -134,4 +134,10 @@ def compare(scenario: Scenario, chunk_rows: int = 64) -> None:
 @settings(max_examples=examples(150))
 @given(solace_scenarios())
 def test_the_kernel_and_the_plain_model_agree_to_the_message(scenario: Scenario) -> None:
+    compare(scenario)
+
+
+@settings(max_examples=examples(60))
+@given(partitioned_scenarios())
+def test_partitions_that_are_handed_over_agree_to_the_message(scenario: Scenario) -> None:
     compare(scenario)
