@@ -153,6 +153,7 @@ def configurations(draw: Any) -> ServiceConfiguration:
             draw(st.integers(0, 232)),
             draw(st.builds(ReplyBufferSettings, sizes, st.booleans())),
             draw(st.sampled_from([DistributedLoggerSettings(), DistributedLoggerSettings(True, "ERROR", 64, thread_mask="MASK_DEFAULT")])),
+            key_file=draw(st.sampled_from([None, Path("admin.key")])),
         ) if administered else None,
         monitoring=monitoring,
         filesystem=draw(st.builds(FilesystemSettings, st.sampled_from([None, Path()]), st.from_regex(r"[A-Za-z0-9_.\-]{1,8}", fullmatch=True), positive, st.sampled_from(JournalMode), st.sampled_from(Synchronization), st.sampled_from([None, Path("t.sql")]), st.sampled_from(Vacuum))),
@@ -167,7 +168,7 @@ def configurations(draw: Any) -> ServiceConfiguration:
 def reload(text: str, directory: Path) -> ServiceConfiguration:
     path = directory / "a.xml"
     path.write_text(text, encoding="utf-8")
-    options: Any = {"variables": {}, "environment": {}, "working_directory": directory}
+    options: Any = {"variables": {}, "environment": {}, "working_directory": directory, "is_elsewhere": True}
     return load_configuration([path], configuration_name=None, **options).configuration
 
 
