@@ -23,7 +23,7 @@ for a loss ratio as if messages were lost independently of each other. They are 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -40,6 +40,8 @@ EFFECTIVE_LEAST: Final = 10
 """States, as many as contribute equally, that an interval rests on at least."""
 EFFECTIVE_WANTED: Final = 30
 """How many are aimed at by what pilot runs show, for they show it roughly."""
+_MORE: Final = 4
+"""How many times as many split runs are made at most as pilot runs made believe, where they rest on too little."""
 PILOTS: Final = 10
 """Pilot runs that show how much split runs differ."""
 
@@ -135,6 +137,20 @@ def samples_needed(pilots: Sequence[SplitRun], confidence: float, precision: flo
         EFFECTIVE_WANTED * len(pilots) / effective(pilots),
     )
     return min(MOST, max(FEWEST, math.ceil(wanted)))
+
+
+def draw_enough(draw: Callable[[int, int], list[SplitRun] | None], count: int) -> list[SplitRun] | None:
+    """Return split runs: so many, and more while they rest on too few states, at most `_MORE` times as many.
+
+    Args:
+        draw: makes split runs, given the number of the first and how many; None: it was stopped.
+        count: what `samples_needed` said.
+    """
+    samples = draw(0, count)
+    while samples is not None and len(samples) < _MORE * count and effective(samples) < EFFECTIVE_LEAST:
+        more = draw(len(samples), min(len(samples), _MORE * count - len(samples)))
+        samples = None if more is None else samples + more
+    return samples
 
 
 def _error(samples: Sequence[SplitRun], value: float) -> float:

@@ -42,7 +42,7 @@ from qsctl.sim.splitting.question import Question, parse_question
 from qsctl.sim.splitting.restart import NEVER_ABOVE, NEVER_BELOW, Levels, SplitRun
 from qsctl.sim.splitting.samples import draw_samples
 from qsctl.sim.splitting.trajectory import Tally, Trajectory, trajectory_of
-from qsctl.summary.rare import PILOTS, RareEstimate, effective, estimate, samples_needed
+from qsctl.summary.rare import PILOTS, RareEstimate, draw_enough, effective, estimate, samples_needed
 from tests.example_counts import examples
 from tests.sim.brokers import BYTE_A_NS, ONE_AT_A_TIME, broker, limits
 from tests.sim.random_scenarios import solace_scenarios, tibco_scenarios
@@ -342,7 +342,10 @@ def rare_estimate(scenario: Scenario, question: Question, most: int, precision: 
     assert plan is not None
     pilots = pilot_samples(scenario, question, plan, 0, PILOTS)
     assert pilots is not None
-    samples = draw_samples(scenario, question, plan.levels, samples_needed(pilots, 0.95, precision))
+    samples = draw_enough(
+        lambda first, count: draw_samples(scenario, question, plan.levels, count, first=first),
+        samples_needed(pilots, 0.95, precision),
+    )
     assert samples is not None
     found = estimate(samples, question, 0.95)
     return replace(found, messages=found.messages + plan.messages + sum(sample.messages for sample in pilots))

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 USUAL_PRECISION: Final = 0.2
 _PRECISION: Final = re.compile(r"\s*([0-9.]+)\s*%\s*")
-_MORE: Final = 4
-"""How many times as many split runs are made at most as pilot runs made believe, where they rest on too little."""
 _PILOTS_MAX: Final = 160
 """Pilot runs of which none saw what is asked for, after which no more are tried."""
 
@@ -59,7 +57,7 @@ def simulate_rare(
     from qsctl.sim.splitting.samples import draw_samples
     from qsctl.sim.splitting.trajectory import trajectory_of
     from qsctl.summary.cost import Cost
-    from qsctl.summary.rare import estimate, samples_needed
+    from qsctl.summary.rare import draw_enough, estimate, samples_needed
 
     question = parse_question(text)
     wanted = _precision(precision)
@@ -87,12 +85,14 @@ def simulate_rare(
             used = min(workers, max(1, int(count * seconds / _WORKER_SECONDS)), count)
             agree_to_cost(Cost(count, count * seconds / used))
             with task_progress("split runs") as show_progress:
-                samples = draw_samples(
-                    scenario, question, plan.levels, count, workers=used, stop=stopped,
-                    progress=lambda done: show_progress(done, count),
-                )  # fmt: skip
-                if samples is not None and replications is None:
-                    samples = _enough(scenario, question, plan, samples, used, show_progress, stopped)
+
+                def draw(first: int, count: int) -> list[SplitRun] | None:
+                    return draw_samples(
+                        scenario, question, plan.levels, count, first=first, workers=used, stop=stopped,
+                        progress=lambda done: show_progress(first + done, first + count),
+                    )  # fmt: skip
+
+                samples = draw(0, count) if replications else draw_enough(draw, count)
         if samples is None:
             raise KeyboardInterrupt
     return RareResult(
@@ -132,32 +132,6 @@ def _pilots(scenario: Scenario, question: Question, plan: LevelPlan, stop: Calla
         found += more
         count = len(found)
     return found
-
-
-def _enough(
-    scenario: Scenario,
-    question: Question,
-    plan: LevelPlan,
-    samples: list[SplitRun],
-    workers: int,
-    show_progress: Callable[[int, int], None],
-    stop: Callable[[], bool],
-) -> list[SplitRun] | None:
-    """Return more split runs than pilot runs made believe where these rest on too little: at most `_MORE` times."""
-    from qsctl.sim.splitting.samples import draw_samples
-    from qsctl.summary.rare import EFFECTIVE_LEAST, effective
-
-    most = _MORE * len(samples)
-    while len(samples) < most and effective(samples) < EFFECTIVE_LEAST:
-        known = len(samples)
-        more = draw_samples(
-            scenario, question, plan.levels, min(known, most - known), first=known, workers=workers, stop=stop,
-            progress=lambda done, known=known: show_progress(known + done, min(2 * known, most)),  # type: ignore[misc]
-        )  # fmt: skip
-        if more is None:
-            return None
-        samples = samples + more
-    return samples
 
 
 def _precision(texts: list[str] | None) -> float:
