@@ -82,21 +82,18 @@ class FlowDomain:
     def look(self) -> None:
         """Take notice of writers that came and went, a share of them; cheap when there are none."""
         self._incompatible.turn()
-        time = self.participant.boundary.time
-        share = time.noticing(self)
+        share = self.participant.boundary.time.discovery
         if not share.begins(self, wakes=False):
             return
-        time.note_left(self, is_left=self._take_notice(share))
+        self._take_notice(share)
         share.end()
 
-    def _take_notice(self, share: TimeShare | None = None) -> bool:
-        """Take notice of all that came and went, or of a slice; whether more is left."""
+    def _take_notice(self, share: TimeShare | None = None) -> None:
+        """Take notice of all that came and went, or of a slice."""
         boundary = self.participant.boundary
         for _ in range(TAKES_MAX):
-            if self._announcements is None:
-                return False
-            if share is not None and share.is_over:
-                return True
+            if self._announcements is None or (share is not None and share.is_over):
+                return
             taken = take_endpoints(self._announcements, TAKE_COUNT)
             boundary.each(
                 "the discovery of writers",
@@ -105,8 +102,7 @@ class FlowDomain:
                 lambda at, taken=taken: taken[at].key.hex(),  # type: ignore[misc]
             )
             if len(taken) < TAKE_COUNT:
-                return False
-        return True
+                return
 
     def _note(self, said: EndpointSample) -> None:
         handle = said.info.instance_handle
@@ -134,7 +130,7 @@ class FlowDomain:
     def close(self) -> None:
         """Leave the domain."""
         self._incompatible.close()
-        self.participant.boundary.time.leave(self)
+        self.participant.boundary.time.discovery.leave(self)
         close_entity(self._announcements)
         self._announcements = None
         self.participant.close()
