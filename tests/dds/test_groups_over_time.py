@@ -161,8 +161,9 @@ def test_letters_and_announcements_of_a_stranger_have_no_effect_but_a_line_and_a
     cluster: Cluster, domain: int
 ) -> None:
     qsctl = Shell(domain)
-    roles = cluster.roles(STREAM)
     master = cluster.master(STREAM)
+    assert eventually(lambda: len({epoch for epoch, _ in cluster.roles(STREAM).values()}) == 1, PATIENCE_S)
+    roles = cluster.roles(STREAM)
     slave = next(name for name in cluster.services if name != master)
     epoch = roles[master][0]
     strangers = [Stranger(domain, name) for name in cluster.services]

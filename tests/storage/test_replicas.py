@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings, strategies
 
 from qsctl.config.filesystem import FilesystemSettings, JournalMode, Synchronization
 from qsctl.core.records import Record
+from qsctl.errors import Refused
 from qsctl.service.queue_codec import QUEUE_CODEC
 from qsctl.storage.base import HardState
 from qsctl.storage.log_upkeep import keep_short
@@ -163,7 +164,13 @@ def test_a_flipped_bit_never_changes_what_a_replica_remembers_unreported(
     content = bytearray(path.read_bytes())
     content[data.draw(strategies.integers(0, len(content) - 1))] ^= 1 << data.draw(strategies.integers(0, 7))
     path.write_bytes(content)
-    again = make(directory)
+    try:
+        again = make(directory)
+    except Refused as error:
+        # One bit makes it a file of a later version, which is refused by its name and stays as it is.
+        assert "has format" in str(error)
+        assert path.read_bytes() == content
+        return
     found = alive(again.load())
     damage = [*again.damage, *(again.log.damage if isinstance(again, LoggedStorage) else ())]
     state = (again.hard_state, found)

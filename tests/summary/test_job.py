@@ -91,8 +91,11 @@ def test_every_table_is_written_with_its_declared_schema(
     summary = job.summarize_run(
         made_run.folder, options=options, measures=job.ALL, out=tmp_path / "out", window_ns=10 * SECOND_NS
     )
-    assert set(summary.tables) | {"queues"} == set(SCHEMAS)
+    of_events = {"connections"}  # this run has none of them; `test_duckdb` recomputes what other runs have
+    assert set(summary.tables) | {"queues"} | of_events == set(SCHEMAS)
     for name, schema in SCHEMAS.items():
+        if name in of_events:
+            continue
         read = spark.read.parquet(str(tmp_path / "out" / name))
         assert [(field.name, field.dataType) for field in read.schema] == [
             (field.name, field.dataType) for field in schema
