@@ -17,9 +17,10 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 from qsctl.errors import InvalidInput, NotFound, Refused, UsageError
+from qsctl.new_file import new_private_file
 
 KEY_BYTES: Final = 32
 """Of a key: as many as SHA-256 gives, below which HMAC is weaker (RFC 2104, section 3)."""
@@ -103,16 +104,8 @@ def create_keys(path: Path) -> tuple[AdministrationKey, ...]:
         UsageError: it exists already, or cannot be written.
     """
     keys = (_drawn_key(),)
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        raise UsageError(
-            f"{path} exists already", remedy=f"Choose another name; `qsctl key rotate {path}` gives it a new key."
-        ) from None
-    except OSError as error:
-        raise UsageError(f"{path} cannot be written: {error.strerror}") from None
-    with os.fdopen(descriptor, "w") as stream:
-        _write(stream.fileno(), keys)
+    with new_private_file(path, f"Choose another name; `qsctl key rotate {path}` gives it a new key.") as stream:
+        _write(stream, keys)
     return keys
 
 
@@ -174,10 +167,10 @@ def _replaced(path: Path, keys: Sequence[AdministrationKey]) -> tuple[Administra
     temporary = ""
     try:
         descriptor, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-        with os.fdopen(descriptor, "w") as stream:
+        with os.fdopen(descriptor, "wb") as stream:
             os.fchown(stream.fileno(), status.st_uid, status.st_gid)
             os.fchmod(stream.fileno(), stat.S_IMODE(status.st_mode))
-            _write(stream.fileno(), keys)
+            _write(stream, keys)
         Path(temporary).replace(target)
     except OSError as error:
         if temporary:
@@ -186,6 +179,7 @@ def _replaced(path: Path, keys: Sequence[AdministrationKey]) -> tuple[Administra
     return tuple(keys)
 
 
-def _write(descriptor: int, keys: Sequence[AdministrationKey]) -> None:
-    os.write(descriptor, (_HEAD + "".join(f"{each.octets.hex()}\n" for each in keys)).encode())
-    os.fsync(descriptor)
+def _write(stream: BinaryIO, keys: Sequence[AdministrationKey]) -> None:
+    stream.write((_HEAD + "".join(f"{each.octets.hex()}\n" for each in keys)).encode())
+    stream.flush()
+    os.fsync(stream.fileno())

@@ -17,7 +17,7 @@ from qsctl.report.cluster_tables import cluster_tables
 from qsctl.report.page import Page, Table
 from qsctl.report.replay_report import replay_sentences, replay_tables
 from qsctl.report.run_pictures import is_of_service, run_pictures
-from qsctl.report.words import count_text, duration_text, listed, percent_text, utc_text
+from qsctl.report.words import count_text, duration_text, listed, percent_text, replications_text, utc_text
 from qsctl.sim.scenario.scenario import Model
 from qsctl.summary.job import summarize_run
 from qsctl.summary.run_summary import QueueFigures, RunSummary
@@ -94,9 +94,8 @@ def _subtitle(info: RunInfo) -> str:
             f"service {info.recording.service}, {duration_text(info.horizon_ns)} recorded from "
             f"{utc_text(info.recording.started_at_ns)}, {count_text(info.arrived_messages)} messages"
         )
-    replications = "1 replication" if info.replications == 1 else f"{info.replications} replications"
     return (
-        f"{info.model}, {format_duration(info.horizon_ns)} simulated, {replications}, "
+        f"{info.model}, {format_duration(info.horizon_ns)} simulated, {replications_text(info.replications)}, "
         f"seed {info.seed}, {count_text(info.arrived_messages)} messages"
     )
 

@@ -11,9 +11,10 @@ from qsctl.eventlog.location import Location
 from qsctl.report.charts import Picture, front_chart, heat_chart, line_chart, picture, ranking_chart
 from qsctl.report.page import Page, Table
 from qsctl.report.selection_words import is_separated, selection_lines
-from qsctl.report.words import MEASURE_WORDS, listed, measure_text
+from qsctl.report.words import MEASURE_WORDS, listed, measure_text, replications_text
 from qsctl.sim.scenario.scenario import Scenario
 from qsctl.sim.sizing.memory import memory_bytes
+from qsctl.sim.sizing.targets import is_time
 from qsctl.sim.sweep import Point, scenario_at
 from qsctl.summary.compared_settings import scenario_in
 from qsctl.summary.points import UNITS, PointMeasure, point_measures
@@ -102,8 +103,7 @@ def _shown(runs: int) -> str:
     if runs < 1:
         return ""
     part = 1.0 - (1.0 - CONFIDENCE) ** (1.0 / runs)
-    replications = "1 replication" if runs == 1 else f"{runs} replications"
-    return f" in {replications}, which shows that less than {100 * part:.3g} % of runs lose any there"
+    return f" in {replications_text(runs)}, which shows that less than {100 * part:.3g} % of runs lose any there"
 
 
 def _selected(selection: Selection, results: Sequence[PointResult]) -> Picture:
@@ -146,7 +146,7 @@ def _selected(selection: Selection, results: Sequence[PointResult]) -> Picture:
 
 
 def _axis_title(criterion: Criterion) -> str:
-    unit = "ms" if _is_duration(criterion.measure) else UNITS.get(criterion.measure, "messages")
+    unit = "ms" if is_time(criterion.measure) else UNITS.get(criterion.measure, "messages")
     return f"{criterion} ({'share' if unit == 'ratio' else unit})"
 
 
@@ -242,11 +242,7 @@ def _pictures(measures: list[PointMeasure], axes: list[str]) -> list[Picture]:
 
 
 def _scaled(measure: str, value: float) -> float:
-    return value / _NANOSECONDS_A_MILLISECOND if _is_duration(measure) else value
-
-
-def _is_duration(measure: str) -> bool:
-    return measure.startswith("time_") or measure.endswith("_ns")
+    return value / _NANOSECONDS_A_MILLISECOND if is_time(measure) else value
 
 
 def _curve(name: str, mine: list[PointMeasure], axis: str) -> Picture:

@@ -32,6 +32,11 @@ def utc_text(at_ns: Nanoseconds) -> str:
     return datetime.fromtimestamp(at_ns // SECOND_NS, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
+def replications_text(count: int) -> str:
+    """Return a number of replications."""
+    return "1 replication" if count == 1 else f"{count} replications"
+
+
 def percent_text(ratio: float) -> str:
     """Return a ratio in percent."""
     return f"{100 * ratio:.3g} %"

@@ -77,7 +77,7 @@ class Selection:
     worse_at_most: float | None = None
     """Of the best: how much worse than the best one the first of them is at most; None where nothing is shown."""
     is_tie: bool = False
-    """Whether those that stay had one and the same value in every replication: more of them tell nothing apart."""
+    """Whether those that stay had one and the same value in every replication: more of them separate nothing."""
 
     @property
     def staying(self) -> tuple[Ranked, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import stat
@@ -156,3 +157,13 @@ def test_a_directory_and_a_pipe_are_refused_at_once(file: Path, tmp_path: Path) 
     os.mkfifo(file, 0o600)
     with pytest.raises(QsctlError, match="is not a regular file"):
         read_keys(file)
+
+
+def test_a_disk_that_takes_no_key_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(UsageError, match="cannot be written: No space left on device"):
+        create_keys(tmp_path / "admin.key")
+    assert list(tmp_path.iterdir()) == []

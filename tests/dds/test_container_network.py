@@ -17,6 +17,7 @@ import pytest
 
 from qsctl.config.administration_key import create_keys
 from tests.cli.administer.test_container import CLUSTER, CONTAINER, PORT, SET
+from tests.dds.namespaces import bridged, ip
 from tests.patience import PATIENCE_S, eventually
 from tests.processes import end, run, start
 
@@ -30,11 +31,6 @@ ADDRESSES = {pod: f"10.78.0.{number}" for number, pod in enumerate([*PODS, "clie
 MOVED = "10.78.0.9"
 
 
-def ip(*words: str) -> None:
-    done = run(["ip", *words])
-    assert done.returncode == 0, done.stderr
-
-
 def name_hosts(tag: str, pod: str, known: list[str], addresses: Mapping[str, str] = ADDRESSES) -> None:
     """Write the names that a pod can resolve: its /etc/hosts, as `ip netns exec` mounts it."""
     folder = Path(f"/etc/netns/{tag}{pod}")
@@ -46,26 +42,15 @@ def name_hosts(tag: str, pod: str, known: list[str], addresses: Mapping[str, str
 @pytest.fixture
 def pods() -> Iterator[str]:
     """Namespaces on one bridge, `eth0` in each; at first no name exists."""
-    tag = f"q{os.getpid() % 10_000}"
-    hub = f"{tag}hub"
+    tag = ""
     try:
-        ip("netns", "add", hub)
-        ip("-n", hub, "link", "add", "br0", "type", "bridge", "mcast_snooping", "0")
-        ip("-n", hub, "link", "set", "br0", "up")
-        for number, (pod, address) in enumerate(ADDRESSES.items()):
-            inside = f"{tag}{pod}"
-            ip("netns", "add", inside)
-            ip("-n", hub, "link", "add", f"v{number}", "type", "veth", "peer", "name", "eth0", "netns", inside)
-            ip("-n", hub, "link", "set", f"v{number}", "master", "br0", "up")
-            ip("-n", inside, "link", "set", "lo", "up")
-            ip("-n", inside, "addr", "add", f"{address}/24", "dev", "eth0")
-            ip("-n", inside, "link", "set", "eth0", "up")
-            name_hosts(tag, pod, [])
-        yield tag
+        with bridged(ADDRESSES, lambda _: "eth0") as tag:
+            for pod in ADDRESSES:
+                name_hosts(tag, pod, [])
+            yield tag
     finally:
-        for each in (hub, *(f"{tag}{pod}" for pod in ADDRESSES)):
-            run(["ip", "netns", "del", each])
-            shutil.rmtree(f"/etc/netns/{each}", ignore_errors=True)
+        for pod in ADDRESSES:
+            shutil.rmtree(f"/etc/netns/{tag}{pod}", ignore_errors=True)
 
 
 def test_the_members_find_each_other_by_name_and_serve_a_client(pods: str, tmp_path: Path) -> None:

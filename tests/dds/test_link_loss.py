@@ -18,9 +18,10 @@ from pathlib import Path
 import pytest
 
 from tests.dds.cluster import QUEUES, SERVICE
+from tests.dds.namespaces import bridged, ip
 from tests.dds.service_process import CONFIGURATION
 from tests.patience import PATIENCE_S
-from tests.processes import end, run, start
+from tests.processes import end, start
 
 pytestmark = [
     pytest.mark.skipif(os.environ.get("QSCTL_TEST_NAMESPACES") != "1", reason="QSCTL_TEST_NAMESPACES=1 runs it"),
@@ -33,44 +34,11 @@ PEERS_FILE = Path(__file__).parent / "link_loss_peers.py"
 _ROLE = re.compile(r"queue='P/S/Orders' role='(\w+)' epoch=(\d+)")
 
 
-def ip(*words: str) -> None:
-    done = run(["ip", *words])
-    assert done.returncode == 0, done.stderr
-
-
 @pytest.fixture
 def hub() -> Iterator[str]:
     """The namespace of the bridge; `v<NAME>` is the link of a namespace there, `e<NAME>` in its own."""
-    tag = f"q{os.getpid() % 10_000}"
-    hub = f"{tag}hub"
-    try:
-        ip("netns", "add", hub)
-        ip("-n", hub, "link", "add", "br0", "type", "bridge", "mcast_snooping", "0")
-        ip("-n", hub, "link", "set", "br0", "up")
-        for name, address in zip(NAMES, ADDRESSES, strict=True):
-            ip("netns", "add", f"{tag}{name}")
-            ip(
-                "-n",
-                hub,
-                "link",
-                "add",
-                f"v{name}",
-                "type",
-                "veth",
-                "peer",
-                "name",
-                f"e{name}",
-                "netns",
-                f"{tag}{name}",
-            )
-            ip("-n", hub, "link", "set", f"v{name}", "master", "br0", "up")
-            ip("-n", f"{tag}{name}", "link", "set", "lo", "up")
-            ip("-n", f"{tag}{name}", "addr", "add", f"{address}/24", "dev", f"e{name}")
-            ip("-n", f"{tag}{name}", "link", "set", f"e{name}", "up")
+    with bridged(dict(zip(NAMES, ADDRESSES, strict=True)), lambda name: f"e{name}") as tag:
         yield tag
-    finally:
-        for each in (hub, *(f"{tag}{name}" for name in NAMES)):
-            run(["ip", "netns", "del", each])
 
 
 def test_nothing_is_lost_or_comes_twice_when_the_link_of_the_master_is_cut(hub: str, tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from qsctl.cli.command import Commands
 from qsctl.cli.output.results import Block, Plain, Result, Row, TextBlock
 from qsctl.cli.service_options import TargetOptions
 from qsctl.errors import ExitStatus, QsctlError, Refused, UsageError
+from qsctl.new_file import new_private_file
 
 if TYPE_CHECKING:
     from qsctl.client.administration import Administration
@@ -141,30 +142,18 @@ def bundle(
     """
     if metrics_url:
         _check_address(metrics_url)
-    try:
-        stream = os.fdopen(os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
-    except FileExistsError:
-        raise UsageError(f"{out} exists already", remedy="Choose another name.") from None
-    except OSError as error:
-        raise UsageError(f"{out} cannot be written: {error.strerror}") from None
-    try:
-        with stream, zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
-            found = _Collection(archive)
-            found.add("machine.json", _machine)
-            found.add("packages.json", _packages)
-            for name, make in _of_a_service(service).items():
-                found.add(name, make)
-            if service.service.startswith("embedded:"):
-                found.add("files.json", lambda: _listed(service.state_dir))
-            for at, path in enumerate(log or (), 1):
-                found.add(f"logs/{at}-{path.name}", lambda path=path: _end_of(path))  # type: ignore[misc]
-            if metrics_url:
-                found.add("metrics.txt", lambda: _metrics(metrics_url))
-    except BaseException as error:  # half a bundle looks like a whole one, and is in the way of the next
-        out.unlink(missing_ok=True)
-        if isinstance(error, OSError):
-            raise UsageError(f"{out} cannot be written: {error.strerror}") from None
-        raise
+    with new_private_file(out) as stream, zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        found = _Collection(archive)
+        found.add("machine.json", _machine)
+        found.add("packages.json", _packages)
+        for name, make in _of_a_service(service).items():
+            found.add(name, make)
+        if service.service.startswith("embedded:"):
+            found.add("files.json", lambda: _listed(service.state_dir))
+        for at, path in enumerate(log or (), 1):
+            found.add(f"logs/{at}-{path.name}", lambda path=path: _end_of(path))  # type: ignore[misc]
+        if metrics_url:
+            found.add("metrics.txt", lambda: _metrics(metrics_url))
     return Bundle(str(out), tuple(found.parts), tuple(found.missing))
 
 

@@ -1,8 +1,8 @@
 """In which order commands came that are carried out in turns [QS 5.4].
 
-Administrators take turns, so that one who asks for much holds nobody back: a DELETE may be carried out before a CREATE
-of another administrator that came earlier and waits. The queue would be there again, empty, and whoever deleted it was
-answered that it is gone.
+Administrators take turns, so that none is held back by one who asks for much: a DELETE may be carried out before a
+CREATE of another administrator that came earlier and waits. The queue would be there again, empty, and the one who
+deleted it was answered that it is gone.
 
 Decides: what then holds is the order in which the commands came. Such a CREATE is refused, and its sender decides.
 """

@@ -1,0 +1,38 @@
+"""A file that a command makes for its user alone, which is there whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from qsctl.errors import UsageError
+
+
+@contextmanager
+def new_private_file(path: Path, remedy: str = "Choose another name.") -> Iterator[BinaryIO]:
+    """Make a file that only its owner may read, to be written in the block; however that fails, it is gone.
+
+    Args:
+        path: where nothing must be yet.
+        remedy: what to do where something is.
+
+    Raises:
+        UsageError: something is there, or it cannot be written.
+    """
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except FileExistsError:
+        raise UsageError(f"{path} exists already", remedy=remedy) from None
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror}") from None
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            yield stream
+    except BaseException as error:  # half a file looks like a whole one, and is in the way of the next
+        path.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise UsageError(f"{path} cannot be written: {error.strerror}") from None
+        raise
