@@ -56,7 +56,7 @@ def trees() -> Iterator[None]:
 def test_each_change_is_a_fragment_of_a_known_kind_with_a_sentence() -> None:
     fragments = [path for path in FILES if path.parent.name == ".changes" and path.suffix == ".md"]
     named = re.compile(r"(\d+|\+[a-z0-9-]+)(\.\d+)?\.(incompatible|new|fixed)\.md")
-    assert fragments
+    # none is left when a release was made
     assert [name(path) for path in fragments if not named.fullmatch(path.name)] == []
     assert [name(path) for path in fragments if not text_of(path).rstrip().endswith(".")] == []
 

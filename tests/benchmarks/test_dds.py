@@ -22,6 +22,7 @@ from typing import Any
 
 import pytest
 
+from tests.benchmarks.ratios import keep_ratio
 from tests.dds.service_process import ServiceProcess
 
 PEERS = Path(__file__).parent / "dds_peers.py"
@@ -227,6 +228,9 @@ def test_twice_as_fast_as_redis_streams_and_99_of_100_samples_in_3_ms(tmp_path: 
         sys.stdout.write(f" {way} {rates[peer]:,.0f} ({times[peer]:.2f} times)")
     sys.stdout.write(f"; at half load p99 {latencies['qsctl']:.2f} ms, of Redis {latencies['redis']:.2f} ms")
     sys.stdout.write(f"; in turns {[round(p99_ms, 2) for _, p99_ms in figures['qsctl']]}")
+    keep_ratio(f"samples a second to Redis by pipelines, {kind}", times["redis-pipeline"])
+    p99 = latencies["qsctl"] / latencies["redis"]
+    keep_ratio(f"p99 at half load to that of Redis, {kind}", p99, higher_is_better=False)
     assert times["redis-pipeline"] >= TIMES_THE_PEER
     assert latencies["qsctl"] <= P99_MS
 
@@ -249,4 +253,5 @@ def test_ten_persistent_queues_together_take_nine_tenths_of_what_one_takes(tmp_p
     ratio = median(ten / one for one, ten in zip(*rates.values(), strict=True))
     one_rate, ten_rate = (median(each) for each in rates.values())
     sys.stdout.write(f"\none queue {one_rate:,.0f} samples/s, ten together {ten_rate:,.0f}: {ratio:.2f} times\n")
+    keep_ratio("ten queues to one", ratio)
     assert ratio >= 0.9

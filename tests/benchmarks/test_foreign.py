@@ -18,6 +18,7 @@ from statistics import median
 
 import pytest
 
+from tests.benchmarks.ratios import keep_ratio
 from tests.dds.c_peer import COMPILER, needs_c
 from tests.dds.domains import claim_domain, release_domain
 from tests.dds.foreign import FOREIGN_ENVIRONMENT, ForeignService, build_c
@@ -115,4 +116,5 @@ def test_c_through_a_queue_beside_frames_and_a_bare_topic(tmp_path: Path, domain
     costs_of_frames = median(costs["queue, frames of the wrappers"])
     times = median(costs["queue, plain samples, C to C"]) / costs_of_frames
     sys.stdout.write(f"\na plain sample costs the service {times:.1f} times what one in a frame does\n")
+    keep_ratio("a plain sample to one in a frame", times, higher_is_better=False)
     assert times <= TIMES_A_FRAME

@@ -38,6 +38,7 @@ from qsctl.sim.scenario.scenario import (
     TcpSettings,
     Traffic,
 )
+from tests.benchmarks.ratios import keep_ratio
 
 ROOT = Path(__file__).parent.parent.parent
 SHARES = {Queue.D_1: 0.69, Queue.D_2: 0.20, Queue.D_3: 0.10, Queue.C_1: 0.01}
@@ -231,6 +232,8 @@ def test_the_kernel_is_as_fast_as_c_and_300_times_simpy(load: str, c_program: Pa
         f"({ours / simpy_rate:.0f} x), with bare callbacks {len(some) / callback_seconds / 1e3:.0f} k/s "
         f"({ours * callback_seconds / len(some):.0f} x)"
     )
+    keep_ratio(f"kernel to C, {load}", ours / theirs)
+    keep_ratio(f"kernel to SimPy, {load}", ours / simpy_rate)
     if load == "light":
         assert ours > 30e6
         assert ours > 300 * simpy_rate
@@ -248,6 +251,7 @@ def test_the_message_log_costs_little(load: str) -> None:
         on.append(kernel(made, rows, LogLevel.MESSAGES)[0])
     rates = [len(rows) / min(seconds) / 1e6 for seconds in (off, on)]
     tell(f"{load}, log in memory: {rates[0]:.1f} M/s without, {rates[1]:.1f} M/s with ({min(on) / min(off) - 1:+.0%})")
+    keep_ratio(f"time with the message log to without, {load}", min(on) / min(off), higher_is_better=False)
     assert min(on) < 1.5 * min(off)
 
 

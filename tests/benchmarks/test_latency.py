@@ -22,6 +22,7 @@ from typing import TypeAlias
 
 import pytest
 
+from tests.benchmarks.ratios import keep_ratio
 from tests.benchmarks.test_dds import DOMAINS, FULL, QUEUE, run_peers, stop, stop_service, wait_for_port
 from tests.dds.service_process import ServiceProcess
 
@@ -101,6 +102,12 @@ def compare(directory: Path, rate: int, size_bytes: int) -> None:
             f"highest {[round(each['max_ms']) for each in rows]} ms, "
             f"reached {middle[name]['samples_per_second']:.0f}/s, written {middle[name]['times_payload']:.2f} x payload"
         )
+    p99 = middle["qsctl"]["p99_ms"] / middle["redis"]["p99_ms"]
+    keep_ratio(
+        f"p99 to that of Redis, {f'{rate}/s' if rate in RATES else 'half load'}, {size_bytes} B",
+        p99,
+        higher_is_better=False,
+    )
     assert middle["qsctl"]["samples_per_second"] > 0.95 * rate
     assert middle["qsctl"]["times_payload"] <= TIMES_PAYLOAD_MAX
     assert middle["qsctl"]["p99_ms"] <= middle["redis"]["p99_ms"]

@@ -17,6 +17,7 @@ from typing import Any, Final
 from qsctl.client.administration import Administration
 from qsctl.core.admin.command import StartRecording
 from qsctl.eventlog.reader import open_run
+from tests.benchmarks.ratios import keep_ratio
 from tests.benchmarks.test_dds import DOMAINS, QUEUE, run_peers, stop_service
 from tests.dds.service_process import ServiceProcess, eventually
 
@@ -87,4 +88,6 @@ def test_recording_costs_at_most_a_tenth_at_half_load(tmp_path: Path) -> None:
     finally:
         stop_service(service)
     assert half["recorded"]["samples_per_second"] > 0.95 * rate
+    cost = half["recorded"]["us_per_sample"] / half["plain"]["us_per_sample"]
+    keep_ratio("a recorded sample to one that is not", cost, higher_is_better=False)
     assert half["recorded"]["us_per_sample"] <= OVERHEAD_MAX * half["plain"]["us_per_sample"]

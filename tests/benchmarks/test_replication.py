@@ -28,6 +28,7 @@ from statistics import median
 
 import pytest
 
+from tests.benchmarks.ratios import keep_ratio
 from tests.benchmarks.test_dds import (
     QUEUE,
     TIMES_THE_PEER,
@@ -206,5 +207,7 @@ def test_three_replicas_take_twice_as_many_as_jetstream_and_rabbitmq_with_three(
             times[f"{synchronization} : {contender}"] = [our / their for (our, _), (their, _) in pairs]
     for what, each in times.items():
         sys.stdout.write(f"\n{what:>42}: {median(each):.2f} times as many; in turns {[round(one, 2) for one in each]}")
+    for what, each in times.items():
+        keep_ratio(f"three replicas to {what}", median(each))
     sys.stdout.write("\n")
     assert not [what for what, each in times.items() if median(each) < TIMES_THE_PEER]

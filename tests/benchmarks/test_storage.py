@@ -33,6 +33,7 @@ from qsctl.service.restore import restore
 from qsctl.service.stores import Stores
 from qsctl.storage.base import Storage
 from qsctl.storage.sqlite import SqliteStorage
+from tests.benchmarks.ratios import keep_ratio
 from tests.storage.own_files import OwnFiles
 
 SAMPLES, GROUP, ROUNDS = 10_000, 100, 7
@@ -137,6 +138,7 @@ def test_enqueue_and_acknowledge_against_bare_sqlite(
     sys.stdout.write(
         f"\n{name}: {ours:,.0f} samples/s, {ours / bare:.2f} of bare sqlite3 {mode} {level} ({bare:,.0f}/s)\n"
     )
+    keep_ratio(f"{name} to bare SQLite", ours / bare)
     if name == "segments FULL":
         assert ours / bare >= 0.8, "the target: 0.8 of a bare sqlite WAL loop under FULL"
 

@@ -33,6 +33,7 @@ from qsctl.summary import job
 from qsctl.summary.recorded_run import read_run
 from qsctl.summary.session import SparkOptions, spark_session, stop_spark
 from qsctl.summary.tables import MESSAGES as MESSAGES_SHAPE
+from tests.benchmarks.ratios import keep_ratio
 
 MESSAGES_WANTED = int(os.environ.get("QSCTL_BENCHMARK_MESSAGES", "1000000"))
 RUN = os.environ.get("QSCTL_BENCHMARK_RUN", "")
@@ -220,6 +221,7 @@ def test_a_summary_takes_at_most_five_times_duckdb(folder: Path, benchmark: Any)
         "messages": run.message_rows, "spark_seconds": ours, "duckdb_seconds": other, "scan_seconds": scanned,
         "ratio_to_duckdb": ours / other, "ratio_to_scan": ours / scanned, "check_seconds": checked,
     }  # fmt: skip
+    keep_ratio(f"summary of {run.message_rows} messages to DuckDB", ours / other, higher_is_better=False)
     if run.message_rows >= LARGE:
         assert ours <= 5 * other
 

@@ -10,6 +10,7 @@ from qsctl.sim.scenario.xml import read_scenario
 from qsctl.sim.sweep import parse_axes, plan_sweep, run_task
 from qsctl.summary.session import SparkOptions
 from qsctl.summary.sweep import run_sweep
+from tests.benchmarks.ratios import keep_ratio
 
 SCENARIO = """<?xml version="1.0" encoding="UTF-8"?>
 <scenario name="tiny" model="solace" seed="3" horizon="1s">
@@ -45,4 +46,5 @@ def test_a_point_costs_little_more_than_its_simulation(tmp_path: Path, benchmark
         "runs": len(tasks), "bare_ms_a_run": 1e3 * bare / len(tasks), "sweep_ms_a_run": 1e3 * ours / len(tasks),
         "overhead_ms_a_run": 1e3 * (ours - bare) / len(tasks), "ratio_to_bare": ours / bare,
     }  # fmt: skip
+    keep_ratio("a sweep to its bare runs", ours / bare, higher_is_better=False)
     assert ours < 2 * bare + 5

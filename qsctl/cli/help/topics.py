@@ -30,7 +30,7 @@ GROUPS: Final[dict[str, tuple[str, ...]]] = {
     "The service": (
         "production", "containers", "service", "promises", "high-availability", "recording", "programs",
         "any-dds-application", "dds-administration", "security",
-        "state-directory", "backup", "upgrade", "changes",
+        "state-directory", "backup", "upgrade", "changes", "licenses",
     ),
     "Simulation": (
         "simulation", "keeping-up", "guaranteed-delivery", "modelled", "worlds", "replay", "report",
