@@ -32,6 +32,8 @@ class ReturnReason(StrEnum):
     REJECTED = "rejected"
     TIMED_OUT = "timed_out"
     CONSUMER_LEFT = "consumer_left"
+    NOT_SENT = "not_sent"
+    """The consumer was gone before the sample left: nothing failed."""
 
 
 class SampleReceived(msgspec.Struct, frozen=True, array_like=True, tag="received", gc=False):

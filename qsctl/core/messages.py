@@ -110,12 +110,14 @@ class ConsumerLeft(msgspec.Struct, frozen=True, array_like=True, tag="left", gc=
     """A consumer detached or vanished: what it holds is redelivered.
 
     A vanished consumer's deliveries have failed: an attempt each, and the samples may be duplicates. A consumer that
-    detaches in good order `hands_back` what it did not touch: the samples wait again as if never sent.
+    detaches in good order `hands_back` what it did not touch: the samples wait again as if never sent. So do those that
+    never left for a vanished one, for it was found to be gone: `unsent` are their positions.
     """
 
     queue: QueueName
     consumer_guid: Guid
     hands_back: bool = False
+    unsent: tuple[int, ...] = ()
 
 
 class ConsumerAvailability(msgspec.Struct, frozen=True, array_like=True, tag="availability", gc=False):

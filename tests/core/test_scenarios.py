@@ -181,7 +181,9 @@ class World:
         return self.turn()
 
     def do_leave(self, words: list[str], options: dict[str, str]) -> list[str]:
-        self.service().receive(self.now, ConsumerLeft(self.queue(options), guid(words[0]), "hands-back" in words))
+        unsent = tuple(int(position) for position in options.get("unsent", "").split(",") if position)
+        left = ConsumerLeft(self.queue(options), guid(words[0]), "hands-back" in words, unsent)
+        self.service().receive(self.now, left)
         return self.turn()
 
     def do_write(self, words: list[str], options: dict[str, str]) -> list[str]:

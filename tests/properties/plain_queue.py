@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from qsctl.core.messages import AckResponse
@@ -187,9 +188,10 @@ class PlainQueue:
             self.consumers.append(PlainConsumer(guid, threshold, source=source))
             self.dispatch(now)
 
-    def leave(self, now: int, guid: Guid, hands_back: bool) -> None:
+    def leave(self, now: int, guid: Guid, hands_back: bool, unsent: Collection[int] = ()) -> None:
+        """`unsent` are the numbers of the samples that never left for it."""
         for sample in self.held_by(guid):
-            if hands_back:
+            if hands_back or sample.number in unsent:
                 self.give_back(sample)
             else:
                 self.fail(now, sample, suspicious=True)

@@ -11,6 +11,7 @@ from collections import Counter
 from dataclasses import replace
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from random import Random
 from typing import Any
 
 from hypothesis import note, settings
@@ -201,6 +202,15 @@ class QueueMachine(RuleBasedStateMachine):
     def leave(self, consumer: Guid, hands_back: bool) -> None:
         self.receive(ConsumerLeft(QUEUE, consumer, hands_back))
         self.model.leave(self.now, consumer, hands_back)
+        self.turn()
+
+    @rule(consumer=st.sampled_from(CONSUMERS), chance=st.randoms(use_true_random=False))
+    def vanish_before_it_is_sent_everything(self, consumer: Guid, chance: Random) -> None:
+        unsent = [each.number for each in self.model.held_by(consumer) if chance.random() < 0.5]
+        held = self.engine.hosted.samples(ORDERS)
+        positions = tuple(each.position for each in held if each.identity.sequence_number in unsent)
+        self.receive(ConsumerLeft(QUEUE, consumer, unsent=positions))
+        self.model.leave(self.now, consumer, False, unsent)
         self.turn()
 
     @rule(consumer=st.sampled_from(CONSUMERS), enabled=st.booleans(), threshold=st.integers(-1, 2))

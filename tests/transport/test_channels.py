@@ -11,6 +11,7 @@ import pytest
 from qsctl.identity import Guid
 from qsctl.transport.dds import participant as participant_module
 from qsctl.transport.dds.channels import AnswerChannel, SampleChannel
+from qsctl.transport.dds.discovery import RemoteEndpoint
 from qsctl.transport.dds.participant import Participant
 from qsctl.transport.dds.raw import close_entity
 from qsctl.transport.dds.wire_types import WireAcknowledgmentFrame, WireFrame
@@ -32,7 +33,9 @@ def open_channel(
     participant: Participant, kind: type[SampleChannel] | type[AnswerChannel]
 ) -> SampleChannel | AnswerChannel:
     if kind is SampleChannel:
-        return SampleChannel(participant, participant.topic("T@S", WireFrame), GUID, 1, traits={})
+        return SampleChannel(
+            participant, participant.topic("T@S", WireFrame), RemoteEndpoint(1, False, "T@S", guid=GUID), traits={}
+        )
     return AnswerChannel(participant, participant.topic("T.answers", WireAcknowledgmentFrame), GUID, 1)
 
 

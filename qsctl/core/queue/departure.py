@@ -6,7 +6,7 @@ Decides: in which order, and what of it is no longer its business. It may have h
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from qsctl.core.queue.consumer import Consumer
 from qsctl.core.queue.sample import Sample, SampleState
@@ -20,15 +20,17 @@ class Departure:
     Args:
         consumer: who left; it is served no more.
         hands_back: whether it says that it touched nothing.
+        unsent: the positions of what it was not sent yet.
     """
 
-    __slots__ = ("_guid", "_left", "_samples", "hands_back")
+    __slots__ = ("_guid", "_left", "_samples", "hands_back", "unsent")
 
-    def __init__(self, consumer: Consumer, hands_back: bool) -> None:
+    def __init__(self, consumer: Consumer, hands_back: bool, unsent: Iterable[int] = ()) -> None:
         self._guid = consumer.guid
         self._samples = consumer.outstanding
         self._left = deque(sorted(self._samples))
         self.hands_back = hands_back
+        self.unsent = frozenset(unsent)
 
     def take(self, count_max: int) -> Iterator[Sample]:
         """The next so many, each when it is asked for; without those that meanwhile were acknowledged or timed out."""

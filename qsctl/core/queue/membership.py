@@ -79,7 +79,8 @@ class Membership:
         """Let a consumer go.
 
         What a vanished one holds is a failed delivery each, for nobody knows what it did with it: so a sample that
-        kills its consumers ends among the dead letters. What is handed back waits again, no attempt counted.
+        kills its consumers ends among the dead letters. What is handed back waits again, no attempt counted, and so
+        does what never left for it.
         """
         consumer_guid = left.consumer_guid
         self._early_reports.pop(consumer_guid, None)
@@ -89,7 +90,7 @@ class Membership:
         group = self._deliveries.groups.of_consumer(consumer)
         group.ring.remove(consumer)
         del self._deliveries.consumers[consumer_guid]
-        self._departures[consumer_guid] = Departure(consumer, left.hands_back)
+        self._departures[consumer_guid] = Departure(consumer, left.hands_back, left.unsent)
         groups = self._take_back(now, consumer_guid, self._context.outbox.share_count)
         self._deliveries.serve(now, *(groups | {group: None}))
 
@@ -135,7 +136,10 @@ class Membership:
         groups: dict[DeliveryGroup, None] = {}
         for sample in departure.take(count_max):
             groups[deliveries.groups.of_sample(sample)] = None
-            step(now, sample, ReturnReason.CONSUMER_LEFT)
+            if sample.position in departure.unsent:
+                deliveries.hand_back(now, sample, ReturnReason.NOT_SENT)
+            else:
+                step(now, sample, ReturnReason.CONSUMER_LEFT)
         if departure.is_over:
             del self._departures[guid]
         else:

@@ -272,6 +272,8 @@ class SampleSteps:
                 answer = _TIMED_OUT
             case ReturnReason.REJECTED:
                 answer = _REJECTED
+            case ReturnReason.NOT_SENT:
+                answer = DeliveryAnswer.HANDED_BACK.value
             case ReturnReason.CONSUMER_LEFT:
                 # One that is still there, or left in good order, gave it back: no attempt is counted.
                 vanished = not queue.left.get(event.consumer_guid, True)

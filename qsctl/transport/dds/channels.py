@@ -20,6 +20,7 @@ from qsctl.core.messages import Delivery, WriteAcknowledgment
 from qsctl.identity import NIL_GUID, Guid
 from qsctl.instant import MILLISECOND_NS, SECOND_NS, Nanoseconds
 from qsctl.transport.dds import frames
+from qsctl.transport.dds.discovery import RemoteEndpoint
 from qsctl.transport.dds.participant import Participant
 from qsctl.transport.dds.qos import partition_qos, writer_qos
 from qsctl.transport.dds.raw import RawWriter, close_entity
@@ -27,12 +28,20 @@ from qsctl.transport.dds.raw import RawWriter, close_entity
 HANDSHAKE_NS: Final[Nanoseconds] = 200 * MILLISECOND_NS
 """How long a reader may take to get in step; one that does not is written to all the same."""
 
+RETURN_NS: Final[Nanoseconds] = SECOND_NS
+"""How long one that was out of sight and is back is left alone. Its reliable channels begin anew in this time, and it
+does not know that they ended: what it sends or is sent earlier may be dropped."""
+
 MATCHING_NS: Final[Nanoseconds] = SECOND_NS
 """How long a discovered producer is looked at every millisecond until it is matched."""
 
 
 class FrameWriter:
-    """A writer with a backlog: what the cache does not take now goes first the next time."""
+    """A writer with a backlog: what the cache does not take now goes first the next time.
+
+    Attributes:
+        is_held: whether nothing is written, and everything that is put waits.
+    """
 
     def __init__(
         self,
@@ -54,29 +63,42 @@ class FrameWriter:
         except BaseException:
             close_entity(self._publisher)
             raise
-        self._backlog: deque[bytes] = deque()
+        self._backlog: deque[tuple[bytes, Sequence[int]]] = deque()
         self._is_flushed = True
+        self.is_held = False
 
     @property
     def backlog_count(self) -> int:
         """Frames that wait for room in the cache."""
         return len(self._backlog)
 
-    def put(self, frame: bytes) -> None:
-        """Write a frame, or keep it behind those that wait."""
-        if self._backlog or not self.writer.write(frame):
-            self._backlog.append(frame)
+    def put(self, frame: bytes, positions: Sequence[int] = ()) -> None:
+        """Write a frame, or keep it behind those that wait.
+
+        Args:
+            frame: the octets.
+            positions: those of the samples in it, see `take_back`.
+        """
+        if self._backlog or self.is_held or not self.writer.write(frame):
+            self._backlog.append((frame, positions))
         self._is_flushed = False
 
     def flush(self) -> bool:
         """Write what waits and send what is batched. False: some still waits."""
         if self._is_flushed:
             return True
-        while self._backlog and self.writer.write(self._backlog[0]):
+        while self._backlog and not self.is_held and self.writer.write(self._backlog[0][0]):
             self._backlog.popleft()
         self.writer.flush()
         self._is_flushed = not self._backlog
         return self._is_flushed
+
+    def take_back(self) -> tuple[int, ...]:
+        """Drop what waits, and return the positions of the samples in it: they were never written."""
+        positions = tuple(position for _, positions in self._backlog for position in positions)
+        self._backlog.clear()
+        self.is_held = False
+        return positions
 
     def drain(self, timeout_ns: Nanoseconds) -> bool:
         """Wait until all matched readers have what was written. False: the time is over."""
@@ -132,27 +154,41 @@ class Handshake:
 
 
 class SampleChannel:
-    """Samples to one consumer. It is used only after its writer has matched the consumer's reader."""
+    """Samples to one consumer. It is used only after its writer has matched the consumer's reader.
+
+    Args:
+        participant, topic: those of its writer.
+        endpoint: the consumer's reader.
+        traits: what the writer announces.
+        extra: policies of the queue's `<datawriter_qos>`.
+    """
 
     def __init__(
         self,
         participant: Participant,
         topic: Topic[Any],
-        guid: Guid,
-        handle: int,
+        endpoint: RemoteEndpoint,
         *,
         traits: Mapping[str, str],
         extra: Sequence[Any] = (),
     ) -> None:
-        self.guid = guid
-        self.handle = handle
-        self._frames = FrameWriter(participant, topic, partition=guid.hex(), traits=traits, extra=extra)
+        self.endpoint = endpoint
+        self.guid = endpoint.guid
+        self.handle = endpoint.handle
+        # The one that was out of sight does not hear of its new writer and reader at once.
+        self._not_before = time.monotonic_ns() + (RETURN_NS if endpoint.returned else 0)
+        self._frames = FrameWriter(participant, topic, partition=self.guid.hex(), traits=traits, extra=extra)
         self._handshake = Handshake(self._frames, frames.frame_of([]))
         self._pending: list[Delivery] = []
 
     def reaches_peer(self) -> bool:
         """Whether the consumer's own reader, not only a reader that copies, is matched and in step."""
-        return bool(self._handshake.ready_readers({self.handle}))
+        return time.monotonic_ns() >= self._not_before and bool(self._handshake.ready_readers({self.handle}))
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the consumer's reader is gone; what was put since then is kept, see `take_back`."""
+        return self._frames.is_held
 
     def put(self, deliveries: Sequence[Delivery]) -> None:
         """Add samples to this turn's frames."""
@@ -160,11 +196,20 @@ class SampleChannel:
 
     def flush(self) -> bool:
         """Send this turn's samples. False: the consumer's cache is full, some wait."""
+        writer = self._frames
+        writer.is_held = writer.is_held or writer.writer.has_lost(self.handle)
         if self._pending:
             pending, self._pending = self._pending, []
-            for frame, _ in frames.frames_of(frames.pack_deliveries(pending)):
-                self._frames.put(frame)
-        return self._frames.flush()
+            at = 0
+            for frame, count in frames.frames_of(frames.pack_deliveries(pending)):
+                writer.put(frame, [each.position for each in pending[at : at + count]])
+                at += count
+        return writer.flush()
+
+    def take_back(self) -> tuple[int, ...]:
+        """Return the positions of the samples that were put and never written; they are sent no more."""
+        pending, self._pending = self._pending, []
+        return (*self._frames.take_back(), *(each.position for each in pending))
 
     def close(self) -> None:
         """Delete the writer; the others are not made to wait for that."""

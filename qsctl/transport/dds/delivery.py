@@ -13,9 +13,10 @@ from qsctl.core.messages import Inbound, ProducerLeft, QueueName
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.identity import NIL_GUID
 from qsctl.instant import Nanoseconds
+from qsctl.transport.dds.channels import RETURN_NS
 from qsctl.transport.dds.discovery import Discovery, RemoteEndpoint
 from qsctl.transport.dds.endpoint_trial import CANNOT_BE_MADE, reason_of
-from qsctl.transport.dds.endpoints import RETURN_NS, QueueEndpoints, TopicEndpoints, Unsent
+from qsctl.transport.dds.endpoints import QueueEndpoints, TopicEndpoints, Unsent
 from qsctl.transport.dds.participant import Participant
 from qsctl.transport.dds.plain.flow import FlowDomains
 from qsctl.transport.dds.plain.topic import ClassOf, PlainSurroundings, PlainTopic, class_of_builtin
@@ -173,6 +174,8 @@ class DomainDelivery:
                 del self._unsent[each]
             else:
                 done = False
+                if each.waits:
+                    self._attend([each])
         return done
 
     @property

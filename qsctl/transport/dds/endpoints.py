@@ -7,7 +7,6 @@ queues it feeds; a queue has a writer that announces it, a channel to each consu
 from __future__ import annotations
 
 import hashlib
-import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Any, Final, TypeAlias, TypeVar
@@ -27,7 +26,6 @@ from qsctl.core.messages import (
 )
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.identity import NIL_GUID, Guid
-from qsctl.instant import SECOND_NS, Nanoseconds
 from qsctl.transport.dds import frames
 from qsctl.transport.dds.bodies import read_wire
 from qsctl.transport.dds.channels import AnswerChannel, FrameWriter, SampleChannel
@@ -37,7 +35,7 @@ from qsctl.transport.dds.plain.consumers import PlainConsumers
 from qsctl.transport.dds.plain.topic import PlainTopic
 from qsctl.transport.dds.qos import map_qos, reader_qos
 from qsctl.transport.dds.serialized_reader import SerializedReader
-from qsctl.transport.dds.turns import read_share
+from qsctl.transport.dds.turns import read_all, read_share
 from qsctl.transport.dds.wire_types import (
     WireAcknowledgmentFrame,
     WireConsumerAvailability,
@@ -50,10 +48,6 @@ from qsctl.transport.dds.wire_types import (
 
 SAMPLE_SIZE_BYTES_MAX: Final = 32 * 1024 * 1024
 """A larger sample is refused with a negative acknowledgment, well below what the transport could carry."""
-
-RETURN_NS: Final[Nanoseconds] = SECOND_NS
-"""How long one that was out of sight and is back is left alone. Its reliable channels begin anew in this time, and it
-does not know that they ended: what it sends or is sent earlier may be dropped."""
 
 FRAMES_AT_ONCE: Final = 4
 
@@ -240,7 +234,7 @@ class QueueEndpoints:
         """What producers know this service's replica by; nil: the queue is not replicated."""
         if self.replica != NIL_GUID:
             self._traits["replica"] = self.replica.hex()
-        self._joining: list[tuple[SampleChannel, RemoteEndpoint, Nanoseconds]] = []
+        self._joining: list[SampleChannel] = []
         self._channels: dict[Guid, SampleChannel] = {}
         self._busy: dict[Guid, SampleChannel] = {}
         self._early_questions: dict[Guid, Acknowledgment] = {}
@@ -284,28 +278,42 @@ class QueueEndpoints:
         channel = SampleChannel(
             self._participant,
             self._topic,
-            guid,
-            endpoint.handle,
+            endpoint,
             traits={"role": "lane", "service": QUEUING_SERVICE},
             extra=self._qos_extra,
         )
-        # The one that was out of sight does not hear of its new writer and reader at once.
-        not_before = time.monotonic_ns() + (RETURN_NS if endpoint.returned else 0)
-        self._joining.append((channel, endpoint, not_before))
+        self._joining.append(channel)
 
     def reader_vanished(self, endpoint: RemoteEndpoint, inbox: list[Inbound]) -> None:
         """A consumer left or its lease is over."""
-        for at, (channel, _, _) in enumerate(self._joining):
+        for at, channel in enumerate(self._joining):
             if channel.handle == endpoint.handle:
                 del self._joining[at]
                 channel.close()
                 return
         joined = self._channels.get(endpoint.guid)
         if joined is not None and joined.handle == endpoint.handle:
-            del self._channels[endpoint.guid]
-            self._busy.pop(endpoint.guid, None)
+            self._leave(joined, inbox)
             joined.close()
-            inbox.append(ConsumerLeft(self.name, endpoint.guid))
+
+    def _leave(self, channel: SampleChannel, inbox: list[Inbound]) -> None:
+        """Report that a consumer vanished, and what never left for it."""
+        del self._channels[channel.guid]
+        self._busy.pop(channel.guid, None)
+        inbox.append(ConsumerLeft(self.name, channel.guid, unsent=channel.take_back()))
+
+    def _let_go(self, inbox: list[Inbound]) -> None:
+        """Let consumers go whose reader was found to be gone by what was sent to it, before discovery is read.
+
+        A channel is kept until discovery names the reader, as gone or as there again.
+        """
+        lost = [channel for channel in self._busy.values() if channel.is_lost]
+        if lost:
+            read_all(self._read_answers, inbox)
+        for channel in lost:
+            if self._channels.get(channel.guid) is channel:
+                self._leave(channel, inbox)
+                self._joining.append(channel)
 
     def announce_again(self) -> None:
         """Show clients a new announcement: producers send again what was not answered, as to a restarted service."""
@@ -321,18 +329,23 @@ class QueueEndpoints:
     @property
     def waits(self) -> bool:
         """Whether it is to be polled with each turn, also where nothing has come."""
-        return bool(self._joining) or self.plain.waits
+        return bool(self._joining) or self.plain.waits or any(channel.is_lost for channel in self._busy.values())
 
     def poll(self, inbox: list[Inbound]) -> bool:
         """Move what is there into the inbox, a turn's share: attached consumers, availability, answers.
 
         False: no answer is left.
         """
+        if self._busy:
+            self._let_go(inbox)
         if self._joining:
             self._let_join(inbox)
         if self._availability is not None:
             self._poll_availability(self._availability, inbox)
         self.plain.poll(inbox)
+        return self._read_answers(inbox)
+
+    def _read_answers(self, inbox: list[Inbound]) -> bool:
         return read_share(self._take, self._put, inbox)
 
     def _take(self) -> list[frames.AnswerFrame] | None:
@@ -378,7 +391,7 @@ class QueueEndpoints:
 
     def close(self) -> None:
         """Delete everything; consumers see the queue go."""
-        for channel in (*self._channels.values(), *(channel for channel, _, _ in self._joining)):
+        for channel in (*self._channels.values(), *self._joining):
             channel.close()
         self._channels.clear()
         self._joining.clear()
@@ -390,18 +403,18 @@ class QueueEndpoints:
             self._availability.close()
 
     def _let_join(self, inbox: list[Inbound]) -> None:
-        still: list[tuple[SampleChannel, RemoteEndpoint, Nanoseconds]] = []
-        now = time.monotonic_ns()
-        for channel, endpoint, not_before in self._joining:
-            if now < not_before or not channel.reaches_peer():
-                still.append((channel, endpoint, not_before))
+        still: list[SampleChannel] = []
+        for channel in self._joining:
+            if not channel.reaches_peer():
+                still.append(channel)
                 continue
-            former = self._channels.pop(channel.guid, None)
+            former = self._channels.get(channel.guid)
             if former is not None:
                 # The same consumer came back before its former reader was given up.
+                self._leave(former, inbox)
                 former.close()
-                inbox.append(ConsumerLeft(self.name, channel.guid))
             self._channels[channel.guid] = channel
+            endpoint = channel.endpoint
             inbox.append(
                 ConsumerJoined(
                     self.name, channel.guid, endpoint.source_guid, unacked_threshold=endpoint.unacked_threshold

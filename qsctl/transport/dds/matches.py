@@ -11,8 +11,8 @@ from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
 from qsctl.instant import Nanoseconds
+from qsctl.transport.dds.channels import RETURN_NS
 from qsctl.transport.dds.discovery import Changes, RemoteEndpoint
-from qsctl.transport.dds.endpoints import RETURN_NS
 
 
 class QueueAppeared(NamedTuple):

@@ -7,14 +7,16 @@ to the binding's own classes.
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import importlib
 import threading
 from collections.abc import Callable
 from typing import Any, Final
 
-from cyclonedds.core import DDSException, Entity, InstanceState, SampleState, ViewState
+from cyclonedds.core import DDSException, DDSStatus, Entity, InstanceState, SampleState, ViewState
 from cyclonedds.idl import IdlStruct
+from cyclonedds.internal import DDS
 from cyclonedds.pub import DataWriter
 from cyclonedds.sub import DataReader
 
@@ -33,7 +35,7 @@ what another's says."""
 
 _ANY: Final = SampleState.Any | ViewState.Any | InstanceState.Any
 _ALIGNMENT_BYTES: Final = 4
-_HANDLE_MASK: Final = 2**64 - 1
+_MATCHED: Final = int(DDSStatus.PublicationMatched)
 
 
 @functools.cache
@@ -48,10 +50,6 @@ def uses_raw_functions() -> bool:
 @functools.cache
 def batching_functions() -> tuple[Callable[[bool], None], Callable[[int], int]] | None:
     """`dds_write_set_batch` and `dds_write_flush`, or None where the library has them not."""
-    import ctypes
-
-    from cyclonedds.internal import DDS
-
     library = getattr(DDS, "_dll_handle", None)
     set_batch = getattr(library, "dds_write_set_batch", None)
     flush = getattr(library, "dds_write_flush", None)
@@ -62,6 +60,17 @@ def batching_functions() -> tuple[Callable[[bool], None], Callable[[int], int]] 
     flush.argtypes = [ctypes.c_int32]
     flush.restype = ctypes.c_int32
     return set_batch, flush
+
+
+@functools.cache
+def _matching_functions() -> Any:
+    """The library's functions that report what a writer is matched with."""
+    library = ctypes.CDLL(DDS._dll_handle._name)  # a handle of its own, see `announcements`
+    library.dds_get_status_changes.argtypes = [ctypes.c_int32, ctypes.c_void_p]
+    library.dds_get_matched_subscriptions.argtypes = [ctypes.c_int32, ctypes.c_void_p, ctypes.c_size_t]
+    for function in (library.dds_get_status_changes, library.dds_get_matched_subscriptions):
+        function.restype = ctypes.c_int32
+    return library
 
 
 def _private_layer() -> Any:
@@ -96,6 +105,9 @@ class RawWriter:
         batching = batching_functions()
         self._flush = batching[1] if batching else None
         self._type: type[IdlStruct] = writer.data_type
+        self._library = _matching_functions()
+        self._changes = ctypes.c_uint32()
+        self._changes_at = ctypes.byref(self._changes)
 
     def write(self, serialized: bytes) -> bool:
         """Write one sample.
@@ -132,15 +144,22 @@ class RawWriter:
 
     def matched_handles(self) -> frozenset[int]:
         """The handles of the matched readers, as the builtin topic of subscriptions names them."""
-        writer: Any = self.writer
-        if not self.matched_count():
-            return frozenset()
-        try:
-            # The binding reads these as signed, the builtin topics' as unsigned.
-            return frozenset(handle & _HANDLE_MASK for handle in writer.get_matched_subscriptions())
-        except IndexError:
-            # The binding's array is one short when a reader comes between its two calls: the next turn asks again.
-            return frozenset()
+        room = self.matched_count()
+        while room:
+            handles = (ctypes.c_uint64 * room)()
+            count = self._library.dds_get_matched_subscriptions(self.reference, handles, room)
+            if count <= room:
+                return frozenset(handles[: max(0, count)])
+            room = count  # a reader came in between
+        return frozenset()
+
+    def has_lost(self, handle: int) -> bool:
+        """Whether a reader that was matched is not any more; cheap while none comes or goes.
+
+        The library finds this out for itself, as it receives that a reader is gone, and sends it nothing from then on.
+        """
+        self._library.dds_get_status_changes(self.reference, self._changes_at)
+        return bool(self._changes.value & _MATCHED) and handle not in self.matched_handles()
 
     def close(self) -> None:
         """Delete the writer."""

@@ -20,9 +20,8 @@ from qsctl.core.messages import (
 )
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.identity import NIL_GUID, Guid
-from qsctl.instant import SECOND_NS, Nanoseconds
 from qsctl.transport.dds.boundary import Malformed
-from qsctl.transport.dds.channels import FrameWriter
+from qsctl.transport.dds.channels import RETURN_NS, FrameWriter
 from qsctl.transport.dds.discovery import RemoteEndpoint, participant_of
 from qsctl.transport.dds.participant import Participant
 from qsctl.transport.dds.plain.idl import (
@@ -44,9 +43,6 @@ from qsctl.transport.dds.plain.octets import (
 from qsctl.transport.dds.plain.partitions import is_alone, reads_xcdr2_only
 from qsctl.transport.dds.plain.sender_reader import SenderReader
 from qsctl.transport.dds.turns import read_all, read_share
-
-RETURN_NS: Final[Nanoseconds] = SECOND_NS
-"""How long a consumer that was out of sight and is back is left alone: it does not know yet that its channel ended."""
 
 AVAILABILITIES_MAX: Final = 10_000
 """Consumers and processes whose last word on their availability is kept."""
@@ -83,14 +79,30 @@ class DeliveryChannel:
         """Whether the consumer's own reader, not only one that looks on, is matched."""
         return time.monotonic_ns() >= self.not_before and self.endpoint.handle in self._writer.writer.matched_handles()
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether the consumer's reader is gone; what was put since then is kept, see `take_back`."""
+        return self._writer.is_held
+
     def put(self, deliveries: Sequence[Delivery]) -> None:
         """Send samples with this turn's flush."""
+        self._look()
         for delivery in deliveries:
-            self._writer.put(pack_delivery(delivery, self._header))
+            self._writer.put(pack_delivery(delivery, self._header), (delivery.position,))
 
     def flush(self) -> bool:
         """Send what was put. False: the consumer's cache is full, some waits."""
+        if self._writer.backlog_count:
+            self._look()
         return self._writer.flush()
+
+    def _look(self) -> None:
+        writer = self._writer
+        writer.is_held = writer.is_held or writer.writer.has_lost(self.endpoint.handle)
+
+    def take_back(self) -> tuple[int, ...]:
+        """Return the positions of the samples that were put and never written; they are sent no more."""
+        return self._writer.take_back()
 
     def close(self) -> None:
         """Delete the writer; the others are not made to wait for that."""
@@ -144,8 +156,8 @@ class PlainConsumers:
 
     @property
     def waits(self) -> bool:
-        """Whether one is there that has not joined."""
-        return bool(self._joining)
+        """Whether one is there that has not joined, or was found to be gone."""
+        return bool(self._joining) or any(channel.is_lost for channel in self._busy.values())
 
     @property
     def is_joining(self) -> bool:
@@ -180,6 +192,7 @@ class PlainConsumers:
                     each for each in self._channels.values() if each.endpoint.participant == endpoint.participant
                 ]:
                     self._leave(channel, inbox)
+                    channel.close()
                     self._joining.append(
                         DeliveryChannel(self._participant, self.delivery_topic, channel.endpoint, self._extra)
                     )
@@ -193,15 +206,21 @@ class PlainConsumers:
             joined = self._channels.get(Guid(endpoint.key))
             if joined is not None and joined.endpoint.handle == endpoint.handle:
                 self._leave(joined, inbox)
+                joined.close()
             self._said.pop(endpoint.key, None)
 
     def poll(self, inbox: list[Inbound]) -> bool:
         """Move what is there into the inbox, a turn's share of it. False: no acknowledgment is left."""
+        if self._busy:
+            self._let_go(inbox)
         if self._joining:
             self._let_join(inbox)
         if self._availability is not None:
             for each in self._availability.take() or ():
                 inbox += each
+        return self._read_acknowledgments(inbox)
+
+    def _read_acknowledgments(self, inbox: list[Inbound]) -> bool:
         if self._acknowledgments is None:
             return False
         return read_share(self._acknowledgments.take, _put, inbox)
@@ -303,10 +322,22 @@ class PlainConsumers:
         )
 
     def _leave(self, channel: DeliveryChannel, inbox: list[Inbound]) -> None:
+        """Report that a consumer vanished, and what never left for it."""
         del self._channels[channel.guid]
         self._busy.pop(channel.guid, None)
-        channel.close()
-        inbox.append(ConsumerLeft(self._name, channel.guid))
+        inbox.append(ConsumerLeft(self._name, channel.guid, unsent=channel.take_back()))
+
+    def _let_go(self, inbox: list[Inbound]) -> None:
+        """Let consumers go whose reader was found to be gone by what was sent to it, before discovery is read.
+
+        A channel is kept until discovery names the reader, as gone or as there again.
+        """
+        lost = [channel for channel in self._busy.values() if channel.is_lost]
+        if lost:
+            read_all(self._read_acknowledgments, inbox)
+        for channel in lost:
+            self._leave(channel, inbox)
+            self._joining.append(channel)
 
 
 def _put(taken: list[Acknowledgment], inbox: list[Inbound]) -> None:
