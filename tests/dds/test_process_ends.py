@@ -108,7 +108,8 @@ def test_commands_over_dds_end_with_their_own_status(
     at: int, start_service: StartService, domain: int, tmp_path: Path
 ) -> None:
     start_service()
-    command = [sys.executable, "-m", "qsctl", "get", "data", "--service", f"dds:{domain}", "--timeout", f"{PATIENCE_S}s"]
+    location = ["--service", f"dds:{domain}", "--timeout", f"{PATIENCE_S}s"]
+    command = [sys.executable, "-m", "qsctl", "get", "data", *location]
     ended: Counter[tuple[int, str]] = Counter()
     began_at, processor_s = time.monotonic(), _processor_s()
     try:
