@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import filelock
 
+from qsctl.sim.kernel import jit
 from qsctl.sim.kernel.jit import CACHE_DIRECTORY
+from qsctl.sim.kernel.unused_caches import UNUSED_AFTER_S
 from tests import processes
 from tests.patience import PATIENCE_S
 
@@ -97,3 +101,41 @@ def test_of_processes_that_start_together_one_compiles_and_the_others_take_it_ov
                 assert each.stdout.readline() == "compiles or waits\n"
         found = sorted(each.communicate(timeout=PATIENCE_S)[0].split() for each in both)
     assert found == [["0", "1"], ["1", "0"]], "misses and hits of each"
+
+
+def directory_of(root: Path, number: int, unused_s: float) -> Path:
+    """What a version compiled, which was used last so long ago."""
+    made = root / f"kernels-{number:016x}"
+    (made / "egress").mkdir(parents=True)
+    (made / "egress" / "advance.nbc").write_bytes(b"code")
+    os.utime(made, times=(time.time(), time.time() - unused_s))
+    return made
+
+
+def test_a_version_that_makes_its_directory_removes_those_that_were_unused_for_weeks(tmp_path: Path) -> None:
+    old, other = directory_of(tmp_path, 1, UNUSED_AFTER_S + 3600), directory_of(tmp_path, 2, UNUSED_AFTER_S - 3600)
+    foreign, linked = tmp_path / "index", tmp_path / f"kernels-{3:016x}"
+    foreign.mkdir()
+    linked.symlink_to(foreign, target_is_directory=True)
+    for each in (foreign, linked):
+        os.utime(each, times=(0, 0), follow_symlinks=False)
+    made = tmp_path / f"kernels-{4:016x}"
+    assert jit._opened(made)
+    assert sorted(tmp_path.iterdir()) == sorted([foreign, linked, made, other])
+    assert (other / "egress" / "advance.nbc").exists()
+    assert not old.exists()
+
+
+def test_a_directory_that_is_used_is_marked_and_keeps_what_was_compiled(tmp_path: Path) -> None:
+    used, old = directory_of(tmp_path, 1, UNUSED_AFTER_S + 3600), directory_of(tmp_path, 2, UNUSED_AFTER_S + 3600)
+    assert jit._opened(used)
+    assert old.exists(), "the cache does not grow by a use, and what is old may be another environment's"
+    assert jit._opened(tmp_path / f"kernels-{3:016x}")
+    assert (used / "egress" / "advance.nbc").exists()
+    assert not old.exists()
+
+
+def test_where_no_directory_can_be_made_nothing_is_kept(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    assert not jit._opened(tmp_path / "file")
+    assert not jit._opened(tmp_path / "file" / "kernels")

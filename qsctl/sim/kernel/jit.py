@@ -1,7 +1,8 @@
 """The only file that imports numba: one decorator for every kernel, and where the compiled code is kept.
 
 numba's disk cache notices an edit of the function's own file, never of one that it calls in another module, so the
-cache directory carries a hash of every source of the simulator: an edit anywhere is a new directory.
+cache directory carries a hash of every source of the simulator: an edit anywhere is a new directory. Directories of
+other versions are removed when they were not used for weeks (`unused_caches`).
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from typing import Any, Final, ParamSpec, TypeVar, cast
 import filelock
 import numpy as np
 import numpy.typing as npt
+
+from qsctl.sim.kernel.unused_caches import mark_used, remove_unused
 
 _WITHOUT_SCIPY: Final = "scipy" not in sys.modules
 if _WITHOUT_SCIPY:
@@ -66,19 +69,24 @@ def source_hash() -> str:
     return digest.hexdigest()
 
 
-def _writable(directory: Path) -> bool:
+def _opened(directory: Path) -> bool:
+    """Make the directory, or mark it as used; return whether compiled kernels can be kept in it."""
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        directory.mkdir(parents=True)
+    except FileExistsError:
+        mark_used(directory)
     except OSError:
         return False
-    return os.access(directory, os.W_OK)
+    else:
+        remove_unused(directory)
+    return directory.is_dir() and os.access(directory, os.W_OK)
 
 
 COMPILED: Final = not getattr(numba_config, "DISABLE_JIT")  # noqa: B009 - set at run time by numba
 """False under `NUMBA_DISABLE_JIT=1`: the kernels are then plain Python, for coverage and debugging."""
 
 CACHE_DIRECTORY: Final = cache_root() / f"kernels-{source_hash()}"
-CACHED: Final = COMPILED and _writable(CACHE_DIRECTORY)
+CACHED: Final = COMPILED and _opened(CACHE_DIRECTORY)
 """Whether compiled kernels are kept; without a writable directory every run compiles."""
 
 
