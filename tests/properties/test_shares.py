@@ -22,7 +22,12 @@ from qsctl.core.messages import (
     Inbound,
     Write,
 )
-from qsctl.core.queue.settings import DistributionSettings, RedeliverySettings, SharedReaderQueueSettings
+from qsctl.core.queue.settings import (
+    DistributionSettings,
+    RedeliverySettings,
+    ResourceLimitSettings,
+    SharedReaderQueueSettings,
+)
 from qsctl.core.queue.shared_reader_queue import SharedReaderQueue
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
 from qsctl.identity import Guid, SampleIdentity, counted_incarnations
@@ -259,6 +264,32 @@ def test_nobody_comes_to_rely_on_dead_letters_that_are_being_deleted() -> None:
         "'dead' is being deleted. Name another, or none.",
         "queue P/S/dead is deleted",
     ]
+
+
+def test_queues_that_wait_for_room_among_the_dead_letters_move_their_shares_in_turn() -> None:
+    """Also while the first of them has more to move: what it does not move in its turn waits behind the others."""
+    names = ("orders", "bills")
+    dead_letters = SharedReaderQueueSettings(
+        "dead", "Dead", is_dead_letter=True, limits=ResourceLimitSettings(max_count=8)
+    )
+    queues = [SharedReaderQueueSettings(name, name, dead_letter_queue="dead") for name in names]
+    subscriber = SharedSubscriberSettings("S", (), (*queues, dead_letters))
+    settings = ServiceSettings("svc", (DomainParticipantSettings("P", 0, (subscriber,)),))
+    engine = ServiceEngine(settings, started_at=0, draw=counted_incarnations(), journal=Journal.PERSISTENT_ONLY)
+    engine.hosted.share_count = 2
+    engine.finish_restore(0)
+    one = Driven(engine)
+    for name, count in zip(names, (20, 10), strict=True):
+        writes = [SampleIdentity(Guid(name[:1].encode() * 16), each) for each in range(1, count + 1)]
+        engine.receive_all(0, [Write("P", name, each, b"x", lifespan_ns=1) for each in writes])
+    one.rest(1)
+    dead = engine.hosted.by_name[DEAD]
+    assert len(dead.held) == 8
+    place = ORDERS.parent.child(ResourceKind.DEAD_LETTER_SHARED_READER_QUEUE, "dead")
+    engine.receive(1, CommandRequest(SampleIdentity(ASKER, 1), "svc", FlushQueue(place)))
+    one.rest(1)
+    turns = [sample.dead_letter.queue for sample in dead.held]
+    assert turns == ["orders@S", "orders@S", "bills@S", "bills@S"] * 2
 
 
 def test_a_queue_that_begins_to_route_with_much_to_send_sends_it_once() -> None:
