@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, is_hypothesis_test, settings
+
+from tests.campaigns import CAMPAIGN_VARIABLE
 
 # No test depends on the contexts of whoever runs it.
 os.environ["QSCTL_CONFIG"] = os.devnull
@@ -18,7 +21,7 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
 settings.register_profile(
-    "default", deadline=None, max_examples=50, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+    "default", deadline=None, max_examples=30, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.register_profile(
     "nightly", deadline=None, max_examples=10_000, print_blob=True, suppress_health_check=list(HealthCheck)
@@ -35,9 +38,24 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Keep groups in the order given below; left to itself, xdist puts those of few and long tests last."""
+    """Keep groups in the order given below; left to itself, xdist puts those of few and long tests last.
+
+    With `-m campaign` tests are as large as those of a campaign.
+    """
     if hasattr(config.option, "loadscopereorder"):
         config.option.loadscopereorder = False
+    if config.option.markexpr == "campaign":
+        os.environ[CAMPAIGN_VARIABLE] = "1"
+        if "HYPOTHESIS_PROFILE" not in os.environ:
+            settings.load_profile("nightly")
+    gc.disable()  # what collecting the tests makes stays: looking through it again and again is a fifth of the time
+
+
+def pytest_collection_finish() -> None:
+    """Look for garbage again, but not in what the modules have."""
+    gc.collect()
+    gc.freeze()
+    gc.enable()
 
 
 ON_REAL_TIME = ("dds", "service", "transport")
@@ -62,6 +80,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
     items.sort(key=rank)
     for item in items:
+        if is_hypothesis_test(getattr(item, "obj", None)):
+            item.add_marker("campaign")
         if rank(item) <= 1:
             item.add_marker(
                 pytest.mark.xdist_group("spark" if item.path.parent.name == "summary" else "spark-commands")

@@ -1,4 +1,4 @@
-"""How many examples hypothesis draws where a test says so itself: few in ordinary runs, many in nightly ones."""
+"""How many examples hypothesis draws where a test says so itself: few in ordinary runs, many in campaigns."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ _IS_NIGHTLY = settings.default.max_examples > 1000  # type: ignore[union-attr]
 
 
 def examples(ordinary: int, nightly: int = 2000) -> int:
-    """Return the number for the profile in force; HYPOTHESIS_PROFILE=nightly chooses the longer one."""
+    """Return the number for this run: the longer one with `-m campaign`, or with HYPOTHESIS_PROFILE=nightly."""
     return nightly if _IS_NIGHTLY else ordinary

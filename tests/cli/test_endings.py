@@ -20,10 +20,11 @@ import pytest
 
 from qsctl import endings
 from qsctl.shipped import shipped
+from tests.campaigns import trials
 from tests.patience import PATIENCE_S, eventually
 from tests.processes import end, run, start
 
-TRIALS = int(os.environ.get("QSCTL_TEST_INTERRUPTS", "0"))
+TRIALS = trials("QSCTL_TEST_INTERRUPTS", 0, 20)
 SEED = int(os.environ.get("QSCTL_TEST_SEED", "1"))
 EXAMPLE = str(shipped("fixtures/config/manual/section_3.1.xml"))
 DOMAIN = 94
@@ -54,6 +55,8 @@ main()
 """Says when it begins: what Python does of an interrupt before is Python's."""
 
 QUICK = {"get": 2, "produce": 2, "serve": 2, "simulate": 1}
+QUICK_S = 1.5
+"""What they last in an ordinary run at most."""
 
 
 def trials() -> Iterator[tuple[str, int]]:
@@ -76,10 +79,12 @@ def left_processes(mark: str) -> list[str]:
     return found
 
 
+@pytest.mark.campaign
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 @pytest.mark.parametrize(("name", "number"), list(trials()))
 def test_an_interrupt_at_any_instant_leaves_nothing(name: str, number: int, tmp_path: Path) -> None:
     line, longest_s = COMMANDS[name]
+    longest_s = longest_s if TRIALS else min(longest_s, QUICK_S)
     draw = random.Random(f"{SEED} {name} {number}")
     after_s, which = draw.uniform(0.02, longest_s), draw.choice(endings.INTERRUPTS[:2])
     temporary, work = tmp_path / "temporary", tmp_path / "work"

@@ -18,12 +18,14 @@ import pytest
 from qsctl.client.consumer import QueueConsumer
 from qsctl.client.producer import QueueProducer
 from qsctl.errors import NoAnswer
+from tests.campaigns import trials
 from tests.dds.service_process import StartService
 from tests.dds.test_shown_samples import QUEUES, command, fill, numbers, rest_of
 
-ENDS = int(os.environ.get("QSCTL_TEST_ENDS", "2"))
+ENDS = trials("QSCTL_TEST_ENDS", 2, 30)
 
 
+@pytest.mark.campaign
 def test_consume_takes_exactly_what_is_there(start_service: StartService, domain: int) -> None:
     start_service(queues=QUEUES.format(retries=0))
     draw = random.Random(5)

@@ -19,6 +19,7 @@ import pytest
 
 from qsctl.client.administration import Administration
 from qsctl.errors import QsctlError
+from tests.campaigns import trials
 from tests.dds.c_peer import needs_c
 from tests.dds.foreign import (
     ForeignService,
@@ -31,7 +32,7 @@ from tests.dds.foreign import (
 )
 from tests.patience import PATIENCE_S, eventually
 
-WHOLE = int(os.environ.get("QSCTL_TEST_FOREIGN", "0"))
+WHOLE = trials("QSCTL_TEST_FOREIGN", 0, 100_000)
 FEW = 120
 REJECT, IGNORE = 10, 25
 """Consumers reject every tenth order and leave every twenty-fifth without an answer, the first time it comes."""
@@ -190,6 +191,7 @@ def test_each_order_is_accounted_for_among_c_python_and_wrappers_over_a_kill(
     check(campaign(tmp_path, domain, built, FEW, kinds), FEW, len(kinds))
 
 
+@pytest.mark.campaign
 @needs_c
 @needs_fast_dds
 @pytest.mark.skipif(not WHOLE, reason="a campaign of minutes: QSCTL_TEST_FOREIGN=100000")

@@ -18,6 +18,7 @@ from tests.dds.test_moved_samples import KILLS, held, transfer
 from tests.patience import PATIENCE_S, eventually
 
 pytestmark = [
+    pytest.mark.campaign,
     pytest.mark.xdist_group("cluster"),
     pytest.mark.skipif(not KILLS, reason="a long run, see QSCTL_TEST_MOVE_KILLS"),
 ]

@@ -27,10 +27,11 @@ from qsctl.core.inserted_sample import InsertedSample
 from qsctl.errors import Refused
 from qsctl.identity import SampleIdentity, guid_from_hex
 from qsctl.resource import ResourceIdentifier, parse_resource
+from tests.campaigns import trials
 from tests.dds.service_process import QUICK, ServiceProcess, eventually
 from tests.patience import PATIENCE_S
 
-KILLS = int(os.environ.get("QSCTL_TEST_MOVE_KILLS", "0"))
+KILLS = trials("QSCTL_TEST_MOVE_KILLS", 0, 50)
 LOG = logging.getLogger(__name__)
 
 _S = "/domain_participant/P/shared_subscriber/S"
@@ -137,6 +138,7 @@ def check_large_sample(administration: Administration) -> None:
     assert there.payload == payload
 
 
+@pytest.mark.campaign
 @pytest.mark.skipif(not KILLS, reason="a long run, see QSCTL_TEST_MOVE_KILLS")
 def test_no_kill_of_the_service_or_of_the_command_loses_a_moved_sample(
     service: ServiceProcess, run_python: Callable[..., subprocess.Popen[str]]

@@ -8,7 +8,6 @@ With `-s` it prints how often each exit status was, also of a run that is interr
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -20,11 +19,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.campaigns import trials
 from tests.dds.service_process import StartService
 from tests.patience import PATIENCE_S
 from tests.processes import run
 
-ENDS = int(os.environ.get("QSCTL_TEST_DDS_ENDS", "4"))
+ENDS = trials("QSCTL_TEST_DDS_ENDS", 4, 10_000)
 AT_ONCE = 4
 ENDS_PER_SERVICE = 250
 
@@ -103,6 +103,7 @@ def test_participants_one_after_the_other_in_a_kept_domain_are_answered(
     assert asking.wait(PATIENCE_S) == 0
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("at", range(0, ENDS, ENDS_PER_SERVICE))
 def test_commands_over_dds_end_with_their_own_status(
     at: int, start_service: StartService, domain: int, tmp_path: Path

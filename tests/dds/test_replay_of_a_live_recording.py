@@ -17,12 +17,13 @@ import pytest
 from qsctl.eventlog.run_folder import RunStatus, read_run_info
 from qsctl.sim.replay.recording import read_recording
 from qsctl.sim.replay.replay import replay
+from tests.campaigns import trials
 from tests.dds.mixed_load import Consumers, Load, Producers
 from tests.dds.service_process import StartService
 from tests.patience import PATIENCE_S, eventually
 from tests.processes import running
 
-CONFIGURATIONS = int(os.environ.get("QSCTL_TEST_LIVE_REPLAYS", "1"))
+CONFIGURATIONS = trials("QSCTL_TEST_LIVE_REPLAYS", 1, 20)
 SECONDS = float(os.environ.get("QSCTL_TEST_LIVE_SECONDS", "1.5"))
 ROOT = Path(__file__).parent.parent.parent
 
@@ -51,6 +52,7 @@ QUEUES = """
 """
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("seed", range(1, CONFIGURATIONS + 1))
 def test_replay_of_a_live_recording_is_equal(
     seed: int, tmp_path: Path, domain: int, start_service: StartService

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
 import sys
@@ -20,13 +19,14 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from tests.campaigns import trials
 from tests.commands import command_line
 from tests.dds.cluster import MASTER_TIMEOUT_MS, Cluster, loads
 from tests.dds.domains import claim_domain, release_domain
 from tests.dds.service_process import ServiceProcess, eventually
 from tests.patience import PATIENCE_S
 
-KILLS = int(os.environ.get("QSCTL_TEST_KILLS", "2"))
+KILLS = trials("QSCTL_TEST_KILLS", 2, 50)
 pytestmark = pytest.mark.xdist_group("cluster")
 QUEUES = ("P/S/Orders", "P/S/Quick")
 
@@ -94,6 +94,7 @@ def domain(request: pytest.FixtureRequest) -> Iterator[int]:
     release_domain(claimed)
 
 
+@pytest.mark.campaign
 def test_no_accepted_sample_is_lost_when_masters_are_killed(cluster: Cluster, domain: int) -> None:
     took_s: list[float] = []
     with loads(domain, "Orders", "Quick") as running:

@@ -1,6 +1,6 @@
 """A long run compressed: many samples through four producers and four consumers, each a process (nightly).
 
-Run it with QSCTL_NIGHTLY=1; QSCTL_SOAK_COUNT changes the number of samples.
+A campaign; QSCTL_SOAK_COUNT is the number of samples.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 
 from qsctl.client.administration import Administration
+from tests.campaigns import trials
 
-NIGHTLY = bool(os.environ.get("QSCTL_NIGHTLY"))
-SAMPLE_COUNT = int(os.environ.get("QSCTL_SOAK_COUNT", "2000000"))
+SAMPLE_COUNT = trials("QSCTL_SOAK_COUNT", 0, 2_000_000)
 PEERS = 4
 GROWTH_MAX_BYTES = 64 * 1024 * 1024
 """What the service may have grown between a tenth of the way and the end."""
@@ -70,8 +70,9 @@ def resident_bytes(pid: int) -> int:
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
+@pytest.mark.campaign
 @pytest.mark.slow
-@pytest.mark.skipif(not NIGHTLY, reason="takes minutes: set QSCTL_NIGHTLY=1")
+@pytest.mark.skipif(not SAMPLE_COUNT, reason="takes minutes: -m campaign, or QSCTL_SOAK_COUNT")
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="reads memory from /proc")
 def test_nothing_is_lost_or_doubled_and_memory_stays_flat(
     start_service: Callable[..., Any], run_python: Callable[..., subprocess.Popen[str]], tmp_path: Path, domain: int

@@ -14,12 +14,14 @@ import pytest
 from qsctl.core import engine as engine_module
 from qsctl.core.hosted_service import HostedService
 from qsctl.core.queue import restore
+from tests.campaigns import trials
 from tests.properties.service_schedules import run_schedules
 
-SCHEDULES = int(os.environ.get("QSCTL_TEST_SCHEDULES", "300"))
+SCHEDULES = trials("QSCTL_TEST_SCHEDULES", 200, 50_000)
 FIRST = int(os.environ.get("QSCTL_TEST_FIRST_SCHEDULE", "1"))
 
 
+@pytest.mark.campaign
 def test_queues_of_any_history_are_what_the_model_says() -> None:
     run_schedules(FIRST, SCHEDULES)
 

@@ -29,6 +29,7 @@ from qsctl.service.embedded import EmbeddedService, open_embedded
 from qsctl.service.embedded_instance import EmbeddedInstance
 from qsctl.service.embedded_settings import DEFAULT_SETTINGS
 from qsctl.service.named_configuration import NamedConfiguration
+from tests.campaigns import trials
 from tests.service.embedded_commands import (
     FULL_NAME,
     PERSISTENCE,
@@ -362,7 +363,8 @@ def settings_of(chance: random.Random, name: str) -> SharedReaderQueueSettings:
     return given
 
 
-@pytest.mark.parametrize("seed", range(int(os.environ.get("QSCTL_TEST_AT_REST", "4"))))
+@pytest.mark.campaign
+@pytest.mark.parametrize("seed", range(trials("QSCTL_TEST_AT_REST", 4, 100)))
 def test_after_any_history_a_note_answers_as_the_restored_service(seed: int, tmp_path: Path) -> None:
     chance = random.Random(seed)
     clock = [START_NS]

@@ -22,13 +22,14 @@ from qsctl.service.embedded import EmbeddedService, open_embedded
 from qsctl.storage.damage import DamageKind, DamageReport
 from qsctl.storage.frames import scan
 from qsctl.storage.segment_file import HEADER_SIZE_BYTES, decode_header, stream_of
+from tests.campaigns import trials
 from tests.patience import PATIENCE_S
 from tests.processes import running
 from tests.service.crash_program import QUEUE, key_of
 from tests.service.crash_settings import configuration
 
-KILLS = int(os.environ.get("QSCTL_TEST_KILLS", "500" if os.environ.get("QSCTL_NIGHTLY") else "10"))
-"""How often each test kills. The long run: QSCTL_NIGHTLY=1, or any number in QSCTL_TEST_KILLS."""
+KILLS = trials("QSCTL_TEST_KILLS", 5, 500)
+"""How often each test kills."""
 
 
 @dataclass
@@ -114,6 +115,7 @@ KINDS = {
 }
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_kill_loses_a_kept_sample_or_brings_back_a_settled_one(program: Program, tmp_path: Path, kind: str) -> None:
     state_dir, account, chance = tmp_path / "state", Account(), random.Random(7)
@@ -158,11 +160,14 @@ def damage_some_file(directory: Path, chance: random.Random) -> str:
     return f"{path.name} bit flipped at {at} of {size}"
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("kind", ["segments", "segments-normal", "database"])
 def test_damage_is_restored_around_and_never_silent(program: Program, tmp_path: Path, kind: str) -> None:
     chance = random.Random(11)
     damaged_count = 0
-    for seed in range(1, KILLS + 1):
+    for seed in range(1, 10 * KILLS + 1):
+        if damaged_count and seed > KILLS:
+            break
         state_dir, account = tmp_path / f"state{seed}", Account()
         with open_embedded(state_dir, configuration=KINDS[kind]):
             pass

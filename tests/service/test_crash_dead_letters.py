@@ -108,6 +108,7 @@ def held_keys(service: EmbeddedService, queue: str) -> list[str]:
     return [key_of(body.identity) for body in bodies if isinstance(body, MessageData)]
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("kind", ["segments", "database"])
 def test_no_kill_loses_doubles_or_unmarks_a_sample_among_dead_letters(
     program: Program,
@@ -131,6 +132,7 @@ def test_no_kill_loses_doubles_or_unmarks_a_sample_among_dead_letters(
     assert account.settled
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("kind", ["segments", "database"])
 def test_no_kill_of_a_service_loses_doubles_or_unmarks_a_sample_among_dead_letters(
     program: Program,

@@ -6,7 +6,6 @@ The long run: QSCTL_TEST_MOVE_KILLS=100, or any other number.
 from __future__ import annotations
 
 import logging
-import os
 import random
 import subprocess
 import sys
@@ -21,6 +20,7 @@ from qsctl.client.transfer import Transfer
 from qsctl.config.settings import ServiceConfiguration
 from qsctl.core.queue.settings import RedeliverySettings, ResourceLimitSettings
 from qsctl.service.embedded import open_embedded
+from tests.campaigns import trials
 from tests.patience import PATIENCE_S
 from tests.processes import running
 from tests.service.crash_program import key_of
@@ -28,7 +28,7 @@ from tests.service.crash_settings import with_dead_letters
 from tests.service.move_program import ARCHIVE, DEAD, ORDERS
 from tests.service.test_crash import Program
 
-KILLS = int(os.environ.get("QSCTL_TEST_MOVE_KILLS", "500" if os.environ.get("QSCTL_NIGHTLY") else "2"))
+KILLS = trials("QSCTL_TEST_MOVE_KILLS", 2, 500)
 LOG = logging.getLogger(__name__)
 """Shows the figures of a run with `--log-cli-level=INFO`."""
 
@@ -100,6 +100,7 @@ def program() -> Iterator[Program]:
         assert process.wait(PATIENCE_S) == 0
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("kind", ["segments", "database"])
 def test_no_kill_loses_a_moved_sample_or_hides_a_duplicate(program: Program, tmp_path: Path, kind: str) -> None:
     state_dir, account, chance = tmp_path / "state", Account(), random.Random(11)

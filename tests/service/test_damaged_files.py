@@ -15,6 +15,7 @@ from qsctl.core.queue.settings import PersistenceSettings
 from qsctl.errors import Damaged
 from qsctl.resource import ResourceKind
 from qsctl.service.embedded import open_embedded
+from tests.campaigns import trials
 from tests.earlier_formats import COMMITS, CONFIGURATION, FORMATS, contents, placed
 from tests.processes import running
 from tests.service.embedded_commands import IN_MEMORY, ON_DISK, PERSISTENCE, SUBSCRIBER, create, messages, queue, write
@@ -44,11 +45,17 @@ STATE_FILES = [
 ]
 
 
-@pytest.mark.parametrize(("commit", "kind", "file"), STATE_FILES)
-def test_a_damaged_file_of_an_earlier_version_is_refused_and_left_as_it_is(
-    tmp_path: Path, commit: str, kind: str, file: str
-) -> None:
-    for at in (0.0, 0.4, 1.0):
+PLACES = (0.0, 0.4, 1.0)
+PLACES_EACH = trials("QSCTL_TEST_DAMAGED_PLACES", 1, len(PLACES))
+"""How many places of each file are damaged, of those one after the other: files of a kind have all of them."""
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("number", range(len(STATE_FILES)), ids=lambda number: "-".join(STATE_FILES[number]))
+def test_a_damaged_file_of_an_earlier_version_is_refused_and_left_as_it_is(tmp_path: Path, number: int) -> None:
+    commit, kind, file = STATE_FILES[number]
+    first = number + COMMITS.index(commit)
+    for at in (PLACES[(first + each) % len(PLACES)] for each in range(PLACES_EACH)):
         directory = placed(commit, kind, tmp_path / f"st{at}")
         flip(directory / file, at)
         before = contents(directory)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from functools import cache
 from pathlib import Path
@@ -12,11 +11,12 @@ import pytest
 
 from qsctl.service.embedded import open_embedded
 from qsctl.storage.damage import DamageKind
+from tests.campaigns import trials
 from tests.service.embedded_commands import messages
 from tests.service.traced_program import configuration
 from tests.storage.traced_disk import Traced, TracedDisk, needs_strace, trace
 
-CUTS = int(os.environ.get("QSCTL_TEST_POWER_FAILURES", "25"))
+CUTS = trials("QSCTL_TEST_POWER_FAILURES", 10, 500)
 """How often the power fails in each of the runs."""
 
 FORMS = [("FULL", "DELETE"), ("NORMAL", "DELETE"), ("FULL", "WAL"), ("NORMAL", "WAL")]
@@ -36,6 +36,7 @@ def held(line: str) -> dict[str, set[str]]:
     return {name: set(filter(None, texts.split(","))) for name, _, texts in parts}
 
 
+@pytest.mark.campaign
 @needs_strace
 @pytest.mark.parametrize("seed", range(CUTS))
 @pytest.mark.parametrize(("synchronization", "journal_mode"), FORMS, ids=[f"{sync}-{mode}" for sync, mode in FORMS])

@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import atexit
-import os
 import random
 import shutil
+from collections import Counter
 from functools import cache
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import TemporaryDirectory, mkdtemp
 
 import pytest
 
 from qsctl.service.embedded import open_embedded
 from qsctl.storage.damage import DamageKind
+from tests.campaigns import trials
 from tests.service.embedded_commands import messages
 from tests.service.injected_program import QUEUES, fill
 from tests.service.traced_program import configuration
 from tests.storage.traced_disk import count_calls, injected, needs_strace
 
-EVERY = bool(os.environ.get("QSCTL_TEST_EVERY_CALL"))
+EVERY = bool(trials("QSCTL_TEST_EVERY_CALL", 0, 1))
 """Whether each call is refused once; else some of them, which are drawn."""
 
-DRAWN = 4
+DRAWN = 2
 ERRORS = {
     "pwrite64": ("ENOSPC", "EIO"),
     "fdatasync": ("EIO",),
@@ -50,19 +51,29 @@ def files_of(state_dir: Path) -> list[Path]:
     return [each.with_name(each.name + suffix) for each in databases for suffix in ("", "-journal", "-wal", "-shm")]
 
 
+@cache
+def made_calls(journal_mode: str) -> Counter[str]:
+    """Return how often the program makes each call about the databases' files."""
+    with TemporaryDirectory(prefix="qsctl-counted-") as folder:
+        state_dir = Path(folder) / "st"
+        shutil.copytree(filled(journal_mode), state_dir)
+        program = ("tests.service.injected_program", str(state_dir), journal_mode)
+        return count_calls(program, files_of(state_dir), ERRORS, Path(folder) / "trace")
+
+
+@pytest.mark.campaign
 @needs_strace
 @pytest.mark.parametrize(("journal_mode", "call", "error"), CASES)
 def test_what_the_system_refuses_of_a_database_is_not_reported_as_damage(
     tmp_path: Path, journal_mode: str, call: str, error: str
 ) -> None:
     program = ("tests.service.injected_program", str(tmp_path / "st"), journal_mode)
-    shutil.copytree(filled(journal_mode), tmp_path / "st")
-    count = count_calls(program, files_of(tmp_path / "st"), call, tmp_path / "trace")
+    count = made_calls(journal_mode)[call]
     chance = random.Random(f"{journal_mode} {call} {error}")
     drawn = range(1, count + 1) if EVERY else sorted(chance.sample(range(1, count + 1), min(DRAWN, count)))
     problems = []
     for number in drawn:
-        shutil.rmtree(tmp_path / "st")
+        shutil.rmtree(tmp_path / "st", ignore_errors=True)
         shutil.copytree(filled(journal_mode), tmp_path / "st")
         paths = files_of(tmp_path / "st")
         said = injected(program, paths, call, error, number, tmp_path / "trace").splitlines()

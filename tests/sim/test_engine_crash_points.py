@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 
 import pytest
 
@@ -17,8 +16,9 @@ from qsctl.instant import MILLISECOND_NS
 from qsctl.sim.engine.crash_points import CrashReport, explore
 from qsctl.sim.scenario.scenario import Interval, Scenario
 from qsctl.sim.scenario.xml import find_scenario, read_scenario
+from tests.campaigns import trials
 
-IS_LONG = bool(os.environ.get("QSCTL_CRASH_POINTS"))
+IS_LONG = bool(trials("QSCTL_CRASH_POINTS", 0, 1))
 """Every point, and every point of each recovery, under several seeds: about two minutes."""
 
 
@@ -66,6 +66,7 @@ def test_interruptions_while_processes_and_threads_come_and_go(small: Scenario) 
     check(explore(dataclasses.replace(small, engine=crashed), every=7, nested=False))
 
 
+@pytest.mark.campaign
 @pytest.mark.skipif(not IS_LONG, reason="QSCTL_CRASH_POINTS=1 runs it: about two minutes")
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(1, 6))

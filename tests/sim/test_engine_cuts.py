@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import random
 
 import pytest
 
 from qsctl.sim.engine.peers import Peers, PeersChanged, peers_of_earlier
+from tests.campaigns import trials
 from tests.sim.engine_cuts import (
     Followed,
     check_against_uninterrupted,
@@ -18,7 +18,7 @@ from tests.sim.engine_cuts import (
     uninterrupted,
 )
 
-IS_LONG = bool(os.environ.get("QSCTL_ENGINE_CUTS"))
+IS_LONG = bool(trials("QSCTL_ENGINE_CUTS", 0, 1))
 """Every record of ten scenarios: about half an hour."""
 SCENARIOS = range(10)
 
@@ -40,6 +40,7 @@ def test_cut_and_continue_is_the_uninterrupted_run(number: int) -> None:
         check(whole, behind)
 
 
+@pytest.mark.campaign
 @pytest.mark.skipif(not IS_LONG, reason="QSCTL_ENGINE_CUTS=1 runs it: about half an hour")
 @pytest.mark.slow
 @pytest.mark.parametrize("number", SCENARIOS)

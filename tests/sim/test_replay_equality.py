@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -30,12 +29,13 @@ from qsctl.sim.replay.recording import read_recording
 from qsctl.sim.replay.replay import replay
 from qsctl.sim.run import run
 from qsctl.sim.scenario.xml import read_scenario
+from tests.campaigns import trials
 from tests.sim.recordings import DEAD, JOBS, ORDERS, mixed, recorded, service_of
 
 PHASES = (Phase.explicit, Phase.reuse, Phase.generate)
 """A failure says enough as it is: to shrink it would simulate for minutes."""
 
-EXAMPLES = int(os.environ.get("QSCTL_TEST_REPLAYS", "5"))
+EXAMPLES = trials("QSCTL_TEST_REPLAYS", 4, 200)
 """Random configurations; a campaign asks for thousands."""
 
 
@@ -71,6 +71,7 @@ def replayed(folder: Path, **changes: Any) -> Difference:
     return replay(folder / "recording", folder / "replay", **changes).difference
 
 
+@pytest.mark.campaign
 @given(
     orders=settings_of(ORDERS),
     jobs=settings_of(JOBS),

@@ -131,7 +131,7 @@ def compare(scenario: Scenario, chunk_rows: int = 64) -> None:
         assert raised == {c: value for c, value in counts.items() if value}
 
 
-@settings(max_examples=examples(150))
+@settings(max_examples=examples(50))
 @given(solace_scenarios())
 def test_the_kernel_and_the_plain_model_agree_to_the_message(scenario: Scenario) -> None:
     compare(scenario)

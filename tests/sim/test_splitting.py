@@ -8,7 +8,6 @@ core.
 from __future__ import annotations
 
 import math
-import os
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -43,6 +42,7 @@ from qsctl.sim.splitting.restart import NEVER_ABOVE, NEVER_BELOW, Levels, SplitR
 from qsctl.sim.splitting.samples import draw_samples
 from qsctl.sim.splitting.trajectory import Tally, Trajectory, trajectory_of
 from qsctl.summary.rare import PILOTS, RareEstimate, draw_enough, effective, estimate, samples_needed
+from tests.campaigns import trials
 from tests.example_counts import examples
 from tests.sim.brokers import BYTE_A_NS, ONE_AT_A_TIME, broker, limits
 from tests.sim.random_scenarios import solace_scenarios, tibco_scenarios
@@ -52,7 +52,7 @@ from tests.sim.test_theory import geometric, moments
 LOSS = parse_question("loss_ratio(D-1)")
 SIZES = geometric(100, 2048)
 """Nearly exponential, and no longer than one work unit."""
-USES = int(os.environ.get("QSCTL_TEST_RARE_USES", "0"))
+USES = trials("QSCTL_TEST_RARE_USES", 0, 30)
 
 
 def exact_loss(load: float, places: int) -> float:
@@ -197,14 +197,14 @@ def test_a_split_run_of_a_service_loses_as_m_m_1_k() -> None:
 def test_the_probability_of_runs_is_that_of_plain_runs() -> None:
     scenario = one_server(0.5, 100, 60)
     question = parse_question("P(high_water_mark(D-1)>=7)")
-    plain = estimated(scenario, question, Levels(), 800, 0.9999)
-    split = estimated(scenario, question, Levels((3, 5), (3, 3)), 200, 0.9999)
+    plain = estimated(scenario, question, Levels(), 400, 0.9999)
+    split = estimated(scenario, question, Levels((3, 5), (3, 3)), 100, 0.9999)
     assert plain.half_width + split.half_width > abs(plain.value - split.value)
     assert 0.0 < split.half_width < plain.half_width * 1.5
 
 
 def test_levels_are_found_and_reach_a_loss_that_no_plain_run_sees() -> None:
-    scenario = one_server(0.5, 12, 500)
+    scenario = one_server(0.5, 12, 300)
     plan = plan_levels(scenario, LOSS, trajectory_of(scenario, 0, LOSS).most)
     assert plan is not None
     assert plan.is_whole
@@ -312,6 +312,7 @@ def test_the_bytes_that_wait_are_those_of_the_queue(scenario: Scenario, level: i
         assert run.importance() == max(0, nearest.max(initial=0))
 
 
+@pytest.mark.campaign
 @pytest.mark.skipif(not USES, reason="QSCTL_TEST_RARE_USES")
 @pytest.mark.parametrize(("places", "least_ratio"), [(13, 5), (19, 100), (29, 100)])
 def test_intervals_hold_the_exact_loss_as_often_as_stated(places: int, least_ratio: int) -> None:

@@ -57,7 +57,7 @@ def compare(scenario: Scenario) -> None:
     assert over == {each.number: each.time_outs for each in oracle.clients if each.time_outs}
 
 
-@settings(max_examples=examples(100))
+@settings(max_examples=examples(40))
 @given(tibco_scenarios())
 def test_the_kernel_and_the_plain_model_agree_to_the_message(scenario: Scenario) -> None:
     compare(scenario)

@@ -80,12 +80,12 @@ def test_littles_law_holds_for_both_times_of_an_m_m_1_queue(rho: float, tmp_path
     scenario = scenario_of(
         queue_settings(distribution=DistributionSettings(unacked_threshold=0)),
         producers=(WorkloadProducer("T", PoissonArrivals(rho * rate)),),
-        consumers=(WorkloadConsumer("Q", PoissonArrivals(rate)),), delay_ns=0, horizon_ns=60 * SECOND_NS,
+        consumers=(WorkloadConsumer("Q", PoissonArrivals(rate)),), delay_ns=0, horizon_ns=30 * SECOND_NS,
         warm_up_ns=0,
     )  # fmt: skip
     report = run(scenario, tmp_path / "run", level=LogLevel.MESSAGES)
     found = figures_of(report.counters)[0]
-    arrived = found.arrived_messages / 60
+    arrived = found.arrived_messages / 30
     assert found.wait_mean_ns is not None
     assert found.done_mean_ns is not None
     waits, finishes = [], []

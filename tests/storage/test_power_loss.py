@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -18,13 +17,14 @@ from qsctl.errors import Damaged
 from qsctl.identity import Guid
 from qsctl.storage.log_upkeep import keep_short
 from qsctl.storage.logged import LoggedStorage
+from tests.campaigns import trials
 from tests.storage.contract import QUEUE, KeptInTwos, enqueued, removed
 from tests.storage.own_files import OwnFiles
 from tests.storage.power_loss import Disk, PowerFailed, kill
 from tests.storage.test_logged import WithItsLog
 
-FAILURES = int(os.environ.get("QSCTL_TEST_POWER_FAILURES", "100"))
-STORIES = int(os.environ.get("QSCTL_TEST_POWER_FAILURES", "40"))
+FAILURES = trials("QSCTL_TEST_POWER_FAILURES", 40, 2000)
+STORIES = trials("QSCTL_TEST_POWER_FAILURES", 20, 2000)
 TINY = FilesystemSettings(file_max_size_kb=2, synchronization=Synchronization.FULL)
 CONSUMER = Guid(b"c" * 16)
 
@@ -206,6 +206,7 @@ def test_what_is_stored_anew_after_a_failed_sync_survives_a_power_failure(
     again.close()
 
 
+@pytest.mark.campaign
 @KINDS
 @pytest.mark.parametrize("seed", range(FAILURES))
 def test_what_an_append_returned_for_survives_a_power_failure(tmp_path: Path, seed: int, make: Open) -> None:
@@ -238,6 +239,7 @@ def normal(directory: Path) -> LoggedStorage:
     return WithItsLog(directory, replace(TINY, synchronization=Synchronization.NORMAL))
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("seed", range(STORIES))
 def test_under_normal_what_was_there_at_a_critical_moment_survives_a_power_failure(tmp_path: Path, seed: int) -> None:
     """Of what came since any part may be gone, whole samples only; what was settled may come again."""

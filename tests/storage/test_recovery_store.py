@@ -25,6 +25,7 @@ from qsctl.sim.engine.world import EngineWorld, Received
 from qsctl.sim.scenario.scenario import Scenario
 from qsctl.sim.scenario.xml import find_scenario, read_scenario
 from qsctl.storage.damage import DamageKind
+from tests.campaigns import trials
 
 UNSYNCED = FilesystemSettings(journal_mode=JournalMode.WAL, synchronization=Synchronization.OFF)
 """What is torn here is cut by the test: what the disk has, and when, does not matter."""
@@ -177,6 +178,7 @@ def test_killed_after_every_write_the_file_has_every_record_up_to_there(tmp_path
         assert same(read_recovery_database(path).database, replayed), path.parent.name
 
 
+@pytest.mark.campaign
 def test_a_torn_write_leaves_whole_turns_and_the_promise_holds(tmp_path: Path, small: Scenario) -> None:
     """The write-ahead file is cut anywhere, as by a loss of power in the middle of a write that nobody waited for."""
     life = Life(small, tmp_path / "r.db")
@@ -200,7 +202,7 @@ def test_a_torn_write_leaves_whole_turns_and_the_promise_holds(tmp_path: Path, s
             prefix.apply(record)
         prefixes.append(prefix)
     everything = life.received
-    for number in range(40):
+    for number in range(trials("QSCTL_TEST_POWER_FAILURES", 15, 500)):
         size, count, accepted, received_count = sizes[generator.randrange(len(sizes))]
         before = max((each[0] for each in sizes if each[0] < size), default=0)
         cut = generator.randrange(before, size + 1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import random
 import shutil
 from dataclasses import dataclass, field
@@ -18,10 +17,11 @@ from qsctl.service.replica_stores import RECORDS
 from qsctl.storage.base import HardState
 from qsctl.storage.replica_log import COMPACTED_OVER_BYTES, ReplicaLog
 from qsctl.storage.replica_stream import Dropped, Operation, StateSet, StoredStream
+from tests.campaigns import trials
 from tests.storage.contract import enqueued
 from tests.storage.power_loss import Disk, PowerFailed, kill_log
 
-FAILURES = int(os.environ.get("QSCTL_TEST_POWER_FAILURES", "60"))
+FAILURES = trials("QSCTL_TEST_POWER_FAILURES", 30, 2000)
 TINY = FilesystemSettings(file_max_size_kb=1, synchronization=Synchronization.FULL)
 
 
@@ -165,6 +165,7 @@ def test_a_long_log_is_compacted_to_what_matters(tmp_path: Path) -> None:
     assert found(opened(tmp_path)) == {"g": StoredStream(HardState(7, "a"), 0, [], [*kept, *records(50, 1)])}
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("seed", range(FAILURES))
 def test_what_was_durable_survives_a_power_failure(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -19,13 +18,14 @@ from qsctl.storage.base import HardState
 from qsctl.storage.log_upkeep import keep_short
 from qsctl.storage.logged import LoggedStorage
 from qsctl.storage.sqlite import SqliteStorage
+from tests.campaigns import trials
 from tests.storage.contract import assigned, enqueued, removed
 from tests.storage.power_loss import Disk, PowerFailed, kill
 from tests.storage.stream_contract import alive, without_payloads
 from tests.storage.test_logged import WithItsLog
 from tests.storage.two_streams import lose
 
-FAILURES = int(os.environ.get("QSCTL_TEST_POWER_FAILURES", "60"))
+FAILURES = trials("QSCTL_TEST_POWER_FAILURES", 30, 2000)
 TINY = FilesystemSettings(file_max_size_kb=1, synchronization=Synchronization.FULL)
 DATABASE = FilesystemSettings(journal_mode=JournalMode.WAL, synchronization=Synchronization.FULL)
 
@@ -99,6 +99,7 @@ class Replica:
         assert alive(store.load()) == alive(there)
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("seed", range(FAILURES))
 def test_what_was_durable_for_a_replica_survives_a_power_failure(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)

@@ -13,6 +13,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,6 +29,7 @@ SECTOR_BYTES = 512
 TRACED = "openat,close,write,pwrite64,ftruncate,truncate,fallocate,fsync,fdatasync,unlink,unlinkat,rename,mkdir,link"
 
 _CALL = re.compile(r"^(\d+) +(\w+)\((.*)\) += (-?\d+)(?:<[^>]*>)?(?: .*)?$")
+_MADE = re.compile(r"^\d+ +(\w+)\(")
 _UNFINISHED = re.compile(r"^(\d+) +(.*) <unfinished \.\.\.>$")
 _RESUMED = re.compile(r"^(\d+) +<\.\.\. \w+ resumed>(.*)$")
 _TEXT = re.compile(r'"((?:\\x[0-9a-f]{2})*)"')
@@ -56,10 +58,11 @@ def trace(program: Sequence[str], log: Path) -> list[Traced]:
     return list(_calls(log.read_text().splitlines()))
 
 
-def count_calls(program: Sequence[str], paths: Iterable[Path], call: str, log: Path) -> int:
-    """Return how many calls of this name a program makes about these files."""
-    _watched(program, _about(paths, call), log)
-    return sum("+++ exited" not in line for line in log.read_text().splitlines())
+def count_calls(program: Sequence[str], paths: Iterable[Path], calls: Iterable[str], log: Path) -> Counter[str]:
+    """Return how many calls of each of these names a program makes about these files."""
+    _watched(program, _about(paths, ",".join(calls)), log)
+    made = (_MADE.match(line) for line in log.read_text().splitlines())
+    return Counter(each[1] for each in made if each)
 
 
 def injected(program: Sequence[str], paths: Iterable[Path], call: str, error: str, number: int, log: Path) -> str:

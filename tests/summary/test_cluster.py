@@ -27,14 +27,16 @@ from qsctl.summary.session import SparkOptions, stop_spark
 from qsctl.summary.sweep import SweepProgress, run_sweep
 from qsctl.summary.sweep_folder import PointResult
 from tests import processes
+from tests.campaigns import is_campaign
 from tests.patience import eventually
 
 pytestmark = [
+    pytest.mark.campaign,
     pytest.mark.spark,
     pytest.mark.slow,
     pytest.mark.skipif(
-        os.environ.get("HYPOTHESIS_PROFILE") != "nightly",
-        reason="starts five Java machines: run at night, or with HYPOTHESIS_PROFILE=nightly",
+        not is_campaign(),
+        reason="starts five Java machines: -m campaign runs it",
     ),
 ]
 

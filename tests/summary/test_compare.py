@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import os
 from pathlib import Path
 from typing import Any
 
@@ -43,9 +42,10 @@ from qsctl.summary.one_run import (
     paired_by_samples,
 )
 from qsctl.summary.sweep_folder import open_sweep, write_results
+from tests.campaigns import trials
 from tests.summary.runners import Here
 
-TRIALS = int(os.environ.get("QSCTL_CONFIDENCE_TRIALS", "0"))
+TRIALS = trials("QSCTL_CONFIDENCE_TRIALS", 0, 200)
 MONDAY = Path(__file__).parents[2] / "fixtures" / "recordings" / "monday"
 
 
@@ -117,11 +117,12 @@ def exchanged(a: QueueMessages, b: QueueMessages, draw: np.random.Generator) -> 
     return sides[0], sides[1]
 
 
+@pytest.mark.campaign
 def test_resamples_without_a_difference_get_a_winner_no_more_often_than_stated(five: Path) -> None:
     a, b = messages_of(location(MONDAY))["Orders"], messages_of(location(five))["Orders"]
     draw = np.random.default_rng(4)
     named = {"time_in_queue_mean": 0, "time_in_queue_p99": 0}
-    uses = TRIALS or 20
+    uses = TRIALS or 8
     for _ in range(uses):
         blocks = blocks_of(*exchanged(a, b, draw))
         for measure in named:
@@ -174,6 +175,7 @@ def test_one_run_of_each_is_compared_by_samples_or_by_blocks(tmp_path: Path) -> 
     assert of(blocks, "time_in_queue_mean").verdict is Verdict.UNDECIDED
 
 
+@pytest.mark.campaign
 def test_runs_of_one_law_differ_by_blocks_no_more_often_than_stated() -> None:
     """Waits of M/M/1 at ρ = 0.5, in its steady state."""
     draw = np.random.default_rng(8)

@@ -20,6 +20,7 @@ from qsctl.summary.java import find_java
 from qsctl.summary.session import SparkOptions, spark_session, stop_spark
 from qsctl.summary.sweep import TaskRunner, check_executors, run_sweep
 from tests import processes
+from tests.campaigns import is_campaign
 from tests.patience import eventually
 from tests.summary.test_cluster import answers, everything_of, free_port
 from tests.summary.test_sweep import DEPTH, overloaded, results_here
@@ -27,11 +28,12 @@ from tests.summary.test_sweep import DEPTH, overloaded, results_here
 pytest.importorskip("grpc", reason="Spark Connect's packages are not installed: pip install 'qsctl[connect]'")
 pytest.importorskip("pandas", reason="Spark Connect needs pandas")
 pytestmark = [
+    pytest.mark.campaign,
     pytest.mark.spark,
     pytest.mark.slow,
     pytest.mark.skipif(
-        os.environ.get("HYPOTHESIS_PROFILE") != "nightly",
-        reason="starts a server of its own: run at night, or with HYPOTHESIS_PROFILE=nightly",
+        not is_campaign(),
+        reason="starts a server of its own: -m campaign runs it",
     ),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
 ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -24,11 +23,12 @@ from qsctl.summary.session import SparkOptions
 
 pytest.importorskip("duckdb", reason="figures are recomputed where duckdb is installed")
 
+from tests.campaigns import is_campaign
 from tests.summary import recomputed
 
 pytestmark = pytest.mark.spark
 
-EVERYTHING = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
+EVERYTHING = is_campaign()
 HORIZONS_NS = {
     "shared-reader-queue": 3 * SECOND_NS,
     "world": 3 * SECOND_NS,
@@ -67,6 +67,7 @@ def held(scenario: Scenario) -> str:
     return "queue = 'G-1'" if scenario.model is Model.SOLACE else "false"
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize(
     ("name", "by", "window_ns"), CASES, ids=lambda value: value if isinstance(value, str) else None
 )

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -19,11 +18,12 @@ from qsctl.errors import Damaged, ExitStatus, Refused
 from qsctl.eventlog.schema import MESSAGES
 from qsctl.summary import job
 from qsctl.summary.session import SparkOptions
+from tests.campaigns import trials
 from tests.summary.conftest import MadeRun, message
 
 pytestmark = pytest.mark.spark
 
-FLIPS = int(os.environ.get("QSCTL_TEST_FLIPS", "12"))
+FLIPS = trials("QSCTL_TEST_FLIPS", 6, 200)
 
 
 def part_of(folder: Path) -> Path:
@@ -58,6 +58,7 @@ def figures_of(folder: Path, options: SparkOptions) -> Any:
     return summary.queues, summary.tables
 
 
+@pytest.mark.campaign
 def test_a_summary_of_a_changed_log_is_refused_or_the_true_one(spaced_run: MadeRun, options: SparkOptions) -> None:
     part = part_of(spaced_run.folder)
     content = part.read_bytes()

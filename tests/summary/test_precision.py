@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import os
 
 import numpy as np
 import pytest
@@ -14,9 +13,10 @@ from qsctl.sim.figures import Figures
 from qsctl.sim.replication import simulate_figures
 from qsctl.summary.points import MEASURES
 from qsctl.summary.precision import FEWEST, Precision, enough, parse_precision, precision_text, reached, rounds
+from tests.campaigns import trials
 from tests.sim.test_times_to_done import nine_fast_and_a_slow_one
 
-TRIALS = int(os.environ.get("QSCTL_CONFIDENCE_TRIALS", "0"))
+TRIALS = trials("QSCTL_CONFIDENCE_TRIALS", 0, 200)
 SECONDS = 10**9
 
 
@@ -93,6 +93,7 @@ def test_rounds_grow_and_end_at_the_most() -> None:
     assert list(rounds(3)) == [3]
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("law", ["normal", "exponential"])
 def test_intervals_hold_the_mean_nearly_as_often_as_stated(law: str, row: Figures) -> None:
     draw, uses, held = np.random.default_rng(11), TRIALS or 60, 0

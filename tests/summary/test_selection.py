@@ -6,7 +6,6 @@ By default 40 sweeps of each kind are made up; `QSCTL_TEST_SELECTIONS` makes mor
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Mapping
 
 import numpy as np
@@ -17,9 +16,10 @@ from qsctl.sim.scenario.scenario import Scenario
 from qsctl.sim.sweep import Point, Task
 from qsctl.summary.selection import Criterion, Selection, parse_criteria, select
 from qsctl.summary.sweep_folder import PointResult
+from tests.campaigns import trials
 from tests.summary.runners import ByLaw
 
-USES = int(os.environ.get("QSCTL_TEST_SELECTIONS", "40"))
+USES = trials("QSCTL_TEST_SELECTIONS", 40, 1000)
 BEST = (Criterion("discards", "D-1"),)
 FRONT = (Criterion("high_water_mark", "D-1"), Criterion("discards", "D-1"))
 Drawn = Mapping[str, int]
@@ -49,6 +49,7 @@ def held(shares: int, confidence: float) -> bool:
     return shares >= confidence * USES - 3.1 * math.sqrt(confidence * (1 - confidence) * USES) - 1
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize(
     "means",
     [[100.0] * 6, [100.0, 101.0, 102.0, 103.0, 104.0, 105.0], [100.0] + [110.0] * 9],
@@ -102,6 +103,7 @@ def test_the_larger_throughput_is_the_better_one() -> None:
     assert staying(found) == ["1"]
 
 
+@pytest.mark.campaign
 def test_no_point_of_the_front_is_given_up_more_often_than_stated() -> None:
     """Six points on the front, three behind it; more memory loses less."""
     memory = [10, 20, 30, 40, 50, 60, 30, 50, 60]

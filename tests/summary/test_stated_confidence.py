@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -36,12 +35,15 @@ from qsctl.summary.compare_sentence import sentence
 from qsctl.summary.points import EVERY_MEASURE
 from qsctl.summary.size import Sizing, size
 from qsctl.summary.sweep_folder import open_sweep, write_results
+from tests.campaigns import trials
 from tests.summary.runners import Here
 
-TRIALS = int(os.environ.get("QSCTL_CONFIDENCE_TRIALS", "0"))
+TRIALS = trials("QSCTL_CONFIDENCE_TRIALS", 0, 200)
 RATE = 228.0
 TCP_QUEUE_MESSAGES = 128
 LOWEST, HIGHEST = 90, 160
+CONFIDENCE = 0.95 if TRIALS else 0.8
+"""Half of the runs show an ordinary run whether an answer is one."""
 
 
 def paused(rate: float = RATE) -> Scenario:
@@ -81,7 +83,7 @@ def sized(target: str, seed: int) -> Sizing:
         scenario,
         [parse_target(target, tuple(EVERY_MEASURE))],
         [parse_setting(f"max-depth(D-1)={LOWEST}..{HIGHEST}")],
-        confidence=0.95,
+        confidence=CONFIDENCE,
         runner=Here(scenario),
     )
 
@@ -103,10 +105,11 @@ def test_what_size_states_is_true(target: str, is_true: Callable[[int], bool]) -
     assert sizing.answer is not None
     assert sizing.monotone
     (answer,) = sizing.answer.values
-    # A false answer has a probability of 5 % at most; that of this seed is true, and near the best one.
+    # A false answer has a probability of 5 or 20 % at most; that of this seed is true, and near the best one.
     assert smallest <= answer <= smallest + 25
 
 
+@pytest.mark.campaign
 @pytest.mark.skipif(not TRIALS, reason="QSCTL_CONFIDENCE_TRIALS is not set")
 @pytest.mark.parametrize(("target", "is_true"), TARGETS, ids=["zero", "share", "mean"])
 def test_size_is_wrong_no_more_often_than_stated(target: str, is_true: Callable[[int], bool]) -> None:
@@ -160,6 +163,7 @@ def test_a_difference_that_is_there_gets_its_winner(tmp_path: Path) -> None:
     assert high_water.adjusted_p_value < 0.05
 
 
+@pytest.mark.campaign
 @pytest.mark.skipif(not TRIALS, reason="QSCTL_CONFIDENCE_TRIALS is not set")
 def test_equals_get_a_winner_no_more_often_than_stated(tmp_path: Path) -> None:
     named = winners(tmp_path, TRIALS)
@@ -181,6 +185,7 @@ def different_pair(folder: Path, number: int) -> tuple[Path, Path]:
     return folders[0], folders[1]
 
 
+@pytest.mark.campaign
 def test_differences_get_the_right_winner(tmp_path: Path) -> None:
     """The deeper queue discards nothing instead of 12 messages, and has the higher mark: never the other way round."""
     uses = TRIALS or 10

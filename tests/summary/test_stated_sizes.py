@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -31,9 +30,10 @@ from qsctl.sim.scenario.scenario import (
 from qsctl.sim.sizing.targets import parse_setting, parse_target
 from qsctl.summary.points import EVERY_MEASURE
 from qsctl.summary.size import Sizing, size
+from tests.campaigns import trials
 from tests.summary.runners import ByLaw
 
-TRIALS = int(os.environ.get("QSCTL_CONFIDENCE_TRIALS", "0"))
+TRIALS = trials("QSCTL_CONFIDENCE_TRIALS", 0, 200)
 DEPTH = "profile[*]/queue[D-1]/max-depth"
 MS = MILLISECOND_NS
 ERROR = 0.05
@@ -155,6 +155,7 @@ def sized(use: Use, seed: int) -> Sizing:
     )
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("kind", USES)
 def test_what_size_states_is_true(kind: str) -> None:
     use = USES[kind]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-import os
 
 import numpy as np
 import pytest
 
 from qsctl.summary.steady import is_short, mean_of_run, percentile_of_run, relaxation, start_up
+from tests.campaigns import trials
 
-TRIALS = int(os.environ.get("QSCTL_CONFIDENCE_TRIALS", "0"))
+TRIALS = trials("QSCTL_CONFIDENCE_TRIALS", 0, 200)
 
 
 def waits(draw: np.random.Generator, load: float, count: int, first: float = 0.0) -> np.ndarray:
@@ -20,6 +20,7 @@ def waits(draw: np.random.Generator, load: float, count: int, first: float = 0.0
     return sums - np.minimum.accumulate(np.minimum(sums, 0.0))
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize(("load", "count"), [(0.5, 20_000), (0.9, 400_000)])
 def test_one_run_s_intervals_hold_the_steady_state_as_often_as_stated(load: float, count: int) -> None:
     draw, runs = np.random.default_rng(21), TRIALS or 40
@@ -41,6 +42,7 @@ def test_one_run_s_intervals_hold_the_steady_state_as_often_as_stated(load: floa
     assert held["warned"] <= 0.05 * runs + 1
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize(("load", "count", "least", "most"), [
     (0.5, 500, 0.95, 1.0), (0.5, 2_000, 0.6, 1.0), (0.5, 20_000, 0.0, 0.05),
     (0.9, 2_000, 0.98, 1.0), (0.9, 20_000, 0.95, 1.0), (0.9, 50_000, 0.8, 1.0), (0.9, 400_000, 0.0, 0.05),

@@ -12,6 +12,7 @@ import pytest
 from qsctl.sim.scenario.scenario import Scenario
 from qsctl.sim.world.verdict import JudgedWorld, judge
 from qsctl.sim.world.vocabulary import Verb
+from tests.campaigns import trials
 from tests.processes import run
 from tests.world import kinds
 
@@ -26,7 +27,7 @@ EXPECTED = {
 }  # fmt: skip
 """What happens in the worlds of a kind, at least."""
 
-SEEDS_EACH = int(os.environ.get("QSCTL_WORLD_SEEDS", "3"))
+SEEDS_EACH = trials("QSCTL_WORLD_SEEDS", 2, 50)
 """Of each kind; many more are the campaign's."""
 
 
@@ -34,6 +35,7 @@ def violations(judged: JudgedWorld) -> list[str]:
     return [f"{each.name}: {what}" for each in judged.verdicts() for _, what in each.violations]
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_no_seed_breaks_a_rule(kind: Callable[[int], Scenario]) -> None:
     accepted = crashes = elections = 0
@@ -48,6 +50,7 @@ def test_no_seed_breaks_a_rule(kind: Callable[[int], Scenario]) -> None:
     assert elections > SEEDS_EACH or kind in {kinds.alone, kinds.alone_with_dead_letters}
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize(
     "kind",
     [
@@ -69,22 +72,22 @@ def test_no_seed_breaks_a_rule_where_queues_and_disks_go(kind: Callable[[int], S
     assert done[EXPECTED[kind]] > 3
 
 
+@pytest.mark.campaign
 def test_members_keep_one_configuration_whatever_happens() -> None:
     checked = changes = crashes = 0
-    for seed in range(1, 9):
+    seeds = max(4, SEEDS_EACH)
+    for seed in range(1, seeds + 1):
         judged = judge(kinds.administered(seed))
         assert violations(judged) == [], f"administered({seed})"
         checked += next(each.checked_count for each in judged.verdicts() if each.name == "P14")
         changes += len(judged.world.changes)
         crashes += judged.counts.crashes
-    assert changes > 40
+    assert changes > 5 * seeds
     assert checked > 3 * changes
-    assert crashes > 8
+    assert crashes > seeds
 
 
-@pytest.mark.parametrize(
-    "kind", [kinds.alone, kinds.three, kinds.volatile, kinds.swarm], ids=lambda kind: kind.__name__
-)
+@pytest.mark.parametrize("kind", [kinds.three, kinds.swarm], ids=lambda kind: kind.__name__)
 def test_the_same_seed_gives_the_same_history(kind: Callable[[int], Scenario]) -> None:
     first, second, other = judge(kind(3)), judge(kind(3)), judge(kind(4))
     assert first.world.trace.fingerprint == second.world.trace.fingerprint

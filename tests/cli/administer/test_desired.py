@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import sys
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from qsctl.errors import ExitStatus
+from tests.campaigns import trials
 from tests.cli.administer.test_queue_commands import Outcome, Shell
 from tests.processes import run
 
@@ -179,10 +179,11 @@ main()
 """
 
 
-STEPS = range(1, 7) if os.environ.get("QSCTL_TEST_EVERY_STEP") else (2,)
+STEPS = range(1, 7) if trials("QSCTL_TEST_EVERY_STEP", 0, 1) else (2,)
 """After which steps a process is killed; QSCTL_TEST_EVERY_STEP: after each."""
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_apply_that_is_killed_at_any_step_is_run_again_and_ends_the_same(
