@@ -22,6 +22,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from tests.fork_server import ForkedProcess, ForkServers
@@ -108,3 +109,13 @@ def run(
     if check:
         done.check_returncode()
     return done
+
+
+def is_alive(pid: int) -> bool:
+    """Whether it runs; a zombie, which its parent has not waited for, does not."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    status = Path(f"/proc/{pid}/status")
+    return not status.exists() or "State:\tZ" not in status.read_text()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import importlib
 import inspect
 import subprocess
@@ -13,21 +12,9 @@ import pytest
 
 import qsctl
 from qsctl.summary.session import MASTER_VARIABLE
+from tests.examples import run
 
 PUBLIC = ("qsctl", "qsctl.summary", "qsctl.client", "qsctl.client.aio")
-
-
-def run(module: str, **names: object) -> None:
-    """Run the examples of a module's docstring; `names` are there already."""
-    found = importlib.import_module(module)
-    (example,) = [
-        each
-        for each in doctest.DocTestFinder().find(found, module, globs={**names})
-        if each.name == module and each.examples
-    ]
-    outcome = doctest.DocTestRunner(verbose=False).run(example)
-    assert outcome.attempted > 0
-    assert outcome.failed == 0
 
 
 def test_a_program_simulates_as_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,8 +18,7 @@ import pytest
 from tests import fork_server
 from tests.fork_server import STARTS_BEFORE_SERVER, ForkedProcess, ForkServer, ForkServers
 from tests.patience import eventually
-from tests.processes import _start_fresh, end, run, running
-from tests.test_processes import is_alive
+from tests.processes import _start_fresh, end, is_alive, run, running
 
 ROOT = Path(__file__).parent.parent
 PROGRAM = [sys.executable, "-m", "tests.started_program"]

@@ -13,7 +13,7 @@ import pytest
 
 from tests.dds.service_process import ServiceProcess
 from tests.patience import eventually
-from tests.processes import end, run, running
+from tests.processes import end, is_alive, run, running
 
 ROOT = Path(__file__).parent.parent
 
@@ -31,16 +31,6 @@ process = start([sys.executable, "-c", "import time; time.sleep(600)"])
 print(process.pid, flush=True)
 time.sleep(600)
 """
-
-
-def is_alive(pid: int) -> bool:
-    """Whether it runs; a zombie, which its parent has not waited for, does not."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    status = Path(f"/proc/{pid}/status")
-    return not status.exists() or "State:\tZ" not in status.read_text()
 
 
 def test_a_process_ends_with_its_block_and_its_children_with_it() -> None:

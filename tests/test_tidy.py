@@ -217,3 +217,27 @@ def messages(tree: ast.AST) -> Iterator[str]:
         if isinstance(child, ast.Constant) and isinstance(child.value, str):
             yield child.value
         yield from messages(child)
+
+
+def test_no_module_of_tests_imports_another() -> None:
+    """What several need is a module of its own: a test module that is imported is collected, or run, for others too."""
+    imported = re.compile(
+        r"^\s*(?:from|import) (tests(?:\.\w+)*\.test_\w+)|from (tests(?:\.\w+)*\.test_\w+) import", re.M
+    )
+    tests = [path for path in SOURCES if path.is_relative_to(ROOT / "tests") and path != Path(__file__)]
+    importing = {
+        f"{name(path)}: {module}"
+        for path in tests
+        for pair in imported.findall(text_of(path))
+        for module in pair
+        if module and module != module_name(path)
+    }
+    assert importing == set()
+
+
+def test_what_a_campaign_makes_larger_is_marked() -> None:
+    """`-m campaign` runs it: its size is asked of `tests.campaigns`."""
+    asking = [path for path in SOURCES if path.name.startswith("test_") and "tests.campaigns import" in text_of(path)]
+    unmarked = [name(path) for path in asking if "mark.campaign" not in text_of(path) and path != Path(__file__)]
+    assert len(asking) > 20
+    assert unmarked == []

@@ -22,8 +22,8 @@ from typing import TypeAlias
 
 import pytest
 
+from tests.benchmarks.brokers import DOMAINS, FULL, QUEUE, run_peers, stop, stop_service, wait_for_port
 from tests.benchmarks.ratios import keep_ratio
-from tests.benchmarks.test_dds import DOMAINS, FULL, QUEUE, run_peers, stop, stop_service, wait_for_port
 from tests.dds.service_process import ServiceProcess
 
 SECONDS = float(os.environ.get("QSCTL_BENCHMARK_SECONDS", "20"))

@@ -17,8 +17,8 @@ from typing import Any, Final
 from qsctl.client.administration import Administration
 from qsctl.core.admin.command import StartRecording
 from qsctl.eventlog.reader import open_run
+from tests.benchmarks.brokers import DOMAINS, QUEUE, run_peers, stop_service
 from tests.benchmarks.ratios import keep_ratio
-from tests.benchmarks.test_dds import DOMAINS, QUEUE, run_peers, stop_service
 from tests.dds.service_process import ServiceProcess, eventually
 
 COUNT: Final = int(os.environ.get("QSCTL_BENCHMARK_COUNT", "100000"))

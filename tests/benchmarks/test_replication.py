@@ -28,16 +28,8 @@ from statistics import median
 
 import pytest
 
+from tests.benchmarks.brokers import QUEUE, TIMES_THE_PEER, qsctl_service, run_peers, stop, stop_group, wait_for_port
 from tests.benchmarks.ratios import keep_ratio
-from tests.benchmarks.test_dds import (
-    QUEUE,
-    TIMES_THE_PEER,
-    qsctl_service,
-    run_peers,
-    stop,
-    stop_group,
-    wait_for_port,
-)
 from tests.dds.cluster import SERVICE, Cluster
 from tests.dds.domains import claim_domain
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.dds.service_process import StartService
-from tests.test_examples import run
+from tests.examples import run
 
 QUEUE = """
 <shared_reader_queue name="Orders" session="s">

@@ -17,9 +17,9 @@ from typer.testing import CliRunner
 from qsctl.shipped import shipped
 from tests.commands import command_line
 from tests.dds.cluster import Cluster
+from tests.dds.cluster_commands import Shell
 from tests.dds.domains import claim_domain, release_domain
 from tests.dds.service_process import ServiceProcess, eventually
-from tests.dds.test_replicated_queues import Shell
 from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.xdist_group("cluster")

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from qsctl.config.administration_key import create_keys
-from tests.cli.administer.test_container import CLUSTER, CONTAINER, PORT, SET
+from tests.cli.administer.containers import CLUSTER, CONTAINER, PORT, SET
 from tests.dds.namespaces import bridged, ip
 from tests.patience import PATIENCE_S, eventually
 from tests.processes import end, run, start

@@ -11,8 +11,8 @@ import pytest
 from typer.testing import CliRunner
 
 from qsctl.errors import ExitStatus
-from tests.cli.administer.test_desired import KILLED
-from tests.cli.administer.test_queue_commands import Outcome
+from tests.cli.administer.killed_apply import KILLED
+from tests.cli.shell import Outcome
 from tests.commands import command_line
 from tests.dds.service_process import CONFIGURATION, StartService
 from tests.processes import run

@@ -20,7 +20,7 @@ from qsctl.client.producer import QueueProducer
 from qsctl.errors import NoAnswer
 from tests.campaigns import trials
 from tests.dds.service_process import StartService
-from tests.dds.test_shown_samples import QUEUES, command, fill, numbers, rest_of
+from tests.dds.shown_samples import QUEUES, command, fill, numbers, rest_of
 
 ENDS = trials("QSCTL_TEST_ENDS", 2, 30)
 

@@ -13,7 +13,7 @@ import pytest
 from qsctl.client import QueueProducer
 from qsctl.errors import ExitStatus
 from tests.dds.service_process import ServiceProcess
-from tests.dds.test_sessions import SeveralSessions
+from tests.dds.several_sessions import SeveralSessions
 from tests.patience import PATIENCE_S
 from tests.processes import run
 

@@ -24,9 +24,9 @@ from qsctl.transport.dds.replica_link import LinkQos
 from qsctl.transport.dds.replica_wire import REPLICATION_TOPIC, WireReplicaPiece
 from tests.commands import command_line
 from tests.dds.cluster import MASTER_TIMEOUT_MS, Cluster
+from tests.dds.cluster_commands import Shell, figures, produced, replicas
 from tests.dds.domains import claim_domain, release_domain
 from tests.dds.service_process import eventually
-from tests.dds.test_replicated_queues import Shell, figures, produced, replicas
 from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.xdist_group("cluster")

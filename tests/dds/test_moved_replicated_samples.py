@@ -13,8 +13,8 @@ from qsctl.errors import NoAnswer
 from qsctl.identity import SampleIdentity
 from qsctl.resource import ResourceIdentifier, parse_resource
 from tests.dds.cluster import Cluster
+from tests.dds.moved_samples import KILLS, held, transfer
 from tests.dds.service_process import QUICK
-from tests.dds.test_moved_samples import KILLS, held, transfer
 from tests.patience import PATIENCE_S, eventually
 
 pytestmark = [

@@ -15,42 +15,22 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from qsctl.client import QueueConsumer, QueueProducer
 from qsctl.client.administration import Administration
-from qsctl.client.transfer import Transfer
-from qsctl.core.admin.reply import MessageData
 from qsctl.core.inserted_sample import InsertedSample
 from qsctl.errors import Refused
 from qsctl.identity import SampleIdentity, guid_from_hex
 from qsctl.resource import ResourceIdentifier, parse_resource
-from tests.campaigns import trials
+from tests.dds.moved_samples import _S, DEAD, KILLS, ORDERS, QUEUES, SESSIONS, held, transfer
 from tests.dds.service_process import QUICK, ServiceProcess, eventually
 from tests.patience import PATIENCE_S
 
-KILLS = trials("QSCTL_TEST_MOVE_KILLS", 0, 50)
 LOG = logging.getLogger(__name__)
 
-_S = "/domain_participant/P/shared_subscriber/S"
-ORDERS = parse_resource(f"{_S}/shared_reader_queue/Orders")
 QUOTES = parse_resource(f"{_S}/shared_reader_queue/Quotes")
-DEAD = parse_resource(f"{_S}/dead_letter_shared_reader_queue/Dead")
-
-_PERSISTENT = "<queue_qos><persistence><kind>PERSISTENT</kind></persistence></queue_qos>"
-QUEUES = f"""
-<dead_letter_shared_reader_queue name="Dead" session="s"><topic_name>Dead</topic_name>{_PERSISTENT}
-</dead_letter_shared_reader_queue>
-<shared_reader_queue name="Orders" session="s" dead_letter_queue="Dead">
-  <topic_name>Orders</topic_name><type_name>DDS::Octets</type_name>{_PERSISTENT}
-</shared_reader_queue>
-<shared_reader_queue name="Quotes" session="quotes">
-  <topic_name>Quotes</topic_name><type_name>DDS::Octets</type_name>{_PERSISTENT}
-</shared_reader_queue>
-"""
-SESSIONS = '<session name="s"/><session name="quotes"/>'
 
 
 @pytest.fixture
@@ -59,22 +39,6 @@ def service(tmp_path: Path, domain: int) -> Iterator[ServiceProcess]:
     running = ServiceProcess(tmp_path, domain, "--lease", "2s", queues=QUEUES, sessions=SESSIONS)
     yield running
     running.end()
-
-
-def transfer(
-    administration: Administration, source: ResourceIdentifier, target: ResourceIdentifier, **options: Any
-) -> Transfer:
-    def target_of(_sample: MessageData) -> ResourceIdentifier:
-        return target
-
-    moved = Transfer(administration, source, target_of, **options)
-    for _ in moved.steps():
-        pass
-    return moved
-
-
-def held(administration: Administration, queue: ResourceIdentifier) -> list[MessageData]:
-    return [each.body for each in administration.messages(queue)]
 
 
 def fill(domain: int, count: int) -> list[SampleIdentity]:

@@ -14,8 +14,8 @@ from qsctl.core.queue.settings import PersistenceKind, PersistenceSettings, Shar
 from qsctl.errors import QsctlError
 from qsctl.identity import guid_from_hex
 from qsctl.resource import ResourceIdentifier
+from tests.dds.moved_samples import DEAD, ORDERS, QUEUES, SESSIONS
 from tests.dds.service_process import QUICK, ServiceProcess, eventually
-from tests.dds.test_moved_samples import DEAD, ORDERS, QUEUES, SESSIONS
 from tests.patience import PATIENCE_S
 
 AGAIN = SharedReaderQueueSettings(

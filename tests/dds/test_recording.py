@@ -26,7 +26,7 @@ from qsctl.eventlog.run_folder import SERVICE_FILE, Recording, RecordingEnd, Run
 from qsctl.resource import parse_resource
 from qsctl.summary.recorded_run import read_run
 from tests.dds.service_process import ServiceProcess, StartService, eventually
-from tests.dds.test_sessions import SeveralSessions, take, write
+from tests.dds.several_sessions import SeveralSessions, take, write
 
 QUEUES = """
 <dead_letter_shared_reader_queue name="Dead" session="s"><topic_name>Dead</topic_name></dead_letter_shared_reader_queue>

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.dds.cluster_commands import Shell
 from tests.dds.domains import claim_domain, release_domain
 from tests.dds.service_process import ServiceProcess
-from tests.dds.test_replicated_queues import Shell
 from tests.processes import run
 
 KEPT = "<service_qos><persistence><kind>PERSISTENT</kind></persistence></service_qos>"

@@ -11,46 +11,17 @@ from typing import Any
 
 import pytest
 
-from qsctl.client import QueueConsumer, QueueProducer, QueueReplier, QueueRequester
+from qsctl.client import QueueReplier, QueueRequester
 from qsctl.client.administration import Administration, Duplicated
 from qsctl.core.queue.settings import SessionSettings, SharedReaderQueueSettings
 from qsctl.core.settings import SharedSubscriberSettings
 from qsctl.errors import NotFound
 from qsctl.resource import parse_resource
-from tests.dds.service_process import ServiceProcess, eventually
+from tests.dds.service_process import eventually
+from tests.dds.several_sessions import SeveralSessions, take, write
 from tests.patience import PATIENCE_S
 
 SUBSCRIBER = "/domain_participant/P/shared_subscriber/S"
-
-QUEUES = """
-<dead_letter_shared_reader_queue name="Dead" session="s"><topic_name>Dead</topic_name></dead_letter_shared_reader_queue>
-<shared_reader_queue name="Orders" session="orders" dead_letter_queue="Dead">
-  <topic_name>Orders</topic_name><type_name>DDS::Octets</type_name>
-  <queue_qos><persistence><kind>PERSISTENT</kind></persistence></queue_qos>
-</shared_reader_queue>
-<shared_reader_queue name="Quotes" session="quotes">
-  <topic_name>Quotes</topic_name><type_name>DDS::Octets</type_name><reply_type>DDS::Octets</reply_type>
-</shared_reader_queue>
-"""
-SESSIONS = '<session name="orders"/><session name="quotes"/>'
-KEEPS_STATE = "<service_qos><persistence><kind>PERSISTENT</kind></persistence></service_qos>"
-
-
-class SeveralSessions(ServiceProcess):
-    """The configuration above: Orders and its dead letters in one process, Quotes with its replies in another."""
-
-    def __init__(self, directory: Path, domain: int, *arguments: str) -> None:
-        super().__init__(directory, domain, *arguments, queues=QUEUES, service=KEEPS_STATE)
-
-    def start(self) -> None:
-        text = self.file.read_text(encoding="utf-8")
-        if SESSIONS not in text:
-            self.file.write_text(text.replace('<session name="s"/>', f'<session name="s"/>{SESSIONS}'))
-        super().start()
-
-    def processes(self) -> dict[str, int]:
-        found = re.findall(r"'started'.*processes=\{(.*?)\}", self.log.read_text())[-1]
-        return {name: int(pid) for name, pid in re.findall(r"'([^']+)': (\d+)", found)}
 
 
 @pytest.fixture
@@ -71,22 +42,6 @@ def is_alive(pid: int) -> bool:
     except FileNotFoundError:
         return False
     return stat.rpartition(")")[2].split()[0] != "Z"
-
-
-def write(domain: int, topic: str, *payloads: bytes) -> None:
-    with QueueProducer[bytes](topic, domain) as producer:
-        producer.wait_for_queue()
-        for payload in payloads:
-            producer.write(payload)
-        assert producer.wait_for_acknowledgments() == 0
-
-
-def take(domain: int, queue_name: str, count: int) -> list[bytes]:
-    with QueueConsumer[bytes](queue_name, "S", domain) as consumer:
-        consumer.wait_for_queue()
-        samples = consumer.receive(count)
-        consumer.acknowledge_all()
-        return [sample.value for sample in samples]
 
 
 def test_sessions_are_processes_and_the_service_is_one(service: SeveralSessions, domain: int) -> None:

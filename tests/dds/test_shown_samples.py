@@ -19,16 +19,11 @@ from qsctl.errors import ExitStatus
 from tests.commands import command_line
 from tests.dds.domains import descriptors_of
 from tests.dds.service_process import StartService
+from tests.dds.shown_samples import QUEUES, command, fill, numbers, rest_of, rows_of
 from tests.patience import PATIENCE_S
 from tests.processes import run, running
 
 QSCTL = (sys.executable, "-m", "qsctl")
-QUEUES = """
-<shared_reader_queue name="Orders" session="s">
-  <topic_name>Orders</topic_name><type_name>DDS::Octets</type_name>
-  <queue_qos><redelivery><max_delivery_retries>{retries}</max_delivery_retries></redelivery></queue_qos>
-</shared_reader_queue>
-"""
 QUOTES = """
 <shared_reader_queue name="Quotes" session="s">
   <topic_name>QuoteTopic</topic_name><type_name>DDS::Octets</type_name>
@@ -52,33 +47,10 @@ def qsctl(domain: int, environment: dict[str, str]) -> Qsctl:
     return run_qsctl
 
 
-def rows_of(text: str) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in text.splitlines()]
-
-
-def command(domain: int, *arguments: str, stdin: str | None = None) -> str:
-    """A command in this process, for what surrounds the one under test; its output."""
-    done = CliRunner().invoke(command_line(), list(arguments), input=stdin, env={"QSCTL_SERVICE": f"dds:{domain}"})
-    assert done.exit_code in (ExitStatus.DONE, ExitStatus.NO), done.stderr
-    return done.stdout
-
-
-def rest_of(domain: int) -> list[dict[str, Any]]:
-    return rows_of(command(domain, "consume", "Orders", "--count", "0", "-o", "jsonl", "--timeout", "20s"))
-
-
 def status_of(domain: int) -> dict[str, Any]:
     (status,) = json.loads(command(domain, "get", "status", "Orders", "-o", "json"))
     assert isinstance(status, dict)
     return status
-
-
-def fill(domain: int, count: int) -> None:
-    command(domain, "produce", "Orders", "--lines", stdin="\n".join(map(str, range(count))))
-
-
-def numbers(rows: Sequence[dict[str, Any]]) -> list[int]:
-    return sorted(int(row["payload"]) for row in rows)
 
 
 def test_what_was_not_printed_comes_again_and_is_no_attempt(

@@ -26,7 +26,7 @@ from qsctl.summary.run_summary import QueueFigures, RunSummary
 from qsctl.summary.selection import parse_criteria
 from qsctl.summary.sweep_folder import PointResult, open_sweep, write_results
 from tests.commands import command_line
-from tests.summary.test_stated_confidence import paused
+from tests.summary.paused_client import paused
 
 DEPTH = "profile[default]/queue[D-1]/max-depth"
 

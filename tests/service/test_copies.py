@@ -15,8 +15,8 @@ from qsctl.errors import Damaged
 from qsctl.eventlog.run_folder import Recording, RecordingEnd, read_run_info
 from qsctl.service.embedded import open_embedded
 from tests.earlier_formats import contents
+from tests.service.earlier_directories import run
 from tests.service.embedded_commands import PERSISTENCE, create, messages, queue, write
-from tests.service.test_earlier_formats import run
 from tests.service.traced_program import configuration
 
 KINDS = pytest.mark.parametrize("persistence", PERSISTENCE.values(), ids=PERSISTENCE.keys())

@@ -3,16 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import random
-import signal
-import subprocess
-import sys
-import time
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
 import pytest
 
@@ -22,14 +15,10 @@ from qsctl.service.embedded import EmbeddedService, open_embedded
 from qsctl.storage.damage import DamageKind, DamageReport
 from qsctl.storage.frames import scan
 from qsctl.storage.segment_file import HEADER_SIZE_BYTES, decode_header, stream_of
-from tests.campaigns import trials
-from tests.patience import PATIENCE_S
-from tests.processes import running
 from tests.service.crash_program import QUEUE, key_of
 from tests.service.crash_settings import configuration
-
-KILLS = trials("QSCTL_TEST_KILLS", 5, 500)
-"""How often each test kills."""
+from tests.service.killed_program import KILLS, Program
+from tests.service.killed_program import program as program
 
 
 @dataclass
@@ -57,47 +46,6 @@ class Account:
 
     def come_back(self, held: set[str]) -> set[str]:
         return (held & self.settled) | self.delivered_again
-
-
-class Hears(Protocol):
-    """Who is given what the killed process said."""
-
-    def hear(self, line: str) -> None:
-        """One line of it."""
-
-
-class Program:
-    """The crash program, and how to kill its children."""
-
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        self.process = process
-
-    def run_and_kill(self, state_dir: Path, seed: int, account: Hears, after_lines: int, after_s: float) -> None:
-        """Kill a child so long after it has said so many things: on a busy machine too it gets that far."""
-        assert self.process.stdin and self.process.stdout
-        self.process.stdin.write(f"{state_dir} {seed}\n")
-        self.process.stdin.flush()
-        word, pid = self.process.stdout.readline().split()
-        assert word == "pid"
-        for _ in range(after_lines):
-            account.hear(self.process.stdout.readline())
-        time.sleep(after_s)
-        os.kill(int(pid), signal.SIGKILL)
-        for line in self.process.stdout:
-            if line.startswith("ended"):
-                return
-            account.hear(line)
-        raise AssertionError("the crash program ended by itself")
-
-
-@pytest.fixture
-def program() -> Iterator[Program]:
-    command = [sys.executable, "-m", "tests.service.crash_program"]
-    with running(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        yield Program(process)
-        assert process.stdin
-        process.stdin.close()
-        assert process.wait(PATIENCE_S) == 0
 
 
 def held_keys(service: EmbeddedService) -> set[str]:

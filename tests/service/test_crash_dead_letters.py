@@ -20,7 +20,7 @@ from qsctl.service.embedded import EmbeddedService, open_embedded
 from qsctl.storage.damage import DamageKind
 from tests.service.crash_program import DEAD, QUEUE, key_of
 from tests.service.crash_settings import service_in, with_dead_letters
-from tests.service.test_crash import KILLS, Program, program
+from tests.service.killed_program import KILLS, Program, program
 
 assert program is not None, "a fixture"
 

@@ -25,8 +25,8 @@ from tests.patience import PATIENCE_S
 from tests.processes import running
 from tests.service.crash_program import key_of
 from tests.service.crash_settings import with_dead_letters
+from tests.service.killed_program import Program
 from tests.service.move_program import ARCHIVE, DEAD, ORDERS
-from tests.service.test_crash import Program
 
 KILLS = trials("QSCTL_TEST_MOVE_KILLS", 2, 500)
 LOG = logging.getLogger(__name__)

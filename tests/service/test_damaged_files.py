@@ -18,8 +18,8 @@ from qsctl.service.embedded import open_embedded
 from tests.campaigns import trials
 from tests.earlier_formats import COMMITS, CONFIGURATION, FORMATS, contents, placed
 from tests.processes import running
+from tests.service.earlier_directories import assert_all_there, location, run
 from tests.service.embedded_commands import IN_MEMORY, ON_DISK, PERSISTENCE, SUBSCRIBER, create, messages, queue, write
-from tests.service.test_earlier_formats import assert_all_there, location, run
 
 KINDS = pytest.mark.parametrize("persistence", [IN_MEMORY, ON_DISK], ids=["log", "database"])
 

@@ -11,8 +11,7 @@ import pytest
 
 from qsctl.core.messages import AckResponse
 from qsctl.errors import Refused
-from tests.service.test_disk_full import Trial, refusing, restarted
-from tests.service.test_one_writer import stores
+from tests.service.disk_trials import Trial, refusing, restarted, stores
 
 
 @pytest.mark.parametrize("stand_in", ["nothing", "an empty directory"])

@@ -17,10 +17,18 @@ import pytest
 from qsctl.config.filesystem import FilesystemSettings
 from qsctl.errors import Refused
 from qsctl.service.embedded import open_embedded
-from qsctl.service.stores import Stores
 from qsctl.storage.claim import Claim
 from tests.processes import running
+from tests.service.disk_trials import stores
 from tests.service.pipelines import command, queue, service
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    place = tmp_path / "data"
+    place.mkdir()
+    return place
+
 
 HOLD = """
 import sys, time
@@ -52,18 +60,6 @@ def another_service(directory: Path, *arguments: str) -> Iterator[tuple[subproce
     with running([sys.executable, program, directory, *arguments], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         yield process, int(process.stdout.readline())
-
-
-@pytest.fixture
-def directory(tmp_path: Path) -> Path:
-    place = tmp_path / "data"
-    place.mkdir()
-    return place
-
-
-def stores(directory: Path, application: str = "app", *, prefix: str = "QS", wait_s: float = 0.0) -> Stores:
-    filesystem = FilesystemSettings(file_prefix=prefix)
-    return Stores(directory, filesystem, application, keeps_service_state=True, claim_wait_s=wait_s)
 
 
 def test_a_second_service_of_the_same_name_is_refused_and_told_who_holds_the_stores(directory: Path) -> None:

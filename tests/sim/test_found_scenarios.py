@@ -32,9 +32,9 @@ from qsctl.sim.scenario.scenario import (
     Traffic,
 )
 from tests.sim.brokers import limits, run
+from tests.sim.compared_solace import compare
+from tests.sim.compared_tibco import compare as compare_tibco
 from tests.sim.random_scenarios import Ran
-from tests.sim.test_solace_oracle import compare
-from tests.sim.test_tibco_oracle import compare as compare_tibco
 
 HORIZON_NS = 40 * MILLISECOND_NS
 

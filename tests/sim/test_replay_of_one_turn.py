@@ -19,7 +19,7 @@ from qsctl.instant import MILLISECOND_NS
 from qsctl.sim.replay.recording import read_recording
 from qsctl.sim.replay.replay import replay
 from tests.processes import end
-from tests.service.test_recorder import NAME, READER, WRITER, Recorded
+from tests.service.recorder_process import NAME, READER, WRITER, Recorded
 
 ORDERS = SharedReaderQueueSettings(
     "Orders", "O", redelivery=RedeliverySettings(3), limits=ResourceLimitSettings(max_count=1)

@@ -19,8 +19,8 @@ from qsctl.sim.egress import arrays as egress_arrays
 from qsctl.sim.scenario.scenario import Scenario
 from tests.example_counts import examples
 from tests.processes import run
+from tests.sim.compared_solace import kernel_counted
 from tests.sim.random_scenarios import Ran, solace_scenarios, tibco_scenarios
-from tests.sim.test_solace_oracle import kernel_counted
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -61,7 +61,7 @@ from hypothesis import HealthCheck, given, seed, settings
 from qsctl.sim.kernel.jit import COMPILED, row
 from qsctl.sim.egress import arrays as egress_arrays
 from tests.sim.random_scenarios import solace_scenarios
-from tests.sim.test_solace_oracle import compare
+from tests.sim.compared_solace import compare
 import numpy as np
 
 assert not COMPILED

@@ -26,6 +26,7 @@ from qsctl.sim.scenario.text import scenario_digest, scenario_text
 from qsctl.sim.scenario.xml import SCHEMA, find_scenario, read_scenario, ready_scenarios
 from qsctl.sim.sizing.targets import parse_setting
 from qsctl.sim.sweep import parse_axes
+from tests.sim.scenario_files import problems_of, written
 
 READY = ready_scenarios()
 XS = "{http://www.w3.org/2001/XMLSchema}"
@@ -38,18 +39,6 @@ GOOD = """<scenario name="good" horizon="2s">
   <change at="1s" path="profile[default]/queue[D-1]/max-depth" value="100"/>
 </scenario>
 """
-
-
-def written(folder: Path, text: str, name: str = "scenario.xml") -> Path:
-    path = folder / name
-    path.write_text(text, encoding="utf-8")
-    return path
-
-
-def problems_of(folder: Path, text: str, **variables: str) -> list[tuple[int, str]]:
-    with pytest.raises(ConfigError) as caught:
-        read_scenario(written(folder, text), variables, {})
-    return [(problem.line, problem.message) for problem in caught.value.problems]
 
 
 def schema_accepts(path: Path) -> bool:

@@ -12,13 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qsctl.core.queue.settings import (
-    DistributionSettings,
     RedeliverySettings,
     ReplicationSettings,
     ResourceLimitSettings,
     SharedReaderQueueSettings,
 )
-from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
 from qsctl.errors import InvalidInput
 from qsctl.eventlog.schema import LogLevel
 from qsctl.identity import Guid
@@ -33,41 +31,14 @@ from qsctl.sim.scenario.scenario import (
     PoissonArrivals,
     Scenario,
     UniformSize,
-    Workload,
     WorkloadConsumer,
     WorkloadProducer,
 )
 from qsctl.sim.service import run as shared_reader_queue
 from qsctl.sim.service.peers import PRODUCER, guid_of, producer_of
-
-DELAY = 50_000
-
-
-def queue_settings(**changes: Any) -> SharedReaderQueueSettings:
-    settings = SharedReaderQueueSettings(
-        "Q", "T", type_name="X", distribution=DistributionSettings(unacked_threshold=0)
-    )
-    return dataclasses.replace(settings, **changes)
-
+from tests.sim.simulated_service import DELAY, queue_settings, scenario_of
 
 DEAD = SharedReaderQueueSettings("Dead", "DeadT", is_dead_letter=True)
-
-
-def scenario_of(
-    *queues: SharedReaderQueueSettings,
-    producers: tuple[WorkloadProducer, ...] = (WorkloadProducer("T", PoissonArrivals(500.0)),),
-    consumers: tuple[WorkloadConsumer, ...] = (WorkloadConsumer("Q", PoissonArrivals(1000.0)),),
-    delay_ns: int = DELAY,
-    **changes: Any,
-) -> Scenario:
-    service = ServiceSettings("svc", (DomainParticipantSettings("P", 0, (SharedSubscriberSettings("S", (), queues),)),))
-    scenario = Scenario(
-        "model",
-        Model.SHARED_READER_QUEUE,
-        horizon_ns=2 * SECOND_NS,
-        workload=Workload(service, producers, consumers, delay_ns),
-    )
-    return dataclasses.replace(scenario, **changes)
 
 
 def simulate(

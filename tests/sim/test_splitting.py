@@ -46,8 +46,8 @@ from tests.campaigns import trials
 from tests.example_counts import examples
 from tests.sim.brokers import BYTE_A_NS, ONE_AT_A_TIME, broker, limits
 from tests.sim.random_scenarios import solace_scenarios, tibco_scenarios
-from tests.sim.test_shared_reader_queue_model import queue_settings, scenario_of
-from tests.sim.test_theory import geometric, moments
+from tests.sim.simulated_service import queue_settings, scenario_of
+from tests.sim.sizes import geometric, moments
 
 LOSS = parse_question("loss_ratio(D-1)")
 SIZES = geometric(100, 2048)

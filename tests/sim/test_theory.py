@@ -27,22 +27,9 @@ from qsctl.sim.scenario.scenario import (
     Traffic,
 )
 from tests.sim.brokers import BYTE_A_NS, ONE_AT_A_TIME, broker, limits, run
+from tests.sim.sizes import geometric, moments
 
 MESSAGES = 2_000_000
-
-
-def geometric(mean: float, longest: int) -> MixedSize:
-    sizes = tuple(range(1, longest + 1))
-    return MixedSize(sizes, tuple((1 - 1 / mean) ** (size - 1) for size in sizes))
-
-
-def moments(size: Size) -> tuple[float, float]:
-    if isinstance(size, ConstantSize):
-        return float(size.size_bytes), float(size.size_bytes) ** 2
-    assert isinstance(size, MixedSize)
-    weights = np.array(size.weights) / sum(size.weights)
-    values = np.array(size.sizes_bytes, float)
-    return float((weights * values).sum()), float((weights * values**2).sum())
 
 
 def tolerance(load: float, messages: int) -> float:

@@ -11,7 +11,7 @@ from qsctl.sim.scenario import scenario as s
 from qsctl.sim.scenario.overrides import apply_overrides, paths_of
 from qsctl.sim.scenario.text import scenario_text
 from qsctl.sim.scenario.xml import read_scenario
-from tests.sim.test_scenario_xml import problems_of, written
+from tests.sim.scenario_files import problems_of, written
 
 TIBCO = """<scenario name="good" model="tibco" horizon="2s">
   <port name="p1"/>

@@ -29,21 +29,9 @@ from qsctl.sim.scenario.scenario import (
 from qsctl.sim.sizing.directions import Change, change_of
 from qsctl.sim.sizing.targets import parse_target
 from qsctl.summary.points import EVERY_MEASURE
-from tests.sim.test_shared_reader_queue_model import queue_settings, scenario_of
+from tests.sim.simulated_service import nine_fast_and_a_slow_one, queue_settings, scenario_of
 
 MONDAY = Path(__file__).parents[2] / "fixtures" / "recordings" / "monday"
-
-
-def nine_fast_and_a_slow_one(threshold: int) -> Scenario:
-    """Nine consumers of 10 a second, one of 1, and 80 a second to do."""
-    return scenario_of(
-        queue_settings(distribution=DistributionSettings(unacked_threshold=threshold)),
-        producers=(WorkloadProducer("T", PoissonArrivals(80.0)),),
-        consumers=(
-            WorkloadConsumer("Q", PoissonArrivals(10.0), count=9), WorkloadConsumer("Q", PoissonArrivals(1.0)),
-        ),
-        horizon_ns=60 * SECOND_NS,
-    )  # fmt: skip
 
 
 def figures(scenario: Scenario) -> Figures:

@@ -8,8 +8,8 @@ from qsctl.config.filesystem import FilesystemSettings
 from qsctl.storage.frames import FRAME_HEADER
 from qsctl.storage.segment_file import HEADER_SIZE_BYTES
 from tests.storage.contract import enqueued, removed
-from tests.storage.test_logged import WithItsLog
-from tests.storage.test_segment_damage import file_of, filled, flip, opened, positions
+from tests.storage.segment_files import file_of, filled, flip, opened, positions
+from tests.storage.with_its_log import WithItsLog
 
 
 def test_compacting_sets_damaged_files_aside_and_tells_where(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from tests.campaigns import trials
 from tests.storage.contract import QUEUE, KeptInTwos, enqueued, removed
 from tests.storage.own_files import OwnFiles
 from tests.storage.power_loss import Disk, PowerFailed, kill
-from tests.storage.test_logged import WithItsLog
+from tests.storage.with_its_log import WithItsLog
 
 FAILURES = trials("QSCTL_TEST_POWER_FAILURES", 40, 2000)
 STORIES = trials("QSCTL_TEST_POWER_FAILURES", 20, 2000)

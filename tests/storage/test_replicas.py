@@ -22,8 +22,8 @@ from tests.campaigns import trials
 from tests.storage.contract import assigned, enqueued, removed
 from tests.storage.power_loss import Disk, PowerFailed, kill
 from tests.storage.stream_contract import alive, without_payloads
-from tests.storage.test_logged import WithItsLog
 from tests.storage.two_streams import lose
+from tests.storage.with_its_log import WithItsLog
 
 FAILURES = trials("QSCTL_TEST_POWER_FAILURES", 30, 2000)
 TINY = FilesystemSettings(file_max_size_kb=1, synchronization=Synchronization.FULL)

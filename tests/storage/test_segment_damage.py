@@ -17,41 +17,15 @@ from qsctl.storage.damage import DamageKind
 from qsctl.storage.frames import FRAME_HEADER, Marks, frame, numbered_marks, scan
 from qsctl.storage.segment_file import HEADER_SIZE_BYTES, decode_header, stream_of
 from tests.storage.contract import QUEUE, as_loaded, batches, enqueued, removed
-from tests.storage.own_files import OwnFiles
+from tests.storage.segment_files import LARGE, file_of, filled, flip, opened, positions
 
 SMALL = FilesystemSettings(file_max_size_kb=1)
-LARGE = FilesystemSettings(file_max_size_kb=1000)
-
-
-def opened(directory: Path, filesystem: FilesystemSettings = LARGE) -> OwnFiles:
-    return OwnFiles(directory / "QSOrder@S@0@qsctl", filesystem)
-
-
-def file_of(directory: Path, letter: str, index: int = 0) -> Path:
-    return directory / f"QSOrder@S@0@qsctl_{letter}{index}.db"
 
 
 def marks_of(path: Path) -> Marks:
     header = decode_header(path.read_bytes(), stream_of(path))
     assert header is not None
     return header.marks
-
-
-def flip(path: Path, at: int, bit: int = 0) -> None:
-    data = bytearray(path.read_bytes())
-    data[at] ^= 1 << bit
-    path.write_bytes(data)
-
-
-def filled(directory: Path, count: int = 10, filesystem: FilesystemSettings = LARGE) -> None:
-    store = opened(directory, filesystem)
-    for position in range(count):
-        store.append([enqueued(position, b"payload %04d" % position)])
-    store.close()
-
-
-def positions(records: list[Record]) -> list[int]:
-    return [each.position for each in records if isinstance(each, Enqueued)]
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -22,13 +21,13 @@ from qsctl.sim.scenario.scenario import ClientGroup, ConstantSize, PoissonArriva
 from qsctl.sim.scenario.xml import find_scenario, read_scenario
 from qsctl.sim.sweep import parse_axes, plan_sweep, run_task
 from qsctl.summary.java import JavaRuntime, find_java
-from qsctl.summary.job import ALL, summarize_runs
 from qsctl.summary.session import SparkOptions, stop_spark
 from qsctl.summary.sweep import SweepProgress, run_sweep
 from qsctl.summary.sweep_folder import PointResult
 from tests import processes
 from tests.campaigns import is_campaign
 from tests.patience import eventually
+from tests.summary.spark_elsewhere import answers, everything_of, free_port
 
 pytestmark = [
     pytest.mark.campaign,
@@ -49,12 +48,6 @@ def overloaded() -> Scenario:
     )  # fmt: skip
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 def start(java: JavaRuntime, log: IO[bytes], environment: dict[str, str], *arguments: str) -> subprocess.Popen[bytes]:
     import pyspark
 
@@ -64,12 +57,6 @@ def start(java: JavaRuntime, log: IO[bytes], environment: dict[str, str], *argum
         [str(java.executable), "-Xmx256m", *opened, "-cp", str(jars), *arguments],
         stdout=log, stderr=log, env=environment,
     )  # fmt: skip
-
-
-def answers(port: int) -> bool:
-    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
-        return True
-    return False
 
 
 @pytest.fixture
@@ -186,18 +173,3 @@ def test_a_summary_is_the_same_on_a_cluster_that_loses_a_worker(
     here = everything_of(tmp_path / "run", SparkOptions("local[2]"))
     assert whole == here
     assert maimed == here
-
-
-def everything_of(folder: Path, options: SparkOptions) -> dict[str, Any]:
-    """Every table of a summary, its rows in an order of their own."""
-    made = summarize_runs([folder], measures=ALL, options=options)
-    # The order in which replications arrive decides the last digits of a sum of fractions.
-    found = {
-        name: sorted(
-            str({key: float(f"{value:.12g}") if isinstance(value, float) else value for key, value in row.items()})
-            for row in rows
-        )
-        for name, rows in made.tables.items()
-    }
-    assert found.keys() >= {"windows", "depth", "delays", "losses", "slow_subscribers", "littles_law", "intervals"}
-    return {**found, "queues": sorted(map(str, made.queues))}

@@ -22,8 +22,8 @@ from qsctl.summary.sweep import TaskRunner, check_executors, run_sweep
 from tests import processes
 from tests.campaigns import is_campaign
 from tests.patience import eventually
-from tests.summary.test_cluster import answers, everything_of, free_port
-from tests.summary.test_sweep import DEPTH, overloaded, results_here
+from tests.summary.overloaded import DEPTH, overloaded, results_here
+from tests.summary.spark_elsewhere import answers, everything_of, free_port
 
 pytest.importorskip("grpc", reason="Spark Connect's packages are not installed: pip install 'qsctl[connect]'")
 pytest.importorskip("pandas", reason="Spark Connect needs pandas")

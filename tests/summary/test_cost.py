@@ -13,8 +13,8 @@ from qsctl.sim.sizing.targets import parse_setting, parse_target
 from qsctl.summary.cost import Cost, candidates_of, cost_of_search
 from qsctl.summary.points import EVERY_MEASURE
 from qsctl.summary.size import Sizing, size
+from tests.summary.paused_client import paused
 from tests.summary.runners import ByLaw
-from tests.summary.test_stated_confidence import paused
 
 DEPTH = "max-depth(D-1)=90..160"
 

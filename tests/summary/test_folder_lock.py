@@ -10,7 +10,7 @@ from qsctl.errors import InvalidInput
 from qsctl.sim.sweep import parse_axes, plan_sweep
 from qsctl.summary.sweep import SweepProgress, run_sweep
 from qsctl.summary.sweep_folder import open_sweep, write_results
-from tests.summary.test_sweep import DEPTH, overloaded, results_here
+from tests.summary.overloaded import DEPTH, overloaded, results_here
 
 
 def test_a_second_sweep_into_a_folder_is_refused_while_the_first_one_runs(tmp_path: Path) -> None:

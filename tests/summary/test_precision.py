@@ -14,7 +14,7 @@ from qsctl.sim.replication import simulate_figures
 from qsctl.summary.points import MEASURES
 from qsctl.summary.precision import FEWEST, Precision, enough, parse_precision, precision_text, reached, rounds
 from tests.campaigns import trials
-from tests.sim.test_times_to_done import nine_fast_and_a_slow_one
+from tests.sim.simulated_service import nine_fast_and_a_slow_one
 
 TRIALS = trials("QSCTL_CONFIDENCE_TRIALS", 0, 200)
 SECONDS = 10**9

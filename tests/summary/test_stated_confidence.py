@@ -16,18 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from qsctl.instant import SECOND_NS
 from qsctl.sim.scenario.overrides import apply_overrides
-from qsctl.sim.scenario.scenario import (
-    ClientGroup,
-    ConstantSize,
-    Interval,
-    PoissonArrivals,
-    Port,
-    Profile,
-    Scenario,
-    Traffic,
-)
 from qsctl.sim.sizing.targets import parse_setting, parse_target
 from qsctl.sim.sweep import Point, Task, plan_sweep, run_task
 from qsctl.summary.compare import Verdict, compare
@@ -36,24 +25,14 @@ from qsctl.summary.points import EVERY_MEASURE
 from qsctl.summary.size import Sizing, size
 from qsctl.summary.sweep_folder import open_sweep, write_results
 from tests.campaigns import trials
+from tests.summary.paused_client import RATE, paused
 from tests.summary.runners import Here
 
 TRIALS = trials("QSCTL_CONFIDENCE_TRIALS", 0, 200)
-RATE = 228.0
 TCP_QUEUE_MESSAGES = 128
 LOWEST, HIGHEST = 90, 160
 CONFIDENCE = 0.95 if TRIALS else 0.8
 """Half of the runs show an ordinary run whether an answer is one."""
-
-
-def paused(rate: float = RATE) -> Scenario:
-    return Scenario(
-        name="paused", horizon_ns=SECOND_NS, seed=1, ports=(Port("p"),), profiles=(Profile("default"),),
-        groups=(
-            ClientGroup("c", port="p", profile="default", receive_buffer_bytes=1, pauses=(Interval(0, SECOND_NS),)),
-        ),
-        traffic=(Traffic("t", to="c", arrivals=PoissonArrivals(rate), size=ConstantSize(2048)),),
-    )  # fmt: skip
 
 
 def poisson(number: int) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,7 +18,6 @@ from qsctl.sim.scenario.scenario import (
     ConstantSize,
     Endpoint,
     Interval,
-    PoissonArrivals,
     Port,
     Profile,
     Queue,
@@ -27,7 +25,7 @@ from qsctl.sim.scenario.scenario import (
     Traffic,
 )
 from qsctl.sim.sizing.targets import Kind, parse_setting, parse_target
-from qsctl.sim.sweep import Point, Task, parse_axes, plan_sweep, point_seed, run_task
+from qsctl.sim.sweep import Point, Task, parse_axes, plan_sweep, point_seed
 from qsctl.summary.compare import Verdict, compare, read_figures
 from qsctl.summary.compare_sentence import sentence
 from qsctl.summary.points import EVERY_MEASURE, MEASURES, point_measures
@@ -35,27 +33,10 @@ from qsctl.summary.session import SparkOptions
 from qsctl.summary.size import size
 from qsctl.summary.statistics import interval_of
 from qsctl.summary.sweep import SweepProgress, TaskRunner, run_sweep
-from qsctl.summary.sweep_folder import PointResult, finished, open_sweep, read_results, write_results
+from qsctl.summary.sweep_folder import finished, open_sweep, read_results, write_results
+from tests.summary.overloaded import DEPTH, overloaded, results_here
 
-DEPTH = "profile[default]/queue[D-1]/max-depth"
 TCP_QUEUE_BYTES = 262_144
-
-
-def overloaded(**changes: Any) -> Scenario:
-    """One client, one queue, twice what the port carries, for a second."""
-    plain = Scenario(
-        name="overloaded", horizon_ns=SECOND_NS, seed=11, ports=(Port("p", 8_000_000),), profiles=(Profile("default"),),
-        groups=(ClientGroup("c", port="p", profile="default"),),
-        traffic=(Traffic("t", to="c", arrivals=PoissonArrivals(2000), size=ConstantSize(1000)),),
-    )  # fmt: skip
-    return dataclasses.replace(plain, **changes)
-
-
-def results_here(plan: Any) -> list[PointResult]:
-    return [
-        PointResult(task.point, task.replication, task.seed, tuple(run_task(plan.scenario, task)))
-        for task in plan.tasks()
-    ]
 
 
 def test_axes_are_paths_with_values_also_where_a_name_holds_an_equals_sign() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from qsctl.errors import ExitStatus
-from tests.cli.administer.test_queue_commands import Shell
+from tests.cli.shell import Shell
 from tests.patience import PATIENCE_S
 from tests.processes import running
 

@@ -9,32 +9,24 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 from typer.testing import CliRunner
 
-import qsctl
 from qsctl import __version__
 from qsctl.config.administration_key import create_keys
 from qsctl.instant import SECOND_NS, parse_duration
 from qsctl.service.open_service import GRACE_NS
 from qsctl.service.sessions.coordinator import LEAVE_NS
+from tests.cli.administer.containers import CLUSTER, CONTAINER, FOLDER, MANIFESTS, POD, PORT, SET
 from tests.commands import command_line
 
-FOLDER = Path(qsctl.__file__).parent / "containers"
 IMAGE = (FOLDER / "Containerfile").read_text()
 SERVICE = (FOLDER / "service.xml").read_text()
 COMPOSE = yaml.safe_load((FOLDER / "compose.yaml").read_text())
-MANIFESTS = {each["kind"]: each for each in yaml.safe_load_all((FOLDER / "kubernetes.yaml").read_text())}
-SET: dict[str, Any] = MANIFESTS["StatefulSet"]["spec"]
-POD: dict[str, Any] = SET["template"]["spec"]
-(CONTAINER,) = POD["containers"]
-CLUSTER = MANIFESTS["ConfigMap"]["data"]["service.xml"]
 (COMMAND,) = re.findall(r"^CMD (\[.*\])$", IMAGE, re.MULTILINE)
 WORDS = {"image": json.loads(COMMAND), "kubernetes": CONTAINER["args"]}
-PORT = 9100
 
 
 def value(words: list[str], option: str) -> list[str]:

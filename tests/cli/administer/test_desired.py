@@ -11,7 +11,8 @@ import pytest
 
 from qsctl.errors import ExitStatus
 from tests.campaigns import trials
-from tests.cli.administer.test_queue_commands import Outcome, Shell
+from tests.cli.administer.killed_apply import KILLED
+from tests.cli.shell import Outcome, Shell
 from tests.processes import run
 
 QUEUE = """
@@ -154,29 +155,6 @@ def test_what_validate_refuses_plan_and_apply_refuse(qsctl: Shell, file: Path, t
     assert qsctl("plan", str(file)).status == qsctl("apply", str(file)).status == status
     assert validated in (status, ExitStatus.DONE)
     assert not (file.parent / "state").exists()
-
-
-KILLED = """
-import os, signal, sys
-from qsctl.client.desired import execution
-
-left = int(sys.argv.pop(1))
-before = sys.argv.pop(1) == "before"
-carry_out = execution._carry_out
-
-def killed(*arguments, **named):
-    global left
-    left -= 1
-    if before and not left:
-        os.kill(os.getpid(), signal.SIGKILL)
-    carry_out(*arguments, **named)
-    if not left:
-        os.kill(os.getpid(), signal.SIGKILL)
-
-execution._carry_out = killed
-from qsctl.cli.app import main
-main()
-"""
 
 
 STEPS = range(1, 7) if trials("QSCTL_TEST_EVERY_STEP", 0, 1) else (2,)

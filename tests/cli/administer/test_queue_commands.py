@@ -6,16 +6,13 @@ import csv
 import io
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
-from typer.testing import CliRunner
 
 from qsctl.errors import ExitStatus
-from tests.commands import command_line
+from tests.cli.shell import Shell
 
 P = "/domain_participant/DomainParticipant"
 S = f"{P}/shared_subscriber/SharedSubscriber"
@@ -31,32 +28,6 @@ SNIPPET = """
   </queue_qos>
 </shared_reader_queue>
 """
-
-
-@dataclass(frozen=True)
-class Outcome:
-    status: int
-    out: str
-    err: str
-
-    @property
-    def document(self) -> Any:
-        return json.loads(self.out)
-
-
-class Shell:
-    """Commands one after the other against one state directory."""
-
-    def __init__(self, state_dir: Path) -> None:
-        self._runner = CliRunner()
-        self._app = command_line()
-        self._environment = {"QSCTL_STATE_DIR": str(state_dir)}
-
-    def __call__(self, *arguments: str, stdin: str | None = None) -> Outcome:
-        done = self._runner.invoke(self._app, list(arguments), input=stdin, env=self._environment)
-        if done.exception is not None and not isinstance(done.exception, SystemExit):
-            raise done.exception
-        return Outcome(done.exit_code, done.stdout, done.stderr)
 
 
 @pytest.fixture

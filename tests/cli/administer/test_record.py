@@ -13,7 +13,7 @@ from qsctl.eventlog.reader import open_run
 from qsctl.eventlog.run_folder import RunStatus
 from qsctl.summary.job import summarize_run
 from qsctl.summary.session import SparkOptions
-from tests.cli.administer.test_queue_commands import Shell
+from tests.cli.shell import Shell
 
 
 @pytest.fixture

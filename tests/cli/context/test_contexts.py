@@ -9,7 +9,7 @@ import pytest
 
 from qsctl.cli.context.file import read_contexts
 from qsctl.errors import ExitStatus, InvalidInput
-from tests.cli.administer.test_queue_commands import Outcome
+from tests.cli.shell import Outcome
 from tests.commands import command_line
 
 

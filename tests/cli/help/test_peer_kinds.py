@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from qsctl.cli.help.peer_kinds import PEER_KINDS
-from tests.cli.simulation.test_summary_commands import qsctl
+from tests.cli.simulation.small_runs import qsctl
 
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "qsctl" / "docs" / "any-dds-application.md"

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from qsctl.errors import ExitStatus
-from tests.cli.administer.test_queue_commands import Shell
+from tests.cli.shell import Shell
 
 PAYLOAD = "a secret of somebody"
 

@@ -13,7 +13,7 @@ from qsctl.cli.monitoring.check_service import of_services
 from qsctl.cli.monitoring.nagios import CheckStatus
 from qsctl.cli.service_options import TargetOptions
 from qsctl.errors import ExitStatus
-from tests.cli.administer.test_queue_commands import Shell
+from tests.cli.shell import Shell
 from tests.dds.domains import claim_domain, release_domain
 from tests.patience import PATIENCE_S
 

@@ -9,7 +9,7 @@ import pytest
 
 from qsctl.client.administration import Administration
 from qsctl.errors import ExitStatus
-from tests.cli.administer.test_queue_commands import Shell
+from tests.cli.shell import Shell
 from tests.dds.conftest import domain, start_service
 from tests.dds.service_process import StartService
 

@@ -12,8 +12,8 @@ from qsctl.client import transfer
 from qsctl.client.administration import Administration
 from qsctl.errors import ExitStatus
 from qsctl.service.embedded import EmbeddedService
-from tests.cli.samples.test_move import contents, error_of
-from tests.cli.samples.test_produce_consume import Shell
+from tests.cli.samples.moved import contents, error_of
+from tests.cli.shell import Shell
 
 
 @pytest.fixture

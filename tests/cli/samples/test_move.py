@@ -12,7 +12,8 @@ from qsctl.cli.samples.move import _origins
 from qsctl.core.admin.reply import QueueData, ServiceData
 from qsctl.errors import ExitStatus
 from qsctl.resource import parse_resource
-from tests.cli.samples.test_produce_consume import Outcome, Shell
+from tests.cli.samples.moved import contents, error_of, held
+from tests.cli.shell import Shell
 
 GUID = "0" * 31 + "7"
 
@@ -30,21 +31,6 @@ def qsctl(tmp_path: Path) -> Shell:
     ):
         assert shell(*arguments).status == 0
     return shell
-
-
-def held(qsctl: Shell, queue: str) -> list[dict[str, Any]]:
-    done = qsctl("get", "messages", queue, "-o", "json")
-    assert done.status == 0, done.err
-    rows: list[dict[str, Any]] = done.document
-    return rows
-
-
-def contents(qsctl: Shell, queue: str) -> list[str]:
-    return [row["payload"] for row in held(qsctl, queue)]
-
-
-def error_of(outcome: Outcome) -> str:
-    return " ".join(outcome.err.split())
 
 
 def test_dead_letters_go_back_with_their_identity_and_flagged(qsctl: Shell) -> None:

@@ -7,47 +7,18 @@ import contextlib
 import json
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from qsctl.cli.samples.input import MAX_SAMPLE_BYTES
 from qsctl.cli.samples.produce_results import Produced, QueueResult
 from qsctl.errors import ExitStatus
-from tests.commands import command_line
+from tests.cli.shell import Outcome, Shell
 from tests.patience import PATIENCE_S
 from tests.processes import running
 
 GUID = "0" * 31 + "7"
-
-
-@dataclass(frozen=True)
-class Outcome:
-    status: int
-    out: str
-    err: str
-
-    @property
-    def document(self) -> Any:
-        return json.loads(self.out)
-
-
-class Shell:
-    """Commands one after the other against one state directory."""
-
-    def __init__(self, state_dir: Path) -> None:
-        self._runner = CliRunner()
-        self._app = command_line()
-        self._environment = {"QSCTL_STATE_DIR": str(state_dir)}
-
-    def __call__(self, *arguments: str, stdin: bytes | str | None = None) -> Outcome:
-        done = self._runner.invoke(self._app, list(arguments), input=stdin, env=self._environment)
-        if done.exception is not None and not isinstance(done.exception, SystemExit):
-            raise done.exception
-        return Outcome(done.exit_code, done.stdout, done.stderr)
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from qsctl.sim.run import run as simulate
 from qsctl.sim.scenario.xml import read_scenario
 from qsctl.summary.faults import translate
 from qsctl.summary.session import SparkOptions, spark_session
-from tests.cli.simulation.test_summary_commands import SCENARIO, SPARK, qsctl
+from tests.cli.simulation.small_runs import SCENARIO, SPARK, qsctl
 from tests.patience import PATIENCE_S, eventually
 from tests.processes import end, start
 

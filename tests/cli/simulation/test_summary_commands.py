@@ -12,28 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
 
 from qsctl.instant import SECOND_NS
 from qsctl.sim.run import run
 from qsctl.sim.scenario.overrides import apply_overrides
 from qsctl.sim.scenario.xml import find_scenario, read_scenario
-from tests.commands import command_line
+from tests.cli.simulation.small_runs import SCENARIO, SPARK, qsctl
 
-SPARK = ("--master", "local[2]")
-SCENARIO = """<?xml version="1.0" encoding="UTF-8"?>
-<scenario name="tiny" model="solace" seed="3" horizon="1s" replications="2">
-  <port name="p" rate="8 Mbit/s"/>
-  <profile name="default"><queue name="D-1" max-depth="100"/></profile>
-  <group name="c" port="p" profile="default" count="2" round-trip="1ms"/>
-  <traffic name="t" to="c" delivery="direct" cos="1"><poisson rate="1000/s"/><size bytes="1000"/></traffic>
-</scenario>
-"""
 DEPTH = "profile[default]/queue[D-1]/max-depth"
-
-
-def qsctl(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(command_line(), [str(argument) for argument in arguments])
 
 
 def document(*arguments: str | Path) -> Any:

@@ -36,7 +36,7 @@ from tests.core.high_availability.cluster import (
     queue,
     write,
 )
-from tests.core.high_availability.test_members import RESOURCE, SUBSCRIBER, command
+from tests.core.high_availability.member_commands import RESOURCE, SUBSCRIBER, command
 
 
 def delete_and_create(cluster: Cluster, *names: str, size: int = 3) -> None:

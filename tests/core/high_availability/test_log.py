@@ -4,24 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from qsctl.core.high_availability.log import LastEntry, LogSnapshot, ReplicatedLog
-from qsctl.core.records import Enqueued, EpochBegan, QueueRecord
+from qsctl.core.high_availability.log import LastEntry, LogSnapshot
 from qsctl.identity import SampleIdentity
 from tests.core.high_availability.cluster import STREAM, WRITER
-
-
-def began(epoch: int) -> EpochBegan:
-    return EpochBegan(STREAM, epoch, "a", flags_all=False)
-
-
-def enqueued(number: int) -> Enqueued:
-    return Enqueued(STREAM, number, SampleIdentity(WRITER, number), 0, 0, payload=b"sample")
-
-
-def log_of(*records: QueueRecord) -> ReplicatedLog:
-    log = ReplicatedLog()
-    log.append(records)
-    return log
+from tests.core.high_availability.logs import began, enqueued, log_of
 
 
 def test_an_entry_has_the_epoch_of_the_last_master_before_it() -> None:

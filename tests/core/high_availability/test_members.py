@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from qsctl.core.admin.command import Command, CreateQueue, DeleteQueue, FlushQueue, UpdateQueue
+from qsctl.core.admin.command import CreateQueue, DeleteQueue, FlushQueue, UpdateQueue
 from qsctl.core.high_availability.roles import Role
 from qsctl.core.messages import CommandReply, CommandRequest
 from qsctl.core.queue.settings import RedeliverySettings, ReplicationSettings
@@ -14,9 +14,9 @@ from qsctl.errors import Refused
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.resource import parse_resource
 from tests.core.high_availability.cluster import STREAM, TIMEOUT_NS, Cluster, Process, held, join, queue, write
+from tests.core.high_availability.member_commands import RESOURCE, SUBSCRIBER, command
 
 PLAIN = replace(queue("plain"), replication=ReplicationSettings())
-RESOURCE = parse_resource("/domain_participant/P/shared_subscriber/S/shared_reader_queue/orders")
 
 
 def flush(number: int) -> CommandRequest:
@@ -93,12 +93,7 @@ def test_a_clock_that_runs_backwards_stands_still() -> None:
         assert process.replica.next_deadline() > cluster.now - 10**9
 
 
-SUBSCRIBER = parse_resource("/domain_participant/P/shared_subscriber/S")
 NEW = "P/S/new"
-
-
-def command(number: int, given: Command) -> CommandRequest:
-    return CommandRequest(SampleIdentity(Guid(b"q" * 16), number), "*", given)
 
 
 def texts(process: Process) -> list[str]:

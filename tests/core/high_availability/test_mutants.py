@@ -18,7 +18,7 @@ from tests.core.high_availability import (
     test_take_over,
 )
 from tests.core.high_availability.mutants import MUTANTS
-from tests.core.high_availability.test_random_faults import Storm
+from tests.core.high_availability.storm import Storm
 
 BY_RANDOM_FAULTS: Final = (
     "acknowledges on append",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from qsctl.core.high_availability.progress import Progress
-from tests.core.high_availability.test_log import began, enqueued, log_of
+from tests.core.high_availability.logs import began, enqueued, log_of
 
 
 def progress(matches: dict[str, int], quorum: int) -> Progress:

@@ -1,0 +1,214 @@
+"""A cluster under random faults."""
+
+from __future__ import annotations
+
+from random import Random
+
+from qsctl.core.high_availability.frames import Frame
+from qsctl.core.high_availability.staging import WITHOUT_PAYLOAD_OVER_BYTES
+from qsctl.core.messages import Acknowledgment, AckResponse, Delivery, SampleFlag, WriteAcknowledgment
+from qsctl.core.records import QueueRecord
+from tests.core.high_availability.cluster import (
+    OTHER_READER,
+    READER,
+    STEP_NS,
+    STREAM,
+    TIMEOUT_NS,
+    Cluster,
+    Process,
+    held,
+    join,
+    queue,
+    write,
+)
+
+
+def payload_of(number: int) -> bytes:
+    """Of every second sample one that is not sent again to replicas that have it from the producer."""
+    return (b"sample %d " % number) * (1 + number % 2 * WITHOUT_PAYLOAD_OVER_BYTES)
+
+
+class Storm:
+    """A cluster, its producer and its consumers, and what must hold of them."""
+
+    def __init__(self, seed: int, size: int, *, volatile: bool, synchronizes: bool) -> None:
+        self.random = Random(seed)
+        self.cluster = Cluster(
+            size,
+            queue(instances=size, volatile=volatile, replication={"synchronize_consumer_assignment": synchronizes}),
+        )
+        for process in self.cluster:
+            process._jitter = self.random.random
+            process.compacted_over_count = 12
+            process.start(0)
+        self.is_volatile = volatile
+        self.delayed: list[tuple[int, str, str, Frame]] = []
+        self.attempts: dict[int, int] = {}
+        self.answers: dict[int, dict[str, int]] = {}
+        """By sample: the latest attempt that each member rejected."""
+        self.asked: dict[int, set[str]] = {}
+        self.accepted: set[int] = set()
+        self.rejected: set[int] = set()
+        self.delivered: dict[int, int] = {}
+        """How often a sample came without the flag."""
+        self.done: set[int] = set()
+        self.masters: dict[int, str] = {}
+        self.committed: dict[int, tuple[int, QueueRecord]] = {}
+        self.joined: set[tuple[str, int]] = set()
+        self.loss = 0.0
+        self.next_number = 1
+
+    def step(self) -> None:
+        cluster = self.cluster
+        cluster.now += STEP_NS
+        arriving = [each for each in self.delayed if each[0] <= cluster.now]
+        self.delayed = [each for each in self.delayed if each[0] > cluster.now]
+        for process in cluster:
+            frames = [frame for _, _, recipient, frame in arriving if recipient == process.name]
+            if (process.name, id(process.member)) not in self.joined:
+                self.joined.add((process.name, id(process.member)))
+                process.run(cluster.now, [join(), join(OTHER_READER)])
+            process.run(cluster.now, frames=frames)
+            self.look(process)
+
+    def look(self, process: Process) -> None:
+        cluster, random = self.cluster, self.random
+        for recipient, frame in process.member.pop_frames():
+            for _ in range(random.choice((1, 1, 1, 2))):
+                if (process.name, recipient) not in cluster.cuts and random.random() >= self.loss:
+                    delay_ns = random.choice((1, 1, 2, 7)) * STEP_NS
+                    self.delayed.append((cluster.now + delay_ns, process.name, recipient, frame))
+        replica = process.replica
+        if replica.is_master:
+            assert self.masters.setdefault(replica.epoch, process.name) == process.name
+        log = replica.log
+        for index in range(log.base.index + 1, log.commit_index + 1):
+            assert self.committed.setdefault(index, log.entry(index)) == log.entry(index)
+        sent, process.sent = process.sent, []
+        for message in sent:
+            if isinstance(message, WriteAcknowledgment):
+                self.hear(process.name, message)
+            elif isinstance(message, Delivery):
+                self.consume(process, message)
+
+    def hear(self, name: str, answer: WriteAcknowledgment) -> None:
+        number = answer.identity.sequence_number
+        if answer.response == AckResponse.ACCEPTED:
+            self.accepted.add(number)
+            assert number not in self.rejected, f"{number} was rejected by all and accepted"
+        else:
+            self.answers.setdefault(number, {})[name] = answer.attempt
+            if number not in self.accepted and all(
+                self.answers[number].get(each) == self.attempts[number] for each in self.asked[number]
+            ):
+                self.rejected.add(number)
+
+    def consume(self, process: Process, delivery: Delivery) -> None:
+        number = delivery.identity.sequence_number
+        assert delivery.payload == payload_of(number)
+        assert number not in self.rejected, f"{number} was rejected by all and delivered"
+        if not delivery.flags & SampleFlag.REDELIVERED:
+            self.delivered[number] = self.delivered.get(number, 0) + 1
+            assert self.delivered[number] == 1, f"{number} came twice without the flag"
+        if self.random.random() < 0.8:
+            self.done.add(number)
+            answer = Acknowledgment(STREAM, delivery.consumer_guid, delivery.identity)
+            process.run(self.cluster.now, [answer])
+
+    def write(self, number: int) -> None:
+        """Write a sample to all members, or some; what was rejected by all is not written again."""
+        if number in self.rejected:
+            return
+        attempt = self.attempts[number] = self.attempts.get(number, 0) + 1
+        asked = [process for process in self.cluster if self.random.random() < 0.9]
+        if not asked:
+            return
+        self.asked.setdefault(number, set()).update(process.name for process in asked)
+        for process in asked:
+            process.run(self.cluster.now, [write(number, payload_of(number), attempt)])
+        for process in asked:
+            self.look(process)
+
+    def fault(self) -> None:
+        cluster, random = self.cluster, self.random
+        names = list(cluster.processes)
+        up = [process.name for process in cluster]
+        kind = random.randrange(8)
+        if kind == 0:
+            cluster.heal()
+        elif kind == 1:
+            cluster.cut(*random.sample(names, random.randint(1, len(names) // 2)))
+        elif kind == 2:
+            one, other = random.sample(names, 2)
+            cluster.cuts.add((one, other))
+        elif kind == 3:
+            self.loss = random.choice((0.0, 0.1, 0.4))
+        elif kind == 4 and (not self.is_volatile or self.may_crash_volatile()):
+            self.crash(random.choice(up) if up else None)
+        elif kind == 5:
+            for process in cluster.processes.values():
+                if not process.is_up:
+                    self.start(process)
+        elif kind == 6 and up:
+            cluster[random.choice(up)].syncs = random.random() < 0.5
+        elif kind == 7 and (not self.is_volatile or self.may_crash_volatile()):
+            self.crash(next(iter(cluster.masters()), None))
+
+    def may_crash_volatile(self) -> bool:
+        """A majority of the memories must live."""
+        replicas = [process.replica for process in self.cluster]
+        return sum(not replica.ballot.is_learner for replica in replicas) > replicas[0].quorum if replicas else False
+
+    def crash(self, name: str | None) -> None:
+        if name is not None:
+            self.cluster[name].crash()
+            self.delayed = [each for each in self.delayed if each[2] != name]
+
+    def start(self, process: Process) -> None:
+        process.syncs = True
+        process.start(self.cluster.now)
+
+    def calm(self) -> None:
+        """End all faults; everything that was accepted comes out."""
+        self.cluster.heal()
+        self.loss = 0.0
+        for process in self.cluster.processes.values():
+            process.syncs = True
+            if not process.is_up:
+                self.start(process)
+        for _ in range(60 * TIMEOUT_NS // STEP_NS):
+            self.step()
+            if self.random.random() < 0.1:
+                for process in self.cluster:
+                    # A consumer that does not answer for long is taken for lost.
+                    self.retry(process)
+            masters = self.cluster.masters()
+            if len(masters) == 1 and self.accepted <= self.done and all(held(each) == [] for each in self.cluster):
+                return
+        raise AssertionError(
+            f"lost {sorted(self.accepted - self.done)}; masters {self.cluster.masters()}; "
+            f"{[(each.name, held(each), each.replica.role, each.replica.log.commit_index) for each in self.cluster]}"
+        )
+
+    def retry(self, process: Process) -> None:
+        for guid in (READER, OTHER_READER):
+            for sample in list(process.member.engine.hosted.by_name[STREAM].held):
+                if process.replica.is_master and sample.holder == guid:
+                    self.done.add(sample.identity.sequence_number)
+                    process.run(self.cluster.now, [Acknowledgment(STREAM, guid, sample.identity)])
+                    self.look(process)
+
+    def run(self, steps: int) -> None:
+        for _ in range(steps):
+            self.step()
+            dice = self.random.random()
+            if dice < 0.15:
+                self.write(self.next_number)
+                self.next_number += 1
+            elif dice < 0.3:
+                open_numbers = [each for each in self.attempts if each not in self.accepted]
+                if open_numbers:
+                    self.write(self.random.choice(open_numbers))
+            elif dice < 0.34:
+                self.fault()
+        self.calm()
