@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import gc
+import importlib.util
 import os
+import subprocess
 import sys
+from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 
 from tests.campaigns import CAMPAIGN_VARIABLE
+from tests.processes import running
+
+ROOT = Path(__file__).parent.parent
 
 # No test depends on the contexts of whoever runs it.
 os.environ["QSCTL_CONFIG"] = os.devnull
@@ -70,7 +77,7 @@ LONG = ("world",)
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """In parallel a file stays with one worker; what needs Java begins first, in two groups that start it once each."""
+    """In parallel a file stays with one worker; what needs Java begins first, in one group that starts it once."""
 
     def rank(item: pytest.Item) -> int:
         folder = item.path.parent.name
@@ -82,12 +89,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if is_hypothesis_test(getattr(item, "obj", None)):
             item.add_marker("campaign")
-        if rank(item) <= 1:
-            item.add_marker(
-                pytest.mark.xdist_group("spark" if item.path.parent.name == "summary" else "spark-commands")
-            )
-        else:
-            item.add_marker(pytest.mark.xdist_group(str(item.path)))
+        item.add_marker(pytest.mark.xdist_group("spark" if rank(item) <= 1 else str(item.path)))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes() -> None:
+    """Compile the tests and all that they import, where that was never done: each worker would compile all of it."""
+    if Path(importlib.util.cache_from_source(os.fspath(ROOT / "qsctl" / "cli" / "app.py"))).exists():
+        return
+    folders = sorted(os.fspath(path) for path in (ROOT / "tests").iterdir() if any(path.glob("**/test_*.py")))
+    collect = [sys.executable, "-m", "pytest", "--collect-only", "--quiet"]
+    with ExitStack() as stack:
+        for each in [
+            stack.enter_context(running([*collect, *folders[half::2]], cwd=ROOT, stdout=subprocess.DEVNULL))
+            for half in (0, 1)
+        ]:
+            each.wait()
 
 
 @pytest.hookimpl(optionalhook=True)

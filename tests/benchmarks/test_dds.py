@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
 
@@ -18,6 +19,10 @@ from tests.benchmarks.brokers import CONTENDERS, DOMAINS, FULL, QUEUE, TIMES_THE
 from tests.benchmarks.ratios import keep_ratio
 from tests.dds.service_process import ServiceProcess
 
+SAMPLE_COUNT = int(os.environ.get("QSCTL_BENCHMARK_COUNT", "200000"))
+ROUNDS = 9
+P99_MS = 3.0
+
 
 @pytest.fixture
 def broker(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str, str]]:
@@ -25,11 +30,6 @@ def broker(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str
     name, where, stop_broker = CONTENDERS[contender](tmp_path, persistent)
     yield name, where
     stop_broker()
-
-
-SAMPLE_COUNT = int(os.environ.get("QSCTL_BENCHMARK_COUNT", "200000"))
-ROUNDS = 9
-P99_MS = 3.0
 
 
 @pytest.mark.parametrize("peers", [1, 4])

@@ -16,6 +16,8 @@ from qsctl.sim.scenario.client import ConstantTime, ExponentialTime, ServiceTime
 from qsctl.sim.scenario.scenario import ConstantSize, PoissonArrivals, Traffic
 from tests.sim.brokers import BYTE_A_NS, ONE_AT_A_TIME, broker, limits, run
 
+pytestmark = pytest.mark.statistics
+
 MESSAGES = 300_000
 MEAN_NS = 1_000_000
 

@@ -67,12 +67,14 @@ def waits(scenario: Scenario) -> dict[tuple[str, str], float]:
     }
 
 
+@pytest.mark.statistics
 def test_a_slow_receiver_is_an_m_m_1_queue() -> None:
     found = waits(scenario_of(8.0, PoissonArrivals(16.0), warm_up_ns=10 * SECOND_NS, horizon_s=900))
     # n = 7,200 at a load of 0.5: three standard deviations of the mean wait are 19 %.
     assert found["out", "outbound-post-TPS"] == pytest.approx(0.5 / 8.0, rel=0.19)
 
 
+@pytest.mark.statistics
 def test_a_constant_procedure_is_an_m_d_1_queue() -> None:
     procedure = EngineProcedure(takes_ns=40 * MILLISECOND_NS)
     found = waits(scenario_of(8.0, ConstantArrivals(1000.0), procedures=(procedure,), horizon_s=500))
@@ -80,6 +82,7 @@ def test_a_constant_procedure_is_an_m_d_1_queue() -> None:
     assert found["in", "inbound-pre-TPS"] == pytest.approx(rho * 0.04 / (2 * (1 - rho)), rel=0.1)
 
 
+@pytest.mark.statistics
 def test_a_translation_is_an_m_m_1_queue() -> None:
     translation = EngineTranslation(takes_ns=50 * MILLISECOND_NS, spread=Spread.EXPONENTIAL)
     found = waits(scenario_of(8.0, ConstantArrivals(1000.0), translations=(translation,), horizon_s=500))

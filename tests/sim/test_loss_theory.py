@@ -23,6 +23,8 @@ from qsctl.sim.scenario.scenario import (
 )
 from tests.sim.brokers import broker, limits, run
 
+pytestmark = pytest.mark.statistics
+
 MSS = 1460
 
 

@@ -26,6 +26,8 @@ from qsctl.sim.scenario.scenario import Model, PoissonArrivals, Scenario, Worklo
 from qsctl.sim.sizing.memory import memory_bytes
 from tests.sim.recordings import DEAD, JOBS, ORDERS, mixed, recorded, service_of
 
+pytestmark = pytest.mark.statistics
+
 SECONDS = 5.0
 JOBS_QUEUE = dataclasses.replace(JOBS, limits=ResourceLimitSettings())
 BASE = dataclasses.replace(mixed(3, SECONDS, service_of(DEAD, ORDERS, JOBS_QUEUE)))

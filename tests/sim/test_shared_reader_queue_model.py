@@ -72,6 +72,7 @@ def count(rows: list[dict[str, Any]], outcome: str, queue: str = "Q") -> int:
     return sum(row["outcome"] == outcome and row["queue"] == queue for row in rows)
 
 
+@pytest.mark.statistics
 def test_one_consumer_with_exponential_service_is_an_m_m_1_queue() -> None:
     rho, rate = 0.5, 1000.0
     scenario = scenario_of(

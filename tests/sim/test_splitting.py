@@ -182,6 +182,7 @@ def test_a_branch_has_the_arrivals_before_it_and_others_after_it(arrivals: Any) 
     assert len(ends) == 2
 
 
+@pytest.mark.statistics
 @pytest.mark.parametrize("levels", [Levels((2, 4), (3, 2)), Levels((1, 3), (2, 3))])
 def test_a_split_run_loses_as_m_m_1_k(levels: Levels) -> None:
     found = estimated(one_server(0.5, 5, 400), LOSS, levels, 40, 0.9999)
@@ -189,20 +190,23 @@ def test_a_split_run_loses_as_m_m_1_k(levels: Levels) -> None:
     assert found.half_width < 0.6 * found.value
 
 
+@pytest.mark.statistics
 def test_a_split_run_of_a_service_loses_as_m_m_1_k() -> None:
     found = estimated(own_server(0.5, 3, 0.2), parse_question("loss_ratio(Q)"), Levels((2, 3), (2, 2)), 24, 0.9999)
     assert found.value == pytest.approx(exact_loss(0.5, 3), rel=0.5)  # four standard errors
 
 
+@pytest.mark.statistics
 def test_the_probability_of_runs_is_that_of_plain_runs() -> None:
     scenario = one_server(0.5, 100, 60)
     question = parse_question("P(high_water_mark(D-1)>=7)")
     plain = estimated(scenario, question, Levels(), 400, 0.9999)
-    split = estimated(scenario, question, Levels((3, 5), (3, 3)), 100, 0.9999)
+    split = estimated(scenario, question, Levels((3, 5), (3, 3)), 200, 0.9999)
     assert plain.half_width + split.half_width > abs(plain.value - split.value)
     assert 0.0 < split.half_width < plain.half_width * 1.5
 
 
+@pytest.mark.statistics
 def test_levels_are_found_and_reach_a_loss_that_no_plain_run_sees() -> None:
     scenario = one_server(0.5, 12, 300)
     plan = plan_levels(scenario, LOSS, trajectory_of(scenario, 0, LOSS).most)

@@ -29,6 +29,8 @@ from qsctl.sim.scenario.scenario import (
 from tests.sim.brokers import BYTE_A_NS, ONE_AT_A_TIME, broker, limits, run
 from tests.sim.sizes import geometric, moments
 
+pytestmark = pytest.mark.statistics
+
 MESSAGES = 2_000_000
 
 

@@ -38,6 +38,7 @@ def figures(scenario: Scenario) -> Figures:
     return figures_of(simulate_counters(scenario))[0]
 
 
+@pytest.mark.statistics
 def test_more_prefetch_empties_the_queue_and_takes_longer_where_one_consumer_is_slow() -> None:
     ahead = [figures(nine_fast_and_a_slow_one(threshold)) for threshold in (1, 5, 50)]
     in_queue = [each.wait_p99_ns or 0 for each in ahead]
@@ -61,6 +62,7 @@ def test_what_is_unfinished_counts_in_the_time_to_done() -> None:
     assert found.done_mean_ns > 1.2 * without
 
 
+@pytest.mark.statistics
 @pytest.mark.parametrize("rho", [0.5, 0.8])
 def test_littles_law_holds_for_both_times_of_an_m_m_1_queue(rho: float, tmp_path: Path) -> None:
     """L = λW: of what waits to be sent and of what is not acknowledged, each by its own time [Little 1961]."""

@@ -17,6 +17,7 @@ from qsctl.summary.shared_session import session_beside
 NOTEBOOK = """
 from pyspark.sql import SparkSession
 own = (SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+       .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
        .config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1")
        .config("spark.sql.shuffle.partitions", "2").config("spark.sql.session.timeZone", "Asia/Tokyo").getOrCreate())
 from qsctl.summary.session import spark_session, stop_spark
@@ -94,7 +95,7 @@ def test_a_program_of_spark_submit_summarizes_a_run_in_its_own_session(tmp_path:
         "NUMBA_CACHE_DIR": str(cache_root()),
     }
     submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
-    given = ["--master", "local[1]", "--driver-java-options", "-XX:TieredStopAtLevel=1"]
+    given = ["--master", "local[1]", "--driver-java-options", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"]
     for setting in ("spark.ui.enabled=false", "spark.driver.host=127.0.0.1", "spark.sql.shuffle.partitions=2"):
         given += ["--conf", setting]
     done = subprocess.run(
