@@ -8,6 +8,7 @@ With `-s` it prints how often each exit status was, also of a run that is interr
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
