@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from qsctl.client.administration import Administration
 
 ANY_SERVICE: Final = "*"
-SERVICE_PANEL: Final = "Administer a service"
-SAMPLES_PANEL: Final = "Produce and consume"
 _service_option = partial(typer.Option, rich_help_panel="Service")
 
 LocationOption = Annotated[

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from qsctl.cli.command import Commands
-from qsctl.cli.service_options import SERVICE_PANEL
+from qsctl.cli.panels import SERVICE_PANEL
 from qsctl.cli.shipped_file import ForceOption, OutOption, ShippedFile, shipped_file
 
 COMMANDS: Final = Commands(

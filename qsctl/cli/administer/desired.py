@@ -17,7 +17,8 @@ from qsctl.cli.command import Commands
 from qsctl.cli.configuration.validate import ConfigNameOption
 from qsctl.cli.option_groups import OptionGroup
 from qsctl.cli.options import VariableOption, variables_of
-from qsctl.cli.service_options import SERVICE_PANEL, TargetOptions
+from qsctl.cli.panels import SERVICE_PANEL
+from qsctl.cli.service_options import TargetOptions
 from qsctl.errors import ExitStatus, PartlyDone, QsctlError, Refused
 
 if TYPE_CHECKING:

@@ -15,7 +15,8 @@ from qsctl.cli.administer.watching import WatchOptions
 from qsctl.cli.command import Commands
 from qsctl.cli.output.frames import Frame
 from qsctl.cli.output.payloads import TypesOption
-from qsctl.cli.service_options import SERVICE_PANEL, QueueArgument, SelectOption, TargetOptions
+from qsctl.cli.panels import SERVICE_PANEL
+from qsctl.cli.service_options import QueueArgument, SelectOption, TargetOptions
 
 if TYPE_CHECKING:
     from qsctl.client.administration import Administration

@@ -11,7 +11,7 @@ import typer
 
 from qsctl.cli.command import Commands
 from qsctl.cli.output.results import Block, Column, ListResult, Row, TableBlock, TextBlock
-from qsctl.cli.service_options import SERVICE_PANEL
+from qsctl.cli.panels import SERVICE_PANEL
 
 if TYPE_CHECKING:
     from qsctl.config.administration_key import AdministrationKey

@@ -9,7 +9,8 @@ import typer
 from qsctl.cli.administer.answers import Answers, answers, trial
 from qsctl.cli.command import Commands
 from qsctl.cli.confirmation import DestructionOptions, Hit
-from qsctl.cli.service_options import SERVICE_PANEL, TargetOptions
+from qsctl.cli.panels import SERVICE_PANEL
+from qsctl.cli.service_options import TargetOptions
 from qsctl.errors import UsageError
 from qsctl.resource import ResourceIdentifier, ResourceKind
 

@@ -20,7 +20,8 @@ from qsctl.cli.administer.snippets import (
 )
 from qsctl.cli.command import Commands
 from qsctl.cli.confirmation import DestructionOptions, Hit, queues_hit
-from qsctl.cli.service_options import SERVICE_PANEL, IdempotentOption, QueueArgument, SelectOption, TargetOptions
+from qsctl.cli.panels import SERVICE_PANEL
+from qsctl.cli.service_options import IdempotentOption, QueueArgument, SelectOption, TargetOptions
 
 if TYPE_CHECKING:
     from qsctl.client.administration import Administration

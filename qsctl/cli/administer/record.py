@@ -18,7 +18,8 @@ from qsctl.cli.administer.recording_options import (
     start_command,
 )
 from qsctl.cli.command import Commands
-from qsctl.cli.service_options import SERVICE_PANEL, TargetOptions
+from qsctl.cli.panels import SERVICE_PANEL
+from qsctl.cli.service_options import TargetOptions
 
 COMMANDS: Final = Commands(
     panel=SERVICE_PANEL, group="record", help="Record what a service does, for summarize, report, compare and replay."

@@ -11,7 +11,8 @@ import typer
 from qsctl.cli.administer.answers import SERVICE_HELP
 from qsctl.cli.command import Commands
 from qsctl.cli.output.results import Block, ListResult, Row, TextBlock, plain
-from qsctl.cli.service_options import SERVICE_PANEL, ServiceOptions
+from qsctl.cli.panels import SERVICE_PANEL
+from qsctl.cli.service_options import ServiceOptions
 from qsctl.errors import ExitStatus
 
 if TYPE_CHECKING:

@@ -25,12 +25,12 @@ from qsctl.cli.command import Commands
 from qsctl.cli.options import VariableOption, VersionOption, variables_of
 from qsctl.cli.output.render import note
 from qsctl.cli.output.results import Done
-from qsctl.cli.service_options import SERVICE_PANEL
+from qsctl.cli.panels import SERVICE_PANEL
 from qsctl.instant import parse_duration
 
 COMMANDS: Final = Commands(panel=SERVICE_PANEL)
 
-_configuration_option = partial(typer.Option, rich_help_panel="Configuration")
+_configuration_option = partial(typer.Option, rich_help_panel=SERVICE_PANEL)
 _administration_option = partial(typer.Option, rich_help_panel="Administration")
 _PERSISTENCE = "Persistence"
 _process_option = partial(typer.Option, rich_help_panel="Process")

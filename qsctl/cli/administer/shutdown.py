@@ -10,7 +10,8 @@ from qsctl.cli.administer.answers import Answers, answers, trial
 from qsctl.cli.command import Commands
 from qsctl.cli.confirmation import DestructionOptions, Hit
 from qsctl.cli.output.results import counted
-from qsctl.cli.service_options import SERVICE_PANEL, TargetOptions
+from qsctl.cli.panels import SERVICE_PANEL
+from qsctl.cli.service_options import TargetOptions
 
 if TYPE_CHECKING:
     from qsctl.client.administration import Administration

@@ -18,7 +18,8 @@ from qsctl.cli.administer.snippets import (
 )
 from qsctl.cli.command import Commands
 from qsctl.cli.confirmation import DestructionOptions, queues_hit
-from qsctl.cli.service_options import SERVICE_PANEL, IdempotentOption, TargetOptions
+from qsctl.cli.panels import SERVICE_PANEL
+from qsctl.cli.service_options import IdempotentOption, TargetOptions
 from qsctl.errors import UsageError
 
 COMMANDS: Final = Commands(panel=SERVICE_PANEL)

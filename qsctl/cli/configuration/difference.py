@@ -14,12 +14,13 @@ from qsctl.cli.command import Commands
 from qsctl.cli.configuration.validate import ConfigNameOption, DefaultFilesOption
 from qsctl.cli.options import VariableOption, variables_of
 from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock
+from qsctl.cli.panels import SERVICE_PANEL
 from qsctl.errors import ExitStatus
 
 if TYPE_CHECKING:
     from lxml.etree import _Element
 
-COMMANDS: Final = Commands(panel="Configuration")
+COMMANDS: Final = Commands(panel=SERVICE_PANEL)
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,10 @@ from qsctl.cli.configuration.validate import ConfigNameOption, DefaultFilesOptio
 from qsctl.cli.options import VariableOption, variables_of
 from qsctl.cli.output.render import note
 from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlock, plain
+from qsctl.cli.panels import SERVICE_PANEL
 from qsctl.errors import NotFound
 
-COMMANDS: Final = Commands(panel="Configuration")
+COMMANDS: Final = Commands(panel=SERVICE_PANEL)
 
 
 @dataclass(frozen=True)

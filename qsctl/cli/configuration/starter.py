@@ -14,9 +14,10 @@ from qsctl.cli.command import Commands
 from qsctl.cli.output.render import note
 from qsctl.cli.output.results import Block, Result, TextBlock
 from qsctl.cli.output_files import written
+from qsctl.cli.panels import SERVICE_PANEL
 from qsctl.shipped import shipped
 
-COMMANDS: Final = Commands(panel="Configuration")
+COMMANDS: Final = Commands(panel=SERVICE_PANEL)
 
 
 class Template(StrEnum):

@@ -18,12 +18,13 @@ import typer
 from qsctl.cli.command import Commands
 from qsctl.cli.options import VariableOption, variables_of
 from qsctl.cli.output.results import Block, Plain, Result, Row, TextBlock, counted, fields_of
+from qsctl.cli.panels import SERVICE_PANEL
 from qsctl.errors import ExitStatus
 
 if TYPE_CHECKING:
     from qsctl.config.problems import Problem
 
-COMMANDS: Final = Commands(panel="Configuration")
+COMMANDS: Final = Commands(panel=SERVICE_PANEL)
 
 ConfigNameOption = Annotated[
     str | None,

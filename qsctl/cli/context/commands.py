@@ -12,9 +12,10 @@ import typer
 from qsctl.cli.command import Commands
 from qsctl.cli.context.file import OPTIONS, Context, changed_contexts, configuration_file, read_contexts
 from qsctl.cli.output.results import Column, Done, ListResult, Row, TableBlock
+from qsctl.cli.panels import SERVICE_PANEL
 from qsctl.errors import UsageError
 
-COMMANDS: Final = Commands(panel="Several services", group="context", help="Name services, and choose the one in use.")
+COMMANDS: Final = Commands(panel=SERVICE_PANEL, group="context", help="Name services, and choose the one in use.")
 
 NameArgument = Annotated[str, typer.Argument(metavar="CONTEXT", help="Name of the context.", show_default=False)]
 

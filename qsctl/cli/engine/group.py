@@ -6,9 +6,10 @@ from typing import Final
 
 from qsctl.cli.command import Commands
 from qsctl.cli.engine import change, dump, run
+from qsctl.cli.panels import MORE_PANEL
 
 COMMANDS: Final = Commands(
-    panel="Integration engine",
+    panel=MORE_PANEL,
     group="engine",
     help="Run an integration engine, look into its recovery and error databases, resend and delete messages.",
     parts=(run.COMMANDS, dump.COMMANDS, change.COMMANDS),

@@ -18,11 +18,12 @@ import typer
 
 from qsctl.cli.command import Commands
 from qsctl.cli.output.results import Block, Done, Result, TextBlock
+from qsctl.cli.panels import MORE_PANEL
 from qsctl.errors import UsageError
 from qsctl.shipped import shipped
 
 COMMANDS: Final = Commands(
-    panel="Help", group="completion", help="Complete commands in a shell: queues, scenarios, runs and more."
+    panel=MORE_PANEL, group="completion", help="Complete commands in a shell: queues, scenarios, runs and more."
 )
 
 _BEGIN: Final = "# >>> qsctl completion >>>"

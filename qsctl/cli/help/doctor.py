@@ -15,10 +15,11 @@ import typer
 from qsctl.cli.command import Commands
 from qsctl.cli.help.peer_kinds import PEER_KINDS, PeerKinds
 from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock, fields_of
+from qsctl.cli.panels import MORE_PANEL
 from qsctl.cli.service_options import ANY_SERVICE, StateDirOption, TargetOption, TargetOptions, TimeoutOption
 from qsctl.errors import ExitStatus
 
-COMMANDS: Final = Commands()
+COMMANDS: Final = Commands(panel=MORE_PANEL)
 
 
 @dataclass(frozen=True, slots=True)

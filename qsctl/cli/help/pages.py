@@ -21,9 +21,10 @@ from qsctl.cli.output.results import (
     counted,
     fields_of,
 )
+from qsctl.cli.panels import MORE_PANEL
 from qsctl.errors import NotFound, UsageError
 
-COMMANDS: Final = Commands(panel="Help")
+COMMANDS: Final = Commands(panel=MORE_PANEL)
 
 
 @dataclass(frozen=True)

@@ -38,11 +38,12 @@ from qsctl.cli.monitoring.nagios import CheckStatus, Range, number, one_line, pa
 from qsctl.cli.output import render
 from qsctl.cli.output.render import OutputFormat
 from qsctl.cli.output.results import Block, Result, Row, TextBlock
+from qsctl.cli.panels import SAMPLES_PANEL
 from qsctl.cli.service_options import TargetOptions
 from qsctl.errors import QsctlError, UsageError
 
 COMMANDS: Final = Commands(
-    panel="Monitor", group="check", help="Check figures for a monitoring system: 0 OK, 1, 2, 3 UNKNOWN."
+    panel=SAMPLES_PANEL, group="check", help="Check figures for a monitoring system: 0 OK, 1, 2, 3 UNKNOWN."
 )
 
 WarningOption = Annotated[

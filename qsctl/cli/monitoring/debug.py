@@ -20,6 +20,7 @@ import typer
 
 from qsctl.cli.command import Commands
 from qsctl.cli.output.results import Block, Plain, Result, Row, TextBlock
+from qsctl.cli.panels import SAMPLES_PANEL
 from qsctl.cli.service_options import TargetOptions
 from qsctl.errors import ExitStatus, QsctlError, Refused, UsageError
 from qsctl.new_file import new_private_file
@@ -27,7 +28,7 @@ from qsctl.new_file import new_private_file
 if TYPE_CHECKING:
     from qsctl.client.administration import Administration
 
-COMMANDS: Final = Commands(panel="Monitor", group="debug", help="Collect what support asks for.")
+COMMANDS: Final = Commands(panel=SAMPLES_PANEL, group="debug", help="Collect what support asks for.")
 
 LOG_BYTES_MAX: Final = 4 * 1024 * 1024
 """Of the end of each log file."""

@@ -15,13 +15,14 @@ from qsctl.cli.input_files import is_standard_input
 from qsctl.cli.monitoring import slow_subscriber
 from qsctl.cli.monitoring.listing_source import load_listing
 from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock
+from qsctl.cli.panels import SIMULATION_PANEL
 
 if TYPE_CHECKING:
     from qsctl.profiles.listings.model import Listings
     from qsctl.sim.listings.discards import Explained
 
 COMMANDS: Final = Commands(
-    panel="Simulate and summarize",
+    panel=SIMULATION_PANEL,
     group="explain",
     help="Explain what a run or a captured listing shows, or a setting of a service.",
     parts=(slow_subscriber.COMMANDS, explain_setting.COMMANDS),

@@ -9,10 +9,11 @@ from typing import ClassVar, Final
 
 from qsctl.cli.command import Commands
 from qsctl.cli.output.results import ListResult, Row
+from qsctl.cli.panels import SAMPLES_PANEL
 from qsctl.cli.shipped_file import ForceOption, OutOption, ShippedFile, shipped_file
 
 COMMANDS: Final = Commands(
-    panel="Monitor", group="metrics", help="Metrics of a service for Prometheus: names, a dashboard, alert rules."
+    panel=SAMPLES_PANEL, group="metrics", help="Metrics of a service for Prometheus: names, a dashboard, alert rules."
 )
 
 FOLDER: Final = Path(__file__).resolve().parents[2] / "monitoring"

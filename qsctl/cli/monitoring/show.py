@@ -24,13 +24,14 @@ from qsctl.cli.monitoring.listing_source import (
 )
 from qsctl.cli.monitoring.show_results import ListedProfile, ShownListing, ShownProfiles
 from qsctl.cli.output.render import note
+from qsctl.cli.panels import SIMULATION_PANEL
 from qsctl.errors import UsageError
 
 if TYPE_CHECKING:
     from qsctl.sim.listings.run_state import RunState
 
 COMMANDS: Final = Commands(
-    panel="Simulate and summarize", group="show", help="Show a run, or a captured listing, as the broker lists it."
+    panel=SIMULATION_PANEL, group="show", help="Show a run, or a captured listing, as the broker lists it."
 )
 
 NameArgument = Annotated[

@@ -14,6 +14,7 @@ import typer
 from qsctl.cli.command import Commands
 from qsctl.cli.location import seconds
 from qsctl.cli.output.results import Block, Plain, Result, Row, TextBlock
+from qsctl.cli.panels import SAMPLES_PANEL
 from qsctl.cli.service_options import QueueArgument
 from qsctl.cli.waiting_service import WaitingService
 from qsctl.errors import NoAnswer, NotFound, UsageError
@@ -21,7 +22,7 @@ from qsctl.errors import NoAnswer, NotFound, UsageError
 if TYPE_CHECKING:
     from qsctl.client.administration import Administration
 
-COMMANDS: Final = Commands(panel="Monitor")
+COMMANDS: Final = Commands(panel=SAMPLES_PANEL)
 
 _CONDITION: Final = re.compile(r"\s*([a-z_]+)\s*(<=|>=|!=|=|<|>)\s*([0-9]{1,18}(?:\.[0-9]{1,9})?)\s*")
 _EMPTY: Final = ("current_message_count=0", "current_waiting_message_count=0")

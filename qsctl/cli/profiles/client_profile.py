@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from qsctl.cli.command import Commands
+from qsctl.cli.panels import SIMULATION_PANEL
 from qsctl.cli.profiles import checks as profile_checks
 from qsctl.cli.profiles import conversion as profile_conversion
 from qsctl.cli.profiles.options import (
@@ -28,10 +29,9 @@ if TYPE_CHECKING:
     from qsctl.profiles.formats.selection import Selected
     from qsctl.profiles.setting import Setting, Value
 
-_PANEL: Final = "Client profiles"
 
 COMMANDS: Final = Commands(
-    panel=_PANEL,
+    panel=SIMULATION_PANEL,
     group="client-profile",
     help="Read, check, change and convert client profiles of a Solace broker, in files of any format.",
     parts=(profile_conversion.COMMANDS, profile_checks.COMMANDS),

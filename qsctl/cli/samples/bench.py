@@ -15,6 +15,7 @@ import typer
 from qsctl.cli.command import Commands
 from qsctl.cli.location import seconds
 from qsctl.cli.option_groups import OptionGroup
+from qsctl.cli.panels import SAMPLES_PANEL
 from qsctl.cli.samples.bench_results import Benchmark
 from qsctl.cli.service_options import TargetOptions
 from qsctl.errors import UsageError
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from qsctl.client.bench.measured import Measured
     from qsctl.resource import ResourceIdentifier
 
-COMMANDS: Final = Commands(panel="Monitor")
+COMMANDS: Final = Commands(panel=SAMPLES_PANEL)
 
 FINISH_S: Final = 60.0
 """So long a recorder may write on; then the folder is finished later."""

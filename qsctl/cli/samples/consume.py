@@ -10,8 +10,9 @@ import typer
 
 from qsctl.cli.command import Commands
 from qsctl.cli.output.payloads import TypesOption
+from qsctl.cli.panels import SAMPLES_PANEL
 from qsctl.cli.samples.consume_results import Answer, Consumed
-from qsctl.cli.service_options import SAMPLES_PANEL, QueueArgument
+from qsctl.cli.service_options import QueueArgument
 from qsctl.cli.waiting_service import WaitingService
 from qsctl.errors import NoAnswer, UsageError
 

@@ -13,9 +13,10 @@ from qsctl.cli.administer.snippets import checked_selector
 from qsctl.cli.command import Commands
 from qsctl.cli.output.payloads import ContentReader, TypesOption
 from qsctl.cli.output.results import Block, Result, TextBlock, counted
+from qsctl.cli.panels import SAMPLES_PANEL
 from qsctl.cli.samples.move import LimitOption
 from qsctl.cli.samples.sample_files import FileFormat, format_of
-from qsctl.cli.service_options import SAMPLES_PANEL, QueueArgument, SelectOption, TargetOptions
+from qsctl.cli.service_options import QueueArgument, SelectOption, TargetOptions
 from qsctl.errors import UsageError
 from qsctl.identity import NIL_INCARNATION
 

@@ -13,10 +13,11 @@ import typer
 
 from qsctl.cli.command import Commands
 from qsctl.cli.input_files import STANDARD_INPUT, is_standard_input
+from qsctl.cli.panels import SAMPLES_PANEL
 from qsctl.cli.samples.export import FormatOption
 from qsctl.cli.samples.move import DryRunOption, LimitOption, RateOption
 from qsctl.cli.samples.move_results import Moved, MovedTo
-from qsctl.cli.service_options import SAMPLES_PANEL, QueueArgument, TargetOptions
+from qsctl.cli.service_options import QueueArgument, TargetOptions
 from qsctl.errors import Interrupted, PartlyDone, QsctlError
 
 if TYPE_CHECKING:

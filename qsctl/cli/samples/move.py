@@ -12,8 +12,9 @@ import typer
 from qsctl.cli.administer.snippets import checked_selector
 from qsctl.cli.command import Commands
 from qsctl.cli.option_groups import OptionGroup
+from qsctl.cli.panels import SAMPLES_PANEL
 from qsctl.cli.samples.move_results import Moved, MovedTo
-from qsctl.cli.service_options import SAMPLES_PANEL, QueueArgument, SelectOption, TargetOptions
+from qsctl.cli.service_options import QueueArgument, SelectOption, TargetOptions
 from qsctl.errors import Interrupted, PartlyDone, QsctlError, UsageError
 
 if TYPE_CHECKING:

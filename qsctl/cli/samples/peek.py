@@ -12,7 +12,8 @@ from qsctl.cli.administer.snippets import checked_selector
 from qsctl.cli.command import Commands
 from qsctl.cli.output.payloads import ContentReader, TypesOption
 from qsctl.cli.output.results import Block, Column, ListResult, Plain, Row, TableBlock, TextBlock
-from qsctl.cli.service_options import SAMPLES_PANEL, QueueArgument, SelectOption, TargetOptions
+from qsctl.cli.panels import SAMPLES_PANEL
+from qsctl.cli.service_options import QueueArgument, SelectOption, TargetOptions
 from qsctl.errors import ExitStatus
 
 if TYPE_CHECKING:

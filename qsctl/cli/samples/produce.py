@@ -11,8 +11,9 @@ import typer
 
 from qsctl.cli.command import Commands
 from qsctl.cli.option_groups import OptionGroup
+from qsctl.cli.panels import SAMPLES_PANEL
 from qsctl.cli.samples.produce_results import Produced
-from qsctl.cli.service_options import SAMPLES_PANEL, TargetOptions
+from qsctl.cli.service_options import TargetOptions
 
 COMMANDS: Final = Commands(panel=SAMPLES_PANEL)
 

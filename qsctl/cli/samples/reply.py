@@ -10,7 +10,8 @@ import typer
 
 from qsctl.cli.command import Commands
 from qsctl.cli.output.results import Block, Result, TextBlock
-from qsctl.cli.service_options import SAMPLES_PANEL, DdsOptions, QueueArgument
+from qsctl.cli.panels import SAMPLES_PANEL
+from qsctl.cli.service_options import DdsOptions, QueueArgument
 from qsctl.errors import ExitStatus
 
 COMMANDS: Final = Commands(panel=SAMPLES_PANEL)

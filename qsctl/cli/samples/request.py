@@ -11,7 +11,8 @@ import typer
 
 from qsctl.cli.command import Commands
 from qsctl.cli.output.results import Block, Plain, Result, Row, TextBlock
-from qsctl.cli.service_options import SAMPLES_PANEL, DdsOptions, QueueArgument
+from qsctl.cli.panels import SAMPLES_PANEL
+from qsctl.cli.service_options import DdsOptions, QueueArgument
 
 COMMANDS: Final = Commands(panel=SAMPLES_PANEL)
 

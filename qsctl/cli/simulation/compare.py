@@ -12,6 +12,7 @@ import typer
 from qsctl.cli.command import Commands
 from qsctl.cli.options import ScenarioChanges
 from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock, fields_of
+from qsctl.cli.panels import SIMULATION_PANEL
 from qsctl.cli.simulation.durations import short_duration
 from qsctl.cli.simulation.profile_overlay import ClientProfileOption, compared_runs
 from qsctl.cli.simulation.summarize_results import MOST_LINES
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from qsctl.eventlog.location import Location
     from qsctl.summary.compare import Comparison, Difference
 
-COMMANDS: Final = Commands(panel="Simulate and summarize")
+COMMANDS: Final = Commands(panel=SIMULATION_PANEL)
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ import typer
 
 from qsctl.cli.command import Commands
 from qsctl.cli.options import ScenarioChanges
+from qsctl.cli.panels import SIMULATION_PANEL
 from qsctl.cli.simulation.command_line import command_line
 from qsctl.cli.simulation.profile_overlay import ClientProfileOption, with_client_profiles
 from qsctl.cli.simulation.progress import run_progress, stop_on_interrupt
@@ -16,7 +17,7 @@ from qsctl.cli.simulation.recorded import RecordedOptions, ReplayModel
 from qsctl.cli.simulation.replay_results import BrokerReplay, Replayed, ReplayResult
 from qsctl.cli.simulation.simulate import workers_for
 
-COMMANDS: Final = Commands(panel="Simulate and summarize")
+COMMANDS: Final = Commands(panel=SIMULATION_PANEL)
 
 
 @COMMANDS.command(

@@ -12,6 +12,7 @@ import typer
 from qsctl.cli.command import Commands
 from qsctl.cli.output.render import is_unicode
 from qsctl.cli.output.results import Block, LinesBlock, Plain, Result, TextBlock, fields_of
+from qsctl.cli.panels import SIMULATION_PANEL
 from qsctl.cli.simulation.selection_options import BestOption, FrontOption, asked_criteria
 from qsctl.cli.simulation.spark_options import ClusterOptions
 from qsctl.errors import UsageError
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from qsctl.report.page import Page
     from qsctl.summary.selection import Criterion
 
-COMMANDS: Final = Commands(panel="Simulate and summarize")
+COMMANDS: Final = Commands(panel=SIMULATION_PANEL)
 
 SWEEP_FILE = "sweep.json"
 

@@ -14,6 +14,7 @@ import typer
 
 from qsctl.cli.command import Commands
 from qsctl.cli.options import ScenarioChanges
+from qsctl.cli.panels import SIMULATION_PANEL
 from qsctl.cli.simulation.command_line import command_line
 from qsctl.cli.simulation.profile_overlay import ClientProfileOption, with_client_profiles
 from qsctl.cli.simulation.progress import run_progress, stop_on_interrupt
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from qsctl.sim.scenario.scenario import Scenario
     from qsctl.summary.run_summary import QueueFigures
 
-COMMANDS: Final = Commands(panel="Simulate and summarize")
+COMMANDS: Final = Commands(panel=SIMULATION_PANEL)
 
 _FROM_THE_RUN: Final = (
     "scenario", "model", "run_id", "seed", "replications", "log_level", "warm_up_ns", "horizon_ns", "fingerprint",

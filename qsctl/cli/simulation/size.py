@@ -13,6 +13,7 @@ from qsctl.cli.command import Commands
 from qsctl.cli.confirmation import agree_to_cost
 from qsctl.cli.options import ScenarioChanges
 from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock, fields_of
+from qsctl.cli.panels import SIMULATION_PANEL
 from qsctl.cli.simulation.command_line import command_line
 from qsctl.cli.simulation.profile_overlay import ClientProfileOption, with_client_profiles
 from qsctl.cli.simulation.recorded import FromOption, RecordedOptions, scenario_or_recording
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from qsctl.summary.candidates import Candidate
     from qsctl.summary.size import Sizing
 
-COMMANDS: Final = Commands(panel="Simulate and summarize")
+COMMANDS: Final = Commands(panel=SIMULATION_PANEL)
 
 
 @dataclass(frozen=True)

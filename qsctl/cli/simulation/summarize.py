@@ -7,12 +7,13 @@ from typing import Annotated, Final
 import typer
 
 from qsctl.cli.command import Commands
+from qsctl.cli.panels import SIMULATION_PANEL
 from qsctl.cli.simulation.spark_options import ClusterOptions
 from qsctl.cli.simulation.summarize_results import Summary
 from qsctl.errors import UsageError
 from qsctl.instant import parse_duration
 
-COMMANDS: Final = Commands(panel="Simulate and summarize")
+COMMANDS: Final = Commands(panel=SIMULATION_PANEL)
 
 
 @COMMANDS.command(

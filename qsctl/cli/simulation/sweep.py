@@ -12,6 +12,7 @@ import typer
 from qsctl.cli.command import Commands
 from qsctl.cli.confirmation import agree_to_cost
 from qsctl.cli.options import ScenarioChanges
+from qsctl.cli.panels import SIMULATION_PANEL
 from qsctl.cli.simulation.command_line import command_line
 from qsctl.cli.simulation.recorded import FromOption, RecordedOptions, scenario_or_recording
 from qsctl.cli.simulation.selection_options import BestOption, FrontOption, asked_criteria
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from qsctl.summary.precision import Precision, Reached
     from qsctl.summary.sweep_folder import PointResult
 
-COMMANDS: Final = Commands(panel="Simulate and summarize")
+COMMANDS: Final = Commands(panel=SIMULATION_PANEL)
 
 DEFAULT_REPLICATIONS = 5
 

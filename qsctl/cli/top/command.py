@@ -12,10 +12,11 @@ import typer
 
 from qsctl.cli.command import Commands
 from qsctl.cli.output.results import Block, Result
+from qsctl.cli.panels import SAMPLES_PANEL
 from qsctl.cli.service_options import TargetOptions
 from qsctl.errors import UsageError
 
-COMMANDS: Final = Commands(panel="Monitor")
+COMMANDS: Final = Commands(panel=SAMPLES_PANEL)
 
 _SHORTEST_S: Final = 0.1
 

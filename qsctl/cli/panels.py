@@ -1,0 +1,10 @@
+"""The four groups of `qsctl --help`, in its order: one job first, then the parts of the product."""
+
+from __future__ import annotations
+
+from typing import Final
+
+SIMULATION_PANEL: Final = "See what happens before you change a queue"
+SERVICE_PANEL: Final = "Run and administer a queuing service"
+SAMPLES_PANEL: Final = "Produce, consume and watch"
+MORE_PANEL: Final = "The integration engine, and help"
