@@ -41,9 +41,6 @@ def __getattr__(name: str) -> object:
 
 
 def _version() -> str:
-    from importlib.metadata import PackageNotFoundError, version
+    from qsctl.distribution import installed
 
-    try:
-        return version("qsctl")
-    except PackageNotFoundError:  # running from a tree that was never installed
-        return "0+unknown"
+    return installed()[1]

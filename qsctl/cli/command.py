@@ -13,7 +13,6 @@ import errno
 import functools
 import inspect
 import os
-import sys
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -33,6 +32,7 @@ from qsctl.cli.output.results import Result
 from qsctl.cli.output.streaming import Printer
 from qsctl.cli.output.view import View, check_fields, view_of
 from qsctl.cli.synonyms import SYNONYMS, options_meant
+from qsctl.distribution import missing
 from qsctl.errors import (
     ExitStatus,
     Interrupted,
@@ -41,7 +41,6 @@ from qsctl.errors import (
     OutputClosed,
     QsctlError,
     Refused,
-    Unavailable,
     UsageError,
 )
 
@@ -319,10 +318,11 @@ def _runner(function: Callable[..., Result | Iterator[Result]], line: Sequence[s
             show_error(error, output.format, arguments)
             status = error.exit_status
         except ModuleNotFoundError as error:
-            if (error.name or "").partition(".")[0] != "cyclonedds":
+            unavailable = missing(error.name or "")
+            if unavailable is None:
                 raise
-            show_error(_without_dds(), output.format, arguments)
-            status = ExitStatus.REFUSED
+            show_error(unavailable, output.format, arguments)
+            status = unavailable.exit_status
         except OSError as error:
             if os.environ.get("QSCTL_DEBUG"):
                 raise
@@ -347,15 +347,6 @@ def _runner(function: Callable[..., Result | Iterator[Result]], line: Sequence[s
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return run
-
-
-def _without_dds() -> Unavailable:
-    """Return the error for what needs DDS where its library is missing, as on a Python that it has no wheel for."""
-    version = ".".join(map(str, sys.version_info[:2]))
-    return Unavailable(
-        f"this needs DDS, and cyclonedds is not installed for Python {version}",
-        remedy="Use Python 3.11 to 3.13, for which cyclonedds 11.0 has wheels. Embedded services need no DDS.",
-    )
 
 
 def _with_stated_default(parameter: inspect.Parameter) -> inspect.Parameter:

@@ -18,7 +18,7 @@ FOLDER: Final = Path(__file__).resolve().parents[2] / "containers"
 
 @COMMANDS.command("image", examples=("qsctl container image --out Containerfile",))
 def image(out: OutOption = None, force: ForceOption = False) -> ShippedFile:
-    """Write a Containerfile: an image of the service and all commands, without Spark."""
+    """Write a Containerfile: an image of the service and its administration, without the simulator and Spark."""
     return shipped_file(FOLDER / "Containerfile", out, force=force)
 
 

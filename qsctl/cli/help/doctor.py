@@ -17,6 +17,7 @@ from qsctl.cli.help.peer_kinds import PEER_KINDS, PeerKinds
 from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock, fields_of
 from qsctl.cli.panels import MORE_PANEL
 from qsctl.cli.service_options import ANY_SERVICE, StateDirOption, TargetOption, TargetOptions, TimeoutOption
+from qsctl.distribution import installed, is_missing
 from qsctl.errors import ExitStatus
 
 COMMANDS: Final = Commands(panel=MORE_PANEL)
@@ -85,6 +86,8 @@ class Health(Result):
 
 def java_findings() -> list[Finding]:
     """Which Java Spark would use, and why not another."""
+    if is_missing("pyspark"):
+        return [Finding("Spark", False, False, "not installed", f"This is {installed()[0]}; qsctl has everything.")]
     from qsctl.summary.java import REMEDY, search_java
 
     search = search_java()
@@ -100,11 +103,12 @@ def package_findings() -> list[Finding]:
     """Our own version and those of the packages that we depend on."""
     from importlib.metadata import PackageNotFoundError, requires, version
 
+    distribution, own_version = installed()
     findings = [
-        Finding("qsctl", True, True, version("qsctl")),
+        Finding(distribution, True, True, own_version),
         Finding("Python", sys.version_info >= (3, 11), True, sys.version.split()[0], "Use Python 3.11 or later."),
     ]
-    for requirement in requires("qsctl") or ():
+    for requirement in requires(distribution) or ():
         text, _, marker = requirement.partition(";")
         if "extra ==" in marker:
             continue
@@ -162,6 +166,8 @@ def folder_findings() -> list[Finding]:
 
 def _kernel_cache() -> Finding:
     part = "compiled kernels"
+    if is_missing("numba"):
+        return Finding(part, False, False, "no compiler: numba is not installed")
     try:
         from qsctl.sim.kernel.jit import CACHE_DIRECTORY
     except ImportError as error:

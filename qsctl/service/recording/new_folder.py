@@ -14,6 +14,7 @@ from qsctl.config.configuration_xml import configuration_text
 from qsctl.config.settings import ServiceConfiguration
 from qsctl.core.admin.command import StartRecording
 from qsctl.core.settings import ServiceSettings
+from qsctl.distribution import require
 from qsctl.errors import InvalidInput, UsageError
 from qsctl.eventlog.run_folder import (
     CONFIG_FILE,
@@ -41,7 +42,9 @@ def check(command: StartRecording) -> None:
     Raises:
         UsageError: a level, a share or a size that is none.
         InvalidInput: something is in the folder already.
+        Unavailable: this installation cannot write recordings.
     """
+    require("pyarrow")
     if not command.folder:
         raise UsageError("the recording has no folder", remedy="Name one that is new or empty.")
     if command.level not in LEVELS:

@@ -14,7 +14,6 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from qsctl import __version__
 from qsctl.config.administration_key import create_keys
 from qsctl.instant import SECOND_NS, parse_duration
 from qsctl.service.open_service import GRACE_NS
@@ -76,12 +75,6 @@ def test_a_configuration_is_valid_and_its_key_is_where_it_is_mounted(xml: str, p
     file.write_text(xml.replace(where, str(tmp_path / "admin.key")))
     done = CliRunner().invoke(command_line(), ["validate", str(file), "--strict"])
     assert done.exit_code == 0, done.output
-
-
-def test_images_are_of_this_version() -> None:
-    assert COMPOSE["services"]["queuing"]["image"] == COMPOSE["services"]["client"]["image"] == f"qsctl:{__version__}"
-    assert CONTAINER["image"] == f"qsctl:{__version__}"
-    assert f"--tag qsctl:{__version__} " in IMAGE
 
 
 def test_the_user_is_the_same_everywhere_and_may_write_to_the_volume_alone() -> None:
