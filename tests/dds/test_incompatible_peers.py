@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from cyclonedds.builtin import BuiltinDataReader, BuiltinTopicDcpsPublication
 from cyclonedds.core import Qos
 from cyclonedds.idl import IdlStruct
 from cyclonedds.idl.annotations import final
@@ -19,10 +20,12 @@ from cyclonedds.sub import DataReader
 
 from qsctl.transport.dds.boundary import Boundary
 from qsctl.transport.dds.endpoint_policies import XCDR2, EndpointPolicies
-from qsctl.transport.dds.incompatible_peers import LOOK_EVERY_NS, IncompatiblePeers
+from qsctl.transport.dds.incompatible_peers import LOOK_EVERY_NS, TAKING_NS, IncompatiblePeers
+from qsctl.transport.dds.loop_time import BEHIND_MAX_NS
 from qsctl.transport.dds.mismatches import Side, mismatches, partitions_meet
 from qsctl.transport.dds.participant import Participant
 from qsctl.transport.dds.peer_faults import FaultKind, PeerFault
+from qsctl.transport.dds.raw import close_entity
 from qsctl.transport.dds.topic_names import nearest_topic
 from tests.dds.c_peer import ENVIRONMENT
 from tests.dds.foreign import ForeignService
@@ -102,6 +105,45 @@ def test_ten_kinds_of_mismatch_are_each_reported_once_with_peer_and_reason(domai
             assert fault.reason.endswith(reason)
             assert fault.source == ("orders" if name == "name" else "Orders")
             assert fault.peer.startswith("0110"), "the GUID of the endpoint"
+
+
+@dataclass
+@final
+class Stranger(IdlStruct, typename="Shop.Stranger"):
+    number: int32 = 0
+
+
+def test_what_came_and_went_while_there_was_no_time_is_dropped(domain: int) -> None:
+    """What is there is compared, and what was reported before is not reported again."""
+    with watched(domain) as (participant, watch, faults), contextlib.closing(Participant(domain)) as peer:
+        time_of = participant.boundary.time
+        topic = peer.topic("Orders", Stranger)
+        first = DataWriter(peer.entity, topic)
+        assert eventually(lambda: [watch.turn(), len(faults) == 1][1])
+        # Samples move, and each slice is over at once.
+        time_of.diagnosis._slice_ns = 0
+        time_of.note_samples()
+        passing = [DataWriter(peer.entity, topic) for _ in range(50)]
+        for each in passing:
+            close_entity(each)
+        last = DataWriter(peer.entity, topic)
+        discovered = BuiltinDataReader(participant.entity, BuiltinTopicDcpsPublication)
+        assert eventually(lambda: str(last.guid) in {str(each.key) for each in discovered.read(1000)})
+        former = watch._readers
+        watch._look_at = 0
+        time_of.note_samples()
+        watch.turn()
+        assert watch._readers is former
+        assert watch._behind_since is not None
+        watch._behind_since -= BEHIND_MAX_NS + len(watch._endpoints) * TAKING_NS
+        time_of.note_samples()
+        watch.turn()
+        assert watch._readers is not former
+        time_of.is_contended = lambda _now: False  # type: ignore[method-assign]
+        assert eventually(lambda: [watch.turn(), len(faults) == 2][1])
+        writers = [each for each in watch._endpoints.values() if each.is_writer]
+        assert {each.said.key for each in writers} == {first.guid.bytes, last.guid.bytes}
+        assert not watch._former
 
 
 def test_a_service_names_each_peer_once_in_its_log(tmp_path: Path, domain: int) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from qsctl.instant import MILLISECOND_NS, SECOND_NS
-from qsctl.transport.dds.loop_time import BUSY_NS, PAUSE_MAX_NS, LoopTime
+from qsctl.transport.dds.loop_time import BEHIND_MAX_NS, BUSY_NS, PAUSE_MAX_NS, LoopTime
 
 
 class Loop:
@@ -124,3 +124,36 @@ def test_the_loop_does_not_wake_for_what_is_in_no_hurry() -> None:
     assert loop.time.waits_ns() is None
     assert not loop.share.begins("two")
     assert loop.time.waits_ns() is not None
+
+
+def test_who_is_long_behind_has_a_larger_share_until_all_is_noticed() -> None:
+    loop = Loop()
+    assert loop.time.noticing("one") is loop.time.discovery
+    loop.time.note_left("one", is_left=True)
+    loop.now += BEHIND_MAX_NS - 1
+    loop.time.note_left("one", is_left=True)
+    assert loop.time.noticing("one") is loop.time.discovery
+    loop.now += 1
+    assert loop.time.noticing("one") is loop.time.connection
+    assert loop.time.noticing("another") is loop.time.discovery
+    loop.time.note_left("one", is_left=False)
+    assert loop.time.noticing("one") is loop.time.discovery
+
+
+def test_who_changes_its_share_is_not_waited_for_in_the_other() -> None:
+    loop = Loop()
+    loop.share = loop.time.discovery
+    loop.time.note_samples()
+    loop.time.note_left("one", is_left=True)
+    assert loop.work(SECOND_NS, "one")
+    loop.time.note_samples()
+    assert not loop.work(1, "one")
+    loop.now += BEHIND_MAX_NS
+    loop.time.note_samples()
+    loop.share = loop.time.noticing("one")
+    assert loop.work(1, "one")
+    loop.share = loop.time.discovery
+    assert loop.work(1, "two"), "its turn is not kept for the other"
+    loop.time.note_left("one", is_left=True)
+    loop.time.leave("one")
+    assert loop.time.noticing("one") is loop.time.discovery

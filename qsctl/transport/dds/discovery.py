@@ -26,6 +26,7 @@ from qsctl.transport.dds.announcements import (
     take_endpoints,
 )
 from qsctl.transport.dds.boundary import Malformed
+from qsctl.transport.dds.loop_time import TimeShare
 from qsctl.transport.dds.participant import Participant
 from qsctl.transport.dds.raw import close_entity
 
@@ -135,15 +136,17 @@ class Discovery:
         triggered = [each for each in self._readers if each[2].triggered]
         if not triggered:
             return _NO_CHANGES
-        share = self._participant.boundary.time.discovery
+        time = self._participant.boundary.time
+        share = time.noticing(self)
         begins = share.begins(self)
         self._rests = not begins
         for _, _, condition in triggered:
             self._participant.waiter.mute(condition, is_muted=not begins)
         if not begins:
             return _NO_CHANGES
-        for reader, is_writer, _ in triggered:
-            self._take(reader, is_writer, changed)
+        # Both are looked at, whatever the first has.
+        is_left = [self._take(reader, share, changed, is_writer=is_writer) for reader, is_writer, _ in triggered]
+        time.note_left(self, is_left=any(is_left))
         share.end()
         if not changed:
             return _NO_CHANGES
@@ -154,8 +157,15 @@ class Discovery:
             tuple(each for each in changed.values() if each is not None),
         )
 
-    def _take(self, reader: BuiltinDataReader, is_writer: bool, changed: dict[int, RemoteEndpoint | None]) -> None:
-        """Note a share of what waits in a reader."""
+    def _take(
+        self,
+        reader: BuiltinDataReader,
+        share: TimeShare,
+        changed: dict[int, RemoteEndpoint | None],
+        *,
+        is_writer: bool,
+    ) -> bool:
+        """Note a slice of what waits in a reader; whether more does."""
         boundary = self._participant.boundary
         source = "the discovery of writers" if is_writer else "the discovery of readers"
         for _ in range(_TAKES_MAX):
@@ -166,8 +176,11 @@ class Discovery:
                 lambda each: self._note(announcement_of(each), is_writer, changed),
                 lambda at, taken=taken: taken[at].key.hex(),  # type: ignore[misc]
             )
-            if len(taken) < TAKE_COUNT or boundary.time.discovery.is_over:
+            if len(taken) < TAKE_COUNT:
+                return False
+            if share.is_over:
                 break
+        return True
 
     def _note(self, sample: Announcement, is_writer: bool, changed: dict[int, RemoteEndpoint | None]) -> None:
         """Keep what a sample says. `changed` has the endpoint that this look found in place of the new one, or none.
@@ -231,7 +244,7 @@ class Discovery:
 
     def close(self) -> None:
         """Stop watching."""
-        self._participant.boundary.time.discovery.leave(self)
+        self._participant.boundary.time.leave(self)
         for reader, _, condition in self._readers:
             self._participant.waiter.unwatch(condition)
             close_entity(reader)

@@ -32,7 +32,7 @@ from qsctl.transport.dds.endpoint_policies import (
     policies_of,
     words_of,
 )
-from qsctl.transport.dds.loop_time import TimeShare
+from qsctl.transport.dds.loop_time import BEHIND_MAX_NS, TimeShare
 from qsctl.transport.dds.mismatches import Kind, Mismatch, Side, mismatches, partitions_meet
 from qsctl.transport.dds.participant import Participant
 from qsctl.transport.dds.peer_faults import UNKNOWN_PEER
@@ -51,6 +51,10 @@ ENDPOINTS_MAX: Final = 10_000
 
 UNMATCHED_AT_ONCE: Final = 100
 """Unmatched endpoints that one look compares with ours, and as many of ours as each is compared with; others wait."""
+
+TAKING_NS: Final[Nanoseconds] = 7 * MILLISECOND_NS
+"""How long it takes at most, while samples move, to take an endpoint that is there: 35 µs of a hundredth of the time,
+and as much again for those that come meanwhile."""
 
 TAKES_MAX: Final = 500
 FRAME_TYPE: Final = "RTI::QueuingService::SampleFrame"
@@ -97,23 +101,43 @@ class _Endpoint:
 
 
 class IncompatiblePeers:
-    """Watches the endpoints of a domain for one participant of this process, and reports at its boundary."""
+    """Watches the endpoints of a domain for participants of this process, and reports at their boundary.
+
+    What is announced faster than there is time for waits in the library, some kilobytes an endpoint, also where it is
+    gone again. After a while the readers are made anew: those have what is there now, and nothing of what went.
+
+    Args:
+        participant: the first of them, whose entities watch.
+    """
 
     def __init__(self, participant: Participant) -> None:
         assert participant.entity is not None
         self._participant = participant
-        self._reference: int = participant.entity._ref
+        self._references: list[int] = [participant.entity._ref]
         self._endpoints: dict[int, _Endpoint] = {}
+        self._former: dict[int, _Endpoint] = {}
+        """What was known when the readers were made anew, until all that they have is taken."""
+        self._behind_since: Nanoseconds | None = None
         self._words: dict[bytes, ParticipantWords] = {}
         self._outlines: dict[bytes, TypeOutline | None] = {}
-        self._fetch = fetch_from(self._reference)
+        self._fetch = fetch_from(self._references[0])
         self._look_at: Nanoseconds = 0
         self._unsettled = False
         self._participants = BuiltinDataReader(participant.entity, BuiltinTopicDcpsParticipant)
-        self._readers: tuple[tuple[BuiltinDataReader, bool], ...] = (
-            (BuiltinDataReader(participant.entity, BuiltinTopicDcpsPublication), True),
-            (BuiltinDataReader(participant.entity, BuiltinTopicDcpsSubscription), False),
+        self._readers = self._open()
+
+    def _open(self) -> tuple[tuple[BuiltinDataReader, bool], ...]:
+        entity = self._participant.entity
+        assert entity is not None
+        return (
+            (BuiltinDataReader(entity, BuiltinTopicDcpsPublication), True),
+            (BuiltinDataReader(entity, BuiltinTopicDcpsSubscription), False),
         )
+
+    def watch_for(self, participant: Participant) -> None:
+        """Compare peers with the endpoints of another participant of the same domain, too."""
+        assert participant.entity is not None
+        self._references.append(participant.entity._ref)
 
     def turn(self) -> None:
         """Look, twice a second at most; cheap when nothing changed."""
@@ -127,6 +151,10 @@ class IncompatiblePeers:
     def _look_on(self, now: Nanoseconds, share: TimeShare) -> None:
         """Take a slice of what was announced; when all of it is, look, and again after a while."""
         boundary = self._participant.boundary
+        if self._behind_since is None:
+            self._behind_since = now
+        elif now - self._behind_since >= BEHIND_MAX_NS + len(self._endpoints) * TAKING_NS:
+            self._begin_anew(now)
         boundary.each("the discovery of participants", (self._participants,), self._take_participants, _unknown_peer)
         for reader, is_writer in self._readers:
             boundary.each(
@@ -137,10 +165,24 @@ class IncompatiblePeers:
             )
             if share.is_over:
                 return
+        self._behind_since = None
+        self._former = {}
         self._look_at = now + LOOK_EVERY_NS
+        self._look_if_unsettled()
+
+    def _look_if_unsettled(self) -> None:
         if self._unsettled:
             self._unsettled = False
             self._look()
+
+    def _begin_anew(self, now: Nanoseconds) -> None:
+        """Look at what is known, and drop what waits to be taken."""
+        self._look_if_unsettled()
+        for reader, _ in self._readers:
+            close_entity(reader)
+        self._readers = self._open()
+        self._former, self._endpoints = self._endpoints, {}
+        self._behind_since = now
 
     def close(self) -> None:
         """Stop watching."""
@@ -174,12 +216,16 @@ class IncompatiblePeers:
             handle = said.info.instance_handle
             if not said.info.valid_data or said.info.instance_state != InstanceState.Alive or said.policies is None:
                 self._endpoints.pop(handle, None)
+                self._former.pop(handle, None)
             elif len(self._endpoints) < ENDPOINTS_MAX and not said.topic_name.startswith("DCPS"):
-                self._endpoints[handle] = _Endpoint(said, is_writer, said.policies)
+                known = self._former.pop(handle, None)
+                self._endpoints[handle] = known or _Endpoint(said, is_writer, said.policies)
                 self._unsettled = True
 
     def _look(self) -> None:
-        own = endpoints_of(self._reference)
+        own: dict[bytes, int] = {}
+        for participant in self._references:
+            own |= endpoints_of(participant)
         ours: dict[tuple[str, bool], list[tuple[int, _Endpoint]]] = {}
         peers: list[tuple[int, _Endpoint]] = []
         offered: dict[tuple[str, bool], set[bytes]] = {}

@@ -21,6 +21,9 @@ from qsctl.instant import MICROSECOND_NS, MILLISECOND_NS, SECOND_NS, Nanoseconds
 BUSY_NS: Final[Nanoseconds] = SECOND_NS
 """How long after a sample, or an answer to one, others still count as waiting for theirs."""
 
+BEHIND_MAX_NS: Final[Nanoseconds] = 5 * SECOND_NS
+"""How long what was announced may pile up before noticing it takes more of the time."""
+
 SHORTEST_WAIT_NS: Final[Nanoseconds] = MILLISECOND_NS
 """Work that may go on now may be another's turn: the loop does not look all the time."""
 
@@ -146,10 +149,37 @@ class LoopTime:
     def __init__(self, clock: Callable[[], Nanoseconds] = time.monotonic_ns) -> None:
         self.clock = clock
         self._busy_until: Nanoseconds = 0
+        self._behind_since: dict[Hashable, Nanoseconds] = {}
+        """Since when those that notice readers and writers have had more to do than they had time for."""
         self.commands = TimeShare(self, 0.25, 200 * MILLISECOND_NS, MILLISECOND_NS)
         self.connection = TimeShare(self, 0.2, 500 * MILLISECOND_NS, MILLISECOND_NS)
-        self.discovery = TimeShare(self, 0.04, 50 * MILLISECOND_NS, MILLISECOND_NS, 20 * MILLISECOND_NS)
+        self.discovery = TimeShare(self, 0.02, 20 * MILLISECOND_NS, MILLISECOND_NS, 50 * MILLISECOND_NS)
         self.diagnosis = TimeShare(self, 0.01, 20 * MILLISECOND_NS, 500 * MICROSECOND_NS)
+
+    def noticing(self, worker: Hashable) -> TimeShare:
+        """Return the share in which a worker notices readers and writers: a larger one where it is long behind.
+
+        What is not noticed yet takes memory: a peer that announces more than the small share allows has it used up.
+        """
+        since = self._behind_since.get(worker)
+        if since is None or self.clock() - since < BEHIND_MAX_NS:
+            self.connection.leave(worker)
+            return self.discovery
+        self.discovery.leave(worker)
+        return self.connection
+
+    def note_left(self, worker: Hashable, *, is_left: bool) -> None:
+        """Note whether more is left to be noticed than a slice had time for."""
+        if is_left:
+            self._behind_since.setdefault(worker, self.clock())
+        else:
+            self._behind_since.pop(worker, None)
+
+    def leave(self, worker: Hashable) -> None:
+        """Wait no more for a worker that notices readers and writers, and is closed."""
+        self.note_left(worker, is_left=False)
+        self.discovery.leave(worker)
+        self.connection.leave(worker)
 
     def note_samples(self) -> None:
         """Samples, or answers to them, have come: for a moment everything else keeps to its share."""

@@ -152,7 +152,8 @@ class ServiceTransport:
         self._namesakes: dict[int, Namesakes] = {}
         self._look_at_ns: Nanoseconds = 0
         self._participants: list[Participant] = []
-        self._incompatible: list[IncompatiblePeers] = []
+        self._incompatible: dict[int, IncompatiblePeers] = {}
+        """By domain: the participants of one domain see the same peers."""
         self._waiter: Waiter | None = None
         self._bell = threading.Event()
         """What is waited for in a service that takes part in no domain."""
@@ -193,7 +194,11 @@ class ServiceTransport:
             boundary=self.boundary,
         )
         self._waiter = participant.waiter
-        self._incompatible.append(IncompatiblePeers(participant))
+        watch = self._incompatible.get(place.domain_id)
+        if watch is None:
+            self._incompatible[place.domain_id] = IncompatiblePeers(participant)
+        else:
+            watch.watch_for(participant)
         if self._run and place.domain_id not in self._namesakes:
             self._namesakes[place.domain_id] = Namesakes(participant, self.application_name, self._run)
         return participant
@@ -284,7 +289,7 @@ class ServiceTransport:
         inbox: list[Inbound] = []
         LIBRARY_LOG.turn()
         self.boundary.turn()
-        for each in self._incompatible:
+        for each in self._incompatible.values():
             each.turn()
         if self._configuration_domain is not None:
             self._configuration_domain.look()
@@ -407,7 +412,7 @@ class ServiceTransport:
             if endpoint is not None:
                 endpoint.close()
         self._administration = self._monitoring = self.logger = None
-        for watch in self._incompatible:
+        for watch in self._incompatible.values():
             watch.close()
         self._incompatible.clear()
         if self._configuration_domain is not None:

@@ -82,18 +82,21 @@ class FlowDomain:
     def look(self) -> None:
         """Take notice of writers that came and went, a share of them; cheap when there are none."""
         self._incompatible.turn()
-        share = self.participant.boundary.time.discovery
+        time = self.participant.boundary.time
+        share = time.noticing(self)
         if not share.begins(self, wakes=False):
             return
-        self._take_notice(share)
+        time.note_left(self, is_left=self._take_notice(share))
         share.end()
 
-    def _take_notice(self, share: TimeShare | None = None) -> None:
-        """Take notice of all that came and went, or of a slice."""
+    def _take_notice(self, share: TimeShare | None = None) -> bool:
+        """Take notice of all that came and went, or of a slice; whether more is left."""
         boundary = self.participant.boundary
         for _ in range(TAKES_MAX):
-            if self._announcements is None or (share is not None and share.is_over):
-                return
+            if self._announcements is None:
+                return False
+            if share is not None and share.is_over:
+                return True
             taken = take_endpoints(self._announcements, TAKE_COUNT)
             boundary.each(
                 "the discovery of writers",
@@ -102,7 +105,8 @@ class FlowDomain:
                 lambda at, taken=taken: taken[at].key.hex(),  # type: ignore[misc]
             )
             if len(taken) < TAKE_COUNT:
-                return
+                return False
+        return True
 
     def _note(self, said: EndpointSample) -> None:
         handle = said.info.instance_handle
@@ -130,7 +134,7 @@ class FlowDomain:
     def close(self) -> None:
         """Leave the domain."""
         self._incompatible.close()
-        self.participant.boundary.time.discovery.leave(self)
+        self.participant.boundary.time.leave(self)
         close_entity(self._announcements)
         self._announcements = None
         self.participant.close()
