@@ -1,10 +1,11 @@
 """A long run compressed: many samples through four producers and four consumers, each a process (nightly).
 
-A campaign; QSCTL_SOAK_COUNT is the number of samples.
+A campaign; QSCTL_SOAK_COUNT is the number of samples, QSCTL_SOAK_SECONDS has them written for so long instead.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 import sys
@@ -19,6 +20,10 @@ from qsctl.client.administration import Administration
 from tests.campaigns import trials
 
 SAMPLE_COUNT = trials("QSCTL_SOAK_COUNT", 0, 2_000_000)
+SECONDS = float(os.environ.get("QSCTL_SOAK_SECONDS", "inf"))
+SHARE_MAX = 100_000_000
+"""More samples than a producer writes in any time that is waited for."""
+
 PEERS = 4
 GROWTH_MAX_BYTES = 64 * 1024 * 1024
 """What the service may have grown between a tenth of the way and the end."""
@@ -39,16 +44,19 @@ QUEUE = """
 """Bounded, and it lets producers wait: the flow control from the consumers back to the producers is what is soaked."""
 
 PRODUCER = """
-import sys
+import sys, time
 from qsctl.client import QueueProducer
 domain, first, count = map(int, sys.argv[1:4])
 with QueueProducer("Orders", domain) as producer:
     producer.wait_for_queue(60)
+    ends_at = time.monotonic() + float(sys.argv[4])
     for number in range(first, first + count):
         producer.write(number.to_bytes(8, "big") + bytes(248))
         if number % 50 == 49:
             producer.turn()
-    print("rejected", producer.wait_for_acknowledgments(300), flush=True)
+            if time.monotonic() > ends_at:
+                break
+    print(number + 1 - first, producer.wait_for_acknowledgments(300), flush=True)
 """
 
 CONSUMER = """
@@ -72,7 +80,7 @@ def resident_bytes(pid: int) -> int:
 
 @pytest.mark.campaign
 @pytest.mark.slow
-@pytest.mark.skipif(not SAMPLE_COUNT, reason="takes minutes: -m campaign, or QSCTL_SOAK_COUNT")
+@pytest.mark.skipif(not SAMPLE_COUNT and math.inf == SECONDS, reason="takes minutes: -m campaign, or QSCTL_SOAK_COUNT")
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="reads memory from /proc")
 def test_nothing_is_lost_or_doubled_and_memory_stays_flat(
     start_service: Callable[..., Any], run_python: Callable[..., subprocess.Popen[str]], tmp_path: Path, domain: int
@@ -83,33 +91,39 @@ def test_nothing_is_lost_or_doubled_and_memory_stays_flat(
     for consumer in consumers:
         assert consumer.stdout is not None
         assert consumer.stdout.readline().strip() == "there"
-    share = SAMPLE_COUNT // PEERS
+    share = SAMPLE_COUNT // PEERS if math.inf == SECONDS else SHARE_MAX
     begun = time.monotonic()
-    producers = [run_python(PRODUCER, str(domain), str(at * share), str(share)) for at in range(PEERS)]
+    producers = [run_python(PRODUCER, str(domain), str(at * share), str(share), str(SECONDS)) for at in range(PEERS)]
     memory: list[int] = []
     while any(producer.poll() is None for producer in producers):
         memory.append(resident_bytes(service.pid))
         time.sleep(0.5)
     took_s = time.monotonic() - begun
+    written: list[int] = []
     for producer in producers:
         assert producer.stdout is not None
-        assert producer.stdout.read().strip() == "rejected 0"
+        count, rejected_count = map(int, producer.stdout.read().split())
+        assert rejected_count == 0
+        written.append(count)
     for consumer in consumers:
         assert consumer.wait(120) == 0
-    seen = bytearray(share * PEERS)
+    seen = [bytearray(count) for count in written]
     for file in files:
         data = file.read_bytes()
         for at in range(0, len(data), 8):
-            seen[int.from_bytes(data[at : at + 8], "big")] += 1
-    assert seen.count(1) == len(seen), f"{seen.count(0)} lost, {len(seen) - seen.count(0) - seen.count(1)} doubled"
+            peer, number = divmod(int.from_bytes(data[at : at + 8], "big"), share)
+            seen[peer][number] += 1
+    total = sum(written)
+    once, never = (sum(each.count(times) for each in seen) for times in (1, 0))
+    assert once == total, f"{never} lost, {total - never - once} doubled"
     connection = service.connection()
     ((_, status),) = Administration(connection).statuses()
     assert status.current_message_count == 0
-    assert status.total.acknowledged_message_count == share * PEERS
+    assert status.total.acknowledged_message_count == total
     connection.close()
     early = memory[len(memory) // 10]
     sys.stdout.write(
-        f"{share * PEERS} samples in {took_s:.1f} s, {share * PEERS / took_s:,.0f} a second; resident "
+        f"{total} samples in {took_s:.1f} s, {total / took_s:,.0f} a second; resident "
         f"{early / 2**20:.0f} MiB at a tenth, {max(memory) / 2**20:.0f} at most, {memory[-1] / 2**20:.0f} at the end\n"
     )
     assert memory[-1] - early < GROWTH_MAX_BYTES
