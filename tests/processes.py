@@ -1,8 +1,8 @@
 """Processes that tests start: each ends with what started it, however that ends, and takes its own children along.
 
 A process leads a group of its own, which is killed as a whole at the end of the fixture or call that started it. Where
-the test run itself is killed, the system kills the process (Linux: PR_SET_PDEATHSIG), and what it has started notices
-that the pipe to it is closed.
+the test run itself is killed, or the thread that started the process ends, the system kills the process (Linux:
+PR_SET_PDEATHSIG), and what it has started notices that the pipe to it is closed.
 
 A process of `qsctl` or of these tests is forked from one that has imported it (`fork_server`), unless a test is about
 the start itself: it asks for a fresh interpreter.
@@ -66,7 +66,17 @@ def _prepare(parent: int) -> None:
         os._exit(1)
 
 
-_SERVERS = ForkServers(_start_fresh)
+def _start_server(words: Sequence[str], **options: Any) -> subprocess.Popen[Any]:
+    """Start a server of forked processes, which ends when the test's end of its socket is closed.
+
+    It is not killed by the system as other processes are: that is done when the thread that started it ends, which is
+    any thread that was the first to want it.
+    """
+    default = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    return subprocess.Popen(words, start_new_session=True, preexec_fn=default, **options)  # noqa: PLW1509 - as above
+
+
+_SERVERS = ForkServers(_start_server)
 atexit.register(_SERVERS.close)
 
 

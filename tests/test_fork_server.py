@@ -18,7 +18,7 @@ import pytest
 from tests import fork_server
 from tests.fork_server import STARTS_BEFORE_SERVER, ForkedProcess, ForkServer, ForkServers
 from tests.patience import eventually
-from tests.processes import _start_fresh, end, is_alive, run, running
+from tests.processes import _start_server, end, is_alive, run, running
 
 ROOT = Path(__file__).parent.parent
 PROGRAM = [sys.executable, "-m", "tests.started_program"]
@@ -109,7 +109,7 @@ def test_processes_are_forked_for_threads_at_once() -> None:
 
 @pytest.fixture(scope="module")
 def servers() -> Iterator[ForkServers]:
-    servers = ForkServers(_start_fresh)
+    servers = ForkServers(_start_server)
     yield servers
     servers.close()
 
@@ -206,6 +206,21 @@ def test_a_server_refuses_modules_that_a_fork_would_get_wrong(program: str, said
 def test_modules_that_are_not_imported_before_a_fork_exist() -> None:
     for name in fork_server.NOT_IMPORTED:
         assert importlib.util.find_spec(name) is not None
+
+
+def test_a_server_outlives_the_thread_that_was_the_first_to_want_it(servers: ForkServers) -> None:
+    found: list[ForkServer | None] = []
+    environment = {**os.environ, "WANTED_BY": "a thread"}
+    thread = threading.Thread(target=lambda: found.append(server(servers, env=environment)))
+    thread.start()
+    thread.join()
+    (first,) = found
+    assert first is not None
+    for _ in range(2):
+        done = ForkedProcess(first, [*PROGRAM, "ends"], cwd=ROOT, env=environment, stdout=subprocess.PIPE)
+        assert done.communicate()[0]
+        end(done)
+    assert first.process.poll() is None
 
 
 def test_a_server_that_ended_is_an_error_and_no_wait(servers: ForkServers) -> None:
