@@ -27,6 +27,25 @@ os.environ.pop("QSCTL_CONTEXT", None)
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
+MEMORY = Path("/dev/shm")
+FREE_BYTES_MIN = 4 << 30
+"""The room in memory with which tests have their files there."""
+
+
+def _keep_files_in_memory() -> None:
+    """Let the tests have their files in memory, where a sync is nothing: they wait for tens of thousands.
+
+    With `QSCTL_TEST_ON_DISK=1`, as in a campaign, or with a temporary folder that the caller names, they are on a disk.
+    """
+    if "PYTEST_DEBUG_TEMPROOT" in os.environ or os.environ.get("QSCTL_TEST_ON_DISK") == "1" or not MEMORY.is_dir():
+        return
+    found = os.statvfs(MEMORY)
+    if found.f_bavail * found.f_frsize >= FREE_BYTES_MIN and not found.f_flag & os.ST_NOEXEC:
+        os.environ["PYTEST_DEBUG_TEMPROOT"] = str(MEMORY)
+
+
+_keep_files_in_memory()
+
 settings.register_profile(
     "default", deadline=None, max_examples=30, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
 )
