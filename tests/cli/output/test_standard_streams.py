@@ -94,11 +94,17 @@ def test_what_a_full_disk_did_not_take_comes_again(qsctl: Run, environment: dict
 
 
 @pytest.mark.parametrize("output", FORMATS)
-def test_what_the_reader_of_a_pipe_left_comes_again(environment: dict[str, str], shell: Shell, output: str) -> None:
+def test_what_the_reader_of_a_pipe_left_comes_again(environment: dict[str, str], output: str) -> None:
     fill(environment, COUNT)
-    done = shell(f"qsctl consume Orders --count 0 -o {output} | head -n 3; echo ${{PIPESTATUS[0]}}")
-    assert done.stdout.splitlines()[-1] == str(int(ExitStatus.OUTPUT_CLOSED))
-    assert done.stderr == "", "it ends quietly"
+    command = [*QSCTL, "consume", "Orders", "--count", "0", "-o", output]
+    pipes: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with running(command, env=environment, **pipes) as process:
+        assert process.stdout is not None and process.stderr is not None
+        for _ in range(3):
+            process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == b"", "it ends quietly"
+        assert process.wait(PATIENCE_S) == ExitStatus.OUTPUT_CLOSED
     rows = rest_of(environment)
     assert numbers(rows) == list(range(COUNT))
     assert rows[0]["redelivered"]
