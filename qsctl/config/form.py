@@ -69,6 +69,8 @@ class Setting:
     also_in: str = ""
     """A child element that may hold it instead."""
     option: Option | None = None
+    replay: str = ""
+    """The attribute of a replayed queue that varies it, see `qsctl.sim.scenario.replay_forms`; empty: none does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +153,8 @@ class Place:
     setting: Setting
     makes: Callable[..., Any] | None
     inherits: tuple[Inherit, ...]
+    field: str
+    """The field with those that hold it, in the dataclass of the table's element, with dots."""
 
     @property
     def default(self) -> Any:
@@ -160,22 +164,23 @@ class Place:
 
 def settings_in(form: Element, path: str = "") -> Iterator[Place]:
     """Yield each setting under an element, tables inside included, with its path: tags, `@name`, `property/NAME`."""
-    yield from _settings_in(form.rows, path, form.makes, form.inherits)
+    yield from _settings_in(form.rows, path, form.makes, form.inherits, "")
 
 
 def _settings_in(
-    rows: tuple[Row, ...], path: str, makes: Callable[..., Any] | None, inherits: tuple[Inherit, ...]
+    rows: tuple[Row, ...], path: str, makes: Callable[..., Any] | None, inherits: tuple[Inherit, ...], holder: str
 ) -> Iterator[Place]:
     for row in rows:
         match row:
             case Setting():
                 step = f"@{row.tag}" if row.shape is Shape.ATTRIBUTE else row.tag
                 step = f"property/{step}" if row.shape is Shape.PROPERTY else step
-                yield Place(f"{path}{step}", row, makes, () if row.nearest_only else inherits)
+                yield Place(f"{path}{step}", row, makes, () if row.nearest_only else inherits, f"{holder}{row.field}")
             case Element():
                 further = tuple(Inherit(each.origin, f"{each.path}/{row.tag}") for each in inherits) + row.inherits
                 inner = f"{path}{row.tag}/" if row.tag else path
-                yield from _settings_in(row.rows, inner, row.makes or makes, further if row.tag else inherits)
+                held = f"{holder}{row.field}." if row.makes else holder
+                yield from _settings_in(row.rows, inner, row.makes or makes, further if row.tag else inherits, held)
             case Repeated():
                 inside = f"{path}{row.inside}/" if row.inside else path
                 for form in row.forms:

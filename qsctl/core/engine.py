@@ -94,6 +94,7 @@ class ServiceEngine:
             draw=draw,
             journals_everything=journal is Journal.EVERYTHING,
             replicates=journal is Journal.REPLICATED,
+            payload_size_bytes_max=payload_size_bytes_max if payload_size_bytes_max >= 0 else INFINITE_NS,
             stops_on_command=stops_on_command,
         )
         """The queues and their statistics: what administration sees and changes."""
@@ -101,9 +102,6 @@ class ServiceEngine:
         """Replayed records that had no effect: their queue, or their sample's beginning, is not there."""
         self.answers = Answers(self.hosted, self._send_reply)
         """The commands in progress."""
-        self._payload_size_bytes_max = payload_size_bytes_max if payload_size_bytes_max >= 0 else INFINITE_NS
-        self._accepted_size_bytes_max = self._payload_size_bytes_max
-        """A larger payload is looked at again: it may be too large, or none is accepted now."""
         self._replays: dict[str, Replay] = {}
         self._has_stored_configuration = False
         self._has_started = False
@@ -136,8 +134,8 @@ class ServiceEngine:
                 if message.topic_name is not topic_name or message.participant is not participant:
                     participant, topic_name = message.participant, message.topic_name
                     takers = by_topic.get((participant, topic_name), ())
-                if not takers or len(message.payload) > self._accepted_size_bytes_max:
-                    self._refuse(now, message, takers)
+                if not takers:
+                    self._refused_count += 1
                     continue
                 # Each queue takes its own copy and answers for itself [QS 2.4 and 2.6].
                 for each in takers:
@@ -302,7 +300,6 @@ class ServiceEngine:
     @holds_back.setter
     def holds_back(self, holds_back: bool) -> None:
         self.hosted.holds_back = holds_back
-        self._accepted_size_bytes_max = -1 if holds_back else self._payload_size_bytes_max
 
     def refuse_samples(self, now: Nanoseconds, names: Iterable[str], *, refuses: bool) -> None:
         """Let queues enqueue nothing new, answering 0 [QS 2.4], or enqueue again; they go on delivering."""
@@ -383,30 +380,6 @@ class ServiceEngine:
         if found is None:
             self._refused_count += 1
         return found
-
-    def _refuse(self, now: Nanoseconds, write: Write, queues: Sequence[SharedReaderQueue]) -> None:
-        """No queue takes a sample of this topic, its payload is too large for any, or producers are held back."""
-        if not queues:
-            self._refused_count += 1
-        for queue in queues:
-            self._refuse_for(now, write, queue)
-
-    def _refuse_for(self, now: Nanoseconds, write: Write, queue: SharedReaderQueue) -> None:
-        if len(write.payload) > self._payload_size_bytes_max:
-            queue.refuse(now, write, BounceReason.TOO_LARGE)
-        elif write.waits_when_full or write.identity in queue.held.known:
-            # A producer that learns of no refusal is held back by the transport; what is held is acknowledged again.
-            queue.receive(now, write)
-        else:
-            queue.refuse(now, write, BounceReason.NOT_STORED)
-
-    def is_too_large(self, write: Write) -> bool:
-        """Whether no queue takes a payload of this size: its bound is smaller, or producers are held back."""
-        return len(write.payload) > self._accepted_size_bytes_max
-
-    def refuse_too_large(self, now: Nanoseconds, write: Write, queue: SharedReaderQueue) -> None:
-        """Refuse a sample on behalf of one queue [QS 2.4]."""
-        self._refuse_for(self._no_earlier(now), write, queue)
 
     def _send_reply(self, resource: ResourceIdentifier | None, reply: CommandReply) -> None:
         queue = None if resource is None else self.hosted.by_name.get("/".join(name for _, name in resource.names))

@@ -57,6 +57,7 @@ class HostedService:
         draw: gives each creation its incarnation.
         journals_everything: whether volatile queues are recorded too.
         replicates: whether replicated queues are recorded, each in the stream of its replication group.
+        payload_size_bytes_max: a larger payload is refused, wherever it comes from.
         stops_on_command: whether SHUTDOWN is obeyed.
 
     Raises:
@@ -71,19 +72,20 @@ class HostedService:
         draw: DrawIncarnation,
         journals_everything: bool,
         replicates: bool = False,
+        payload_size_bytes_max: int = INFINITE_NS,
         stops_on_command: bool = True,
     ) -> None:
         self._draw = draw
         self._journals_everything = journals_everything
         self._replicates = replicates
+        self._payload_size_bytes_max = payload_size_bytes_max
         self._stops_on_command = stops_on_command
         self._share_count = INFINITE_NS
         self._reports_each_step = True
         self._reports_inputs = False
         self.shutting_down = False
         """A SHUTDOWN was accepted [QS 5.4.9]."""
-        self.holds_back = False
-        """Whether nothing new is enqueued, for memory is at its bound."""
+        self._holds_back = False
         self.of_group: Callable[[str], Incarnation] = _of_no_group
         """Gives what all members of a cluster call what a command creates, by full name; nil: it is drawn here."""
         self._host(now, ServiceStarted(settings, draw()))
@@ -94,6 +96,8 @@ class HostedService:
         self.outbox.share_count = self._share_count
         self.outbox.reports_each_step = self._reports_each_step
         self.outbox.reports_inputs = self._reports_inputs
+        self.outbox.holds_back = self._holds_back
+        self.outbox.payload_size_bytes_max = self._payload_size_bytes_max
         self._hosting = Hosting(
             started.settings,
             self.outbox,
@@ -148,6 +152,17 @@ class HostedService:
     @reports_inputs.setter
     def reports_inputs(self, reports: bool) -> None:
         self._reports_inputs = self.outbox.reports_inputs = reports
+
+    @property
+    def holds_back(self) -> bool:
+        """Whether nothing new is enqueued, for memory is at its bound."""
+        return self._holds_back
+
+    @holds_back.setter
+    def holds_back(self, holds_back: bool) -> None:
+        self._holds_back = self.outbox.holds_back = holds_back
+        for queue in self.by_name.values():
+            queue.context.find_bound()
 
     def take_ready(self) -> Ready:
         """Hand over what happened since the last time, counted."""
@@ -432,14 +447,9 @@ class HostedService:
 
         Raises:
             NotFound: there is no such queue.
-            Refused: it is being deleted, or is a replicated queue without a master here, or memory is at its bound.
+            Refused: it is being deleted, or is a replicated queue without a master here.
         """
         found = self._mastered(queue)
-        if self.holds_back:
-            raise Refused(
-                "the service enqueues nothing new, for its memory is at its limit",
-                remedy="Let consumers receive what is held, or remove it: qsctl flush-queue, qsctl export.",
-            )
         if found.is_shut:
             raise Refused(f"queue {found.name} is being deleted", remedy="Choose another queue.")
         return [found.insert(now, each) for each in samples]

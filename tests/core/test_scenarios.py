@@ -95,6 +95,7 @@ def queue_settings(name: str, options: dict[str, str]) -> SharedReaderQueueSetti
         limits=ResourceLimitSettings(
             max_count=number("max_count"),
             max_in_memory_bytes=number("max_bytes"),
+            max_sample_bytes=number("max_sample"),
             high_watermark_percent=percent("high"),
             low_watermark_percent=percent("low"),
             replacement=(

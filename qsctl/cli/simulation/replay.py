@@ -53,8 +53,8 @@ def replay(
     Without a change the replay is equal to the recording: deliveries, their order, attempts and dead letters; else each
     difference is a line, and the exit status is 1. With one, what does not depend on it is copied, and the rest is
     modelled: consumers take as long as they took for samples of that size. Each queue of the service has paths:
-    queue[NAME]/max-count, max-in-memory-bytes, replacement, max-waiting, unacked-threshold, max-delivery-retries,
-    response-timeout, lifespan, consumers (how many), service-factor (how slow).
+    queue[NAME]/max-count, unacked-threshold, consumers (how many), service-factor (how slow), and one for each other
+    setting that decides what becomes of samples; a path that does not exist is answered with those that do.
     """
     variables, overrides = changes.variables, changes.overrides
     given = [("--seed", seed), ("--replications", replications if replications > 1 else None), *recorded.given()]

@@ -41,7 +41,7 @@ DISTRIBUTION = Element("distribution", (
             "Whether the last sample in the queue for a consumer is flagged as such."),
     Setting("UNACKED_THRESHOLD", "unacked_threshold", UNACKED_THRESHOLD, "Table 3.15",
             "Outstanding samples up to which a consumer is sent more; -1: always.", Shape.PROPERTY,
-            option=Option("--unacked-threshold", _DELIVERY, default="-1")),
+            option=Option("--unacked-threshold", _DELIVERY, default="-1"), replay="unacked-threshold"),
     Setting("ALLOW_CONSUMER_FEEDBACK", "allow_consumer_feedback", NUMERIC_BOOLEAN, "Table 3.15",
             "Permission for consumers to announce whether they accept samples.", Shape.PROPERTY,
             option=Option("--consumer-feedback", _DELIVERY, given=True, default="off")),
@@ -60,10 +60,11 @@ PERSISTENCE = Element("persistence", (
 
 REDELIVERY = Element("redelivery", (
     Setting("max_delivery_retries", "max_delivery_retries", COUNT, "Table 3.15",
-            "Deliveries of a sample after the first one.", option=Option("--max-delivery-retries", _DELIVERY)),
+            "Deliveries of a sample after the first one.", option=Option("--max-delivery-retries", _DELIVERY),
+            replay="max-delivery-retries"),
     Setting("response_timeout", "response_timeout_ns", DURATION, "Table 3.15",
             "Longest wait for an acknowledgment, a duration such as 30s.", Shape.HELD_DURATION,
-            option=Option("--response-timeout", _DELIVERY, metavar="DURATION")),
+            option=Option("--response-timeout", _DELIVERY, metavar="DURATION"), replay="response-timeout"),
 ), RedeliverySettings, "redelivery")  # fmt: skip
 
 RESOURCE_LIMITS = Element("resource_limits", (
@@ -71,12 +72,15 @@ RESOURCE_LIMITS = Element("resource_limits", (
         Setting("initial_count", "initial_count", POSITIVE_COUNT, "section 2.15.1.1",
                 "Samples allocated in advance; at most max_count."),
         Setting("max_count", "max_count", LIMIT, "section 2.15.1.1", "Largest number of samples in the queue.",
-                option=Option("--max-count", _LIMITS, default=_NO_LIMIT)),
+                option=Option("--max-count", _LIMITS, default=_NO_LIMIT), replay="max-count"),
         Setting("incremental_count", "incremental_count", INCREMENT, "section 2.15.1.1",
                 "Samples added when more are needed; -1 doubles."),
         Setting("max_in_memory_bytes", "max_in_memory_bytes", LIMIT, "section 2.15.1.2",
                 "Size of all samples in memory, metadata included, in bytes.",
-                option=Option("--max-bytes", _LIMITS, default=_NO_LIMIT)),
+                option=Option("--max-bytes", _LIMITS, default=_NO_LIMIT), replay="max-in-memory-bytes"),
+        Setting("max_sample_bytes", "max_sample_bytes", LIMIT, "an extension",
+                "Size of the largest sample that the queue accepts, in bytes of its serialized form.",
+                option=Option("--max-sample-bytes", _LIMITS, default=_NO_LIMIT), replay="max-sample-bytes"),
     )),
     Element("queue_watermark_settings", (
         Setting("high_watermark", "high_watermark_percent", PERCENT, "section 2.15.3",
@@ -91,7 +95,8 @@ RESOURCE_LIMITS = Element("resource_limits", (
                 "Policy of a full queue: reject new samples, or let their producers wait.",
                 option=Option("--when-full", _LIMITS, default="reject",
                               words={"reject": ReplacementKind.REJECT_WITHOUT_REPLACEMENT,
-                                     "wait": ReplacementKind.WAIT_WITHOUT_REPLACEMENT})),
+                                     "wait": ReplacementKind.WAIT_WITHOUT_REPLACEMENT}),
+                replay="replacement"),
     )),
 ), ResourceLimitSettings, "limits")  # fmt: skip
 
@@ -100,7 +105,7 @@ QUEUE_QOS = Element("queue_qos", (
     Setting("lifespan", "lifespan_ns", DURATION, "Table 3.15",
             "Time that a sample is kept; a finite lifespan of the producer comes first.", Shape.HELD_DURATION,
             option=Option("--lifespan", _DELIVERY, "Longest stay of a sample in the queue, a duration such as 1h.",
-                          "DURATION")),
+                          "DURATION"), replay="lifespan"),
     PERSISTENCE,
     REDELIVERY,
     Element("reliability", (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
 
+from qsctl.core.events import BounceReason
 from qsctl.core.high_availability.log import LogSnapshot, ReplicatedLog
 from qsctl.core.messages import Write
 from qsctl.core.queue.sample import Sample
@@ -54,6 +55,9 @@ class Fed(Protocol):
 
     def receive(self, now: Nanoseconds, write: Write, /) -> None:
         """Process a sample, as the master's."""
+
+    def bar(self, write: Write, /) -> BounceReason | None:
+        """Return why no replica of it takes a sample, whatever it holds."""
 
 
 class Followed(Protocol):

@@ -439,12 +439,10 @@ class Member:
     ) -> Replica:
         number = self._replica_count * WRITES_MAX
         self._replica_count += 1
-        replica = Replica(
+        return Replica(
             stream, follower, settings, is_persistent, self.name, self.names, self.time.now, self._jitter,
             self._compacted_over_count, number, self.engine.hosted.draw_incarnation,
         )  # fmt: skip
-        replica.producers.is_too_large = self.engine.is_too_large
-        return replica
 
     def _change(self, now: Nanoseconds) -> Container[StreamName]:
         """Follow a change of the configuration; return the streams that went."""
@@ -500,13 +498,10 @@ class Member:
     def _write(self, now: Nanoseconds, write: Write, takers: Sequence[SharedReaderQueue]) -> None:
         for queue in takers:
             replica = self._by_queue.get(queue.name)
-            if self.engine.is_too_large(write):
-                if replica is None or replica.is_master:
-                    self.engine.refuse_too_large(now, write, queue)
-                else:
-                    replica.producers.reject(queue.name, write.identity)
-            elif replica is None:
+            if replica is None or (replica.is_master and queue.bar(write) is not None):
                 queue.receive(now, write)
+            elif queue.bar(write) is not None:
+                replica.producers.reject(queue.name, write.identity)
             else:
                 replica.producers.receive(now, queue, write)
 

@@ -12,9 +12,10 @@ whatever payload that lacks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from qsctl.core.events import BounceReason
 from qsctl.core.high_availability.followed import Fed
 from qsctl.core.high_availability.frames import Relayed
 from qsctl.core.high_availability.staging import REPLICATE, Staging
@@ -39,8 +40,6 @@ class Producers:
         self._replica = replica
         self._queues = {queue.name: queue for queue in replica.follower.queues}
         self.staging = Staging(sample_timeout_ns)
-        self.is_too_large: Callable[[Write], bool] = lambda _: False
-        """Whether no queue takes a payload of this size; the engine's."""
 
     def receive(self, now: Nanoseconds, queue: Fed, write: Write) -> None:
         """Process a sample that its producer sent here; with the flag REPLICATE, pass it on to the others."""
@@ -58,8 +57,10 @@ class Producers:
         found = self._queues.get(queue)
         if found is None:
             return f"it passes on a sample of {queue!r}, which is not in this replication group"
-        if self.is_too_large(write):
+        if (reason := found.bar(write)) is BounceReason.TOO_LARGE:
             return f"it passes on a sample of {len(write.payload)} octets, more than a queue takes"
+        if reason is not None:
+            return ""  # this service holds producers back; the others have the sample
         self._receive(now, found, write)
         return ""
 

@@ -1,8 +1,8 @@
 """Which settings of a queue can be changed while it works: [QS 5.4] creates and deletes only, so this is an extension.
 
-Decides: what is changed in place, and what is refused because something outside the queue rests on it: the files of its
-samples, its endpoints, what its clients were told, the log of its replicas. What a change means for the samples that
-are held is decided by the part that obeys the setting; none of them drops a sample.
+Each field of the settings has it in its metadata. What has not is refused, because something outside the queue rests
+on it: the files of its samples, its endpoints, what its clients were told, the log of its replicas. What a change means
+for the samples that are held is decided by the part that obeys the setting; none of them drops a sample.
 """
 
 from __future__ import annotations
@@ -11,26 +11,7 @@ import dataclasses
 from collections.abc import Iterator
 from typing import Any, Final
 
-from qsctl.core.queue.settings import SharedReaderQueueSettings
-
-IN_PLACE: Final = frozenset(
-    {
-        "distribution.unacked_threshold",
-        "distribution.mark_last_undelivered_sample",
-        "lifespan_ns",
-        "redelivery.max_delivery_retries",
-        "redelivery.response_timeout_ns",
-        "limits.initial_count",
-        "limits.incremental_count",
-        "limits.max_count",
-        "limits.max_in_memory_bytes",
-        "limits.high_watermark_percent",
-        "limits.low_watermark_percent",
-        "limits.replacement",
-        "limits.waiting_count_max",
-    }
-)
-"""The fields that can be changed in place, with dots."""
+from qsctl.core.queue.settings import IN_PLACE, SharedReaderQueueSettings
 
 _WHOLE: Final = frozenset({"qos"})
 """Fields that are compared as one value, besides the plain ones."""
@@ -49,7 +30,17 @@ def differences(former: SharedReaderQueueSettings, wanted: SharedReaderQueueSett
 
 def fixed_differences(former: SharedReaderQueueSettings, wanted: SharedReaderQueueSettings) -> list[str]:
     """Return those of `differences` that cannot be changed in place."""
-    return [path for path in differences(former, wanted) if path not in IN_PLACE]
+    in_place = set(_in_place("", SharedReaderQueueSettings))
+    return [path for path in differences(former, wanted) if path not in in_place]
+
+
+def _in_place(prefix: str, settings: type) -> Iterator[str]:
+    for field in dataclasses.fields(settings):
+        path = f"{prefix}{field.name}"
+        if field.metadata.get(IN_PLACE):
+            yield path
+        elif dataclasses.is_dataclass(field.default) and path not in _WHOLE:
+            yield from _in_place(f"{path}.", type(field.default))
 
 
 def _differences(prefix: str, former: Any, wanted: Any) -> Iterator[str]:

@@ -36,11 +36,14 @@ class QueueContext:
     """
 
     __slots__ = (
+        "_is_shut",
+        "_refuses",
         "acknowledges",
+        "freely_accepted_size_bytes",
         "goes_on_at_ns",
         "held",
         "incarnation",
-        "is_shut",
+        "is_limited",
         "is_suspended",
         "journaled",
         "label",
@@ -49,7 +52,6 @@ class QueueContext:
         "outbox",
         "passed",
         "refused_count",
-        "refuses",
         "settings",
         "sleeper",
         "stream",
@@ -83,14 +85,44 @@ class QueueContext:
         """What counts the usual steps, where they are counted: see `count_at`."""
         self.refused_count = 0
         """Messages without effect: the peers' mistakes."""
-        self.is_shut = False
-        """Whether the queue is being deleted: it accepts no more samples."""
-        self.refuses = False
-        """Whether it enqueues no new samples for now: they could not be stored."""
+        self._is_shut = self._refuses = self.is_limited = False
         self.is_suspended = False
         """Whether it does nothing by itself either, such as to send: no record of it can be stored."""
         self.goes_on_at_ns: Nanoseconds = INFINITE_NS
         """When there is more to do than one turn allowed."""
+        self.freely_accepted_size_bytes = -1
+        """A payload up to this size is enqueued whatever the queue holds; a larger one is judged. See `find_bound`."""
+        self.find_bound()
+
+    @property
+    def is_shut(self) -> bool:
+        """Whether the queue is being deleted: it accepts no more samples."""
+        return self._is_shut
+
+    @is_shut.setter
+    def is_shut(self, is_shut: bool) -> None:
+        self._is_shut = is_shut
+        self.find_bound()
+
+    @property
+    def refuses(self) -> bool:
+        """Whether it enqueues no new samples for now: they could not be stored."""
+        return self._refuses
+
+    @refuses.setter
+    def refuses(self, refuses: bool) -> None:
+        self._refuses = refuses
+        self.find_bound()
+
+    def find_bound(self) -> None:
+        """Find what is enqueued without a judgement: one comparison a sample, where each rule asked would be ten."""
+        is_judged = self.is_limited or self._refuses or self._is_shut or self.outbox.holds_back
+        self.freely_accepted_size_bytes = -1 if is_judged else self.size_bytes_max
+
+    @property
+    def size_bytes_max(self) -> int:
+        """The size of the largest payload that the queue accepts from outside, whatever it holds."""
+        return min(self.settings.limits.sample_size_bytes_max, self.outbox.payload_size_bytes_max)
 
     def in_memory_bytes(self, size_bytes: int) -> int:
         """Return what a payload of this size takes in memory."""

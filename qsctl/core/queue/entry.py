@@ -1,7 +1,10 @@
 """How a sample gets into a queue [QS 2.4, 2.9, 2.12 and 2.15.4].
 
-Decides: what becomes of a sample that arrives: a duplicate, refused, left to wait outside, or held. How many fit is
-`limits`', in which order those outside come in `reader_cache`'s.
+Decides: what becomes of a sample that arrives: a duplicate, refused, left to wait outside, or held. There are four ways
+in: a producer's write, a sample that waited outside, a dead letter, and what a command brings; each asks `_refusal_of`,
+or `Limits.refusal_of` where only the limits count, and each ends in `_hold`. What a store or a master's log has, went
+one of these ways before, and is held by `Replay`. How many fit is `limits`', in which order those outside come in
+`reader_cache`'s.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from qsctl.core.inserted_sample import InsertedSample
 from qsctl.core.messages import AckResponse, SampleFlag, Write, WriteAcknowledgment
 from qsctl.core.queue.context import QueueContext
 from qsctl.core.queue.dead_letter import CAUSES, letter, origin_of
-from qsctl.core.queue.insertion import Insertion, sample_of
+from qsctl.core.queue.insertion import Insertion, refused_insertion, sample_of
 from qsctl.core.queue.lifespan import Lifespans, QueueLifespan
 from qsctl.core.queue.limits import Limits
 from qsctl.core.queue.persistence import enqueued_record
@@ -31,6 +34,8 @@ Offer: TypeAlias = Callable[[Nanoseconds, Sample], None]
 
 # Reading a member of an enumeration by its name takes longer than all else in a step.
 _ACCEPTED: Final = AckResponse.ACCEPTED
+_EXPIRED, _NOT_STORED = BounceReason.EXPIRED, BounceReason.NOT_STORED
+_QUEUE_FULL, _TOO_LARGE = BounceReason.QUEUE_FULL, BounceReason.TOO_LARGE
 _STORE: Final = Cause.STORE
 _PRODUCER_FLAGS: Final = ~int(
     SampleFlag.REDELIVERED | SampleFlag.LAST_SHARED_READER_QUEUE | SampleFlag.INSERTED | SampleFlag.END_OF_QUEUE
@@ -51,6 +56,7 @@ class Entry:
     __slots__ = (
         "_acknowledges",
         "_context",
+        "_enter",
         "_held",
         "_is_limited",
         "_journaled",
@@ -74,17 +80,19 @@ class Entry:
         self._stream = context.stream
         self._journaled = context.journaled
         self._held = context.held
+        self._enter = context.held.enter
         self._limits = limits
-        self._is_limited = limits.limited
-        self._lifespan = QueueLifespan(context.settings.lifespan_ns)
         self._lifespans = lifespans
         self._reader_cache = reader_cache
         self._offer = offer
+        self.change()
 
     def change(self) -> None:
         """Obey the queue's settings as they are now: its lifespan is that of the samples to come."""
-        self._is_limited = self._limits.limited
-        self._lifespan = QueueLifespan(self._context.settings.lifespan_ns)
+        context = self._context
+        self._is_limited = context.is_limited = self._limits.limited
+        context.find_bound()
+        self._lifespan = QueueLifespan(context.settings.lifespan_ns)
 
     def receive(self, now: Nanoseconds, write: Write) -> None:
         """Enqueue a producer's sample, refuse it, or let it wait outside [QS 2.4 and 2.15.4].
@@ -92,37 +100,33 @@ class Entry:
         A sample that is held is acknowledged with 1, one that is refused with 0; one that waits is not acknowledged
         until it is held. An identity that is held or was lately retired is acknowledged with 1 and dropped.
         """
-        identity, context = write.identity, self._context
-        if (
-            identity not in self._held.known
-            and write.lifespan_ns > 0
-            and not context.refuses
-            and not (self._is_limited and self._has_no_room(len(write.payload)))
+        identity, context, size_bytes = write.identity, self._context, len(write.payload)
+        reason: BounceReason | None = None
+        if identity not in self._held.known and (
+            (size_bytes <= context.freely_accepted_size_bytes and write.lifespan_ns > 0)
+            or (reason := self._refusal_of(now, size_bytes, now + write.lifespan_ns, waits=write.waits_when_full))
+            is None
         ):
             if self._outbox.reports_each_step:
                 # Not by `_arrival`, nor the record below by `enqueued_record`: each call is 2 % of what a sample costs.
                 self._outbox.events.append(
-                    SampleReceived(
-                        now, self._name, identity, len(write.payload), write.lifespan_ns, write.related_source_guid
-                    )
+                    SampleReceived(now, self._name, identity, size_bytes, write.lifespan_ns, write.related_source_guid)
                 )
             self._enqueue(now, write, now)
             if self._reader_cache.arrivals:
                 self.let_in(now)
             return
         self._outbox.events.append(self._arrival(now, write))
-        if identity in self._held.known:
+        if reason is None:
             self._outbox.events.append(DuplicateDropped(now, self._name, identity))
             context.answer(identity, _ACCEPTED)
-        elif write.lifespan_ns <= 0:
-            context.bounce(now, identity, BounceReason.EXPIRED)
-        elif context.refuses and not write.waits_when_full:
-            context.bounce(now, identity, BounceReason.NOT_STORED)
-        else:
+        elif reason is _QUEUE_FULL or (reason is _NOT_STORED and write.waits_when_full):
             self._find_no_room(now, write)
+        else:
+            context.bounce(now, identity, reason)
 
     def refuse(self, now: Nanoseconds, write: Write, reason: BounceReason) -> None:
-        """Refuse a sample for a reason that is not the queue's, such as its size [QS 2.4]."""
+        """Refuse a sample for a reason that is not the queue's [QS 2.4]."""
         self._outbox.events.append(self._arrival(now, write))
         self._context.bounce(now, write.identity, reason)
 
@@ -132,15 +136,15 @@ class Entry:
             return
         while (arrival := self._reader_cache.first()) is not None:
             write, received_at_ns, expires_at_ns = arrival
-            if expires_at_ns <= now:
-                self._reader_cache.leave(write.identity)
-                self._context.bounce(now, write.identity, BounceReason.EXPIRED)
-            elif self._limits.has_room(self._context.in_memory_bytes(len(write.payload))):
-                self._reader_cache.leave(write.identity)
-                self._enqueue(now, write, received_at_ns, was_outside=True)
-            else:
+            reason = _EXPIRED if expires_at_ns <= now else self._obstacle_to(len(write.payload))
+            if reason is _QUEUE_FULL:
                 self._limits.find_full(now)
                 return
+            self._reader_cache.leave(write.identity)
+            if reason is None:
+                self._enqueue(now, write, received_at_ns, was_outside=True)
+            else:
+                self._context.bounce(now, write.identity, reason)
 
     def expire_outside(self, now: Nanoseconds) -> None:
         """Refuse those who wait outside and whose lifespan is over."""
@@ -165,15 +169,16 @@ class Entry:
 
     def accept_dead_letter(
         self, now: Nanoseconds, source: Source, sample: Sample, reason: DeadLetterReason, line: DeadLetterLine
-    ) -> bool:
-        """Enqueue a sample that another queue could not deliver [QS 2.12]; whether it found room.
+    ) -> BounceReason | None:
+        """Enqueue a sample that another queue could not deliver [QS 2.12]; return why it cannot, or None.
 
         Our reading: nothing waits outside a dead-letter queue, whatever its replacement policy; the sample stays in its
-        own queue. A dead letter that is there already counts as accepted.
+        own queue. A dead letter that is there already counts as accepted. It is no new sample for the service: neither
+        a disk with little room nor the bound on memory refuses it, for it leaves another queue.
         """
         events, context = self._outbox.events, self._context
         if context.is_suspended:
-            return False
+            return _NOT_STORED
         expires_at_ns = self._lifespan.expiry(now, INFINITE_NS, now)
         dead = letter(now, sample, self._held.next_position, origin_of(source, sample, reason), expires_at_ns)
         if dead.identity in self._held.known:
@@ -182,18 +187,21 @@ class Entry:
             if source.stream is self._stream:
                 # Elsewhere the source records the removal; in one stream the dead letter does, which is not new here.
                 self._stream.record(Removed(source.name, sample.position, CAUSES[reason]))
-            return True
+            return None
+        obstacle = self._obstacle_to(sample.size_bytes)
+        if obstacle is _TOO_LARGE:
+            return obstacle
         if context.is_shut or not line.is_turn_of(source):
-            return False
-        if not self._limits.has_room(context.in_memory_bytes(sample.size_bytes)):
+            return _QUEUE_FULL
+        if obstacle is not None:
             self._limits.find_full(now)
-            return False
+            return obstacle
         events.append(SampleReceived(now, self._name, dead.identity, sample.size_bytes, is_dead_letter=True))
         payload_from = (source.name, sample.position) if sample.payload is None else None
         record = enqueued_record(self._name, dead, payload_from) if self._journaled else None
         self._hold(now, dead, now, record, True)
         self._offer(now, dead)
-        return True
+        return None
 
     def insert(self, now: Nanoseconds, inserted: InsertedSample) -> Insertion:
         """Enqueue a sample that a command brings; see `insertion` for what may become of it."""
@@ -219,35 +227,59 @@ class Entry:
             # Written to a queue of the name before this one, it may be another sample; on disk only its size is known.
             is_same = same.size_bytes == size_bytes and same.payload in (None, sample.payload)
             return Insertion.HELD_ALREADY if is_same else Insertion.HELD_ANOTHER
-        refusal = self._refusal_of(now, sample)
-        if refusal is not None:
-            reason, insertion = refusal
+        reason = self._refusal_of(now, size_bytes, sample.expires_at_ns)
+        if reason is not None:
+            if reason is _QUEUE_FULL:
+                self._limits.find_full(now)
             self._outbox.events.append(SampleBounced(now, self._name, identity, reason))
-            return insertion
-        if identity in held.known:
-            held.forget(identity)
+            return refused_insertion(reason, holds_back=self._outbox.holds_back)
         self._hold(now, sample, now, enqueued_record(self._name, sample, None) if self._journaled else None, True)
         self._offer(now, sample)
         return Insertion.ENQUEUED
 
-    def _refusal_of(self, now: Nanoseconds, sample: Sample) -> tuple[BounceReason, Insertion] | None:
-        if sample.expires_at_ns <= now:
-            return BounceReason.EXPIRED, Insertion.EXPIRED
-        if self._context.refuses:
-            return BounceReason.NOT_STORED, Insertion.NOT_STORED
-        if self._is_limited and self._has_no_room(sample.size_bytes):
-            self._limits.find_full(now)
-            return BounceReason.QUEUE_FULL, Insertion.NO_ROOM
+    def _refusal_of(
+        self, now: Nanoseconds, size_bytes: int, expires_at_ns: Nanoseconds, *, waits: bool = False
+    ) -> BounceReason | None:
+        """Return why the queue does not enqueue a new sample; None: it does.
+
+        `freely_accepted_size_bytes` of the context says for which samples this is None, without asking.
+
+        Args:
+            now: the instant.
+            size_bytes: of its payload.
+            expires_at_ns: when its own lifespan is over.
+            waits: whether its producer hears of no refusal, and is held back by reliability, not by an answer.
+        """
+        context = self._context
+        if expires_at_ns <= now:
+            return _EXPIRED
+        if size_bytes > context.size_bytes_max:
+            return _TOO_LARGE
+        if context.refuses or (self._outbox.holds_back and not waits):
+            return _NOT_STORED
+        if context.is_shut or self._reader_cache.arrivals:
+            return _QUEUE_FULL
+        return self._obstacle_to(size_bytes)
+
+    def bar(self, write: Write) -> BounceReason | None:
+        """Return why no replica of this queue could enqueue a sample, whatever they hold; None: nothing is known.
+
+        Other than `receive` it changes nothing, and what producers wrote before makes no difference to it.
+        """
+        if len(write.payload) > self._context.size_bytes_max:
+            return _TOO_LARGE
+        if self._outbox.holds_back and not write.waits_when_full and write.identity not in self._held.known:
+            return _NOT_STORED
         return None
+
+    def _obstacle_to(self, size_bytes: int) -> BounceReason | None:
+        """Return what of the limits is in the way of a sample."""
+        return self._limits.refusal_of(size_bytes, self._context.in_memory_bytes(size_bytes))
 
     def _arrival(self, now: Nanoseconds, write: Write) -> SampleReceived:
         return SampleReceived(
             now, self._name, write.identity, len(write.payload), write.lifespan_ns, write.related_source_guid
         )
-
-    def _has_no_room(self, size_bytes: int) -> bool:
-        """Whether a sample of this size must wait outside: others do, or the queue is full."""
-        return bool(self._reader_cache.arrivals) or not self._limits.has_room(self._context.in_memory_bytes(size_bytes))
 
     def _enqueue(
         self, now: Nanoseconds, write: Write, received_at_ns: Nanoseconds, *, was_outside: bool = False
@@ -317,10 +349,7 @@ class Entry:
         """
         outbox, size_bytes = self._outbox, sample.size_bytes
         sample.move(_STORE)
-        # As `Held.enter` does; a call is 2 % of what a sample costs.
-        held = self._held
-        held.known[sample.identity] = sample
-        held.next_position = sample.position + 1
+        self._enter(sample)
         if record is not None:
             stream = self._stream
             (stream.records or stream.begin()).append(record)

@@ -1,6 +1,8 @@
 """What a queue holds, by identity, and the identities that it lately let go [QS 2.9 and 5.2.2].
 
-Decides: how long a retired identity is remembered so that a second sample with it is known as a duplicate.
+Decides: how long a retired identity is remembered so that a second sample with it is known as a duplicate. Whatever a
+queue holds has been through `Held.enter`: what `Entry` enqueued, and what `Replay` found in a store or in the log of a
+replication group, where an `Entry` had decided it before.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ class Held:
 
     def __init__(self) -> None:
         self.known: dict[SampleIdentity, Sample | None] = {}
-        """To be read by anybody; changed only here, and by `Entry` and `Replay` where a sample enters."""
+        """To be read by anybody; changed only here."""
         self._retired: deque[SampleIdentity] = deque()
         self.next_position = 1
 
@@ -37,16 +39,26 @@ class Held:
     def __iter__(self) -> Iterator[Sample]:
         return filter(None, self.known.values())
 
-    def enter(self, sample: Sample) -> None:
-        """Hold one more sample."""
-        self.known[sample.identity] = sample
-        self.go_beyond(sample.position)
+    def enter(self, sample: Sample) -> bool:
+        """Hold one more sample; False: one of its identity is held, or was let go at this position or behind it.
+
+        A retired identity enters again behind the positions given before: a command brings it.
+        """
+        # One look-up: a restart may bring a million samples.
+        known, identity = self.known, sample.identity
+        if known.setdefault(identity, sample) is not sample:
+            if known[identity] is not None or sample.position < self.next_position:
+                return False
+            self.forget(identity)
+            known[identity] = sample
+        # A compacted store says the next position before it lists what is held.
+        if sample.position >= self.next_position:
+            self.next_position = sample.position + 1
+        return True
 
     def go_beyond(self, position: int) -> None:
         """Give no position up to this one to a new sample."""
-        # A compacted store says the next position before it lists what is held.
-        if position >= self.next_position:
-            self.next_position = position + 1
+        self.next_position = max(self.next_position, position + 1)
 
     def retire(self, sample: Sample) -> None:
         """Let a sample go and remember its identity for a while."""
@@ -57,7 +69,7 @@ class Held:
             del self.known[retired.popleft()]
 
     def forget(self, identity: SampleIdentity) -> None:
-        """Forget a retired identity, for a command lets the sample enter again."""
+        """Forget a retired identity: a sample of it may enter again."""
         self._retired.remove(identity)
         del self.known[identity]
 

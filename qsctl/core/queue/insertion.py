@@ -10,6 +10,7 @@ from __future__ import annotations
 from enum import Enum, unique
 from typing import Final
 
+from qsctl.core.events import BounceReason
 from qsctl.core.inserted_sample import InsertedSample
 from qsctl.core.messages import SampleFlag
 from qsctl.core.queue.dead_letter import dead_letter_identity
@@ -30,6 +31,8 @@ class Insertion(Enum):
     HELD_ALREADY = "the queue holds it"
     HELD_ANOTHER = "the queue holds another sample of this identity"
     NO_ROOM = "the queue is full"
+    TOO_LARGE = "it is larger than the queue accepts"
+    HELD_BACK = "the service enqueues nothing new, for its memory is at its limit"
     NOT_STORED = "the service has suspended the queue: its disk is full or fails"
     EXPIRED = "its lifespan is over"
     NO_DEAD_LETTER = "a dead-letter queue takes only dead letters, with the queue that they come from and a reason"
@@ -40,8 +43,27 @@ class Insertion(Enum):
         return self in (Insertion.ENQUEUED, Insertion.HELD_ALREADY)
 
 
-OF_ONE_SAMPLE: Final = frozenset({Insertion.EXPIRED.value, Insertion.HELD_ANOTHER.value})
+OF_ONE_SAMPLE: Final = frozenset({Insertion.EXPIRED.value, Insertion.HELD_ANOTHER.value, Insertion.TOO_LARGE.value})
 """Reasons that concern a sample alone: the next one may be enqueued."""
+
+_REFUSED: Final = {
+    BounceReason.EXPIRED: Insertion.EXPIRED,
+    BounceReason.NOT_STORED: Insertion.NOT_STORED,
+    BounceReason.QUEUE_FULL: Insertion.NO_ROOM,
+    BounceReason.TOO_LARGE: Insertion.TOO_LARGE,
+}
+
+
+def refused_insertion(reason: BounceReason, *, holds_back: bool) -> Insertion:
+    """Return what became of a sample that a queue refused.
+
+    Args:
+        reason: why.
+        holds_back: whether the memory of the service is at its bound.
+    """
+    if holds_back and reason is BounceReason.NOT_STORED:
+        return Insertion.HELD_BACK
+    return _REFUSED[reason]
 
 
 def sample_of(

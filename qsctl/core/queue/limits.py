@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from qsctl.core.events import HighWatermarkPassed, LowWatermarkPassed, QueueFilled
+from qsctl.core.events import BounceReason, HighWatermarkPassed, LowWatermarkPassed, QueueFilled
 from qsctl.core.queue.outbox import Outbox
 from qsctl.core.queue.settings import PersistenceKind, SharedReaderQueueSettings
 from qsctl.instant import Nanoseconds
@@ -18,6 +18,8 @@ SAMPLE_METADATA_BYTES: Final = 384
 """What a held sample is counted for beyond its payload: what it takes in this implementation, rounded up."""
 
 _WITHOUT_END: Final = 1 << 62
+# Reading a member of an enumeration by its name takes longer than all else in a step.
+_QUEUE_FULL, _TOO_LARGE = BounceReason.QUEUE_FULL, BounceReason.TOO_LARGE
 
 
 class Limits:
@@ -41,6 +43,7 @@ class Limits:
         "_has_watermarks",
         "_outbox",
         "_queue",
+        "_sample_size_bytes_max",
         "count",
         "in_memory_bytes",
         "limited",
@@ -58,6 +61,7 @@ class Limits:
 
     def _set(self, settings: SharedReaderQueueSettings) -> None:
         limits, persistence = settings.limits, settings.persistence
+        self._sample_size_bytes_max = limits.sample_size_bytes_max
         on_disk = persistence.kind is PersistenceKind.PERSISTENT and not persistence.in_memory_state
         self._count_max = limits.max_count if limits.max_count >= 0 else _WITHOUT_END
         # Ignored where the state is kept on disk only [QS 2.15.1.2].
@@ -87,11 +91,22 @@ class Limits:
             return
         self.restore(sizes_bytes if self.limited else ())
 
-    def has_room(self, size_bytes: int) -> bool:
-        """Whether a sample that takes `size_bytes` in memory fits. Into an empty queue any sample fits."""
-        return self.count < self._count_max and (
-            not self.count or self.in_memory_bytes + size_bytes + SAMPLE_METADATA_BYTES <= self._bytes_max
-        )
+    def refusal_of(self, size_bytes: int, in_memory_bytes: int) -> BounceReason | None:
+        """Return why a sample cannot be enqueued now, with respect to the limits; None: it can.
+
+        Into an empty queue any sample fits that is not too large by itself.
+
+        Args:
+            size_bytes: of its payload.
+            in_memory_bytes: what of that is in memory.
+        """
+        if size_bytes > self._sample_size_bytes_max:
+            return _TOO_LARGE
+        if self.count < self._count_max and (
+            not self.count or self.in_memory_bytes + in_memory_bytes + SAMPLE_METADATA_BYTES <= self._bytes_max
+        ):
+            return None
+        return _QUEUE_FULL
 
     def grow(self, now: Nanoseconds, size_bytes: int) -> None:
         """A sample was enqueued."""

@@ -1,6 +1,7 @@
 """Where the queues of one service put what is to be stored, sent and reported, in order.
 
-Decides: that records are gathered by stream, and that all queues share one sequence of messages and one of events.
+Decides: that records are gathered by stream, and that all queues share one sequence of messages and one of events. What
+the service sets for all of its queues is here, too.
 """
 
 from __future__ import annotations
@@ -74,8 +75,10 @@ class Outbox:
         "agenda",
         "counting",
         "events",
+        "holds_back",
         "inputs",
         "messages",
+        "payload_size_bytes_max",
         "reports_each_step",
         "reports_inputs",
         "service_stream",
@@ -86,6 +89,10 @@ class Outbox:
     def __init__(self) -> None:
         self.share_count = INFINITE_NS
         """How many samples a queue moves in a row for one cause; the rest follows in the next turn."""
+        self.holds_back = False
+        """Whether nothing new is enqueued, for memory is at its bound."""
+        self.payload_size_bytes_max: int = INFINITE_NS
+        """No larger payload comes from outside: the transport's own bound."""
         self.reports_each_step = True
         """Whether each step of a sample is an event; else the usual ones are counted, see `SamplesPassed`."""
         self.reports_inputs = False

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from qsctl.core.events import SampleRemoved
+from qsctl.core.events import BounceReason, SampleRemoved
 from qsctl.core.queue.context import QueueContext
 from qsctl.core.queue.dead_letter import CAUSES, REASONS
 from qsctl.core.queue.lifespan import Lifespans
@@ -95,7 +95,7 @@ class Removal:
         else:
             if sample.holder != NIL_GUID:
                 self._take_back(sample)
-            elif self._undeliverables.waiting:
+            elif len(self._undeliverables):
                 self._undeliverables.leave(now, self._context, sample, moves=cause is _DEAD_LETTER)
             sample.move(cause)
         if (
@@ -138,12 +138,20 @@ class Removal:
         return len(going)
 
     def retry_dead_letters(self, now: Nanoseconds, count_max: int) -> None:
-        """Move what waits for room among the dead letters, in the order of their deaths, as far as there is room."""
+        """Move what waits for room among the dead letters, in the order of their deaths, as far as there is room.
+
+        One that is too large for the dead-letter queue is passed over.
+        """
         undeliverables = self._undeliverables
+        undeliverables.unbar(self._context)
         waiting = undeliverables.waiting
         for sample in list(islice(waiting.values(), min(count_max, len(waiting)))):
             reason = UNDELIVERABLE[sample.state]
-            if not undeliverables.move(now, self._context, sample, reason):
+            obstacle = undeliverables.move(now, self._context, sample, reason)
+            if obstacle is BounceReason.TOO_LARGE:
+                undeliverables.bar(now, self._context, sample)
+                continue
+            if obstacle is not None:
                 return
             self.end(now, sample, _DEAD_LETTER, CAUSES[reason])
         if waiting:

@@ -14,7 +14,7 @@ from operator import attrgetter
 from types import MappingProxyType
 from typing import Final, assert_never
 
-from qsctl.core.events import SamplesRestored
+from qsctl.core.events import BounceReason, SamplesRestored
 from qsctl.core.messages import SampleFlag
 from qsctl.core.queue.dead_letter import CAUSES, dead_letter_identity
 from qsctl.core.queue.persistence import enqueued_record
@@ -180,14 +180,8 @@ class Replay:
             redelivered=flags != record.flags,
         )
         sample.move(Cause.STORE)
-        held = self._held
-        # One look-up: a restart may bring a million samples.
-        if held.known.setdefault(identity, sample) is not sample:
-            if held.known[identity] is not None or sample.position < held.next_position:
-                return False
-            held.forget(identity)  # a command let it enter again
-            held.known[identity] = sample
-        held.go_beyond(sample.position)
+        if not self._held.enter(sample):
+            return False
         self._by_position[sample.position] = sample
         return True
 
@@ -219,8 +213,6 @@ def complete_moves(now: Nanoseconds, queue: SharedReaderQueue, dead_letters: Ite
         sample = held.known.get(origin.identity)
         is_new = origin.position >= held.next_position
         if is_new and sample is None:
-            if origin.identity in held.known:
-                held.forget(origin.identity)  # at a position before, it left
             sample = Sample(origin.position, origin.identity, b"", 0, now, INFINITE_NS)
             held.enter(sample)
             stream.record(enqueued_record(queue.name, sample, None))
@@ -298,10 +290,12 @@ def _resume_sample(now: Nanoseconds, queue: SharedReaderQueue, sample: Sample, a
 def _resume_undeliverable(now: Nanoseconds, queue: SharedReaderQueue, sample: Sample) -> None:
     """Move a dead sample that waited for room among the dead letters; there may be some now, or no such place."""
     reason, undeliverables = UNDELIVERABLE[sample.state], queue.undeliverables
-    if not undeliverables.waiting and undeliverables.move(now, queue.context, sample, reason):
+    waits = bool(undeliverables.waiting)
+    obstacle = BounceReason.QUEUE_FULL if waits else undeliverables.move(now, queue.context, sample, reason)
+    if obstacle is None:
         queue.removal.end(now, sample, Cause.DEAD_LETTER, CAUSES[reason])
     else:
-        undeliverables.defer(now, queue.context, sample, reason)
+        undeliverables.defer(now, queue.context, sample, reason, obstacle)
 
 
 def snapshot(queue: SharedReaderQueue) -> Iterator[QueueRecord]:

@@ -2,18 +2,32 @@
 
 Frozen dataclasses with the defaults of [QS 3], in nanoseconds, bytes and counts. `config/build.py` makes them from XML;
 two queues have the same configuration when these are equal ([QS 5.4.1]: DUPLICATED against ALREADY_EXISTS).
+
+A field that is made by `_in_place` can be changed while its queue works, see `core.queue.change`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 
 from qsctl.instant import INFINITE_NS, MILLISECOND_NS, SECOND_NS, Nanoseconds
 
 UNLIMITED: Final = -1
 """LENGTH_UNLIMITED, and the threshold -1 of section 2.10.1."""
+
+
+SIZE_BYTES_MAX: Final = (1 << 63) - 1
+"""No payload is larger."""
+
+IN_PLACE: Final = "in place"
+"""Among the metadata of a field: whether it can be changed while its queue works."""
+
+
+def _in_place(default: Any) -> Any:
+    """Return a field with this default that can be changed while its queue works."""
+    return field(default=default, metadata={IN_PLACE: True})
 
 
 class DistributionKind(StrEnum):
@@ -41,18 +55,18 @@ class DistributionSettings:
     """`<distribution>` [QS Table 3.15, 2.10]."""
 
     kind: DistributionKind = DistributionKind.ROUND_ROBIN
-    unacked_threshold: int = UNLIMITED
+    unacked_threshold: int = _in_place(UNLIMITED)
     """A consumer may be sent to while its outstanding samples are at most this many; -1: always."""
     allow_consumer_feedback: bool = False
-    mark_last_undelivered_sample: bool = False
+    mark_last_undelivered_sample: bool = _in_place(default=False)
 
 
 @dataclass(frozen=True, slots=True)
 class RedeliverySettings:
     """`<redelivery>` [QS Table 3.15]: the first delivery is no retry, so attempts = retries + 1."""
 
-    max_delivery_retries: int = 0
-    response_timeout_ns: Nanoseconds = INFINITE_NS
+    max_delivery_retries: int = _in_place(0)
+    response_timeout_ns: Nanoseconds = _in_place(INFINITE_NS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,15 +82,21 @@ class PersistenceSettings:
 class ResourceLimitSettings:
     """`<resource_limits>` [QS 2.15]. Watermarks are percent of the limits; None: not set."""
 
-    initial_count: int = 1
-    max_count: int = UNLIMITED
-    incremental_count: int = -1
-    max_in_memory_bytes: int = UNLIMITED
-    high_watermark_percent: int | None = None
-    low_watermark_percent: int | None = None
-    replacement: ReplacementKind = ReplacementKind.REJECT_WITHOUT_REPLACEMENT
-    waiting_count_max: int = UNLIMITED
+    initial_count: int = _in_place(1)
+    max_count: int = _in_place(UNLIMITED)
+    incremental_count: int = _in_place(-1)
+    max_in_memory_bytes: int = _in_place(UNLIMITED)
+    max_sample_bytes: int = _in_place(UNLIMITED)
+    high_watermark_percent: int | None = _in_place(None)
+    low_watermark_percent: int | None = _in_place(None)
+    replacement: ReplacementKind = _in_place(ReplacementKind.REJECT_WITHOUT_REPLACEMENT)
+    waiting_count_max: int = _in_place(UNLIMITED)
     """How many samples may wait outside a full queue: `<datareader_qos>/<resource_limits>/<max_samples>`."""
+
+    @property
+    def sample_size_bytes_max(self) -> int:
+        """The size of the largest payload that is enqueued, however empty the queue is."""
+        return SIZE_BYTES_MAX if self.max_sample_bytes < 0 else self.max_sample_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +163,7 @@ class SharedReaderQueueSettings:
     dead_letter_queue: str = ""
     is_dead_letter: bool = False
     distribution: DistributionSettings = DistributionSettings()
-    lifespan_ns: Nanoseconds = INFINITE_NS
+    lifespan_ns: Nanoseconds = _in_place(INFINITE_NS)
     redelivery: RedeliverySettings = RedeliverySettings()
     persistence: PersistenceSettings = PersistenceSettings()
     app_ack_sample_to_producer: bool = True

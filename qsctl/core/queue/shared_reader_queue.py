@@ -172,6 +172,10 @@ class SharedReaderQueue:
         """See `Entry.refuse`."""
         self._entry.refuse(now, write, reason)
 
+    def bar(self, write: Write) -> BounceReason | None:
+        """See `Entry.bar`."""
+        return self._entry.bar(write)
+
     def join(self, now: Nanoseconds, joined: ConsumerJoined) -> None:
         """See `Membership.join`."""
         self._membership.join(now, joined)
@@ -188,7 +192,9 @@ class SharedReaderQueue:
         """See `Entry.lose_producer`."""
         self._entry.lose_producer(now, writer_guid)
 
-    def accept_dead_letter(self, now: Nanoseconds, source: Source, sample: Sample, reason: DeadLetterReason) -> bool:
+    def accept_dead_letter(
+        self, now: Nanoseconds, source: Source, sample: Sample, reason: DeadLetterReason
+    ) -> BounceReason | None:
         """See `Entry.accept_dead_letter`."""
         return self._entry.accept_dead_letter(now, source, sample, reason, self.dead_letter_line)
 
@@ -238,7 +244,7 @@ class SharedReaderQueue:
         groups.update(self._membership.go_on(now, share_count))
         groups.update(deferred)
         self._entry.expire_outside(now)
-        if self.undeliverables.waiting:
+        if len(self.undeliverables):
             self.removal.retry_dead_letters(now, share_count)
         deliveries.serve(now, *groups)
 
@@ -261,7 +267,7 @@ class SharedReaderQueue:
         self._membership.change()
         deliveries.serve(now, *deliveries.groups.all())
         if not context.is_shut:
-            self.dead_letter_line.call(now)
+            self.dead_letter_line.call_all(now)
 
     def shut(self, now: Nanoseconds) -> None:
         """Refuse those who wait outside: the queue will be deleted [QS 5.4.2]. No sample may come any more."""
@@ -300,8 +306,7 @@ class SharedReaderQueue:
         context.outbox.forget(context.stream)
         context.held = Held()
         context.goes_on_at_ns = INFINITE_NS
-        if self.undeliverables.waiting and self._dead_letters is not None:
-            self._dead_letters.dead_letter_line.leave(now, context)
+        self.undeliverables.forget(now, context)
         self._put_together(former.consumers, routes=former.groups.routes)
         for consumer in former.consumers.values():
             consumer.outstanding.clear()
@@ -320,4 +325,4 @@ class SharedReaderQueue:
 
     def undeliverable_count(self) -> int:
         """Return how many dead samples wait for room in the dead-letter queue."""
-        return len(self.undeliverables.waiting)
+        return len(self.undeliverables)

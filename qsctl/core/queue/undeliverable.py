@@ -1,14 +1,16 @@
 """Dead samples that wait in their queue for room in the dead-letter queue [QS 2.12].
 
 Decides: which states such a sample is in, and which queue's turn it is when there is room again. A dead letter is never
-dropped for want of room: its sample stays where it is, held and counted, and fills its queue as any other.
+dropped for want of room: its sample stays where it is, held and counted, and fills its queue as any other. So does one
+that is larger than the dead-letter queue accepts; nothing waits behind it, and it is tried again when the settings of
+that queue change.
 """
 
 from __future__ import annotations
 
 from typing import Final, Protocol
 
-from qsctl.core.events import DeadLetterDeferred, SampleDeadLettered
+from qsctl.core.events import BounceReason, DeadLetterDeferred, SampleDeadLettered
 from qsctl.core.queue.dead_letter import dead_letter_identity, origin_of
 from qsctl.core.queue.outbox import Outbox, Stream
 from qsctl.core.queue.redelivery import release
@@ -22,6 +24,9 @@ UNDELIVERABLE: Final[dict[SampleState, DeadLetterReason]] = {
     SampleState.FAILED_DELIVERY: DeadLetterReason.MAX_RETRIES,
 }
 """The states of a held sample that waits for room, with what its dead letter will say."""
+
+
+_QUEUE_FULL, _TOO_LARGE = BounceReason.QUEUE_FULL, BounceReason.TOO_LARGE
 
 
 class Source(Protocol):
@@ -48,8 +53,13 @@ class DeadLetterPlace(Protocol):
     def stream(self) -> Stream:
         """Where its records go."""
 
-    def accept_dead_letter(self, now: Nanoseconds, source: Source, sample: Sample, reason: DeadLetterReason, /) -> bool:
-        """Enqueue a sample; whether it found room, and no other queue waits for that."""
+    def accept_dead_letter(
+        self, now: Nanoseconds, source: Source, sample: Sample, reason: DeadLetterReason, /
+    ) -> BounceReason | None:
+        """Enqueue a sample; return why it stays in its queue: there is no room, another queue waits for that, or ever.
+
+        None: it is enqueued.
+        """
 
 
 class DeadLetterLine:
@@ -59,11 +69,13 @@ class DeadLetterLine:
     each dead letter that leaves, and no small sample that overtakes a large one for ever.
     """
 
-    __slots__ = ("queues",)
+    __slots__ = ("barred", "queues")
 
     def __init__(self) -> None:
         self.queues: dict[Source, None] = {}
         """Who waits, in order; changed only here."""
+        self.barred: dict[Source, None] = {}
+        """Who has samples that the dead-letter queue does not accept as it is, whatever room there is."""
 
     def is_turn_of(self, source: Source) -> bool:
         """Whether no other queue was there before."""
@@ -88,6 +100,13 @@ class DeadLetterLine:
         self.queues[source] = None
         self.call(now)
 
+    def call_all(self, now: Nanoseconds) -> None:
+        """The dead-letter queue has other settings: what it did not accept it may accept, too."""
+        for source in self.barred:
+            source.go_on_at_once(now)
+        self.barred.clear()
+        self.call(now)
+
     def call(self, now: Nanoseconds) -> None:
         """There may be room: it is the first one's turn."""
         for first in self.queues:
@@ -103,7 +122,7 @@ class Undeliverables:
         outbox: the queue's.
     """
 
-    __slots__ = ("_outbox", "are_moves_one_record", "place", "waiting")
+    __slots__ = ("_outbox", "are_moves_one_record", "barred", "place", "waiting")
 
     def __init__(self, place: DeadLetterPlace | None, outbox: Outbox) -> None:
         self.place = place
@@ -112,6 +131,11 @@ class Undeliverables:
         """Whether the dead letter's record is that of the removal too: both queues have one stream."""
         self.waiting: dict[int, Sample] = {}
         """Those that wait for room, by position, in the order of their deaths; changed only here."""
+        self.barred: dict[int, Sample] = {}
+        """Those that are not accepted, whatever room there is; changed only here."""
+
+    def __len__(self) -> int:
+        return len(self.waiting) + len(self.barred)
 
     def bury(self, now: Nanoseconds, queue: Source, sample: Sample, reason: DeadLetterReason) -> bool:
         """Move a sample that just died; false: there is no room, or others wait for it, and so does this one."""
@@ -119,38 +143,48 @@ class Undeliverables:
             # It expired with a consumer, which may have processed it.
             release(sample)
             sample.redelivered = True
-        if not self.waiting and self.move(now, queue, sample, reason):
+        obstacle = _QUEUE_FULL if self.waiting else self.move(now, queue, sample, reason)
+        if obstacle is None:
             return True
         if queue.journaled:
             queue.stream.record(Returned(queue.name, sample.position, sample.attempts, sample.redelivered))
             queue.stream.record(Undeliverable(queue.name, sample.position, reason))
-        self.defer(now, queue, sample, reason)
+        self.defer(now, queue, sample, reason, obstacle)
         return False
 
-    def move(self, now: Nanoseconds, queue: Source, sample: Sample, reason: DeadLetterReason) -> bool:
-        """Move a sample, or have nothing to do where there is no place to go; false: there is no room now."""
+    def move(self, now: Nanoseconds, queue: Source, sample: Sample, reason: DeadLetterReason) -> BounceReason | None:
+        """Move a sample, or do nothing where there is no place to go; return why it stays, or None."""
         place = self.place
         if place is None:
-            return True
-        if not place.accept_dead_letter(now, queue, sample, reason):
-            return False
+            return None
+        if (obstacle := place.accept_dead_letter(now, queue, sample, reason)) is not None:
+            return obstacle
         dead_letter = dead_letter_identity(origin_of(queue, sample, reason))
         self._outbox.events.append(
             SampleDeadLettered(now, queue.name, sample.identity, place.name, reason, dead_letter)
         )
-        return True
+        return None
 
-    def defer(self, now: Nanoseconds, queue: Source, sample: Sample, reason: DeadLetterReason) -> None:
-        """Let a sample wait that found no room."""
+    def defer(
+        self, now: Nanoseconds, queue: Source, sample: Sample, reason: DeadLetterReason, obstacle: BounceReason
+    ) -> None:
+        """Let a sample wait that stays for this reason."""
         assert self.place is not None, "where there is no place to go, nothing waits for room"
-        self.place.dead_letter_line.enter(queue)
-        self.waiting[sample.position] = sample
+        if obstacle is _TOO_LARGE:
+            self._bar(queue, sample)
+        else:
+            self.place.dead_letter_line.enter(queue)
+            self.waiting[sample.position] = sample
         self._outbox.events.append(DeadLetterDeferred(now, queue.name, sample.identity, self.place.name, reason))
 
     def leave(self, now: Nanoseconds, queue: Source, sample: Sample, *, moves: bool) -> None:
         """A sample leaves its queue that may have waited here; `moves`: for the dead letters."""
         waiting = self.waiting
-        was_first = sample is next(iter(waiting.values()))
+        if self.barred.pop(sample.position, None) is not None:
+            if not self.barred and self.place is not None:
+                self.place.dead_letter_line.barred.pop(queue, None)
+            return
+        was_first = sample is next(iter(waiting.values()), None)
         if waiting.pop(sample.position, None) is None or self.place is None:
             return
         if not waiting:
@@ -158,6 +192,32 @@ class Undeliverables:
         elif was_first and not moves:
             # The one behind it may be smaller.
             queue.go_on_at_once(now)
+
+    def bar(self, now: Nanoseconds, queue: Source, sample: Sample) -> None:
+        """Let nothing wait any more behind a sample that is not accepted, whatever room there is."""
+        del self.waiting[sample.position]
+        self._bar(queue, sample)
+        if not self.waiting and self.place is not None:
+            self.place.dead_letter_line.leave(now, queue)
+
+    def unbar(self, queue: Source) -> None:
+        """Let those wait again that were not accepted, if the dead-letter queue has other settings since."""
+        if self.barred and self.place is not None and queue not in self.place.dead_letter_line.barred:
+            self.place.dead_letter_line.enter(queue)
+            self.waiting |= self.barred
+            self.barred.clear()
+
+    def forget(self, now: Nanoseconds, queue: Source) -> None:
+        """Let the queue wait no more: it forgets what it holds."""
+        if self.place is not None and len(self):
+            self.place.dead_letter_line.barred.pop(queue, None)
+            if self.waiting:
+                self.place.dead_letter_line.leave(now, queue)
+
+    def _bar(self, queue: Source, sample: Sample) -> None:
+        assert self.place is not None
+        self.barred[sample.position] = sample
+        self.place.dead_letter_line.barred[queue] = None
 
     def give_way(self, now: Nanoseconds, queue: Source) -> None:
         """Its share is moved: another queue's turn."""

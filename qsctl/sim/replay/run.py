@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import IntEnum
 from typing import Any
 
@@ -16,6 +16,7 @@ import numpy as np
 
 from qsctl.core.events import BounceReason, SampleDeadLettered
 from qsctl.core.messages import AckResponse, Delivery, ProducerLeft, Write, WriteAcknowledgment
+from qsctl.core.queue.settings import SIZE_BYTES_MAX
 from qsctl.core.settings import ServiceSettings, queues_by_name
 from qsctl.core.turn import Released
 from qsctl.errors import InvalidInput
@@ -397,7 +398,7 @@ def _parts(service: ServiceSettings, recorded: Recorded, replay: Replay, *, is_a
     Where the load is another one, a timer fires when it is due.
     """
     is_changed = any(not row.command.startswith("flush") for row in recorded.commands)
-    too_large = [row.size_bytes - 1 for row in recorded.arrivals if row.reason == BounceReason.TOO_LARGE]
+    too_large = list(_too_large_for_the_service(recorded))
     started_at_ns = min([-1, *(row.at_ns for row in recorded.arrivals[:1])])
     changed = changed_queues(service, recorded, replay)
     parts = []
@@ -409,6 +410,14 @@ def _parts(service: ServiceSettings, recorded: Recorded, replay: Replay, *, is_a
             part.lateness_max_ns = INFINITE_NS
         parts.append(part)
     return parts
+
+
+def _too_large_for_the_service(recorded: Recorded) -> Iterator[int]:
+    """Yield sizes that the recorded service accepted no payload above, whatever its queues' own settings."""
+    own = {name: each.limits.sample_size_bytes_max for name, each in queues_by_name(recorded.service).items()}
+    for row in recorded.arrivals:
+        if row.reason == BounceReason.TOO_LARGE and row.size_bytes <= own.get(row.queue, SIZE_BYTES_MAX):
+            yield row.size_bytes - 1
 
 
 def _held(queue: str, row: Arrival, writer: Guid, attempts: int) -> HeldSample:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 
 from qsctl.core.queue.settings import SharedReaderQueueSettings
@@ -13,7 +12,9 @@ from qsctl.core.settings import (
     queues_by_name,
     with_queues,
 )
+from qsctl.sim.scenario.form import value_at, with_value
 from qsctl.sim.scenario.replay import Replay, ReplayedQueue
+from qsctl.sim.scenario.replay_forms import VARIED
 from qsctl.sim.scenario.replay_rules import short_names
 from qsctl.sim.scenario.scenario import Model, Scenario
 
@@ -41,7 +42,10 @@ def place_of(folder: Location) -> str:
 def replayed_queues(service: ServiceSettings) -> tuple[ReplayedQueue, ...]:
     """Return every queue's values, as the service has them."""
     queues = queues_by_name(service)
-    return tuple(_element(name, queues[full_name]) for name, full_name in short_names(service).items())
+    plain = SharedReaderQueueSettings("", "")
+    return tuple(
+        ReplayedQueue(name, _varied(plain, queues[full_name])) for name, full_name in short_names(service).items()
+    )
 
 
 def changed_service(replay: Replay) -> ServiceSettings:
@@ -52,41 +56,13 @@ def changed_service(replay: Replay) -> ServiceSettings:
         participant: DomainParticipantSettings, subscriber: SharedSubscriberSettings, queue: SharedReaderQueueSettings
     ) -> SharedReaderQueueSettings:
         element = by_full_name.get(f"{participant.name}/{subscriber.name}/{queue.name}")
-        return queue if element is None else _applied(queue, element)
+        return queue if element is None else _varied(queue, element.settings)
 
     return with_queues(replay.service, changed)
 
 
-def _element(name: str, queue: SharedReaderQueueSettings) -> ReplayedQueue:
-    limits, redelivery = queue.limits, queue.redelivery
-    return ReplayedQueue(
-        name,
-        limits.max_count,
-        limits.max_in_memory_bytes,
-        limits.replacement,
-        limits.waiting_count_max,
-        queue.distribution.unacked_threshold,
-        redelivery.max_delivery_retries,
-        redelivery.response_timeout_ns,
-        queue.lifespan_ns,
-    )
-
-
-def _applied(settings: SharedReaderQueueSettings, element: ReplayedQueue) -> SharedReaderQueueSettings:
-    return dataclasses.replace(
-        settings,
-        lifespan_ns=element.lifespan_ns,
-        limits=dataclasses.replace(
-            settings.limits,
-            max_count=element.max_count,
-            max_in_memory_bytes=element.max_in_memory_bytes,
-            replacement=element.replacement,
-            waiting_count_max=element.waiting_count_max,
-        ),
-        distribution=dataclasses.replace(settings.distribution, unacked_threshold=element.unacked_threshold),
-        redelivery=dataclasses.replace(
-            settings.redelivery,
-            max_delivery_retries=element.max_delivery_retries,
-            response_timeout_ns=element.response_timeout_ns,
-        ),
-    )
+def _varied(settings: SharedReaderQueueSettings, by: SharedReaderQueueSettings) -> SharedReaderQueueSettings:
+    """Return a queue's settings with those of another that a replay varies."""
+    for field in VARIED:
+        settings = with_value(settings, field, value_at(by, field))
+    return settings

@@ -18,7 +18,7 @@ from qsctl.errors import InvalidInput
 from qsctl.profiles.names import WRONG_NAMES
 from qsctl.profiles.ranges import BY_FIELD, SETTINGS
 from qsctl.profiles.setting import Setting
-from qsctl.sim.scenario.form import SOLACE, Attribute, Child, Columns, Form
+from qsctl.sim.scenario.form import SOLACE, Attribute, Child, Columns, Form, with_value
 from qsctl.sim.scenario.forms import CHANGE, PROFILE, QUEUE, TRAFFIC, WORKLOAD, queue_name
 from qsctl.sim.scenario.replay_forms import REPLAY
 from qsctl.sim.scenario.scenario import TIBCO_MIN_BURST_MESSAGES, Model, Queue, default_queue_limits
@@ -125,7 +125,10 @@ def build(form: Form, element: etree._Element, reading: Reading, given: dict[str
         return None
     if form is CHANGE:
         values = _in_plain_units(values)
+    further = {field: values.pop(field) for field in list(values) if "." in field}
     made = form.type(**values)
+    for field, value in further.items():
+        made = with_value(made, field, value)
     reading.remember(made, element)
     return made
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Final
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Final
 
 from qsctl.config.values import Value
 from qsctl.sim.scenario import scenario as s
@@ -19,9 +19,29 @@ INTEGRATION: Final = frozenset({s.Model.INTEGRATION})
 EVERY_MODEL: Final = frozenset(s.Model)
 
 
+def value_at(holder: Any, path: str) -> Any:
+    """Return a field of a dataclass; with dots it is a field of what an outer one holds."""
+    for name in path.split("."):
+        holder = getattr(holder, name)
+    return holder
+
+
+def with_value(holder: Any, path: str, value: object) -> Any:
+    """Return a dataclass with another value at this field, with dots as for `value_at`."""
+    name, _, inner = path.partition(".")
+    return replace(holder, **{name: with_value(getattr(holder, name), inner, value) if inner else value})
+
+
+def default_at(kind: type[object], path: str) -> Any:
+    """Return the default of a field of a dataclass, with dots as for `value_at`."""
+    name, _, inner = path.partition(".")
+    default = next(each.default for each in fields(kind) if each.name == name)  # type: ignore[arg-type]
+    return value_at(default, inner) if inner else default
+
+
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """An XML attribute and the field that it sets; in scenarios of other `models` it is refused."""
+    """An XML attribute and the field that it sets, see `value_at`; in scenarios of other `models` it is refused."""
 
     name: str
     field: str

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from qsctl.errors import InvalidInput, UsageError
 from qsctl.sim.scenario.build import elsewhere_hint, semp_hint
-from qsctl.sim.scenario.form import Attribute, Child, Columns, Form
+from qsctl.sim.scenario.form import Attribute, Child, Columns, Form, with_value
 from qsctl.sim.scenario.forms import QUEUE, SCENARIO, queue_name
 from qsctl.sim.scenario.places import place_of
 from qsctl.sim.scenario.scenario import QUEUE_ORDER, Model, Queue, QueueLimits, Scenario, default_queue_limits
@@ -165,7 +165,7 @@ def _with_attribute(value: Any, attribute: Attribute, override: _Override) -> An
         parsed = attribute.value_for(override.model).parse(override.text)
     except InvalidInput as error:
         raise _Unfit(f"{override.path}: {error.message}", value) from None
-    return dataclasses.replace(value, **{attribute.field: parsed})
+    return with_value(value, attribute.field, parsed)
 
 
 def _with_single(value: Any, child: Child, form: Form, override: _Override, depth: int) -> Any:

@@ -1,7 +1,8 @@
 """A recording that is replayed: its part of a scenario, as frozen dataclasses.
 
 What was recorded is in the run folder; here is what may be changed. Every queue of the service has an element with all
-of its values, as they were, so that each has a path: `queue[OrderQueue]/unacked-threshold`.
+of its values, as they were, so that each has a path: `queue[OrderQueue]/unacked-threshold`. Which of its settings those
+are, the rows of `qsctl.config.tables.queue` say.
 """
 
 from __future__ import annotations
@@ -9,9 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from qsctl.core.client.producer import WINDOW_COUNT
-from qsctl.core.queue.settings import UNLIMITED, ReplacementKind
+from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.core.settings import ServiceSettings
-from qsctl.instant import INFINITE_NS, Nanoseconds
 
 AS_RECORDED = -1
 """A number of consumers: those that there were."""
@@ -23,14 +23,8 @@ class ReplayedQueue:
 
     name: str
     """Its own name, or the full one where two are alike."""
-    max_count: int = UNLIMITED
-    max_in_memory_bytes: int = UNLIMITED
-    replacement: ReplacementKind = ReplacementKind.REJECT_WITHOUT_REPLACEMENT
-    waiting_count_max: int = UNLIMITED
-    unacked_threshold: int = UNLIMITED
-    max_delivery_retries: int = 0
-    response_timeout_ns: Nanoseconds = INFINITE_NS
-    lifespan_ns: Nanoseconds = INFINITE_NS
+    settings: SharedReaderQueueSettings = SharedReaderQueueSettings("", "")
+    """Of which those count that `replay_forms.VARIED` names."""
     consumers: int = AS_RECORDED
     """More than there were: copies of them, in turn; fewer: those that joined last stay away."""
     service_factor: float = 1.0

@@ -2,26 +2,46 @@
 
 from __future__ import annotations
 
-from qsctl.config.values import DURATION
-from qsctl.core.queue.settings import ReplacementKind
+from collections.abc import Iterator
+from typing import Final
+
+from qsctl.config.form import Place, settings_in
+from qsctl.config.tables.queue import QUEUE
+from qsctl.config.values import DURATION, Value
 from qsctl.sim.scenario.form import REPLAY as REPLAYS
 from qsctl.sim.scenario.form import Attribute, Child, Form
 from qsctl.sim.scenario.replay import Replay, ReplayedQueue
 from qsctl.sim.scenario.values import CONSUMERS, NAME, REAL, TEXT, choice, integer
+
+_HOLDER: Final = "settings."
+
+
+def _value_of(place: Place) -> Value:
+    """Return how a setting of a service's file is written in a scenario."""
+    value = place.setting.value
+    if value is DURATION:
+        return DURATION
+    return choice(type(place.default)) if value.low is None else integer(0, unlimited=True)
+
+
+def _varied() -> Iterator[Attribute]:
+    """Yield the attributes of a queue's settings: those of the table, and a limit that a reader's QoS sets."""
+    for place in settings_in(QUEUE):
+        if place.setting.replay:
+            yield Attribute(place.setting.replay, f"{_HOLDER}{place.field}", _value_of(place))
+    yield Attribute("max-waiting", f"{_HOLDER}limits.waiting_count_max", integer(0, unlimited=True))
+
+
+_VARIED: Final = tuple(_varied())
+VARIED: Final = tuple(each.field.removeprefix(_HOLDER) for each in _VARIED)
+"""The fields of a queue's settings that a replay varies, with dots."""
 
 REPLAYED_QUEUE = Form(
     "queue",
     ReplayedQueue,
     (
         Attribute("name", "name", NAME, required=True),
-        Attribute("max-count", "max_count", integer(0, unlimited=True)),
-        Attribute("max-in-memory-bytes", "max_in_memory_bytes", integer(0, unlimited=True)),
-        Attribute("replacement", "replacement", choice(ReplacementKind)),
-        Attribute("max-waiting", "waiting_count_max", integer(0, unlimited=True)),
-        Attribute("unacked-threshold", "unacked_threshold", integer(0, unlimited=True)),
-        Attribute("max-delivery-retries", "max_delivery_retries", integer(0, unlimited=True)),
-        Attribute("response-timeout", "response_timeout_ns", DURATION),
-        Attribute("lifespan", "lifespan_ns", DURATION),
+        *_VARIED,
         Attribute("consumers", "consumers", CONSUMERS),
         Attribute("service-factor", "service_factor", REAL),
     ),

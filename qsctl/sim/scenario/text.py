@@ -16,7 +16,7 @@ import msgspec
 
 from qsctl.eventlog.location import location
 from qsctl.eventlog.run_folder import SERVICE_FILE, read_run_info
-from qsctl.sim.scenario.form import Attribute, Child, Form
+from qsctl.sim.scenario.form import Attribute, Child, Form, default_at, value_at
 from qsctl.sim.scenario.forms import QUEUE, SCENARIO, TRACE, WORKLOAD, queue_name
 from qsctl.sim.scenario.replay_forms import REPLAY, REPLAYED_QUEUE
 from qsctl.sim.scenario.scenario import QUEUE_ORDER, Model, Scenario, default_queue_limits
@@ -87,13 +87,13 @@ class _Writer:
             lines.append(_tag(form.element, attributes, depth, closed=True))
 
     def _attribute_text(self, form: Form, value: Any, attribute: Attribute) -> str | None:
-        found = getattr(value, attribute.field)
+        found = value_at(value, attribute.field)
         if form is TRACE and self.portable:
             with Path(found).open("rb") as file:
                 return hashlib.file_digest(file, "blake2b").hexdigest()
         if form is REPLAY and self.portable and attribute.field == "recording":
             return read_run_info(location(found)).fingerprint
-        default = next(each.default for each in dataclasses.fields(form.type) if each.name == attribute.field)  # type: ignore[arg-type]
+        default = default_at(form.type, attribute.field)
         if self.model not in attribute.models:
             return None
         if not attribute.required and form not in (QUEUE, REPLAYED_QUEUE) and found == default:

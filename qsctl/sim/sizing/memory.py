@@ -92,7 +92,8 @@ def _replayed_bytes(replay: Replay) -> int:
     total = 0
     for queue in replay.queues:
         came = sizes.get(names[queue.name], [])
-        count = len(came) if queue.max_count < 0 else min(len(came), queue.max_count)
+        count_max = queue.settings.limits.max_count
+        count = len(came) if count_max < 0 else min(len(came), count_max)
         total += sum(sorted(came, reverse=True)[:count])
     return total
 

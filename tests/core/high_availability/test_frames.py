@@ -176,7 +176,7 @@ def test_a_replica_that_fell_back_takes_up_a_snapshot(cluster: Cluster) -> None:
 )
 def test_what_no_replica_sends_is_refused_by_the_master(cluster: Cluster, frame: Frame, reason: str) -> None:
     master, slave, _ = others(cluster)
-    master.replica.producers.is_too_large = lambda written: len(written.payload) > 100
+    master.member.engine.hosted.outbox.payload_size_bytes_max = 100
     forged = msgspec.structs.replace(frame, sender=slave.name, incarnation=master.replica.incarnation)
     assert reason in refused(cluster, master, forged)
     works(cluster)
