@@ -186,10 +186,10 @@ def test_a_queue_fills_up_by_bytes_when_not_even_an_empty_sample_fits() -> None:
     kept.grow(0, 0)
     kept.grow(0, 0)
     assert outbox.events == []
-    assert kept.has_room(0)
+    assert kept.refusal_of(0, 0) is None
     kept.grow(0, 0)
     assert outbox.events == [QueueFilled(0, "q")]
-    assert not kept.has_room(0)
+    assert kept.refusal_of(0, 0) is not None
 
 
 # The agenda.

@@ -38,6 +38,7 @@ class QueueContext:
     __slots__ = (
         "_is_shut",
         "_refuses",
+        "accepts_nothing",
         "acknowledges",
         "freely_accepted_size_bytes",
         "goes_on_at_ns",
@@ -53,6 +54,7 @@ class QueueContext:
         "passed",
         "refused_count",
         "settings",
+        "size_bytes_max",
         "sleeper",
         "stream",
     )
@@ -90,8 +92,11 @@ class QueueContext:
         """Whether it does nothing by itself either, such as to send: no record of it can be stored."""
         self.goes_on_at_ns: Nanoseconds = INFINITE_NS
         """When there is more to do than one turn allowed."""
-        self.freely_accepted_size_bytes = -1
-        """A payload up to this size is enqueued whatever the queue holds; a larger one is judged. See `find_bound`."""
+        self.size_bytes_max = self.freely_accepted_size_bytes = -1
+        """No larger payload is accepted from outside, whatever the queue holds; one up to the second size is enqueued
+        without a judgement. See `find_bound`."""
+        self.accepts_nothing = False
+        """Whether nothing new is enqueued, unless its producer waits."""
         self.find_bound()
 
     @property
@@ -116,13 +121,11 @@ class QueueContext:
 
     def find_bound(self) -> None:
         """Find what is enqueued without a judgement: one comparison a sample, where each rule asked would be ten."""
-        is_judged = self.is_limited or self._refuses or self._is_shut or self.outbox.holds_back
+        outbox = self.outbox
+        self.size_bytes_max = min(self.settings.limits.sample_size_bytes_max, outbox.payload_size_bytes_max)
+        self.accepts_nothing = self._refuses or self._is_shut or outbox.holds_back
+        is_judged = self.is_limited or self.accepts_nothing
         self.freely_accepted_size_bytes = -1 if is_judged else self.size_bytes_max
-
-    @property
-    def size_bytes_max(self) -> int:
-        """The size of the largest payload that the queue accepts from outside, whatever it holds."""
-        return min(self.settings.limits.sample_size_bytes_max, self.outbox.payload_size_bytes_max)
 
     def in_memory_bytes(self, size_bytes: int) -> int:
         """Return what a payload of this size takes in memory."""

@@ -104,8 +104,7 @@ class Entry:
         reason: BounceReason | None = None
         if identity not in self._held.known and (
             (size_bytes <= context.freely_accepted_size_bytes and write.lifespan_ns > 0)
-            or (reason := self._refusal_of(now, size_bytes, now + write.lifespan_ns, waits=write.waits_when_full))
-            is None
+            or (reason := self._refusal_of(now, size_bytes, now + write.lifespan_ns, write.waits_when_full)) is None
         ):
             if self._outbox.reports_each_step:
                 # Not by `_arrival`, nor the record below by `enqueued_record`: each call is 2 % of what a sample costs.
@@ -227,7 +226,7 @@ class Entry:
             # Written to a queue of the name before this one, it may be another sample; on disk only its size is known.
             is_same = same.size_bytes == size_bytes and same.payload in (None, sample.payload)
             return Insertion.HELD_ALREADY if is_same else Insertion.HELD_ANOTHER
-        reason = self._refusal_of(now, size_bytes, sample.expires_at_ns)
+        reason = self._refusal_of(now, size_bytes, sample.expires_at_ns, waits=False)
         if reason is not None:
             if reason is _QUEUE_FULL:
                 self._limits.find_full(now)
@@ -238,7 +237,7 @@ class Entry:
         return Insertion.ENQUEUED
 
     def _refusal_of(
-        self, now: Nanoseconds, size_bytes: int, expires_at_ns: Nanoseconds, *, waits: bool = False
+        self, now: Nanoseconds, size_bytes: int, expires_at_ns: Nanoseconds, waits: bool
     ) -> BounceReason | None:
         """Return why the queue does not enqueue a new sample; None: it does.
 
@@ -255,11 +254,15 @@ class Entry:
             return _EXPIRED
         if size_bytes > context.size_bytes_max:
             return _TOO_LARGE
-        if context.refuses or (self._outbox.holds_back and not waits):
-            return _NOT_STORED
-        if context.is_shut or self._reader_cache.arrivals:
+        if context.accepts_nothing:
+            if context.refuses or (self._outbox.holds_back and not waits):
+                return _NOT_STORED
+            if context.is_shut:
+                return _QUEUE_FULL
+        if self._reader_cache.arrivals:
             return _QUEUE_FULL
-        return self._obstacle_to(size_bytes)
+        # As `_obstacle_to` does.
+        return self._limits.refusal_of(size_bytes, size_bytes if size_bytes <= context.on_disk_over_bytes else 0)
 
     def bar(self, write: Write) -> BounceReason | None:
         """Return why no replica of this queue could enqueue a sample, whatever they hold; None: nothing is known.
