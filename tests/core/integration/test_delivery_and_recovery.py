@@ -118,7 +118,9 @@ def test_a_refused_message_is_tried_again_and_keeps_its_place() -> None:
     )
     scene = Scene(settings, acknowledges=False).arrive("in", b"1", b"2")
     first = next(each.mid for each in scene.sent if isinstance(each, Delivery))
-    scene.do(Acknowledged("out", first, is_accepted=False)).until(10)
+    scene.do(Acknowledged("out", first, is_accepted=False)).until(9)
+    assert scene.deliveries() == [b"1"], "not before the interval is over"
+    scene.until(10)
     assert scene.deliveries() == [b"1", b"1"]
     scene.do(Acknowledged("out", first, is_accepted=False)).until(20)
     assert scene.deliveries() == [b"1", b"1", b"2"]
