@@ -16,7 +16,7 @@ REQUIREMENT = re.compile(r"(?P<name>[A-Za-z0-9._-]+)\s*>=\s*(?P<lowest>[0-9][^,;
 
 
 def lowest(line: str) -> str:
-    """The constraint of one requirement: `name==lowest`, nothing else of it but its marker.
+    """Return the constraint of one requirement: `name==lowest`, nothing else of it but its marker.
 
     Raises:
         SystemExit: the requirement has no lower bound.

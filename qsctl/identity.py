@@ -151,10 +151,10 @@ def decimal_from_text(text: str, largest: int) -> int | None:
 
 
 def sequence_number_pair(number: int) -> tuple[int, int]:
-    """The (high, low) pair of `SequenceNumber_t`: a signed and an unsigned 32-bit half."""
+    """Return the (high, low) pair of `SequenceNumber_t`: a signed and an unsigned 32-bit half."""
     return number >> 32, number & 0xFFFF_FFFF
 
 
 def sequence_number_from_pair(high: int, low: int) -> int:
-    """The inverse of `sequence_number_pair`."""
+    """Return the sequence number of a pair: the inverse of `sequence_number_pair`."""
     return (high << 32) | (low & 0xFFFF_FFFF)

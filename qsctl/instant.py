@@ -41,7 +41,7 @@ _DURATION = re.compile(rf"(?:{_PART.pattern}\s*)+")
 
 
 def later(now: Nanoseconds, duration: Nanoseconds) -> Nanoseconds:
-    """The instant `duration` after `now`; an infinite duration never comes."""
+    """Return the instant `duration` after `now`; an infinite duration never comes."""
     if duration >= INFINITE_NS - now:
         return INFINITE_NS
     return now + duration
@@ -78,7 +78,7 @@ def parse_duration(text: str) -> Nanoseconds:
 
 
 def format_duration(duration: Nanoseconds) -> str:
-    """The shortest exact text that `parse_duration` reads back: 1500 ms is `1.5s`."""
+    """Return the shortest exact text that `parse_duration` reads back: 1500 ms is `1.5s`."""
     if duration >= INFINITE_NS:
         return "infinite"
     if duration < 0:

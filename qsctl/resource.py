@@ -80,11 +80,11 @@ class ResourceIdentifier:
         return ResourceIdentifier(self.names)
 
     def child(self, kind: ResourceKind, name: str) -> ResourceIdentifier:
-        """The resource `name` of this kind inside this one."""
+        """Return the resource `name` of this kind inside this one."""
         return ResourceIdentifier((*self.names, (kind, name)))
 
     def at(self, leaf: ResourceKind) -> ResourceIdentifier:
-        """The `status`, `data` or `message` view of this resource."""
+        """Return the `status`, `data` or `message` view of this resource."""
         return ResourceIdentifier(self.names, leaf)
 
     def is_queue(self) -> bool:

@@ -14,5 +14,5 @@ def _root() -> Path:
 
 
 def shipped(path: str) -> Path:
-    """The file or folder `path` (as in `schemas/qsctl_simulation.xsd`), in a wheel or in a checkout."""
+    """Return the file or folder `path` (as in `schemas/qsctl_simulation.xsd`), in a wheel or in a checkout."""
     return _root() / path

@@ -305,7 +305,7 @@ class Administration:
         return resolve_participant(text, self._known_for(text))
 
     def _known_for(self, text: str) -> ServiceData:
-        """What a name is looked up in; a full identifier needs none, and no service is asked."""
+        """Return what a name is looked up in; a full identifier needs none, and no service is asked."""
         return ServiceData(()) if text.startswith("/") else self.hosted()
 
     def _done(self, command: Command, *, idempotent: bool = False) -> list[CommandReply]:

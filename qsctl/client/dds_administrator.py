@@ -223,7 +223,7 @@ class Administrator:
         )
 
     def _read(self, data: bytes) -> RemoteReply | None:
-        """A reply to the request that waits for one; None: it answers another client's.
+        """Return a reply to the request that waits for one; None: it answers another client's.
 
         Raises:
             Malformed: the octets are no reply, or the reply has a body that its request did not ask for.

@@ -68,7 +68,7 @@ class Wrapper:
         self._session = session if session is not None else ClientSession(domain_id, settings)
 
     def _making(self) -> AbstractContextManager[None]:
-        """What the rest of a wrapper is made in: a session of its own ends where that fails."""
+        """Make the rest of a wrapper within this block: a session of its own ends where that fails."""
         return self._session.domain.left_on_failure() if self._owns_session else nullcontext()
 
     @property

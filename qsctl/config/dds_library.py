@@ -20,7 +20,7 @@ _TCP_ELEMENT: Final = b"AlwaysUsePeeraddrForUnicast"
 
 @cache
 def library_path() -> Path | None:
-    """The shared library that the Python package `cyclonedds` loads; None where there is none."""
+    """Return the shared library that the Python package `cyclonedds` loads; None where there is none."""
     found = find_spec("cyclonedds")
     for folder in (found.submodule_search_locations or ()) if found is not None else ():
         # The package names the library there; importing it would load the library.

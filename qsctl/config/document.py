@@ -52,7 +52,7 @@ def _refuse(
 
 
 def read_file(path: Path, name: str, limits: Limits = FILE_LIMITS) -> bytes:
-    """The bytes of a file, never more than the limit.
+    """Return the bytes of a file, never more than the limit.
 
     Raises:
         ConfigError: it is missing, not a file, not readable, or too large.
@@ -233,10 +233,10 @@ def _too_long(element: _Element, what: str, text: str, name: str, limits: Limits
 
 
 def attributes_of(element: _Element) -> Mapping[str, str]:
-    """The attributes that are ours: those in a namespace (xsi:…) are for other tools and never followed."""
+    """Return the attributes that are ours: those in a namespace (xsi:…) are for other tools and never followed."""
     return {str(key): str(value) for key, value in element.attrib.items() if not str(key).startswith("{")}
 
 
 def text_of(element: _Element) -> str:
-    """The text of an element with white space collapsed, line breaks included."""
+    """Return the text of an element with white space collapsed, line breaks included."""
     return " ".join((element.text or "").split())

@@ -105,7 +105,7 @@ def origin_at(origins: dict[str, str], path: str) -> str:
 
 
 def _qos_place(path: str) -> tuple[str, str]:
-    """The tag that holds the QoS element of a path, and the element's own tag; empty where the path has none."""
+    """Return the tag that holds the QoS element of a path, and the element's own tag; empty where the path has none."""
     tags = [step.partition("[")[0] for step in path.split("/")]
     for at in range(len(tags) - 1, 0, -1):
         if tags[at].endswith("_qos") and tags[at] not in {"queue_qos", "service_qos"}:
@@ -114,7 +114,7 @@ def _qos_place(path: str) -> tuple[str, str]:
 
 
 def sorted_text(element: _Element) -> str:
-    """The element as indented XML with named siblings in the order of their names, for comparing line by line."""
+    """Return the element as indented XML, named siblings in the order of their names, to compare line by line."""
     for parent in element.iter():
         children = list(parent)
         if any(child.get("name") for child in children) and parent.tag not in {"struct", "enum", "bitmask"}:

@@ -108,7 +108,7 @@ def load_configuration(
     persistent_file_prefix: str | None = None,
     is_elsewhere: bool = False,
 ) -> LoadedConfiguration:
-    """The configuration of one service from all its sources.
+    """Return the configuration of one service from all its sources.
 
     Args:
         sources: files, `a.xml;b.xml`, or `str://"<dds>…</dds>"`, loaded after the default ones.
@@ -150,7 +150,7 @@ def judge_files(
     default_files: bool = True,
     strict: bool = False,
 ) -> Judgement:
-    """The judgement of the sources, all their services checked unless one is named. Never raises for bad content.
+    """Judge the sources, all their services unless one is named. Never raises for bad content.
 
     With `strict` it also reports spellings that only files in the field use and extensions of vendors; warnings stay
     warnings: see `strictly`.
@@ -248,7 +248,7 @@ def _context(loading: _Loading, working_directory: Path, domain_id_base: int) ->
 
 
 def _chosen(loading: _Loading, configuration_name: str | None) -> _Element | None:
-    """The service to use; where none can be chosen, a problem says so."""
+    """Return the service to use; where none can be chosen, a problem says so."""
     names = list(loading.services)
     if configuration_name is not None and configuration_name in loading.services:
         return loading.services[configuration_name]
@@ -284,7 +284,7 @@ def _chosen(loading: _Loading, configuration_name: str | None) -> _Element | Non
 
 
 def _profiles_only(loading: _Loading) -> Problem | None:
-    """What to say of sources that hold QoS profiles or types and no service ([QS 3.1], the first three files)."""
+    """Return the hint for sources that hold QoS profiles or types and no service ([QS 3.1], the first three files)."""
     if loading.services or loading.broken or not loading.documents:
         return None
     document = loading.documents[-1]
@@ -333,7 +333,7 @@ def _build(
 
 
 def _in_order(loading: _Loading) -> list[Problem]:
-    """The problems, each once, in the order of the files and their lines."""
+    """Return the problems, each once, in the order of the files and their lines."""
     files = {document.name: at for at, document in enumerate(loading.documents)}
     once: dict[tuple[str, int, str, str], Problem] = {}
     for problem in loading.problems:

@@ -33,7 +33,7 @@ class Source:
     named: bool = True
 
     def document(self, working_directory: Path, limits: Limits = FILE_LIMITS) -> Document:
-        """The parsed source.
+        """Return the parsed source.
 
         Raises:
             ConfigError: it cannot be read or is not well-formed.
@@ -72,7 +72,7 @@ def sources_in_order(
 
 
 def _once(sources: Sequence[Source]) -> Iterator[Source]:
-    """A file that is also a default one is loaded once, at its last place."""
+    """Load a file that is also a default one once, at its last place."""
     seen: set[Path] = set()
     kept: list[Source] = []
     for source in reversed(sources):
@@ -93,7 +93,7 @@ _SOURCE = re.compile(
 
 
 def split_sources(text: str, working_directory: Path) -> list[Source]:
-    """The sources of `a.xml;b.xml;str://"<dds>…</dds>"`; semicolons inside a literal's quotes are its own."""
+    """Return the sources of `a.xml;b.xml;str://"<dds>…</dds>"`; semicolons inside a literal's quotes are its own."""
     parts = _SOURCE.findall(text)
     return [_source(part.strip(), working_directory) for part in parts if part.strip()]
 
@@ -113,7 +113,7 @@ def _unnamed(path: Path) -> Source:
 
 
 def unquote_literal(text: str) -> str:
-    r"""The XML of `str://"<dds>…</dds>"`; quotes in it are written `\"` [QS 5.4.1] or left as they are."""
+    r"""Return the XML of `str://"<dds>…</dds>"`; quotes in it are written `\"` [QS 5.4.1] or left as they are."""
     body = text.strip().removeprefix(LITERAL_PREFIX).strip()
     if body.startswith('"'):
         body = body[1:]

@@ -74,7 +74,7 @@ class ConfigError(InvalidInput):
 
 
 def status_of(problems: Sequence[Problem]) -> ExitStatus:
-    """What a command exits with: NOT_FOUND where files are missing and nothing else is wrong."""
+    """Return what a command exits with: NOT_FOUND where files are missing and nothing else is wrong."""
     messages = {problem.message for problem in problems if problem.severity is Severity.ERROR}
     if not messages:
         return ExitStatus.DONE
@@ -94,20 +94,20 @@ _SHOWN_CHARACTERS = 120
 
 
 def shown(text: str) -> str:
-    """A value as a message shows it: on one line, without control characters, not longer than a message should be."""
+    """Return a value as a message shows it: on one line, without control characters, no longer than it should be."""
     line = " ".join(text.split())
     line = "".join(character if character.isprintable() else "�" for character in line)
     return line if len(line) <= _SHOWN_CHARACTERS else line[: _SHOWN_CHARACTERS - 1] + "…"
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """A sentence with the known word that is nearest, or nothing where none is near."""
+    """Return a sentence with the known word that is nearest, or nothing where none is near."""
     near = difflib.get_close_matches(shown(word), list(known), n=1, cutoff=0.7)
     return f"Did you mean {near[0]}?" if near else ""
 
 
 def path_of(element: _Element) -> str:
-    """The element's path for people: tags from the root, with names in brackets."""
+    """Return the element's path for people: tags from the root, with names in brackets."""
     steps = []
     at: _Element | None = element
     while at is not None:
@@ -118,12 +118,12 @@ def path_of(element: _Element) -> str:
 
 
 def file_of(element: _Element) -> str:
-    """The name of the source that the element was read from."""
+    """Return the name of the source that the element was read from."""
     return str(element.getroottree().docinfo.URL or "")
 
 
 def line_of(element: _Element) -> int:
-    """The line of the element's start tag; 0 where it has none."""
+    """Return the line of the element's start tag; 0 where it has none."""
     line: object = element.sourceline
     return line if isinstance(line, int) else 0
 
@@ -137,7 +137,7 @@ def problem_at(
     allowed: str = "",
     suggestion: str = "",
 ) -> Problem:
-    """A problem with this element."""
+    """Return a problem with this element."""
     return Problem(
         severity,
         file_of(element),
@@ -151,7 +151,7 @@ def problem_at(
 
 
 def strictly(problems: Iterable[Problem]) -> list[Problem]:
-    """The same problems with every warning made an error, as `--strict` does."""
+    """Return the same problems with every warning made an error, as `--strict` does."""
     return [
         replace(problem, severity=Severity.ERROR) if problem.severity is Severity.WARNING else problem
         for problem in problems

@@ -29,7 +29,7 @@ _BUILTIN_PREFIX: Final = "Builtin"
 
 
 def entity_tag(tag: str) -> str:
-    """The kind of entity that a QoS tag is for: `update_datareader_qos` takes what profiles say of `datareader_qos`."""
+    """Return the kind of entity of a QoS tag: `update_datareader_qos` is set by `datareader_qos` of profiles."""
     return tag.removeprefix("update_").removeprefix("redistribution_")
 
 
@@ -69,7 +69,7 @@ class QosLibraries:
                     self.default_elements[str(child.tag)] = f"{prefix}::{own_name}"
 
     def resolve(self, element: _Element) -> QosNode:
-        """A QoS element of the service with everything that it starts from laid under it."""
+        """Return a QoS element of the service with everything that it starts from laid under it."""
         node = read_qos(element)
         tag = entity_tag(str(element.tag))
         for reference in reversed(bases_of(element)):
@@ -77,7 +77,7 @@ class QosLibraries:
         return node
 
     def default_for(self, tag: str) -> QosNode | None:
-        """What an entity without a QoS element takes from a profile with `is_default_qos`; None where none is."""
+        """Return what an entity without a QoS element has from a profile with `is_default_qos`, or None."""
         kind = entity_tag(tag)
         reference = self.default_elements.get(kind) or self.default_profile
         if not reference:
@@ -111,7 +111,7 @@ class QosLibraries:
         return None
 
     def _evaluate(self, reference: str, tag: str) -> QosNode | None:
-        """What a profile or a named element says for this kind of entity; a chain of bases is walked, not recursed."""
+        """Return what a profile or a named element has for a kind of entity; a chain of bases is walked, no recursion."""
         wanted = (reference, tag)
         under_way: dict[tuple[str, str], None] = {}
         pending = [wanted]
@@ -140,7 +140,7 @@ class QosLibraries:
         return self._resolved[wanted]
 
     def _parts(self, key: tuple[str, str]) -> tuple[_Element, list[str], str]:
-        """The element that speaks for a key, what it starts from, and the library that short names are sought in."""
+        """Return the element of a key, what it starts from, and the library that short names are sought in."""
         reference, tag = key
         library = reference.split("::", 1)[0]
         named = self.named.get(key)
@@ -216,7 +216,7 @@ class QosLibraries:
 
 
 def bases_of(element: _Element) -> list[str]:
-    """What an element starts from: the attribute `base_name`, then those in `<base_name>`; later ones override."""
+    """Return what an element starts from: `base_name`, then those in `<base_name>`; later ones override."""
     references = [" ".join((element.get("base_name") or "").split())]
     references.extend(text_of(each) for each in element.findall("base_name/element"))
     return [reference for reference in references if reference]

@@ -35,7 +35,7 @@ class QosNode:
     origin: str = ""
 
     def find(self, path: str) -> QosNode | None:
-        """The first node at a path such as `history/kind`."""
+        """Return the first node at a path such as `history/kind`."""
         at: QosNode | None = self
         for step in path.split("/"):
             at = next((child for child in at.children if child.tag == step), None) if at else None
@@ -43,7 +43,7 @@ class QosNode:
 
 
 def read_qos(element: _Element) -> QosNode:
-    """The tree of a QoS element; spelling of kinds and truth values made one, texts of properties left alone.
+    """Return the tree of a QoS element; spelling of kinds and truth values made one, texts of properties left alone.
 
     The element's own attributes (base_name and the like) are for inheritance and do not belong to the QoS.
     """
@@ -74,7 +74,7 @@ def _one_spelling(text: str) -> str:
 
 
 def _one_property_list(node: QosNode) -> QosNode:
-    """A property policy with one `<value>`; of two properties of one name the later counts."""
+    """Return a property policy with one `<value>`; of two properties of one name the later counts."""
     elements = [element for value in node.children if value.tag == "value" for element in value.children]
     if not elements:
         return replace(node, children=())
@@ -134,7 +134,7 @@ def _is_list(node: QosNode) -> bool:
 
 
 def mark_inherited(node: QosNode, inherited_from: str) -> QosNode:
-    """The same tree, each origin saying where it was inherited from; unchanged where it says so already."""
+    """Return the same tree, each origin saying where it was inherited from; unchanged where it says so already."""
     if not inherited_from:
         return node
     origin = node.origin
@@ -145,7 +145,7 @@ def mark_inherited(node: QosNode, inherited_from: str) -> QosNode:
 
 
 def to_element(node: QosNode) -> _Element:
-    """The tree as XML with the children of policies in alphabetical order; lists keep theirs."""
+    """Return the tree as XML with the children of policies in alphabetical order; lists keep theirs."""
     element = etree.Element(node.tag, dict(sorted(node.attributes.items())))
     children = node.children if _is_list(node) else tuple(sorted(node.children, key=lambda child: child.tag))
     if children:
@@ -156,7 +156,7 @@ def to_element(node: QosNode) -> _Element:
 
 
 def canonical_text(node: QosNode) -> str:
-    """The one way to write this QoS: equal QoS has equal text."""
+    """Return the one way to write this QoS: equal QoS has equal text."""
     return etree.tostring(to_element(node), encoding="unicode")
 
 

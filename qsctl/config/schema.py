@@ -291,12 +291,12 @@ def _value_problem(element: _Element, reason: str, type_name: str | None) -> Pro
 
 
 def _found(value: str) -> str:
-    """The value as a message shows it; of a long one its length, too, which may be what is wrong with it."""
+    """Return the value as a message shows it; of a long one its length, too, which may be what is wrong with it."""
     return f"{len(value)} characters: {value}" if len(value) > _LONG_CHARACTERS else value or "(nothing)"
 
 
 def suggestion_for_value(tag: str, value: str, type_name: str) -> str:
-    """What was probably meant by a wrong value."""
+    """Return what was probably meant by a wrong value."""
     if value.startswith(">"):
         return f"The tag is closed twice: write <{tag}>{value.lstrip('> ')}</{tag}>."
     words = schema_model().words.get(type_name, ())

@@ -47,7 +47,7 @@ class SchemaModel:
     roots: dict[str, str]
 
     def type_of(self, element: _Element) -> str | None:
-        """The name of the element's type by its place in the tree; None for one that the schema does not know."""
+        """Return the name of the element's type by its place in the tree; None for one that the schema lacks."""
         steps = [str(element.tag), *(str(ancestor.tag) for ancestor in element.iterancestors())]
         name = self.roots.get(steps.pop())
         while steps and name is not None:
@@ -56,7 +56,7 @@ class SchemaModel:
         return name
 
     def model_of(self, element: _Element) -> ElementModel | None:
-        """The element's type where it is one with children or attributes."""
+        """Return the element's type where it is one with children or attributes."""
         name = self.type_of(element)
         return self.elements.get(name) if name else None
 
@@ -90,7 +90,7 @@ def _read_complex(node: _Element) -> ElementModel:
 
 @cache
 def schema_model() -> SchemaModel:
-    """The model of the shipped schema, read once."""
+    """Return the model of the shipped schema, read once."""
     elements: dict[str, ElementModel] = {}
     allowed: dict[str, str] = {}
     words: dict[str, tuple[str, ...]] = {}

@@ -41,7 +41,7 @@ def read_queue_snippet(
     subscriber: SharedSubscriberSettings | None = None,
     participant: DomainParticipantSettings | None = None,
 ) -> SharedReaderQueueSettings:
-    """The settings of the queue that a CREATE body describes.
+    """Return the settings of the queue that a CREATE body describes.
 
     Args:
         text: the body.
@@ -73,7 +73,7 @@ def read_subscriber_snippet(
     source: str,
     participant: DomainParticipantSettings | None = None,
 ) -> SharedSubscriberSettings:
-    """The settings of the shared subscriber that a CREATE body describes, with its queues.
+    """Return the settings of the shared subscriber that a CREATE body describes, with its queues.
 
     Arguments and errors as for `read_queue_snippet`.
     """
@@ -124,7 +124,7 @@ def _raise_errors(problems: list[Problem]) -> None:
 
 
 def _configuration(inherit: ServiceSettings | ServiceConfiguration) -> ServiceConfiguration:
-    """A whole configuration around service settings: monitoring counts as on where queues inherit that it is."""
+    """Return a whole configuration around service settings: monitoring counts as on where queues inherit that it is."""
     if isinstance(inherit, ServiceConfiguration):
         return inherit
     monitoring = MonitoringPublicationSettings(0) if inherit.monitoring.enabled else None
@@ -139,7 +139,7 @@ def _context(inherit: ServiceSettings | ServiceConfiguration) -> BuildContext:
 
 
 def _service_around(inherit: ServiceSettings | ServiceConfiguration) -> _Element:
-    """The service's inheritable settings as the element that a queue in a file would stand in."""
+    """Return the service's inheritable settings as the element that a queue in a file would stand in."""
     service = inherit.service if isinstance(inherit, ServiceConfiguration) else inherit
     around = etree.Element(SERVICE.tag, name=service.application_name)
     around.append(write(STATISTICS, service.statistics))

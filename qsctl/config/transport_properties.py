@@ -168,7 +168,7 @@ class _Reading:
 
 
 def properties_of(qos_xml: str) -> dict[str, str]:
-    """The name and value pairs of a QoS element's `<property>`, from its canonical XML text."""
+    """Return the name and value pairs of a QoS element's `<property>`, from its canonical XML text."""
     if not qos_xml.strip():
         return {}
     parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False)
@@ -238,7 +238,7 @@ def _tcp(plugin: str, own: Mapping[str, str], reading: _Reading) -> TcpSettings:
 
 
 def _without_plugin(name: str, reading: _Reading) -> None:
-    """A property of a transport that is built in, or of one that is not loaded: it promises nothing by itself."""
+    """Note a property of a transport that is built in, or of one that is not loaded: it promises nothing by itself."""
     group, _, rest = name.removeprefix(_TRANSPORT).partition(".")
     if group in _BUILTIN and rest.startswith("builtin."):
         _tuning(name, rest.removeprefix("builtin."), reading)

@@ -8,7 +8,7 @@ from qsctl.config.type_model import Alias, Definition, Member, Primitive, Struct
 
 
 def find_circle(definitions: Mapping[str, Definition]) -> list[str]:
-    """The names of one circle, the first one again at the end; empty where there is none.
+    """Return the names of one circle, the first one again at the end; empty where there is none.
 
     Sequences and optional members end a circle: they may be empty. Walks, without recursion: types nest as deep as
     their author likes.

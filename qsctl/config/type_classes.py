@@ -65,7 +65,7 @@ class ClassMaker:
         self._under_way: dict[str, None] = {}
 
     def class_of(self, name: str) -> Any:
-        """The class of a struct, union, enumeration or bit mask.
+        """Return the class of a struct, union, enumeration or bit mask.
 
         Raises:
             Refused: a name is no identifier; the type refers to itself, nests too deeply, or holds what the library
@@ -87,7 +87,7 @@ class ClassMaker:
         return made
 
     def field_names(self, name: str) -> Mapping[str, str]:
-        """The class's own names of the members, cases or flags of a type whose class was made, its bases' included."""
+        """Return the class's own names of members, cases or flags of a type whose class was made, with its bases'."""
         return self._names[name]
 
     def _make(self, definition: Definition) -> Any:
@@ -163,7 +163,7 @@ class ClassMaker:
         return self._without_key_scan(made)
 
     def _base_name(self, struct: Struct) -> str:
-        """The name of the base struct, seen through aliases."""
+        """Return the name of the base struct, seen through aliases."""
         name = struct.base
         for _ in range(NESTING_MAX):
             definition = self._definitions.get(name)
@@ -203,7 +203,7 @@ class ClassMaker:
         return self._without_key_scan(made)
 
     def _discriminator(self, union: Union) -> Any:
-        """The class of what selects a case, seen through aliases: the library knows no alias there."""
+        """Return the class of what selects a case, seen through aliases: the library knows no alias there."""
         shape = union.discriminator
         for _ in range(NESTING_MAX):
             definition = self._definitions.get(str(shape.base))
@@ -216,7 +216,7 @@ class ClassMaker:
         return self.hint(shape)
 
     def hint(self, shape: Shape) -> Any:
-        """The library's annotation for a shape."""
+        """Return the library's annotation for a shape."""
         hint = self._base_hint(shape)
         if (shape.sequence_bound is not None or shape.dimensions) and self._is_empty(Shape(shape.base)):
             # Four octets could stand for four billion of them.
@@ -264,7 +264,7 @@ class ClassMaker:
         return known
 
     def _without_key_scan(self, made: Any) -> Any:
-        """The class, which does not look for the size of its key inside another type's.
+        """Return the class, which does not look for the size of its key inside another type's.
 
         The library multiplies the cases of all unions with each other for that: twenty of three cases would never end.
         A key of unknown size is hashed, whatever its size; only endpoints of the type itself would ask.

@@ -40,11 +40,11 @@ class Constants(Protocol):
     """Constants by name, such as a dictionary."""
 
     def get(self, name: str, /) -> Constant | None:
-        """The constant, if there is one of the name."""
+        """Return the constant, if there is one of the name."""
 
 
 def evaluate(text: str, constants: Constants) -> int:
-    """The whole number that an expression stands for.
+    """Return the whole number that an expression stands for.
 
     Raises:
         ConstantForm: a syntax error, an unknown constant, a division by zero, or a number out of all proportion.

@@ -16,7 +16,7 @@ from qsctl.errors import InvalidInput
 
 
 def read_type_file(path: Path | str) -> TypeLibrary:
-    """The types of a file, which holds `<types>` or is a whole configuration.
+    """Return the types of a file, which holds `<types>` or is a whole configuration.
 
     Raises:
         ConfigError: the file cannot be read or a definition is wrong; every problem with its line.

@@ -66,6 +66,6 @@ def _is_reserved(name: str, bases: tuple[type, ...]) -> bool:
 
 
 def hashed_id(text: str) -> int:
-    """The member id that XTypes derives from a name (7.3.1.2.1.1)."""
+    """Return the member id that XTypes derives from a name (7.3.1.2.1.1)."""
     digest = hashlib.md5(text.encode(), usedforsecurity=False).digest()
     return int.from_bytes(digest[:4], "little") & 0x0FFF_FFFF

@@ -166,7 +166,7 @@ def _wrong_union(union: Union, definitions: Mapping[str, Definition]) -> Iterato
 
 
 def _not_a_label(label: int | bool | str, shape: Shape, enumeration: Enumeration | None) -> str:
-    """What a label should be, where it is not; nothing where it is one."""
+    """Return what a label should be, where it is not; nothing where it is one."""
     if enumeration is not None:
         return "" if label in dict(enumeration.values).values() else ", ".join(dict(enumeration.values))[:200]
     match shape.base:

@@ -57,7 +57,7 @@ class TypeScope:
     def number(
         self, element: _Element, attribute: str, module: str, absent: int, *, low: int | None = None, high: int = 0
     ) -> int:
-        """The whole number in an attribute, between `low` and `high` where `low` is given."""
+        """Return the whole number in an attribute, between `low` and `high` where `low` is given."""
         text = element.get(attribute, "").strip()
         if not text:
             return absent
@@ -76,7 +76,7 @@ class TypeScope:
         return number
 
     def shape(self, element: _Element, module: str) -> Shape:
-        """What a member, alias or discriminator holds."""
+        """Return what a member, alias or discriminator holds."""
         kind = element.get("type", "").strip()
         base: Primitive | str
         if kind == "nonBasic":
@@ -102,7 +102,7 @@ class TypeScope:
         return Shape(base, string_bound, sequence, dimensions)
 
     def resolve(self, name: str, module: str, element: _Element) -> str:
-        """The qualified name that a name stands for inside a module: the innermost first, as in IDL."""
+        """Return the qualified name that a name stands for inside a module: the innermost first, as in IDL."""
         if name.startswith("::"):
             candidates = [name.removeprefix("::")]
         else:
@@ -156,7 +156,7 @@ class ModuleConstants:
         self._prefixes = ["".join(f"{part}::" for part in parts[:depth]) for depth in range(len(parts), -1, -1)]
 
     def get(self, name: str) -> Constant | None:
-        """The constant that a name stands for, if there is one."""
+        """Return the constant that a name stands for, if there is one."""
         for prefix in self._prefixes:
             found = self._constants.get(prefix + name)
             if found is not None:

@@ -45,7 +45,7 @@ class Values:
         self._classes = classes
 
     def native(self, name: str, value: object, path: str = "") -> Any:
-        """The library's value for a JSON value of a named type.
+        """Return the library's value for a JSON value of a named type.
 
         Raises:
             InvalidInput: the value does not fit the type; names the member.
@@ -145,7 +145,7 @@ class Values:
         return label
 
     def _encoded(self, union: Union, case: Case) -> tuple[int | bool | str, ...]:
-        """The labels of a case as the library has them."""
+        """Return the labels of a case as the library has them."""
         shape = union.discriminator
         while isinstance(definition := self._definitions.get(str(shape.base)), Alias):
             shape = definition.shape
@@ -204,7 +204,7 @@ class Values:
         return [member for each in reversed(chain) for member in each.members]
 
     def plain(self, name: str, value: Any) -> object:
-        """The JSON value of a library's value of a named type."""
+        """Return the JSON value of a library's value of a named type."""
         definition = self._definitions[name]
         match definition:
             case Struct():

@@ -42,7 +42,7 @@ class TypeLibrary:
         return isinstance(type_name, str) and _plain_name(type_name) in {**BUILTIN_TYPES, **self.definitions}
 
     def json_to_cdr(self, type_name: str, value: object) -> bytes:
-        """A sample given as JSON in CDR, with its encapsulation header.
+        """Return a sample given as JSON in CDR, with its encapsulation header.
 
         Raises:
             NotFound: there is no such type.
@@ -61,7 +61,7 @@ class TypeLibrary:
         return octets
 
     def cdr_to_json(self, type_name: str, octets: bytes) -> object:
-        """A sample in CDR, with its encapsulation header, as JSON.
+        """Return a sample in CDR, with its encapsulation header, as JSON.
 
         Raises:
             NotFound: there is no such type.
@@ -82,13 +82,13 @@ class TypeLibrary:
             ) from None
 
     def class_of(self, type_name: str) -> type:
-        """The DDS library's class for a type, as a transport registers it. Raises as `json_to_cdr` does."""
+        """Return the DDS library's class for a type, as a transport registers it. Raises as `json_to_cdr` does."""
         name = self._of_samples(type_name)
         made: type = self._converters()[1].class_of(name)
         return made
 
     def codec(self, type_name: str) -> TypedCodec:
-        """What a producer or consumer of this type takes as its codec. Raises as `json_to_cdr` does."""
+        """Return what a producer or consumer of this type takes as its codec. Raises as `json_to_cdr` does."""
         self.class_of(type_name)
         return TypedCodec(self, type_name)
 
@@ -101,7 +101,7 @@ class TypeLibrary:
         return True
 
     def _of_samples(self, type_name: str) -> str:
-        """The struct or union that a type name stands for, aliases followed.
+        """Return the struct or union that a type name stands for, aliases followed.
 
         Raises:
             NotFound: there is no such type.
@@ -149,11 +149,11 @@ class TypedCodec:
     type_name: str
 
     def encode(self, value: object) -> bytes:
-        """The value in CDR; raises as `TypeLibrary.json_to_cdr` does."""
+        """Return the value in CDR; raises as `TypeLibrary.json_to_cdr` does."""
         return self.library.json_to_cdr(self.type_name, value)
 
     def decode(self, payload: bytes) -> object:
-        """The value in a payload; raises as `TypeLibrary.cdr_to_json` does."""
+        """Return the value in a payload; raises as `TypeLibrary.cdr_to_json` does."""
         return self.library.cdr_to_json(self.type_name, payload)
 
 
@@ -172,7 +172,7 @@ def _plain_name(type_name: str) -> str:
 
 
 def read_types(parents: Iterable[tuple[_Element, Path | None]]) -> tuple[TypeLibrary, list[Problem]]:
-    """The types of `<types>` elements, each with the directory that its includes are sought in."""
+    """Return the types of `<types>` elements, each with the directory that its includes are sought in."""
     reader = TypeReader()
     for element, directory in parents:
         reader.collect(element, directory)

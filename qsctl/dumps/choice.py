@@ -153,7 +153,7 @@ class Choice:
         )
 
     def _end_ns(self) -> int:
-        """A whole second, or day, belongs to what it ends."""
+        """Count a whole second, or day, to what it ends."""
         assert self.until is not None
         at_ns = self.until.at_ns
         if self.until.has_date and at_ns % DAY_NS == 0:
@@ -162,5 +162,5 @@ class Choice:
 
 
 def _at(created: Moment, limit: Moment) -> int:
-    """The time to compare with a limit: that of day where one of both has no more."""
+    """Return the time to compare with a limit: that of day where one of both has no more."""
     return created.at_ns if created.has_date and limit.has_date else created.at_ns % DAY_NS

@@ -117,7 +117,7 @@ def lint(profile: ClientProfile, known: Circumstances | None = None) -> tuple[Fi
 
 
 def _guaranteed(profile: ClientProfile, known: Circumstances) -> Iterator[Finding]:
-    """A burst below flows × window throttles where the depth does not admit the rest (W1 to W3)."""
+    """Find a burst below flows × window, which throttles where the depth does not admit the rest (W1 to W3)."""
     flows = known.flows or 1
     wanted = flows * known.window_messages
     units = work_units(known.message_bytes)
@@ -146,7 +146,7 @@ def _guaranteed(profile: ClientProfile, known: Circumstances) -> Iterator[Findin
 
 
 def _round_trip(profile: ClientProfile, known: Circumstances) -> Iterator[Finding]:
-    """A connection carries one window a round trip, whatever its port (W8)."""
+    """Find a window below what the port carries in a round trip: a connection has one each (W8)."""
     if not known.round_trip_ns:
         return
     limit = tcp_bits_per_second(profile, known.round_trip_ns)
@@ -174,7 +174,7 @@ def _round_trip(profile: ClientProfile, known: Circumstances) -> Iterator[Findin
 
 
 def _loss(profile: ClientProfile, known: Circumstances) -> Iterator[Finding]:
-    """A connection that loses segments keeps its window small, whatever its maximum (W13)."""
+    """Find a maximum window that a connection with lost segments never reaches (W13)."""
     if not (known.round_trip_ns and known.loss):
         return
     limit = loss_limit_bits_per_second(profile.tcp_mss_bytes, known.round_trip_ns / SECOND_NS, known.loss)
@@ -221,7 +221,7 @@ def _windows_in_flight(profile: ClientProfile, known: Circumstances) -> Iterator
 
 
 def _acknowledgments(_: ClientProfile, known: Circumstances) -> Iterator[Finding]:
-    """The limit of unacknowledged messages is the application's, the window the library's (W7, W12)."""
+    """Compare the application's limit of unacknowledged messages with the library's window (W7, W12)."""
     load = known.load
     limit = known.unacknowledged_limit
     if known.acknowledge_after_ns >= INFINITE_NS:
@@ -333,7 +333,7 @@ def _sizes(profile: ClientProfile, known: Circumstances) -> Iterator[Finding]:
 
 
 def _queued(profile: ClientProfile, known: Circumstances) -> Iterator[Finding]:
-    """A lower depth leaves what is queued; only arrivals meet it ("Configuring Max Egress Queue Depths")."""
+    """Note that a lower depth leaves what is queued; only arrivals meet it ("Configuring Max Egress Queue Depths")."""
     for queue, queued in known.queued_work_units.items():
         depth = profile.queue(queue).max_depth_work_units
         if queued > depth:

@@ -148,6 +148,24 @@ def test_a_persistent_queue_with_full_synchronization_is_not_warned_of(text: Any
     assert check(text(service=service, queue_qos=PERSISTENT).xml()) == []
 
 
+IN_MEMORY = "<persistence><kind>PERSISTENT</kind><in_memory_state>1</in_memory_state></persistence>"
+ON_DISK = "<persistence><kind>PERSISTENT</kind><in_memory_state>0</in_memory_state></persistence>"
+
+
+@pytest.mark.parametrize(
+    ("service_qos", "queue_qos"),
+    [(f"<service_qos>{PERSISTENT}</service_qos>", IN_MEMORY), ("", ON_DISK)],
+    ids=["of the service", "of a queue"],
+)
+def test_settings_of_a_database_are_not_warned_of_where_there_is_one(
+    service_qos: str, queue_qos: str, text: Any, check: Any
+) -> None:
+    files = FILES.format("<journal_mode>WAL</journal_mode><synchronization>FULL</synchronization>")
+    without = check(text(service=files, queue_qos=IN_MEMORY).xml())
+    assert ["no queue here is in a database file" in problem.message for problem in without] == [True]
+    assert check(text(service=files + service_qos, queue_qos=queue_qos).xml()) == []
+
+
 def test_a_named_application_needs_no_note_about_replicas(text: Any, check: Any) -> None:
     found = check(
         text(queue_qos=REPLICATED.format("<queue_instances>3</queue_instances>")).xml(), application_name="Cluster_1"

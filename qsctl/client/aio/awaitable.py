@@ -73,7 +73,7 @@ class AwaitableWrapper(Generic[BlockingWrapper]):
 
     @asynccontextmanager
     async def _turn(self) -> AsyncIterator[None]:
-        """The session for this task alone; tasks that wait give way."""
+        """Hold the session for this task alone; tasks that wait let others run."""
         self._turns.wanted_count += 1
         self.session.domain.wake()
         try:

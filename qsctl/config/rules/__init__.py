@@ -104,7 +104,7 @@ SERVICE_RULES: Final[tuple[ServiceRule, ...]] = (
 
 
 def tree_problems(root: _Element) -> list[Problem]:
-    """What the rules of the tree say of a document."""
+    """Return what the rules of the tree find in a document."""
     return [problem for rule in TREE_RULES for problem in rule(root)]
 
 
@@ -117,7 +117,7 @@ def service_problems(
     named_application: bool,
     is_elsewhere: bool = False,
 ) -> list[Problem]:
-    """What the rules of services and queues say of a configuration."""
+    """Return what the rules of services and queues find in a configuration."""
     place = Place(configuration, reading, element, working_directory, named_application, is_elsewhere)
     problems = [problem for rule in SERVICE_RULES for problem in rule(place)]
     for queue in places_of_queues(place):
@@ -133,7 +133,7 @@ def queue_problems(
     subscriber: SharedSubscriberSettings | None = None,
     participant: DomainParticipantSettings | None = None,
 ) -> list[Problem]:
-    """What the rules of queues say of queues that a command creates in a running service.
+    """Return what the rules of queues find in queues that a command creates in a running service.
 
     What is valid and not supported is left to the service that creates them: it may be another version.
     """

@@ -45,7 +45,7 @@ COUNTS: Final[dict[str, dict[str, tuple[int, int | None]]]] = {
 
 
 def required_and_single_children(root: _Element) -> Iterator[Problem]:
-    """Required children are there, and single ones stand once."""
+    """Check that required children exist, and that single ones exist once."""
     for element in root.iter(*COUNTS):
         for tag, (least, most) in COUNTS[str(element.tag)].items():
             found = element.findall(tag)

@@ -18,7 +18,7 @@ DELIVERY_TAGS: Final = ("datareader_qos", "datawriter_qos", "update_datareader_q
 
 
 def policies_without_equivalent_are_said(place: QueuePlace) -> Iterator[Problem]:
-    """A policy that Cyclone DDS has not changes nothing [QS Table 3.14]."""
+    """Find a policy that Cyclone DDS does not have: it changes nothing [QS Table 3.14]."""
     model = schema_model()
     for tag in DELIVERY_TAGS:
         kind = entity_tag(tag)

@@ -46,7 +46,7 @@ def dequeue_period_stands_once(root: _Element) -> Iterator[Problem]:
 
 
 def sessions_dequeue_periodically(place: Place) -> Iterator[Problem]:
-    """A period of zero would try again without end [QS Table 3.13]."""
+    """Check that no period is zero, which would try again without end [QS Table 3.13]."""
     for participant in place.configuration.service.participants:
         for subscriber in participant.subscribers:
             for session in subscriber.sessions:

@@ -71,7 +71,7 @@ def profiles_have_distinct_names(root: _Element) -> Iterator[Problem]:
 
 
 def queues_have_distinct_topics(root: _Element) -> Iterator[Problem]:
-    """A queue is known to its clients as <topic>@<shared subscriber>: one queue a topic [QS 3.3.7]."""
+    """Check that a topic has one queue: clients know it as <topic>@<shared subscriber> [QS 3.3.7]."""
     for subscriber in root.iter("shared_subscriber"):
         first: dict[str, _Element] = {}
         for topic in (child.find("topic_name") for child in subscriber if child.tag in QUEUE_FORMS):
@@ -109,7 +109,7 @@ def names_fit_the_wire(place: QueuePlace) -> Iterator[Problem]:
 
 
 def topics_are_no_endpoints_own(place: QueuePlace) -> Iterator[Problem]:
-    """A queue's samples do not come by a topic that the service, or DDS, uses for something else [QS 2.6]."""
+    """Check that a queue's topic is not one that the service, or DDS, uses for something else [QS 2.6]."""
     queue = place.queue
     for step, topic in (
         ("topic_name", queue.topic_name),

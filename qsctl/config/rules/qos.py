@@ -36,7 +36,7 @@ def fixed_values_stay(place: QueuePlace) -> Iterator[Problem]:
 
 
 def policies_are_consistent(place: QueuePlace) -> Iterator[Problem]:
-    """An entity whose policies contradict each other cannot be made (DDS 1.4, 2.2.3; Table 3.14)."""
+    """Check that policies of an entity do not contradict each other (DDS 1.4, 2.2.3; Table 3.14)."""
     for tag, text in place.queue.qos.items():
         for wrong in inconsistencies(text):
             yield place.error(
@@ -45,7 +45,7 @@ def policies_are_consistent(place: QueuePlace) -> Iterator[Problem]:
 
 
 def policies_of_containers_are_consistent(place: Place) -> Iterator[Problem]:
-    """The same for administration, monitoring, participants, publishers and subscribers [QS Tables 3.4, 3.5, 3.10]."""
+    """Check the same of administration, monitoring, participants, publishers, subscribers [QS Tables 3.4 to 3.10]."""
     service = place.configuration.service
     holders: list[tuple[str, dict[str, str]]] = []
     if place.configuration.administration is not None:

@@ -13,7 +13,7 @@ from qsctl.core.queue.settings import UNLIMITED, ReplacementKind
 
 
 def properties_stand_once(root: _Element) -> Iterator[Problem]:
-    """A property of the dispatch policy has one value [QS 2.10]."""
+    """Check that a property of the dispatch policy has one value [QS 2.10]."""
     for distribution in root.iter("distribution"):
         seen: set[str] = set()
         for element in distribution.findall("property/value/element"):
@@ -37,7 +37,7 @@ def initial_count_is_within_max_count(place: QueuePlace) -> Iterator[Problem]:
 
 
 def low_watermark_is_below_high_watermark(place: QueuePlace) -> Iterator[Problem]:
-    """The low watermark lies at or below the high one [QS 2.15.3]."""
+    """Check that the low watermark is at or below the high one [QS 2.15.3]."""
     low, high = place.queue.limits.low_watermark_percent, place.queue.limits.high_watermark_percent
     if low is not None and high is not None and low > high:
         yield place.error(
@@ -49,7 +49,7 @@ def low_watermark_is_below_high_watermark(place: QueuePlace) -> Iterator[Problem
 
 
 def watermarks_need_a_limit(place: QueuePlace) -> Iterator[Problem]:
-    """A percentage of no limit is never crossed [QS 2.15.3]."""
+    """Find a percentage of no limit, which is never crossed [QS 2.15.3]."""
     limits = place.queue.limits
     given = limits.low_watermark_percent is not None or limits.high_watermark_percent is not None
     if given and limits.max_count == UNLIMITED and limits.max_in_memory_bytes == UNLIMITED:
@@ -70,7 +70,7 @@ def reply_topic_needs_reply_type(place: QueuePlace) -> Iterator[Problem]:
 
 
 def reply_queue_does_not_collide(place: QueuePlace) -> Iterator[Problem]:
-    """A reply queue is declared or implied, not both: its topic is no other queue's ([QS Table 3.14], reply_type)."""
+    """Check that the topic of an implied reply queue is no other queue's ([QS Table 3.14], reply_type)."""
     queue = place.queue
     if not queue.reply_type:
         return
@@ -97,7 +97,7 @@ def reply_queue_does_not_collide(place: QueuePlace) -> Iterator[Problem]:
 
 
 def type_is_known_or_discovered(place: QueuePlace) -> Iterator[Problem]:
-    """A type that no file defines must be discovered before the queue exists [QS 3.3.1]."""
+    """Note a type that no file defines: it must be discovered before the queue exists [QS 3.3.1]."""
     types = place.service.configuration.types
     for step, name in (("type_name", place.queue.type_name), ("reply_type", place.queue.reply_type)):
         if not name or name in types:
@@ -111,7 +111,7 @@ def type_is_known_or_discovered(place: QueuePlace) -> Iterator[Problem]:
 
 
 def type_is_of_samples(place: QueuePlace) -> Iterator[Problem]:
-    """A queue holds samples of a struct or a union; enumerations and bit masks are members of those [QS 3.3.1]."""
+    """Check that a queue's type is a struct or a union; enumerations and bit masks are members of those [QS 3.3.1]."""
     types = place.service.configuration.types
     for step, name in (("type_name", place.queue.type_name), ("reply_type", place.queue.reply_type)):
         if name and name in types and not types.is_of_samples(name):
@@ -124,7 +124,7 @@ def type_is_of_samples(place: QueuePlace) -> Iterator[Problem]:
 
 
 def waiting_needs_a_bounded_reader(place: QueuePlace) -> Iterator[Problem]:
-    """Samples that wait outside a full queue hold the producer back only if the reader's cache is finite (2.15.4)."""
+    """Find an unlimited reader's cache: samples that wait in it never hold the producer back [QS 2.15.4]."""
     if place.queue.limits.replacement is not ReplacementKind.WAIT_WITHOUT_REPLACEMENT:
         return
     if place.queue.limits.waiting_count_max == UNLIMITED:
@@ -137,7 +137,7 @@ def waiting_needs_a_bounded_reader(place: QueuePlace) -> Iterator[Problem]:
 
 
 def lifespan_lets_a_sample_live(place: QueuePlace) -> Iterator[Problem]:
-    """A lifespan or a response timeout of zero ends everything at once."""
+    """Find a lifespan or a response timeout of zero: it ends everything at once."""
     if place.queue.lifespan_ns == 0:
         yield place.warning(
             "queue_qos/lifespan", "every sample expires as it arrives", found="0", allowed="more than 0"

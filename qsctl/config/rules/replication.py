@@ -122,14 +122,14 @@ def members_of(configuration: ServiceConfiguration, names: Sequence[str]) -> tup
 
 
 def queue_instances_are_equal(place: Place) -> Iterator[Problem]:
-    """The members of a cluster have all that a service replicates in common: our reading of [QS 7.3]."""
+    """Check that members of a cluster have all that a service replicates in common: our reading of [QS 7.3]."""
     configuration = place.configuration
     if message := unequal_instances(configuration.service, configuration_replication_of(configuration)):
         yield place.unsupported(place.path, message, suggestion=_UNEQUAL_REMEDY)
 
 
 def an_even_number_of_members_survives_no_more(place: Place) -> Iterator[Problem]:
-    """A quorum of the configuration is more than half of its members, too [QS 7.1.1.2 and 7.2.1]."""
+    """Check that a quorum of the configuration is more than half of its members, too [QS 7.1.1.2 and 7.2.1]."""
     settings = configuration_replication_of(place.configuration)
     if settings is not None:
         path = f"{place.path}/service_qos/configuration_replication/{_PROTOCOL}/queue_instances"
@@ -151,7 +151,7 @@ def replicas_have_distinct_application_names(place: Place) -> Iterator[Problem]:
 
 
 def an_even_number_survives_no_more(place: QueuePlace) -> Iterator[Problem]:
-    """A quorum is more than half of `<queue_instances>` [QS 7.1.1.2]: of two, both."""
+    """Check that a quorum is more than half of `<queue_instances>` [QS 7.1.1.2]: of two, both."""
     if place.queue.replication.enabled:
         yield from _even(place, f"{_SETTINGS}/queue_instances", place.queue.replication.queue_instances)
 
@@ -169,7 +169,7 @@ def one_replica_is_no_replication(place: QueuePlace) -> Iterator[Problem]:
 
 
 def sample_timeout_exceeds_master_timeout(place: QueuePlace) -> Iterator[Problem]:
-    """A sample must outlive an election, or every change of master refuses samples [QS Table 7.3]."""
+    """Find where a sample does not outlive an election: every change of master refuses samples [QS Table 7.3]."""
     replication = place.queue.replication
     if replication.enabled and replication.sample_timeout_ns <= replication.master_timeout_ns:
         yield place.warning(

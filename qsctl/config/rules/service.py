@@ -15,7 +15,7 @@ from qsctl.errors import QsctlError
 
 
 def administration_for_configuration_replication(place: Place) -> Iterator[Problem]:
-    """Configuration replication works through remote administration [QS 7.2]."""
+    """Check that remote administration is on where configurations are replicated through it [QS 7.2]."""
     replicated = place.configuration.service_qos.configuration_replication.replication.enabled
     if replicated and place.configuration.administration is None:
         yield place.error(
@@ -27,7 +27,7 @@ def administration_for_configuration_replication(place: Place) -> Iterator[Probl
 
 
 def participants_have_subscribers_of_distinct_files(place: Place) -> Iterator[Problem]:
-    """The files of a persistent queue are named after topic, subscriber, domain and application [QS 2.14.2]."""
+    """Check names of files, which are topic, subscriber, domain and application of a persistent queue [QS 2.14.2]."""
     first: dict[tuple[str, str, int], str] = {}
     for each in places_of_queues(place):
         if each.queue.persistence.kind is not PersistenceKind.PERSISTENT:
@@ -46,7 +46,7 @@ def participants_have_subscribers_of_distinct_files(place: Place) -> Iterator[Pr
 
 
 def queues_are_within_the_limit(place: Place) -> Iterator[Problem]:
-    """A service hosts no more queues than its limit, as a CREATE is held to it."""
+    """Check that a service hosts no more queues than its limit, which a CREATE obeys, too."""
     count = sum(1 for _ in places_of_queues(place))
     if message := place.configuration.limits.too_many_queues(count):
         yield place.error(
@@ -59,7 +59,7 @@ def queues_are_within_the_limit(place: Place) -> Iterator[Problem]:
 
 
 def administration_key_can_be_read(place: Place) -> Iterator[Problem]:
-    """The keys of administration commands are read as the service starts."""
+    """Check the keys of administration commands, which are read as the service starts."""
     administration = place.configuration.administration
     if place.is_elsewhere or administration is None or administration.key_file is None:
         return
@@ -76,7 +76,7 @@ def administration_key_can_be_read(place: Place) -> Iterator[Problem]:
 
 
 def administration_qos_stays(place: Place) -> Iterator[Problem]:
-    """Some QoS of the administration cannot be changed [QS Table 3.4]."""
+    """Check that no QoS of the administration is set that cannot be changed [QS Table 3.4]."""
     administration = place.configuration.administration
     if administration is None:
         return

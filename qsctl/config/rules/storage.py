@@ -34,7 +34,7 @@ def _filesystem(place: Place, tag: str) -> str:
 
 
 def directory_exists(place: Place) -> Iterator[Problem]:
-    """The directory must exist when the service starts, and take files [QS Table 3.9]."""
+    """Check that the directory exists and accepts files, as it must when the service starts [QS Table 3.9]."""
     if place.is_elsewhere:
         return
     directory = place.configuration.filesystem.directory
@@ -69,7 +69,7 @@ def unsafe_journal_is_said(place: Place) -> Iterator[Problem]:
 
 
 def unsynchronized_persistence_is_said(place: Place) -> Iterator[Problem]:
-    """The default of Table 3.9 is OFF: what was acknowledged may be lost with the power."""
+    """Find the default of [QS Table 3.9], OFF: what was acknowledged may be lost with the power."""
     if place.configuration.filesystem.synchronization is Synchronization.OFF and _persists(place):
         path = _filesystem(place, "synchronization")
         named = path in place.reading.elements
@@ -82,7 +82,7 @@ def unsynchronized_persistence_is_said(place: Place) -> Iterator[Problem]:
 
 
 def write_ahead_log_without_full_synchronization_is_said(place: Place) -> Iterator[Problem]:
-    """A write-ahead log under NORMAL is not synchronized at commit, so an acknowledgment is not durable."""
+    """Find a write-ahead log under NORMAL: it is not synced at commit, so an acknowledgment is not durable."""
     filesystem = place.configuration.filesystem
     if filesystem.journal_mode is JournalMode.WAL and filesystem.synchronization is Synchronization.NORMAL:
         yield place.warning(
@@ -111,7 +111,7 @@ def database_settings_without_a_database_are_said(place: Place) -> Iterator[Prob
 
 
 def trace_file_holds_payloads(place: Place) -> Iterator[Problem]:
-    """A trace of every statement is for debugging, and large [QS Table 3.9]."""
+    """Find a trace of every statement: it is for debugging, and large [QS Table 3.9]."""
     trace_file = place.configuration.filesystem.trace_file
     if trace_file is not None:
         yield place.warning(
@@ -123,7 +123,7 @@ def trace_file_holds_payloads(place: Place) -> Iterator[Problem]:
 
 
 def application_name_is_a_file_name(place: Place) -> Iterator[Problem]:
-    """The application name is part of the names of files [QS 2.14]."""
+    """Check the application name, which is part of the names of files [QS 2.14]."""
     name = place.configuration.service.application_name
     if _persists(place) and not _FILE_NAME.fullmatch(name):
         yield place.error(
@@ -135,7 +135,7 @@ def application_name_is_a_file_name(place: Place) -> Iterator[Problem]:
 
 
 def persistent_names_are_file_names(place: QueuePlace) -> Iterator[Problem]:
-    """The topics of a persistent queue and of its reply queue are part of the names of files [QS 2.14.2]."""
+    """Check the topics of a persistent queue and its reply queue, which are part of the names of files [QS 2.14.2]."""
     if place.queue.persistence.kind is not PersistenceKind.PERSISTENT:
         return
     for step, topic in file_topics(place.queue):
@@ -158,7 +158,7 @@ def persistent_names_are_file_names(place: QueuePlace) -> Iterator[Problem]:
 
 
 def file_topics(queue: SharedReaderQueueSettings) -> list[tuple[str, str]]:
-    """The topics that files of a persistent queue are named after, each with its tag: its own, and its replies'."""
+    """Return the topics that files of a persistent queue are named after, each with its tag: its own, its replies'."""
     reply = [("reply_topic", queue.reply_topic)] if queue.reply_type and queue.reply_topic else []
     return [("topic_name", queue.topic_name), *reply]
 

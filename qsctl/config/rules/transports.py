@@ -53,7 +53,7 @@ def participants_of(configuration: ServiceConfiguration) -> Iterator[Participant
 
 
 def transports_are_served(place: Place) -> Iterator[Problem]:
-    """What is promised and not here stops the service; what only tunes another implementation is noted."""
+    """Check transports: what is promised and missing here stops the service; what tunes another library is noted."""
     for participant in participants_of(place.configuration):
         path = f"{place.path}/{participant.step}/participant_qos/property"
         mapping = map_transport(properties_of(participant.qos.get("participant_qos", "")))
@@ -87,7 +87,7 @@ def initial_peers_are_given_to_serve(place: Place) -> Iterator[Problem]:
 
 
 def one_transport_a_domain(place: Place) -> Iterator[Problem]:
-    """A process takes part in a domain in one way: participants of one domain have the same transport."""
+    """Check that participants of one domain have the same transport: a process takes part in a domain in one way."""
     first: dict[int, Participant] = {}
     for participant in participants_of(place.configuration):
         other = first.setdefault(participant.domain_id, participant)
@@ -101,7 +101,7 @@ def one_transport_a_domain(place: Place) -> Iterator[Problem]:
 
 
 def domains_have_ports(place: Place) -> Iterator[Problem]:
-    """The ports of a domain follow from its number (DDSI-RTPS, section 9.6.1)."""
+    """Check the ports of a domain, which follow from its number [RTPS 9.6.1]."""
     for participant in participants_of(place.configuration):
         if participant.domain_id > DOMAIN_ID_MAX:
             yield place.unsupported(

@@ -85,7 +85,7 @@ QOS_FIXED: Final[dict[tuple[str, str], dict[str, str]]] = {
 
 
 def qos_holder(tag: str) -> str:
-    """The key of QOS_DEFAULTS for a tag that holds QoS: dead-letter queues count as queues."""
+    """Return the key of QOS_DEFAULTS for a tag that holds QoS: dead-letter queues count as queues."""
     return "shared_reader_queue" if tag == "dead_letter_shared_reader_queue" else tag
 
 

@@ -290,7 +290,7 @@ class SampleSteps:
             held.retired_late = True
 
     def _deferred(self, queue: QueueState, event: DeadLetterDeferred, at_ns: Nanoseconds) -> None:
-        """A sample that is dead is with no consumer, though it stays: an answer to it is late from here on."""
+        """Take a dead sample from its consumer, though it stays: an answer to it is late from here on."""
         self._book.add_event(queue, "dead-letter-deferred", at_ns)
         held = queue.held.get(event.identity)
         if held is not None:

@@ -85,7 +85,7 @@ def _name(source: Source, values: dict[str, Any], label: str, at: int) -> str:
 
 
 def _expected(rows: list[tuple[str, list[int]]]) -> tuple[str, ...]:
-    """A client of a TIBCO appliance has one queue, of any other broker five."""
+    """Return a client of a TIBCO appliance has one queue, of any other broker five."""
     return (APPLICATION_QUEUE,) if any(name == APPLICATION_QUEUE for name, _ in rows) else PRIORITY_QUEUES
 
 
