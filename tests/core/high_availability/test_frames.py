@@ -177,8 +177,8 @@ def test_a_replica_that_fell_back_takes_up_a_snapshot(cluster: Cluster) -> None:
 def test_what_no_replica_sends_is_refused_by_the_master(cluster: Cluster, frame: Frame, reason: str) -> None:
     master, slave, _ = others(cluster)
     master.member.engine.hosted.outbox.payload_size_bytes_max = 100
-    for queue in master.member.engine.hosted.by_name.values():
-        queue.context.find_bound()
+    for each in master.member.engine.hosted.by_name.values():
+        each.context.find_bound()
     forged = msgspec.structs.replace(frame, sender=slave.name, incarnation=master.replica.incarnation)
     assert reason in refused(cluster, master, forged)
     works(cluster)
