@@ -141,3 +141,11 @@ class OutputClosed(QsctlError):
     """Nothing reads standard output any more. A command ends with it in silence."""
 
     exit_status = ExitStatus.OUTPUT_CLOSED
+
+
+UNREADABLE: Final = (ValueError, TypeError, IndexError, RecursionError, OverflowError)
+"""What decoding raises for octets that are not what they should be, whoever wrote them.
+
+The errors of msgspec, and text that is not UTF-8, are ValueErrors; nesting ends in a RecursionError, a size that no
+machine has in an OverflowError.
+"""

@@ -17,7 +17,7 @@ from typing import IO, Any, Final
 
 import msgspec
 
-from qsctl.errors import Damaged, InvalidInput, NotFound
+from qsctl.errors import UNREADABLE, Damaged, InvalidInput, NotFound
 from qsctl.eventlog.location import Location, move
 
 RUN_FILE: Final = "run.json"
@@ -291,9 +291,9 @@ def read_run_info(folder: Location) -> RunInfo:
         if format_found != FORMAT:
             raise _other_format(path, format_found)
         info = msgspec.json.decode(text, type=RunInfo)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        seal = _seal(msgspec.json.decode(text))
+    except UNREADABLE as error:
         raise Damaged(f"{path} is damaged: {error}", remedy="Run the scenario again.") from None
-    seal = _seal(msgspec.json.decode(text))
     if info.seal != seal:
         raise Damaged(
             f"{path} was changed after it was written: its seal is {info.seal!r}, its content gives {seal!r}",

@@ -29,7 +29,7 @@ from qsctl.core.hosted_service import HeldAtRest, HostedService
 from qsctl.core.messages import CommandReply, QueueName
 from qsctl.core.records import ServiceStarted
 from qsctl.core.settings import ServiceSettings
-from qsctl.errors import QsctlError
+from qsctl.errors import UNREADABLE, QsctlError
 from qsctl.identity import NIL_INCARNATION, Incarnation, SampleIdentity
 from qsctl.instant import Nanoseconds
 from qsctl.service.state_directory import FORMAT_VERSION, STAMP_BYTES, Instance, StateDirectory
@@ -69,7 +69,7 @@ def find_at_rest(directory: StateDirectory, now: Nanoseconds) -> AtRest | None:
         if directory.stamp(instance) != rest[:STAMP_BYTES]:
             return None  # and it never will be
         found = AtRest(directory, instance, msgspec.msgpack.decode(rest[STAMP_BYTES:], type=Index), now)
-    except (OSError, QsctlError, msgspec.MsgspecError):
+    except (OSError, QsctlError, *UNREADABLE):
         return None  # whatever it is, the restored service reports it
     if found.is_true(now):
         return found

@@ -25,9 +25,10 @@ from qsctl.core.records import (
     Returned,
     Undeliverable,
 )
+from qsctl.errors import UNREADABLE
 from qsctl.identity import NIL_GUID, NIL_IDENTITY, Guid, SampleIdentity
 from qsctl.instant import Nanoseconds
-from qsctl.storage.codec import UNREADABLE, Codec, Encoded, Positions, UnreadableRecord
+from qsctl.storage.codec import Codec, Encoded, Positions, UnreadableRecord
 
 REMEMBERED_COUNT: Final = 8_192
 """The identities of so many removed samples outlive a restart (as many as a queue remembers)."""

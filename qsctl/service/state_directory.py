@@ -21,7 +21,7 @@ import filelock
 import msgspec
 
 from qsctl.config.filesystem import FilesystemSettings, JournalMode, Synchronization, Vacuum
-from qsctl.errors import Damaged, InvalidInput, NoAnswer, Refused
+from qsctl.errors import UNREADABLE, Damaged, InvalidInput, NoAnswer, Refused
 from qsctl.instant import SECOND_NS, Nanoseconds
 from qsctl.storage.damage import DamageKind, DamageReport
 from qsctl.storage.names import (
@@ -172,7 +172,7 @@ class StateDirectory:
             return None
         except OSError as error:
             raise refusal(self._instance_file, error, is_clean=True) from error
-        except (msgspec.MsgspecError, ValueError) as error:
+        except UNREADABLE as error:
             raise self._damaged_instance(str(error)) from error
         if found.checksum not in (None, checksum):
             raise self._damaged_instance("its checksum does not match")
@@ -381,7 +381,7 @@ def locked(directory: StateDirectory, wait_s: float, now: Callable[[], Nanosecon
 def _read_holder(path: Path) -> Holder | None:
     try:
         return msgspec.json.decode(path.read_bytes(), type=Holder)
-    except (OSError, ValueError, msgspec.MsgspecError):
+    except (OSError, *UNREADABLE):
         return None  # it is being written, or was just removed
 
 

@@ -21,7 +21,7 @@ from typing import Final, Protocol
 
 import msgspec
 
-from qsctl.errors import Damaged, Refused
+from qsctl.errors import UNREADABLE, Damaged, Refused
 from qsctl.instant import SECOND_NS, Nanoseconds
 from qsctl.storage.names import claim_file, open_private
 
@@ -168,7 +168,7 @@ class Claim:
     def _holder(self) -> Holder | None:
         try:
             return msgspec.json.decode(os.pread(self._descriptor, _HOLDER_SIZE_BYTES_MAX, 0), type=Holder)
-        except (OSError, ValueError, msgspec.MsgspecError):
+        except (OSError, *UNREADABLE):
             return None  # it is being written, or there was no room for it
 
 

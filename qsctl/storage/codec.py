@@ -21,10 +21,6 @@ POSITION: Final = struct.Struct("<Q")
 """What a payload's frame begins with. The payload follows."""
 
 
-UNREADABLE: Final = (msgspec.MsgspecError, ValueError, TypeError, IndexError, RecursionError, OverflowError)
-"""What a decoder raises: text that is no UTF-8 is a ValueError, a size that no machine has an OverflowError."""
-
-
 class UnreadableRecord(Exception):
     """A body that is no record of this version. Says why."""
 

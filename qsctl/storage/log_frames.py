@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from qsctl.errors import UNREADABLE
 from qsctl.storage.base import Extent, HardState
 from qsctl.storage.frames import Scan
 from qsctl.storage.segment_file import HEADER_SIZE_BYTES, SegmentContent
@@ -166,7 +167,7 @@ class LogContent:
     def _read_table(self, file: int, buffer: bytes, start: int, end: int) -> None:
         try:
             table = msgspec.msgpack.decode(buffer[start + 1 : end], type=Table)
-        except (msgspec.MsgspecError, ValueError):
+        except UNREADABLE:
             self.unreadable.append((file, start, end))
             return
         self.oldest_file = max(self.oldest_file, table.oldest_file)

@@ -18,6 +18,7 @@ from zlib import crc32
 
 import msgspec
 
+from qsctl.errors import UNREADABLE
 from qsctl.identity import NIL_INCARNATION, Incarnation, WholeIncarnation
 from qsctl.storage.base import Extent
 from qsctl.storage.damage import DamageKind, DamageReport, set_aside_name
@@ -152,7 +153,7 @@ class Register:
             found = msgspec.json.decode(self.path.read_bytes(), type=_Register)
         except FileNotFoundError:
             return None
-        except (ValueError, msgspec.MsgspecError) as error:
+        except UNREADABLE as error:
             self._set_aside(str(error))
             return None
         if found.format != FORMAT_VERSION or not found.is_whole:

@@ -20,9 +20,9 @@ from typing import Final, NamedTuple, assert_never
 import msgspec
 
 from qsctl.config.filesystem import FilesystemSettings, Synchronization
-from qsctl.errors import Damaged
+from qsctl.errors import UNREADABLE, Damaged
 from qsctl.storage.base import Extent, Sync
-from qsctl.storage.codec import UNREADABLE, Record
+from qsctl.storage.codec import Record
 from qsctl.storage.damage import DamageKind, DamageReport
 from qsctl.storage.file_sequence import shortfall
 from qsctl.storage.frames import Scan

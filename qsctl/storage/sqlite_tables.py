@@ -12,6 +12,7 @@ from typing import Final
 
 import msgspec
 
+from qsctl.errors import UNREADABLE
 from qsctl.storage.base import HardState
 from qsctl.storage.codec import Codec, Encoded, Positions, Record, UnreadableRecord, fill
 from qsctl.storage.damage import DamageKind
@@ -67,7 +68,7 @@ class Tables:
             if number != HARD_STATE_NUMBER:
                 break
             for start, end in scan(body, batch_marks(self.stream, number)).bodies if isinstance(body, bytes) else ():
-                with suppress(msgspec.MsgspecError):
+                with suppress(*UNREADABLE):
                     return msgspec.msgpack.decode(body[start:end], type=HardState)
             self._report(number, 0, 0, DamageKind.CHECKSUM, "the hard state cannot be read")
         return HardState()

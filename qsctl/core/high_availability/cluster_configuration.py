@@ -29,7 +29,7 @@ from qsctl.core.high_availability.changes import check_change
 from qsctl.core.hosted_service import HostedService
 from qsctl.core.records import ConfigurationKnown, Enqueued, QueueRecord, Remembered
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
-from qsctl.errors import NotFound, QsctlError, Refused
+from qsctl.errors import UNREADABLE, NotFound, QsctlError, Refused
 from qsctl.identity import Guid, SampleIdentity, no_incarnation
 
 CONFIGURATION_STREAM: Final = "configuration"
@@ -47,7 +47,6 @@ Subscribers: TypeAlias = Mapping[str, tuple[SharedSubscriberSettings, ...]]
 CHANGES: Final = (CreateQueue, UpdateQueue, DeleteQueue, CreateSubscriber, DeleteSubscriber)
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Change).decode
-_UNREADABLE: Final = (msgspec.MsgspecError, ValueError, TypeError, RecursionError, OverflowError)
 
 
 def encoded(command: Change) -> bytes:
@@ -169,7 +168,7 @@ class ClusterConfiguration:
             return Reply(ReturnCode.ERROR, f"{text}. Look at what there is, and send it again if it is meant")
         try:
             command = _decode(payload)
-        except _UNREADABLE as error:
+        except UNREADABLE as error:
             return Reply(ReturnCode.ERROR, f"what was to be carried out is no command: {error}")
         try:
             with contextlib.suppress(NotFound):  # `handle` says so, and what there is instead

@@ -20,7 +20,7 @@ from qsctl.core.queue.outbox import Outbox
 from qsctl.core.queue.shared_reader_queue import SharedReaderQueue
 from qsctl.core.statistics.counters import QueueStatistics
 from qsctl.core.statistics.status import CONSUMERS_MAX, ConsumerStatus, CurrentCounts, SharedReaderQueueStatus
-from qsctl.errors import Damaged
+from qsctl.errors import UNREADABLE, Damaged
 from qsctl.identity import NIL_INCARNATION
 from qsctl.instant import INFINITE_NS, Nanoseconds
 
@@ -152,7 +152,7 @@ class Monitors:
         """
         try:
             snapshots = msgspec.msgpack.decode(stored, type=dict[str, bytes | tuple[bytes, int]])
-        except msgspec.MsgspecError as error:
+        except UNREADABLE as error:
             raise Damaged(
                 f"the stored statistics cannot be read: {error}", remedy="Counting starts again from zero."
             ) from error

@@ -9,7 +9,7 @@ import msgspec
 
 from qsctl.core.statistics.status import AdditionalCounters, Counters
 from qsctl.core.statistics.variable import WindowState
-from qsctl.errors import Damaged
+from qsctl.errors import UNREADABLE, Damaged
 from qsctl.instant import Nanoseconds
 
 
@@ -44,7 +44,7 @@ def decode_statistics(snapshot: bytes, queue_name: str) -> StoredStatistics:
     """
     try:
         return msgspec.json.decode(snapshot, type=StoredStatistics)
-    except msgspec.MsgspecError as error:
+    except UNREADABLE as error:
         raise Damaged(
             f"the statistics of queue {queue_name!r} cannot be read: {error}",
             remedy="Counting starts again from zero.",

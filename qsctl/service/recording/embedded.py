@@ -22,7 +22,7 @@ from qsctl.core.admin.command import GetRecording, RecordingCommand, StartRecord
 from qsctl.core.admin.reply import RecordingStatus, Reply, ReturnCode, refusal
 from qsctl.core.engine import ServiceEngine
 from qsctl.core.turn import Released
-from qsctl.errors import QsctlError, Refused
+from qsctl.errors import UNREADABLE, QsctlError, Refused
 from qsctl.eventlog.recording.story import Ended, Happened, Part, Resumed, decode, encode
 from qsctl.eventlog.run_folder import Recording, RecordingEnd, read_run_info
 from qsctl.instant import Nanoseconds
@@ -195,7 +195,7 @@ class EmbeddedRecording:
             text = self._state_file.read_bytes()
             status = msgspec.json.decode(text, type=RecordingStatus)
             noted = msgspec.json.decode(text).get(_NUMBER, self._number)
-        except (OSError, msgspec.DecodeError):
+        except (OSError, *UNREADABLE):
             return RecordingStatus()
         if status.is_on and noted != self._number:
             why = "this state directory is a copy, and its original records into that folder"

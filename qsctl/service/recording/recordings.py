@@ -25,7 +25,7 @@ from qsctl.core.admin.reply import RecordingStatus, Reply, ReturnCode, refusal
 from qsctl.core.messages import CommandReply, CommandRequest, Inbound
 from qsctl.core.settings import ServiceSettings
 from qsctl.endings import TemporaryFolder
-from qsctl.errors import QsctlError, Refused
+from qsctl.errors import UNREADABLE, QsctlError, Refused
 from qsctl.eventlog.run_folder import RecordingEnd
 from qsctl.service.logger import ServiceLog
 from qsctl.service.open_service import SHARE_COUNT
@@ -242,7 +242,7 @@ class _Recorder:
         decoder = msgspec.json.Decoder(RecordingStatus)
         with contextlib.suppress(OSError):
             for line in stream:
-                with contextlib.suppress(msgspec.DecodeError):
+                with contextlib.suppress(*UNREADABLE):
                     self.latest = decoder.decode(line)
         self._process.wait()
         self.has_ended = True

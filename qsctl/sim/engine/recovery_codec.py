@@ -12,8 +12,9 @@ import msgspec
 
 from qsctl.core.integration.message import Message
 from qsctl.core.integration.records import Removed, Started, Stored
+from qsctl.errors import UNREADABLE
 from qsctl.sim.engine.peers import DatabaseMade, PeersChanged, StoredRecord
-from qsctl.storage.codec import UNREADABLE, Codec, Encoded, Positions, UnreadableRecord
+from qsctl.storage.codec import Codec, Encoded, Positions, UnreadableRecord
 
 
 class _StoredMetadata(msgspec.Struct, frozen=True, array_like=True, tag=1, gc=False):

@@ -18,6 +18,7 @@ from qsctl.core.admin.command import (
 from qsctl.core.messages import CommandRequest
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.core.settings import SharedSubscriberSettings
+from qsctl.errors import UNREADABLE, Damaged
 from qsctl.eventlog.recording.schema import CommandKind
 from qsctl.identity import NIL_GUID, SampleIdentity
 from qsctl.resource import parse_resource
@@ -33,7 +34,20 @@ def request_of(row: CommandRow, service: str) -> tuple[CommandRequest, Target] |
     Args:
         row: the recorded one.
         service: the application name of the service.
+
+    Raises:
+        Damaged: it is not a command as a recorder writes it.
     """
+    try:
+        return _request_of(row, service)
+    except UNREADABLE as error:
+        raise Damaged(
+            f"the recording has a command that cannot be read, at step {row.step}: {error}",
+            remedy="Restore the recording from a copy.",
+        ) from None
+
+
+def _request_of(row: CommandRow, service: str) -> tuple[CommandRequest, Target] | None:
     resource = parse_resource(row.resource)
     command: Command
     target = "/".join(name for _, name in resource.names)

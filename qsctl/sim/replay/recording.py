@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import msgspec
 
 from qsctl.core.settings import ServiceSettings
-from qsctl.errors import Damaged, InvalidInput
+from qsctl.errors import UNREADABLE, Damaged, InvalidInput
 from qsctl.eventlog.checked_files import checked_text
 from qsctl.eventlog.location import Location
 from qsctl.eventlog.reader import batches_of
@@ -142,7 +142,7 @@ def _read(folder: Location, _fingerprint: str) -> Recorded:
         )
     try:
         service = msgspec.json.decode(checked_text(folder, info, SERVICE_FILE), type=ServiceSettings)
-    except msgspec.DecodeError as error:
+    except UNREADABLE as error:
         raise Damaged(f"{folder / SERVICE_FILE} is damaged: {error}") from None
     guids: dict[int, Guid] = {}
     for batch in _first_replication(folder, info, "peers", ("peer", "guid")):

@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from qsctl.core.settings import ServiceSettings
-from qsctl.errors import Damaged
+from qsctl.errors import UNREADABLE, Damaged
 from qsctl.eventlog.checked_files import checked_text
 from qsctl.eventlog.location import Location
 from qsctl.eventlog.run_folder import RunInfo, describe_text, write_run_info
@@ -125,7 +125,7 @@ def difference_in(folder: Location, info: RunInfo) -> Difference | None:
         return None
     try:
         return msgspec.json.decode(checked_text(folder, info, DIFFERENCE_FILE), type=Difference)
-    except msgspec.DecodeError as error:
+    except UNREADABLE as error:
         raise Damaged(f"{folder / DIFFERENCE_FILE} is damaged: {error}") from None
 
 

@@ -23,7 +23,7 @@ from qsctl.config.document import Document, Limits, parse_document, read_file, t
 from qsctl.config.problems import ConfigError, Problem, Severity, shown
 from qsctl.config.variables import substitute
 from qsctl.core.settings import ServiceSettings
-from qsctl.errors import NotFound
+from qsctl.errors import UNREADABLE, NotFound
 from qsctl.eventlog.run_folder import SERVICE_FILE
 from qsctl.shipped import shipped
 from qsctl.sim.scenario.build import Reading, build, elements_of
@@ -260,6 +260,6 @@ class _FileReading(Reading):
         path = self._folder / SERVICE_FILE
         try:
             return msgspec.json.decode(read_file(path, str(path), LIMITS), type=ServiceSettings)
-        except msgspec.DecodeError as error:
+        except UNREADABLE as error:
             self.add(element, f"{path} is damaged: {error}", SERVICE_FILE, "what `qsctl simulate` wrote there")
             return None

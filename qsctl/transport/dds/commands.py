@@ -43,7 +43,7 @@ from qsctl.core.admin.request import ONLY_IF_EMPTY, only_if_empty, xml_of_body
 from qsctl.core.inserted_sample import InsertedSample
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.core.settings import SharedSubscriberSettings
-from qsctl.errors import Refused, UsageError
+from qsctl.errors import UNREADABLE, Refused, UsageError
 from qsctl.identity import NIL_INCARNATION, Incarnation, SampleIdentity
 from qsctl.resource import ResourceIdentifier, ResourceKind, parse_resource
 from qsctl.transport.dds.bodies import read_wire, wire_identity
@@ -262,7 +262,7 @@ def _of_samples(resource: ResourceIdentifier) -> ResourceIdentifier:
 def _samples(decoder: msgspec.msgpack.Decoder[_Named], octets: Any) -> _Named:
     try:
         return decoder.decode(bytes(octets))
-    except msgspec.DecodeError as error:
+    except UNREADABLE as error:
         raise UsageError(f"the samples of the body cannot be read: {error}", remedy="See transport/dds.") from None
 
 
@@ -287,7 +287,7 @@ def _recording(action: CommandActionKind, body: str) -> Command:
         case CommandActionKind.RTI_SERVICE_COMMAND_ACTION_CREATE:
             try:
                 return msgspec.json.decode(body, type=_RecordingBody).command()
-            except msgspec.DecodeError as error:
+            except UNREADABLE as error:
                 raise UsageError(
                     f"the body of CREATE {RECORDING} cannot be read: {error}",
                     remedy='Write JSON: {"folder": "…", "level": "messages", "max_bytes": 0, "sample_share": 1.0}.',

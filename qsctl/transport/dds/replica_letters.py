@@ -37,7 +37,7 @@ from qsctl.core.records import (
     ReplicaRejoined,
     Returned,
 )
-from qsctl.errors import QsctlError
+from qsctl.errors import UNREADABLE, QsctlError
 from qsctl.identity import GUID_SIZE_BYTES, NIL_GUID
 from qsctl.transport.dds.boundary import Malformed
 from qsctl.transport.dds.frames import ENCAPSULATION
@@ -83,7 +83,6 @@ _decode_letter = msgspec.msgpack.Decoder(Letter).decode
 _decode_any = msgspec.msgpack.Decoder(list[msgspec.Raw]).decode
 _decode_version = msgspec.msgpack.Decoder(int).decode
 _decode_piece = msgspec.msgpack.Decoder(Piece).decode
-_UNREADABLE: Final = (msgspec.MsgspecError, ValueError, TypeError, IndexError, RecursionError, OverflowError)
 
 
 def pieces_of(letter: Letter, sender: str, run: str, number: int) -> Iterator[bytes]:
@@ -115,7 +114,7 @@ def piece_from_octets(data: bytes) -> Piece:
         raise Malformed(f"a piece announces {length} octets, and there are {len(data) - _HEAD_BYTES}")
     try:
         piece = _decode_piece(data[_HEAD_BYTES : _HEAD_BYTES + length])
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         raise Malformed(f"a piece of a letter between replicas: {error}") from error
     if not (0 <= piece.index < piece.count <= LETTER_BYTES_MAX // PIECE_BYTES_MAX and piece.number >= 0):
         raise Malformed(f"piece {piece.index} of {piece.count} of letter {piece.number}")
@@ -132,7 +131,7 @@ def letter_from_octets(data: bytes, sender: str) -> Letter:
     """
     try:
         letter = _decode_letter(data)
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         raise Malformed(_of_another_version(data) or f"a letter between replicas: {error}") from error
     if letter.version != LETTER_VERSION:
         raise Malformed(_of_another_version(data))
@@ -149,10 +148,10 @@ def _of_another_version(data: bytes) -> str:
     """Return what to do about a letter of another version of qsctl; empty: it is of this one, or is not a letter."""
     try:
         version = _decode_version(next(iter(_decode_any(data)), msgspec.Raw()))
-    except _UNREADABLE:
+    except UNREADABLE:
         try:
             msgspec.msgpack.decode(data, type=tuple[tuple[str, ...], list[msgspec.Raw]])
-        except _UNREADABLE:
+        except UNREADABLE:
             return ""
         version = 1
     if version == LETTER_VERSION:

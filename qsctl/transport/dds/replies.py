@@ -38,6 +38,7 @@ from qsctl.core.admin.reply import (
 )
 from qsctl.core.messages import CommandReply, SampleFlag
 from qsctl.core.statistics.status import SharedReaderQueueStatus
+from qsctl.errors import UNREADABLE
 from qsctl.identity import NIL_IDENTITY
 from qsctl.transport.dds import packed_replies
 from qsctl.transport.dds.bodies import (
@@ -177,7 +178,7 @@ def _body_from(octets: bytes, command: Command | RawCreate) -> Body | None:
 def _from_json(octets: bytes, kind: type[_Json]) -> _Json:
     try:
         return msgspec.json.decode(octets, type=kind)
-    except msgspec.DecodeError as error:
+    except UNREADABLE as error:
         raise Malformed(f"{kind.__name__}: {error}") from None
 
 
