@@ -39,6 +39,12 @@ EXPANDED_BYTES_MIN: Final = 2 * SAMPLE_BYTES_MAX
 """A file may stand for so many times its size, and for so much however small it is. Samples of programs are written
 at a tenth to a hundredth of their size."""
 
+BATCH_ROWS: Final = 1000
+BATCH_BYTES: Final = 16 * 1024 * 1024
+"""Rows of a Parquet file that are in memory at once: so many, or so few that their contents are within this."""
+ROW_BYTES_BESIDE: Final = 64 * 1024
+"""A row may have so much beside its content."""
+
 _TEXTS: Final = (
     "queue_name", "identity", "source_guid", "related_source_guid", "related_identity", "related_reader_guid",
     "dead_letter_from", "dead_letter_reason", "dead_letter_incarnation", "incarnation",
@@ -218,9 +224,16 @@ def _rows(file: Path, name: str) -> Iterator[dict[str, Any]]:
         opened = pyarrow.parquet.ParquetFile(file, read_dictionary=[each for each in _OF_OCTETS if each in there])
         expansion = _Expansion(file.stat().st_size, name)
         metadata = opened.metadata
-        for group in range(metadata.num_row_groups):
-            expansion.require(metadata.row_group(group).total_byte_size)
-        for batch in opened.iter_batches(batch_size=1000):
+        row_bytes = 1
+        for group in map(metadata.row_group, range(metadata.num_row_groups)):
+            expansion.require(group.total_byte_size)
+            row_bytes = max(row_bytes, group.total_byte_size // max(1, group.num_rows))
+        if row_bytes > SAMPLE_BYTES_MAX + ROW_BYTES_BESIDE:
+            raise InvalidInput(
+                f"{name} has rows of {row_bytes} octets",
+                remedy=f"Allowed: contents of {SAMPLE_BYTES_MAX} octets at most.",
+            )
+        for batch in opened.iter_batches(batch_size=max(1, min(BATCH_ROWS, BATCH_BYTES // row_bytes))):
             yield from _rows_of(batch, expansion)
     except (pyarrow.ArrowException, OSError, OverflowError, ValueError) as error:  # a name may not be UTF-8
         raise InvalidInput(f"{name} is no Parquet file: {error}", remedy="Give --format jsonl if it is one.") from None

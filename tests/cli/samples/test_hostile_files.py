@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import resource
 import sys
 from pathlib import Path
@@ -77,6 +78,33 @@ def test_a_file_that_declares_far_more_than_it_has_is_refused_before_it_is_read(
     file = parquet(tmp_path, pa.array([bytes(EXPANDED_BYTES_MIN + 1)], pa.binary()))
     with pytest.raises(InvalidInput, match="stands for more than"):
         samples_of(file, FileFormat.PARQUET)
+
+
+def test_rows_that_are_larger_than_samples_are_refused_before_one_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", None)
+    monkeypatch.setattr("qsctl.cli.samples.sample_files.SAMPLE_BYTES_MAX", MEBIBYTE)
+    with pytest.raises(InvalidInput, match=r"has rows of 104\d{5} octets"):
+        samples_of(parquet(tmp_path, pa.array([bytes(10 * MEBIBYTE)], pa.binary())), FileFormat.PARQUET)
+
+
+@pytest.mark.parametrize(("size_bytes", "rows"), [(1000, 9), (1, 1000), (20_000, 1)])
+def test_as_many_rows_are_in_memory_as_have_room(
+    size_bytes: int, rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+    iter_batches = pq.ParquetFile.iter_batches
+
+    def noted(self: pq.ParquetFile, batch_size: int) -> Any:
+        asked.append(batch_size)
+        return iter_batches(self, batch_size)
+
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", noted)
+    monkeypatch.setattr("qsctl.cli.samples.sample_files.BATCH_BYTES", 10_000)
+    file = parquet(tmp_path, pa.array([os.urandom(size_bytes) for _ in range(200)], pa.binary()))
+    assert samples_of(file, FileFormat.PARQUET) == 200
+    assert asked == [pytest.approx(rows, abs=1)]
 
 
 def test_rows_that_repeat_one_content_without_end_are_refused_and_held_once(tmp_path: Path) -> None:
