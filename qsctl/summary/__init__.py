@@ -26,7 +26,7 @@ any measure; `job.py` last.
 - `finishing/`: what is small is finished on the driver, in Arrow, and nowhere else.
 - `job.py`: the only reads and writes, and the order of the steps; `output.py` is how tables get into a folder.
 
-Invariants. A measure is a function from frames to a frame with a declared schema (`tables.measured`); it reads
+Invariants. A measure is a function from frames to a frame with a declared schema (`tables`); it reads
 nothing, writes nothing, changes no setting, and needs no `sparkContext`, so that it runs on Spark Connect. It scans the
 log at most once; it has no cross join and no sort or running sum without a partition (`tests/summary/test_frames.py`
 looks at the plans). There is one implementation of each, and DuckDB makes the same figures of the same files

@@ -362,18 +362,6 @@ SCHEMAS: Final[dict[str, StructType]] = {
 """Every result by its name: the folder that `--out` writes it to."""
 
 
-def measured(table: StructType, keys: Sequence[str]) -> StructType:
-    """Return a table as its measure gives it: with the columns grouped by alone, and clients by number.
-
-    Args:
-        table: the declared schema.
-        keys: of `key_columns`.
-    """
-    of_keys = {**_KEY_FIELDS, "client_id": _INT}
-    own = [field for field in table.fields if field.name not in _KEY_FIELDS]
-    return StructType([*(StructField(name, of_keys[name]) for name in keys), *own])
-
-
 def key_columns(by: Sequence[str]) -> list[str]:
     """Return the columns of the log that the words of `--by` stand for, in the order of the result.
 

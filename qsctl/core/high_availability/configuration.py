@@ -138,11 +138,6 @@ class Configuration:
         configuration = self._follower.configuration
         return configuration.origin, max((configuration.created.get(name, 0) for name in names), default=0)
 
-    @property
-    def refusal(self) -> str:
-        """Why this member cannot make the next change, for people; empty: it can."""
-        return self._refusal
-
     def next_deadline(self) -> Nanoseconds:
         """When there is something to do though nothing comes; an instant that has passed: now."""
         deadline = min(self._pending.values(), default=INFINITE_NS)

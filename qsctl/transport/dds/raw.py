@@ -207,11 +207,6 @@ class RawReader:
             raise DDSException(taken, "while taking samples")
         return [each for each in taken if each[1].valid_data]
 
-    def matched_count(self) -> int:
-        """How many writers are matched now."""
-        reader: Any = self.reader
-        return int(reader.get_subscription_matched_status().current_count)
-
     def close(self) -> None:
         """Delete the reader."""
         close_entity(self.reader)
