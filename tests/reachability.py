@@ -2,8 +2,8 @@
 
 The analysis reads syntax trees only. What it cannot follow it takes for reached: an attribute of an expression whose
 class is not known reaches the methods of that name in every class that is reached; so does a word in a string, which
-`getattr` may be given. An expression has a class where an annotation, a constructor or the result of a function says so:
-then the methods of its ancestors and descendants are reached, and no others of the name.
+`getattr` may be given. An expression has a class where an annotation, a constructor or the result of a function says
+so: then the methods of its ancestors and descendants are reached, and no others of the name.
 """
 
 from __future__ import annotations
@@ -82,6 +82,7 @@ class Program:
 
     def __init__(self, trees: Mapping[str, ast.Module], packages: Iterable[str]) -> None:
         packages = set(packages)
+        self._resolved: dict[Key, Type | None] = {}
         self.modules = {name: Module(name, tree, name in packages) for name, tree in trees.items()}
         for module in self.modules.values():
             self._read(module)
@@ -111,10 +112,17 @@ class Program:
         """Return a class with its ancestors and descendants."""
         return {*self.ancestors(key), *self._descendants[key]}
 
-    def resolve(self, module: str, name: str, depth: int = 0) -> Type | None:
+    def resolve(self, module: str, name: str) -> Type | None:
         """Return what a name of a module stands for; None: nothing of the package."""
+        key = (module, name)
+        if key not in self._resolved:
+            self._resolved[key] = None  # where imports go in a circle
+            self._resolved[key] = self._found(module, name)
+        return self._resolved[key]
+
+    def _found(self, module: str, name: str) -> Type | None:
         found = self.modules.get(module)
-        if found is None or depth > 20:
+        if found is None:
             return None
         if name in found.classes:
             return Type("class", (module, name))
@@ -122,7 +130,7 @@ class Program:
             return Type("function", (module, name))
         if name in found.imports:
             source, there = found.imports[name]
-            if there and (whole := self.resolve(source, there, depth + 1)) is not None:
+            if there and (whole := self.resolve(source, there)) is not None:
                 return whole
             inner = f"{source}.{there}" if there else source
             return Type("module", (inner, "")) if inner in self.modules else None
