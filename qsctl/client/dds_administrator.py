@@ -231,6 +231,8 @@ class Administrator:
         parts = reply_parts(data)
         if self._sent is None or parts.request not in (self._sent.request_identity, NIL_IDENTITY):
             return None
+        if parts.request == NIL_IDENTITY and (parts.service or "" not in self._services.values()):
+            return None  # to a program that numbers no requests: who names itself names the request, too
         try:
             return reply_of(parts, self._sent.command)
         except Malformed:

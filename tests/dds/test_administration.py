@@ -118,6 +118,23 @@ def test_a_request_with_the_original_members_only_is_answered(start_service: Cal
     assert (read.queue_name, read.current_message_count) == ("P/S/Orders", 0)
 
 
+def test_a_reply_to_a_program_that_numbers_no_requests_is_not_taken_for_another_client_s(
+    start_service: Callable[..., Any], meet: Meet, domain: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The administrator waits for a reply to a request that is lost, while the program is answered."""
+    start_service()
+    stranger = meet()
+    administrator = Administrator(domain, 1.0)
+    assert eventually(lambda: [administrator._domain.turn(1_000_000), administrator.services() == ("Test",)][1])
+
+    def ask_instead(_request: bytes) -> None:
+        assert len(stranger.ask(CommandActionKind.RTI_SERVICE_COMMAND_ACTION_GET, "/data")) == 1
+
+    monkeypatch.setattr(administrator._writer, "put", ask_instead)
+    assert administrator.request(SERVICE_DATA, "Test") == []
+    administrator.leave()
+
+
 def test_a_reply_reader_opened_last_gets_the_reply(start_service: Callable[..., Any], meet: Meet) -> None:
     start_service()
     for _ in range(10):
