@@ -35,7 +35,6 @@ from qsctl.service.metrics_server import MetricsServer
 from qsctl.service.open_service import (
     SHARE_COUNT,
     DaemonOptions,
-    follow_keys,
     log_damage,
     open_service,
     report_drift,
@@ -141,8 +140,7 @@ class Daemon:
         self._recordings = (
             Recordings(configuration, hosted.settings, lambda: 1, self.report_to, log) if commands is None else None
         )
-        self._hangs_up = False
-        self._rereading = Rereading(options.reread, self.transport.wake)
+        self._rereading = Rereading(options.reread, self.transport, self.log)
         self._tells_to: str | None = None
         self._given_limits: ServiceLimits | None = None
         self._not_offered: dict[str, str] = {}
@@ -166,8 +164,7 @@ class Daemon:
 
     def hang_up(self) -> None:
         """Open the log again with the next pass; may be called from a signal handler."""
-        self._hangs_up = True
-        self.transport.wake()
+        self._rereading.request()
 
     def report_to(self, address: str) -> None:
         """Report to the recorder at this address what happens, from the next pass on; empty: no more.
@@ -234,12 +231,7 @@ class Daemon:
             supervisor.beat()
             if self._memory.look():
                 self._follow_memory()
-            if self._hangs_up:
-                self._hangs_up = False
-                self.log.reopen()
-                follow_keys(self.transport, self.log)
-                self._rereading.begin()
-            if (found := self._rereading.pop()) is not None:
+            if (found := self._rereading.turn()) is not None:
                 self._follow_files(found)
             if (limits := self._given_limits) is not None:
                 self._given_limits = None

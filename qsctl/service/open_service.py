@@ -17,7 +17,6 @@ from qsctl.core.admin.command import StartRecording
 from qsctl.core.engine import Journal, ServiceEngine
 from qsctl.core.queue.settings import PersistenceKind
 from qsctl.core.settings import ServiceSettings
-from qsctl.errors import QsctlError
 from qsctl.instant import SECOND_NS, Nanoseconds
 from qsctl.service.incarnations import drawn_incarnation
 from qsctl.service.logger import ServiceLog
@@ -26,7 +25,7 @@ from qsctl.service.restore import restore
 from qsctl.service.stores import Stores
 from qsctl.storage.claim import Claim
 from qsctl.transport.dds.endpoints import SAMPLE_SIZE_BYTES_MAX
-from qsctl.transport.dds.service_transport import ServicePlaces, ServiceTransport
+from qsctl.transport.dds.service_transport import ServicePlaces
 
 GRACE_NS: Final[Nanoseconds] = 2 * SECOND_NS
 """How long consumers may still answer once the service shuts down."""
@@ -109,17 +108,6 @@ def open_service(
         stores.abandon()
         raise
     return engine, stores
-
-
-def follow_keys(transport: ServiceTransport, log: ServiceLog) -> None:
-    """Read the key file of the administration again, and log which keys are accepted from now on."""
-    try:
-        numbers = transport.read_keys_again()
-    except QsctlError as error:
-        log.warning("keys_not_reread", cause=error.message, remedy=error.remedy)
-        return
-    if numbers:
-        log.info("keys_reread", keys=",".join(numbers))
 
 
 def log_damage(log: ServiceLog, stores: Stores) -> None:

@@ -17,32 +17,63 @@ from qsctl.core.settings import ServiceSettings, queues_by_name
 from qsctl.errors import InvalidInput, QsctlError
 from qsctl.service.logger import ServiceLog
 from qsctl.service.named_configuration import differences, in_one_line
+from qsctl.transport.dds.service_transport import ServiceTransport
 
 _AT_A_START: Final = ("administration", "monitoring", "filesystem", "service_qos")
 
 
 class Rereading:
-    """Reads a configuration in a thread, so that the service goes on meanwhile.
+    """What a service does at SIGHUP, in this order: open its log again, read its keys again, read its files again.
+
+    The configuration is read in a thread, so that the service goes on meanwhile.
 
     Args:
-        read: reads it; None: it came from no files.
-        wake: called when it is read.
+        read: reads the configuration; None: it came from no files.
+        transport: reads the keys, and is woken.
+        log: is opened again.
     """
 
-    def __init__(self, read: Callable[[], ServiceConfiguration] | None, wake: Callable[[], None]) -> None:
+    def __init__(
+        self, read: Callable[[], ServiceConfiguration] | None, transport: ServiceTransport, log: ServiceLog
+    ) -> None:
         self._read = read
-        self._wake = wake
+        self._transport = transport
+        self._log = log
+        self._is_wanted = False
         self._found: ServiceConfiguration | QsctlError | None = None
         self._thread: threading.Thread | None = None
 
-    def begin(self) -> None:
+    def request(self) -> None:
+        """Do it with the next pass; may be called from a signal handler."""
+        self._is_wanted = True
+        self._transport.wake()
+
+    def turn(self) -> ServiceConfiguration | QsctlError | None:
+        """Do what was requested; return the configuration once it is read, or why it cannot be, and else None."""
+        if self._is_wanted:
+            self._is_wanted = False
+            self._log.reopen()
+            self._read_keys()
+            self._begin()
+        return self._pop()
+
+    def _read_keys(self) -> None:
+        """Read the key file of the administration, and log which keys are accepted from now on."""
+        try:
+            numbers = self._transport.read_keys_again()
+        except QsctlError as error:
+            self._log.warning("keys_not_reread", cause=error.message, remedy=error.remedy)
+            return
+        if numbers:
+            self._log.info("keys_reread", keys=",".join(numbers))
+
+    def _begin(self) -> None:
         """Begin to read, unless it is being read."""
         if self._read is not None and self._thread is None:
             self._thread = threading.Thread(target=self._run, args=(self._read,), name="configuration", daemon=True)
             self._thread.start()
 
-    def pop(self) -> ServiceConfiguration | QsctlError | None:
-        """Return what was read, or why it cannot be; None: nothing is read, or not yet."""
+    def _pop(self) -> ServiceConfiguration | QsctlError | None:
         if self._thread is None or self._thread.is_alive():
             return None
         self._thread.join()
@@ -60,7 +91,7 @@ class Rereading:
                 f"the configuration cannot be read: {type(error).__name__}: {error}",
                 remedy="Send SIGHUP again once its files are there.",
             )
-        self._wake()
+        self._transport.wake()
 
 
 def follow_files(

@@ -46,7 +46,6 @@ from qsctl.service.metrics import Figures, ServiceState
 from qsctl.service.metrics_server import MetricsServer
 from qsctl.service.open_service import (
     DaemonOptions,
-    follow_keys,
     log_damage,
     open_service,
     report_drift,
@@ -122,8 +121,7 @@ class Coordinator:
             configuration, self.engine.hosted.settings, lambda: len(self._processes), self._report_to, log
         )
         self._figures: dict[SessionProcess, Figures] = {}
-        self._hangs_up = False
-        self._rereading = Rereading(options.reread, self.transport.wake)
+        self._rereading = Rereading(options.reread, self.transport, self.log)
         self._turned_at_ns: Nanoseconds = 0
         self._state: ServiceState = "starting"
         self.metrics: MetricsServer | None = None
@@ -144,8 +142,7 @@ class Coordinator:
 
         The processes of the sessions open it again with their next line.
         """
-        self._hangs_up = True
-        self.transport.wake()
+        self._rereading.request()
 
     def run(self, on_start: Callable[[], None] | None = None, supervisor: Supervisor = NOBODY) -> None:
         """Serve until `stop` is called or a SHUTDOWN command comes, then leave in order.
@@ -171,12 +168,7 @@ class Coordinator:
                 on_start()
             while not self.stop_cause and not self.engine.hosted.shutting_down:
                 supervisor.beat()
-                if self._hangs_up:
-                    self._hangs_up = False
-                    self.log.reopen()
-                    follow_keys(self.transport, self.log)
-                    self._rereading.begin()
-                if (found := self._rereading.pop()) is not None:
+                if (found := self._rereading.turn()) is not None:
                     self._follow_files(found)
                 self._turn()
                 for domain_id in self.transport.namesakes():
