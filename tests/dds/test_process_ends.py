@@ -1,7 +1,7 @@
 """A process that took part in a domain ends with its own status: the library, which aborts at times, is not ended.
 
 Cyclone DDS 11.0.1 aborts at times where a domain is deleted whose table of types is not empty
-(eclipse-cyclonedds/cyclonedds#2426). `QSCTL_TEST_DDS_ENDS` is the number of starts and ends, four side by side and
+(eclipse-cyclonedds/cyclonedds#2426). `QSCTL_TEST_DDS_ENDS` is the number of starts and ends, twelve side by side and
 beside a service; each is a process of its own, forked from one that has imported the program (`tests/fork_server.py`).
 With `-s` it prints how often each exit status was, also of a run that is interrupted.
 """
@@ -26,7 +26,7 @@ from tests.patience import PATIENCE_S
 from tests.processes import run
 
 ENDS = trials("QSCTL_TEST_DDS_ENDS", 4, 10_000)
-AT_ONCE = 4
+AT_ONCE = 12
 ENDS_PER_SERVICE = 250
 
 PROGRAM = """
