@@ -174,6 +174,15 @@ def test_properties_of_a_base_are_kept_unless_inherit_is_false(text: Any, load: 
         assert list(properties_of(participant.qos["participant_qos"])) == names
 
 
+def test_kinds_and_truth_values_have_one_spelling_but_texts_of_users_stay(queue_qos: Any) -> None:
+    written = "<reliability><kind>DDS_RELIABLE_RELIABILITY_QOS</kind></reliability>"
+    data = "<user_data><value>DDS_BOOLEAN_TRUE</value></user_data>"
+    properties = "<property><value><element><name>a</name><value>DDS_BOOLEAN_TRUE</value></element></value></property>"
+    assert queue_qos(queue=reader(data + written + properties)) == (
+        reader(properties + RELIABLE + data).replace(" >", ">")
+    )
+
+
 def test_an_unknown_attribute_of_a_policy_is_a_vendors_and_a_misspelt_one_an_error(text: Any, check: Any) -> None:
     def severities(attribute: str, *, strict: bool = False) -> list[str]:
         xml = text(participant=f'<participant_qos><property {attribute}="true"/></participant_qos>').xml()
