@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies
 
 from qsctl.errors import InvalidInput
-from qsctl.storage.names import allowed_part, inside, open_private, private_stem, queue_stem, service_file
+from qsctl.storage.names import allowed_part, inside, open_private, private_stem, queue_stem, service_file, unshare
 
 
 def test_the_names_are_those_of_the_manual(tmp_path: Path) -> None:
@@ -73,3 +74,32 @@ def test_private_files_are_for_their_owner_and_links_are_refused(tmp_path: Path)
     for name in "bc":
         with pytest.raises(InvalidInput, match="is not a plain file"):
             open_private(tmp_path / name, os.O_RDWR)
+
+
+def shared_file(tmp_path: Path) -> Path:
+    file = tmp_path / "original"
+    file.write_bytes(b"content")
+    os.link(file, tmp_path / "copy")
+    return file
+
+
+def test_a_file_under_several_names_gets_a_content_of_its_own(tmp_path: Path) -> None:
+    file = shared_file(tmp_path)
+    unshare(file)
+    file.write_bytes(b"other")
+    assert (tmp_path / "copy").read_bytes() == b"content"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["copy", "original"]
+
+
+def test_a_file_whose_own_content_the_disk_refuses_is_as_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    file = shared_file(tmp_path)
+    with monkeypatch.context() as disk, pytest.raises(OSError, match="No space left"):
+        disk.setattr(os, "fsync", refuse)
+        unshare(file)
+    assert os.path.samefile(file, tmp_path / "copy")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["copy", "original"]
