@@ -14,7 +14,7 @@ import pytest
 from qsctl.errors import UsageError
 from qsctl.sim.scenario.scenario import Scenario
 from qsctl.sim.sweep import Point, Task
-from qsctl.summary.selection import Criterion, Selection, parse_criteria, select
+from qsctl.summary.selection import Criterion, Selection, _beats, parse_criteria, select
 from qsctl.summary.sweep_folder import PointResult
 from tests.campaigns import trials
 from tests.summary.runners import ByLaw
@@ -101,6 +101,17 @@ def test_the_larger_throughput_is_the_better_one() -> None:
 
     found = select(swept(points, law, 8, 1), (Criterion("throughput", "D-1"),), 0.95, paired=False)
     assert staying(found) == ["1"]
+
+
+@pytest.mark.parametrize(("error", "is_given_up"), [(0.045, True), (0.035, False)])
+def test_a_point_of_the_front_is_given_up_where_one_side_of_the_test_shows_a_better_one(
+    error: float, is_given_up: bool
+) -> None:
+    """Of ten pairs: a mean difference of 0.66 and a deviation of 1.05 are t = 1.98, with 4 % beyond it on one side."""
+    one, other = points_of([0.0, 1.0])
+    lost = {number: 50.0 + number for number in range(10)}
+    less = {number: value - 0.66 + (1 if number % 2 else -1) for number, value in lost.items()}
+    assert _beats({one: [lost], other: [less]}, other, one, BEST, error, paired=True) is is_given_up
 
 
 @pytest.mark.campaign

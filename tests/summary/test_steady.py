@@ -20,6 +20,17 @@ def waits(draw: np.random.Generator, load: float, count: int, first: float = 0.0
     return sums - np.minimum.accumulate(np.minimum(sums, 0.0))
 
 
+def test_the_interval_of_a_mean_is_by_overlapping_tenths_of_the_run() -> None:
+    """By the definition, one batch after the other [Meketon and Schmeiser 1984]; Student's t of 9 degrees: 2.262157."""
+    noise = np.random.default_rng(3).standard_normal(1001)
+    values = noise[1:] + 0.5 * noise[:-1]
+    mean = float(values.mean())
+    batches = [float(values[first : first + 100].mean()) for first in range(901)]
+    error = math.sqrt(100 / (901 * 900) * math.fsum((batch - mean) ** 2 for batch in batches))
+    found = mean_of_run(values, 0.95)
+    assert (found.low, found.high) == pytest.approx((mean - 2.262157 * error, mean + 2.262157 * error), rel=1e-6)
+
+
 @pytest.mark.campaign
 @pytest.mark.parametrize(("load", "count"), [(0.5, 20_000), (0.9, 400_000)])
 def test_one_run_s_intervals_hold_the_steady_state_as_often_as_stated(load: float, count: int) -> None:
