@@ -4,7 +4,9 @@ Each does one thing as fast as it can, as a program with a fault would, from one
 then how often it has done it: each power of two.
 """
 
+import contextlib
 import itertools
+import socket
 import sys
 import time
 from collections.abc import Generator, Iterator
@@ -35,10 +37,19 @@ from qsctl.transport.dds.wire_types import (
     WireCommandReply,
     WireCommandRequest,
 )
+from tests.fuzz.mutation import mutations
 
 SUBSCRIBER = parse_resource("/domain_participant/P/shared_subscriber/S")
 HOARD = parse_resource("/domain_participant/P/shared_subscriber/S/shared_reader_queue/Hoard")
 CONSUMERS = 400
+DATAGRAMS_A_SECOND = 4_000
+DATAGRAMS_AT_ONCE = 20
+"""Far more overflow the buffer in which the system keeps a process's datagrams: those of others are lost, too, whatever
+a service does with what it receives."""
+
+UNUSED_PLACE = 60
+"""The index of a participant that is not there, of those that others look for."""
+
 TOPICS_MAX = 100
 """Endpoints of a flood that are there at a time."""
 
@@ -119,7 +130,29 @@ def wrong_writers(domain: int) -> Iterator[None]:
         yield
 
 
-KINDS = {each.__name__: each for each in (creates, gets, topics, consumers, wrong_writers)}
+def datagrams(domain: int) -> Iterator[None]:
+    """Send the announcements of those who are there, changed, to where the service, which came first, receives.
+
+    Each participant announces itself to every place where another one may be: this listens where none is.
+    """
+    first_port = 7410 + 250 * domain
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as place:
+        place.bind(("127.0.0.1", first_port + 2 * UNUSED_PLACE))
+        seen: set[bytes] = set()
+        ends_at = time.monotonic() + 3.0
+        while not seen or time.monotonic() < ends_at:
+            seen.add(place.recv(65_536))
+        place.setblocking(False)
+        for number in itertools.count():
+            time.sleep(DATAGRAMS_AT_ONCE / DATAGRAMS_A_SECOND)
+            for datagram in mutations(sorted(seen), (), DATAGRAMS_AT_ONCE, number):
+                for port in (first_port, first_port + 1):
+                    with contextlib.suppress(BlockingIOError, ConnectionRefusedError):
+                        place.sendto(datagram, ("127.0.0.1", port))
+                yield
+
+
+KINDS = {each.__name__: each for each in (creates, gets, topics, consumers, wrong_writers, datagrams)}
 
 if __name__ == "__main__":
     sys.stdout.write("ready\n")

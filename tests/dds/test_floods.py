@@ -28,6 +28,11 @@ RATIO_MAX = 3.0 if IS_TIMED else math.inf
 TURNS = 6 if IS_TIMED else 1
 """Both are measured this often in turns, for the machine does other things too."""
 
+LINES_MAX = 60
+"""In the first ten seconds: those of the start, and those about peers, of which the page `limits` has the number."""
+
+LINE_CHARACTERS_MAX = 1_000
+
 QUIET_S = 0.5
 """What the flood has asked for is done so soon after it is stopped."""
 
@@ -65,7 +70,7 @@ class Peer:
 
 @pytest.mark.parametrize("kind", list(KINDS))
 def test_beside_a_flood_of_one_peer_another_is_served(start_service: StartService, domain: int, kind: str) -> None:
-    start_service(queues=QUEUES)
+    service = start_service(queues=QUEUES)
     peer = Peer(domain)
     try:
         peer.median_s(0.2)
@@ -86,6 +91,9 @@ def test_beside_a_flood_of_one_peer_another_is_served(start_service: StartServic
             end(flood)
     finally:
         peer.close()
+    lines = service.log.read_text(errors="strict").splitlines()
+    assert len(lines) < LINES_MAX * (1 + SECONDS / 5), "each kind is one line, and the rest are counted"
+    assert all(len(line) < LINE_CHARACTERS_MAX for line in lines)
     ratio = statistics.median(during) / statistics.median(between)
     if IS_TIMED:
         figures = f"{statistics.median(during) * 1e3:.1f} ms during it, {statistics.median(between) * 1e3:.1f} between"
