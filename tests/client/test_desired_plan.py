@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
+from unittest.mock import create_autospec
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from qsctl.client.administration import Administration
+from qsctl.client.desired.execution import carry_out
 from qsctl.client.desired.plan import Wishes, plan_of
 from qsctl.client.desired.steps import Action, Plan, Step
 from qsctl.config.live import live_text, read_live_text
@@ -124,6 +127,18 @@ def test_without_leave_nothing_is_deleted(live: ServiceConfiguration, wanted: Se
 def test_configuration_of_a_service_is_read_as_it_was_written(live: ServiceConfiguration) -> None:
     read = read_live_text(live_text(live, live.service))
     assert plan_of(read, live, EVERYTHING) == Plan([], [], [], [])
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_what_is_deleted_must_be_empty_unless_it_is_forced(force: bool) -> None:
+    """Samples may have come since the plan was made: of queues, and of a subscriber with all of its."""
+    live, wanted = service(S=(queue("A"), queue("B")), T=(queue("C"),)), service(S=(queue("A"),))
+    administration = create_autospec(Administration, instance=True)
+    steps = list(carry_out(administration, plan_of(live, wanted, EVERYTHING), force=force))
+    assert Action.DELETE_SUBSCRIBER in {step.action for step in steps}
+    deletions = [*administration.delete_queue.mock_calls, *administration.delete_subscriber.mock_calls]
+    assert len(deletions) == len(steps) >= 2
+    assert {call.kwargs["only_if_empty"] for call in deletions} == {not force}
 
 
 def test_changes_come_first_and_what_needs_room_last() -> None:

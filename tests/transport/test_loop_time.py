@@ -64,6 +64,16 @@ def test_work_goes_on_after_a_bounded_pause_however_long_the_last_took() -> None
     assert loop.time.waits_ns() is None
 
 
+def test_a_worker_that_waits_with_something_to_do_is_woken_for_whatever_it_asks_next() -> None:
+    loop = Loop()
+    loop.time.note_samples()
+    loop.work(100 * SECOND_NS)
+    loop.time.note_samples()
+    assert not loop.share.begins("one", wakes=True)
+    assert not loop.share.begins("one", wakes=False)
+    assert loop.time.waits_ns() == PAUSE_MAX_NS
+
+
 def test_those_who_share_take_turns() -> None:
     loop = Loop()
     done: list[str] = []
