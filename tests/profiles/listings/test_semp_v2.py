@@ -53,6 +53,13 @@ def test_a_page_that_is_missing_is_noted() -> None:
     assert any("nextPageUri" in note for note in found.notes)
 
 
+@pytest.mark.parametrize(("paging", "is_noted"), [({"nextPageUri": "http://b/next"}, True), ({}, False)])
+def test_a_last_page_misses_none(paging: dict[str, str], is_noted: bool) -> None:
+    document = {"data": [{"clientName": "desk-1", "msgVpnName": "m", "slowSubscriber": True}]}
+    found = read({**document, "meta": {"responseCode": 200, "paging": paging}})
+    assert any("nextPageUri" in note for note in found.notes) is is_noted
+
+
 def test_queues_have_the_causes_of_the_spool() -> None:
     (queue,) = fixture("semp_v2_queues.json").discards
     assert queue.of == "queue orders"
