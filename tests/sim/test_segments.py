@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from qsctl.eventlog.schema import LogLevel
 from qsctl.instant import MILLISECOND_NS
 from qsctl.sim.egress.run import EgressRun
+from qsctl.sim.egress.serve import DEFERRED
+from qsctl.sim.scenario.client import ExponentialTime
 from qsctl.sim.scenario.scenario import (
     ClientGroup,
     ConstantArrivals,
@@ -65,6 +68,44 @@ def test_segments_of_one_instant_are_acknowledged_as_single_ones(loss: float, de
     compare(made)
     profiles = tuple(replace(each, queues={Queue.D_1: each.queues[Queue.D_1]}) for each in made.profiles)
     compare_tibco(replace(made, model=Model.TIBCO, profiles=profiles))
+
+
+@pytest.mark.parametrize("time_out_ns", [1, 3 * MILLISECOND_NS])
+@pytest.mark.parametrize("size_bytes", [900, 9000])
+@pytest.mark.parametrize(
+    "client", [{"loss_probability": 0.01}, {"service_time": ExponentialTime(300_000), "receive_buffer_bytes": 30_000}]
+)
+def test_what_is_back_may_be_processed_later_and_together(
+    client: dict[str, Any], size_bytes: int, time_out_ns: int
+) -> None:
+    """Acknowledgments wait while a message passes without them: none of its times, and no time-out, depends on it."""
+    tcp = TcpSettings(initial_window_segments=10, minimum_time_out_ns=time_out_ns)
+    made = Scenario(
+        "later",
+        horizon_ns=HORIZON_NS,
+        ports=(Port("p", 10**9),),
+        profiles=(Profile("d", limits(50), tcp),),
+        groups=tuple(
+            ClientGroup(name, "p", "d", 2, round_trip_ns=round_trip_ns, **client)
+            for name, round_trip_ns in (("near", 300_000), ("far", 4 * MILLISECOND_NS))
+        ),
+        traffic=tuple(
+            Traffic(f"t{name}", name, PoissonArrivals(2000.0), ConstantSize(size_bytes)) for name in ("near", "far")
+        ),
+    )  # fmt: skip
+    compare(made)
+    compare_tibco(replace(made, model=Model.TIBCO, profiles=(replace(made.profiles[0], queues=limits(50)),)))
+
+
+def test_acknowledgments_wait_while_messages_pass_without_them() -> None:
+    """One more each millisecond, acknowledged a little later than the next one comes: looked at once there are some."""
+    traffic = Traffic("t", "pair", ConstantArrivals(1000.0), ConstantSize(1000))
+    run = EgressRun(replace(scenario(1e-9, 0, 200 * MILLISECOND_NS), traffic=(traffic,)), 0, LogLevel.COUNTERS)
+    in_queue = set()
+    for now in range(20 * MILLISECOND_NS, HORIZON_NS, MILLISECOND_NS):
+        run.step(now)
+        in_queue.add(int(run.arrays.clients["tcp_bytes"][0]) // 1000)
+    assert in_queue == set(range(2, DEFERRED + 1))
 
 
 def test_segments_of_one_instant_are_one_record() -> None:

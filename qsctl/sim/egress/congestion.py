@@ -45,21 +45,32 @@ def cube_root(value: int) -> int:
 
 
 @inlined_part
+def opened(window: int, threshold: int, credit: int, acknowledged: int) -> tuple[int, int]:
+    """Return the window, and the parts of a segment that it has grown by, once so many segments are acknowledged.
+
+    In slow start, or in Reno's congestion avoidance.
+    """
+    if window < threshold:
+        return min(window + min(acknowledged, SLOW_START_SEGMENTS), threshold), credit
+    credit += acknowledged
+    if credit >= window:
+        steps = credit // window
+        credit -= steps * window
+        window += steps
+    return window, credit
+
+
+@inlined_part
 def grow(state: Any, c: int, t: int, acknowledged: int) -> None:
     """Open the window by an acknowledgment of so many segments."""
     broker = row(state, 0, STATE)
     tcp = row(broker.connections, row(broker.more, c, MORE).connection, TCP)
     window = wide(tcp.window)
-    if window < tcp.threshold:
-        window = min(window + min(acknowledged, SLOW_START_SEGMENTS), wide(tcp.threshold))
-    elif tcp.cubic != 0:
+    if window >= tcp.threshold and tcp.cubic != 0:
         window = follow_cubic(state, c, t, acknowledged)
     else:
-        tcp.credit += acknowledged
-        if tcp.credit >= window:
-            steps = tcp.credit // window
-            tcp.credit -= steps * window
-            window += steps
+        window, credit = opened(window, wide(tcp.threshold), wide(tcp.credit), acknowledged)
+        tcp.credit = credit
     tcp.window = min(window, wide(tcp.most))
 
 

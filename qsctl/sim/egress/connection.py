@@ -14,7 +14,14 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from qsctl.sim.egress.application import begin_guaranteed, next_acknowledgment, next_of_client, take_own
+from qsctl.sim.egress.application import (
+    begin_guaranteed,
+    next_acknowledgment,
+    next_of_client,
+    reader_begins,
+    take_own,
+)
+from qsctl.sim.egress.congestion import grow
 from qsctl.sim.egress.eliding import take_ready
 from qsctl.sim.egress.port import leave_port
 from qsctl.sim.egress.queue import (
@@ -26,8 +33,19 @@ from qsctl.sim.egress.queue import (
     weighted,
     work_units,
 )
-from qsctl.sim.egress.receiver import closed, receive
-from qsctl.sim.egress.tcp import expects_no_loss, next_of_connection, send_segments, take_acknowledgment
+from qsctl.sim.egress.receiver import closed, next_report, receive
+from qsctl.sim.egress.tcp import (
+    acknowledge_before,
+    acknowledge_in_turn,
+    arrives_in_order,
+    expects_no_loss,
+    next_of_connection,
+    release_segment,
+    send_in_order,
+    send_segments,
+    start_timer_again,
+    take_acknowledgment,
+)
 from qsctl.sim.egress.transmit import acknowledged_before_leaving, send
 from qsctl.sim.kernel.heap import drop_top, push, replace_top
 from qsctl.sim.kernel.histogram import count_done, count_unfinished
@@ -50,6 +68,7 @@ from qsctl.sim.kernel.records import (
     QUEUE,
     READS,
     RECEIVER,
+    SEGMENT,
     SIZE_BITS,
     SIZE_MASK,
     STATE,
@@ -59,7 +78,7 @@ from qsctl.sim.kernel.records import (
     TRACKED,
     WEIGHTED,
 )
-from qsctl.sim.kernel.rows import delivered_row, log_delivered, next_row
+from qsctl.sim.kernel.rows import allocate, delivered_row, log_delivered, next_row
 
 HELD_ONLY: Final = HOLD | TRACKED
 """The traits of a client that is plain but for its guaranteed messages, which G-1 holds until it acknowledges them."""
@@ -252,11 +271,63 @@ def pump(state: Any, c: int, t: int, rare: Any, lossy: Any) -> bool:
 
 
 @inlined_part
+def passes_at_once(state: Any, c: int, size: int) -> bool:
+    """Return whether a direct message is not held up before the port, of a client that loses segments or reads.
+
+    True also where acknowledgments that are back are not processed yet: they would only make more room.
+    """
+    client = row(row(state, 0, STATE).clients, c, CLIENT)
+    if client.mask != 0 or client.unsent != NONE or client.tcp_bytes >= client.tcp_limit:
+        return False
+    if client.traits & LOSSY:
+        return arrives_in_order(state, c, size)
+    return bool((client.inflight == 0 or client.inflight + size <= client.window) and not closed(state, c, size))
+
+
+@inlined_part
+def pass_at_once(state: Any, c: int, q: int, t: int, size: int, topic: int) -> None:
+    """Enqueue a direct message, dequeue it and send it, all at `t`: what `enqueue` and `pump` come to for it."""
+    broker = row(state, 0, STATE)
+    clients, nodes = broker.clients, broker.nodes
+    client = row(clients, c, CLIENT)
+    queue = row(broker.queues, c * 5 + q, QUEUE)
+    if work_units(size) > queue.high_water:
+        queue.high_water = work_units(size)
+    indication = count_departure(
+        state, broker.queues, broker.tallies, broker.octaves, broker.blocks, c * 5 + q, size, wide(0)
+    )
+    node = allocate(state)
+    row(nodes, node, NODE).tag = size | (q << SIZE_BITS)
+    join_transmit_queue(clients, nodes, c, node, size)
+    if broker.logging != 0 or broker.acknowledging != 0:
+        row(broker.topics, node, TOPIC).topic = topic
+        life = row(broker.lives, node, LIFE)
+        life.born = t
+        life.moved = t
+        life.attempts = 1
+        life.traits = LIFE_INDICATION if indication != 0 else 0
+    if client.traits & LOSSY:
+        row(nodes, node, NODE).time = send_in_order(state, c, t, size)
+        return
+    depart, time = send(state, clients, nodes, c, t, node, size, 1)
+    if broker.acknowledging != 0:
+        count_acknowledged(state, c, t, t, time, 1)
+    if broker.logging != 0:
+        log_delivered(state, c, node, depart, time)
+
+
+@inlined_part
 def move(state: Any, c: int, t: int) -> bool:
     """Move and send what may go at `t`, of a client that has a trait."""
-    traits = row(row(state, 0, STATE).clients, c, CLIENT).traits
+    broker = row(state, 0, STATE)
+    client = row(broker.clients, c, CLIENT)
+    traits = wide(client.traits)
     if traits == HELD_ONLY:
         return pump(state, c, t, None, None)
+    if traits == LOSSY and client.mask == 0:
+        send_segments(state, c, t)  # which is all that `pump` has to do then
+        tcp = row(broker.connections, row(broker.more, c, MORE).connection, TCP)
+        return bool(client.unsent != NONE or tcp.upcoming < tcp.newest)
     if traits & LOSSY:
         return pump(state, c, t, 1, 1)
     return pump(state, c, t, 1, None)
@@ -318,6 +389,20 @@ def acknowledge_oldest(state: Any, clients: Any, nodes: Any, c: int, rare: Any, 
         begin_guaranteed(state, c, node, time)
 
 
+@inlined_part
+def remove_acknowledged(state: Any, c: int) -> None:
+    """Remove the messages from the transmit queue whose last byte is among those that a lossy client acknowledged."""
+    broker = row(state, 0, STATE)
+    client = row(broker.clients, c, CLIENT)
+    tcp = row(broker.connections, row(broker.more, c, MORE).connection, TCP)
+    while client.head != NONE:
+        size = wide(row(broker.nodes, client.head, NODE).tag & SIZE_MASK)
+        if tcp.bytes_acknowledged < size:
+            break
+        tcp.bytes_acknowledged -= size
+        acknowledge_oldest(state, broker.clients, broker.nodes, c, 1, 1)
+
+
 @part
 def acknowledge_segments(state: Any, c: int) -> None:
     """Process the next event of a client whose link loses segments, of one instant TCP's first.
@@ -330,13 +415,7 @@ def acknowledge_segments(state: Any, c: int) -> None:
     if next_of_connection(state, c) != t:
         take_own(state, c, t)
     elif take_acknowledgment(state, c, t):
-        tcp = row(broker.connections, row(broker.more, c, MORE).connection, TCP)
-        while client.head != NONE:
-            size = wide(row(broker.nodes, client.head, NODE).tag & SIZE_MASK)
-            if tcp.bytes_acknowledged < size:
-                break
-            tcp.bytes_acknowledged -= size
-            acknowledge_oldest(state, broker.clients, broker.nodes, c, 1, 1)
+        remove_acknowledged(state, c)
     client.next_ack = next_of_client(state, c, next_of_connection(state, c))
 
 
@@ -359,12 +438,89 @@ def acknowledge(state: Any, c: int) -> None:
         acknowledge_oldest(state, broker.clients, broker.nodes, c, 1, None)
 
 
+@inlined_part
+def take_acknowledgments(state: Any, c: int, until: int) -> None:
+    """Process all acknowledgments that are back up to `until`, of a client that expects no loss.
+
+    Each of them acknowledges new segments. Nothing asks for what is between them, and for the timer only once there are
+    no more of them: it began with the last, or with what was sent then, after all before that was acknowledged.
+    """
+    broker = row(state, 0, STATE)
+    client = row(broker.clients, c, CLIENT)
+    tcp = row(broker.connections, row(broker.more, c, MORE).connection, TCP)
+    t = wide(NONE)
+    place = wide(tcp.answer_first)
+    while place != NONE:
+        answer = row(broker.segments, place, SEGMENT)
+        if answer.time > until:
+            break
+        if answer.count > 1:
+            t = max(t, acknowledge_in_turn(state, c, place, until))
+            if answer.time > until:
+                break
+        left = wide(answer.count)
+        upto = wide(answer.number)
+        t = wide(answer.time)
+        while True:
+            acknowledged = wide(upto - tcp.oldest)
+            acknowledge_before(state, c, t, upto)
+            grow(state, c, t, acknowledged)
+            client.next_ack = t
+            remove_acknowledged(state, c)
+            left -= 1
+            if left == 0 or t + answer.bytes > until:
+                break
+            upto += answer.marks
+            t += answer.bytes
+        if left > 0:
+            answer.count = left
+            answer.time = t + answer.bytes
+            answer.number = upto + answer.marks
+            break
+        tcp.answer_first = answer.next
+        release_segment(state, place)
+        place = wide(tcp.answer_first)
+    if t != NONE:
+        if tcp.newest > tcp.oldest:
+            t = max(t, wide(row(broker.segments, tcp.first, SEGMENT).time))
+        start_timer_again(state, c, t)
+
+
+@part
+def catch_up(state: Any, c: int, until: int) -> None:
+    """Process what is due up to `until` (included) of a client that nothing has asked for, and that sends nothing.
+
+    Without guaranteed messages what TCP acknowledges and what readers begin can be processed one after the other.
+    """
+    broker = row(state, 0, STATE)
+    client = row(broker.clients, c, CLIENT)
+    traits = wide(client.traits)
+    if traits & TRACKED or traits & (LOSSY | READS) == 0:
+        while client.next_ack <= until:
+            acknowledge(state, c)
+        return
+    due = wide(FOREVER)
+    if traits & LOSSY:
+        take_acknowledgments(state, c, until)
+        due = next_of_connection(state, c)
+    else:
+        due = next_acknowledgment(state, c)
+        while due <= until:
+            acknowledge_oldest(state, broker.clients, broker.nodes, c, 1, None)
+            due = wide(client.next_ack)
+    if traits & READS:
+        while next_report(state, c) <= until:
+            reader_begins(state, c)
+        due = min(due, next_report(state, c))
+    client.next_ack = due
+
+
 @kernel
 def drain(state: Any, c: int, until: int) -> None:
     """Apply the acknowledgments up to `until` (included) that nothing has asked for yet."""
     client = row(row(state, 0, STATE).clients, c, CLIENT)
-    while client.queued == 0 and client.next_ack <= until:
-        acknowledge(state, c)
+    if client.queued == 0 and client.next_ack <= until:
+        catch_up(state, c, until)
 
 
 @inlined_part

@@ -5,16 +5,19 @@ The connection itself, and what every client does, is in `connection`. A plain c
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from qsctl.sim.egress.connection import (
     HELD_ONLY,
     acknowledge,
+    catch_up,
     drain,
     goes_through,
     mark_blocked,
     move,
     note_blocked,
+    pass_at_once,
+    passes_at_once,
 )
 from qsctl.sim.egress.durable import dispense, enter_queue, serve_queue, wake_queue
 from qsctl.sim.egress.eliding import replace_queued, slot_of
@@ -29,6 +32,7 @@ from qsctl.sim.egress.queue import (
     make_room,
     work_units,
 )
+from qsctl.sim.egress.tcp import expects_no_loss
 from qsctl.sim.egress.transmit import send
 from qsctl.sim.kernel.heap import drop_top
 from qsctl.sim.kernel.jit import inlined_part, kernel, part, row, wide
@@ -47,11 +51,13 @@ from qsctl.sim.kernel.records import (
     LATER,
     LIFE,
     LOSS,
+    LOSSY,
     MORE,
     NODE,
     NONE,
     NOT_CONNECTED,
     QUEUE,
+    READS,
     SHARED,
     SIZE_MASK,
     SPOOL,
@@ -63,6 +69,9 @@ from qsctl.sim.kernel.records import (
     TRAFFIC,
 )
 from qsctl.sim.kernel.rows import allocate
+
+DEFERRED: Final = 8
+"""Messages that may be in the transmit queue of a client before what is acknowledged of them is processed."""
 
 
 @part
@@ -239,10 +248,24 @@ def arrive(state: Any, c: int, q: int, t: int, size: int, topic: int, tag: int) 
         spool(state, c, t, size, topic, tag)
         dispense(state, wide(row(broker.more, c, MORE).durable), t)
         return
-    while client.queued == 0 and client.next_ack <= t:
-        acknowledge(state, c)
-    flags = client.traits
+    flags = wide(client.traits)
     row(broker.queues, c * 5 + q, QUEUE).arrived += 1
+    behind_time = client.queued == 0 and client.next_ack <= t
+    if flags in (LOSSY, READS):
+        # What is back waits until it matters, or there is some of it: processed together it costs less.
+        passes = client.tcp_bytes < DEFERRED * size and passes_at_once(state, c, size)
+        if behind_time and not passes:
+            catch_up(state, c, t)
+            behind_time = bool(0)
+        if passes or passes_at_once(state, c, size):
+            pass_at_once(state, c, q, t, size, topic)
+            if flags == LOSSY and client.queued == 0 and not expects_no_loss(state, c):
+                if behind_time:
+                    catch_up(state, c, t)
+                note_blocked(state, c, t, bool(0))
+            return
+    elif behind_time:
+        catch_up(state, c, t)
     if q == 0 and flags & TRACKED:
         behind = bool(0)
         if flags == HELD_ONLY:
@@ -299,8 +322,8 @@ def wake(state: Any, c: int, t: int) -> None:
     more.timer = FOREVER
     if client.traits & ABSENT:
         return
-    while client.queued == 0 and client.next_ack <= t:
-        acknowledge(state, c)
+    if client.queued == 0 and client.next_ack <= t:
+        catch_up(state, c, t)
     endpoint = row(broker.endpoints, more.endpoint, ENDPOINT)
     head = endpoint.returned_head
     stirred = head != NONE and row(broker.lives, head, LIFE).moved == t

@@ -27,7 +27,9 @@ certain when no other segment arrives before its timer is over; until then the n
 segments of full size that are sent at one instant, none of them lost, are one record, and so are their acknowledgments.
 
 A client that has all that is in flight, which is acknowledged before a time-out, sends nothing again: its
-acknowledgments are applied when it next has something to send, as those of a client without loss are.
+acknowledgments are processed when it next has something to send that they make room for, or when some of them are
+there. Then those of one record, of segments of one record, are one step: only the round trips measured and the window
+follow each of them. A message that nothing holds up goes out at once, without a look at what is acknowledged.
 
 A client without loss has none of this: see `connection`.
 """
@@ -36,7 +38,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from qsctl.sim.egress.congestion import grow, note_loss
+from qsctl.sim.egress.congestion import grow, note_loss, opened
 from qsctl.sim.egress.port import leave_port, leave_port_in_turn, serialization
 from qsctl.sim.egress.receiver import expect
 from qsctl.sim.kernel.jit import inlined_part, part, quotient, row, wide
@@ -120,7 +122,6 @@ def append_segment(state: Any, c: int, t: int, size: int, count: int) -> int:
     segment.count = count
     tcp.newest += count
     tcp.upcoming = tcp.newest
-    tcp.unsent_bytes -= size * count
     row(broker.clients, c, CLIENT).inflight += size * count
     return place
 
@@ -329,6 +330,7 @@ def cut_segment(state: Any, c: int, t: int, size: int) -> None:
     client = row(broker.clients, c, CLIENT)
     tcp = row(broker.connections, row(broker.more, c, MORE).connection, TCP)
     place = append_segment(state, c, t, size, wide(1))
+    tcp.unsent_bytes -= size
     if client.traits & READS:
         row(broker.receivers, c, RECEIVER).occupied += size
         if tcp.arriving == NONE:
@@ -363,45 +365,115 @@ def leave_queue(state: Any, c: int, size: int, depart: int, pace: int, sent: int
 
 
 @inlined_part
-def sent_in_turn(state: Any, c: int, allowed: int) -> int:
-    """Return how many of the segments that may go now are whole, not lost and arrive in order at an even pace.
+def next_of_connection(state: Any, c: int) -> int:
+    """Return when the next acknowledgment is back or the retransmission timer is over; FOREVER for neither."""
+    broker = row(state, 0, STATE)
+    tcp = row(broker.connections, row(broker.more, c, MORE).connection, TCP)
+    due = wide(tcp.due)
+    if tcp.answer_first != NONE:
+        due = min(due, wide(row(broker.segments, tcp.answer_first, SEGMENT).time))
+    return due
 
-    Nothing can happen between them: they are sent at one instant, and one record has them all. 0 for less than two of
-    them, and where the client reads or has a link of its own, whose pace is another one.
+
+@inlined_part
+def sent_in_turn(state: Any, c: int, allowed: int, size: int) -> int:
+    """Return how many of the segments of `size` bytes that may go now are not lost and arrive in order, one by one.
+
+    Nothing can happen between them: they are sent at one instant, and one record has them all. 0 where the first of
+    them is not such a one, and where the client reads or has a link of its own, whose pace is another one.
     """
     broker = row(state, 0, STATE)
     client = row(broker.clients, c, CLIENT)
     more = row(broker.more, c, MORE)
     tcp = row(broker.connections, more.connection, TCP)
-    mss = wide(more.mss)
-    if tcp.unsent_bytes < 2 * mss or tcp.received != tcp.newest or client.traits & (READS | LINK) != 0:
+    if tcp.received != tcp.newest or client.traits & (READS | LINK) != 0:
         return wide(0)
-    most = min(wide(allowed - (tcp.newest - tcp.oldest)), quotient(wide(tcp.unsent_bytes), mss))
-    most = min(most, quotient(max(wide(client.window_max - client.inflight), wide(0)), mss))
-    port = row(broker.ports, client.port, PORT)
-    pace = serialization(mss, port.num, port.den)
-    if pace > PACE_MAX_NS or (tcp.delay != 0 and tcp.delay < pace):
-        return wide(0)
+    most = wide(1)
+    left = min(wide(tcp.unsent_bytes), wide(client.window_max - client.inflight))
+    if left >= 2 * size:
+        port = row(broker.ports, client.port, PORT)
+        pace = serialization(size, port.num, port.den)
+        if pace <= PACE_MAX_NS and (tcp.delay == 0 or tcp.delay >= pace):
+            most = wide(allowed - (tcp.newest - tcp.oldest))
     count = wide(0)
-    while count < most and uniform_bits(more.key, more.sent + count) >= more.loss:
+    while count < most and left >= size and uniform_bits(more.key, more.sent + count) >= more.loss:
+        left -= size
         count += 1
-    return count if count > 1 else wide(0)
+    return count
 
 
 @inlined_part
-def cut_segments(state: Any, c: int, t: int, count: int) -> None:
-    """Send the next bytes of the transmit queue as `count` new segments of full size, none of which is lost."""
+def send_alike(state: Any, c: int, t: int, size: int, count: int) -> int:
+    """Send `count` new segments of `size` bytes at `t`, none of which is lost; return when the last leaves the port."""
     broker = row(state, 0, STATE)
     more = row(broker.more, c, MORE)
     tcp = row(broker.connections, more.connection, TCP)
-    mss = wide(more.mss)
-    begin, pace = leave_port_in_turn(broker.ports, wide(row(broker.clients, c, CLIENT).port), t, mss, count)
-    row(broker.segments, append_segment(state, c, t, mss, count), SEGMENT).marks = ARRIVED
+    begin, pace = leave_port_in_turn(broker.ports, wide(row(broker.clients, c, CLIENT).port), t, size, count)
+    row(broker.segments, append_segment(state, c, t, size, count), SEGMENT).marks = ARRIVED
     more.sent += count
     if tcp.due == FOREVER:
         tcp.due = t + tcp.time_out
-    arrive_in_turn(state, c, wide(begin + pace + tcp.forth), pace, count)
-    leave_queue(state, c, mss, begin + pace, pace, mss * count)
+    arrive_in_turn(state, c, wide(begin + pace + tcp.forth), pace if count > 1 else wide(0), count)
+    return wide(begin + count * pace)
+
+
+@inlined_part
+def cut_segments(state: Any, c: int, t: int, size: int, count: int) -> None:
+    """Send the next bytes of the transmit queue as `count` new segments of `size` bytes, none of which is lost."""
+    broker = row(state, 0, STATE)
+    row(broker.connections, row(broker.more, c, MORE).connection, TCP).unsent_bytes -= size * count
+    last = send_alike(state, c, t, size, count)
+    pace = wide(0)
+    if count > 1:
+        port = row(broker.ports, row(broker.clients, c, CLIENT).port, PORT)
+        pace = wide(serialization(size, port.num, port.den))
+    leave_queue(state, c, size, last - (count - 1) * pace, pace, size * count)
+
+
+@inlined_part
+def arrives_in_order(state: Any, c: int, size: int) -> bool:
+    """Return whether a message can be sent at once, behind none that waits, and none of its segments is lost.
+
+    Nor is any before them. True also where acknowledgments that are back are not processed yet.
+    """
+    broker = row(state, 0, STATE)
+    client = row(broker.clients, c, CLIENT)
+    more = row(broker.more, c, MORE)
+    tcp = row(broker.connections, more.connection, TCP)
+    if tcp.received != tcp.newest or tcp.upcoming != tcp.newest or tcp.recovering != 0 or tcp.duplicates != 0:
+        return False
+    mss = wide(more.mss)
+    open_segments = wide(tcp.window - (tcp.newest - tcp.oldest))
+    if open_segments * mss < size or client.inflight + size > client.window_max:
+        return False
+    count = wide(1)
+    if size > mss:
+        port = row(broker.ports, client.port, PORT)
+        pace = serialization(mss, port.num, port.den)
+        if pace > PACE_MAX_NS or (tcp.delay != 0 and tcp.delay < pace):
+            return False
+        count = quotient(size + mss - 1, mss)
+    least = uniform_bits(more.key, more.sent)
+    for draw in range(more.sent + 1, more.sent + count):
+        least = min(least, uniform_bits(more.key, draw))  # all of them, side by side: nearly always none is below
+    return bool(least >= more.loss)
+
+
+@inlined_part
+def send_in_order(state: Any, c: int, t: int, size: int) -> int:
+    """Send a message at `t` that `arrives_in_order`; return when its last byte leaves the port."""
+    broker = row(state, 0, STATE)
+    mss = wide(row(broker.more, c, MORE).mss)
+    depart = wide(t)
+    last = wide(size)
+    if size > mss:
+        count = quotient(size, mss)
+        last -= count * mss
+        depart = send_alike(state, c, t, mss, count)
+    if last > 0:
+        depart = send_alike(state, c, t, last, wide(1))
+    expect(state, c, next_of_connection(state, c))
+    return depart
 
 
 @part
@@ -421,9 +493,10 @@ def send_segments(state: Any, c: int, t: int) -> None:
     while tcp.unsent_bytes > 0 and tcp.upcoming == tcp.newest:
         if tcp.upcoming != tcp.oldest and tcp.upcoming - tcp.oldest >= allowed:
             break
-        count = sent_in_turn(state, c, allowed)
+        size = min(wide(row(broker.more, c, MORE).mss), wide(tcp.unsent_bytes))
+        count = sent_in_turn(state, c, allowed, size)
         if count > 0:
-            cut_segments(state, c, t, count)
+            cut_segments(state, c, t, size, count)
             continue
         size = new_segment_size(state, c)
         if size == 0:
@@ -431,17 +504,6 @@ def send_segments(state: Any, c: int, t: int) -> None:
         cut_segment(state, c, t, size)
     if row(broker.more, c, MORE).sent != begin:
         expect(state, c, next_of_connection(state, c))
-
-
-@inlined_part
-def next_of_connection(state: Any, c: int) -> int:
-    """Return when the next acknowledgment is back or the retransmission timer is over; FOREVER for neither."""
-    broker = row(state, 0, STATE)
-    tcp = row(broker.connections, row(broker.more, c, MORE).connection, TCP)
-    due = wide(tcp.due)
-    if tcp.answer_first != NONE:
-        due = min(due, wide(row(broker.segments, tcp.answer_first, SEGMENT).time))
-    return due
 
 
 @inlined_part
@@ -493,41 +555,112 @@ def take_acknowledgment(state: Any, c: int, t: int) -> bool:
     return False
 
 
-@part
-def advance_to(state: Any, c: int, t: int, upto: int) -> None:
-    """Process an acknowledgment of all segments before `upto`, of new ones among them."""
+@inlined_part
+def acknowledge_before(state: Any, c: int, t: int, upto: int) -> None:
+    """Remove the segments before `upto`, new ones among them, which an acknowledgment that is back at `t` has."""
     broker = row(state, 0, STATE)
     client = row(broker.clients, c, CLIENT)
     tcp = row(broker.connections, row(broker.more, c, MORE).connection, TCP)
-    acknowledged = upto - tcp.oldest
     sent = wide(row(broker.segments, tcp.first, SEGMENT).time)
-    is_sample = True
-    while tcp.oldest < upto:
+    marks = wide(0)
+    size = wide(0)
+    left = wide(upto - tcp.oldest)
+    while left > 0:
         place = wide(tcp.first)
         segment = row(broker.segments, place, SEGMENT)
-        if segment.marks & SENT_AGAIN:
-            is_sample = False  # which copy it was that is acknowledged, nobody can know (Karn)
-        count = min(wide(segment.count), wide(upto - tcp.oldest))
-        client.inflight -= count * segment.bytes
-        tcp.bytes_acknowledged += count * segment.bytes
-        tcp.oldest += count
+        marks |= segment.marks
+        count = min(wide(segment.count), left)
+        size += count * segment.bytes
+        left -= count
         if count < segment.count:
             segment.number += count
             segment.count -= count
         else:
             tcp.first = segment.next
             release_segment(state, place)
-    if tcp.upcoming < upto:
-        tcp.upcoming = upto
-    if is_sample:
+    client.inflight -= size
+    tcp.bytes_acknowledged += size
+    tcp.oldest = upto
+    if marks & SENT_AGAIN == 0:  # else nobody can know which copy it was that is acknowledged (Karn)
         measured = t - sent
         tcp.variation = (3 * tcp.variation + abs(tcp.smoothed - measured)) >> 2
         tcp.smoothed = (7 * tcp.smoothed + measured) >> 3
+
+
+@inlined_part
+def acknowledge_in_turn(state: Any, c: int, place: int, until: int) -> int:
+    """Process the first ones of the acknowledgments of one record in one step; return when the last was back.
+
+    Those back up to `until`, but not the last of the record, and all of segments of one record, before the last byte of
+    the first message. NONE for none of them.
+    """
+    broker = row(state, 0, STATE)
+    client = row(broker.clients, c, CLIENT)
+    tcp = row(broker.connections, row(broker.more, c, MORE).connection, TCP)
+    answer = row(broker.segments, place, SEGMENT)
+    segment = row(broker.segments, tcp.first, SEGMENT)
+    each = wide(answer.marks)
+    if answer.number - tcp.oldest != each or segment.marks & SENT_AGAIN:
+        return wide(NONE)
+    size = wide(segment.bytes)
+    rest = wide((row(broker.nodes, client.head, NODE).tag & SIZE_MASK) - tcp.bytes_acknowledged)
+    left = wide(segment.count)
+    more = wide(answer.count - 1)
+    pace = wide(answer.bytes)
+    t = wide(answer.time)
+    sent = wide(segment.time)
+    variation, smoothed = wide(tcp.variation), wide(tcp.smoothed)
+    window, threshold, credit, most = wide(tcp.window), wide(tcp.threshold), wide(tcp.credit), wide(tcp.most)
+    reno = tcp.cubic == 0
+    while more > 0 and t <= until and each < left and each * size < rest and (reno or window < threshold):
+        variation = (3 * variation + abs(smoothed - (t - sent))) >> 2
+        smoothed = (7 * smoothed + (t - sent)) >> 3
+        window, credit = opened(window, threshold, credit, each)
+        window = min(window, most)
+        t += pace
+        left -= each
+        rest -= each * size
+        more -= 1
+    done = wide(segment.count - left)
+    if done == 0:
+        return wide(NONE)
+    tcp.variation = variation
+    tcp.smoothed = smoothed
+    tcp.window = window
+    tcp.credit = credit
+    tcp.oldest += done
+    tcp.bytes_acknowledged += done * size
+    client.inflight -= done * size
+    segment.count = left
+    segment.number += done
+    answer.count = more + 1
+    answer.number += done
+    answer.time = t
+    return wide(t - pace)
+
+
+@inlined_part
+def start_timer_again(state: Any, c: int, t: int) -> None:
+    """Have the retransmission timer begin at `t`, when new segments were acknowledged, if others are in flight."""
+    broker = row(state, 0, STATE)
+    tcp = row(broker.connections, row(broker.more, c, MORE).connection, TCP)
     set_time_out(state, c)
     tcp.backed_off = 0
     tcp.due = FOREVER
-    if tcp.newest > upto:
+    if tcp.newest > tcp.oldest:
         tcp.due = t + tcp.time_out
+
+
+@part
+def advance_to(state: Any, c: int, t: int, upto: int) -> None:
+    """Process an acknowledgment of all segments before `upto`, of new ones among them."""
+    broker = row(state, 0, STATE)
+    tcp = row(broker.connections, row(broker.more, c, MORE).connection, TCP)
+    acknowledged = wide(upto - tcp.oldest)
+    acknowledge_before(state, c, t, upto)
+    if tcp.upcoming < upto:
+        tcp.upcoming = upto
+    start_timer_again(state, c, t)
     if tcp.recovering == 0:
         tcp.duplicates = 0
         grow(state, c, t, acknowledged)

@@ -142,17 +142,13 @@ TCP."""
 TCP: Final = np.dtype(
     [
         ("oldest", "i8"),
-        ("upcoming", "i8"),
         ("newest", "i8"),
+        ("upcoming", "i8"),
         ("received", "i8"),
-        ("beyond", "i8"),
-        ("recover", "i8"),
         ("window", "i8"),
         ("threshold", "i8"),
         ("credit", "i8"),
-        ("duplicates", "i8"),
-        ("recovering", "i8"),
-        ("backed_off", "i8"),
+        ("unsent_bytes", "i8"),
         ("due", "i8"),
         ("time_out", "i8"),
         ("smoothed", "i8"),
@@ -160,24 +156,28 @@ TCP: Final = np.dtype(
         ("delayed_until", "i8"),
         ("answered", "i8"),
         ("repeated", "i8"),
-        ("unsent_bytes", "i8"),
-        ("bytes_sent", "i8"),
         ("bytes_acknowledged", "i8"),
-        ("bytes_arrived", "i8"),
         ("first", "i4"),
         ("last", "i4"),
-        ("again", "i4"),
         ("answer_first", "i4"),
         ("answer_last", "i4"),
+        ("again", "i4"),
         ("arriving", "i4"),
-        ("initial", "i8"),
-        ("most", "i8"),
-        ("least_time_out", "i8"),
         ("delay", "i8"),
         ("forth", "i8"),
         ("back", "i8"),
-        ("time_outs", "i8"),
+        ("least_time_out", "i8"),
+        ("most", "i8"),
+        ("duplicates", "i8"),
+        ("recovering", "i8"),
+        ("backed_off", "i8"),
+        ("recover", "i8"),
+        ("beyond", "i8"),
         ("cubic", "i8"),
+        ("bytes_sent", "i8"),
+        ("bytes_arrived", "i8"),
+        ("initial", "i8"),
+        ("time_outs", "i8"),
         ("peak", "i8"),
         ("prior", "i8"),
         ("epoch", "i8"),
@@ -196,8 +196,9 @@ first segment that has not arrived, how many did beyond it, until when the last 
 what it has `answered` last, and when the last acknowledgment is back that acknowledges nothing new. Bytes of the first
 message that is not sent, acknowledged, arrived whole (`unsent` and `head` of the client, `arriving`), and of all that
 are not sent. `first` to `last` are the segments in flight, `answer_first` to `answer_last` the acknowledgments on
-their way. `forth`, `back`: the round trip, its second half with the acknowledgment latency. The last six are CUBIC's:
-W_max, the window at the last loss, when it began to grow again, K in milliseconds, W_est."""
+their way. `forth`, `back`: the round trip, its second half with the acknowledgment latency. The last five are CUBIC's:
+W_max, the window at the last loss, when it began to grow again, K in milliseconds, W_est. What every message moves is
+in the first three cache lines."""
 
 SEGMENT: Final = np.dtype(
     [("time", "i8"), ("number", "i8"), ("bytes", "i4"), ("marks", "i4"), ("next", "i4"), ("count", "i4")], align=True
