@@ -369,6 +369,31 @@ def takes_the_name_for_the_group(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(replica_module, "right_group", lambda own, left, quorum, rolls: own)
 
 
+def answers_for_what_was_taken_back(patch: pytest.MonkeyPatch) -> None:
+    """An acceptance leaves though the entry that it rests on was taken back, and another has its index."""
+    patch.setattr(Clients, "forget_from", lambda _self, _index: None)
+
+
+def confirms_all_that_it_has(patch: pytest.MonkeyPatch) -> None:
+    """A slave confirms its whole log, also what is behind the entries that it compared with the master's."""
+    confirm = Slave.confirm
+
+    def confirm_all(self: Slave, frame: Any, match_index: int, *, agreed: bool, lacks_payload: bool = False) -> None:
+        index = self._replica.log.last_index if agreed else match_index
+        confirm(self, frame, index, agreed=agreed, lacks_payload=lacks_payload)
+
+    patch.setattr(Slave, "confirm", confirm_all)
+
+
+def finds_no_conflict(patch: pytest.MonkeyPatch) -> None:
+    """A slave keeps the entries that it has where the master has others: it compares indexes, not epochs."""
+
+    def first_conflict(self: ReplicatedLog, first_index: int, entries: Sequence[Entry], _epoch: int) -> int:
+        return max(first_index, min(self.last_index + 1, first_index + len(entries)))
+
+    patch.setattr(ReplicatedLog, "first_conflict", first_conflict)
+
+
 def heeds_a_deleted_log_when_it_forms(patch: pytest.MonkeyPatch) -> None:
     """A group that a command created has as its floor what a member has of the queue that was deleted."""
     takes_the_name_for_the_group(patch)
@@ -429,6 +454,9 @@ FOUND_BY_RANDOM_FAULTS: Final[dict[str, Mutant]] = {
     "forgets identities": forgets_identities,
     "counts half as a quorum": counts_half_as_a_quorum,
     "rejects a logged sample": rejects_a_logged_sample,
+    "answers for what was taken back": answers_for_what_was_taken_back,
+    "confirms all that it has": confirms_all_that_it_has,
+    "finds no conflict": finds_no_conflict,
 }
 
 FOUND_BY_SCHEDULES: Final[dict[str, Mutant]] = {

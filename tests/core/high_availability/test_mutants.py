@@ -29,6 +29,9 @@ BY_RANDOM_FAULTS: Final = (
     "rejects a logged sample",
     "dispatches before its own entry",
     "confirms without the payload",
+    "answers for what was taken back",
+    "confirms all that it has",
+    "finds no conflict",
 )
 
 BY_TEST: Final[dict[str, Callable[[], object]]] = {
