@@ -81,9 +81,12 @@ class RequestPeer:
         assert participant.entity is not None
         self._writer = FrameWriter(participant, participant.topic(COMMAND_REQUEST_TOPIC, WireCommandRequest))
         topic = participant.topic(COMMAND_REPLY_TOPIC, WireCommandReply)
-        self._reader = RawReader(DataReader(participant.entity, topic, qos=reader_qos()))
+        replies: Any = DataReader(participant.entity, topic, qos=reader_qos())
+        self._reader = RawReader(replies)
         assert eventually(
-            lambda: bool(self._writer.writer.matched_count() and self._reader.matched_count()), PATIENCE_S
+            lambda: bool(
+                self._writer.writer.matched_count() and replies.get_subscription_matched_status().current_count
+            )
         )
 
     def send(self, request: Any) -> None:
