@@ -21,7 +21,20 @@ from qsctl.eventlog.schema import COUNTERS, SINCE_DONE, LogLevel, bucket_of
 from qsctl.instant import SECOND_NS
 from qsctl.sim.run import run, simulate_counters
 from qsctl.sim.scenario.overrides import apply_overrides
-from qsctl.sim.scenario.scenario import GuaranteedOverflow, Interval, Model, Scenario
+from qsctl.sim.scenario.scenario import (
+    ClientGroup,
+    ConstantArrivals,
+    ConstantSize,
+    GuaranteedOverflow,
+    Interval,
+    Model,
+    Port,
+    Profile,
+    Queue,
+    Scenario,
+    TcpSettings,
+    Traffic,
+)
 from qsctl.sim.scenario.xml import find_scenario, read_scenario, ready_scenarios
 from qsctl.sim.service.peers import hosted_queues
 from tests.sim.random_scenarios import solace_scenarios
@@ -191,6 +204,25 @@ def test_the_rows_of_random_scenarios_add_up_to_their_counters_for_every_loss(tm
         if not missing:
             break
     assert missing == []
+
+
+def test_a_queue_whose_only_count_is_a_loss_after_the_warm_up_has_a_row(tmp_path: Path) -> None:
+    """What arrived before is not counted as arrived: the client leaves, and its queued messages are lost."""
+    scenario = Scenario(
+        name="late-loss", model=Model.SOLACE, horizon_ns=SECOND_NS, warm_up_ns=SECOND_NS // 2,
+        ports=(Port("p", rate_bits_per_second=8_000),),
+        profiles=(Profile("default", tcp=TcpSettings(transmit_queue_bytes=1)),),
+        groups=(
+            ClientGroup("c", port="p", profile="default", absences=(Interval(6 * SECOND_NS // 10, SECOND_NS // 10),)),
+        ),
+        traffic=(
+            Traffic("t", to="c", arrivals=ConstantArrivals(100.0), size=ConstantSize(2048), queue=Queue.D_2,
+                    stop_ns=SECOND_NS // 4),
+        ),
+    )  # fmt: skip
+    total = rows_add_up_to_counters(scenario, tmp_path / "run")
+    assert total["disconnected_messages"] > 0
+    assert total["arrived_messages"] == 0
 
 
 @pytest.mark.parametrize("overflow", GuaranteedOverflow)

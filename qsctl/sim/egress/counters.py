@@ -12,6 +12,9 @@ from qsctl.sim.egress.arrays import EgressArrays
 from qsctl.sim.kernel import records as r
 from qsctl.sim.model import Event
 
+_COMMON_LOSSES: Final = ("discarded", "elided", "evicted")
+"""Fields of the TALLY record."""
+
 _RARE_LOSSES: Final = (
     "not_connected",
     "disconnected",
@@ -42,6 +45,9 @@ def counter_columns(
     turned_away = rare["ingress_refused"] + rare["too_big"]
     arrived = queues["arrived"] + turned_away
     carried = (arrived > 0) | (queues["delivered"] > 0) | (queues["length"] > 0) | (rare["waiting"] > 0)
+    # What arrived before the warm-up ended may be lost after it, and be all that is counted of its queue.
+    for lost in (*(tallies[name] for name in _COMMON_LOSSES), *(rare[name] for name in _RARE_LOSSES)):
+        carried |= lost > 0
     moved = sum(arrays.durables[field] for field in _MOVED.values()) > 0  # all of whose messages may count elsewhere
     carried[arrays.durables["number"][moved] * r.QUEUES] = True
     used = np.flatnonzero(carried)
