@@ -15,7 +15,7 @@ ALL: Final = 2**31 - 1
 """The largest unacknowledged threshold of a consumer."""
 
 
-class Batch(NamedTuple):
+class SampleBatch(NamedTuple):
     """Samples to be shown; `is_last`: as many came as were asked for, so that no more are received."""
 
     deliveries: Sequence[Delivery]
@@ -29,7 +29,7 @@ def receive_batches(
     timeout_s: float,
     ok: bool | None,
     source_guid: Guid = NIL_GUID,
-) -> Iterator[Batch]:
+) -> Iterator[SampleBatch]:
     """Yield batches of samples; each is acknowledged when the next is wanted, and not at all where the caller stops.
 
     A consumer below its unacknowledged threshold is sent more, so each accepted batch is acknowledged before more is
@@ -51,7 +51,7 @@ def receive_batches(
         for delivery in received:  # after a time-out a sample may have come twice already
             first.setdefault(delivery.identity, delivery)
         if held := list(first.values()):
-            yield Batch(held, is_last=True)
+            yield SampleBatch(held, is_last=True)
             if ok is not None:
                 _answer(connection, held, ok)
         return
@@ -59,7 +59,7 @@ def receive_batches(
     wait_s = timeout_s
     while left_count and (batch := connection.receive(queue, min(BATCH_COUNT, left_count), wait_s, source_guid)):
         left_count -= len(batch)
-        yield Batch(batch, is_last=not left_count)
+        yield SampleBatch(batch, is_last=not left_count)
         _answer(connection, batch, ok)
         wait_s = 0.0
 

@@ -14,7 +14,7 @@ import msgspec
 
 from qsctl.client.codec import Codec, RawOctets, Value
 from qsctl.client.session import FOREVER_S, ClientSession, Wrapper, new_guid, no_answer
-from qsctl.core.client.consumer import UNLIMITED_THRESHOLD, Consumer
+from qsctl.core.client.consumer import UNLIMITED_THRESHOLD, QueueReader
 from qsctl.core.messages import AckResponse, Delivery, SampleFlag
 from qsctl.identity import NIL_GUID, Guid, SampleIdentity
 from qsctl.transport.dds.client_ports import ConsumerPort
@@ -102,7 +102,7 @@ class QueueConsumer(Wrapper, Generic[Value]):
                 feedback=feedback,
                 unacked_threshold=unacked_threshold,
             )
-            self.state = Consumer(self._port.queue, guid, source_guid=source_guid)
+            self.state = QueueReader(self._port.queue, guid, source_guid=source_guid)
             self._session.domain.add(self._port)
             self._is_matched = False
             self._asked_at_s: float | None = None

@@ -18,7 +18,7 @@ from qsctl.core.messages import SampleFlag, WriteAcknowledgment
 from qsctl.identity import NIL_GUID, NIL_IDENTITY, Guid, SampleIdentity
 from qsctl.instant import INFINITE_NS, Nanoseconds
 from qsctl.transport.dds.client_ports import ProducerPort, require_size
-from qsctl.transport.dds.matches import QueueAppeared, QueueDeleted, QueueVanished
+from qsctl.transport.dds.matches import DeletedByCommand, QueueAppeared, QueueVanished
 from qsctl.transport.dds.participant import DomainSettings
 
 _REPLICATE: Final = int(SampleFlag.REPLICATE)
@@ -208,7 +208,7 @@ class QueueProducer(Wrapper, Generic[Value]):
                     self._unreported.append(
                         ApplicationAcknowledgment(change.queue, change.identity, bool(change.response))
                     )
-            elif type(change) is QueueDeleted:
+            elif type(change) is DeletedByCommand:
                 refused = self.state.queue_deleted(change.queue)
                 if self._listener is not None:
                     self._unreported += [ApplicationAcknowledgment(change.queue, each, False, True) for each in refused]

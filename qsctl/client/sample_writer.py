@@ -16,7 +16,7 @@ from qsctl.errors import NoAnswer
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.instant import SECOND_NS
 from qsctl.transport.dds.client_ports import ProducerPort
-from qsctl.transport.dds.matches import QueueAppeared, QueueDeleted, QueueVanished
+from qsctl.transport.dds.matches import DeletedByCommand, QueueAppeared, QueueVanished
 
 WINDOW_COUNT: Final = 2000
 
@@ -106,7 +106,7 @@ class SampleWriter:
             if type(change) is QueueAppeared:
                 self._acknowledging[change.queue] = change.acknowledges
                 self._deleted.discard(change.queue)
-            elif type(change) is QueueDeleted:
+            elif type(change) is DeletedByCommand:
                 self._acknowledging.pop(change.queue, None)
                 self._deleted.add(change.queue)
                 for identity in [each for each in self._open if change.queue in self._open[each]]:

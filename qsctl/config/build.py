@@ -21,7 +21,7 @@ from lxml.etree import _Element
 from qsctl.config.document import text_of
 from qsctl.config.problems import Problem, problem_at
 from qsctl.config.qos import QosLibraries
-from qsctl.config.reader import Reader, Reading
+from qsctl.config.reader import Reader, ServiceReading
 from qsctl.config.settings import ServiceConfiguration
 from qsctl.config.tables.containers import PARTICIPANT, SESSION, SUBSCRIBER
 from qsctl.config.tables.queue import DEAD_LETTER_QUEUE, QUEUE_FORMS
@@ -62,20 +62,20 @@ class BuildContext:
     file_prefix: str | None = None
 
 
-def build_service(element: _Element, context: BuildContext) -> tuple[ServiceConfiguration, Reading]:
+def build_service(element: _Element, context: BuildContext) -> tuple[ServiceConfiguration, ServiceReading]:
     """Return the configuration of one service, and what reading it left: problems and origins."""
-    builder = Builder(element, context)
+    builder = ServiceBuilder(element, context)
     configuration = builder.service()
     builder.reading.problems.extend(settings_problems(configuration, element))
     return configuration, builder.reading
 
 
-class Builder:
+class ServiceBuilder:
     """Builds what is inside one `<queuing_service>` element."""
 
     def __init__(self, element: _Element, context: BuildContext) -> None:
         self.context = context
-        self.reading = Reading(substituted=dict(context.substituted))
+        self.reading = ServiceReading(substituted=dict(context.substituted))
         self._element = element
         self._path = f"queuing_service[{_name(element)}]"
         self._reader = Reader(self.reading, context.libraries, element)

@@ -20,7 +20,7 @@ from qsctl.config.problems import NO_FILE, ConfigError, Problem, Severity, line_
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class DocumentLimits:
     """What is refused by its size before it costs anything."""
 
     size_bytes: int
@@ -30,8 +30,8 @@ class Limits:
     """Of one text or one attribute."""
 
 
-FILE_LIMITS: Final = Limits(size_bytes=16 * 1024 * 1024)
-BODY_LIMITS: Final = Limits(size_bytes=1024 * 1024, elements=100_000)
+FILE_LIMITS: Final = DocumentLimits(size_bytes=16 * 1024 * 1024)
+BODY_LIMITS: Final = DocumentLimits(size_bytes=1024 * 1024, elements=100_000)
 """For XML that arrives with a command."""
 
 
@@ -51,7 +51,7 @@ def _refuse(
     return ConfigError([Problem(Severity.ERROR, name, line, "", message, found, allowed, suggestion)])
 
 
-def read_file(path: Path, name: str, limits: Limits = FILE_LIMITS) -> bytes:
+def read_file(path: Path, name: str, limits: DocumentLimits = FILE_LIMITS) -> bytes:
     """Return the bytes of a file, never more than the limit.
 
     Raises:
@@ -160,7 +160,9 @@ def _syntax_problems(error: etree.XMLSyntaxError, parser: etree.XMLParser, name:
     return ConfigError(problems)
 
 
-def parse_document(data: bytes, name: str, limits: Limits = FILE_LIMITS, directory: Path | None = None) -> Document:
+def parse_document(
+    data: bytes, name: str, limits: DocumentLimits = FILE_LIMITS, directory: Path | None = None
+) -> Document:
     """Parse XML within the limits; `name` is what problems call it.
 
     Raises:
@@ -197,7 +199,7 @@ def parse_document(data: bytes, name: str, limits: Limits = FILE_LIMITS, directo
     return Document(name, root, directory)
 
 
-def _check_shape(root: _Element, name: str, limits: Limits) -> None:
+def _check_shape(root: _Element, name: str, limits: DocumentLimits) -> None:
     depth = 0
     count = 0
     for event, element in etree.iterwalk(root, events=("start", "end")):
@@ -222,7 +224,7 @@ def _check_shape(root: _Element, name: str, limits: Limits) -> None:
                 )
 
 
-def _too_long(element: _Element, what: str, text: str, name: str, limits: Limits) -> ConfigError:
+def _too_long(element: _Element, what: str, text: str, name: str, limits: DocumentLimits) -> ConfigError:
     return _refuse(
         name,
         f"{what} is too long",

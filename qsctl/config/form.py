@@ -80,7 +80,7 @@ class QosElements:
     tags: tuple[str, ...]
 
 
-class Origin(StrEnum):
+class InheritedOrigin(StrEnum):
     """The element around a queue that a value is inherited from."""
 
     SESSION = "session"
@@ -91,7 +91,7 @@ class Origin(StrEnum):
 class Inherit:
     """An element further out that gives what the own one leaves out."""
 
-    origin: Origin
+    origin: InheritedOrigin
     path: str
 
 
@@ -146,7 +146,7 @@ def default_of(setting: Setting, makes: Callable[..., Any] | None) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SettingPlace:
     """A setting with its path from the table's element and the dataclass that it is a field of."""
 
     path: str
@@ -162,20 +162,22 @@ class Place:
         return default_of(self.setting, self.makes)
 
 
-def settings_in(form: Element, path: str = "") -> Iterator[Place]:
+def settings_in(form: Element, path: str = "") -> Iterator[SettingPlace]:
     """Yield each setting under an element, tables inside included, with its path: tags, `@name`, `property/NAME`."""
     yield from _settings_in(form.rows, path, form.makes, form.inherits, "")
 
 
 def _settings_in(
     rows: tuple[Row, ...], path: str, makes: Callable[..., Any] | None, inherits: tuple[Inherit, ...], holder: str
-) -> Iterator[Place]:
+) -> Iterator[SettingPlace]:
     for row in rows:
         match row:
             case Setting():
                 step = f"@{row.tag}" if row.shape is Shape.ATTRIBUTE else row.tag
                 step = f"property/{step}" if row.shape is Shape.PROPERTY else step
-                yield Place(f"{path}{step}", row, makes, () if row.nearest_only else inherits, f"{holder}{row.field}")
+                yield SettingPlace(
+                    f"{path}{step}", row, makes, () if row.nearest_only else inherits, f"{holder}{row.field}"
+                )
             case Element():
                 further = tuple(Inherit(each.origin, f"{each.path}/{row.tag}") for each in inherits) + row.inherits
                 inner = f"{path}{row.tag}/" if row.tag else path

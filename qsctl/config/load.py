@@ -29,7 +29,7 @@ from qsctl.config.problems import (
     unsupported,
 )
 from qsctl.config.qos import QosLibraries
-from qsctl.config.reader import Reading
+from qsctl.config.reader import ServiceReading
 from qsctl.config.rules import service_problems, tree_problems
 from qsctl.config.schema import check_document
 from qsctl.config.settings import DEFAULT_APPLICATION_NAME, ServiceConfiguration
@@ -43,7 +43,7 @@ class LoadedService:
     """One service of the sources with what its reading left."""
 
     configuration: ServiceConfiguration
-    reading: Reading
+    reading: ServiceReading
     element: _Element
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from qsctl.config.document import FILE_LIMITS, Document, Limits, parse_document, read_file
+from qsctl.config.document import FILE_LIMITS, Document, DocumentLimits, parse_document, read_file
 from qsctl.config.problems import shown
 
 LITERAL_PREFIX: Final = "str://"
@@ -24,7 +24,7 @@ HOME_VARIABLE: Final = "NDDSHOME"
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ConfigurationSource:
     """A file, or XML given literally. `named`: the user named it, so it must exist."""
 
     name: str
@@ -32,7 +32,7 @@ class Source:
     literal: str = ""
     named: bool = True
 
-    def document(self, working_directory: Path, limits: Limits = FILE_LIMITS) -> Document:
+    def document(self, working_directory: Path, limits: DocumentLimits = FILE_LIMITS) -> Document:
         """Return the parsed source.
 
         Raises:
@@ -49,9 +49,9 @@ def sources_in_order(
     environment: Mapping[str, str],
     working_directory: Path,
     default_files: bool = True,
-) -> list[Source]:
+) -> list[ConfigurationSource]:
     """Everything to load, in order. Files that were not named are left out where they do not exist."""
-    ordered: list[Source] = []
+    ordered: list[ConfigurationSource] = []
     home = environment.get(HOME_VARIABLE, "")
     if default_files:
         if home:
@@ -71,10 +71,10 @@ def sources_in_order(
     return [source if source.path else replace(source, name=f"{LITERAL_PREFIX}{next(literals)}") for source in kept]
 
 
-def _once(sources: Sequence[Source]) -> Iterator[Source]:
+def _once(sources: Sequence[ConfigurationSource]) -> Iterator[ConfigurationSource]:
     """Load a file that is also a default one once, at its last place."""
     seen: set[Path] = set()
-    kept: list[Source] = []
+    kept: list[ConfigurationSource] = []
     for source in reversed(sources):
         if source.path is not None:
             place = source.path.absolute()
@@ -92,24 +92,24 @@ _SOURCE = re.compile(
 """A literal ends at the quote that a semicolon or the end follows; anything else ends at a semicolon."""
 
 
-def split_sources(text: str, working_directory: Path) -> list[Source]:
+def split_sources(text: str, working_directory: Path) -> list[ConfigurationSource]:
     """Return the sources of `a.xml;b.xml;str://"<dds>…</dds>"`; semicolons inside a literal's quotes are its own."""
     parts = _SOURCE.findall(text)
     return [_source(part.strip(), working_directory) for part in parts if part.strip()]
 
 
-def _source(part: str, working_directory: Path) -> Source:
+def _source(part: str, working_directory: Path) -> ConfigurationSource:
     if part.startswith(LITERAL_PREFIX):
-        return Source(LITERAL_PREFIX, literal=unquote_literal(part))
+        return ConfigurationSource(LITERAL_PREFIX, literal=unquote_literal(part))
     return _file(part.removeprefix(FILE_PREFIX), working_directory)
 
 
-def _file(name: str, working_directory: Path) -> Source:
-    return Source(shown(name), path=working_directory / name)
+def _file(name: str, working_directory: Path) -> ConfigurationSource:
+    return ConfigurationSource(shown(name), path=working_directory / name)
 
 
-def _unnamed(path: Path) -> Source:
-    return Source(str(path), path=path, named=False)
+def _unnamed(path: Path) -> ConfigurationSource:
+    return ConfigurationSource(str(path), path=path, named=False)
 
 
 def unquote_literal(text: str) -> str:

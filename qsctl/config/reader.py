@@ -17,7 +17,7 @@ from qsctl.config.flatten import origins_of
 from qsctl.config.form import (
     Element,
     Inherit,
-    Origin,
+    InheritedOrigin,
     QosElements,
     Repeated,
     Row,
@@ -33,7 +33,7 @@ from qsctl.instant import Nanoseconds
 
 
 @dataclass
-class Reading:
+class ServiceReading:
     """What reading a service leaves beside its settings: problems, and the origin and element of each value."""
 
     problems: list[Problem] = field(default_factory=list)
@@ -74,11 +74,11 @@ class Reader:
     """Reads the elements of one service; what queues inherit comes from it and from their session."""
 
     def __init__(
-        self, reading: Reading, libraries: QosLibraries, service: _Element, session: _Element | None = None
+        self, reading: ServiceReading, libraries: QosLibraries, service: _Element, session: _Element | None = None
     ) -> None:
         self.reading = reading
         self._libraries = libraries
-        self._around = {Origin.SERVICE: service, Origin.SESSION: session}
+        self._around = {InheritedOrigin.SERVICE: service, InheritedOrigin.SESSION: session}
         self._inherited: dict[Inherit, Layers] = {}
 
     def values(self, form: Element, element: _Element, path: str) -> dict[str, Any]:
@@ -133,7 +133,7 @@ class Reader:
             for step in steps:
                 layers = _inside(layers, step)
             label = f"<{steps[-1]}> of the service"
-            if inherit.origin is Origin.SESSION and start is not None:
+            if inherit.origin is InheritedOrigin.SESSION and start is not None:
                 label = f"session {start.get('name')}"
             self._inherited[inherit] = tuple(Layer(layer.element, label) for layer in layers)
         return self._inherited[inherit]

@@ -13,7 +13,7 @@ from typing import Final
 from lxml import etree
 from lxml.etree import _Element
 
-from qsctl.config.build import BuildContext, Builder
+from qsctl.config.build import BuildContext, ServiceBuilder
 from qsctl.config.document import BODY_LIMITS, Document, parse_document
 from qsctl.config.load_order import FILE_PREFIX, LITERAL_PREFIX, unquote_literal
 from qsctl.config.problems import ConfigError, Problem, Severity, has_errors, shown
@@ -54,7 +54,7 @@ def read_queue_snippet(
         ConfigError: with every problem, if one is an error.
     """
     document = _parse(text, source, QUEUE_ROOTS)
-    builder = Builder(_service_around(inherit), _context(inherit))
+    builder = ServiceBuilder(_service_around(inherit), _context(inherit))
     buffer = _sample_buffer(inherit, participant)
     queue = builder.queue(document.root, f"/shared_subscriber[{subscriber.name if subscriber else ''}]", buffer)
     libraries = builder.context.libraries
@@ -78,7 +78,7 @@ def read_subscriber_snippet(
     Arguments and errors as for `read_queue_snippet`.
     """
     document = _parse(text, source, SUBSCRIBER_ROOTS)
-    builder = Builder(_service_around(inherit), _context(inherit))
+    builder = ServiceBuilder(_service_around(inherit), _context(inherit))
     subscriber = builder.subscriber(document.root, "", _sample_buffer(inherit, participant))
     problems = [*builder.reading.problems, *builder.context.libraries.problems]
     problems.extend(

@@ -108,7 +108,7 @@ _CHOSEN_ELSEWHERE: Final = "the interface is that of --interface, by default the
 
 
 @dataclass(frozen=True, slots=True)
-class TcpSettings:
+class TcpTransport:
     """TCP in place of UDP. `listen_port` 0: connections are only made, never accepted."""
 
     listen_port: int = 0
@@ -142,7 +142,7 @@ class UnmetProperty:
 class TransportMapping:
     """What became of a participant's properties."""
 
-    tcp: TcpSettings | None = None
+    tcp: TcpTransport | None = None
     unmet: tuple[UnmetProperty, ...] = ()
 
     @property
@@ -152,7 +152,7 @@ class TransportMapping:
 
 
 @dataclass
-class _Reading:
+class _PropertyReading:
     """Properties that are being read."""
 
     unmet: list[UnmetProperty] = field(default_factory=list)
@@ -185,13 +185,13 @@ def map_transport(properties: Mapping[str, str]) -> TransportMapping:
     One TCP transport a participant has an equivalent. A second one, as in section 9.2, has none: Cyclone DDS listens
     on one port, which serves both sides where they can be reached by the same address.
     """
-    reading = _Reading()
+    reading = _PropertyReading()
     for name in properties:
         if name.startswith(_SECURITY_PREFIXES):
             reading.refuse(name, "this build of Cyclone DDS has no DDS Security")
     plugins = [name.strip() for name in properties.get(LOAD_PLUGINS, "").split(",") if name.strip()]
     known = {name for name in properties if name == LOAD_PLUGINS or name.startswith(_SECURITY_PREFIXES)}
-    tcp: TcpSettings | None = None
+    tcp: TcpTransport | None = None
     for plugin in plugins:
         own = {name: value for name, value in properties.items() if name.startswith(f"{plugin}.")}
         known |= own.keys()
@@ -208,7 +208,7 @@ def map_transport(properties: Mapping[str, str]) -> TransportMapping:
     return TransportMapping(tcp, tuple(reading.unmet))
 
 
-def _tcp(plugin: str, own: Mapping[str, str], reading: _Reading) -> TcpSettings:
+def _tcp(plugin: str, own: Mapping[str, str], reading: _PropertyReading) -> TcpTransport:
     port = 0
     address = ""
     for name, value in own.items():
@@ -234,10 +234,10 @@ def _tcp(plugin: str, own: Mapping[str, str], reading: _Reading) -> TcpSettings:
     address_port = address.rpartition(":")[2]
     if ":" in address and address_port != str(port):
         reading.refuse(f"{plugin}.public_address", f"it names port {address_port} and {port} is bound; they must agree")
-    return TcpSettings(port, address)
+    return TcpTransport(port, address)
 
 
-def _without_plugin(name: str, reading: _Reading) -> None:
+def _without_plugin(name: str, reading: _PropertyReading) -> None:
     """Note a property of a transport that is built in, or of one that is not loaded: it promises nothing by itself."""
     group, _, rest = name.removeprefix(_TRANSPORT).partition(".")
     if group in _BUILTIN and rest.startswith("builtin."):
@@ -248,7 +248,7 @@ def _without_plugin(name: str, reading: _Reading) -> None:
         reading.warn(name, _NO_PLUGIN)
 
 
-def _tuning(name: str, rest: str, reading: _Reading) -> None:
+def _tuning(name: str, rest: str, reading: _PropertyReading) -> None:
     own = rest.removeprefix("parent.")
     if own in _INTERFACE_LISTS:
         reading.warn(name, _CHOSEN_ELSEWHERE)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from qsctl.config.type_model import Alias, Definition, Member, Primitive, Struct, Union
+from qsctl.config.type_model import Alias, Definition, Primitive, Struct, StructMember, Union
 
 
 def find_circle(definitions: Mapping[str, Definition]) -> list[str]:
@@ -48,5 +48,5 @@ def _held_by_value(definition: Definition) -> Iterator[str]:
             return
 
 
-def _by_value(member: Member) -> bool:
+def _by_value(member: StructMember) -> bool:
     return member.shape.sequence_bound is None and not member.optional and not isinstance(member.shape.base, Primitive)

@@ -19,10 +19,10 @@ from qsctl.config.type_model import (
     Definition,
     Enumeration,
     Extensibility,
-    Member,
     Primitive,
-    Shape,
     Struct,
+    StructMember,
+    TypeShape,
     Union,
 )
 from qsctl.config.type_names import checked_identifier, hashed_id, python_names
@@ -215,10 +215,10 @@ class ClassMaker:
             return self._types.uint8  # the library wants one value that no case has; the encoding is the same
         return self.hint(shape)
 
-    def hint(self, shape: Shape) -> Any:
+    def hint(self, shape: TypeShape) -> Any:
         """Return the library's annotation for a shape."""
         hint = self._base_hint(shape)
-        if (shape.sequence_bound is not None or shape.dimensions) and self._is_empty(Shape(shape.base)):
+        if (shape.sequence_bound is not None or shape.dimensions) and self._is_empty(TypeShape(shape.base)):
             # Four octets could stand for four billion of them.
             raise Refused(
                 f"a sequence or array of {shape.base}, which has no content, cannot be represented",
@@ -231,7 +231,7 @@ class ClassMaker:
             hint = self._types.array[hint, size]
         return hint
 
-    def _base_hint(self, shape: Shape) -> Any:
+    def _base_hint(self, shape: TypeShape) -> Any:
         if not isinstance(shape.base, Primitive):
             return self.class_of(shape.base)
         if shape.base is Primitive.STRING:
@@ -243,7 +243,7 @@ class ClassMaker:
         name = "byte" if shape.base is Primitive.OCTET else str(shape.base)
         return getattr(self._types, name)
 
-    def _is_empty(self, shape: Shape) -> bool:
+    def _is_empty(self, shape: TypeShape) -> bool:
         """Whether a value takes no octet at all: a struct without members, and what holds nothing else."""
         if isinstance(shape.base, Primitive) or shape.sequence_bound is not None:
             return False
@@ -255,7 +255,7 @@ class ClassMaker:
                 case Struct(members=members):
                     base = self._base_name(self._definitions[name])  # type: ignore[arg-type]
                     empty = all(not member.optional and self._is_empty(member.shape) for member in members)
-                    known = empty and (not base or self._is_empty(Shape(base)))
+                    known = empty and (not base or self._is_empty(TypeShape(base)))
                 case Alias(shape=inner):
                     known = self._is_empty(inner)
                 case _:
@@ -284,7 +284,7 @@ def _whole_bytes(bits: int) -> int:
     return next(bound for bound in _BIT_BOUNDS if bits <= bound)
 
 
-def _annotations(member: Member, own_name: str, *, hashed: bool) -> dict[str, Any]:
+def _annotations(member: StructMember, own_name: str, *, hashed: bool) -> dict[str, Any]:
     annotations: dict[str, Any] = {}
     if member.key:
         annotations["key"] = True

@@ -77,7 +77,7 @@ class Extensibility(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class TypeShape:
     """What a member holds. `base` is a primitive or the qualified name of a type.
 
     `string_bound` counts for strings. `sequence_bound` None: no sequence; -1: one without a bound. `dimensions` of an
@@ -91,11 +91,11 @@ class Shape:
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class StructMember:
     """A member of a struct or of a case."""
 
     name: str
-    shape: Shape
+    shape: TypeShape
     key: bool = False
     optional: bool = False
     id: int | None = None
@@ -108,7 +108,7 @@ class Struct:
     """A structure; the members of `base` come first."""
 
     name: str
-    members: tuple[Member, ...]
+    members: tuple[StructMember, ...]
     base: str = ""
     extensibility: Extensibility = Extensibility.APPENDABLE
     hashed_ids: bool = False
@@ -129,7 +129,7 @@ class Case:
 
     labels: tuple[int | bool | str, ...]
     is_default: bool
-    member: Member
+    member: StructMember
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ class Union:
     """A union: which case holds is said by the discriminator."""
 
     name: str
-    discriminator: Shape
+    discriminator: TypeShape
     cases: tuple[Case, ...]
     extensibility: Extensibility = Extensibility.APPENDABLE
     key: bool = False
@@ -157,14 +157,14 @@ class Alias:
     """Another name for a shape (`<typedef>`)."""
 
     name: str
-    shape: Shape
+    shape: TypeShape
 
 
 Definition: TypeAlias = Struct | Enumeration | Union | Bitmask | Alias
 
-_OCTETS: Final = Member("value", Shape(Primitive.OCTET, sequence_bound=UNBOUNDED))
-_TEXT: Final = Member("value", Shape(Primitive.STRING))
-_KEY: Final = Member("key", Shape(Primitive.STRING), key=True)
+_OCTETS: Final = StructMember("value", TypeShape(Primitive.OCTET, sequence_bound=UNBOUNDED))
+_TEXT: Final = StructMember("value", TypeShape(Primitive.STRING))
+_KEY: Final = StructMember("key", TypeShape(Primitive.STRING), key=True)
 
 BUILTIN_TYPES: Final[dict[str, Definition]] = {
     "DDS::Octets": Struct("DDS::Octets", (_OCTETS,), extensibility=Extensibility.FINAL),

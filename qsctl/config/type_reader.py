@@ -28,10 +28,10 @@ from qsctl.config.type_model import (
     Definition,
     Enumeration,
     Extensibility,
-    Member,
     Primitive,
-    Shape,
     Struct,
+    StructMember,
+    TypeShape,
     Union,
 )
 from qsctl.config.type_names import hashed_id
@@ -225,7 +225,7 @@ class TypeReader:
             each.element.get("autoid", "").strip().lower() == "hash",
         )
 
-    def _members(self, parent: _Element, module: str) -> Iterator[Member]:
+    def _members(self, parent: _Element, module: str) -> Iterator[StructMember]:
         seen: set[str] = set()
         for element in parent.findall("member"):
             member = self._member(element, module)
@@ -235,13 +235,13 @@ class TypeReader:
             seen.add(member.name)
             yield member
 
-    def _member(self, element: _Element, module: str) -> Member:
+    def _member(self, element: _Element, module: str) -> StructMember:
         name = element.get("name", "").strip()
         number = self._scope.number(element, "id", module, 0, low=0, high=_MEMBER_ID_MAX) if element.get("id") else None
         hashed = element.get("hashid")
         if number is None and hashed is not None:
             number = hashed_id(hashed.strip() or name)
-        return Member(
+        return StructMember(
             name,
             self._scope.shape(element, module),
             key=is_set(element, "key"),
@@ -253,7 +253,9 @@ class TypeReader:
 
     def _union(self, name: str, each: Named) -> Union:
         discriminator = each.element.find("discriminator")
-        shape = self._scope.shape(discriminator, each.module) if discriminator is not None else Shape(Primitive.INT32)
+        shape = (
+            self._scope.shape(discriminator, each.module) if discriminator is not None else TypeShape(Primitive.INT32)
+        )
         plain = self._behind_aliases(shape)
         cases: list[Case] = []
         seen: set[int | bool | str] = set()
@@ -278,14 +280,14 @@ class TypeReader:
         key = discriminator is not None and is_set(discriminator, "key")
         return Union(name, shape, tuple(cases), _extensibility(each.element), key)
 
-    def _behind_aliases(self, shape: Shape) -> Shape:
+    def _behind_aliases(self, shape: TypeShape) -> TypeShape:
         seen: set[str] = set()
         while (alias := self._aliases.get(str(shape.base))) is not None and alias.name not in seen:
             seen.add(alias.name)
             shape = alias.shape
         return shape
 
-    def _label(self, element: _Element, text: str, shape: Shape, module: str) -> int | bool | str:
+    def _label(self, element: _Element, text: str, shape: TypeShape, module: str) -> int | bool | str:
         if shape.base is Primitive.BOOLEAN:
             try:
                 return boolean(text)

@@ -17,10 +17,10 @@ from qsctl.config.type_model import (
     Bitmask,
     Definition,
     Enumeration,
-    Member,
     Primitive,
-    Shape,
     Struct,
+    StructMember,
+    TypeShape,
     Union,
 )
 from qsctl.config.type_names import hashed_id
@@ -94,7 +94,9 @@ def _wrong_struct(struct: Struct, definitions: Mapping[str, Definition]) -> Iter
         if isinstance(at, Struct):
             chain.append(at)
             at = definitions.get(at.base) if at.base else None
-        elif isinstance(at, Alias) and at.shape == Shape(at.shape.base) and not isinstance(at.shape.base, Primitive):
+        elif (
+            isinstance(at, Alias) and at.shape == TypeShape(at.shape.base) and not isinstance(at.shape.base, Primitive)
+        ):
             at = definitions.get(at.shape.base)
         else:
             yield WrongDefinition(
@@ -126,7 +128,7 @@ def _wrong_struct(struct: Struct, definitions: Mapping[str, Definition]) -> Iter
             ids[number] = member.name
 
 
-def _member_id(member: Member, following: int, *, hashed: bool) -> int:
+def _member_id(member: StructMember, following: int, *, hashed: bool) -> int:
     if member.id is not None:
         return member.id
     return hashed_id(member.name) if hashed else following
@@ -165,7 +167,7 @@ def _wrong_union(union: Union, definitions: Mapping[str, Definition]) -> Iterato
             )
 
 
-def _not_a_label(label: int | bool | str, shape: Shape, enumeration: Enumeration | None) -> str:
+def _not_a_label(label: int | bool | str, shape: TypeShape, enumeration: Enumeration | None) -> str:
     """Return what a label should be, where it is not; nothing where it is one."""
     if enumeration is not None:
         return "" if label in dict(enumeration.values).values() else ", ".join(dict(enumeration.values))[:200]
@@ -216,7 +218,7 @@ def _too_large(definitions: Mapping[str, Definition]) -> Iterator[WrongDefinitio
 
 
 def _least_bytes(definition: Definition, measures: Mapping[str, tuple[int, int]]) -> int:
-    def of(shape: Shape) -> int:
+    def of(shape: TypeShape) -> int:
         if shape.sequence_bound is not None:
             one = _SEQUENCE_BYTES
         elif isinstance(shape.base, Primitive):
@@ -243,7 +245,7 @@ def _base_of(definition: Definition) -> set[str]:
     return {definition.base} if isinstance(definition, Struct) and definition.base else set()
 
 
-def _shapes(definition: Definition) -> Iterator[tuple[str, Shape]]:
+def _shapes(definition: Definition) -> Iterator[tuple[str, TypeShape]]:
     match definition:
         case Struct(members=members):
             yield from ((member.name, member.shape) for member in members)

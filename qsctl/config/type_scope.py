@@ -19,7 +19,7 @@ from qsctl.config.type_model import (
     SPELLINGS,
     UNBOUNDED,
     Primitive,
-    Shape,
+    TypeShape,
 )
 from qsctl.config.values import INT32_MAX, ValueForm, boolean
 
@@ -75,7 +75,7 @@ class TypeScope:
             return absent
         return number
 
-    def shape(self, element: _Element, module: str) -> Shape:
+    def shape(self, element: _Element, module: str) -> TypeShape:
         """Return what a member, alias or discriminator holds."""
         kind = element.get("type", "").strip()
         base: Primitive | str
@@ -99,7 +99,7 @@ class TypeScope:
         dimensions = tuple(self._size(element, text, module) for text in texts[:DIMENSIONS_MAX] if text)
         is_string = base in {Primitive.STRING, Primitive.WSTRING}
         string_bound = (DEFAULT_STRING_BOUND if bound is None else bound) if is_string else UNBOUNDED
-        return Shape(base, string_bound, sequence, dimensions)
+        return TypeShape(base, string_bound, sequence, dimensions)
 
     def resolve(self, name: str, module: str, element: _Element) -> str:
         """Return the qualified name that a name stands for inside a module: the innermost first, as in IDL."""

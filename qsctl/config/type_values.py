@@ -21,10 +21,10 @@ from qsctl.config.type_model import (
     Case,
     Definition,
     Enumeration,
-    Member,
     Primitive,
-    Shape,
     Struct,
+    StructMember,
+    TypeShape,
     Union,
 )
 from qsctl.errors import InvalidInput
@@ -90,7 +90,7 @@ class Values:
         own = self._classes.field_names(struct.name)
         return made(**{own[member.name]: self._native_member(member, value, path) for member in members})
 
-    def _native_member(self, member: Member, value: Mapping[str, object], path: str) -> Any:
+    def _native_member(self, member: StructMember, value: Mapping[str, object], path: str) -> Any:
         here = _step(path, member.name)
         given = value.get(member.name)
         if given is None:
@@ -101,7 +101,7 @@ class Values:
             given = self._default(member)
         return self._native_shape(member.shape, given, here)
 
-    def _default(self, member: Member) -> object:
+    def _default(self, member: StructMember) -> object:
         text = (member.default or "").strip()
         if member.shape.base in INTEGER_RANGES:
             try:
@@ -153,7 +153,7 @@ class Values:
             return tuple(encoded_enumerator(int(label)) for label in case.labels)
         return case.labels
 
-    def _native_shape(self, shape: Shape, value: object, path: str, dimension: int = 0) -> Any:
+    def _native_shape(self, shape: TypeShape, value: object, path: str, dimension: int = 0) -> Any:
         if dimension < len(shape.dimensions):
             size = shape.dimensions[dimension]
             inner = dimension + 1
@@ -168,27 +168,27 @@ class Values:
                 raise _refuse(path, value, "a list" if bound == UNBOUNDED else f"a list of at most {bound}")
             if isinstance(items, bytes):
                 return items
-            element = Shape(shape.base, shape.string_bound)
+            element = TypeShape(shape.base, shape.string_bound)
             return [self._native_shape(element, item, f"{path}[{at}]") for at, item in enumerate(items)]
         if isinstance(shape.base, Primitive):
             return _native_primitive(shape.base, shape.string_bound, value, path)
         return self.native(shape.base, value, path)
 
-    def _is_octets(self, shape: Shape, dimension: int) -> bool:
+    def _is_octets(self, shape: TypeShape, dimension: int) -> bool:
         return shape.base is Primitive.OCTET and shape.sequence_bound is None and dimension == len(shape.dimensions)
 
-    def _octets(self, shape: Shape, value: object, path: str) -> object:
+    def _octets(self, shape: TypeShape, value: object, path: str) -> object:
         if isinstance(value, str):
             try:
                 return bytes.fromhex(value)
             except ValueError:
                 raise _refuse(path, value, "octets as hexadecimal digits, or a list of numbers") from None
         if isinstance(value, list):
-            element = Shape(shape.base)
+            element = TypeShape(shape.base)
             return bytes(self._native_shape(element, item, f"{path}[{at}]") for at, item in enumerate(value))
         return value
 
-    def members_of(self, struct: Struct) -> list[Member]:
+    def members_of(self, struct: Struct) -> list[StructMember]:
         """All members, those of the bases first."""
         chain = [struct]
         name = struct.base
@@ -240,7 +240,7 @@ class Values:
             return {"discriminator": discriminator}
         return {"discriminator": discriminator, case.member.name: self._plain_shape(case.member.shape, value.value)}
 
-    def _plain_shape(self, shape: Shape, value: Any, dimension: int = 0) -> object:
+    def _plain_shape(self, shape: TypeShape, value: Any, dimension: int = 0) -> object:
         if dimension < len(shape.dimensions):
             size = shape.dimensions[dimension]
             if len(value) != size:
@@ -251,7 +251,7 @@ class Values:
         if shape.sequence_bound is not None:
             if shape.base is Primitive.OCTET:
                 return bytes(value).hex()
-            element = Shape(shape.base, shape.string_bound)
+            element = TypeShape(shape.base, shape.string_bound)
             return [self._plain_shape(element, item) for item in value]
         if isinstance(shape.base, Primitive):
             return bool(value) if shape.base is Primitive.BOOLEAN else value

@@ -5,7 +5,7 @@ from __future__ import annotations
 from lxml import etree
 from lxml.etree import _Element
 
-from qsctl.config.type_model import Alias, Bitmask, Enumeration, Member, Primitive, Shape, Struct, Union
+from qsctl.config.type_model import Alias, Bitmask, Enumeration, Primitive, Struct, StructMember, TypeShape, Union
 from qsctl.config.types import TypeLibrary
 
 
@@ -62,7 +62,7 @@ def _definition(definition: Struct | Union | Enumeration | Bitmask | Alias, name
     return element
 
 
-def _member(member: Member) -> _Element:
+def _member(member: StructMember) -> _Element:
     attributes = {"name": member.name, **_shape(member.shape)}
     for key, value in (("key", member.key), ("optional", member.optional), ("mustUnderstand", member.must_understand)):
         if value:
@@ -74,7 +74,7 @@ def _member(member: Member) -> _Element:
     return etree.Element("member", attributes)
 
 
-def _shape(shape: Shape) -> dict[str, str]:
+def _shape(shape: TypeShape) -> dict[str, str]:
     if isinstance(shape.base, Primitive):
         attributes = {"type": "byte" if shape.base is Primitive.OCTET else str(shape.base)}
     else:

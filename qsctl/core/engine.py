@@ -27,8 +27,8 @@ from qsctl.core.messages import (
     QueueName,
     Write,
 )
-from qsctl.core.queue.outbox import Stream
-from qsctl.core.queue.restore import Capture, Replay, complete_moves, resume, snapshot, without
+from qsctl.core.queue.outbox import OpenStream
+from qsctl.core.queue.restore import Capture, QueueReplay, complete_moves, resume, snapshot, without
 from qsctl.core.queue.settings import UNLIMITED
 from qsctl.core.queue.shared_reader_queue import SharedReaderQueue
 from qsctl.core.ready import Ready
@@ -102,7 +102,7 @@ class ServiceEngine:
         """Replayed records that had no effect: their queue, or their sample's beginning, is not there."""
         self.answers = Answers(self.hosted, self._send_reply)
         """The commands in progress."""
-        self._replays: dict[str, Replay] = {}
+        self._replays: dict[str, QueueReplay] = {}
         self._has_stored_configuration = False
         self._has_started = False
         self._refused_count = 0
@@ -218,7 +218,7 @@ class ServiceEngine:
         (`<restore>`), are passed over.
         """
         name: QueueName | None = None
-        found: tuple[Replay, Stream] | None = None
+        found: tuple[QueueReplay, OpenStream] | None = None
         for record in records:
             if type(record) in _OF_THE_SERVICE:
                 self._has_stored_configuration |= type(record) is ServiceStarted
@@ -247,7 +247,7 @@ class ServiceEngine:
         """
         queue = self.hosted.by_name[name]
         queue.forget(self._now)
-        self._replays[name] = Replay(queue, is_restart=False)
+        self._replays[name] = QueueReplay(queue, is_restart=False)
 
     def finish_restore(self, now: Nanoseconds) -> None:
         """Make of the replayed state what a restart makes of it [QS 2.14.2.1]; begin to record.
@@ -269,7 +269,7 @@ class ServiceEngine:
             if name in replays:
                 resume(now, queue, is_restart=replays[name].is_restart)
 
-    def _complete_moves(self, now: Nanoseconds, replays: Mapping[str, Replay]) -> None:
+    def _complete_moves(self, now: Nanoseconds, replays: Mapping[str, QueueReplay]) -> None:
         """Let each queue complete its moves to the dead letters: two stores, which a crash may find at odds."""
         for queue in self.hosted.by_name.values():
             place = self.hosted.dead_letters_of(queue)
@@ -387,14 +387,14 @@ class ServiceEngine:
         answer = msgspec.structs.replace(reply, queue=stream.name, rests_on=stream.last_index)
         self.hosted.outbox.messages.append(answer)
 
-    def _replay_of(self, name: QueueName) -> tuple[Replay, Stream] | None:
+    def _replay_of(self, name: QueueName) -> tuple[QueueReplay, OpenStream] | None:
         """Return what plays a queue's records, and its stream; None: they are passed over."""
         queue = self.hosted.by_name.get(name)
         replay = self._replays.get(name)
         if queue is None or not (replay is not None or self.hosted.restores(queue)):
             return None
         if replay is None:
-            replay = self._replays[name] = Replay(queue, is_restart=True)
+            replay = self._replays[name] = QueueReplay(queue, is_restart=True)
             if not queue.is_replicated:
                 queue.be(NIL_INCARNATION)  # unless its records have another
         return replay, queue.stream

@@ -36,7 +36,7 @@ _NAMES_MANY: Final = 3
 """So many known headings make a line a heading."""
 
 
-class Columns(NamedTuple):
+class ListingColumns(NamedTuple):
     """In the order of the listing."""
 
     fields: tuple[str, ...]
@@ -45,7 +45,7 @@ class Columns(NamedTuple):
     """Where each begins; empty: not known."""
 
 
-STANDARD: Final = Columns(
+STANDARD: Final = ListingColumns(
     (CREATED, MID, "message_class", "type", "forward", "priority", "state", "size_bytes", SOURCE, DESTINATION)
 )
 """Of rows without any heading, as `grep` leaves them."""
@@ -76,7 +76,7 @@ def is_rule(line: str) -> bool:
     return len(line) <= 1000 and _RULE_LINE.fullmatch(line) is not None
 
 
-def columns_of(heading: str, stacked: Sequence[str], rule: str | None) -> Columns | None:
+def columns_of(heading: str, stacked: Sequence[str], rule: str | None) -> ListingColumns | None:
     """Return the columns that a heading names; None: it has no column of message ids.
 
     Args:
@@ -102,7 +102,7 @@ def columns_of(heading: str, stacked: Sequence[str], rule: str | None) -> Column
         fields.append(known)
     if MID not in fields or "state" not in fields:
         return None
-    return Columns(tuple(fields), tuple(spans))
+    return ListingColumns(tuple(fields), tuple(spans))
 
 
 def _names_in(cell: str) -> list[str]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from qsctl.core.integration.message import MessageId
-from qsctl.dumps.fields import BY_NAME, DATA, SECOND_STATE, Field, other_name, unescaped
+from qsctl.dumps.fields import BY_NAME, DATA, SECOND_STATE, MessageField, other_name, unescaped
 from qsctl.dumps.model import ListedMessage
 from qsctl.dumps.moments import DateOrder
 from qsctl.dumps.payload_text import payload_octets
@@ -50,7 +50,7 @@ class Block:
     @staticmethod
     def of_the_long_form() -> dict[str, tuple[str, Callable[[str, DateOrder], Any], str]]:
         """Return the lines of the long form by their names: field, reader, what is allowed."""
-        by_field: dict[str, Field] = {each.field: each for each in BY_NAME.values()}
+        by_field: dict[str, MessageField] = {each.field: each for each in BY_NAME.values()}
         return {
             name.lower(): (field, by_field[field].read, by_field[field].allowed) for name, field in LONG_NAMES.items()
         }

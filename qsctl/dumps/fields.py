@@ -47,7 +47,7 @@ def split(line: str) -> tuple[str, str] | None:
     return None if found is None else (found[1], (found[2] or "").strip(" "))
 
 
-class Field(NamedTuple):
+class MessageField(NamedTuple):
     """One line: the field of `ListedMessage`, how it is read and written, and what is allowed."""
 
     name: str
@@ -107,32 +107,33 @@ def write_state(code: int) -> str:
 
 _MSG = "a message id as in [0.1.42], or midNULL"
 FIELDS: Final = (
-    Field("msgType", "type", lambda text, _: type_letter(text), lambda value: TYPES[value].upper(), READERS["type"][2]),
-    Field("msgClass", "message_class", lambda text, _: class_letter(text), lambda value: CLASSES[value].upper(),
+    MessageField("msgType", "type", lambda text, _: type_letter(text), lambda value: TYPES[value].upper(),
+          READERS["type"][2]),
+    MessageField("msgClass", "message_class", lambda text, _: class_letter(text), lambda value: CLASSES[value].upper(),
           READERS["message_class"][2]),
-    Field("msgState", "state", _state, write_state, "a name with the number in brackets, or the number"),
-    Field("msgPriority", "priority", _number, str, "a whole number"),
-    Field("msgFlags", "flags", _flags, lambda value: f"0x{value:08x}", "a hexadecimal number, as in 0x8002"),
-    Field("msgMid", "mid", _mid, str, "a message id as in [0.1.42]"),
-    Field("msgSrcMid", "source_mid", _mid, str, _MSG),
-    Field("msgOrigSrcThread", "original_source", _text, str, ""),
-    Field("msgOrigDestThread", "original_destination", _text, str, ""),
-    Field("msgSrcThread", "source", _text, str, ""),
-    Field("msgDestThread", "destination", _text, str, ""),
-    Field("msgOwner", "owner", _text, str, ""),
-    Field("msgProcess", "process", _text, str, ""),
-    Field("msgQueue", "queue", _text, str, ""),
-    Field("msgTransactionId", "transaction_id", _text, str, ""),
-    Field("msgSkipXlate", "skips_translation", lambda text, _: yes_or_no(text), lambda value: str(int(value)),
+    MessageField("msgState", "state", _state, write_state, "a name with the number in brackets, or the number"),
+    MessageField("msgPriority", "priority", _number, str, "a whole number"),
+    MessageField("msgFlags", "flags", _flags, lambda value: f"0x{value:08x}", "a hexadecimal number, as in 0x8002"),
+    MessageField("msgMid", "mid", _mid, str, "a message id as in [0.1.42]"),
+    MessageField("msgSrcMid", "source_mid", _mid, str, _MSG),
+    MessageField("msgOrigSrcThread", "original_source", _text, str, ""),
+    MessageField("msgOrigDestThread", "original_destination", _text, str, ""),
+    MessageField("msgSrcThread", "source", _text, str, ""),
+    MessageField("msgDestThread", "destination", _text, str, ""),
+    MessageField("msgOwner", "owner", _text, str, ""),
+    MessageField("msgProcess", "process", _text, str, ""),
+    MessageField("msgQueue", "queue", _text, str, ""),
+    MessageField("msgTransactionId", "transaction_id", _text, str, ""),
+    MessageField("msgSkipXlate", "skips_translation", lambda text, _: yes_or_no(text), lambda value: str(int(value)),
           "0 or 1"),
-    Field("msgForward", "forward", lambda text, _: yes_or_no(text), lambda value: str(int(value)), "0 or 1"),
-    Field("msgNumRetries", "retries", _count, str, "a whole number"),
-    Field("msgUserData", "user_data", _text, str, ""),
-    Field("msgTimeStartIb", "created", _moment, _moment_text, ALLOWED_MOMENT),
-    Field("msgTimeStartOb", "outbound", _moment, _moment_text, ALLOWED_MOMENT),
-    Field("msgTimeRecovery", "entered", _moment, _moment_text, ALLOWED_MOMENT),
-    Field("msgErrorText", "error_text", _text, str, ""),
-    Field("msgLength", "size_bytes", _count, str, "a whole number of octets"),
+    MessageField("msgForward", "forward", lambda text, _: yes_or_no(text), lambda value: str(int(value)), "0 or 1"),
+    MessageField("msgNumRetries", "retries", _count, str, "a whole number"),
+    MessageField("msgUserData", "user_data", _text, str, ""),
+    MessageField("msgTimeStartIb", "created", _moment, _moment_text, ALLOWED_MOMENT),
+    MessageField("msgTimeStartOb", "outbound", _moment, _moment_text, ALLOWED_MOMENT),
+    MessageField("msgTimeRecovery", "entered", _moment, _moment_text, ALLOWED_MOMENT),
+    MessageField("msgErrorText", "error_text", _text, str, ""),
+    MessageField("msgLength", "size_bytes", _count, str, "a whole number of octets"),
 )  # fmt: skip
 """In the order in which they are printed."""
 
@@ -181,7 +182,7 @@ def _plain(found: re.Match[str]) -> str:
     return chr(number) if number < 0x110000 else found[0]
 
 
-def field_line(field: Field, message: ListedMessage, *, expanded: bool) -> str | None:
+def field_line(field: MessageField, message: ListedMessage, *, expanded: bool) -> str | None:
     """Return the line of a field; None where the message has no value for it."""
     value = getattr(message, field.field)
     if value is None or value == "":

@@ -48,7 +48,7 @@ _SortKey = tuple[object, ...]
 
 
 @dataclass
-class Group:
+class MessageGroup:
     """Messages that have the keys in common."""
 
     keys: tuple[str, ...]
@@ -98,7 +98,7 @@ def age_class(message: ListedMessage, now: Moment | None) -> tuple[int, str]:
     return len(_AGES), _OLDEST
 
 
-def grouped(messages: Iterable[ListedMessage], keys: Sequence[GroupBy], now: Moment | None) -> list[Group]:
+def grouped(messages: Iterable[ListedMessage], keys: Sequence[GroupBy], now: Moment | None) -> list[MessageGroup]:
     """Count messages by their keys, in the order of these.
 
     Args:
@@ -109,7 +109,7 @@ def grouped(messages: Iterable[ListedMessage], keys: Sequence[GroupBy], now: Mom
     Raises:
         InvalidInput: there are more than `MOST_GROUPS`.
     """
-    found: dict[tuple[str, ...], Group] = {}
+    found: dict[tuple[str, ...], MessageGroup] = {}
     for message in messages:
         made = [_KEYS[key](message, now) for key in keys]
         words = tuple(word for _, word in made)
@@ -119,7 +119,7 @@ def grouped(messages: Iterable[ListedMessage], keys: Sequence[GroupBy], now: Mom
                 raise InvalidInput(
                     f"there are more than {MOST_GROUPS} groups", remedy="Group by fewer keys, or filter."
                 )
-            group = found[words] = Group(words, tuple(place for place, _ in made))
+            group = found[words] = MessageGroup(words, tuple(place for place, _ in made))
         group.add(message)
     return sorted(found.values(), key=lambda group: group.order)
 

@@ -10,7 +10,7 @@ from qsctl.core.integration.message import MessageId
 from qsctl.dumps.moments import Moment
 
 
-class Form(StrEnum):
+class ListingForm(StrEnum):
     """How much a listing shows of a message."""
 
     SHORT = "short"

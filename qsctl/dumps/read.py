@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO, Final
 
 from qsctl.config.problems import Problem
-from qsctl.dumps.columns import STANDARD, Columns, columns_of, is_heading, is_lower_heading, is_rule, is_stacked
+from qsctl.dumps.columns import STANDARD, ListingColumns, columns_of, is_heading, is_lower_heading, is_rule, is_stacked
 from qsctl.dumps.extended_block import Block
 from qsctl.dumps.fields import is_start, knows, other_name, split, unescaped
 from qsctl.dumps.lines import LineError, lines_of
@@ -57,10 +57,10 @@ def read_messages(
     Raises:
         ListingError: at the end, with every line that is not understood, or as soon as there are `MOST_PROBLEMS`.
     """
-    return _Reader(stream, name, encoding, order, with_data=with_data).messages()
+    return _LineReader(stream, name, encoding, order, with_data=with_data).messages()
 
 
-class _Row:
+class _OpenRow:
     """A row that may go on in the lines below it, as the long form's do."""
 
     def __init__(self, values: dict[str, Any], *, is_broken: bool, goes_on: bool) -> None:
@@ -71,7 +71,7 @@ class _Row:
         self.lines = 0
 
 
-class _Reader:
+class _LineReader:
     """Goes through the lines once."""
 
     def __init__(self, stream: BinaryIO, name: str, encoding: str | None, order: DateOrder, *, with_data: bool) -> None:
@@ -88,7 +88,7 @@ class _Reader:
         self._day: Moment | None = None
         self._is_dated = False
         """Whether the line above was the date of a row, or said that it has none."""
-        self._row: _Row | None = None
+        self._row: _OpenRow | None = None
         self._block: Block | None = None
         self._found = 0
         """Messages since the last total."""
@@ -165,7 +165,7 @@ class _Reader:
         created = values.get("created")
         if day is not None and created is not None and not created.has_date:
             values["created"] = Moment(day.at_ns + created.at_ns)
-        self._row = _Row(values, is_broken=bool(troubles), goes_on=goes_on)
+        self._row = _OpenRow(values, is_broken=bool(troubles), goes_on=goes_on)
 
     def _continue_row(self, line: str) -> bool:
         """Return whether a line belongs to the row above it.
@@ -190,7 +190,7 @@ class _Reader:
             row.values["others"] = (*row.values.get("others", ()), (other_name(name), text))
         return True
 
-    def _set_long(self, row: _Row, field: str, read: Any, allowed: str, text: str) -> None:
+    def _set_long(self, row: _OpenRow, field: str, read: Any, allowed: str, text: str) -> None:
         if not text:
             return
         try:
@@ -244,7 +244,7 @@ class _Reader:
         if columns is None:
             allowed = "at least Message Id and State"
             self._note(Trouble("the heading lacks columns", self._heading, allowed), number=self._number - 1)
-            columns = Columns(STANDARD.fields)
+            columns = ListingColumns(STANDARD.fields)
         self._columns = columns
         self._heading = None
         self._stacked.clear()

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any, Final
 
-from qsctl.dumps.columns import CREATED, DESTINATION, MID, SOURCE, Columns
+from qsctl.dumps.columns import CREATED, DESTINATION, MID, SOURCE, ListingColumns
 from qsctl.dumps.fields import unescaped
 from qsctl.dumps.moments import DateOrder, parse_moment
 from qsctl.dumps.values import ALLOWED_MOMENT, READERS, Trouble, message_id, read_value, whole_number
@@ -39,7 +39,7 @@ def find_id(line: str) -> re.Match[str] | None:
 
 
 def read_row(
-    line: str, found: re.Match[str], columns: Columns, order: DateOrder
+    line: str, found: re.Match[str], columns: ListingColumns, order: DateOrder
 ) -> tuple[dict[str, Any], list[Trouble]]:
     """Read a row.
 

@@ -13,16 +13,16 @@ from qsctl.core.integration.administration import keeper_of
 from qsctl.core.integration.message import STATE_NAMES, State
 
 
-class Holder(NamedTuple):
+class StateHolder(NamedTuple):
     """Whose thread has messages of a state."""
 
     side: str
     """`source`, `destination` or `translation`."""
 
 
-SOURCE: Final = Holder("source")
-DESTINATION: Final = Holder("destination")
-TRANSLATION: Final = Holder("translation")
+SOURCE: Final = StateHolder("source")
+DESTINATION: Final = StateHolder("destination")
+TRANSLATION: Final = StateHolder("translation")
 
 
 class StateMeaning(NamedTuple):
@@ -32,7 +32,7 @@ class StateMeaning(NamedTuple):
     name: str
     meaning: str
     remedy: str
-    holder: Holder | None = None
+    holder: StateHolder | None = None
     """None: it is in the error database."""
 
     @property
@@ -47,7 +47,7 @@ LAST_QUEUE: Final = 99
 """Numbers up to here are places; from 100 on, errors."""
 
 
-def _place(state: State, meaning: str, remedy: str, holder: Holder | None) -> StateMeaning:
+def _place(state: State, meaning: str, remedy: str, holder: StateHolder | None) -> StateMeaning:
     return StateMeaning(int(state), STATE_NAMES[state], meaning, remedy, holder)
 
 

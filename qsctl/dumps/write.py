@@ -12,7 +12,7 @@ from typing import Final
 
 from qsctl.dumps.extended_block import LONG_NAMES
 from qsctl.dumps.fields import DATA, FIELDS, NAME_WIDTH, escaped, field_line
-from qsctl.dumps.model import Form, ListedMessage
+from qsctl.dumps.model import ListedMessage, ListingForm
 from qsctl.dumps.payload_text import payload_text
 from qsctl.dumps.read import NO_DATE
 
@@ -38,7 +38,7 @@ _LONG_HEADING: Final = (
 )
 
 
-def listing(messages: Iterable[ListedMessage], form: Form, *, expanded: bool = False) -> Iterator[str]:
+def listing(messages: Iterable[ListedMessage], form: ListingForm, *, expanded: bool = False) -> Iterator[str]:
     """Yield the lines of a listing.
 
     Args:
@@ -46,18 +46,18 @@ def listing(messages: Iterable[ListedMessage], form: Form, *, expanded: bool = F
         form: how much of each.
         expanded: whether flags have their names beside them; extended form alone.
     """
-    heading = {Form.SHORT: _SHORT_HEADING, Form.LONG: _LONG_HEADING, Form.EXTENDED: ()}[form]
+    heading = {ListingForm.SHORT: _SHORT_HEADING, ListingForm.LONG: _LONG_HEADING, ListingForm.EXTENDED: ()}[form]
     yield from heading
     count = 0
     for message in messages:
         count += 1
-        if form is Form.SHORT:
+        if form is ListingForm.SHORT:
             yield short_row(message)
-        elif form is Form.LONG:
+        elif form is ListingForm.LONG:
             yield from _long_lines(message)
         else:
             yield from _extended_lines(message, expanded=expanded)
-    if form is not Form.EXTENDED:
+    if form is not ListingForm.EXTENDED:
         yield ""
     yield f"Total: {count} message{'' if count == 1 else 's'}"
 

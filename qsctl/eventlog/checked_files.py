@@ -49,7 +49,7 @@ RESTORE: Final = "Restore the folder from a copy, or run the scenario again: the
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ListedFile:
     """One Parquet file that `run.json` lists."""
 
     path: Location
@@ -85,11 +85,11 @@ class Part:
             )
 
 
-def listed_parts(folder: Location, info: RunInfo, table: str) -> list[Part]:
+def listed_parts(folder: Location, info: RunInfo, table: str) -> list[ListedFile]:
     """Return the parts of a table in the order of their replications, present in the folder and the only ones there.
 
-    Their content is not read: `Part.check` does that, or `check_all`. Of a run that was killed, parts of replications
-    that did not end are passed over.
+    Their content is not read: `ListedFile.check` does that, or `check_all`. Of a run that was killed, parts of
+    replications that did not end are passed over.
 
     Raises:
         Damaged: a part is missing, has another size, or is in the folder without being listed.
@@ -98,7 +98,7 @@ def listed_parts(folder: Location, info: RunInfo, table: str) -> list[Part]:
     for name, file in info.files.items():
         place = _PART.fullmatch(name)
         if place is not None and place[1] == table:
-            parts.append(Part(folder / name, int(place[2]), file))
+            parts.append(ListedFile(folder / name, int(place[2]), file))
     parts.sort(key=lambda part: (part.replication, part.path.name))
     for part in parts:
         try:
@@ -114,25 +114,25 @@ def listed_parts(folder: Location, info: RunInfo, table: str) -> list[Part]:
     return parts
 
 
-def check_all(parts: Sequence[Part]) -> None:
+def check_all(parts: Sequence[ListedFile]) -> None:
     """Compare the parts' content with their checksums, a few at a time.
 
     Raises:
         Damaged: one was changed, or cannot be read.
     """
-    _each(Part.check, parts, _THREADS)
+    _each(ListedFile.check, parts, _THREADS)
 
 
-def check_footers(parts: Sequence[Part]) -> None:
+def check_footers(parts: Sequence[ListedFile]) -> None:
     """Compare the parts' footers, for a reader with `PAGE_CHECKSUMS`.
 
     Raises:
         Damaged: one was changed, or cannot be read.
     """
-    _each(Part.check_footer, parts, _FOOTER_THREADS)
+    _each(ListedFile.check_footer, parts, _FOOTER_THREADS)
 
 
-def _each(check: Callable[[Part], None], parts: Sequence[Part], thread_count: int) -> None:
+def _each(check: Callable[[ListedFile], None], parts: Sequence[ListedFile], thread_count: int) -> None:
     if len(parts) < _THREADS or any(isinstance(part.path, RemotePath) and part.path.one_at_a_time for part in parts):
         for part in parts:
             check(part)

@@ -14,7 +14,7 @@ from qsctl.profiles.setting import Value
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class DifferentSetting:
     """One setting with its two values; `default` is what a broker has where nothing is stated."""
 
     field: str
@@ -23,7 +23,7 @@ class Difference:
     default: Value
 
 
-def differences(first: ClientProfile, second: ClientProfile, *, names: bool = False) -> tuple[Difference, ...]:
+def differences(first: ClientProfile, second: ClientProfile, *, names: bool = False) -> tuple[DifferentSetting, ...]:
     """Return the settings that differ, in the table's order; with `names` the profiles' own names count, too.
 
     The message VPN counts always.
@@ -32,9 +32,9 @@ def differences(first: ClientProfile, second: ClientProfile, *, names: bool = Fa
     for field in ("name", "message_vpn") if names else ("message_vpn",):
         one, other = getattr(first, field), getattr(second, field)
         if one != other:
-            found.append(Difference(field, one, other, "default"))
+            found.append(DifferentSetting(field, one, other, "default"))
     for setting in SETTINGS:
         one, other = value_of(first, setting), value_of(second, setting)
         if one != other:
-            found.append(Difference(setting.field, one, other, setting.default))
+            found.append(DifferentSetting(setting.field, one, other, setting.default))
     return tuple(found)

@@ -16,12 +16,12 @@ from qsctl.instant import INFINITE_NS, SECOND_NS, Nanoseconds, format_duration
 from qsctl.profiles.client_profile import ClientProfile, Queue, Threshold, depth_field, work_units
 from qsctl.profiles.listings.slowness import loss_limit_bits_per_second
 from qsctl.profiles.ranges import BY_FIELD, SETTINGS, WEB_DEPTH_WORK_UNITS, limit_of, value_of
-from qsctl.profiles.setting import Setting
+from qsctl.profiles.setting import ProfileSetting
 from qsctl.profiles.sizing import (
     DEFAULT_UNACKNOWLEDGED_LIMIT,
     DEFAULT_WINDOW_MESSAGES,
     KILOBYTE_BYTES,
-    Load,
+    ClientLoad,
     acknowledged_per_second,
     admitted_messages,
     tcp_bits_per_second,
@@ -38,7 +38,7 @@ class Weight(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class LintFinding:
     """One thing found.
 
     `setting` is the name that the table has for it, or `flow_window`, `unacknowledged_limit`: settings of a consumer
@@ -87,9 +87,9 @@ class Circumstances:
     loss: float = 0.0
 
     @property
-    def load(self) -> Load:
+    def load(self) -> ClientLoad:
         """The same, as the arithmetic has it."""
-        return Load(
+        return ClientLoad(
             max(1, self.flows),
             self.window_messages,
             self.message_bytes,
@@ -109,14 +109,14 @@ _MATHIS: Final = "Mathis et al., The Macroscopic Behavior of the TCP Congestion 
 _UNACKNOWLEDGED: Final = "Configuring Queues; Acknowledging Messages Received by Clients"
 
 
-def lint(profile: ClientProfile, known: Circumstances | None = None) -> tuple[Finding, ...]:
+def lint(profile: ClientProfile, known: Circumstances | None = None) -> tuple[LintFinding, ...]:
     """Return the findings, warnings first."""
     circumstances = known or Circumstances()
     found = [finding for rule in _RULES for finding in rule(profile, circumstances)]
     return tuple(sorted(found, key=lambda finding: finding.weight is Weight.NOTE))
 
 
-def _guaranteed(profile: ClientProfile, known: Circumstances) -> Iterator[Finding]:
+def _guaranteed(profile: ClientProfile, known: Circumstances) -> Iterator[LintFinding]:
     """Find a burst below flows × window, which throttles where the depth does not admit the rest (W1 to W3)."""
     flows = known.flows or 1
     wanted = flows * known.window_messages
@@ -131,21 +131,21 @@ def _guaranteed(profile: ClientProfile, known: Circumstances) -> Iterator[Findin
     )
     lever = f"Set min-msg-burst of G-1 to {wanted:,} or more, or take smaller windows."
     if admitted < wanted:
-        yield Finding(
+        yield LintFinding(
             "g-1-burst-below-window", Weight.WARNING, "g_1_min_msg_burst",
             f"guaranteed delivery is throttled: at most {admitted:,} of {wanted:,} messages are in flight", numbers,
             lever, _BURSTS,
         )  # fmt: skip
     else:
         largest = depth // wanted
-        yield Finding(
+        yield LintFinding(
             "g-1-burst-below-window", Weight.NOTE, "g_1_min_msg_burst",
             f"the burst is below flows × window; the depth alone admits messages of up to {largest:,} work units",
             numbers, lever, _BURSTS,
         )  # fmt: skip
 
 
-def _round_trip(profile: ClientProfile, known: Circumstances) -> Iterator[Finding]:
+def _round_trip(profile: ClientProfile, known: Circumstances) -> Iterator[LintFinding]:
     """Find a window below what the port carries in a round trip: a connection has one each (W8)."""
     if not known.round_trip_ns:
         return
@@ -167,13 +167,13 @@ def _round_trip(profile: ClientProfile, known: Circumstances) -> Iterator[Findin
     else:
         weight = Weight.WARNING
         lever = f"Take {-(-known.bits_per_second // int(limit)):,} connections, or a client nearer to the broker."
-    yield Finding(
+    yield LintFinding(
         "window-below-rate", weight, "tcp_max_window_kb", f"one connection carries at most {_rate(limit)}", numbers,
         lever, _TCP,
     )  # fmt: skip
 
 
-def _loss(profile: ClientProfile, known: Circumstances) -> Iterator[Finding]:
+def _loss(profile: ClientProfile, known: Circumstances) -> Iterator[LintFinding]:
     """Find a maximum window that a connection with lost segments never reaches (W13)."""
     if not (known.round_trip_ns and known.loss):
         return
@@ -186,14 +186,14 @@ def _loss(profile: ClientProfile, known: Circumstances) -> Iterator[Finding]:
         f"{_rate(limit)}" + ("" if is_enough else f" < {_rate(known.bits_per_second)}")
     )
     connections = "several" if is_enough else f"{math.ceil(known.bits_per_second / limit):,}"
-    yield Finding(
+    yield LintFinding(
         "loss-below-rate", Weight.NOTE if is_enough else Weight.WARNING, "tcp_mss_bytes",
         f"one connection that loses segments carries about {_rate(limit)}, whatever its window", numbers,
         f"Repair the network, or take {connections} connections; a larger window does not help.", _MATHIS,
     )  # fmt: skip
 
 
-def _windows_in_flight(profile: ClientProfile, known: Circumstances) -> Iterator[Finding]:
+def _windows_in_flight(profile: ClientProfile, known: Circumstances) -> Iterator[LintFinding]:
     """Guaranteed messages in flight a round trip bound their rate, as TCP's window bounds the connection's."""
     load = known.load
     if not (known.flows and known.round_trip_ns and known.bits_per_second):
@@ -208,7 +208,7 @@ def _windows_in_flight(profile: ClientProfile, known: Circumstances) -> Iterator
         return
     is_window = wanted <= admitted
     needed = -(-known.bits_per_second * known.round_trip_ns // (8 * load.message_bytes * SECOND_NS))
-    yield Finding(
+    yield LintFinding(
         "in-flight-below-rate", Weight.WARNING, "flow_window" if is_window else "g_1_min_msg_burst",
         f"guaranteed delivery takes at most {rate:,.0f} messages a second",
         f"min({load.flows:,} × {load.window_messages:,}, G-1 admits {admitted:,}) ÷ "
@@ -220,12 +220,12 @@ def _windows_in_flight(profile: ClientProfile, known: Circumstances) -> Iterator
     )  # fmt: skip
 
 
-def _acknowledgments(_: ClientProfile, known: Circumstances) -> Iterator[Finding]:
+def _acknowledgments(_: ClientProfile, known: Circumstances) -> Iterator[LintFinding]:
     """Compare the application's limit of unacknowledged messages with the library's window (W7, W12)."""
     load = known.load
     limit = known.unacknowledged_limit
     if known.acknowledge_after_ns >= INFINITE_NS:
-        yield Finding(
+        yield LintFinding(
             "never-acknowledged", Weight.WARNING, "unacknowledged_limit",
             f"each flow delivers {limit:,} messages, then none", f"{limit:,} unacknowledged messages a flow",
             "Acknowledge each message when it is processed.", _UNACKNOWLEDGED,
@@ -235,7 +235,7 @@ def _acknowledgments(_: ClientProfile, known: Circumstances) -> Iterator[Finding
         wanted = load.messages_per_second
         if wanted > rate:
             needed = -(-known.bits_per_second * known.acknowledge_after_ns // (8 * load.message_bytes * SECOND_NS))
-            yield Finding(
+            yield LintFinding(
                 "unacknowledged-below-rate", Weight.WARNING, "unacknowledged_limit",
                 f"the application's acknowledgments allow {rate:,.0f} messages a second",
                 f"{load.flows:,} × {limit:,} ÷ {format_duration(known.acknowledge_after_ns)} = {rate:,.0f}/s "
@@ -245,7 +245,7 @@ def _acknowledgments(_: ClientProfile, known: Circumstances) -> Iterator[Finding
                 _UNACKNOWLEDGED,
             )  # fmt: skip
     if known.flows and limit < known.window_messages:
-        yield Finding(
+        yield LintFinding(
             "unacknowledged-below-window", Weight.NOTE, "unacknowledged_limit",
             f"a flow whose application acknowledges nothing delivers {limit:,} messages, not a window",
             f"{limit:,} < {known.window_messages:,}", "Nothing, if it is meant: the window is never used up.",
@@ -260,15 +260,15 @@ def _rate(bits_per_second: float) -> str:
     return f"{bits_per_second:.3g} bit/s"
 
 
-def _flows(profile: ClientProfile, known: Circumstances) -> Iterator[Finding]:
+def _flows(profile: ClientProfile, known: Circumstances) -> Iterator[LintFinding]:
     if known.flows > profile.max_egress_flows:
-        yield Finding(
+        yield LintFinding(
             "flows-above-limit", Weight.WARNING, "max_egress_flows", "not all flows can be opened",
             f"{known.flows:,} flows > {profile.max_egress_flows:,}",
             f"Set max-egress-flows to {known.flows:,} or more.", "SEMP v2, maxEgressFlowCount",
         )  # fmt: skip
     if known.flows and not profile.allow_guaranteed_message_receive:
-        yield Finding(
+        yield LintFinding(
             "guaranteed-receive-denied", Weight.WARNING, "allow_guaranteed_message_receive",
             "clients of this profile may not receive guaranteed messages",
             f"{known.flows:,} flows, Guaranteed Message Receive : deny", "Set allow-guaranteed-message-receive.",
@@ -276,11 +276,11 @@ def _flows(profile: ClientProfile, known: Circumstances) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _eliding(profile: ClientProfile, known: Circumstances) -> Iterator[Finding]:
+def _eliding(profile: ClientProfile, known: Circumstances) -> Iterator[LintFinding]:
     """With eliding a queue holds one message for each topic ("Configuring Max Egress Queue Depths")."""
     if not profile.eliding_enabled:
         if profile.eliding_delay_ms:
-            yield Finding(
+            yield LintFinding(
                 "eliding-delay-without-eliding", Weight.NOTE, "eliding_delay_ms", "the delay has no effect",
                 f"delay {profile.eliding_delay_ms:,} ms, eliding is off", "Enable eliding, or reset the delay.", _TABLE,
             )  # fmt: skip
@@ -291,27 +291,27 @@ def _eliding(profile: ClientProfile, known: Circumstances) -> Iterator[Finding]:
     for queue in _DIRECT:
         depth = profile.queue(queue).max_depth_work_units
         if depth < needed:
-            yield Finding(
+            yield LintFinding(
                 "eliding-depth", Weight.WARNING, depth_field(queue),
                 f"{queue} has no room for one message of each topic: what eliding would keep is discarded",
                 f"max-depth {depth:,} < {topics:,} topics × {units:,} = {needed:,} work units",
                 f"Set max-depth of {queue} to {needed:,} or more.", _DEPTHS,
             )  # fmt: skip
     if known.topics > profile.eliding_max_topics:
-        yield Finding(
+        yield LintFinding(
             "eliding-topics", Weight.WARNING, "eliding_max_topics", "topics beyond the maximum are not elided",
             f"{known.topics:,} topics > {profile.eliding_max_topics:,}",
             f"Set max-topics to {known.topics:,} or more.", _DEPTHS,
         )  # fmt: skip
 
 
-def _web(profile: ClientProfile, known: Circumstances) -> Iterator[Finding]:
+def _web(profile: ClientProfile, known: Circumstances) -> Iterator[LintFinding]:
     if not known.is_web or profile.eliding_enabled:
         return
     for queue in _DIRECT:
         depth = profile.queue(queue).max_depth_work_units
         if depth > WEB_DEPTH_WORK_UNITS:
-            yield Finding(
+            yield LintFinding(
                 "web-depth", Weight.WARNING, depth_field(queue),
                 "for web messaging clients without eliding the vendor recommends less, as there may be very many",
                 f"max-depth {depth:,} > {WEB_DEPTH_WORK_UNITS}",
@@ -319,12 +319,12 @@ def _web(profile: ClientProfile, known: Circumstances) -> Iterator[Finding]:
             )  # fmt: skip
 
 
-def _sizes(profile: ClientProfile, known: Circumstances) -> Iterator[Finding]:
+def _sizes(profile: ClientProfile, known: Circumstances) -> Iterator[LintFinding]:
     units = work_units(known.message_bytes)
     for queue in _DIRECT:
         limits = profile.queue(queue)
         if limits.max_depth_work_units < units and limits.min_msg_burst < 2:
-            yield Finding(
+            yield LintFinding(
                 "depth-below-one-message", Weight.WARNING, depth_field(queue),
                 f"{queue} never holds more than one message of this size",
                 f"max-depth {limits.max_depth_work_units:,} < {units:,} work units, min-msg-burst "
@@ -332,14 +332,14 @@ def _sizes(profile: ClientProfile, known: Circumstances) -> Iterator[Finding]:
             )  # fmt: skip
 
 
-def _queued(profile: ClientProfile, known: Circumstances) -> Iterator[Finding]:
+def _queued(profile: ClientProfile, known: Circumstances) -> Iterator[LintFinding]:
     """Note that a lower depth leaves what is queued; only arrivals meet it ("Configuring Max Egress Queue Depths")."""
     for queue, queued in known.queued_work_units.items():
         depth = profile.queue(queue).max_depth_work_units
         if queued > depth:
             direct = "each arrival discards the oldest messages until there is room"
             guaranteed = "messages wait at their endpoints until there is room"
-            yield Finding(
+            yield LintFinding(
                 "depth-below-queued", Weight.WARNING, depth_field(queue),
                 f"{queue} holds more than this depth: what is queued stays, and "
                 f"{guaranteed if queue is Queue.G_1 else direct}",
@@ -348,49 +348,49 @@ def _queued(profile: ClientProfile, known: Circumstances) -> Iterator[Finding]:
             )  # fmt: skip
 
 
-def _deprecated(profile: ClientProfile, known: Circumstances) -> Iterator[Finding]:
+def _deprecated(profile: ClientProfile, known: Circumstances) -> Iterator[LintFinding]:
     for setting in SETTINGS:
         value = value_of(profile, setting)
         is_stated = known.stated is None or setting.field in known.stated
         if setting.deprecated and is_stated and value != setting.default:
-            yield Finding(
+            yield LintFinding(
                 "deprecated", Weight.WARNING, setting.field, f"{setting.semp_v2}: {setting.deprecated}",
                 f"{value} where {setting.default!r} is the default", "Take it out of the file.", setting.source,
             )  # fmt: skip
 
 
-def _thresholds(profile: ClientProfile, _: Circumstances) -> Iterator[Finding]:
+def _thresholds(profile: ClientProfile, _: Circumstances) -> Iterator[LintFinding]:
     for setting in SETTINGS:
         value = value_of(profile, setting)
         if isinstance(value, Threshold):
             yield from _threshold(profile, setting, value)
 
 
-def _threshold(profile: ClientProfile, setting: Setting, value: Threshold) -> Iterator[Finding]:
+def _threshold(profile: ClientProfile, setting: ProfileSetting, value: Threshold) -> Iterator[LintFinding]:
     unit = " %" if value.is_percent else ""
     if value.clear_at > value.set_at:
-        yield Finding(
+        yield LintFinding(
             "threshold-reversed", Weight.WARNING, setting.field, "the event is withdrawn above its own level",
             f"clear {value.clear_at:,}{unit} > set {value.set_at:,}{unit}", "Exchange the two levels.", setting.source,
         )  # fmt: skip
     limit = limit_of(profile, setting)
     if not value.is_percent and limit is not None and value.set_at > limit:
-        yield Finding(
+        yield LintFinding(
             "threshold-above-limit", Weight.WARNING, setting.field, "the event is never raised",
             f"set {value.set_at:,} > {setting.limit} {limit:,}", f"Set it to at most {limit:,}, or in percent.",
             setting.source,
         )  # fmt: skip
 
 
-def _name(profile: ClientProfile, _: Circumstances) -> Iterator[Finding]:
+def _name(profile: ClientProfile, _: Circumstances) -> Iterator[LintFinding]:
     if "-" in profile.name:
-        yield Finding(
+        yield LintFinding(
             "name", Weight.NOTE, "name", "older brokers know only letters, digits and _ in the name of a profile",
             profile.name, "Choose a name without -.", 'Message Delivery Resources, "client-profile <name>"',
         )  # fmt: skip
 
 
-_RULES: Final[tuple[Callable[[ClientProfile, Circumstances], Iterator[Finding]], ...]] = (
+_RULES: Final[tuple[Callable[[ClientProfile, Circumstances], Iterator[LintFinding]], ...]] = (
     _guaranteed, _round_trip, _loss, _windows_in_flight, _acknowledgments, _flows, _eliding, _web, _sizes, _queued,
     _deprecated, _thresholds, _name,
 )  # fmt: skip

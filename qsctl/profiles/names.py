@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from qsctl.profiles.setting import Setting
+from qsctl.profiles.setting import ProfileSetting
 
 WRONG_NAMES: Final[Mapping[str, str]] = {
     "tcpInitialCongestionWindow": "tcpCongestionWindowSize",
@@ -56,7 +56,7 @@ def _flat(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
-def find_setting(name: str, settings: Iterable[Setting]) -> Setting | None:
+def find_setting(name: str, settings: Iterable[ProfileSetting]) -> ProfileSetting | None:
     """Return the setting that a name means in any format's spelling; None where there is none.
 
     Known are the field, the names of SEMP v2 and Terraform, the scenario's path and the words of the CLI.

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from qsctl.profiles.client_profile import QUEUE_ORDER, ClientProfile, Queue, Threshold, burst_field, depth_field
-from qsctl.profiles.setting import Kind, Setting, Value
+from qsctl.profiles.setting import ProfileSetting, Value, ValueKind
 
 DEFAULT_NAME: Final = "default"
 DEFAULT_MESSAGE_VPN: Final = "default"
@@ -33,18 +33,18 @@ _IGNORED: Final = "current brokers ignore it"
 _SEMP_QUEUES: Final = dict(zip(QUEUE_ORDER, ("Guaranteed1", "Direct1", "Direct2", "Direct3", "Control1"), strict=True))
 
 
-def _queue(queue: Queue) -> tuple[Setting, Setting]:
+def _queue(queue: Queue) -> tuple[ProfileSetting, ProfileSetting]:
     semp = _SEMP_QUEUES[queue]
     element = f"{semp[:-1].lower()}-{semp[-1]}"
-    depth = Setting(
-        depth_field(queue), Kind.INTEGER, "work units", QUEUE_DEPTH_DEFAULT_WORK_UNITS,
+    depth = ProfileSetting(
+        depth_field(queue), ValueKind.INTEGER, "work units", QUEUE_DEPTH_DEFAULT_WORK_UNITS,
         f'{_DELIVERY}, "Configuring Max Egress Queue Depths"', f"queue{semp}MaxDepth",
         f"maximum depth of {queue}", QUEUE_DEPTH_MIN_WORK_UNITS, QUEUE_DEPTH_MAX_WORK_UNITS,
         semp_v1=f"{element}-queue-max-depth", cli=("queue", queue.value, "max-depth"), listing=queue.value,
         scenario=f"queue[{queue}]/max-depth",
     )  # fmt: skip
-    burst = Setting(
-        burst_field(queue), Kind.INTEGER, "messages", 255 if queue is Queue.G_1 else 4,
+    burst = ProfileSetting(
+        burst_field(queue), ValueKind.INTEGER, "messages", 255 if queue is Queue.G_1 else 4,
         f'{_DELIVERY}, "Configuring Egress Queue Minimum Message Bursts"', f"queue{semp}MinMsgBurst",
         f"messages that always enter {queue}", 0, QUEUE_BURST_MAX_MESSAGES,
         semp_v1=f"{element}-queue-min-burst", cli=("queue", queue.value, "min-msg-burst"), listing=queue.value,
@@ -56,21 +56,21 @@ def _queue(queue: Queue) -> tuple[Setting, Setting]:
 def _integer(
     field: str, unit: str, default: int | None, span: tuple[int, int], source: str, semp_v2: str, summary: str,
     **names: Any,
-) -> Setting:  # fmt: skip
-    return Setting(field, Kind.INTEGER, unit, default, source, semp_v2, summary, span[0], span[1], **names)
+) -> ProfileSetting:  # fmt: skip
+    return ProfileSetting(field, ValueKind.INTEGER, unit, default, source, semp_v2, summary, span[0], span[1], **names)
 
 
-def _switch(field: str, semp_v2: str, summary: str, *, default: bool = False, **names: Any) -> Setting:
-    return Setting(field, Kind.BOOLEAN, "", default, names.pop("source", _SEMP), semp_v2, summary, **names)
+def _switch(field: str, semp_v2: str, summary: str, *, default: bool = False, **names: Any) -> ProfileSetting:
+    return ProfileSetting(field, ValueKind.BOOLEAN, "", default, names.pop("source", _SEMP), semp_v2, summary, **names)
 
 
-def _name(field: str, semp_v2: str, summary: str, **names: Any) -> Setting:
-    return Setting(field, Kind.TEXT, "", "", _SEMP, semp_v2, summary, **names)
+def _name(field: str, semp_v2: str, summary: str, **names: Any) -> ProfileSetting:
+    return ProfileSetting(field, ValueKind.TEXT, "", "", _SEMP, semp_v2, summary, **names)
 
 
-def _threshold(field: str, semp_v2: str, words: tuple[str, ...], listing: str, limit: str, most: int) -> Setting:
-    return Setting(
-        field, Kind.THRESHOLD, "", Threshold(80, 60), _EVENTS, semp_v2,
+def _threshold(field: str, semp_v2: str, words: tuple[str, ...], listing: str, limit: str, most: int) -> ProfileSetting:
+    return ProfileSetting(
+        field, ValueKind.THRESHOLD, "", Threshold(80, 60), _EVENTS, semp_v2,
         f"levels of the event {' '.join(words)}", 0, most, cli=("event", *words, "thresholds"), listing=listing,
         limit=limit,
     )  # fmt: skip
@@ -78,7 +78,7 @@ def _threshold(field: str, semp_v2: str, words: tuple[str, ...], listing: str, l
 
 _SPOOL: Final = "message-spool"
 
-SETTINGS: Final[tuple[Setting, ...]] = (
+SETTINGS: Final[tuple[ProfileSetting, ...]] = (
     *(setting for queue in QUEUE_ORDER for setting in _queue(queue)),
     _integer("tcp_mss_bytes", "bytes", 1460, (256, 1460), _TCP, "tcpMaxSegmentSize", "TCP maximum segment size",
              semp_v1="tcp/mss", cli=("tcp", "mss"), listing="MSS", scenario="tcp/mss"),
@@ -114,7 +114,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
     _switch("allow_guaranteed_endpoint_create", "allowGuaranteedEndpointCreateEnabled", "creation of endpoints",
             semp_v1="allow-guaranteed-endpoint-create", cli=(_SPOOL, "allow-guaranteed-endpoint-create"),
             listing="Guaranteed Endpoint Create"),
-    Setting("guaranteed_endpoint_create_durability", Kind.CHOICE, "", "all", _SEMP,
+    ProfileSetting("guaranteed_endpoint_create_durability", ValueKind.CHOICE, "", "all", _SEMP,
             "allowGuaranteedEndpointCreateDurability", "durability of the endpoints that clients may create",
             cli=(_SPOOL, "allow-guaranteed-endpoint-create-durability"), choices=("all", "durable", "non-durable")),
     _switch("allow_transacted_sessions", "allowTransactedSessionsEnabled", "transacted sessions",
@@ -218,8 +218,8 @@ SETTINGS: Final[tuple[Setting, ...]] = (
 )  # fmt: skip
 """Every setting, in the order of the listing where the listing has it."""
 
-BY_FIELD: Final[Mapping[str, Setting]] = MappingProxyType({setting.field: setting for setting in SETTINGS})
-BY_SEMP_V2: Final[Mapping[str, Setting]] = MappingProxyType({setting.semp_v2: setting for setting in SETTINGS})
+BY_FIELD: Final[Mapping[str, ProfileSetting]] = MappingProxyType({setting.field: setting for setting in SETTINGS})
+BY_SEMP_V2: Final[Mapping[str, ProfileSetting]] = MappingProxyType({setting.semp_v2: setting for setting in SETTINGS})
 
 
 def default_profile(name: str = DEFAULT_NAME, message_vpn: str = DEFAULT_MESSAGE_VPN) -> ClientProfile:
@@ -228,13 +228,13 @@ def default_profile(name: str = DEFAULT_NAME, message_vpn: str = DEFAULT_MESSAGE
     return ClientProfile(name=name, message_vpn=message_vpn, **values)
 
 
-def value_of(profile: ClientProfile, setting: Setting) -> Value:
+def value_of(profile: ClientProfile, setting: ProfileSetting) -> Value:
     """Return the profile's value of a setting."""
     value: Value = getattr(profile, setting.field)
     return value
 
 
-def limit_of(profile: ClientProfile, threshold: Setting) -> int | None:
+def limit_of(profile: ClientProfile, threshold: ProfileSetting) -> int | None:
     """Return the limit that a threshold's percentages are of; None where the platform decides it or there is none."""
     limit = getattr(profile, threshold.limit) if threshold.limit else None
     assert limit is None or isinstance(limit, int)

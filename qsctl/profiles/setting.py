@@ -16,7 +16,7 @@ from qsctl.profiles.client_profile import Threshold
 Value: TypeAlias = bool | int | str | Threshold | None
 
 
-class Kind(StrEnum):
+class ValueKind(StrEnum):
     """What a setting's value is."""
 
     INTEGER = "integer"
@@ -35,7 +35,7 @@ PERCENT_MAX: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class ProfileSetting:
     """One row of the table.
 
     Args:
@@ -57,7 +57,7 @@ class Setting:
     """
 
     field: str
-    kind: Kind
+    kind: ValueKind
     unit: str
     default: Value
     source: str
@@ -88,16 +88,16 @@ class Setting:
     def allowed(self) -> str:
         """The values allowed, for messages and help."""
         match self.kind:
-            case Kind.INTEGER:
+            case ValueKind.INTEGER:
                 unit = f" {self.unit}" if self.unit else ""
                 return f"a whole number from {self.minimum:,} to {self.maximum:,}{unit}"
-            case Kind.BOOLEAN:
+            case ValueKind.BOOLEAN:
                 return "true or false"
-            case Kind.CHOICE:
+            case ValueKind.CHOICE:
                 return "one of " + ", ".join(self.choices)
-            case Kind.TEXT:
+            case ValueKind.TEXT:
                 return f"a name of at most {TEXT_CHARACTERS_MAX} characters without {' '.join(sorted(_NOT_IN_NAMES))}"
-            case Kind.THRESHOLD:
+            case ValueKind.THRESHOLD:
                 percent = "set and clear in percent, 0 to 100"
                 return percent if not self.limit else f"{percent}, or as counts, 0 to {self.maximum:,}"
 
@@ -110,17 +110,17 @@ class Setting:
             ValueError: it is of another kind or out of range. A THRESHOLD is read by `threshold`.
         """
         if raw is None:
-            return False if self.kind is Kind.BOOLEAN else self.default
+            return False if self.kind is ValueKind.BOOLEAN else self.default
         match self.kind:
-            case Kind.INTEGER:
+            case ValueKind.INTEGER:
                 return bounded(integer_of(raw), self.minimum, self.maximum)
-            case Kind.BOOLEAN:
+            case ValueKind.BOOLEAN:
                 return _boolean_of(raw)
-            case Kind.CHOICE if isinstance(raw, str) and raw.strip() in self.choices:
+            case ValueKind.CHOICE if isinstance(raw, str) and raw.strip() in self.choices:
                 return raw.strip()
-            case Kind.TEXT if isinstance(raw, str):
+            case ValueKind.TEXT if isinstance(raw, str):
                 return _name_of(raw)
-            case Kind.THRESHOLD if isinstance(raw, Threshold):
+            case ValueKind.THRESHOLD if isinstance(raw, Threshold):
                 return self.threshold(raw.set_at, raw.clear_at, is_percent=raw.is_percent)
             case _:
                 raise ValueError(raw)

@@ -25,7 +25,7 @@ DEFAULT_UNACKNOWLEDGED_LIMIT: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class ClientLoad:
     """What one client asks for, and how many clients there are.
 
     Args:
@@ -55,7 +55,7 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class SizingLine:
     """One result: what it is, its formula, the numbers in it, its value and unit."""
 
     quantity: str
@@ -66,17 +66,17 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Sizing:
+class ClientSizing:
     """The lines in their order, what limits the guaranteed delivery of one client, and the settings that would not."""
 
-    lines: tuple[Line, ...]
+    lines: tuple[SizingLine, ...]
     limit: str
     is_enough: bool
     burst_needed: int
     depth_needed_work_units: int
     memory_bytes: int
 
-    def line(self, quantity: str) -> Line:
+    def line(self, quantity: str) -> SizingLine:
         """Return the line of a quantity."""
         return next(line for line in self.lines if line.quantity == quantity)
 
@@ -107,7 +107,7 @@ def admitted_messages(depth: int, burst: int, units: int) -> int:
     return max(1, burst, depth // units)
 
 
-def size(profile: ClientProfile, load: Load) -> Sizing:
+def size(profile: ClientProfile, load: ClientLoad) -> ClientSizing:
     """Return the arithmetic of a profile under a load."""
     units = work_units_of(load.message_bytes)
     g_1 = profile.queue(Queue.G_1)
@@ -115,13 +115,13 @@ def size(profile: ClientProfile, load: Load) -> Sizing:
     admitted = admitted_messages(g_1.max_depth_work_units, g_1.min_msg_burst, units)
     in_flight = min(wanted, admitted)
     lines = [
-        Line("work units of a message", "max(1, ceil(length ÷ 2048))", f"ceil({load.message_bytes} ÷ 2048)", units,
-             "work units"),
-        Line("wanted in flight", "flows × window", f"{load.flows} × {load.window_messages}", wanted, "messages"),
-        Line("wanted in G-1", "flows × window × work units", f"{wanted} × {units}", wanted * units, "work units"),
-        Line("admitted by G-1", "max(min-msg-burst, max-depth ÷ work units)",
+        SizingLine("work units of a message", "max(1, ceil(length ÷ 2048))", f"ceil({load.message_bytes} ÷ 2048)",
+             units, "work units"),
+        SizingLine("wanted in flight", "flows × window", f"{load.flows} × {load.window_messages}", wanted, "messages"),
+        SizingLine("wanted in G-1", "flows × window × work units", f"{wanted} × {units}", wanted * units, "work units"),
+        SizingLine("admitted by G-1", "max(min-msg-burst, max-depth ÷ work units)",
              f"max({g_1.min_msg_burst}, {g_1.max_depth_work_units} ÷ {units})", admitted, "messages"),
-        Line("in flight", "min(wanted, admitted)", f"min({wanted}, {admitted})", in_flight, "messages"),
+        SizingLine("in flight", "min(wanted, admitted)", f"min({wanted}, {admitted})", in_flight, "messages"),
     ]  # fmt: skip
     memory = _memory(profile, units, wanted, load.clients, lines)
     limits: dict[str, float] = {}
@@ -131,10 +131,10 @@ def size(profile: ClientProfile, load: Load) -> Sizing:
     if load.acknowledge_after_ns:
         limits |= _acknowledged(load, lines)
     limit = min(limits, key=lambda each: limits[each]) if limits else inner
-    return Sizing(tuple(lines), limit, wanted <= admitted, wanted, wanted * units, memory)
+    return ClientSizing(tuple(lines), limit, wanted <= admitted, wanted, wanted * units, memory)
 
 
-def _memory(profile: ClientProfile, units: int, wanted: int, clients: int, lines: list[Line]) -> int:
+def _memory(profile: ClientProfile, units: int, wanted: int, clients: int, lines: list[SizingLine]) -> int:
     g_1 = profile.queue(Queue.G_1)
     guaranteed = guaranteed_work_units(g_1.max_depth_work_units, g_1.min_msg_burst, units, wanted)
     direct = 0
@@ -143,13 +143,13 @@ def _memory(profile: ClientProfile, units: int, wanted: int, clients: int, lines
         direct += direct_work_units(limits.max_depth_work_units, limits.min_msg_burst, units)
     one = (guaranteed + direct) * WORK_UNIT_BYTES
     lines += [
-        Line("G-1 at most", "min(max(max-depth, min-msg-burst × work units), wanted)",
+        SizingLine("G-1 at most", "min(max(max-depth, min-msg-burst × work units), wanted)",
              f"min(max({g_1.max_depth_work_units}, {g_1.min_msg_burst} × {units}), {wanted * units})", guaranteed,
              "work units"),
-        Line("direct and control queues at most", "Σ max(max-depth - 1 + work units, min-msg-burst × work units)",
+        SizingLine("direct and control queues at most", "Σ max(max-depth - 1 + work units, min-msg-burst × work units)",
              "over D-1, D-2, D-3, C-1", direct, "work units"),
-        Line("memory of one client", "(G-1 + others) × 2048", f"({guaranteed} + {direct}) × 2048", one, "bytes"),
-        Line("memory of all clients", "clients × memory of one", f"{clients} × {one}", clients * one, "bytes"),
+        SizingLine("memory of one client", "(G-1 + others) × 2048", f"({guaranteed} + {direct}) × 2048", one, "bytes"),
+        SizingLine("memory of all clients", "clients × memory of one", f"{clients} × {one}", clients * one, "bytes"),
     ]  # fmt: skip
     return clients * one
 
@@ -159,45 +159,47 @@ def tcp_bits_per_second(profile: ClientProfile, round_trip_ns: Nanoseconds) -> f
     return profile.tcp_max_window_kb * KILOBYTE_BYTES * 8 * SECOND_NS / round_trip_ns
 
 
-def _rates(profile: ClientProfile, load: Load, in_flight: int, inner: str, lines: list[Line]) -> dict[str, float]:
+def _rates(
+    profile: ClientProfile, load: ClientLoad, in_flight: int, inner: str, lines: list[SizingLine]
+) -> dict[str, float]:
     """Return what a round trip makes of windows: the rate that each limit allows, in messages a second."""
     seconds = load.round_trip_ns / SECOND_NS
     window = profile.tcp_max_window_kb * KILOBYTE_BYTES
     by_tcp = max(1.0, window / load.message_bytes)
     lines += [
-        Line("guaranteed messages at most", "in flight ÷ round trip", f"{in_flight} ÷ {seconds:g} s",
+        SizingLine("guaranteed messages at most", "in flight ÷ round trip", f"{in_flight} ÷ {seconds:g} s",
              in_flight / seconds, "messages/s"),
-        Line("TCP connection at most", "maximum window × 8 ÷ round trip", f"{window} × 8 ÷ {seconds:g} s",
+        SizingLine("TCP connection at most", "maximum window × 8 ÷ round trip", f"{window} × 8 ÷ {seconds:g} s",
              tcp_bits_per_second(profile, load.round_trip_ns), "bit/s"),
-        Line("one client at most", "min(in flight, window ÷ length) ÷ round trip",
+        SizingLine("one client at most", "min(in flight, window ÷ length) ÷ round trip",
              f"min({in_flight}, {window} ÷ {load.message_bytes}) ÷ {seconds:g} s",
              min(in_flight, by_tcp) / seconds, "messages/s"),
     ]  # fmt: skip
     if load.bits_per_second:
         lines.append(
-            Line("TCP window needed", "rate × round trip ÷ 8", f"{load.bits_per_second} × {seconds:g} s ÷ 8",
+            SizingLine("TCP window needed", "rate × round trip ÷ 8", f"{load.bits_per_second} × {seconds:g} s ÷ 8",
                  load.bits_per_second * seconds / 8, "bytes")
         )  # fmt: skip
     return {inner: in_flight / seconds, "the TCP window": by_tcp / seconds}
 
 
-def acknowledged_per_second(load: Load) -> float:
+def acknowledged_per_second(load: ClientLoad) -> float:
     """Return what the limits of unacknowledged messages allow all flows of a client, in messages a second (W12)."""
     return load.flows * load.unacknowledged_limit * SECOND_NS / load.acknowledge_after_ns
 
 
-def _acknowledged(load: Load, lines: list[Line]) -> dict[str, float]:
+def _acknowledged(load: ClientLoad, lines: list[SizingLine]) -> dict[str, float]:
     """Return the rate that the application's acknowledgments allow; the flow's window has no part in it."""
     seconds = load.acknowledge_after_ns / SECOND_NS
     rate = acknowledged_per_second(load)
     lines.append(
-        Line("acknowledged by the application", "flows × unacknowledged limit ÷ time to acknowledge",
+        SizingLine("acknowledged by the application", "flows × unacknowledged limit ÷ time to acknowledge",
              f"{load.flows} × {load.unacknowledged_limit} ÷ {seconds:g} s", rate, "messages/s")
     )  # fmt: skip
     return {"the limit of unacknowledged messages": rate}
 
 
-def levers(profile: ClientProfile, load: Load, sizing: Sizing) -> tuple[str, ...]:
+def levers(profile: ClientProfile, load: ClientLoad, sizing: ClientSizing) -> tuple[str, ...]:
     """Return what to change where G-1 admits less than the flows want; empty where it does not."""
     if sizing.is_enough:
         return ()
@@ -216,7 +218,7 @@ def levers(profile: ClientProfile, load: Load, sizing: Sizing) -> tuple[str, ...
     return tuple(found)
 
 
-def difference_from_simulation(load: Load) -> tuple[str, ...]:
+def difference_from_simulation(load: ClientLoad) -> tuple[str, ...]:
     """Return why a simulation of the same load finds other settings enough."""
     reasons = [
         "the arithmetic takes every window as full; the simulation holds what the load has in flight: rate × time "

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from qsctl.eventlog.run_folder import ReplicatedQueue, RuleVerdict
-from qsctl.report.page import Table
+from qsctl.report.page import PageTable
 from qsctl.report.words import count_text, duration_text
 
 
-def cluster_tables(queues: Sequence[ReplicatedQueue], verdicts: Sequence[RuleVerdict]) -> list[Table]:
+def cluster_tables(queues: Sequence[ReplicatedQueue], verdicts: Sequence[RuleVerdict]) -> list[PageTable]:
     """Return both; none for a run of another model."""
     tables = []
     if queues:
@@ -30,7 +30,7 @@ def cluster_tables(queues: Sequence[ReplicatedQueue], verdicts: Sequence[RuleVer
             "Refused: writes that every replica answered with 0, before there was a first master and after that. "
             "Counts are sums over the replications, times the longest of one."
         )
-        tables.append(Table("Masters of replicated queues", headings, rows, frozenset((1, *range(3, 9))), note))
+        tables.append(PageTable("Masters of replicated queues", headings, rows, frozenset((1, *range(3, 9))), note))
     if verdicts:
         rows = [
             [
@@ -40,5 +40,5 @@ def cluster_tables(queues: Sequence[ReplicatedQueue], verdicts: Sequence[RuleVer
             for each in verdicts
         ]  # fmt: skip
         headings = ["Rule", "Meaning", "Checked", "Verdict", "First violation"]
-        tables.append(Table("Rules that the cluster must keep", headings, rows, frozenset((2,))))
+        tables.append(PageTable("Rules that the cluster must keep", headings, rows, frozenset((2,))))
     return tables

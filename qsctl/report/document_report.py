@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias
 from qsctl.errors import InvalidInput, NotFound
 from qsctl.eventlog.location import Location
 from qsctl.report.charts import Picture, difference_chart, heat_chart, line_chart, picture
-from qsctl.report.page import Page, Table
+from qsctl.report.page import Page, PageTable
 from qsctl.report.words import count_text, measure_text, percent_text
 from qsctl.sim.sweep import Point
 
@@ -89,7 +89,7 @@ def _comparison_page(document: dict[str, Any], file: Location) -> Page:
         verdict=[f"{part.removesuffix('.')}." for part in _SENTENCES.split(document["sentence"])],
         pictures=pictures,
         tables=[
-            Table(
+            PageTable(
                 "Measures",
                 [*["Point"] * has_points, "Queue", "Measure", "A", "B", "B − A", "Better"],
                 rows,
@@ -138,7 +138,7 @@ def _sizing_page(document: dict[str, Any], file: Location) -> Page:
         verdict=verdict,
         pictures=_evidence_pictures(candidates, targets, paths),
         tables=[
-            Table(
+            PageTable(
                 "Evidence",
                 [*paths, *targets, "Replications", "Memory", "Met"],
                 rows,

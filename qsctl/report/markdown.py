@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from qsctl.report.page import Page, Table
+from qsctl.report.page import Page, PageTable
 
 
 def picture_names(page: Page, stem: str) -> list[str]:
@@ -45,7 +45,7 @@ def _lines(page: Page, pictures: Sequence[str]) -> Iterator[str]:
         yield from ("", "## The configuration", "", *_fenced(page.configuration, "xml"))
 
 
-def _table(table: Table) -> Iterator[str]:
+def _table(table: PageTable) -> Iterator[str]:
     yield from (f"## {_text(table.title)}", "")
     yield from _rows(table.headings, table.rows, table.numbers)
     yield ""

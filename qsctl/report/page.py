@@ -9,7 +9,7 @@ from qsctl.report.charts import Picture
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class PageTable:
     """A table: headings, rows of text, and which columns are numbers."""
 
     title: str
@@ -28,7 +28,7 @@ class Page:
     good: bool
     verdict: Sequence[str]
     pictures: Sequence[Picture]
-    tables: Sequence[Table]
+    tables: Sequence[PageTable]
     facts: Mapping[str, str]
     reproduce: str
     configuration: str

@@ -7,7 +7,7 @@ from typing import Final
 from qsctl.errors import QsctlError
 from qsctl.eventlog.location import Location, location
 from qsctl.eventlog.run_folder import RunInfo
-from qsctl.report.page import Table
+from qsctl.report.page import PageTable
 from qsctl.report.words import count_text, duration_text
 from qsctl.sim.replay.replay import difference_in
 from qsctl.sim.replay.then_and_now import Measured, then_and_now
@@ -33,7 +33,7 @@ def replay_sentences(folder: Location, info: RunInfo) -> list[str]:
     return [first, *difference.notes]
 
 
-def replay_tables(folder: Location, info: RunInfo) -> list[Table]:
+def replay_tables(folder: Location, info: RunInfo) -> list[PageTable]:
     """Return the table of then and now, and one of the differences; nothing where the run is no replay."""
     difference = difference_in(folder, info)
     if difference is None:
@@ -48,11 +48,11 @@ def replay_tables(folder: Location, info: RunInfo) -> list[Table]:
         rows = [
             [each.queue, each.measure, *(_text(value, each) for value in (each.then, each.now))] for each in measured
         ]
-        tables.append(Table("Then and now", ["Queue", "Measure", "Then", "Now"], rows, frozenset({2, 3}), note))
+        tables.append(PageTable("Then and now", ["Queue", "Measure", "Then", "Now"], rows, frozenset({2, 3}), note))
     if difference.lines and not difference.changes:
         rows = [[line.queue, line.sample, line.then, line.now, line.why] for line in difference.lines[:LINES_SHOWN]]
         note = f"{len(rows)} of {count_text(difference.difference_count)}; replay.json in the run folder has more."
-        tables.append(Table("Differences", ["Queue", "Sample", "Then", "Now", "Why"], rows, frozenset(), note))
+        tables.append(PageTable("Differences", ["Queue", "Sample", "Then", "Now", "Why"], rows, frozenset(), note))
     return tables
 
 

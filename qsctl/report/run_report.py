@@ -14,7 +14,7 @@ from qsctl.eventlog.outcomes import LOSS_WORDS, LOSSES, Outcome, column_of
 from qsctl.eventlog.run_folder import CONFIG_FILE, SCENARIO_FILE, Happening, RunInfo, read_run_info
 from qsctl.instant import MILLISECOND_NS, Nanoseconds, format_duration
 from qsctl.report.cluster_tables import cluster_tables
-from qsctl.report.page import Page, Table
+from qsctl.report.page import Page, PageTable
 from qsctl.report.replay_report import replay_sentences, replay_tables
 from qsctl.report.run_pictures import is_of_service, run_pictures
 from qsctl.report.words import count_text, duration_text, listed, percent_text, replications_text, utc_text
@@ -277,7 +277,7 @@ _ONLY_WHERE_THERE_ARE_SOME: Final = frozenset({3, 4, 7, 8, 15, 16, 17})
 """Columns of what most runs have none of: a table that has them all is wider than most windows."""
 
 
-def _queue_table(info: RunInfo, queues: Sequence[QueueFigures]) -> Table:
+def _queue_table(info: RunInfo, queues: Sequence[QueueFigures]) -> PageTable:
     rows = [
         [
             str(each.queue),
@@ -314,7 +314,7 @@ def _queue_table(info: RunInfo, queues: Sequence[QueueFigures]) -> Table:
             "waiting at their endpoint or at ingress. "
         )
         waits = _TIMES.format("messages")
-    return Table(title, headings, rows, frozenset(range(1, len(headings))), f"{sums}{left}{waits}")
+    return PageTable(title, headings, rows, frozenset(range(1, len(headings))), f"{sums}{left}{waits}")
 
 
 _TIMES: Final = (
@@ -328,7 +328,7 @@ _REASONS_OF_A_SERVICE: Final = {
 }
 
 
-def _happening_tables(info: RunInfo, happenings: Sequence[Happening]) -> list[Table]:
+def _happening_tables(info: RunInfo, happenings: Sequence[Happening]) -> list[PageTable]:
     """Return the events by kind; no table where nothing happened."""
     if not happenings:
         return []
@@ -341,10 +341,10 @@ def _happening_tables(info: RunInfo, happenings: Sequence[Happening]) -> list[Ta
         for each in happenings
     ]  # fmt: skip
     headings = ["Event", "Count", "Clients", "First at", "First client", "Peak", "Why"]
-    return [Table("What happened", headings, rows, frozenset((1, 2, 3, 5)), "")]
+    return [PageTable("What happened", headings, rows, frozenset((1, 2, 3, 5)), "")]
 
 
-def loss_tables(info: RunInfo, queues: Sequence[QueueFigures]) -> list[Table]:
+def loss_tables(info: RunInfo, queues: Sequence[QueueFigures]) -> list[PageTable]:
     """Return the lost messages by cause; no table where none was lost, or where all were by one cause."""
     lost = [each for each in queues if _lost(info, each)]
     causes = [outcome for outcome in LOSSES if any(getattr(each, column_of(outcome)) for each in lost)]
@@ -352,7 +352,7 @@ def loss_tables(info: RunInfo, queues: Sequence[QueueFigures]) -> list[Table]:
         return []
     rows = [[str(each.queue), *(count_text(getattr(each, column_of(cause))) for cause in causes)] for each in lost]
     headings = ["Queue", *(_cause(info, cause).capitalize() for cause in causes)]
-    return [Table("Lost messages by cause", headings, rows, frozenset(range(1, len(headings))), "")]
+    return [PageTable("Lost messages by cause", headings, rows, frozenset(range(1, len(headings))), "")]
 
 
 _CONNECTION_HEADINGS: Final = {
@@ -368,7 +368,7 @@ _CONNECTION_HEADINGS: Final = {
 }
 
 
-def connection_tables(by_client: RunSummary) -> list[Table]:
+def connection_tables(by_client: RunSummary) -> list[PageTable]:
     """Return what happened at the clients, those first that were blocked longest; no table where nothing did."""
     found = [row for row in by_client.tables.get("connections", ()) if any(row[name] for name in _CONNECTION_HEADINGS)]
     if not found:
@@ -386,12 +386,12 @@ def connection_tables(by_client: RunSummary) -> list[Table]:
         "Blocked: there was data to send, which its window, its receive buffer or its transmit queue had no room for. "
         f"{min(_WORST_ROWS, len(found))} of {len(found)}; `qsctl summarize` lists all of them."
     )
-    return [Table("What happened at the clients", headings, rows, frozenset(range(1, len(headings))), note)]
+    return [PageTable("What happened at the clients", headings, rows, frozenset(range(1, len(headings))), note)]
 
 
-def _client_table(by_client: RunSummary) -> Table:
+def _client_table(by_client: RunSummary) -> PageTable:
     worst = sorted(by_client.queues, key=lambda each: (-each.lost_messages, -(each.wait_p99_ns or 0)))
-    return Table(
+    return PageTable(
         "The clients that fared worst",
         ["Client", "Queue", "Delivered", "Lost", "Length (work)", "HWMark (work)", "Max (work)", "p99"],
         [

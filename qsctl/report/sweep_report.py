@@ -9,7 +9,7 @@ from typing import Any, Final
 from qsctl.errors import QsctlError
 from qsctl.eventlog.location import Location
 from qsctl.report.charts import Picture, front_chart, heat_chart, line_chart, picture, ranking_chart
-from qsctl.report.page import Page, Table
+from qsctl.report.page import Page, PageTable
 from qsctl.report.selection_words import is_separated, selection_lines
 from qsctl.report.words import MEASURE_WORDS, listed, measure_text, replications_text
 from qsctl.sim.scenario.scenario import Scenario
@@ -154,7 +154,7 @@ def _shown_means(selection: Selection, means: Sequence[float]) -> list[float]:
     return [_scaled(each.measure, mean) for each, mean in zip(selection.criteria, means, strict=True)]
 
 
-def _ranking(selection: Selection) -> Table:
+def _ranking(selection: Selection) -> PageTable:
     """Return the table of all points, and of those that were given up, for which other one."""
     what = "On the front" if len(selection.criteria) > 1 else "The best"
     rows = [
@@ -166,7 +166,7 @@ def _ranking(selection: Selection) -> Table:
         for each in selection.ranked
     ]
     names = ", ".join(map(str, selection.criteria))
-    return Table(
+    return PageTable(
         f"Pareto front of {names}" if len(selection.criteria) > 1 else f"Best by {names}",
         ["Point", *map(str, selection.criteria), what],
         rows,
@@ -289,14 +289,14 @@ def _heat_maps(name: str, mine: list[PointMeasure], axes: list[str]) -> list[Pic
     return pictures
 
 
-def _table(measures: list[PointMeasure], axes: list[str]) -> Table:
+def _table(measures: list[PointMeasure], axes: list[str]) -> PageTable:
     lines: dict[tuple[str, str], dict[str, str]] = {}
     for each in measures:
         line = lines.setdefault((each.point.key, each.queue), {**dict(each.point.values), "queue": each.queue})
         line[each.measure] = _with_interval(each)
     shown = [name for name in SHOWN if any(each.measure == name for each in measures)]
     columns = [*axes, "queue", *shown]
-    return Table(
+    return PageTable(
         "Every point",
         [*axes, "Queue", *(MEASURE_WORDS[name] for name in shown)],
         [[line.get(column, "–") for column in columns] for line in lines.values()],

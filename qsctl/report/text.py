@@ -8,7 +8,7 @@ from typing import Final
 
 from rich.cells import cell_len
 
-from qsctl.report.page import Page, Table
+from qsctl.report.page import Page, PageTable
 from qsctl.report.terminal_charts import chart_lines
 
 _LEAST_PROSE: Final = 24
@@ -31,7 +31,7 @@ def page_lines(page: Page, width: int, *, is_unicode: bool) -> Iterator[str]:
     yield from ("", "Reproduce it", page.reproduce)
 
 
-def _table(table: Table, width: int, *, is_unicode: bool) -> Iterator[str]:
+def _table(table: PageTable, width: int, *, is_unicode: bool) -> Iterator[str]:
     yield table.title
     columns = range(len(table.headings))
     widths = [

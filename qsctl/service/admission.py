@@ -19,7 +19,7 @@ from qsctl.core.messages import CommandReply, CommandRequest, QueueName
 from qsctl.core.queue.hosting import implicit_reply_queue, participant_identifier, reply_topic
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.errors import Damaged, InvalidInput, QsctlError, Refused
-from qsctl.service.places import Place
+from qsctl.service.places import HostedPlace
 from qsctl.service.stores import Stores
 
 EndpointTrial: TypeAlias = Callable[[QueueName, str, SharedReaderQueueSettings], None]
@@ -72,7 +72,7 @@ def _refusal(engine: ServiceEngine, request: CommandRequest, error: QsctlError) 
     return CommandReply(request.request, engine.hosted.application_name, reply)
 
 
-def _created_places(engine: ServiceEngine, request: CommandRequest) -> Iterator[tuple[QueueName, Place]]:
+def _created_places(engine: ServiceEngine, request: CommandRequest) -> Iterator[tuple[QueueName, HostedPlace]]:
     """The queues that a command would create, where the engine has what they would stand in."""
     queues: tuple[SharedReaderQueueSettings, ...]
     match request.command:
@@ -91,4 +91,4 @@ def _created_places(engine: ServiceEngine, request: CommandRequest) -> Iterator[
         each = [queue, implicit_reply_queue(queue)] if reply_topic(queue) else [queue]
         for created in each:
             name = f"{participant}/{subscriber_name}/{created.name}"
-            yield name, Place(hosted.domain_id, subscriber_name, created)
+            yield name, HostedPlace(hosted.domain_id, subscriber_name, created)

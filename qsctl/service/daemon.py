@@ -30,7 +30,7 @@ from qsctl.service.config_snippets import ConfigSnippets, is_configuration_reque
 from qsctl.service.logger import ServiceLog
 from qsctl.service.loop import ServiceLoop
 from qsctl.service.memory import HeldCount, MemoryGuard, bound_of, peer_limits_of
-from qsctl.service.metrics import Budget, Figures, Tally
+from qsctl.service.metrics import Budget, ServiceFigures, Tally
 from qsctl.service.metrics_server import MetricsServer
 from qsctl.service.open_service import (
     SHARE_COUNT,
@@ -83,7 +83,7 @@ class Daemon:
         log: ServiceLog,
         *,
         commands: CommandSource | None = None,
-        report_figures: Callable[[Figures], None] | None = None,
+        report_figures: Callable[[ServiceFigures], None] | None = None,
     ) -> None:
         self.configuration = configuration
         self.options = options

@@ -36,7 +36,7 @@ from qsctl.service.embedded_settings import DEFAULT_SETTINGS, configuration_repl
 from qsctl.service.incarnations import drawn_incarnation
 from qsctl.service.loop import ServiceLoop
 from qsctl.service.named_configuration import Configuration, NamedConfiguration, settings_digest
-from qsctl.service.places import Place
+from qsctl.service.places import HostedPlace
 from qsctl.service.recording.embedded import EmbeddedRecording
 from qsctl.service.restore import restore
 from qsctl.service.state_directory import FORMAT_VERSION, StateDirectory, new_instance
@@ -302,7 +302,7 @@ class EmbeddedInstance:
     def end(self) -> None:
         """Leave behind what a service does when it stops. May be done again after a crash at any place."""
 
-        def outlives(place: Place) -> bool:
+        def outlives(place: HostedPlace) -> bool:
             return place.is_persistent and place.settings.persistence.restore
 
         self._stores.forget(outlives)

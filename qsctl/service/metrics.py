@@ -77,7 +77,7 @@ class Budget(NamedTuple):
     """1: producers are held back, for memory is at its limit."""
 
 
-class Figures(NamedTuple):
+class ServiceFigures(NamedTuple):
     """What one process counted since its start, and what its queues hold, by their names."""
 
     events: dict[tuple[str, str], int]
@@ -166,7 +166,7 @@ class Tally:
         self._times: dict[str, list[int]] = {}
         """By queue, the counts of the buckets, and the sum behind them."""
         self._refreshed_at_ns: Nanoseconds = -REFRESH_NS
-        self.figures = Figures({}, {}, {}, 0, 0, 0, {}, {}, {})
+        self.figures = ServiceFigures({}, {}, {}, 0, 0, 0, {}, {}, {})
         """As they were at the last `refresh`; never changed, so that any thread may read them."""
 
     def count(self, events: Iterable[Event]) -> None:
@@ -190,7 +190,7 @@ class Tally:
             return False
         self._refreshed_at_ns = now
         queues = [self._engine.hosted.queue(resource) for resource in self._engine.hosted.queues()]
-        self.figures = Figures(
+        self.figures = ServiceFigures(
             dict(self._events),
             {each.name: len(each.held) for each in queues},
             {each.name: each.sent_count() for each in queues},
@@ -236,7 +236,7 @@ class Tally:
         }
 
 
-def families(parts: Sequence[Figures], now: Nanoseconds = 0) -> Iterator[Metric]:
+def families(parts: Sequence[ServiceFigures], now: Nanoseconds = 0) -> Iterator[Metric]:
     """Yield the metrics of a service from the figures of its processes at `now`.
 
     A queue is in one process, so that nothing is to be added up but totals.
@@ -287,7 +287,7 @@ def families(parts: Sequence[Figures], now: Nanoseconds = 0) -> Iterator[Metric]
     yield build
 
 
-def _budget_families(parts: Sequence[Figures]) -> Iterator[Metric]:
+def _budget_families(parts: Sequence[ServiceFigures]) -> Iterator[Metric]:
     """Yield the metrics of limits: of several processes the one that uses the most, but queues add up."""
     limit = GaugeMetricFamily(
         "qsctl_limit", "Limit of the service, or of each of its peers; -1: none.", labels=["limit"]

@@ -31,7 +31,7 @@ from waitress.trigger import trigger
 
 from qsctl.errors import Unavailable
 from qsctl.instant import SECOND_NS, Nanoseconds
-from qsctl.service.metrics import Figures, families
+from qsctl.service.metrics import ServiceFigures, families
 
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIEnvironment
@@ -62,7 +62,7 @@ class MetricsServer(Collector):
         Unavailable: the port is taken, or the address is none of this machine.
     """
 
-    def __init__(self, figures: Callable[[], Iterable[Figures]], address: str, port: int) -> None:
+    def __init__(self, figures: Callable[[], Iterable[ServiceFigures]], address: str, port: int) -> None:
         self._figures = figures
         self._registry = CollectorRegistry()
         self._registry.register(self)
@@ -129,7 +129,7 @@ class MetricsServer(Collector):
                 return "404 Not Found", _TEXT, b"There is /metrics, /healthz and /readyz.\n"
 
 
-def faults_of_health(parts: Iterable[Figures], now: Nanoseconds) -> list[str]:
+def faults_of_health(parts: Iterable[ServiceFigures], now: Nanoseconds) -> list[str]:
     """Return why a supervisor should start the service again: its loop hangs at `now`, monotonic. Empty: it turns."""
     return [
         f"the service's loop has not turned for {(now - part.refreshed_at_ns) // SECOND_NS} s"
@@ -138,7 +138,7 @@ def faults_of_health(parts: Iterable[Figures], now: Nanoseconds) -> list[str]:
     ]
 
 
-def faults_of_readiness(parts: Iterable[Figures], now: Nanoseconds) -> list[str]:
+def faults_of_readiness(parts: Iterable[ServiceFigures], now: Nanoseconds) -> list[str]:
     """Return why the service does not accept samples for all of its queues. Empty: it does."""
     parts = list(parts)
     faults = faults_of_health(parts, now)

@@ -10,7 +10,7 @@ from qsctl.core.messages import QueueName
 from qsctl.core.queue.settings import PersistenceKind, SharedReaderQueueSettings
 
 
-class Place(NamedTuple):
+class HostedPlace(NamedTuple):
     """A queue's domain, shared subscriber and settings."""
 
     domain_id: int
@@ -23,14 +23,14 @@ class Place(NamedTuple):
         return self.settings.persistence.kind is PersistenceKind.PERSISTENT and not self.settings.replication.enabled
 
 
-Places: TypeAlias = Mapping[QueueName, Place]
+Places: TypeAlias = Mapping[QueueName, HostedPlace]
 
 
-def places_of(hosted: HostedService) -> dict[QueueName, Place]:
+def places_of(hosted: HostedService) -> dict[QueueName, HostedPlace]:
     """Return every queue that a service hosts now, by its full name."""
     domains = {settings.name: settings.domain_id for settings in hosted.participants().values()}
     found = {}
     for resource, settings in hosted.queues().items():
         (_, participant), (_, subscriber), (_, queue) = resource.names
-        found[f"{participant}/{subscriber}/{queue}"] = Place(domains[participant], subscriber, settings)
+        found[f"{participant}/{subscriber}/{queue}"] = HostedPlace(domains[participant], subscriber, settings)
     return found

@@ -28,7 +28,7 @@ from qsctl.core.records import (
 from qsctl.errors import UNREADABLE
 from qsctl.identity import NIL_GUID, NIL_IDENTITY, Guid, SampleIdentity
 from qsctl.instant import Nanoseconds
-from qsctl.storage.codec import Codec, Encoded, Positions, UnreadableRecord
+from qsctl.storage.codec import Encoded, Positions, RecordCodec, UnreadableRecord
 
 REMEMBERED_COUNT: Final = 8_192
 """The identities of so many removed samples outlive a restart (as many as a queue remembers)."""
@@ -178,13 +178,13 @@ _REMEMBERED_TAG: Final = 5
 
 
 class _QueueCodec:
-    """See `Codec`."""
+    """See `RecordCodec`."""
 
     carrier = Enqueued
     remembered_count = REMEMBERED_COUNT
 
     def decode(self, body: bytes) -> Sequence[Record]:
-        """See `Codec.decode`."""
+        """See `RecordCodec.decode`."""
         try:
             found = _decode(body)
         except UNREADABLE as error:
@@ -192,7 +192,7 @@ class _QueueCodec:
         return _parts(found) if type(found) in _SEVERAL else (found,)
 
     def decode_all(self, bodies: Sequence[bytes]) -> Sequence[Record]:
-        """See `Codec.decode_all`."""
+        """See `RecordCodec.decode_all`."""
         try:
             found = list(map(_decode, bodies))
         except UNREADABLE as error:
@@ -202,7 +202,7 @@ class _QueueCodec:
         return [record for each in found for record in (_parts(each) if type(each) in _SEVERAL else (each,))]
 
     def read_positions(self, bodies: Iterable[bytes], into: Positions) -> None:
-        """See `Codec.read_positions`."""
+        """See `RecordCodec.read_positions`."""
         begin, end = into.begun.add, into.ended.add
         try:
             for body in bodies:
@@ -225,15 +225,15 @@ class _QueueCodec:
             raise UnreadableRecord(str(error)) from error
 
     def position_of(self, record: Record) -> int | None:
-        """See `Codec.position_of`."""
+        """See `RecordCodec.position_of`."""
         return record.position if type(record) in _ABOUT_A_SAMPLE else None  # type: ignore[union-attr]
 
     def ended_by(self, record: Record) -> int | None:
-        """See `Codec.ended_by`."""
+        """See `RecordCodec.ended_by`."""
         return record.position if type(record) is Removed else None
 
     def encode(self, records: Sequence[Record]) -> Encoded:
-        """See `Codec.encode`."""
+        """See `RecordCodec.encode`."""
         bodies: list[bytes] = []
         counts: list[int] = []
         positions: list[int] = []
@@ -401,5 +401,5 @@ def _is_plain(record: Enqueued) -> bool:
     )
 
 
-QUEUE_CODEC: Final[Codec] = _QueueCodec()
+QUEUE_CODEC: Final[RecordCodec] = _QueueCodec()
 """Of the records of a queue, and of the service's own."""

@@ -65,8 +65,8 @@ def _written(replica: Replica) -> StoredStream:
     return StoredStream(_stored_state(replica.ballot.state), log.base.index, log.base.records, records)
 
 
-def _stored_state(state: HardState) -> base.HardState:
-    return base.HardState(*msgspec.structs.astuple(state))
+def _stored_state(state: HardState) -> base.StoredHardState:
+    return base.StoredHardState(*msgspec.structs.astuple(state))
 
 
 def stored_log(stored: StoredStream) -> StoredLog:

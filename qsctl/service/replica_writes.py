@@ -16,7 +16,7 @@ from qsctl.errors import Damaged
 from qsctl.instant import Nanoseconds
 from qsctl.service import replica_stores
 from qsctl.service.sync_thread import SyncThread
-from qsctl.storage.base import HardState, Sync
+from qsctl.storage.base import StoredHardState, Sync
 from qsctl.storage.replica_log import ReplicaLog
 from qsctl.storage.replica_stream import Dropped, MembersKnown, Operation, StateSet, StoredStream
 
@@ -140,8 +140,8 @@ class ReplicaWrites:
         yield Dropped(stream)
         state = self._member.ended.get(stream)
         if state is not None and (left := state.leaving(state.incarnation)):
-            self._resting[stream] = StoredStream(HardState(left=left))
-            yield StateSet(stream, HardState(left=left))
+            self._resting[stream] = StoredStream(StoredHardState(left=left))
+            yield StateSet(stream, StoredHardState(left=left))
 
     def _stored_before(self, stream: str) -> StoredLog:
         return replica_stores.stored_log(self._resting.get(stream, StoredStream()))

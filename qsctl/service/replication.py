@@ -27,7 +27,7 @@ from qsctl.service.membership import Membership
 from qsctl.service.named_configuration import differences, in_one_line
 from qsctl.service.replica_writes import ReplicaWrites
 from qsctl.service.stores import Stores
-from qsctl.transport.dds.replica_link import SILENCE_NS, Received, ReplicaLink, link_qos
+from qsctl.transport.dds.replica_link import SILENCE_NS, ReceivedLetter, ReplicaLink, link_qos
 from qsctl.transport.dds.service_transport import ServiceTransport
 
 _QUEUES: Final = ""
@@ -125,11 +125,11 @@ class Replication:
 
     # A turn of the driver.
 
-    def poll(self) -> list[Received]:
+    def poll(self) -> list[ReceivedLetter]:
         """Return the letters that have come, for `receive`."""
         return [each for link in self._links.values() for each in link.poll()]
 
-    def receive(self, letters: Sequence[Received]) -> bool:
+    def receive(self, letters: Sequence[ReceivedLetter]) -> bool:
         """Process what the others sent, and who came or went; whether there was something."""
         now = self._clock()
         self._look(now)

@@ -27,7 +27,7 @@ from qsctl.core.records import (
 from qsctl.core.settings import ServiceSettings, queues_of
 from qsctl.identity import NIL_INCARNATION, Incarnation
 from qsctl.instant import Nanoseconds
-from qsctl.service.places import Place, Places, places_of
+from qsctl.service.places import HostedPlace, Places, places_of
 from qsctl.service.stores import Stores
 
 
@@ -105,8 +105,8 @@ def mended(records: Iterable[Record]) -> Iterator[Record]:
 
 def _deleted_places(records: Iterable[Record]) -> Places:
     """The places of the queues that the records delete: their files may have outlived them."""
-    known: dict[QueueName, Place] = {}
-    deleted: dict[QueueName, Place] = {}
+    known: dict[QueueName, HostedPlace] = {}
+    deleted: dict[QueueName, HostedPlace] = {}
     domains: dict[str, int] = {}
     for record in records:
         match record:
@@ -115,10 +115,10 @@ def _deleted_places(records: Iterable[Record]) -> Places:
                 known = dict(_configured_places(settings))
             case SubscriberCreated(participant, settings):
                 for queue in settings.queues:
-                    place = Place(domains.get(participant, 0), settings.name, queue)
+                    place = HostedPlace(domains.get(participant, 0), settings.name, queue)
                     known[f"{participant}/{settings.name}/{queue.name}"] = place
             case QueueCreated(participant, subscriber, settings):
-                known[f"{participant}/{subscriber}/{settings.name}"] = Place(
+                known[f"{participant}/{subscriber}/{settings.name}"] = HostedPlace(
                     domains.get(participant, 0), subscriber, settings
                 )
             case QueueDeleted(participant, subscriber, name):
@@ -133,10 +133,10 @@ def _deleted_places(records: Iterable[Record]) -> Places:
     return deleted
 
 
-def _configured_places(settings: ServiceSettings) -> Iterator[tuple[QueueName, Place]]:
+def _configured_places(settings: ServiceSettings) -> Iterator[tuple[QueueName, HostedPlace]]:
     for participant, subscriber, queue in queues_of(settings):
         name = f"{participant.name}/{subscriber.name}/{queue.name}"
-        yield name, Place(participant.domain_id, subscriber.name, queue)
+        yield name, HostedPlace(participant.domain_id, subscriber.name, queue)
 
 
 @contextmanager

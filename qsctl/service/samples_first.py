@@ -12,14 +12,14 @@ from typing import Final
 
 from qsctl.core.high_availability.frames import Entries
 from qsctl.core.messages import Inbound
-from qsctl.transport.dds.replica_link import Received
+from qsctl.transport.dds.replica_link import ReceivedLetter
 
 POLLS_MAX: Final = 8
 """Shares of samples that letters wait for at most: twice a producer's window, and a few milliseconds."""
 
 
 def read_samples_first(
-    letters: Sequence[Received], poll: Callable[[], list[Inbound]], step: Callable[[list[Inbound]], object]
+    letters: Sequence[ReceivedLetter], poll: Callable[[], list[Inbound]], step: Callable[[list[Inbound]], object]
 ) -> list[Inbound]:
     """Poll, after the letters were taken; step all but what came last, if the letters wait for it.
 
@@ -41,7 +41,7 @@ def read_samples_first(
     return inbox
 
 
-def _leave_out_payloads(letters: Sequence[Received]) -> bool:
+def _leave_out_payloads(letters: Sequence[ReceivedLetter]) -> bool:
     return any(
         isinstance(frame, Entries) and frame.lacks_payloads and frame.records
         for each in letters

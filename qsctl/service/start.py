@@ -28,7 +28,7 @@ from qsctl.service.open_service import GRACE_NS, DaemonOptions, drift_of
 from qsctl.service.recording.new_folder import check as check_recording
 from qsctl.service.sessions.coordinator import Coordinator
 from qsctl.service.sessions.groups import session_groups
-from qsctl.service.sessions.worker import Surroundings
+from qsctl.service.sessions.worker import WorkerSurroundings
 from qsctl.service.supervisor import SOCKET_VARIABLE, Supervisor
 from qsctl.transport.dds.participant import LEASE_DURATION_NS, LOOPBACK, DomainSettings
 from qsctl.transport.dds.peer_addresses import addresses_of
@@ -168,7 +168,7 @@ def _opened(
     is_member = instances_of(configuration.service, configuration_replication_of(configuration)) > 0
     if len(session_groups(configuration.service)) <= 1 or is_member:
         return Daemon(configuration, daemon_options, log)
-    around = Surroundings(
+    around = WorkerSurroundings(
         Verbosity(options.verbosity),
         options.log_file,
         options.log_json,

@@ -49,7 +49,7 @@ _ELSEWHERE: Final = 2
 """Among the folders of an instance: where its files are, if not in the state directory."""
 
 
-class Holder(msgspec.Struct, frozen=True):
+class DirectoryHolder(msgspec.Struct, frozen=True):
     """The process that uses a state directory, and since when."""
 
     pid: int
@@ -371,16 +371,16 @@ def locked(directory: StateDirectory, wait_s: float, now: Callable[[], Nanosecon
         ) from error
     try:
         with contextlib.suppress(OSError):  # on a full disk the holder stays unnamed
-            _write(holder_file, msgspec.json.encode(Holder(os.getpid(), now())))
+            _write(holder_file, msgspec.json.encode(DirectoryHolder(os.getpid(), now())))
         yield
     finally:
         holder_file.unlink(missing_ok=True)
         lock.release()
 
 
-def _read_holder(path: Path) -> Holder | None:
+def _read_holder(path: Path) -> DirectoryHolder | None:
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Holder)
+        return msgspec.json.decode(path.read_bytes(), type=DirectoryHolder)
     except (OSError, *UNREADABLE):
         return None  # it is being written, or was just removed
 

@@ -17,7 +17,7 @@ from qsctl.config.filesystem import FilesystemSettings, Synchronization
 from qsctl.core.messages import QueueName
 from qsctl.errors import Refused
 from qsctl.identity import NIL_INCARNATION, Incarnation
-from qsctl.service.places import Place
+from qsctl.service.places import HostedPlace
 from qsctl.service.queue_codec import QUEUE_CODEC
 from qsctl.storage.base import Extent, Storage
 from qsctl.storage.claim import WAIT_S, Claim
@@ -98,7 +98,7 @@ class StoreFiles:
         of_logs = [report for log in self.logs.values() for report in log.damage]
         return [*of_registers, *of_logs, *self._damage]
 
-    def keeps(self, place: Place) -> bool:
+    def keeps(self, place: HostedPlace) -> bool:
         """Whether a queue has files."""
         return place.is_persistent or self.volatile_directory is not None
 
@@ -112,7 +112,7 @@ class StoreFiles:
             self.claim.hold(self._claim_wait_s if wait_s is None else wait_s)
             self.room.keep()
 
-    def stem(self, name: QueueName, place: Place) -> Path:
+    def stem(self, name: QueueName, place: HostedPlace) -> Path:
         """What the files of a persistent queue are named after.
 
         Raises:
@@ -135,7 +135,7 @@ class StoreFiles:
             )
         return stem
 
-    def own(self, places: Mapping[QueueName, Place]) -> None:
+    def own(self, places: Mapping[QueueName, HostedPlace]) -> None:
         """Note which queue has which files, in a process that opens none of them.
 
         Raises:
@@ -146,7 +146,7 @@ class StoreFiles:
             if place.is_persistent:
                 self._owners[self.stem(name, place)] = name
 
-    def open(self, name: QueueName, place: Place, *, discards_damaged: bool | None = None) -> Storage:
+    def open(self, name: QueueName, place: HostedPlace, *, discards_damaged: bool | None = None) -> Storage:
         """The store of a queue, which must be one that keeps files.
 
         Args:
@@ -170,7 +170,7 @@ class StoreFiles:
             self._damage.append(DamageReport(register.path, 0, 0, DamageKind.UNREADABLE, what))
         return store
 
-    def has_left_over(self, name: QueueName, place: Place) -> bool:
+    def has_left_over(self, name: QueueName, place: HostedPlace) -> bool:
         """Whether there are files of a queue, or the register or the log has something of it."""
         stem = self.stem(name, place)
         is_noted = self._register(True).extent(stem.name) is not None
@@ -207,7 +207,7 @@ class StoreFiles:
             what = "the service's state and the register are missing: whose files these are cannot be known"
             self._damage.append(DamageReport(found[0], 0, 0, DamageKind.UNREADABLE, what))
 
-    def note(self, stores: Iterable[tuple[QueueName, Place, Storage]]) -> None:
+    def note(self, stores: Iterable[tuple[QueueName, HostedPlace, Storage]]) -> None:
         """Note how far stores reach now: no less may be there when they are opened again."""
         extents: dict[bool, dict[str, Extent]] = {True: {}, False: {}}
         incarnations: dict[str, Incarnation] = {}
@@ -222,7 +222,7 @@ class StoreFiles:
                     noted[log.stem.name] = log.extent
                 self._register(is_persistent).note(noted, incarnations)
 
-    def judge_incarnation(self, name: QueueName, place: Place, found: Incarnation) -> None:
+    def judge_incarnation(self, name: QueueName, place: HostedPlace, found: Incarnation) -> None:
         """Report it where the records of a store are not those of the creation of the queue that is known.
 
         `found` is the incarnation that the records have; nil: none, as of an earlier version.
@@ -251,7 +251,7 @@ class StoreFiles:
         """Note how far the log of the replicas reaches."""
         self._register(True).note({stem.name: extent})
 
-    def forget(self, name: QueueName, place: Place) -> None:
+    def forget(self, name: QueueName, place: HostedPlace) -> None:
         """Expect the files of a queue no more: they are about to be deleted."""
         self._register(place.is_persistent).forget([self._entry(name, place)])
         self.incarnations.pop(name, None)
@@ -297,7 +297,7 @@ class StoreFiles:
             log.abandon()
         self.claim.release()
 
-    def _open(self, name: QueueName, place: Place, known: Extent | None, *, discards_damaged: bool) -> Storage:
+    def _open(self, name: QueueName, place: HostedPlace, known: Extent | None, *, discards_damaged: bool) -> Storage:
         discards = discards_damaged
         if not place.is_persistent:
             assert self.volatile_directory is not None
@@ -339,7 +339,7 @@ class StoreFiles:
             log.mend()
         return LoggedStorage(stem, self.filesystem, log, QUEUE_CODEC, known, discards_damaged=discards_damaged)
 
-    def _entry(self, name: QueueName, place: Place) -> str:
+    def _entry(self, name: QueueName, place: HostedPlace) -> str:
         """What a store is called in its register."""
         return self.stem(name, place).name if place.is_persistent else name
 

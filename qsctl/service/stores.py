@@ -30,7 +30,7 @@ from qsctl.identity import Incarnation
 from qsctl.service import upkeep
 from qsctl.service.guarded_writes import GuardedWrites
 from qsctl.service.payload_reader import payload_reader
-from qsctl.service.places import Place, Places
+from qsctl.service.places import HostedPlace, Places
 from qsctl.service.queue_codec import QUEUE_CODEC
 from qsctl.service.queue_writes import QueueWrites, log_of
 from qsctl.service.store_files import StoreFiles
@@ -101,7 +101,7 @@ class Stores:
         self._has_carried_over = claim is not None
         """Whether what other processes left in their logs was brought to the queues by the holder of the claim."""
         self.queues: dict[QueueName, Storage] = {}
-        self._opened: dict[QueueName, Place] = {}
+        self._opened: dict[QueueName, HostedPlace] = {}
         """Where the queues stand that have a store; those that are about to be deleted, too."""
         self._places: Places = {}
         self._closed_damage: list[DamageReport] = []
@@ -201,7 +201,7 @@ class Stores:
         for log in self.files.logs.values():
             checkpoint_all(log, [name for name in log.names() if name not in opened], QUEUE_CODEC)
 
-    def check(self, name: QueueName, place: Place) -> None:
+    def check(self, name: QueueName, place: HostedPlace) -> None:
         """Whether a queue could be kept here.
 
         Raises:
@@ -215,7 +215,7 @@ class Stores:
             if name not in self.queues and self._holds_samples and not self.files.discards_damaged:
                 self._check_left_over(name, place)
 
-    def _check_left_over(self, name: QueueName, place: Place) -> None:
+    def _check_left_over(self, name: QueueName, place: HostedPlace) -> None:
         """Judge what an earlier run may have left of a queue that is to be created."""
         if not self.files.has_left_over(name, place):
             return
@@ -318,7 +318,7 @@ class Stores:
         """Whether a write-ahead log has more files than it should."""
         return any(len(log.files) > FILES_MAX for log in self.files.logs.values())
 
-    def forget(self, keep: Callable[[Place], bool]) -> None:
+    def forget(self, keep: Callable[[HostedPlace], bool]) -> None:
         """Delete the stores of the queues that are not to be kept."""
         for name in [name for name, place in self._places.items() if name in self.queues and not keep(place)]:
             self._destroy(name)
@@ -414,7 +414,7 @@ class Stores:
         """The queues that have a store."""
         return tuple(self.queues)
 
-    def _open(self, name: QueueName, place: Place) -> Storage:
+    def _open(self, name: QueueName, place: HostedPlace) -> Storage:
         store = self.files.open(name, place)
         self._opened[name] = place
         if not place.settings.persistence.restore and self.files.volatile_directory is None:

@@ -28,7 +28,7 @@ FIRST_SLICES: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class ReplicationProgress:
     """How far one replication has come."""
 
     replication: int
@@ -38,7 +38,7 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ReplicationOutcome:
     """What one replication left behind."""
 
     info: ReplicationInfo
@@ -132,10 +132,10 @@ def simulate_replication(
     run_id: str,
     replication: int,
     *,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Callable[[ReplicationProgress], None] | None = None,
     stop: Callable[[], bool] = lambda: False,
     model: CompiledModel | None = None,
-) -> Outcome:
+) -> ReplicationOutcome:
     """Run one replication and write its part of the run folder.
 
     A stop, or Ctrl-C, ends it early: what was simulated until then is written whole, counters included, and the
@@ -169,7 +169,7 @@ def simulate_replication(
         replicated_queues=replicated,
         verdicts=verdicts,
     )
-    return Outcome(info, writer.files, compile_s())
+    return ReplicationOutcome(info, writer.files, compile_s())
 
 
 class _Log:
@@ -191,7 +191,7 @@ def _step_through(
     scenario: Scenario,
     replication: int,
     log: _Log,
-    progress: Callable[[Progress], None] | None,
+    progress: Callable[[ReplicationProgress], None] | None,
     stop: Callable[[], bool],
 ) -> bool:
     """Step to the horizon; false when it was stopped before."""
@@ -208,7 +208,7 @@ def _step_through(
         took = time.perf_counter() - began
         slice_ns = _next_slice(slice_ns, took)
         if progress is not None:
-            progress(Progress(replication, run.now_ns, horizon_ns, run.messages))
+            progress(ReplicationProgress(replication, run.now_ns, horizon_ns, run.messages))
     return True
 
 

@@ -33,7 +33,7 @@ from qsctl.eventlog.run_folder import (
 )
 from qsctl.eventlog.schema import LogLevel
 from qsctl.sim.model import CompiledModel
-from qsctl.sim.replication import Outcome, Progress, simulate_counters, simulate_replication
+from qsctl.sim.replication import ReplicationOutcome, ReplicationProgress, simulate_counters, simulate_replication
 from qsctl.sim.scenario.rules import check_rules
 from qsctl.sim.scenario.scenario import Scenario
 from qsctl.sim.scenario.text import scenario_digest, scenario_text
@@ -41,7 +41,7 @@ from qsctl.sim.scenario.text import scenario_digest, scenario_text
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Progress", "RunReport", "run", "simulate_counters"]
+__all__ = ["ReplicationProgress", "RunReport", "run", "simulate_counters"]
 
 NOTE_SHARE = 20
 """After each writing of `run.json` the next one waits this many times as long as it lasted."""
@@ -65,7 +65,7 @@ def run(
     seed: int | None = None,
     replications: int | None = None,
     level: LogLevel | None = None,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Callable[[ReplicationProgress], None] | None = None,
     stop: Callable[[], bool] = lambda: False,
     workers: int = 1,
     reproduce: str = "",
@@ -116,10 +116,10 @@ def run(
     info = msgspec.structs.replace(info, files=_write_texts(folder, scenario))
     write_run_info(folder, info)
     release_claim(folder)
-    outcomes: list[Outcome] = []
+    outcomes: list[ReplicationOutcome] = []
     next_note_at = 0.0
 
-    def note(outcome: Outcome) -> None:
+    def note(outcome: ReplicationOutcome) -> None:
         """Keep an outcome; thousands of short replications do not each write the list of all."""
         nonlocal next_note_at
         outcomes.append(outcome)
@@ -165,7 +165,7 @@ def _reproduce(folder: Location) -> str:
     return f"qsctl simulate {shlex.quote(str(folder / SCENARIO_FILE))}"
 
 
-def _with_outcomes(info: RunInfo, outcomes: list[Outcome]) -> RunInfo:
+def _with_outcomes(info: RunInfo, outcomes: list[ReplicationOutcome]) -> RunInfo:
     in_order = sorted(outcomes, key=lambda each: each.info.replication)
     files = dict(info.files)
     for each in in_order:
@@ -173,7 +173,7 @@ def _with_outcomes(info: RunInfo, outcomes: list[Outcome]) -> RunInfo:
     return msgspec.structs.replace(info, done=tuple(each.info for each in in_order), files=files)
 
 
-def _finish(folder: Location, info: RunInfo, outcomes: list[Outcome]) -> RunReport:
+def _finish(folder: Location, info: RunInfo, outcomes: list[ReplicationOutcome]) -> RunReport:
     """Sum up, add the fingerprint, and record whether the run is complete."""
     from qsctl.eventlog.reader import counters_of
 

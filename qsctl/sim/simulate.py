@@ -10,7 +10,7 @@ from qsctl.errors import UsageError
 from qsctl.eventlog.location import Location, location
 from qsctl.eventlog.run_folder import new_folder
 from qsctl.eventlog.schema import LogLevel
-from qsctl.sim.run import Progress, RunReport, run
+from qsctl.sim.run import ReplicationProgress, RunReport, run
 from qsctl.sim.scenario.overrides import apply_overrides
 from qsctl.sim.scenario.rules import check_rules
 from qsctl.sim.scenario.scenario import Scenario
@@ -27,7 +27,7 @@ def simulate(
     level: str | None = None,
     out: Location | str | None = None,
     workers: int = 1,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Callable[[ReplicationProgress], None] | None = None,
     stop: Callable[[], bool] = lambda: False,
 ) -> RunReport:
     """Simulate a scenario into a run folder, as `qsctl simulate` does; return where it is and what it counted.

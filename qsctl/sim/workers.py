@@ -15,23 +15,23 @@ from typing import Final
 
 from qsctl.endings import children_without_signals, end_with_parent
 from qsctl.eventlog.location import Location
-from qsctl.sim.replication import Outcome, Progress, simulate_replication
+from qsctl.sim.replication import ReplicationOutcome, ReplicationProgress, simulate_replication
 from qsctl.sim.scenario.scenario import Scenario
 
 POLL_SECONDS: Final = 0.1
 
 _stop: Event | None = None
-_reports: multiprocessing.Queue[Progress] | None = None
+_reports: multiprocessing.Queue[ReplicationProgress] | None = None
 
 
-def _begin(stop: Event, reports: multiprocessing.Queue[Progress]) -> None:
+def _begin(stop: Event, reports: multiprocessing.Queue[ReplicationProgress]) -> None:
     """Set up a worker: what it shares with its parent. Ctrl-C reaches the parent, which sets `stop`."""
     end_with_parent()
     global _stop, _reports
     _stop, _reports = stop, reports
 
 
-def _replicate(scenario: Scenario, folder: Location, run_id: str, replication: int) -> Outcome:
+def _replicate(scenario: Scenario, folder: Location, run_id: str, replication: int) -> ReplicationOutcome:
     assert _stop is not None
     assert _reports is not None
     return simulate_replication(scenario, folder, run_id, replication, progress=_reports.put, stop=_stop.is_set)
@@ -42,8 +42,8 @@ def simulate_in_workers(
     folder: Location,
     run_id: str,
     workers: int,
-    note: Callable[[Outcome], None],
-    progress: Callable[[Progress], None] | None,
+    note: Callable[[ReplicationOutcome], None],
+    progress: Callable[[ReplicationProgress], None] | None,
     stop: Callable[[], bool],
 ) -> None:
     """Run every replication of the scenario; `note` is given each outcome as it comes.
@@ -52,10 +52,10 @@ def simulate_in_workers(
     """
     context = multiprocessing.get_context("spawn")
     halt = context.Event()
-    reports: multiprocessing.Queue[Progress] = context.Queue()
+    reports: multiprocessing.Queue[ReplicationProgress] = context.Queue()
     with ProcessPoolExecutor(min(workers, scenario.replications), context, _begin, (halt, reports)) as pool:
         with children_without_signals():
-            waiting: set[Future[Outcome]] = {
+            waiting: set[Future[ReplicationOutcome]] = {
                 pool.submit(_replicate, scenario, folder, run_id, replication)
                 for replication in range(scenario.replications)
             }
@@ -74,7 +74,9 @@ def simulate_in_workers(
             _report(reports, progress)
 
 
-def _report(reports: multiprocessing.Queue[Progress], progress: Callable[[Progress], None] | None) -> None:
+def _report(
+    reports: multiprocessing.Queue[ReplicationProgress], progress: Callable[[ReplicationProgress], None] | None
+) -> None:
     while True:
         try:
             news = reports.get_nowait()

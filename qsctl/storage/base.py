@@ -35,7 +35,7 @@ class Compacted(LookupError):
     """Records are no longer there one by one: a snapshot replaced them."""
 
 
-class HardState(msgspec.Struct, frozen=True, array_like=True):
+class StoredHardState(msgspec.Struct, frozen=True, array_like=True):
     """What a replica must never forget: the latest epoch that it has seen, and which replica it voted for in it.
 
     Also the log that a candidate must have at least (`floor_epoch`, `floor_index`), the incarnation of its group, and
@@ -97,7 +97,7 @@ class Storage(Protocol):
         """That of the last record; the next one appended has the next index."""
 
     @property
-    def hard_state(self) -> HardState:
+    def hard_state(self) -> StoredHardState:
         """What was set last."""
 
     def append(self, records: Sequence[Record]) -> None:
@@ -166,7 +166,7 @@ class Storage(Protocol):
             Damaged: the disk refused; they may or may not be there.
         """
 
-    def set_hard_state(self, state: HardState) -> None:
+    def set_hard_state(self, state: StoredHardState) -> None:
         """Keep it, as durable as configured when it returns.
 
         Raises:

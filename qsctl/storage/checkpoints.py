@@ -16,7 +16,7 @@ from typing import Final
 from qsctl.config.filesystem import FilesystemSettings, Synchronization
 from qsctl.errors import Damaged
 from qsctl.storage.base import Extent, Shares
-from qsctl.storage.codec import POSITION, Codec, Encoded, Positions, Record, UnreadableRecord, fill
+from qsctl.storage.codec import POSITION, Encoded, Positions, Record, RecordCodec, UnreadableRecord, fill
 from qsctl.storage.compaction import ROOM_FOR_FILES, Compaction, Whole
 from qsctl.storage.damage import DamageKind, DamageReport, refuse_loss
 from qsctl.storage.data_files import OFFSET_BITS, DataFiles
@@ -56,7 +56,7 @@ class Checkpoints:
         self,
         stem: Path,
         settings: FilesystemSettings,
-        codec: Codec,
+        codec: RecordCodec,
         known: Extent | None = None,
         *,
         until: Extent | None = None,

@@ -57,7 +57,7 @@ class Positions:
         """The first position that was free when a snapshot was made."""
 
 
-class Codec(Protocol):
+class RecordCodec(Protocol):
     """One kind of records."""
 
     @property

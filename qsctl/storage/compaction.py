@@ -12,7 +12,7 @@ from typing import Final
 
 from qsctl.instant import INFINITE_NS
 from qsctl.storage.base import Shares
-from qsctl.storage.codec import Codec, Encoded, Record
+from qsctl.storage.codec import Encoded, Record, RecordCodec
 from qsctl.storage.segment_file import Replacement
 
 ROOM_FOR_FILES: Final = 4_096
@@ -46,7 +46,7 @@ class Compaction:
         codec: that of the records.
     """
 
-    def __init__(self, base: Replacement, kept: Shares, codec: Codec) -> None:
+    def __init__(self, base: Replacement, kept: Shares, codec: RecordCodec) -> None:
         self.base = base
         self.body_count = 0
         self.payload_count = 0

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from qsctl.errors import UNREADABLE
-from qsctl.storage.base import Extent, HardState
+from qsctl.storage.base import Extent, StoredHardState
 from qsctl.storage.frames import Scan
 from qsctl.storage.segment_file import HEADER_SIZE_BYTES, SegmentContent
 
@@ -42,7 +42,7 @@ class Stream(msgspec.Struct, frozen=True, array_like=True):
     name: str
     checkpointed: int = 0
     extent: Extent | None = None
-    hard_state: HardState = HardState()
+    hard_state: StoredHardState = StoredHardState()
 
 
 class Truncation(NamedTuple):

@@ -11,14 +11,14 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from qsctl.storage.base import Shares
-from qsctl.storage.codec import Codec, Record
+from qsctl.storage.codec import Record, RecordCodec
 
 
 class HasPayloads(Protocol):
     """A stream of the log."""
 
     @property
-    def codec(self) -> Codec:
+    def codec(self) -> RecordCodec:
         """That of its records."""
 
     def is_in_log(self, position: int) -> bool:

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from qsctl.storage.codec import Codec, Encoded, Record, UnreadableRecord, fill, pack_payloads, unpack_payloads
+from qsctl.storage.codec import Encoded, Record, RecordCodec, UnreadableRecord, fill, pack_payloads, unpack_payloads
 from qsctl.storage.damage import DamageKind, DamageReport
 from qsctl.storage.frames import FRAME_HEADER
 from qsctl.storage.log_frames import ENTRY_OVERHEAD_BYTES, Place, Stream
@@ -35,7 +35,7 @@ class Body(NamedTuple):
     body: bytes | None
     records: Sequence[Record]
 
-    def without(self, positions: set[int], codec: Codec) -> Body:
+    def without(self, positions: set[int], codec: RecordCodec) -> Body:
         """Return the same without what is said of some positions."""
         kept = [each for each in self.records if codec.position_of(each) not in positions]
         if len(kept) == len(self.records):
@@ -53,7 +53,7 @@ class LogStream:
         is_truncatable: whether records count for nothing before `commit`, see `qsctl.storage.base`.
     """
 
-    def __init__(self, log: WriteAheadLog, name: str, codec: Codec, *, is_truncatable: bool) -> None:
+    def __init__(self, log: WriteAheadLog, name: str, codec: RecordCodec, *, is_truncatable: bool) -> None:
         self.log = log
         self.codec = codec
         self.number = log.stream(name).number

@@ -14,7 +14,7 @@ from typing import TypeAlias
 from qsctl.config.filesystem import FilesystemSettings
 from qsctl.errors import Damaged
 from qsctl.storage.base import Extent
-from qsctl.storage.codec import Codec
+from qsctl.storage.codec import RecordCodec
 from qsctl.storage.damage import DamageReport
 from qsctl.storage.logged import LoggedStorage
 from qsctl.storage.room import DiskFull
@@ -82,7 +82,9 @@ def make_room(log: WriteAheadLog, streams: Streams, on_failure: OnFailure) -> No
         pass
 
 
-def checkpoint_all(log: WriteAheadLog, names: Iterable[str], codec: Codec, *, discards_damaged: bool = True) -> None:
+def checkpoint_all(
+    log: WriteAheadLog, names: Iterable[str], codec: RecordCodec, *, discards_damaged: bool = True
+) -> None:
     """Write all that the log has of these streams, which are not open, to their own files.
 
     Raises:
@@ -103,7 +105,7 @@ def checkpoint_all(log: WriteAheadLog, names: Iterable[str], codec: Codec, *, di
 
 
 def carry_over(
-    stem: Path, settings: FilesystemSettings, codec: Codec, known: Extent | None, *, discards_damaged: bool = True
+    stem: Path, settings: FilesystemSettings, codec: RecordCodec, known: Extent | None, *, discards_damaged: bool = True
 ) -> Sequence[DamageReport]:
     """Write all that a log has to its streams' own files, and delete it: its process will not come again.
 

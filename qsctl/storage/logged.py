@@ -16,9 +16,9 @@ from msgspec.structs import replace
 
 from qsctl.config.filesystem import FilesystemSettings
 from qsctl.errors import Damaged
-from qsctl.storage.base import Compacted, Extent, HardState, Shares, Sync, WritesThenSyncs
+from qsctl.storage.base import Compacted, Extent, Shares, StoredHardState, Sync, WritesThenSyncs
 from qsctl.storage.checkpoints import Checkpoints
-from qsctl.storage.codec import Codec, Encoded, Record
+from qsctl.storage.codec import Encoded, Record, RecordCodec
 from qsctl.storage.compaction import Whole
 from qsctl.storage.damage import DamageReport
 from qsctl.storage.log_payloads import WithPayloads, with_payloads
@@ -55,7 +55,7 @@ class LoggedStorage(WritesThenSyncs):
         stem: Path,
         settings: FilesystemSettings,
         log: WriteAheadLog,
-        codec: Codec,
+        codec: RecordCodec,
         known: Extent | None = None,
         *,
         is_truncatable: bool = False,
@@ -104,11 +104,11 @@ class LoggedStorage(WritesThenSyncs):
         return self.in_log.last_index
 
     @property
-    def hard_state(self) -> HardState:
+    def hard_state(self) -> StoredHardState:
         """See `Storage.hard_state`."""
         return self.in_log.entry.hard_state
 
-    def set_hard_state(self, state: HardState) -> None:
+    def set_hard_state(self, state: StoredHardState) -> None:
         """See `Storage.set_hard_state`."""
         self.log.commit([replace(self.in_log.entry, hard_state=state)])
 

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from qsctl.storage.base import HardState
+from qsctl.storage.base import StoredHardState
 from qsctl.storage.codec import Record
 
 
@@ -19,7 +19,7 @@ class StateSet(msgspec.Struct, frozen=True, array_like=True, tag=1):
     """The replica's epoch and vote."""
 
     stream: str
-    state: HardState
+    state: StoredHardState
 
 
 class SnapshotPut(msgspec.Struct, frozen=True, array_like=True, tag=2):
@@ -59,7 +59,7 @@ Operation: TypeAlias = StateSet | SnapshotPut | Appended | Dropped | MembersKnow
 class StoredStream(msgspec.Struct, frozen=True):
     """What a store has of a stream: `snapshot_records` stand for the records up to `snapshot_index`."""
 
-    hard_state: HardState = HardState()
+    hard_state: StoredHardState = StoredHardState()
     snapshot_index: int = 0
     snapshot_records: Sequence[Record] = ()
     records: Sequence[Record] = ()
@@ -78,7 +78,7 @@ class StreamReader:
     """One stream as its operations are read."""
 
     def __init__(self) -> None:
-        self.hard_state = HardState()
+        self.hard_state = StoredHardState()
         """The epoch and vote."""
         self._snapshot_index = 0
         self._snapshot = b""
@@ -113,7 +113,7 @@ class StreamReader:
                     raise LookupError(f"record {first_index} behind record {self.last_index}")
                 self._parts.append(_Part(first_index, 0, count, data))
 
-    def remember(self, state: HardState) -> None:
+    def remember(self, state: StoredHardState) -> None:
         """Keep the epoch and vote of what is not done otherwise, if they are later."""
         if state.epoch >= self.hard_state.epoch:
             self.hard_state = state

@@ -127,7 +127,7 @@ def stream_of(path: Path) -> int:
     return crc32(path.name.removesuffix(".db").rstrip("0123456789").encode())
 
 
-class Batch(NamedTuple):
+class FrameBatch(NamedTuple):
     """Frames and their place in a log."""
 
     file_index: int

@@ -22,7 +22,7 @@ from qsctl.storage.names import open_private, sync_directory, unshare
 from qsctl.storage.segment_file import (
     FORMAT_VERSION,
     HEADER_SIZE_BYTES,
-    Batch,
+    FrameBatch,
     Replacement,
     SegmentContent,
     SegmentHeader,
@@ -144,13 +144,13 @@ class SegmentLog:
         if until is not None and self.last_index == until.index and self._written is not None:
             self.cut(until.index, self.sizes[until.index], self.next_number)
 
-    def write(self, bodies: Iterable[bytes]) -> Batch:
+    def write(self, bodies: Iterable[bytes]) -> FrameBatch:
         """Append a batch, and give it: `prepare` and `put`. Call `sync` after."""
         batch = self.prepare(bodies)
         self.put(batch)
         return batch
 
-    def prepare(self, bodies: Iterable[bytes]) -> Batch:
+    def prepare(self, bodies: Iterable[bytes]) -> FrameBatch:
         """What `put` will append next; a full file is followed by a new one now.
 
         Raises:
@@ -161,9 +161,9 @@ class SegmentLog:
             self._roll()
         index, bodies = self.last_index, list(bodies)
         frames = frame(bodies, self.headers[index].marks, self.next_number)
-        return Batch(index, self.sizes[index], frames, len(bodies))
+        return FrameBatch(index, self.sizes[index], frames, len(bodies))
 
-    def put(self, batch: Batch) -> None:
+    def put(self, batch: FrameBatch) -> None:
         """Append what was prepared last.
 
         Raises:
@@ -385,7 +385,7 @@ class SegmentLog:
             sync_directory(self.stem.parent)  # the seal must not outlive the name of the file that it stands for
         seal = frame([SEAL], self.headers[index := self.last_index].marks, self.next_number)
         with contextlib.suppress(OSError):
-            self.put(Batch(index, self.sizes[index], seal, 1))
+            self.put(FrameBatch(index, self.sizes[index], seal, 1))
 
     def _new_header(self, index: int) -> SegmentHeader:
         """Of a file that is begun now."""

@@ -20,8 +20,8 @@ from typing import Final
 
 from qsctl.config.filesystem import FilesystemSettings, JournalMode
 from qsctl.errors import Damaged, Refused
-from qsctl.storage.base import Compacted, Extent, HardState, Sync, WritesThenSyncs
-from qsctl.storage.codec import Codec, Record, fill
+from qsctl.storage.base import Compacted, Extent, StoredHardState, Sync, WritesThenSyncs
+from qsctl.storage.codec import Record, RecordCodec, fill
 from qsctl.storage.damage import DamageKind, DamageReport, refuse_loss
 from qsctl.storage.names import open_private, unshare
 from qsctl.storage.room import DiskFailed, is_refused_by_system, refusal
@@ -77,7 +77,7 @@ class SqliteStorage(WritesThenSyncs):
         self,
         path: Path,
         settings: FilesystemSettings,
-        codec: Codec,
+        codec: RecordCodec,
         known: Extent | None = None,
         *,
         is_truncatable: bool = False,
@@ -142,11 +142,11 @@ class SqliteStorage(WritesThenSyncs):
         return self._tables.snapshot_index
 
     @property
-    def hard_state(self) -> HardState:
+    def hard_state(self) -> StoredHardState:
         """See `Storage.hard_state`."""
         return self._tables.hard_state
 
-    def set_hard_state(self, state: HardState) -> None:
+    def set_hard_state(self, state: StoredHardState) -> None:
         """See `Storage.set_hard_state`."""
         with self._transaction():
             self._tables.set_hard_state(state)

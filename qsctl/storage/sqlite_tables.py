@@ -13,8 +13,8 @@ from typing import Final
 import msgspec
 
 from qsctl.errors import UNREADABLE
-from qsctl.storage.base import HardState
-from qsctl.storage.codec import Codec, Encoded, Positions, Record, UnreadableRecord, fill
+from qsctl.storage.base import StoredHardState
+from qsctl.storage.codec import Encoded, Positions, Record, RecordCodec, UnreadableRecord, fill
 from qsctl.storage.damage import DamageKind
 from qsctl.storage.frames import frame, scan
 from qsctl.storage.sqlite_rows import HARD_STATE_NUMBER, Payloads, batch_marks, is_whole, payload_checksums
@@ -42,7 +42,7 @@ class Tables:
         report: called with damage.
     """
 
-    def __init__(self, connection: sqlite3.Connection, stream: int, codec: Codec, report: ReportRow) -> None:
+    def __init__(self, connection: sqlite3.Connection, stream: int, codec: RecordCodec, report: ReportRow) -> None:
         self.connection = connection
         self.stream = stream
         self.codec = codec
@@ -63,17 +63,17 @@ class Tables:
     def _number(self, query: str) -> int:
         return int(self.connection.execute(query).fetchone()[0])
 
-    def _read_hard_state(self) -> HardState:
+    def _read_hard_state(self) -> StoredHardState:
         for number, _, body in self.connection.execute(f"{BATCHES} LIMIT 1", (HARD_STATE_NUMBER,)):
             if number != HARD_STATE_NUMBER:
                 break
             for start, end in scan(body, batch_marks(self.stream, number)).bodies if isinstance(body, bytes) else ():
                 with suppress(*UNREADABLE):
-                    return msgspec.msgpack.decode(body[start:end], type=HardState)
+                    return msgspec.msgpack.decode(body[start:end], type=StoredHardState)
             self._report(number, 0, 0, DamageKind.CHECKSUM, "the hard state cannot be read")
-        return HardState()
+        return StoredHardState()
 
-    def set_hard_state(self, state: HardState) -> None:
+    def set_hard_state(self, state: StoredHardState) -> None:
         """Keep a replica's hard state."""
         body = frame([msgspec.msgpack.encode(state)], batch_marks(self.stream, HARD_STATE_NUMBER))
         self.connection.execute("INSERT OR REPLACE INTO batch VALUES (?, 0, ?)", (HARD_STATE_NUMBER, body))

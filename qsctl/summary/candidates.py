@@ -16,10 +16,10 @@ from qsctl.sim.scenario.randomness import is_deterministic
 from qsctl.sim.scenario.scenario import Scenario
 from qsctl.sim.sizing.memory import memory_bytes
 from qsctl.sim.sizing.most_arrivals import most_arrivals
-from qsctl.sim.sizing.targets import Setting, Target
+from qsctl.sim.sizing.targets import Target, VariedSetting
 from qsctl.sim.sweep import Point, Task, scenario_at
 from qsctl.summary.evidence import Knowledge, TargetEvidence, judge, runs_needed
-from qsctl.summary.sequential import Answer, rounds
+from qsctl.summary.sequential import SequentialAnswer, rounds
 from qsctl.summary.sweep_folder import PointResult
 
 Values = tuple[int, ...]
@@ -67,7 +67,7 @@ class Candidates:
     """The candidates tried so far, in order, and how more are tried."""
 
     scenario: Scenario
-    settings: tuple[Setting, ...]
+    settings: tuple[VariedSetting, ...]
     targets: tuple[Target, ...]
     confidence: float
     error: float
@@ -157,5 +157,5 @@ class Candidates:
         if values not in self.tried:
             return False
         asked = [each for each in self.tried[values].evidence if each.target in about]
-        missed = any(each.answer is Answer.REFUSED or each.given_up for each in asked)
+        missed = any(each.answer is SequentialAnswer.REFUSED or each.given_up for each in asked)
         return missed or all(each.decided for each in asked) or self.is_fixed(values)

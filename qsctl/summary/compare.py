@@ -48,7 +48,7 @@ from qsctl.summary.statistics import Interval, TestedDifference, difference_of_m
 from qsctl.summary.sweep_folder import SWEEP_FILE, PointResult, read_results
 
 
-class Verdict(StrEnum):
+class MeasureVerdict(StrEnum):
     """Which of the two is better on a measure, as far as is known with the confidence asked for."""
 
     A = "A"
@@ -77,7 +77,7 @@ class Difference:
     difference: Interval
     paired: bool
     adjusted_p_value: float
-    verdict: Verdict
+    verdict: MeasureVerdict
     unit: str
 
 
@@ -167,7 +167,7 @@ def read_figures(folder: Location) -> list[PointResult]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Group:
+class _PointGroup:
     """One queue at one point: the figures of each replication, with the seed it had."""
 
     point: Point
@@ -175,16 +175,16 @@ class _Group:
     figures: dict[tuple[int, int], Figures]
 
 
-def _grouped(results: Sequence[PointResult]) -> dict[tuple[str, str], _Group]:
-    groups: dict[tuple[str, str], _Group] = {}
+def _grouped(results: Sequence[PointResult]) -> dict[tuple[str, str], _PointGroup]:
+    groups: dict[tuple[str, str], _PointGroup] = {}
     for result in results:
         for figures in result.figures:
-            group = groups.setdefault((result.point.key, figures.queue), _Group(result.point, figures.queue, {}))
+            group = groups.setdefault((result.point.key, figures.queue), _PointGroup(result.point, figures.queue, {}))
             group.figures[result.seed, result.replication] = figures
     return groups
 
 
-def _without_chance(scenario: Scenario | None, groups: dict[tuple[str, str], _Group]) -> set[str]:
+def _without_chance(scenario: Scenario | None, groups: dict[tuple[str, str], _PointGroup]) -> set[str]:
     """Return the keys of the points at which nothing is random, so that one replication is enough."""
     if scenario is None:
         # Its replications are compared as any others.
@@ -196,7 +196,7 @@ def _without_chance(scenario: Scenario | None, groups: dict[tuple[str, str], _Gr
         return set()
 
 
-def _one_run(groups: dict[tuple[str, str], _Group]) -> bool:
+def _one_run(groups: dict[tuple[str, str], _PointGroup]) -> bool:
     """Return whether there is one replication alone, and no sweep."""
     return all(len(group.figures) == 1 and not group.point.values for group in groups.values())
 
@@ -206,7 +206,7 @@ _ALIKE: Final = 0.02
 """Relative difference of arrivals a second and client up to which loads without a scenario count as equal."""
 
 
-def _other_rate(a: _Group, b: _Group) -> bool:
+def _other_rate(a: _PointGroup, b: _PointGroup) -> bool:
     """Return whether clearly more messages came to one, a second and client."""
     rates = []
     for group in (a, b):
@@ -243,7 +243,7 @@ class _Within:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _FoundDifference:
     """A difference before it is known how many others are looked at."""
 
     point: Point
@@ -259,8 +259,8 @@ class _Found:
 
 
 def _differences(
-    a: _Group, b: _Group, confidence: float, *, exact: bool, within: _Within | None, other_load: bool
-) -> list[_Found]:
+    a: _PointGroup, b: _PointGroup, confidence: float, *, exact: bool, within: _Within | None, other_load: bool
+) -> list[_FoundDifference]:
     """Return the differences of one queue at one point."""
     first_a, first_b = (next(iter(group.figures.values())) for group in (a, b))
     other_time = first_a.observed_ns != first_b.observed_ns
@@ -297,7 +297,7 @@ def _differences(
         mean_a, mean_b = math.fsum(lefts) / len(lefts), math.fsum(rights) / len(rights)
         comparable = not (other_load and name in _COUNTS) and not (other_time and name in _GROWING)
         pairs_of = paired or tested.interval.method == SAMPLES
-        found.append(_Found(a.point, a.queue, name, mean_a, mean_b, tested, pairs_of, same, unit, comparable))
+        found.append(_FoundDifference(a.point, a.queue, name, mean_a, mean_b, tested, pairs_of, same, unit, comparable))
     return found
 
 
@@ -326,7 +326,7 @@ def _scale(figures: Figures, per_second: bool, per_client: bool, measure: str) -
     return 1.0 / (seconds or 1.0) / (figures.clients if per_client else 1)
 
 
-def _judged(found: Sequence[_Found], confidence: float) -> list[Difference]:
+def _judged(found: Sequence[_FoundDifference], confidence: float) -> list[Difference]:
     """Return every difference with its verdict: the headlines adjusted among themselves, the rest among all."""
     of_all = holm([each.tested.p_value if each.comparable else 1.0 for each in found])
     headlines = [each for each in found if each.measure in HEADLINES]
@@ -351,18 +351,18 @@ def _judged(found: Sequence[_Found], confidence: float) -> list[Difference]:
     return judged
 
 
-def _verdict(found: _Found, *, stands: bool) -> Verdict:
+def _verdict(found: _FoundDifference, *, stands: bool) -> MeasureVerdict:
     if not found.comparable:
-        return Verdict.NOT_COMPARED
+        return MeasureVerdict.NOT_COMPARED
     if found.same:
-        return Verdict.SAME
+        return MeasureVerdict.SAME
     difference = found.tested.interval.mean
     if not stands or difference == 0.0:
-        return Verdict.UNDECIDED
-    return Verdict.B if (difference > 0.0) == (found.measure in LARGER_IS_BETTER) else Verdict.A
+        return MeasureVerdict.UNDECIDED
+    return MeasureVerdict.B if (difference > 0.0) == (found.measure in LARGER_IS_BETTER) else MeasureVerdict.A
 
 
-def _names(of: dict[tuple[str, str], _Group], without: dict[tuple[str, str], _Group]) -> list[str]:
+def _names(of: dict[tuple[str, str], _PointGroup], without: dict[tuple[str, str], _PointGroup]) -> list[str]:
     return [f"{group.queue} at {group.point}" for place, group in of.items() if place not in without]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from qsctl.summary.compare import HEADLINES, Comparison, Difference, Verdict
+from qsctl.summary.compare import HEADLINES, Comparison, Difference, MeasureVerdict
 
 _WORDS: Final = {
     "loss_ratio": "losses",
@@ -20,7 +20,7 @@ _WORDS: Final = {
 
 def sentence(comparison: Comparison) -> str:
     """Return which is better on what, in words."""
-    wins: dict[Verdict, list[str]] = {Verdict.A: [], Verdict.B: []}
+    wins: dict[MeasureVerdict, list[str]] = {MeasureVerdict.A: [], MeasureVerdict.B: []}
     shown = [each for each in comparison.differences if each.measure in HEADLINES]
     points = len({each.point.key for each in shown})
     for measure, queue in dict.fromkeys(
@@ -32,7 +32,7 @@ def sentence(comparison: Comparison) -> str:
             if better:
                 place = f" at {len(better)} of {points} points" if points > 1 else _share(better[0])
                 what.append(f"{_WORDS[measure]} of {queue}{place}")
-    undecided = sum(each.verdict is Verdict.UNDECIDED for each in shown)
+    undecided = sum(each.verdict is MeasureVerdict.UNDECIDED for each in shown)
     parts = [f"{verdict.value} is better on {_listed(what)}" for verdict, what in wins.items() if what]
     if not parts:
         unknown = "no difference between A and B is shown: " + (
@@ -56,7 +56,7 @@ def _given(comparison: Comparison) -> str:
 
 def _left_out(shown: Sequence[Difference]) -> str:
     """Return what has no winner because it follows the load or the time."""
-    measures = dict.fromkeys(_WORDS[each.measure] for each in shown if each.verdict is Verdict.NOT_COMPARED)
+    measures = dict.fromkeys(_WORDS[each.measure] for each in shown if each.verdict is MeasureVerdict.NOT_COMPARED)
     if not measures:
         return ""
     return f" No winner is named on {_listed(list(measures))}: they follow the load, or the time, which is another."

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from qsctl.sim.sizing.targets import Setting
+from qsctl.sim.sizing.targets import VariedSetting
 from qsctl.sim.sweep import Task
 from qsctl.summary.candidates import Runner
 from qsctl.summary.sequential import EARLIEST_REFUSAL
@@ -42,7 +42,7 @@ def seconds_of(tasks: Sequence[Task], runner: Runner) -> float:
     return (time.monotonic() - began) / len(tasks)
 
 
-def candidates_of(settings: Sequence[Setting], values: Sequence[Sequence[int]] | None) -> int:
+def candidates_of(settings: Sequence[VariedSetting], values: Sequence[Sequence[int]] | None) -> int:
     """Return about how many candidates a search looks at.
 
     Args:

@@ -92,7 +92,7 @@ class QsctlDataSource(DataSource):
             replications=self._number("replications", 1, scenario.replications),
         )
         check_rules(scenario)
-        return _Reader(
+        return _RunReader(
             [field.name for field in schema.fields],
             [_Replication(number, scenario) for number in range(scenario.replications)],
         )
@@ -109,7 +109,7 @@ class QsctlDataSource(DataSource):
         return number
 
 
-class _Reader(DataSourceReader):
+class _RunReader(DataSourceReader):
     def __init__(self, columns: list[str], replications: Sequence[_Replication]) -> None:
         self._columns = columns
         self._replications = replications

@@ -16,7 +16,7 @@ from enum import StrEnum
 from typing import Final
 
 from qsctl.sim.figures import SUMMED, Figures
-from qsctl.sim.sizing.targets import Kind, Target, is_time
+from qsctl.sim.sizing.targets import Target, TargetKind, is_time
 from qsctl.summary.bounded_means import (
     can_be_shown_below,
     lower_bound,
@@ -26,7 +26,7 @@ from qsctl.summary.bounded_means import (
     upper_bound,
 )
 from qsctl.summary.points import EVERY_MEASURE, reading_error
-from qsctl.summary.sequential import EARLIEST_REFUSAL, Answer, fewer_than, never
+from qsctl.summary.sequential import EARLIEST_REFUSAL, SequentialAnswer, fewer_than, never
 from qsctl.summary.statistics import Interval, interval_of, runs_without_violation
 
 ASSUMED_LIMITS: Final = 5.0
@@ -53,7 +53,7 @@ class Basis(StrEnum):
     """No run has the measure."""
 
 
-class Source(StrEnum):
+class BoundSource(StrEnum):
     """Why a run's value is taken to be at most its bound."""
 
     STATED = "stated"
@@ -67,7 +67,7 @@ class Support:
     """What a measure of one run is at most, and why."""
 
     bound: float
-    source: Source
+    source: BoundSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class TargetEvidence:
 
     target: Target
     interval: Interval
-    answer: Answer
+    answer: SequentialAnswer
     basis: Basis
     bound: float
     runs: int
@@ -95,12 +95,12 @@ class TargetEvidence:
     @property
     def met(self) -> bool:
         """Whether the target is shown to be met."""
-        return self.answer is Answer.SHOWN
+        return self.answer is SequentialAnswer.SHOWN
 
     @property
     def decided(self) -> bool:
         """Whether more replications change nothing."""
-        return self.answer is not Answer.OPEN or self.given_up
+        return self.answer is not SequentialAnswer.OPEN or self.given_up
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,17 +147,19 @@ def judge(
     runs, violating = len(violations), sum(violations)
     if not values:
         nothing = Interval(math.nan, math.inf, 0)
-        return TargetEvidence(target, nothing, Answer.REFUSED, Basis.NOTHING, math.nan, runs, violating, target.share)
+        return TargetEvidence(
+            target, nothing, SequentialAnswer.REFUSED, Basis.NOTHING, math.nan, runs, violating, target.share
+        )
     interval = Interval(values[0], 0.0, 1) if known.exact else interval_of(values, confidence)
 
-    def counted(answer: Answer, basis: Basis, bound: float = math.nan) -> TargetEvidence:
+    def counted(answer: SequentialAnswer, basis: Basis, bound: float = math.nan) -> TargetEvidence:
         return TargetEvidence(target, interval, answer, basis, bound, runs, violating, target.share)
 
     if known.exact:
-        return counted(Answer.REFUSED if violating else Answer.SHOWN, Basis.EXACT, values[0])
-    if target.kind is Kind.ALWAYS:
+        return counted(SequentialAnswer.REFUSED if violating else SequentialAnswer.SHOWN, Basis.EXACT, values[0])
+    if target.kind is TargetKind.ALWAYS:
         return counted(never(violations, target.share, error=error), Basis.SHARE)
-    if target.kind is Kind.SHARE:
+    if target.kind is TargetKind.SHARE:
         return counted(fewer_than(violations, target.share, error=error, most=most), Basis.SHARE)
     support = support_of(target, [row for row in rows if row is not None], known)
     worst = support.bound if target.at_most else 0.0
@@ -175,20 +177,20 @@ def _of_mean(
     violating: int,
 ) -> TargetEvidence:
     """Return what is shown of a mean, on either side of the limit."""
-    limit, runs, answer = target.bound, len(values), Answer.OPEN
+    limit, runs, answer = target.bound, len(values), SequentialAnswer.OPEN
     above = shown_above(values, limit, error)
     below = shown_below(values, limit, support.bound, error)
     if above != below:
-        answer = Answer.SHOWN if below == target.at_most else Answer.REFUSED
+        answer = SequentialAnswer.SHOWN if below == target.at_most else SequentialAnswer.REFUSED
     given_up, needed = False, math.nan
-    if answer is Answer.OPEN:
+    if answer is SequentialAnswer.OPEN:
         seen = interval_of(values, 1.0 - error)
         wrong = runs >= EARLIEST_REFUSAL and (seen.low > limit if target.at_most else seen.high < limit)
         given_up = wrong or runs >= most
         if target.at_most:
             needed = runs_to_show_below(min(seen.mean, support.bound), limit, support.bound, error)
             given_up = given_up or not can_be_shown_below(values, most - runs, limit, support.bound, error)
-    from_above = target.at_most != (answer is Answer.REFUSED)
+    from_above = target.at_most != (answer is SequentialAnswer.REFUSED)
     bound = upper_bound(values, support.bound, error) if from_above else lower_bound(values, error)
     used = support if from_above else None
     return TargetEvidence(
@@ -202,18 +204,18 @@ def support_of(target: Target, rows: Sequence[Figures], known: Knowledge) -> Sup
     seen = [value for row in rows if (value := measure(row)) is not None]
     largest = max(seen, default=0.0)
     if known.stated and largest <= known.stated.get(of, -math.inf):
-        return Support(known.stated[of], Source.STATED)
+        return Support(known.stated[of], BoundSource.STATED)
     if target.measure == "loss_ratio":
-        return Support(1.0, Source.RATIO)
+        return Support(1.0, BoundSource.RATIO)
     arrivals = (known.arrivals or {}).get(target.queue)
     if arrivals is not None and target.measure in _OF_ARRIVALS:
-        return Support(max(float(arrivals), largest), Source.ARRIVALS)
+        return Support(max(float(arrivals), largest), BoundSource.ARRIVALS)
     if arrivals is not None and target.measure in _RATES:
         observed_s = min(row.observed_ns for row in rows) / 1e9
-        return Support(max(arrivals / observed_s, largest), Source.ARRIVALS)
+        return Support(max(arrivals / observed_s, largest), BoundSource.ARRIVALS)
     if is_time(target.measure):
         largest = max(largest, *(float(max(row.wait_max_ns, row.done_max_ns or 0)) for row in rows))
-    return Support(max(2.0 * largest, ASSUMED_LIMITS * target.bound), Source.ASSUMED)
+    return Support(max(2.0 * largest, ASSUMED_LIMITS * target.bound), BoundSource.ASSUMED)
 
 
 def runs_needed(target: Target, error: float, support: Support | None = None) -> int:
@@ -222,11 +224,11 @@ def runs_needed(target: Target, error: float, support: Support | None = None) ->
     Of a mean: where every run has half of the limit, of what may be as much as its support; 1 where that is unknown.
     """
     match target.kind:
-        case Kind.MEAN:
+        case TargetKind.MEAN:
             if support is None or not target.at_most:
                 return 1
             return int(runs_to_show_below(target.bound / 2.0, target.bound, support.bound, error))
-        case Kind.ALWAYS:
+        case TargetKind.ALWAYS:
             return runs_without_violation(target.share, error)
-        case Kind.SHARE:
+        case TargetKind.SHARE:
             return runs_without_violation(target.share, error / 2.0)

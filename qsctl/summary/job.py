@@ -44,9 +44,9 @@ from qsctl.summary.littles_law import littles_law
 from qsctl.summary.materialized import materialized
 from qsctl.summary.moves import moves
 from qsctl.summary.observation import Observation, listed_numbers, literal
-from qsctl.summary.output import Output, output_folder
+from qsctl.summary.output import TablesOutput, output_folder
 from qsctl.summary.ranks import waits_at_ranks
-from qsctl.summary.recorded_run import RecordedRun, check_logs, holding_of, marks_of, read_run
+from qsctl.summary.recorded_run import SummarizedRun, check_logs, holding_of, marks_of, read_run
 from qsctl.summary.run_summary import RunFacts, RunSummary, queue_figures
 from qsctl.summary.session import SparkOptions, spark_session, tune
 from qsctl.summary.slow_subscriber import slow_subscribers, with_recorded_percentages
@@ -76,7 +76,7 @@ MOST_ROWS_SHOWN: Final = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _AskedMeasures:
     """What the caller wants of each run."""
 
     by: tuple[str, ...]
@@ -191,8 +191,8 @@ def summarize(
 
 def _summary(
     spark: SparkSession,
-    runs: Sequence[RecordedRun],
-    asked: _Asked,
+    runs: Sequence[SummarizedRun],
+    asked: _AskedMeasures,
     out: Location | None,
     most_rows: int = MOST_ROWS_SHOWN,
 ) -> RunSummary:
@@ -241,7 +241,7 @@ def _summary(
     )
 
 
-def _labels(runs: Sequence[RecordedRun]) -> list[str]:
+def _labels(runs: Sequence[SummarizedRun]) -> list[str]:
     """Return each run's name in the column `run_id`: its id, and its folder's name where several have the same id."""
     ids = [run.info.run_id for run in runs]
     labels: list[str] = []
@@ -251,7 +251,7 @@ def _labels(runs: Sequence[RecordedRun]) -> list[str]:
     return labels
 
 
-def _facts(run: RecordedRun, label: str) -> RunFacts:
+def _facts(run: SummarizedRun, label: str) -> RunFacts:
     return RunFacts(
         run_id=label,
         folder=str(run.folder),
@@ -267,10 +267,10 @@ def _facts(run: RecordedRun, label: str) -> RunFacts:
 
 def _tables_of_run(
     spark: SparkSession,
-    run: RecordedRun,
+    run: SummarizedRun,
     label: str,
-    asked: _Asked,
-    output: Output | None,
+    asked: _AskedMeasures,
+    output: TablesOutput | None,
     most_rows: int,
 ) -> Iterator[tuple[str, pa.Table]]:
     """Return the tables of one run by name, each written as it is made; of a long one in time, the beginning."""
@@ -320,7 +320,7 @@ def _tables_of_run(
             yield name, shaped.limit(most_rows + 1).toArrow() if name in SERIES else shaped.toArrow()
 
 
-def _counters_here(run: RecordedRun, label: str, asked: _Asked, numbers: Sequence[int]) -> pa.Table:
+def _counters_here(run: SummarizedRun, label: str, asked: _AskedMeasures, numbers: Sequence[int]) -> pa.Table:
     """Return the counters of the chosen clients: their files are small, and read in this process."""
     batches = [
         batch for part in run.parts["counters"] for batch in part_batches(part.path, part.replication, "counters")
@@ -334,11 +334,11 @@ def _counters_here(run: RecordedRun, label: str, asked: _Asked, numbers: Sequenc
 
 def _figures_of_messages(
     messages: DataFrame,
-    run: RecordedRun,
+    run: SummarizedRun,
     marks: pa.Table,
     keys: Sequence[str],
     measures: Collection[str],
-    asked: _Asked,
+    asked: _AskedMeasures,
 ) -> dict[str, pa.Table]:
     observation = Observation(run.warm_up_ns, run.horizon_ns)
     found = with_exact_sums(cells(messages, observation, keys, exact=asked.exact).toArrow())
@@ -356,7 +356,7 @@ def _figures_of_messages(
 
 
 def _figures_of_counters(
-    counters: DataFrame, keys: Sequence[str], measures: Collection[str], asked: _Asked
+    counters: DataFrame, keys: Sequence[str], measures: Collection[str], asked: _AskedMeasures
 ) -> dict[str, pa.Table]:
     counted = with_exact_sums(recorded_counters.recorded(counters, keys).toArrow())
     waits = recorded_counters.histogram(counters, keys).toArrow()
@@ -365,8 +365,8 @@ def _figures_of_counters(
 
 
 def _frames_of_messages(
-    spark: SparkSession, messages: DataFrame, run: RecordedRun, label: str, keys: Sequence[str],
-    measures: frozenset[str], asked: _Asked, acknowledged: AcknowledgedRows,
+    spark: SparkSession, messages: DataFrame, run: SummarizedRun, label: str, keys: Sequence[str],
+    measures: frozenset[str], asked: _AskedMeasures, acknowledged: AcknowledgedRows,
 ) -> Iterator[tuple[str, DataFrame]]:  # fmt: skip
     """Return the tables that Spark finishes by itself: one row a window or client."""
     over_time = measures & OVER_TIME
@@ -392,7 +392,7 @@ def _frames_of_messages(
             yield "depth", depth(in_windows, keys)
 
 
-def _read(spark: SparkSession, run: RecordedRun, label: str, table: str) -> DataFrame:
+def _read(spark: SparkSession, run: SummarizedRun, label: str, table: str) -> DataFrame:
     """Return a table of a run: the files that it lists, by name, with the replication in their folders' names.
 
     Whatever else lies in the folder is not read. The run's name is not read from the files, for `run.json` has it.
@@ -425,7 +425,7 @@ def _checked(
     confidence: float,
     clients: tuple[str, ...],
     run_count: int,
-) -> _Asked:
+) -> _AskedMeasures:
     if run_count == 0:
         raise UsageError("no run is named", remedy="Name a run folder, as `qsctl simulate` prints it.")
     unknown = [word for word in by if word not in tables.KEYS]
@@ -444,4 +444,4 @@ def _checked(
     if not 0.0 < confidence < 1.0:
         raise UsageError(f"a confidence of {confidence} is not inside 0 and 1", remedy="Write it as in 0.95.")
     words = tuple(dict.fromkeys([*(["run"] if run_count > 1 else []), *by]))
-    return _Asked(words, window_ns, frozenset(measures), exact, confidence, clients)
+    return _AskedMeasures(words, window_ns, frozenset(measures), exact, confidence, clients)

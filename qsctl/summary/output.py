@@ -15,7 +15,7 @@ from qsctl.eventlog.location import Location, move, remove_tree, spark_path
 from qsctl.summary.folder_lock import REMEDY, locked_folder
 
 
-class Output:
+class TablesOutput:
     """The tables of one command on their way into a folder."""
 
     def __init__(self, beside: Location) -> None:
@@ -44,7 +44,7 @@ class Output:
 
 
 @contextmanager
-def output_folder(folder: Location | None) -> Iterator[Output | None]:
+def output_folder(folder: Location | None) -> Iterator[TablesOutput | None]:
     """Yield what writes tables: they are in the folder once the block ends well; after an error it is as it was.
 
     Raises:
@@ -58,7 +58,7 @@ def output_folder(folder: Location | None) -> Iterator[Output | None]:
             beside = folder / f".qsctl-{secrets.token_hex(8)}"
             beside.mkdir()
             try:
-                output = Output(beside)
+                output = TablesOutput(beside)
                 yield output
                 output.publish(folder)
             finally:

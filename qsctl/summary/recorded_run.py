@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from qsctl.config.document import parse_document
 from qsctl.errors import Damaged
-from qsctl.eventlog.checked_files import TABLES, Part, check_all, check_footers, checked_text, listed_parts
+from qsctl.eventlog.checked_files import TABLES, ListedFile, check_all, check_footers, checked_text, listed_parts
 from qsctl.eventlog.location import Location
 from qsctl.eventlog.reader import RecordedRun as OpenedRun
 from qsctl.eventlog.reader import part_batches
@@ -22,7 +22,7 @@ from qsctl.summary.observation import Holding
 
 
 @dataclass(frozen=True, slots=True)
-class RecordedRun:
+class SummarizedRun:
     """A run in its folder.
 
     `replications` are those whose counters are written: of a run that was killed, the message log may hold the start
@@ -34,7 +34,7 @@ class RecordedRun:
     folder: Location
     info: RunInfo
     replications: tuple[int, ...]
-    parts: Mapping[str, Sequence[Part]]
+    parts: Mapping[str, Sequence[ListedFile]]
 
     @property
     def has_messages(self) -> bool:
@@ -74,7 +74,7 @@ class RecordedRun:
         return egress and self.info.log_level == LogLevel.EVENTS and bool(self.parts["events"])
 
 
-def read_run(folder: Location) -> RecordedRun:
+def read_run(folder: Location) -> SummarizedRun:
     """Read a run folder's `run.json`, and compare its counters and the footers of its logs with their checksums.
 
     Raises:
@@ -94,10 +94,10 @@ def read_run(folder: Location) -> RecordedRun:
             remedy="Run the simulation again.",
         )
     _check_rows(folder, info, parts)
-    return RecordedRun(folder, info, replications, parts)
+    return SummarizedRun(folder, info, replications, parts)
 
 
-def check_logs(runs: Sequence[RecordedRun]) -> None:
+def check_logs(runs: Sequence[SummarizedRun]) -> None:
     """Compare the whole logs, as where Spark failed for no known reason.
 
     A flipped bit of a page's header, which no checksum of its own covers, may show as any exception of Java's.
@@ -109,7 +109,7 @@ def check_logs(runs: Sequence[RecordedRun]) -> None:
         check_all([*run.parts["messages"], *run.parts["events"]])
 
 
-def marks_of(run: RecordedRun, label: str) -> pa.Table:
+def marks_of(run: SummarizedRun, label: str) -> pa.Table:
     """Return the marks, limits and observed time of each client's queue and replication: no message has them.
 
     Their files are small, as `run.json` is, and read here: a Spark job has a second or two of overhead.
@@ -139,7 +139,7 @@ MARKS: Final = (
 )  # fmt: skip
 
 
-def holding_of(run: RecordedRun | OpenedRun) -> Holding:
+def holding_of(run: SummarizedRun | OpenedRun) -> Holding:
     """Return which queues of the run hold messages until they are acknowledged.
 
     Raises:
@@ -166,7 +166,7 @@ def holding_of(run: RecordedRun | OpenedRun) -> Holding:
     return Holding(frozenset(holders))
 
 
-def _check_rows(folder: Location, info: RunInfo, parts: Mapping[str, Sequence[Part]]) -> None:
+def _check_rows(folder: Location, info: RunInfo, parts: Mapping[str, Sequence[ListedFile]]) -> None:
     """Check that every replication has the rows that it counted while it wrote them."""
     for each in info.done:
         for table, written in (("messages", each.message_rows), ("events", each.event_rows)):

@@ -26,7 +26,7 @@ _GROWTH: Final = 1.4
 """From look to look: at most so many times the replications are spent that were needed."""
 
 
-class Answer(StrEnum):
+class SequentialAnswer(StrEnum):
     """What the values show so far."""
 
     SHOWN = "shown"
@@ -34,7 +34,7 @@ class Answer(StrEnum):
     OPEN = "open"
 
 
-def fewer_than(violations: Sequence[bool], proportion: float, *, error: float, most: int) -> Answer:
+def fewer_than(violations: Sequence[bool], proportion: float, *, error: float, most: int) -> SequentialAnswer:
     """Test whether less than a proportion of all runs violates something.
 
     Args:
@@ -48,13 +48,13 @@ def fewer_than(violations: Sequence[bool], proportion: float, *, error: float, m
     for run, violated in enumerate(violations):
         count += violated
         if count <= boundary[run]:
-            return Answer.SHOWN
+            return SequentialAnswer.SHOWN
     if count > boundary[-1] or len(violations) >= most:
-        return Answer.REFUSED
-    return Answer.OPEN
+        return SequentialAnswer.REFUSED
+    return SequentialAnswer.OPEN
 
 
-def never(violations: Sequence[bool], proportion: float, *, error: float) -> Answer:
+def never(violations: Sequence[bool], proportion: float, *, error: float) -> SequentialAnswer:
     """Test whether nothing violates in any run, as far as runs can show it: in less than a proportion of them.
 
     Args:
@@ -64,8 +64,8 @@ def never(violations: Sequence[bool], proportion: float, *, error: float) -> Ans
     """
     needed = runs_without_violation(proportion, error)
     if any(violations[:needed]):
-        return Answer.REFUSED
-    return Answer.SHOWN if len(violations) >= needed else Answer.OPEN
+        return SequentialAnswer.REFUSED
+    return SequentialAnswer.SHOWN if len(violations) >= needed else SequentialAnswer.OPEN
 
 
 @cache

@@ -27,12 +27,12 @@ from qsctl.sim.scenario.randomness import is_deterministic
 from qsctl.sim.scenario.scenario import Scenario
 from qsctl.sim.sizing.directions import Direction, Effect, effect_of
 from qsctl.sim.sizing.most_arrivals import most_arrivals
-from qsctl.sim.sizing.targets import Kind, Setting, Target
+from qsctl.sim.sizing.targets import Target, TargetKind, VariedSetting
 from qsctl.sim.sweep import Point, Task, scenario_at
 from qsctl.summary.candidates import Candidate, Candidates, Runner, Values
 from qsctl.summary.cost import Cost, candidates_of, cost_of_search, seconds_of
 from qsctl.summary.evidence import Knowledge, runs_needed, support_of
-from qsctl.summary.sequential import MOST_REPLICATIONS, Answer
+from qsctl.summary.sequential import MOST_REPLICATIONS, SequentialAnswer
 from qsctl.summary.session import SparkOptions
 from qsctl.summary.sweep import TaskRunner
 
@@ -62,7 +62,7 @@ class Sizing:
     `contradicted`: what was seen and does not fit a direction that the search rests on.
     """
 
-    settings: tuple[Setting, ...]
+    settings: tuple[VariedSetting, ...]
     targets: tuple[Target, ...]
     confidence: float
     answer: Candidate | None
@@ -97,7 +97,7 @@ class _Found:
 def size(
     scenario: Scenario,
     targets: Sequence[Target],
-    settings: Sequence[Setting],
+    settings: Sequence[VariedSetting],
     *,
     confidence: float,
     most_replications: int | None = None,
@@ -163,7 +163,7 @@ def size(
 
 
 def _cost(
-    settings: Sequence[Setting],
+    settings: Sequence[VariedSetting],
     targets: Sequence[Target],
     effects: Sequence[Effect],
     error: float,
@@ -179,11 +179,13 @@ def _cost(
     listed = any(setting.choices for setting in settings)
     scanned = listed or any(effect.direction is Direction.UNKNOWN for effect in effects)
     candidates = candidates_of(settings, _lists(settings, listed=listed) if scanned else None)
-    needed = max(min(most, runs_needed(target, error)) if target.kind is not Kind.MEAN else most for target in targets)
+    needed = max(
+        min(most, runs_needed(target, error)) if target.kind is not TargetKind.MEAN else most for target in targets
+    )
     return cost_of_search(candidates, 1 if fixed else needed, seconds)
 
 
-def _divided_among(settings: Sequence[Setting], effects: Sequence[Effect]) -> int:
+def _divided_among(settings: Sequence[VariedSetting], effects: Sequence[Effect]) -> int:
     """Return among how many events that could make the answer false the error is divided."""
     directions = {effect.direction for effect in effects}
     listed = any(setting.choices for setting in settings)
@@ -202,7 +204,7 @@ def _divided_among(settings: Sequence[Setting], effects: Sequence[Effect]) -> in
 def _check_replications(targets: Sequence[Target], error: float, asked: int) -> None:
     for target in targets:
         needed = runs_needed(target, error)
-        if target.kind is not Kind.MEAN and asked < needed:
+        if target.kind is not TargetKind.MEAN and asked < needed:
             raise UsageError(
                 f"--max-replications {asked} cannot show {target.text}: that less than {100 * target.share:g} % of "
                 f"runs violate it needs {needed} runs without one that does",
@@ -220,12 +222,12 @@ def _enough(
     """Return the most replications of a candidate: so many as can show the targets, of a mean within bounds."""
     wanted = [MOST_REPLICATIONS]
     for target in targets:
-        if target.kind is Kind.MEAN:
+        if target.kind is TargetKind.MEAN:
             rows = [figures for figures in first if figures.queue == target.queue]
             known = Knowledge(False, {target.queue: most_arrivals(scenario, target.queue)}, stated)
             wanted.append(min(MOST_RUNS_OF_A_MEAN, runs_needed(target, error, support_of(target, rows, known))))
         else:
-            room = _ROOM_FOR_VIOLATIONS if target.kind is Kind.SHARE else 1.0
+            room = _ROOM_FOR_VIOLATIONS if target.kind is TargetKind.SHARE else 1.0
             wanted.append(math.ceil(room * runs_needed(target, error)))
     return max(wanted)
 
@@ -258,7 +260,7 @@ def _search(search: Candidates, effects: Sequence[Effect]) -> _Found:
     return _Found(Method.ONE_BY_ONE, _ends_and_middle(search))
 
 
-def _between(search: Candidates, setting: Setting, effects: Sequence[Effect]) -> _Found:
+def _between(search: Candidates, setting: VariedSetting, effects: Sequence[Effect]) -> _Found:
     """Search one setting: what wants it larger is met from some value on, what wants it smaller up to some value."""
     larger = [effect.target for effect in effects if effect.direction is Direction.BETTER]
     smaller = [effect.target for effect in effects if effect.direction is Direction.WORSE]
@@ -327,7 +329,7 @@ def _descend(search: Candidates, effects: Sequence[Effect]) -> Values | None:
     return tuple(best)
 
 
-def _lists(settings: Sequence[Setting], *, listed: bool) -> list[Sequence[int]]:
+def _lists(settings: Sequence[VariedSetting], *, listed: bool) -> list[Sequence[int]]:
     """Return the values of each setting that are combined: those that are listed, or some all over its range."""
     if listed:
         return [setting.choices or tuple(dict.fromkeys((setting.low, setting.high))) for setting in settings]
@@ -358,13 +360,13 @@ def _contradicted(search: Candidates, effects: Sequence[Effect]) -> list[Effect]
     found = []
     for number, effect in enumerate(effects):
         place, wanted = search.settings.index(effect.setting), number % len(search.targets)
-        rows: dict[Values, list[tuple[int, Answer]]] = {}
+        rows: dict[Values, list[tuple[int, SequentialAnswer]]] = {}
         for values, candidate in search.tried.items():
             others = (*values[:place], *values[place + 1 :])
             rows.setdefault(others, []).append((values[place], candidate.evidence[wanted].answer))
         for row in rows.values():
-            met = [value for value, answer in row if answer is Answer.SHOWN]
-            missed = [value for value, answer in row if answer is Answer.REFUSED]
+            met = [value for value, answer in row if answer is SequentialAnswer.SHOWN]
+            missed = [value for value, answer in row if answer is SequentialAnswer.REFUSED]
             if effect.direction is Direction.WORSE:
                 met, missed = [-value for value in met], [-value for value in missed]
             if effect.direction is not Direction.UNKNOWN and met and missed and min(met) < max(missed):

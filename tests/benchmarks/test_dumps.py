@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from qsctl.dumps.groups import GroupBy, grouped
-from qsctl.dumps.model import Form, ListedMessage
+from qsctl.dumps.model import ListedMessage, ListingForm
 from qsctl.dumps.read import read_messages
 from qsctl.dumps.write import listing
 
 ROWS = 20_000
 
 
-@pytest.fixture(scope="module", params=list(Form))
+@pytest.fixture(scope="module", params=list(ListingForm))
 def listed(request: pytest.FixtureRequest) -> tuple[bytes, list[ListedMessage]]:
     rows = "".join(
         f"{at // 3600 % 24:02d}:{at // 60 % 60:02d}:{at % 60:02d} [0.0.{at}] P D N 5120 {at % 11 + 1} {at % 5000} "
@@ -37,7 +37,7 @@ def test_reading_a_listing(benchmark: Any, listed: tuple[bytes, list[ListedMessa
 
 
 def test_printing_a_listing(benchmark: Any, listed: tuple[bytes, list[ListedMessage]]) -> None:
-    benchmark(lambda: sum(len(line) for line in listing(listed[1], Form.SHORT)))
+    benchmark(lambda: sum(len(line) for line in listing(listed[1], ListingForm.SHORT)))
 
 
 def test_grouping_by_state_and_thread(benchmark: Any, listed: tuple[bytes, list[ListedMessage]]) -> None:

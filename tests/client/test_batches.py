@@ -7,7 +7,7 @@ from collections.abc import Generator, Iterator, Sequence
 
 import pytest
 
-from qsctl.client.batches import Batch, receive_batches
+from qsctl.client.batches import SampleBatch, receive_batches
 from qsctl.core.admin.command import Command
 from qsctl.core.admin.reply import Reply
 from qsctl.core.messages import Delivery, Write, WriteAcknowledgment
@@ -57,7 +57,7 @@ class QuickShelf(Shelf):
             self.acknowledge(delivery, ok)
 
 
-def positions(batches: Iterator[Batch]) -> list[int]:
+def positions(batches: Iterator[SampleBatch]) -> list[int]:
     return [delivery.position for batch in batches for delivery in batch.deliveries]
 
 

@@ -9,15 +9,15 @@ import pytest
 
 from qsctl.client.bench import embedded
 from qsctl.client.bench.embedded import run_embedded
-from qsctl.client.bench.load import STAMP, Load, Schedule
-from qsctl.client.bench.measured import Counts, Latencies
+from qsctl.client.bench.load import STAMP, BenchLoad, ProducerSchedule
+from qsctl.client.bench.measured import BenchCounts, Latencies
 from qsctl.core.messages import AckResponse, CommandReply, Delivery, Write, WriteAcknowledgment
 from qsctl.errors import UsageError
 from qsctl.identity import NIL_GUID, Guid
 from qsctl.instant import MILLISECOND_NS, SECOND_NS
 
 
-def a_load(**parts: object) -> Load:
+def a_load(**parts: object) -> BenchLoad:
     values: dict[str, object] = {
         "producer_count": 1,
         "consumer_count": 1,
@@ -27,10 +27,10 @@ def a_load(**parts: object) -> Load:
         "warm_up_s": 0.0,
         "window_count": 1000,
     }
-    return Load(**values | parts)  # type: ignore[arg-type]
+    return BenchLoad(**values | parts)  # type: ignore[arg-type]
 
 
-def all_due(schedule: Schedule) -> list[int]:
+def all_due(schedule: ProducerSchedule) -> list[int]:
     found = []
     while (due_ns := schedule.due(10**18)) is not None:
         found.append(due_ns)
@@ -39,12 +39,12 @@ def all_due(schedule: Schedule) -> list[int]:
 
 
 def test_samples_of_all_producers_are_due_evenly() -> None:
-    due_at = [each for number in range(4) for each in all_due(Schedule(a_load(producer_count=4), number, 5))]
+    due_at = [each for number in range(4) for each in all_due(ProducerSchedule(a_load(producer_count=4), number, 5))]
     assert sorted(due_at) == [5 + at * SECOND_NS // 100 for at in range(100)]
 
 
 def test_what_is_due_does_not_depend_on_when_it_is_written() -> None:
-    schedule = Schedule(a_load(), 0, 0)
+    schedule = ProducerSchedule(a_load(), 0, 0)
     assert schedule.due(SECOND_NS // 2) == 0, "late by half a second, and still due at the beginning"
     payload = schedule.take(0)
     assert STAMP.unpack_from(payload) == (0,)
@@ -54,7 +54,7 @@ def test_what_is_due_does_not_depend_on_when_it_is_written() -> None:
 
 
 def test_without_a_rate_a_sample_is_due_when_it_is_written_until_the_end() -> None:
-    schedule = Schedule(a_load(per_second=0.0), 0, 100)
+    schedule = ProducerSchedule(a_load(per_second=0.0), 0, 100)
     assert schedule.due(7 * MILLISECOND_NS) == 7 * MILLISECOND_NS
     assert schedule.due(100 + SECOND_NS) is None
     assert schedule.overdue_count() == 0
@@ -81,9 +81,9 @@ def test_a_latency_is_known_to_a_thousandth() -> None:
 
 
 def test_counts_are_added_field_by_field() -> None:
-    total = Counts()
-    total.add([Counts(written=3, received=1), Counts(written=4, overdue=2)])
-    assert total == Counts(written=7, received=1, overdue=2)
+    total = BenchCounts()
+    total.add([BenchCounts(written=3, received=1), BenchCounts(written=4, overdue=2)])
+    assert total == BenchCounts(written=7, received=1, overdue=2)
 
 
 class StallingService:

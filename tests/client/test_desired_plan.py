@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from qsctl.client.administration import Administration
 from qsctl.client.desired.execution import carry_out
 from qsctl.client.desired.plan import Wishes, plan_of
-from qsctl.client.desired.steps import Action, Plan, Step
+from qsctl.client.desired.steps import Action, Plan, PlanStep
 from qsctl.config.live import live_text, read_live_text
 from qsctl.config.settings import MonitoringPublicationSettings, ServiceConfiguration
 from qsctl.core.hosted_service import HostedService
@@ -59,7 +59,7 @@ def shown(plan: Plan) -> list[str]:
     return [f"{step.action} {step.resource.name}" for step in plan.steps]
 
 
-def done(live: ServiceConfiguration, steps: list[Step]) -> ServiceConfiguration:
+def done(live: ServiceConfiguration, steps: list[PlanStep]) -> ServiceConfiguration:
     """The service after these steps."""
     host = HostedService(live.service, 0, draw=counted_incarnations(), journals_everything=True)
     for step in steps:

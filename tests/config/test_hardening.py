@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from qsctl.config.document import BODY_LIMITS, FILE_LIMITS, Limits, parse_document
+from qsctl.config.document import BODY_LIMITS, FILE_LIMITS, DocumentLimits, parse_document
 from qsctl.config.load import judge_files
 from qsctl.config.problems import ConfigError, Problem
 
@@ -118,7 +118,9 @@ def test_fifty_megabytes_of_nonsense_are_refused_by_their_size(tmp_path: Path) -
 
 def test_many_small_elements_are_refused_before_they_are_parsed() -> None:
     with pytest.raises(ConfigError, match="too many elements"):
-        parse_document(b"<dds>" + b"<a/>" * 20_000 + b"</dds>", "a", Limits(size_bytes=1_000_000, elements=1000))
+        parse_document(
+            b"<dds>" + b"<a/>" * 20_000 + b"</dds>", "a", DocumentLimits(size_bytes=1_000_000, elements=1000)
+        )
 
 
 def test_a_file_of_unknown_elements_has_a_bounded_number_of_problems(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from lxml import etree
 
 from qsctl.cli.administer.queue_options import QueueOptions
 from qsctl.config.configuration_xml import configuration_element, service_element
-from qsctl.config.form import Element, Place, QosElements, Repeated, Row, Setting, Shape, settings_in
+from qsctl.config.form import Element, QosElements, Repeated, Row, Setting, SettingPlace, Shape, settings_in
 from qsctl.config.load import LoadedConfiguration, load_configuration
 from qsctl.config.schema_model import schema_model
 from qsctl.config.tables.queue import QUEUE
@@ -291,7 +291,7 @@ OPTIONS = {place.path: place for place in settings_in(QUEUE) if place.setting.op
 
 
 @pytest.mark.parametrize("place", OPTIONS.values(), ids=OPTIONS)
-def test_an_option_sets_the_field_of_its_row(place: Place) -> None:
+def test_an_option_sets_the_field_of_its_row(place: SettingPlace) -> None:
     setting = place.setting
     assert setting.option
     typed: Any = True if setting.option.given is not None else next(iter(reversed(setting.option.words)), None)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from qsctl.config.dds_library import built_with_tcp, has_tcp, library_path
-from qsctl.config.transport_properties import Consequence, TcpSettings, map_transport
+from qsctl.config.transport_properties import Consequence, TcpTransport, map_transport
 from qsctl.transport.dds.participant import DomainSettings
 
 PLUGIN = {
@@ -25,7 +25,7 @@ SERVICE = {
 def test_the_service_of_section_9_1_listens_on_its_port_and_names_its_public_address() -> None:
     mapping = map_transport(PLUGIN | SERVICE)
     assert mapping.unmet == ()
-    assert mapping.tcp == TcpSettings(15000, "192.0.2.32:15000")
+    assert mapping.tcp == TcpTransport(15000, "192.0.2.32:15000")
     document = DomainSettings(tcp=mapping.tcp).document()
     assert "<Transport>tcp</Transport>" in document
     assert "<Port>15000</Port>" in document
@@ -34,7 +34,7 @@ def test_the_service_of_section_9_1_listens_on_its_port_and_names_its_public_add
 
 def test_an_application_outside_only_connects() -> None:
     mapping = map_transport(PLUGIN | {"dds.transport.tcp.server_bind_port": "0"})
-    assert mapping.tcp == TcpSettings(0, "")
+    assert mapping.tcp == TcpTransport(0, "")
     assert "<Port>-1</Port>" in DomainSettings(tcp=mapping.tcp).document()
 
 

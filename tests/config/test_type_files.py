@@ -11,7 +11,7 @@ import pytest
 
 from qsctl.config.problems import ConfigError
 from qsctl.config.type_file import read_type_file
-from qsctl.config.type_model import Bitmask, Enumeration, Member, Primitive, Shape, Struct, Union
+from qsctl.config.type_model import Bitmask, Enumeration, Primitive, Struct, StructMember, TypeShape, Union
 from qsctl.config.type_names import python_names
 from qsctl.config.types import TypeLibrary
 from qsctl.errors import InvalidInput, QsctlError, Refused
@@ -59,17 +59,17 @@ def test_a_name_that_is_code_does_not_run_in_an_included_file(tmp_path: Path) ->
 @pytest.mark.parametrize(
     "definition",
     [
-        Struct("S", (Member(CODE, Shape(Primitive.INT32)),)),
+        Struct("S", (StructMember(CODE, TypeShape(Primitive.INT32)),)),
         Struct(CODE, ()),
         Bitmask("S", ((CODE, 1),)),
-        Union("S", Shape(Primitive.INT32), ()),
+        Union("S", TypeShape(Primitive.INT32), ()),
         Enumeration("S", ((CODE, 1),)),
-        Struct("S", (Member("x" * 256, Shape(Primitive.INT32)),)),
-        Struct("S", (Member("é", Shape(Primitive.INT32)),)),
+        Struct("S", (StructMember("x" * 256, TypeShape(Primitive.INT32)),)),
+        Struct("S", (StructMember("é", TypeShape(Primitive.INT32)),)),
     ],
 )
 def test_no_class_is_made_of_a_name_that_is_no_identifier(definition: Struct | Bitmask | Union | Enumeration) -> None:
-    holder = Struct("Holder", (Member("held", Shape(definition.name)),))
+    holder = Struct("Holder", (StructMember("held", TypeShape(definition.name)),))
     with pytest.raises(Refused):
         TypeLibrary({definition.name: definition, "Holder": holder}).class_of("Holder")
     assert CANARY not in sys.modules

@@ -6,7 +6,7 @@ from itertools import chain
 
 import pytest
 
-from qsctl.core.client.consumer import Consumer
+from qsctl.core.client.consumer import QueueReader
 from qsctl.core.engine import ServiceEngine
 from qsctl.core.messages import (
     QUESTION_NUMBER_MIN,
@@ -115,7 +115,7 @@ def test_a_producer_cannot_end_a_queue() -> None:
 
 @pytest.mark.parametrize("flags", [int(SampleFlag.END_OF_QUEUE), int(SampleFlag.END_OF_QUEUE) | 5 << 16])
 def test_a_consumer_counts_answers_to_its_latest_question(flags: int) -> None:
-    consumer = Consumer("T@S", ONE)
+    consumer = QueueReader("T@S", ONE)
     former, latest = consumer.ask(), consumer.ask()
     for each in (former, latest, latest):
         consumer.receive(Delivery("T@S", ONE, 0, each.identity, b"", flags=flags))
@@ -125,7 +125,7 @@ def test_a_consumer_counts_answers_to_its_latest_question(flags: int) -> None:
 
 
 def test_an_answer_of_a_former_master_does_not_count() -> None:
-    consumer = Consumer("T@S", ONE)
+    consumer = QueueReader("T@S", ONE)
     consumer.receive(Delivery("T@S", ONE, 1, SampleIdentity(WRITER, 1), b"x", flags=6 << 16))
     asked = consumer.ask()
     end = int(SampleFlag.END_OF_QUEUE) | 5 << 16

@@ -13,7 +13,7 @@ from qsctl.transport.dds.delivery import DomainDelivery
 from qsctl.transport.dds.frames import ENCAPSULATION
 from qsctl.transport.dds.participant import Participant
 from qsctl.transport.dds.replica_letters import LETTER_VERSION, Letter, pieces_of
-from qsctl.transport.dds.replica_link import LinkQos, Received, ReplicaLink, link_qos
+from qsctl.transport.dds.replica_link import LinkQos, ReceivedLetter, ReplicaLink, link_qos
 from qsctl.transport.dds.replica_wire import REPLICATION_TOPIC, WireReplicaPiece
 from tests.dds.service_process import eventually
 from tests.patience import PATIENCE_S
@@ -31,7 +31,7 @@ class Node:
         self.link: ReplicaLink = self.delivery.open_replica_link(
             cluster, run or f"run of {name}", started_at_ns, qos or LinkQos()
         )
-        self.received: list[Received] = []
+        self.received: list[ReceivedLetter] = []
 
     def look(self) -> None:
         self.delivery.poll()
@@ -112,7 +112,7 @@ def arrives(nodes: dict[str, Node], letter: Letter) -> None:
         return bool(nodes["B"].received)
 
     assert eventually(came, PATIENCE_S)
-    assert nodes["B"].received[-1] == Received("A", letter)
+    assert nodes["B"].received[-1] == ReceivedLetter("A", letter)
     nodes["B"].received.clear()
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from qsctl.client import QueueProducer
 from qsctl.config.dds_library import has_tcp
-from qsctl.config.transport_properties import TcpSettings
+from qsctl.config.transport_properties import TcpTransport
 from qsctl.errors import Unavailable
 from qsctl.transport.dds.participant import DomainSettings, Participant
 from tests.dds.service_process import CONFIGURATION, ORDERS
@@ -61,7 +61,7 @@ def test_a_service_that_cannot_have_tcp_says_so_and_one_that_can_serves(
         return
     monkeypatch.setattr("tests.dds.service_process.CONFIGURATION", over_tcp)
     start_service()
-    settings = DomainSettings(peers=(f"127.0.0.1:{free_port}",), tcp=TcpSettings())
+    settings = DomainSettings(peers=(f"127.0.0.1:{free_port}",), tcp=TcpTransport())
     with QueueProducer[bytes]("Orders", domain, settings=settings) as producer:
         producer.wait_for_queue()
         producer.write(b"x")
@@ -71,7 +71,7 @@ def test_a_service_that_cannot_have_tcp_says_so_and_one_that_can_serves(
 def test_the_library_has_tcp_exactly_where_it_is_found_to_have_it(domain: int, free_port: int) -> None:
     """What is found in the file of the library, without starting it, is what it says when it is asked for TCP."""
     try:
-        Participant(domain, DomainSettings(tcp=TcpSettings(free_port))).close()
+        Participant(domain, DomainSettings(tcp=TcpTransport(free_port))).close()
         starts = True
     except Unavailable as refusal:
         assert "over TCP" in refusal.message

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from qsctl.dumps.model import Form, ListedMessage
+from qsctl.dumps.model import ListedMessage, ListingForm
 from qsctl.dumps.moments import SECOND_NS, Moment
 
 _SHORT: Final = frozenset(
@@ -14,15 +14,15 @@ _SHORT: Final = frozenset(
 _LONG: Final = _SHORT | {"source_mid", "owner", "process", "entered"}
 
 
-def as_listed(message: ListedMessage, form: Form) -> ListedMessage:
+def as_listed(message: ListedMessage, form: ListingForm) -> ListedMessage:
     """Return what a listing of this form keeps of a message."""
-    if form is Form.EXTENDED:
+    if form is ListingForm.EXTENDED:
         size = len(message.data) if message.data is not None else message.size_bytes
         return replace(message, size_bytes=size)
-    kept = _SHORT if form is Form.SHORT else _LONG
+    kept = _SHORT if form is ListingForm.SHORT else _LONG
     values = {name: getattr(message, name) for name in kept}
     if message.created is not None:
-        values["created"] = _in_row(message.created, with_date=form is Form.LONG)
+        values["created"] = _in_row(message.created, with_date=form is ListingForm.LONG)
     return ListedMessage(**values)
 
 

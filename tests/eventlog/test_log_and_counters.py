@@ -23,10 +23,10 @@ from qsctl.sim.run import run, simulate_counters
 from qsctl.sim.scenario.overrides import apply_overrides
 from qsctl.sim.scenario.scenario import (
     ClientGroup,
+    ClientInterval,
     ConstantArrivals,
     ConstantSize,
     GuaranteedOverflow,
-    Interval,
     Model,
     Port,
     Profile,
@@ -213,7 +213,9 @@ def test_a_queue_whose_only_count_is_a_loss_after_the_warm_up_has_a_row(tmp_path
         ports=(Port("p", rate_bits_per_second=8_000),),
         profiles=(Profile("default", tcp=TcpSettings(transmit_queue_bytes=1)),),
         groups=(
-            ClientGroup("c", port="p", profile="default", absences=(Interval(6 * SECOND_NS // 10, SECOND_NS // 10),)),
+            ClientGroup(
+                "c", port="p", profile="default", absences=(ClientInterval(6 * SECOND_NS // 10, SECOND_NS // 10),)
+            ),
         ),
         traffic=(
             Traffic("t", to="c", arrivals=ConstantArrivals(100.0), size=ConstantSize(2048), queue=Queue.D_2,
@@ -229,7 +231,7 @@ def test_a_queue_whose_only_count_is_a_loss_after_the_warm_up_has_a_row(tmp_path
 def test_a_message_sent_again_after_an_absence_is_delivered_once(overflow: GuaranteedOverflow, tmp_path: Path) -> None:
     scenario = read_scenario(find_scenario("guaranteed"))
     profiles = tuple(dataclasses.replace(each, guaranteed_overflow=overflow) for each in scenario.profiles)
-    away = (Interval(SECOND_NS, SECOND_NS // 2), Interval(2 * SECOND_NS, SECOND_NS // 10))
+    away = (ClientInterval(SECOND_NS, SECOND_NS // 2), ClientInterval(2 * SECOND_NS, SECOND_NS // 10))
     groups = tuple(dataclasses.replace(each, absences=away) for each in scenario.groups)
     scenario = dataclasses.replace(
         scenario, profiles=profiles, groups=groups, horizon_ns=3 * SECOND_NS, warm_up_ns=SECOND_NS // 2, replications=1

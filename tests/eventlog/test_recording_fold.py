@@ -52,7 +52,7 @@ class Simulated:
         for start in range(0, len(self.events), 100):
             part = story.Happened(self.events[start : start + 100], [])
             self.fold.note(story.decode(story.encode(part)))
-        self.fold.note(story.Ended(scenario.horizon_ns))
+        self.fold.note(story.RecordingEnded(scenario.horizon_ns))
 
     def tables(self) -> dict[str, list[dict[str, Any]]]:
         self.fold.end()

@@ -15,8 +15,8 @@ from qsctl.config.type_model import (
     Definition,
     Enumeration,
     Primitive,
-    Shape,
     Struct,
+    TypeShape,
     Union,
 )
 
@@ -76,12 +76,12 @@ class ValueDrawing:
             case.member.name: self._shape(case.member.shape),
         }
 
-    def _plain(self, shape: Shape) -> Shape:
+    def _plain(self, shape: TypeShape) -> TypeShape:
         while isinstance(alias := self._definitions.get(str(shape.base)), Alias):
             shape = alias.shape
         return shape
 
-    def _unused(self, shape: Shape, taken: set[int | bool | str]) -> int | bool | str | None:
+    def _unused(self, shape: TypeShape, taken: set[int | bool | str]) -> int | bool | str | None:
         shape = self._plain(shape)
         definition = self._definitions.get(str(shape.base))
         candidates: list[int | bool | str]
@@ -96,13 +96,13 @@ class ValueDrawing:
             candidates = [low, high, *range(100)]
         return next((each for each in candidates if each not in taken), None)
 
-    def _spelt(self, shape: Shape, label: int | bool | str) -> object:
+    def _spelt(self, shape: TypeShape, label: int | bool | str) -> object:
         definition = self._definitions.get(str(self._plain(shape).base))
         if isinstance(definition, Enumeration):
             return next(name for name, number in definition.values if number == label)
         return label
 
-    def _shape(self, shape: Shape, dimension: int = 0) -> object:
+    def _shape(self, shape: TypeShape, dimension: int = 0) -> object:
         self._elements += 1
         if self._elements > ELEMENTS_MAX:
             raise TooLarge
@@ -119,7 +119,7 @@ class ValueDrawing:
             size = self._draw.randint(0, most)
             if shape.base is Primitive.OCTET:
                 return self._draw.randbytes(size).hex()
-            return [self._shape(Shape(shape.base, shape.string_bound)) for _ in range(size)]
+            return [self._shape(TypeShape(shape.base, shape.string_bound)) for _ in range(size)]
         if not isinstance(shape.base, Primitive):
             return self.value(shape.base)
         return self._primitive(shape.base, shape.string_bound)

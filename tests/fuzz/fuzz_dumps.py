@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 
 from qsctl.dumps.groups import GroupBy, grouped
-from qsctl.dumps.model import Form
+from qsctl.dumps.model import ListingForm
 from qsctl.dumps.moments import DateOrder
 from qsctl.dumps.read import read_messages
 from qsctl.dumps.write import listing
@@ -40,7 +40,7 @@ def _read(data: bytes, order: DateOrder) -> None:
         assert all(line.isprintable() for line in error.message.splitlines())
         return
     assert sum(group.messages for group in grouped(messages, list(GroupBy), None)) == len(messages)
-    for form in Form:
+    for form in ListingForm:
         text = "".join(f"{line}\n" for line in listing(messages, form))
         assert all(line.isprintable() for line in text.split("\n"))
         back = list(read_messages(io.BytesIO(text.encode()), "printed", with_data=True))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from qsctl.core.admin.command import GetData, GetMessages, GetStatus, Shutdown
-from qsctl.core.client.consumer import Consumer
+from qsctl.core.client.consumer import QueueReader
 from qsctl.core.client.producer import Producer
 from qsctl.core.engine import Journal, ServiceEngine
 from qsctl.core.messages import Acknowledgment, AckResponse, ConsumerJoined, WriteAcknowledgment
@@ -56,7 +56,7 @@ def writes(data: bytes) -> None:
 
 
 def deliveries(data: bytes) -> None:
-    consumer = Consumer("Orders@S", CONSUMER)
+    consumer = QueueReader("Orders@S", CONSUMER)
     for each in frames.parse_deliveries(data, "Orders@S", CONSUMER)[:64]:
         consumer.receive(each)
     consumer.deliver(64)

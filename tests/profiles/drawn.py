@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from qsctl.profiles.client_profile import ClientProfile, Threshold
 from qsctl.profiles.ranges import SETTINGS
-from qsctl.profiles.setting import Kind, Setting
+from qsctl.profiles.setting import ProfileSetting, ValueKind
 
 
 def is_plain(text: str) -> bool:
@@ -21,7 +21,7 @@ VPNS = st.text(st.sampled_from("abcXYZ019_-.:/#$%{}[]()@~=+,|^!"), min_size=1, m
 WORDS = st.text(st.sampled_from("abcXYZ019_-.:/#$%{}[]()@~=+,|^!äß日"), min_size=1, max_size=20).filter(is_plain)
 
 
-def thresholds(setting: Setting) -> st.SearchStrategy[Threshold]:
+def thresholds(setting: ProfileSetting) -> st.SearchStrategy[Threshold]:
     percent = st.builds(Threshold, st.integers(0, 100), st.integers(0, 100), st.just(True))
     if not setting.limit:
         return percent
@@ -29,17 +29,17 @@ def thresholds(setting: Setting) -> st.SearchStrategy[Threshold]:
     return percent | st.builds(Threshold, counts, counts, st.just(False))
 
 
-def values(setting: Setting) -> st.SearchStrategy[Any]:
+def values(setting: ProfileSetting) -> st.SearchStrategy[Any]:
     match setting.kind:
-        case Kind.BOOLEAN:
+        case ValueKind.BOOLEAN:
             return st.booleans()
-        case Kind.CHOICE:
+        case ValueKind.CHOICE:
             return st.sampled_from(setting.choices)
-        case Kind.TEXT:
+        case ValueKind.TEXT:
             return st.just("") | st.lists(WORDS, min_size=1, max_size=3).map(" ".join)
-        case Kind.THRESHOLD:
+        case ValueKind.THRESHOLD:
             return thresholds(setting)
-        case Kind.INTEGER:
+        case ValueKind.INTEGER:
             drawn = st.integers(setting.minimum, setting.maximum)
             return drawn | st.none() if setting.is_optional else drawn
 

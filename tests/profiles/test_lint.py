@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 
 from qsctl.instant import INFINITE_NS, MILLISECOND_NS, SECOND_NS
 from qsctl.profiles.client_profile import Queue, Threshold
-from qsctl.profiles.lint import Circumstances, Finding, Weight, lint
+from qsctl.profiles.lint import Circumstances, LintFinding, Weight, lint
 from qsctl.profiles.ranges import default_profile
 from tests.profiles.drawn import PROFILES
 
 RECEIVING = {"allow_guaranteed_message_receive": True}
 
 
-def findings(known: Circumstances | None = None, **values: Any) -> list[Finding]:
+def findings(known: Circumstances | None = None, **values: Any) -> list[LintFinding]:
     return list(lint(dataclasses.replace(default_profile("p"), **values), known))
 
 

@@ -9,7 +9,7 @@ import pytest
 from qsctl.profiles.client_profile import ClientProfile, Queue, Threshold, work_units
 from qsctl.profiles.names import suggestion
 from qsctl.profiles.ranges import BY_FIELD, BY_SEMP_V2, SETTINGS, default_profile
-from qsctl.profiles.setting import Kind, Setting
+from qsctl.profiles.setting import ProfileSetting, ValueKind
 from qsctl.sim.scenario.forms import PROFILE
 from qsctl.sim.scenario.overrides import paths_of
 from qsctl.sim.scenario.scenario import Profile, Scenario
@@ -22,16 +22,16 @@ def test_the_table_has_a_row_for_each_field_of_a_profile() -> None:
 
 
 @pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.field)
-def test_a_default_is_a_value_that_the_setting_allows(setting: Setting) -> None:
+def test_a_default_is_a_value_that_the_setting_allows(setting: ProfileSetting) -> None:
     assert setting.read(setting.default) == setting.default
     assert setting.source
     assert setting.allowed
 
 
 @pytest.mark.parametrize(
-    "setting", [each for each in SETTINGS if each.kind is Kind.INTEGER], ids=lambda setting: setting.field
+    "setting", [each for each in SETTINGS if each.kind is ValueKind.INTEGER], ids=lambda setting: setting.field
 )
-def test_an_integer_is_read_at_both_ends_of_its_range_and_not_beyond(setting: Setting) -> None:
+def test_an_integer_is_read_at_both_ends_of_its_range_and_not_beyond(setting: ProfileSetting) -> None:
     assert [setting.read(str(each)) for each in (setting.minimum, setting.maximum)] == [
         setting.minimum,
         setting.maximum,

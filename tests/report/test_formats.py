@@ -15,7 +15,7 @@ from qsctl.report.charts import Picture, heat_chart, latency_chart, line_chart, 
 from qsctl.report.formats import ReportFormat, contents, format_of, write_report
 from qsctl.report.html import page_html
 from qsctl.report.markdown import page_markdown, picture_names
-from qsctl.report.page import Page, Table
+from qsctl.report.page import Page, PageTable
 from qsctl.report.terminal_charts import chart_lines
 from qsctl.report.text import page_lines
 
@@ -40,7 +40,7 @@ def page(*pictures: Picture) -> Page:
         verdict=["Fine.", "Queue [x](http://evil) | y"],
         pictures=pictures,
         tables=[
-            Table("T", ["Name", "Count"], [["a|b", "1"], ["`c`", "22"]], frozenset({1}), "`qsctl summarize` says.")
+            PageTable("T", ["Name", "Count"], [["a|b", "1"], ["`c`", "22"]], frozenset({1}), "`qsctl summarize` says.")
         ],
         facts={"Scenario": "<x>"},
         reproduce="qsctl simulate x",
@@ -136,7 +136,7 @@ def test_text_folds_what_is_long_and_has_all_of_the_page() -> None:
     long = "because of what was said before this, and of what came after it, as was to be expected of it"
     made = page(RATE, MAP)
     made = Page(**{**{name: getattr(made, name) for name in made.__slots__},
-                   "tables": [*made.tables, Table("Why", ["Event", "Why"], [["e", long]])]})  # fmt: skip
+                   "tables": [*made.tables, PageTable("Why", ["Event", "Why"], [["e", long]])]})  # fmt: skip
     lines = list(page_lines(made, 60, is_unicode=True))
     assert all(len(line) <= 60 for line in lines)
     text = " ".join(" ".join(lines).split())
@@ -156,6 +156,6 @@ def test_what_stands_in_backticks_is_code_on_a_page_and_a_long_text_wraps() -> N
     rows: list[list[str]] = [["a text of several words that is longer than forty characters"], ["x" * 50]]
     made: Any = page()
     html = page_html(Page(**{**{name: getattr(made, name) for name in made.__slots__},
-                             "tables": [Table("T", ["A"], rows, frozenset(), "`a<b` is <i>")]}))  # fmt: skip
+                             "tables": [PageTable("T", ["A"], rows, frozenset(), "`a<b` is <i>")]}))  # fmt: skip
     assert "<code>a&lt;b</code> is &lt;i&gt;" in html
     assert html.count('<td class="prose">') == 1

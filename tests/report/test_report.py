@@ -19,7 +19,7 @@ from qsctl.report.charts import picture, rate_chart
 from qsctl.report.document_report import document_page
 from qsctl.report.formats import ReportFormat, contents, write_report
 from qsctl.report.html import page_html
-from qsctl.report.page import Page, Table
+from qsctl.report.page import Page, PageTable
 from qsctl.report.run_pictures import latency_shares
 from qsctl.report.run_report import nice_window, run_page
 from qsctl.report.sweep_report import sweep_page
@@ -120,7 +120,7 @@ def sweep_folder(tmp_path: Path) -> Path:
 def page(**changes: Any) -> Page:
     values: dict[str, Any] = {
         "title": "A <script> & more", "subtitle": "s", "good": True, "verdict": ["Fine."], "pictures": [],
-        "tables": [Table("T", ["A"], [["<i>"]])], "facts": {"k": "<v>"},
+        "tables": [PageTable("T", ["A"], [["<i>"]])], "facts": {"k": "<v>"},
         "reproduce": "qsctl x > y", "configuration": "<xml/>",
     }  # fmt: skip
     return Page(**{**values, **changes})

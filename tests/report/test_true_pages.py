@@ -16,7 +16,7 @@ from qsctl.eventlog.run_folder import RunInfo, RunStatus
 from qsctl.instant import SECOND_NS
 from qsctl.report.charts import Picture, depth_chart, front_chart, line_chart, picture
 from qsctl.report.html import page_html
-from qsctl.report.page import Page, Table
+from qsctl.report.page import Page, PageTable
 from qsctl.report.run_report import connection_tables, growing_queues, loss_tables, verdict
 from qsctl.report.sweep_report import memory_and_loss, points_of, sweep_page
 from qsctl.report.terminal_charts import chart_lines
@@ -261,7 +261,7 @@ def test_queues_whose_depths_differ_much_have_a_scale_each() -> None:
 def test_a_front_is_drawn_and_a_wide_table_shows_that_there_is_more() -> None:
     points = [{"x": 1.0, "y": 0.5, "label": "2", "front": True}, {"x": 3.0, "y": 0.6, "label": "3", "front": False}]
     drawn = picture("Front", "c", lambda: front_chart(points, "memory", "loss"))
-    table = Table("T", ["a"], [["1"]])
+    table = PageTable("T", ["a"], [["1"]])
     page = Page("t", "s", True, ["v"], [drawn], [table], {}, "r", "<x/>")
     assert "background-attachment: local, local, scroll, scroll" in page_html(page)
     assert chart_lines(drawn, 60, is_unicode=True) == []

@@ -14,13 +14,13 @@ import pytest
 
 from qsctl.errors import Unavailable
 from qsctl.instant import SECOND_NS
-from qsctl.service.metrics import Figures
+from qsctl.service.metrics import ServiceFigures
 from qsctl.service.metrics_server import STALE_NS, MetricsServer, faults_of_health
 
-NOTHING = Figures({}, {"Orders": 0}, {"Orders": 0}, 0, 0, 0, {"Orders": 0}, {"Orders": 0}, {"Orders": 0})
+NOTHING = ServiceFigures({}, {"Orders": 0}, {"Orders": 0}, 0, 0, 0, {"Orders": 0}, {"Orders": 0}, {"Orders": 0})
 
 
-def serving(**changes: object) -> Figures:
+def serving(**changes: object) -> ServiceFigures:
     return NOTHING._replace(**{"state": "serving", "refreshed_at_ns": time.monotonic_ns(), **changes})
 
 

@@ -16,7 +16,7 @@ import yaml
 
 import qsctl
 from qsctl.core.events import Event
-from qsctl.service.metrics import Figures, documented, families
+from qsctl.service.metrics import ServiceFigures, documented, families
 
 FOLDER = Path(qsctl.__file__).parent / "monitoring"
 DASHBOARD = json.loads((FOLDER / "grafana-dashboard.json").read_text())
@@ -26,7 +26,7 @@ OF_THE_SCRAPE = {"job", "instance"}
 ANY = {"Q": 0}
 OF_A_QUEUE = {
     field: ANY
-    for field in Figures._fields
+    for field in ServiceFigures._fields
     if field
     not in {
         "events",
@@ -47,7 +47,7 @@ OF_A_QUEUE = {
 OF_A_SERVICE: dict[str, Any] = {"limits": {"queues": 1}, "usage": {"queues": 1}, "work_ns": {"commands": 1}}
 METRICS = {
     sample.name: set(sample.labels) | OF_THE_SCRAPE
-    for family in families([Figures({}, refused=0, malformed=0, unexpected=0, **OF_A_QUEUE, **OF_A_SERVICE)])
+    for family in families([ServiceFigures({}, refused=0, malformed=0, unexpected=0, **OF_A_QUEUE, **OF_A_SERVICE)])
     for sample in family.samples
 } | {"up": OF_THE_SCRAPE}
 PARTS_OF_A_HISTOGRAM = re.compile(r"_(bucket|sum|count)$")
@@ -137,7 +137,7 @@ def test_documented_metrics_are_those_that_are_served() -> None:
 
 def test_every_counter_of_a_queue_and_every_event_is_served_before_it_happens() -> None:
     (events,) = (
-        family for family in families([Figures({}, ANY, ANY, 0, 0, 0, ANY, ANY, ANY)]) if "events" in family.name
+        family for family in families([ServiceFigures({}, ANY, ANY, 0, 0, 0, ANY, ANY, ANY)]) if "events" in family.name
     )
     assert {each.labels["event"]: each.value for each in events.samples} == dict.fromkeys(EVENTS - {"passed"}, 0)
 

@@ -17,7 +17,7 @@ from qsctl.core.events import SampleEnqueued, SampleReceived, SampleRemoved, Sam
 from qsctl.core.records import RemovalCause
 from qsctl.eventlog.reader import batches_of
 from qsctl.eventlog.recording.sampling import Sampling
-from qsctl.eventlog.recording.story import Ended, Happened, encode
+from qsctl.eventlog.recording.story import Happened, RecordingEnded, encode
 from qsctl.eventlog.run_folder import RecordingEnd, RunStatus
 from qsctl.identity import SampleIdentity
 from qsctl.service.recording.feed import LENGTH, Feed
@@ -63,7 +63,7 @@ def test_parts_close_and_are_read_while_it_goes_on(tmp_path: Path, recorders: li
     assert len(list((tmp_path / "rec" / "messages").rglob("part-*"))) >= 3
     # Those of the part before the last are removed once the new ones are listed, a moment later.
     assert eventually(lambda: len(list((tmp_path / "rec" / "counters").rglob("part-*"))) <= 2)
-    recorder.tell(Ended(10_000_000))
+    recorder.tell(RecordingEnded(10_000_000))
     assert recorder.last_words().end == RecordingEnd.STOPPED
     assert recorder.info.status is RunStatus.COMPLETE
     assert recorder.info.horizon_ns == 10_000_000
@@ -133,7 +133,7 @@ def test_service_that_is_too_fast_ends_it(tmp_path: Path, recorders: list[Record
     recorder = Recorded(tmp_path / "rec", tmp_path, 60)
     recorders.append(recorder)
     recorder.tell(steps(0, 10))
-    recorder.tell(Ended(1, overrun=True))
+    recorder.tell(RecordingEnded(1, overrun=True))
     status = recorder.last_words()
     assert (status.end, "record a share" in status.text) == (RecordingEnd.OVERRUN, True)
     assert recorder.recording.end is RecordingEnd.OVERRUN
@@ -144,7 +144,7 @@ def test_rows_are_of_a_share_of_the_samples_and_counters_of_all(tmp_path: Path, 
     recorder = Recorded(tmp_path / "rec", tmp_path, 60, sample_share=0.1)
     recorders.append(recorder)
     recorder.tell(steps(0, 20_000))
-    recorder.tell(Ended(1))
+    recorder.tell(RecordingEnded(1))
     assert recorder.last_words().end == RecordingEnd.STOPPED
     found = {
         table: {
@@ -201,7 +201,7 @@ def test_feed_never_waits_and_gives_up_beyond_its_bound(tmp_path: Path) -> None:
     octets = deaf.heard()
     reader.join()
     assert feed.is_closed
-    assert octets.endswith(encode(Ended(7, overrun=True)))
+    assert octets.endswith(encode(RecordingEnded(7, overrun=True)))
     deaf.listener.close()
 
 

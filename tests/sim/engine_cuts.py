@@ -11,11 +11,11 @@ from typing import Any
 from qsctl.core.integration.database import Database
 from qsctl.core.integration.error_codes import ErrorCode
 from qsctl.core.integration.messages import Accepted, Outbound
-from qsctl.core.integration.routes import DetailKind, Severity
+from qsctl.core.integration.routes import DetailKind, ErrorSeverity
 from qsctl.instant import MILLISECOND_NS, SECOND_NS
 from qsctl.sim.engine.behaviours import label_of
 from qsctl.sim.engine.peers import Peers, PeersChanged, StoredRecord
-from qsctl.sim.engine.world import EngineWorld, Received
+from qsctl.sim.engine.world import EngineWorld, ReceivedMessage
 from qsctl.sim.scenario.engine import (
     Behaviour,
     Engine,
@@ -30,9 +30,9 @@ from qsctl.sim.scenario.engine import (
     Spread,
 )
 from qsctl.sim.scenario.scenario import (
+    ClientInterval,
     ConstantArrivals,
     ConstantSize,
-    Interval,
     Model,
     PoissonArrivals,
     Scenario,
@@ -59,11 +59,11 @@ def random_scenario(number: int) -> Scenario:
     return Scenario(f"cut{number}", model=Model.INTEGRATION, horizon_ns=HORIZON_NS, engine=engine, seed=number)
 
 
-def _intervals(draw: random.Random, probability: float) -> tuple[Interval, ...]:
+def _intervals(draw: random.Random, probability: float) -> tuple[ClientInterval, ...]:
     if draw.random() >= probability:
         return ()
     step = HORIZON_NS // 40
-    return (Interval(draw.randint(0, 30) * step, draw.randint(1, 15) * step),)
+    return (ClientInterval(draw.randint(0, 30) * step, draw.randint(1, 15) * step),)
 
 
 def _takes(draw: random.Random) -> dict[str, Any]:
@@ -88,7 +88,10 @@ def _inbound_thread(draw: random.Random, name: str, outs: list[str], logging: bo
             details.append(EngineDetail(to, pre=pre))
             continue
         translation = EngineTranslation(
-            draw.randint(1, 2), error_every=draw.choice([0, 0, 4]), severity=draw.choice(list(Severity)), **_takes(draw)
+            draw.randint(1, 2),
+            error_every=draw.choice([0, 0, 4]),
+            severity=draw.choice(list(ErrorSeverity)),
+            **_takes(draw),
         )
         details.append(EngineDetail(to, DetailKind.TRANSLATE, pre, (translation,)))
     rate = draw.choice([5.0, 12.0])
@@ -138,7 +141,7 @@ class Followed:
 
     scenario: Scenario
     cut_behind: int = -1
-    received: list[Received] = field(default_factory=list)
+    received: list[ReceivedMessage] = field(default_factory=list)
     answered: list[tuple[int, str, int]] = field(default_factory=list)
     batches: list[Sequence[StoredRecord]] = field(default_factory=list)
     reached: list[tuple[int, int]] = field(default_factory=list)
@@ -241,7 +244,7 @@ def check_same_as_in_memory(whole: Followed, behind: int, after: Followed) -> No
 _DELIVERY = frozenset({ErrorCode.RETRIES})
 
 
-def check_against_uninterrupted(whole: Followed, received: Sequence[Received], after: Followed) -> None:
+def check_against_uninterrupted(whole: Followed, received: Sequence[ReceivedMessage], after: Followed) -> None:
     """Cut + continue brings what the uninterrupted run brings: all of it, in its order, twice only what is marked.
 
     `received`: what receivers have had in all parts of the run that was cut.
@@ -263,7 +266,7 @@ def check_against_uninterrupted(whole: Followed, received: Sequence[Received], a
     assert after.world.waiting_at_senders == whole.world.waiting_at_senders == 0
 
 
-def _accounted(received: Sequence[Received], run: Followed, logged: set[str]) -> set[tuple[str, str]]:
+def _accounted(received: Sequence[ReceivedMessage], run: Followed, logged: set[str]) -> set[tuple[str, str]]:
     """What came of each message of a logged connection: where, or with which error; a reply is the receiver's."""
     found = {_item(each.thread, each.payload) for each in received if _is_of(each, logged)}
     for message in run.world.engine.database.failed():
@@ -279,7 +282,7 @@ def _undelivered(run: Followed) -> list[Any]:
 
 
 def _orders(
-    received: Sequence[Received], logged: set[str], failed: set[tuple[str, str]]
+    received: Sequence[ReceivedMessage], logged: set[str], failed: set[tuple[str, str]]
 ) -> dict[tuple[str, str], list[str]]:
     """By receiver and sender, what came for the first time, in order; not what one of the runs could not deliver."""
     found: dict[tuple[str, str], dict[str, None]] = defaultdict(dict)
@@ -290,7 +293,7 @@ def _orders(
     return {key: list(each) for key, each in found.items()}
 
 
-def _is_of(received: Received, logged: set[str]) -> bool:
+def _is_of(received: ReceivedMessage, logged: set[str]) -> bool:
     return label_of(received.payload).thread in logged
 
 

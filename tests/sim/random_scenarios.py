@@ -26,6 +26,7 @@ from qsctl.sim.scenario.scenario import (
     Admission,
     Broker,
     ClientGroup,
+    ClientInterval,
     CongestionControl,
     ConstantArrivals,
     ConstantSize,
@@ -34,7 +35,6 @@ from qsctl.sim.scenario.scenario import (
     Endpoint,
     Flow,
     GuaranteedOverflow,
-    Interval,
     MixedSize,
     Model,
     OnOffArrivals,
@@ -71,11 +71,11 @@ service_times = st.sampled_from(
 
 
 @st.composite
-def interval(draw: st.DrawFn) -> Interval:
+def interval(draw: st.DrawFn) -> ClientInterval:
     start = draw(st.integers(0, HORIZON_NS))
     duration = draw(st.integers(100_000, HORIZON_NS // 2))
     every = st.sampled_from([INFINITE_NS, HORIZON_NS // 3, 2 * duration]).filter(lambda every: every > duration)
-    return Interval(start, duration, draw(every))
+    return ClientInterval(start, duration, draw(every))
 
 
 @st.composite

@@ -18,7 +18,7 @@ from qsctl.eventlog.schema import LogLevel
 from qsctl.instant import MILLISECOND_NS, SECOND_NS
 from qsctl.sim.run import run
 from qsctl.sim.scenario.scenario import (
-    Interval,
+    ClientInterval,
     Model,
     PoissonArrivals,
     Scenario,
@@ -77,7 +77,7 @@ def mixed(
                 WorkloadConsumer("Orders", PoissonArrivals(100.0), 2, rejects=0.1, silent=0.02),
                 WorkloadConsumer(
                     "Orders", PoissonArrivals(100.0), 2, rejects=0.1, silent=0.02,
-                    absences=(Interval(SECOND_NS // 2, SECOND_NS // 4),),
+                    absences=(ClientInterval(SECOND_NS // 2, SECOND_NS // 4),),
                 ),
                 WorkloadConsumer("Jobs", PoissonArrivals(70.0), 2),
             ),

@@ -26,13 +26,13 @@ from qsctl.sim.scenario.scenario import (
     Access,
     Broker,
     ClientGroup,
+    ClientInterval,
     ConstantArrivals,
     ConstantSize,
     DurableQueue,
     Eliding,
     Endpoint,
     Flow,
-    Interval,
     PoissonArrivals,
     Port,
     Profile,
@@ -101,7 +101,7 @@ def test_a_message_that_no_flow_has_room_for_waits_at_the_queue_and_belongs_to_i
 
 
 def test_the_standby_of_an_exclusive_queue_takes_over_and_the_first_one_returns_as_standby() -> None:
-    away = client("a", absences=(Interval(2 * SECOND_NS, SECOND_NS),))
+    away = client("a", absences=(ClientInterval(2 * SECOND_NS, SECOND_NS),))
     scenario = sharing(away, client("b"), access=Access.EXCLUSIVE)
     _, rows, _ = run(scenario, LogLevel.MESSAGES)
     times = [rows["enqueued_ns"][rows["client_id"] == c] for c in (0, 1)]
@@ -110,7 +110,7 @@ def test_the_standby_of_an_exclusive_queue_takes_over_and_the_first_one_returns_
 
 
 def test_a_paused_active_flow_keeps_the_exclusive_queue_to_itself() -> None:
-    paused = client("a", pauses=(Interval(0, 10 * SECOND_NS),))
+    paused = client("a", pauses=(ClientInterval(0, 10 * SECOND_NS),))
     found = by_client(sharing(paused, client("b"), access=Access.EXCLUSIVE, rate=100.0, flow={"window_messages": 5}))
     assert found["a"]["length_messages"] == 5
     assert "b" not in found
@@ -118,7 +118,7 @@ def test_a_paused_active_flow_keeps_the_exclusive_queue_to_itself() -> None:
 
 
 def test_what_a_client_did_not_acknowledge_goes_to_another_one_at_once_as_redelivered() -> None:
-    gone = client("a", service_time=ConstantTime(SECOND_NS), absences=(Interval(2 * SECOND_NS, INFINITE_NS),))
+    gone = client("a", service_time=ConstantTime(SECOND_NS), absences=(ClientInterval(2 * SECOND_NS, INFINITE_NS),))
     scenario = sharing(gone, client("b"), flow={"window_messages": 4}, rate=100.0)
     found = by_client(scenario)
     # After two seconds one is done, its reader works on the second, and its library has the four of its window.
@@ -225,7 +225,7 @@ def test_a_durable_queue_neither_changes_nor_goes_during_a_run(path: str) -> Non
 
 def test_a_durable_queue_outlives_all_its_consumers() -> None:
     """What arrives while no client is there waits, and so does what the clients had; both go to them later."""
-    away = client("c", count=2, absences=(Interval(2 * SECOND_NS, 3 * SECOND_NS),))
+    away = client("c", count=2, absences=(ClientInterval(2 * SECOND_NS, 3 * SECOND_NS),))
     scenario = sharing(away, traffic=(spooled("t", 100.0),), flow={"acknowledge_delay_ns": SECOND_NS // 10})
     _, rows, _ = run(scenario, LogLevel.MESSAGES)
     entered = rows["enqueued_ns"] + rows["enter_ns"]
@@ -287,7 +287,7 @@ def test_a_queue_that_respects_no_time_to_live_keeps_everything() -> None:
 @pytest.mark.parametrize(("eligible", "moved"), [(True, 90), (False, 0)])
 def test_what_is_over_is_moved_to_the_dead_message_queue_if_it_is_eligible(eligible: bool, moved: int) -> None:
     scenario = sharing(
-        client("c", absences=(Interval(0, INFINITE_NS),)), respects_time_to_live=True, horizon_ns=10 * SECOND_NS,
+        client("c", absences=(ClientInterval(0, INFINITE_NS),)), respects_time_to_live=True, horizon_ns=10 * SECOND_NS,
         traffic=(spooled("t", 10.0, time_to_live_ns=SECOND_NS, dead_message_eligible=eligible),),
     )  # fmt: skip
     found = by_client(with_dead_queue(scenario))
@@ -308,7 +308,8 @@ def test_a_quota_in_bytes_refuses_what_would_exceed_it_until_the_application_ack
 ) -> None:
     """Messages of 300 and 1 bytes, 1,000 bytes of quota: small ones come in where no large one has room."""
     scenario = sharing(
-        client("c", pauses=(Interval(0, SECOND_NS),)), access=access, max_spool_usage_bytes=1000, flow={"fails": fails},
+        client("c", pauses=(ClientInterval(0, SECOND_NS),)), access=access, max_spool_usage_bytes=1000,
+        flow={"fails": fails},
         horizon_ns=SECOND_NS, traffic=tuple(
             replace(spooled(name, 10.0), size=ConstantSize(size), start_ns=start * MILLISECOND_NS)
             for name, size, start in (("large", 300, 0), ("small", 1, 50))
@@ -417,7 +418,7 @@ def entered(rows: Any) -> Any:
     return rows["enqueued_ns"] + rows["enter_ns"]
 
 
-JOINS = client("b", absences=(Interval(0, 2 * SECOND_NS),))
+JOINS = client("b", absences=(ClientInterval(0, 2 * SECOND_NS),))
 
 
 @pytest.mark.parametrize(("delay_ns", "most_ns", "handed_ns"), [
@@ -444,7 +445,7 @@ def test_a_partition_is_handed_over_once_what_is_out_of_it_is_acknowledged_or_it
 @pytest.mark.parametrize("away_ns", [SECOND_NS // 2, 2 * SECOND_NS])
 def test_a_flow_that_is_back_before_the_rebalance_delay_is_over_has_its_partitions_as_before(away_ns: int) -> None:
     rows, clients = joining(
-        {"partitions": 8, "rebalance_delay_ns": SECOND_NS}, client("a", absences=(Interval(SECOND_NS, away_ns),)),
+        {"partitions": 8, "rebalance_delay_ns": SECOND_NS}, client("a", absences=(ClientInterval(SECOND_NS, away_ns),)),
         client("b"),
     )  # fmt: skip
     assert all(len(one) == 1 for one in clients.values()) == (away_ns < SECOND_NS)
@@ -454,7 +455,7 @@ def test_a_flow_that_is_back_before_the_rebalance_delay_is_over_has_its_partitio
 def test_a_flow_without_a_partition_takes_over_at_once_from_one_that_went() -> None:
     rows, _ = joining(
         {"partitions": 2, "rebalance_delay_ns": 5 * SECOND_NS},
-        client("a", absences=(Interval(SECOND_NS, 2 * SECOND_NS),)), client("b"), client("c"),
+        client("a", absences=(ClientInterval(SECOND_NS, 2 * SECOND_NS),)), client("b"), client("c"),
     )  # fmt: skip
     assert entered(rows[rows["client_id"] == 2]).min() == pytest.approx(SECOND_NS, abs=5 * MILLISECOND_NS)
     later = rows[(rows["enter_ns"] >= 0) & (entered(rows) > SECOND_NS)]
@@ -464,7 +465,7 @@ def test_a_flow_without_a_partition_takes_over_at_once_from_one_that_went() -> N
 def test_as_few_partitions_as_possible_change_their_flow() -> None:
     _, clients = joining(
         {"partitions": 9, "rebalance_delay_ns": 0, "max_handoff_ns": 0},
-        client("a"), client("b"), client("c", absences=(Interval(0, 2 * SECOND_NS),)),
+        client("a"), client("b"), client("c", absences=(ClientInterval(0, 2 * SECOND_NS),)),
     )  # fmt: skip
     moved = {topic for topic, one in clients.items() if len(one) > 1}
     assert all(one <= {0, 2} or one <= {1, 2} for one in clients.values())
@@ -473,7 +474,7 @@ def test_as_few_partitions_as_possible_change_their_flow() -> None:
 
 
 def test_a_partitioned_queue_keeps_a_key_with_one_client_in_order_until_it_has_gone() -> None:
-    away = client("b", absences=(Interval(5 * SECOND_NS, INFINITE_NS),))
+    away = client("b", absences=(ClientInterval(5 * SECOND_NS, INFINITE_NS),))
     scenario = sharing(
         client("a"), away, partitions=8, rebalance_delay_ns=2 * SECOND_NS,
         traffic=(spooled("t", 1000.0, topics=50),),
@@ -518,7 +519,7 @@ def test_a_shared_subscription_goes_to_one_client_in_turn_and_passes_over_who_is
     scenario = replace(sharing(*groups, traffic=(traffic,)), durable_queues=())
     _, rows, _ = run(scenario, LogLevel.MESSAGES)
     assert list(rows["client_id"][np.argsort(rows["enqueued_ns"])][:6]) == [0, 1, 0, 1, 0, 1]
-    away = replace(groups[0], absences=(Interval(SECOND_NS, SECOND_NS),))
+    away = replace(groups[0], absences=(ClientInterval(SECOND_NS, SECOND_NS),))
     both = replace(scenario, groups=(away, groups[1]))
     lost = run(both)[0].counters()
     assert lost["not_connected_messages"].sum() == 1000  # both clients of the group are away

@@ -8,13 +8,13 @@ import pytest
 
 from qsctl.core.integration import recovery
 from qsctl.core.integration.database import Database
-from qsctl.core.integration.ledger import Ledger
+from qsctl.core.integration.ledger import EngineLedger
 from qsctl.core.integration.message import Flag
 from qsctl.core.integration.translation_thread import TranslationThread
 from qsctl.errors import InvalidInput
 from qsctl.instant import MILLISECOND_NS
 from qsctl.sim.engine.crash_points import CrashReport, explore
-from qsctl.sim.scenario.scenario import Interval, Scenario
+from qsctl.sim.scenario.scenario import ClientInterval, Scenario
 from qsctl.sim.scenario.xml import find_scenario, read_scenario
 from tests.campaigns import trials
 
@@ -58,10 +58,10 @@ def test_interruptions_while_processes_and_threads_come_and_go(small: Scenario) 
     crashed = dataclasses.replace(
         engine,
         processes=(
-            dataclasses.replace(front, crashes=(Interval(900 * MILLISECOND_NS, 50 * MILLISECOND_NS),)),
-            dataclasses.replace(back, crashes=(Interval(300 * MILLISECOND_NS, 200 * MILLISECOND_NS),)),
+            dataclasses.replace(front, crashes=(ClientInterval(900 * MILLISECOND_NS, 50 * MILLISECOND_NS),)),
+            dataclasses.replace(back, crashes=(ClientInterval(300 * MILLISECOND_NS, 200 * MILLISECOND_NS),)),
         ),
-        failures=(Interval(1_400 * MILLISECOND_NS, 100 * MILLISECOND_NS),),
+        failures=(ClientInterval(1_400 * MILLISECOND_NS, 100 * MILLISECOND_NS),),
     )
     check(explore(dataclasses.replace(small, engine=crashed), every=7, nested=False))
 
@@ -106,13 +106,13 @@ def test_the_judge_finds_deliveries_that_are_not_marked(small: Scenario, monkeyp
 
 
 def test_the_judge_finds_a_message_that_is_not_copied(small: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
-    def forgets(self: Ledger, held: object) -> None:
+    def forgets(self: EngineLedger, held: object) -> None:
         if held.message.mid.number % 7 == 0 and not held.message.serial:  # type: ignore[attr-defined]
             held.change(flags=held.message.flags & ~Flag.USERDB)  # type: ignore[attr-defined]
         original(self, held)  # type: ignore[arg-type]
 
-    original = Ledger.save
-    monkeypatch.setattr(Ledger, "save", forgets)
+    original = EngineLedger.save
+    monkeypatch.setattr(EngineLedger, "save", forgets)
     report = explore(small, every=9, nested=False)
     assert report.violations
 

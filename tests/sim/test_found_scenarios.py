@@ -15,13 +15,13 @@ from qsctl.sim.scenario.scenario import (
     Access,
     Broker,
     ClientGroup,
+    ClientInterval,
     ConstantArrivals,
     ConstantSize,
     DurableQueue,
     Endpoint,
     Flow,
     GuaranteedOverflow,
-    Interval,
     Model,
     PoissonArrivals,
     Port,
@@ -58,7 +58,11 @@ def test_a_client_that_leaves_with_nothing_unacknowledged_leaves_its_endpoint_wh
         ),
         groups=(
             ClientGroup(
-                "c", "p", "d", acknowledgment_latency_ns=700_000, absences=(Interval(0, 100_000, HORIZON_NS // 3),)
+                "c",
+                "p",
+                "d",
+                acknowledgment_latency_ns=700_000,
+                absences=(ClientInterval(0, 100_000, HORIZON_NS // 3),),
             ),
         ),
         traffic=tuple(
@@ -98,7 +102,7 @@ def test_a_client_that_leaves_has_read_what_it_had_before() -> None:
         groups=(
             ClientGroup(
                 "c", "p", "d", round_trip_ns=100_000, service_time=MixedTime((10_000, 3_000_000), (1.0, 1.0)),
-                absences=(Interval(1_700_000, 100_000, 4 * MILLISECOND_NS),),
+                absences=(ClientInterval(1_700_000, 100_000, 4 * MILLISECOND_NS),),
             ),
         ),
         traffic=(Traffic("t", "c", PoissonArrivals(700.0), ConstantSize(2049)),),
@@ -159,7 +163,7 @@ def test_a_member_of_a_shared_subscription_is_chosen_once_also_when_an_array_is_
 
 def test_partitions_are_dealt_out_at_once_without_a_rebalance_delay() -> None:
     """Two clients left at one instant: whether the second one was sent what the first one had, was not defined."""
-    away = Interval(5 * MILLISECOND_NS, 2 * MILLISECOND_NS)
+    away = ClientInterval(5 * MILLISECOND_NS, 2 * MILLISECOND_NS)
     scenario = Scenario(
         "found",
         horizon_ns=HORIZON_NS,

@@ -31,7 +31,7 @@ from qsctl.sim.scenario.engine import (
     EngineTranslation,
     Spread,
 )
-from qsctl.sim.scenario.scenario import ConstantArrivals, ConstantSize, Interval, Model, PoissonArrivals, Scenario
+from qsctl.sim.scenario.scenario import ClientInterval, ConstantArrivals, ConstantSize, Model, PoissonArrivals, Scenario
 from qsctl.sim.scenario.xml import find_scenario, read_scenario
 
 
@@ -43,7 +43,7 @@ def scenario_of(
     translations: tuple[EngineTranslation, ...] = (),
     horizon_s: int = 2_000,
     arrivals: Any = PoissonArrivals,
-    stops: tuple[Interval, ...] = (),
+    stops: tuple[ClientInterval, ...] = (),
     **others: Any,
 ) -> Scenario:
     kind = DetailKind.TRANSLATE if translations else DetailKind.RAW
@@ -155,7 +155,7 @@ def test_littles_law_is_exact_in_every_queue_and_the_slow_destination_is_named(t
 def test_messages_for_a_stopped_thread_wait_in_its_post_translation_queue() -> None:
     scenario = scenario_of(
         5.0, ConstantArrivals(100.0), horizon_s=100, arrivals=ConstantArrivals,
-        stops=(Interval(20 * SECOND_NS, 40 * SECOND_NS),),
+        stops=(ClientInterval(20 * SECOND_NS, 40 * SECOND_NS),),
     )  # fmt: skip
     found = waits(scenario)
     assert found["out", "post-translation"] > 5
@@ -193,7 +193,7 @@ def test_the_same_seed_gives_the_same_run_and_another_one_another() -> None:
 def test_a_power_failure_loses_nothing_that_is_logged() -> None:
     scenario = read_scenario(find_scenario("clinic"))
     assert scenario.engine is not None
-    engine = dataclasses.replace(scenario.engine, failures=(Interval(20 * SECOND_NS, SECOND_NS),))
+    engine = dataclasses.replace(scenario.engine, failures=(ClientInterval(20 * SECOND_NS, SECOND_NS),))
     world = EngineWorld(dataclasses.replace(scenario, horizon_ns=30 * SECOND_NS, engine=engine))
     world.run()
     assert world.lost == 0

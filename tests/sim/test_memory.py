@@ -11,9 +11,9 @@ from qsctl.sim.scenario.client import ExponentialTime
 from qsctl.sim.scenario.randomness import is_deterministic
 from qsctl.sim.scenario.scenario import (
     Admission,
+    ClientInterval,
     ConstantArrivals,
     ConstantSize,
-    Interval,
     MixedSize,
     Model,
     PoissonArrivals,
@@ -30,7 +30,7 @@ def stalled(queue: Queue, depth: int, burst: int, size: int, **others: object) -
     return broker(
         Traffic("t", "c", ConstantArrivals(1000.0), ConstantSize(size), queue), tcp=ONE_AT_A_TIME,
         queues={queue: QueueLimits(depth, burst)} | {each: QueueLimits(1, 0) for each in Queue if each is not queue},
-        pauses=(Interval(0, 10 * SECOND_NS),), horizon_ns=SECOND_NS, **others,
+        pauses=(ClientInterval(0, 10 * SECOND_NS),), horizon_ns=SECOND_NS, **others,
     )  # fmt: skip
 
 

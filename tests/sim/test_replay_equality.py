@@ -23,8 +23,8 @@ from qsctl.eventlog.reader import counters_of, open_run
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.instant import INFINITE_NS, MILLISECOND_NS
 from qsctl.sim.replay import consumers
-from qsctl.sim.replay.difference import Difference
-from qsctl.sim.replay.part import LATENESS_MAX_NS, Part
+from qsctl.sim.replay.difference import ReplayDifference
+from qsctl.sim.replay.part import LATENESS_MAX_NS, EnginePart
 from qsctl.sim.replay.recording import read_recording
 from qsctl.sim.replay.replay import replay
 from qsctl.sim.run import run
@@ -67,7 +67,7 @@ DEAD_LETTERS = st.builds(
 )
 
 
-def replayed(folder: Path, **changes: Any) -> Difference:
+def replayed(folder: Path, **changes: Any) -> ReplayDifference:
     return replay(folder / "recording", folder / "replay", **changes).difference
 
 
@@ -145,13 +145,13 @@ def test_scenario_of_a_replay_runs_again(recording: Path, tmp_path: Path, monkey
 
 def test_a_broken_copy_shows_as_lines(recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The comparison can fail: answers that come a microsecond late are found, and said where."""
-    as_recorded = consumers.Seat._as_recorded
+    as_recorded = consumers.ConsumerSlot._as_recorded
 
-    def late(seat: consumers.Seat, *arguments: Any) -> consumers.Reply | None:
+    def late(seat: consumers.ConsumerSlot, *arguments: Any) -> consumers.ModelledReply | None:
         reply = as_recorded(seat, *arguments)
         return None if reply is None else reply._replace(at_ns=reply.at_ns + 1000)
 
-    monkeypatch.setattr(consumers.Seat, "_as_recorded", late)
+    monkeypatch.setattr(consumers.ConsumerSlot, "_as_recorded", late)
     difference = replay(recording, tmp_path / "now").difference
     assert not difference.is_equal
     assert difference.difference_count >= len(difference.lines) > 100
@@ -165,7 +165,7 @@ def test_a_broken_copy_shows_as_lines(recording: Path, tmp_path: Path, monkeypat
 @pytest.mark.parametrize(("lateness_ns", "fires_ns"), [(INFINITE_NS, 900_000_000), (LATENESS_MAX_NS, 40_000_001)])
 def test_timer_fires_when_the_live_service_came_round(lateness_ns: int, fires_ns: int) -> None:
     """However late that was, where nothing was changed; else when it is due, if that is long after."""
-    part = Part(service_of(DEAD, ORDERS), -1, -1)
+    part = EnginePart(service_of(DEAD, ORDERS), -1, -1)
     part.instants = [1, 900_000_000]
     part.lateness_max_ns = lateness_ns
     part.receive(ConsumerJoined("P/S/Orders", Guid(bytes([2]) * 16)))

@@ -13,7 +13,7 @@ from qsctl.core.messages import Acknowledgment, AckResponse, ConsumerJoined, Inb
 from qsctl.core.queue.settings import RedeliverySettings, ResourceLimitSettings, SharedReaderQueueSettings
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
 from qsctl.core.turn import Turn
-from qsctl.eventlog.recording.story import Ended, Happened
+from qsctl.eventlog.recording.story import Happened, RecordingEnded
 from qsctl.identity import SampleIdentity, counted_incarnations
 from qsctl.instant import MILLISECOND_NS
 from qsctl.sim.replay.recording import read_recording
@@ -59,7 +59,7 @@ def test_an_answer_that_is_taken_for_the_delivery_of_its_own_turn_is_given_in_th
                     turn.durable(batch.stream, batch.last_index)
         for released in turn.to_send():
             recorder.tell(Happened(released.events, released.inputs))
-    recorder.tell(Ended(10 * MILLISECOND_NS))
+    recorder.tell(RecordingEnded(10 * MILLISECOND_NS))
     recorder.last_words()
     first = [row for row in read_recording(recorder.folder).deliveries if row.sequence_number == 1]
     assert [(row.sent_ns, row.answered_ns) for row in first] == [

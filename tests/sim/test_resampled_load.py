@@ -11,7 +11,7 @@ import pytest
 from qsctl.eventlog.location import location
 from qsctl.eventlog.recording.schema import Origin
 from qsctl.sim.figures import Figures
-from qsctl.sim.replay.recording import Arrival, Recorded, read_recording
+from qsctl.sim.replay.recording import Recorded, RecordedArrival, read_recording
 from qsctl.sim.replay.replay import recorded_scenario
 from qsctl.sim.replay.resampled import block_ns, resampled
 from qsctl.sim.replication import simulate_figures
@@ -30,7 +30,7 @@ def scenario() -> Scenario:
     return recorded_scenario(location(str(MONDAY)))
 
 
-def writes(load: Recorded) -> list[Arrival]:
+def writes(load: Recorded) -> list[RecordedArrival]:
     return [row for row in load.arrivals if row.origin == Origin.PRODUCER]
 
 

@@ -15,7 +15,7 @@ from qsctl.eventlog.reader import open_run
 from qsctl.eventlog.run_folder import RunStatus, new_folder, read_run_info
 from qsctl.eventlog.schema import COUNTERS, SINCE_DONE, LogLevel
 from qsctl.sim.model import CHUNK_ROWS, EVENT_ROW, LOG_ROW, Stop
-from qsctl.sim.run import Progress, run, simulate_counters
+from qsctl.sim.run import ReplicationProgress, run, simulate_counters
 from qsctl.sim.scenario.scenario import ClientGroup, PoissonArrivals, Port, Profile, Scenario, Traffic
 
 MILLISECOND = 1_000_000
@@ -165,7 +165,7 @@ def test_a_replication_writes_the_same_rows_however_many_follow_it(tmp_path: Pat
 
 
 def test_a_stopped_run_is_readable_and_says_that_it_is_partial(tmp_path: Path) -> None:
-    heard: list[Progress] = []
+    heard: list[ReplicationProgress] = []
     report = run(
         small_scenario(), tmp_path / "a", model=FakeModel(), replications=3,
         progress=heard.append, stop=lambda: len(heard) >= 2,
@@ -179,7 +179,7 @@ def test_a_stopped_run_is_readable_and_says_that_it_is_partial(tmp_path: Path) -
 
 
 def test_control_c_leaves_a_partial_run(tmp_path: Path) -> None:
-    def interrupt(progress: Progress) -> None:
+    def interrupt(progress: ReplicationProgress) -> None:
         if progress.simulated_ns > 10 * MILLISECOND:
             raise KeyboardInterrupt
 
@@ -192,7 +192,7 @@ def test_a_run_that_was_killed_is_still_marked_as_running(tmp_path: Path) -> Non
     class Killed(Exception):
         pass
 
-    def kill(_: Progress) -> None:
+    def kill(_: ReplicationProgress) -> None:
         raise Killed
 
     with pytest.raises(Killed):

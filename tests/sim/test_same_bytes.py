@@ -13,7 +13,7 @@ from qsctl.sim.egress import solace
 from qsctl.sim.egress.run import EgressRun
 from qsctl.sim.model import CHUNK_ROWS
 from qsctl.sim.run import run
-from qsctl.sim.scenario.scenario import Eliding, Interval, PoissonArrivals, Queue, Scenario, Traffic
+from qsctl.sim.scenario.scenario import ClientInterval, Eliding, PoissonArrivals, Queue, Scenario, Traffic
 from tests.sim.brokers import broker, limits
 
 REPLICATIONS = 3
@@ -37,7 +37,7 @@ def scenario() -> Scenario:
         Traffic("t", "c", PoissonArrivals(2000.0), topics=3, fan_out=True),
         Traffic("u", "c", PoissonArrivals(500.0), queue=Queue.G_1),
         count=3, rate_bits_per_second=20_000_000, queues=limits(20), loss_probability=0.02, eliding=Eliding(True),
-        absences=(Interval(SECOND_NS // 4, SECOND_NS // 10),), horizon_ns=SECOND_NS // 2,
+        absences=(ClientInterval(SECOND_NS // 4, SECOND_NS // 10),), horizon_ns=SECOND_NS // 2,
     )  # fmt: skip
     return replace(made, replications=REPLICATIONS, log_level="events")
 

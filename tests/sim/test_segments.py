@@ -14,9 +14,9 @@ from qsctl.sim.egress.serve import DEFERRED
 from qsctl.sim.scenario.client import ExponentialTime
 from qsctl.sim.scenario.scenario import (
     ClientGroup,
+    ClientInterval,
     ConstantArrivals,
     ConstantSize,
-    Interval,
     MixedSize,
     Model,
     PoissonArrivals,
@@ -49,7 +49,7 @@ def scenario(loss: float, delay_ns: int = 40 * MILLISECOND_NS, time_out_ns: int 
             )
             for name, port, count, absences in (
                 ("pair", "p", 2, ()),
-                ("own", "q", 1, (Interval(20 * MILLISECOND_NS, MILLISECOND_NS, 50 * MILLISECOND_NS),)),
+                ("own", "q", 1, (ClientInterval(20 * MILLISECOND_NS, MILLISECOND_NS, 50 * MILLISECOND_NS),)),
             )
         ),
         traffic=tuple(

@@ -4,32 +4,32 @@ from __future__ import annotations
 
 import numpy as np
 
-from qsctl.core.client.consumer import Consumer
+from qsctl.core.client.consumer import QueueReader
 from qsctl.core.client.producer import Producer
 from qsctl.core.messages import Acknowledgment, AckResponse, Delivery, WriteAcknowledgment
 from qsctl.identity import SampleIdentity
 from qsctl.instant import INFINITE_NS
-from qsctl.sim.service.peers import CONSUMER, PRODUCER, ConsumerProgram, HostedQueue, ProducerProgram, guid_of
+from qsctl.sim.service.peers import CONSUMER, PRODUCER, HostedQueue, SimulatedConsumer, SimulatedProducer, guid_of
 
 QUEUE = HostedQueue("P/S/Q", "Q", "P", "T", -1, True, False)
 READER = guid_of(CONSUMER, 0)
 SAMPLE = SampleIdentity(guid_of(PRODUCER, 0), 1)
 
 
-def consumer(silent: float = 0.0) -> ConsumerProgram:
+def consumer(silent: float = 0.0) -> SimulatedConsumer:
     key = np.uint64(1)
-    return ConsumerProgram(0, QUEUE, 1000.0, False, 0.0, silent, key, key, Consumer(QUEUE.full_name, READER))
+    return SimulatedConsumer(0, QUEUE, 1000.0, False, 0.0, silent, key, key, QueueReader(QUEUE.full_name, READER))
 
 
 def delivery(attempt: int = 1) -> Delivery:
     return Delivery(QUEUE.full_name, READER, 1, SAMPLE, b"payload", attempt=attempt)
 
 
-def producer(window: int, *queues: str) -> ProducerProgram:
+def producer(window: int, *queues: str) -> SimulatedProducer:
     state = Producer("T", guid_of(PRODUCER, 0), window_count=window)
     for queue in queues:
         state.queue_appeared(queue, True)
-    return ProducerProgram(state, "P", INFINITE_NS)
+    return SimulatedProducer(state, "P", INFINITE_NS)
 
 
 def test_a_sample_that_comes_again_while_it_is_served_is_served_and_acknowledged_once() -> None:

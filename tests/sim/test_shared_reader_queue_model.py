@@ -24,9 +24,9 @@ from qsctl.instant import SECOND_NS
 from qsctl.sim.model import EVENT_NAMES, OUTCOMES, Stop
 from qsctl.sim.scenario.rules import check_rules
 from qsctl.sim.scenario.scenario import (
+    ClientInterval,
     ConstantArrivals,
     ConstantSize,
-    Interval,
     Model,
     PoissonArrivals,
     Scenario,
@@ -100,7 +100,7 @@ def test_equal_gaps_and_a_faster_consumer_leave_no_wait() -> None:
 
 
 def test_what_a_lost_consumer_held_goes_to_another_one() -> None:
-    away = WorkloadConsumer("Q", ConstantArrivals(2.0), absences=(Interval(SECOND_NS // 10, 10 * SECOND_NS),))
+    away = WorkloadConsumer("Q", ConstantArrivals(2.0), absences=(ClientInterval(SECOND_NS // 10, 10 * SECOND_NS),))
     scenario = scenario_of(
         queue_settings(redelivery=RedeliverySettings(max_delivery_retries=3)),
         producers=(WorkloadProducer("T", ConstantArrivals(100.0)),),
@@ -114,7 +114,7 @@ def test_what_a_lost_consumer_held_goes_to_another_one() -> None:
 
 
 def test_without_retries_what_a_lost_consumer_held_is_dead() -> None:
-    away = WorkloadConsumer("Q", ConstantArrivals(2.0), absences=(Interval(SECOND_NS // 10, 10 * SECOND_NS),))
+    away = WorkloadConsumer("Q", ConstantArrivals(2.0), absences=(ClientInterval(SECOND_NS // 10, 10 * SECOND_NS),))
     scenario = scenario_of(
         queue_settings(), producers=(WorkloadProducer("T", ConstantArrivals(100.0)),),
         consumers=(away, WorkloadConsumer("Q", ConstantArrivals(1000.0))),
@@ -124,7 +124,7 @@ def test_without_retries_what_a_lost_consumer_held_is_dead() -> None:
 
 
 def test_a_consumer_that_comes_back_is_served_again() -> None:
-    away = Interval(SECOND_NS // 2 + SECOND_NS // 200, SECOND_NS // 2)
+    away = ClientInterval(SECOND_NS // 2 + SECOND_NS // 200, SECOND_NS // 2)
     consumer = WorkloadConsumer("Q", ConstantArrivals(1000.0), absences=(away,))
     scenario = scenario_of(
         queue_settings(), producers=(WorkloadProducer("T", ConstantArrivals(100.0)),), consumers=(consumer,)
@@ -214,7 +214,7 @@ def test_every_sample_is_delivered_lost_or_held_and_the_counters_say_the_same(
         redelivery=RedeliverySettings(retries, SECOND_NS // 50),
         limits=ResourceLimitSettings(max_count=limit),
     )
-    absences = (Interval(SECOND_NS // 20, SECOND_NS // 20, SECOND_NS // 5),)
+    absences = (ClientInterval(SECOND_NS // 20, SECOND_NS // 20, SECOND_NS // 5),)
     scenario = scenario_of(
         settings, *((DEAD,) if dead else ()), seed=seed, horizon_ns=SECOND_NS // 2, warm_up_ns=SECOND_NS // 7,
         producers=(WorkloadProducer("T", PoissonArrivals(300.0), UniformSize(1, 9000), 2, lifespan_ns=lifespan),),

@@ -21,10 +21,10 @@ from qsctl.sim.kernel import records
 from qsctl.sim.model import EVENT_NAMES, OUTCOMES, Event, Stop
 from qsctl.sim.scenario.scenario import (
     Broker,
+    ClientInterval,
     ConstantArrivals,
     ConstantSize,
     Eliding,
-    Interval,
     Model,
     PoissonArrivals,
     Queue,
@@ -44,7 +44,7 @@ def stalled(*traffic: Traffic, **changed: Any) -> Any:
 
     One is in its receive buffer, one in the TCP transmit queue.
     """
-    pauses = (Interval(0, 100 * SECOND_NS),)
+    pauses = (ClientInterval(0, 100 * SECOND_NS),)
     given = {"tcp": ONE_AT_A_TIME, "receive_buffer_bytes": 1, "pauses": pauses, "horizon_ns": SECOND_NS, **changed}
     return broker(*traffic, **given)
 
@@ -66,7 +66,7 @@ def test_the_codes_of_kernels_and_of_the_log_are_the_same() -> None:
 def test_the_message_after_a_discard_carries_the_indication_once() -> None:
     scenario = broker(
         every_ms(20), queues=limits(5), tcp=ONE_AT_A_TIME, receive_buffer_bytes=1,
-        pauses=(Interval(0, 30 * MILLISECOND_NS),), horizon_ns=SECOND_NS,
+        pauses=(ClientInterval(0, 30 * MILLISECOND_NS),), horizon_ns=SECOND_NS,
     )  # fmt: skip
     made, rows, _ = run(scenario, LogLevel.MESSAGES)
     delivered = rows[rows["outcome"] == 0]
@@ -111,7 +111,8 @@ def test_topics_beyond_the_limit_are_not_elided_and_told_once() -> None:
 
 def test_buffer_load_is_told_at_its_thresholds_and_the_slowest_goes_above_100_percent() -> None:
     scenario = broker(
-        every_ms(200, size=1000), count=2, tcp=ONE_AT_A_TIME, receive_buffer_bytes=1, pauses=(Interval(0, SECOND_NS),),
+        every_ms(200, size=1000), count=2, tcp=ONE_AT_A_TIME, receive_buffer_bytes=1,
+        pauses=(ClientInterval(0, SECOND_NS),),
         horizon_ns=SECOND_NS // 2, broker=Broker(egress_buffer_bytes=100_000, slow_reconnect_ns=300 * MILLISECOND_NS),
     )  # fmt: skip
     made, _, events = run(scenario, LogLevel.EVENTS)
@@ -172,7 +173,7 @@ def test_a_large_message_is_raised_once_of_each_client() -> None:
 def test_an_endpoints_usage_is_raised_and_cleared_at_its_thresholds(quota: dict[str, int]) -> None:
     scenario = broker(
         every_ms(100, size=1000, queue=Queue.G_1), endpoint={**quota, "library_threshold_percent": 0},
-        pauses=(Interval(0, 2 * SECOND_NS),), horizon_ns=4 * SECOND_NS,
+        pauses=(ClientInterval(0, 2 * SECOND_NS),), horizon_ns=4 * SECOND_NS,
     )  # fmt: skip
     _, _, events = run(scenario, LogLevel.EVENTS)
     usage = events[np.isin(events["event"], [Event.SPOOL_USAGE_SET, Event.SPOOL_USAGE_CLEARED])]
@@ -202,7 +203,7 @@ def test_a_ports_rate_changes_and_changes_again() -> None:
 def test_an_absent_clients_direct_messages_are_lost_and_its_guaranteed_ones_come_again() -> None:
     scenario = broker(
         every_ms(30), every_ms(30, name="g", queue=Queue.G_1), horizon_ns=SECOND_NS,
-        absences=(Interval(10 * MILLISECOND_NS, 10 * MILLISECOND_NS),),
+        absences=(ClientInterval(10 * MILLISECOND_NS, 10 * MILLISECOND_NS),),
     )  # fmt: skip
     _made, rows, events = run(scenario, LogLevel.EVENTS)
     direct, guaranteed = rows[rows["queue"] == 1], rows[rows["queue"] == 0]
@@ -216,7 +217,7 @@ def test_weights_hold_for_an_eliding_client_too() -> None:
     both = [every_ms(100, name=queue.value, queue=queue, topics=10**6) for queue in (Queue.D_3, Queue.D_1)]
     scenario = broker(
         *both, queues=queues, tcp=ONE_AT_A_TIME, scheduler=Scheduler.WEIGHTED, eliding=Eliding(True, max_topics=1000),
-        pauses=(Interval(0, SECOND_NS),), horizon_ns=2 * SECOND_NS,
+        pauses=(ClientInterval(0, SECOND_NS),), horizon_ns=2 * SECOND_NS,
     )  # fmt: skip
     _, rows, _ = run(scenario, LogLevel.MESSAGES)
     after = [int(row["queue"]) for row in rows[np.argsort(rows["send_ns"] + rows["enqueued_ns"])]][1:41]
@@ -225,8 +226,8 @@ def test_weights_hold_for_an_eliding_client_too() -> None:
 
 def test_a_pause_outlasts_a_new_connection() -> None:
     scenario = broker(
-        every_ms(3, queue=Queue.G_1), pauses=(Interval(0, 50 * MILLISECOND_NS),),
-        absences=(Interval(20 * MILLISECOND_NS, MILLISECOND_NS),), horizon_ns=SECOND_NS,
+        every_ms(3, queue=Queue.G_1), pauses=(ClientInterval(0, 50 * MILLISECOND_NS),),
+        absences=(ClientInterval(20 * MILLISECOND_NS, MILLISECOND_NS),), horizon_ns=SECOND_NS,
     )  # fmt: skip
     _, rows, _ = run(scenario, LogLevel.MESSAGES)
     reported = 50 * MILLISECOND_NS + scenario.groups[0].round_trip_ns // 2

@@ -40,7 +40,7 @@ from qsctl.sim.splitting.levels import pilot_samples, plan_levels
 from qsctl.sim.splitting.question import Question, parse_question
 from qsctl.sim.splitting.restart import NEVER_ABOVE, NEVER_BELOW, Levels, SplitRun
 from qsctl.sim.splitting.samples import draw_samples
-from qsctl.sim.splitting.trajectory import Tally, Trajectory, trajectory_of
+from qsctl.sim.splitting.trajectory import QueueTally, Trajectory, trajectory_of
 from qsctl.summary.rare import PILOTS, RareEstimate, draw_enough, effective, estimate, samples_needed
 from tests.campaigns import trials
 from tests.example_counts import examples
@@ -115,13 +115,13 @@ def estimated(
     return estimate(samples, question, confidence)
 
 
-def played(run: Trajectory) -> tuple[Tally, int]:
+def played(run: Trajectory) -> tuple[QueueTally, int]:
     while run.advance(NEVER_BELOW, NEVER_ABOVE):
         pass
     return run.tally(), run.messages
 
 
-def detoured(run: Trajectory, high: int) -> tuple[Tally, int]:
+def detoured(run: Trajectory, high: int) -> tuple[QueueTally, int]:
     """Go on at each crossing of `high` upwards as a branch, up to the horizon, and come back."""
     branch, inside = 0, False
     while run.advance(high if inside else NEVER_BELOW, NEVER_ABOVE if inside else high):

@@ -11,9 +11,9 @@ from qsctl.instant import SECOND_NS
 from qsctl.sim.egress import tibco
 from qsctl.sim.scenario.scenario import (
     ClientGroup,
+    ClientInterval,
     ConstantArrivals,
     ConstantSize,
-    Interval,
     Model,
     Port,
     Profile,
@@ -56,7 +56,7 @@ def test_below_the_minimum_burst_a_message_enters_however_full_the_queue_is() ->
             horizon_ns=SECOND_NS,
             ports=(Port("p"),),
             profiles=(Profile("d", {Queue.D_1: QueueLimits(2, burst)}, TcpSettings(transmit_queue_bytes=1)),),
-            groups=(ClientGroup("c", "p", "d", receive_buffer_bytes=1, pauses=(Interval(0, 2 * SECOND_NS),)),),
+            groups=(ClientGroup("c", "p", "d", receive_buffer_bytes=1, pauses=(ClientInterval(0, 2 * SECOND_NS),)),),
             traffic=(Traffic("t", "c", ConstantArrivals(10.0), ConstantSize(4096), stop_ns=SECOND_NS // 2),),
         )
         compare(scenario)

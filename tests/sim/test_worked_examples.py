@@ -19,10 +19,10 @@ from qsctl.instant import INFINITE_NS, MILLISECOND_NS, SECOND_NS
 from qsctl.sim.model import OUTCOMES, Event
 from qsctl.sim.scenario.client import ConstantTime
 from qsctl.sim.scenario.scenario import (
+    ClientInterval,
     ConstantArrivals,
     ConstantSize,
     Endpoint,
-    Interval,
     Model,
     Queue,
     QueueLimits,
@@ -46,7 +46,7 @@ def test_w1_ten_flows_of_20480_bytes_ask_for_more_than_g1_has(window: int, work_
     assert wanted == {255: 25_500, 25: 2_500}[window]
     scenario = broker(
         guaranteed(5_000, size), endpoint={"flows": 10, "window_messages": window},
-        queues={**limits(), Queue.G_1: QueueLimits(min_msg_burst=255)}, pauses=(Interval(0, 10 * SECOND_NS),),
+        queues={**limits(), Queue.G_1: QueueLimits(min_msg_burst=255)}, pauses=(ClientInterval(0, 10 * SECOND_NS),),
         horizon_ns=2 * SECOND_NS,
     )  # fmt: skip
     made, _, _ = run(scenario)
@@ -61,7 +61,7 @@ def test_w2_a_thousand_endpoints_of_window_50_need_a_burst_of_50_000(burst: int,
     assert 1000 * 50 == 50_000
     scenario = broker(
         guaranteed(60_000, 100), endpoint={"flows": 1000, "window_messages": 50},
-        queues={**limits(), Queue.G_1: QueueLimits(20_000, burst)}, pauses=(Interval(0, 10 * SECOND_NS),),
+        queues={**limits(), Queue.G_1: QueueLimits(20_000, burst)}, pauses=(ClientInterval(0, 10 * SECOND_NS),),
         horizon_ns=SECOND_NS + 1,
     )  # fmt: skip
     columns = run(scenario)[0].counters()
@@ -104,7 +104,7 @@ def test_w4_with_three_queued_and_a_burst_of_four_one_more_enters_however_large(
     huge = 10 * 2048
     scenario = broker(
         Traffic("t", "c", ConstantArrivals(1000.0), ConstantSize(huge), stop_ns=6 * MILLISECOND_NS),
-        queues=limits(2, burst=4), tcp=ONE_AT_A_TIME, receive_buffer_bytes=1, pauses=(Interval(0, SECOND_NS),),
+        queues=limits(2, burst=4), tcp=ONE_AT_A_TIME, receive_buffer_bytes=1, pauses=(ClientInterval(0, SECOND_NS),),
         horizon_ns=SECOND_NS // 2,
     )  # fmt: skip
     made, _, _ = run(scenario)
@@ -124,7 +124,7 @@ def test_w5_egress_discards_are_separate_by_cause_and_add_up() -> None:
         Traffic("d", "c", ConstantArrivals(10_000.0), ConstantSize(2000)),
         Traffic("g", "c", ConstantArrivals(5_000.0), ConstantSize(2000), Queue.G_1),
         endpoint={"max_messages": 50}, queues=limits(20), rate_bits_per_second=50_000_000,
-        absences=(Interval(SECOND_NS, SECOND_NS),), horizon_ns=3 * SECOND_NS,
+        absences=(ClientInterval(SECOND_NS, SECOND_NS),), horizon_ns=3 * SECOND_NS,
     )  # fmt: skip
     made, rows, events = run(scenario, LogLevel.EVENTS)
     columns = made.counters()
@@ -144,7 +144,7 @@ def test_w6_who_stops_reading_becomes_slow_and_who_acknowledges_late_does_not() 
     minute = 70 * SECOND_NS
     direct = broker(
         Traffic("t", "c", ConstantArrivals(1000.0), ConstantSize(1000)), horizon_ns=minute,
-        pauses=(Interval(SECOND_NS, minute),), queues=limits(100),
+        pauses=(ClientInterval(SECOND_NS, minute),), queues=limits(100),
     )  # fmt: skip
     made, _, events = run(direct, LogLevel.EVENTS)
     assert Event.SLOW_SUBSCRIBER in events["event"]
@@ -203,7 +203,7 @@ def test_w7_an_application_that_acknowledges_nothing_gets_the_first_five_and_no_
 
 def test_w7_a_client_that_does_not_read_gets_its_window_and_no_more() -> None:
     scenario = broker(
-        guaranteed(100, 1000), endpoint={"window_messages": 3}, pauses=(Interval(0, 10 * SECOND_NS),),
+        guaranteed(100, 1000), endpoint={"window_messages": 3}, pauses=(ClientInterval(0, 10 * SECOND_NS),),
         horizon_ns=3 * SECOND_NS,
     )  # fmt: skip
     made, rows, _ = run(scenario, LogLevel.MESSAGES)
@@ -262,7 +262,7 @@ def test_w13_a_connection_that_loses_segments_carries_what_mathis_computes(loss:
 def test_w9_solace_discards_the_oldest_and_tibco_the_arriving_one() -> None:
     solace = broker(
         Traffic("t", "c", ConstantArrivals(1000.0), ConstantSize(2048), stop_ns=20 * MILLISECOND_NS),
-        queues=limits(5), tcp=ONE_AT_A_TIME, receive_buffer_bytes=1, pauses=(Interval(0, SECOND_NS),),
+        queues=limits(5), tcp=ONE_AT_A_TIME, receive_buffer_bytes=1, pauses=(ClientInterval(0, SECOND_NS),),
         horizon_ns=SECOND_NS // 2,
     )  # fmt: skip
     _, first, _ = run(solace, LogLevel.MESSAGES)

@@ -8,7 +8,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from qsctl.service.queue_codec import QUEUE_CODEC
-from qsctl.storage.base import Compacted, Extent, HardState, Sync, WritesThenSyncs
+from qsctl.storage.base import Compacted, Extent, StoredHardState, Sync, WritesThenSyncs
 from qsctl.storage.codec import Record
 from qsctl.storage.damage import DamageReport
 
@@ -22,7 +22,7 @@ class MemoryStorage(WritesThenSyncs):
         self.damage: Sequence[DamageReport] = ()
         self.was_there = False
         self.snapshot_index = 0
-        self.hard_state = HardState()
+        self.hard_state = StoredHardState()
         self._is_truncatable = is_truncatable
         self._committed_index = 0
         self._snapshot: list[Record] = []
@@ -53,7 +53,7 @@ class MemoryStorage(WritesThenSyncs):
             raise ValueError(f"record {from_index} was committed")
         del self._records[max(0, from_index - self.snapshot_index - 1) :]
 
-    def set_hard_state(self, state: HardState) -> None:
+    def set_hard_state(self, state: StoredHardState) -> None:
         self.hard_state = state
 
     def load(self) -> Iterator[Record]:

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, strategies
 
 from qsctl.core.records import Enqueued, Record, Remembered, Removed
-from qsctl.storage.base import Compacted, HardState, Storage
+from qsctl.storage.base import Compacted, Storage, StoredHardState
 from tests.storage.contract import QUEUE, as_loaded, assigned, batches, enqueued, one_suite_many_stores, removed
 
-STATE = HardState(7, "replica 2")
+STATE = StoredHardState(7, "replica 2")
 
 
 def without_payloads(records: Sequence[Record]) -> list[Record]:
@@ -139,7 +139,7 @@ class StreamContract:
 
     def test_hard_state_is_kept_whatever_becomes_of_the_records(self, reopen: Callable[..., Storage]) -> None:
         store = reopen()
-        assert store.hard_state == HardState()
+        assert store.hard_state == StoredHardState()
         store.set_hard_state(STATE)
         assert store.hard_state == STATE
         assert reopen(store).hard_state == STATE if self.survives_reopening else True
@@ -147,7 +147,7 @@ class StreamContract:
     def test_hard_state_outlives_snapshots_and_truncations(self, reopen: Callable[..., Storage]) -> None:
         store = reopen()
         store.append([enqueued(0)])
-        store.set_hard_state(HardState(6))
+        store.set_hard_state(StoredHardState(6))
         store.set_hard_state(STATE)
         store.append([enqueued(1)])
         store.truncate(2)

@@ -10,7 +10,7 @@ import pytest
 
 from qsctl.core.integration.database import stored
 from qsctl.core.integration.message import Message, MessageId, State
-from qsctl.core.integration.records import STREAM, RemovalCause, Removed
+from qsctl.core.integration.records import STREAM, CopyRemovalCause, CopyRemoved
 from qsctl.errors import Damaged, Refused
 from qsctl.sim.engine import recovery_file
 from qsctl.sim.engine.recovery_store import RecoveryStore, read_recovery_database
@@ -47,7 +47,7 @@ class Busy:
         return done
 
     def _replace_all(self) -> None:
-        gone = [Removed(STREAM, serial, RemovalCause.DELIVERED) for serial in self.store.database.recovery]
+        gone = [CopyRemoved(STREAM, serial, CopyRemovalCause.DELIVERED) for serial in self.store.database.recovery]
         come = [stored(message(serial)) for serial in range(self._serial, self._serial + 19)]
         self._serial += 19
         self.store.append([*gone, *come])

@@ -15,13 +15,13 @@ from qsctl.config.filesystem import FilesystemSettings, JournalMode, Synchroniza
 from qsctl.core.integration.database import Database, stored
 from qsctl.core.integration.message import Message, MessageId, State
 from qsctl.core.integration.messages import Accepted, Outbound
-from qsctl.core.integration.records import STREAM, Failed, Moved, Record, RemovalCause, Removed, Started
+from qsctl.core.integration.records import STREAM, CopyRemovalCause, CopyRemoved, Failed, Moved, Record, Started
 from qsctl.errors import Damaged, NotFound, Refused
 from qsctl.sim.engine.crash_points import _expected, _item, _source
 from qsctl.sim.engine.interruption import recover_and_drain
 from qsctl.sim.engine.peers import PeersChanged, StoredRecord
 from qsctl.sim.engine.recovery_store import RecoveryStore, read_recovery_database
-from qsctl.sim.engine.world import EngineWorld, Received
+from qsctl.sim.engine.world import EngineWorld, ReceivedMessage
 from qsctl.sim.scenario.scenario import Scenario
 from qsctl.sim.scenario.xml import find_scenario, read_scenario
 from qsctl.storage.damage import DamageKind
@@ -66,7 +66,7 @@ class Life:
         self.path = path
         self.store = RecoveryStore(path, UNSYNCED)
         self.batches: list[Sequence[Record]] = []
-        self.received: list[Received] = []
+        self.received: list[ReceivedMessage] = []
         self.accepted: set[tuple[str, int]] = set()
         self.scenario = scenario
 
@@ -116,7 +116,9 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
     store = RecoveryStore(tmp_path / "r.db")
     first, second = message(), message(2, payload=bytes(range(256)), error_text="ü", user_data="{a b}")
     store.append([Started(STREAM, 1, 1), stored(first), stored(second)])
-    store.append([Failed(STREAM, 2, 7, State.IN_TRANSLATION, 303, "bad date"), Removed(STREAM, 1, RemovalCause.KILLED)])
+    store.append(
+        [Failed(STREAM, 2, 7, State.IN_TRANSLATION, 303, "bad date"), CopyRemoved(STREAM, 1, CopyRemovalCause.KILLED)]
+    )
     store.close()
     read = read_recovery_database(tmp_path / "r.db")
     assert not read.damage

@@ -14,7 +14,7 @@ from qsctl.config.filesystem import FilesystemSettings, Synchronization
 from qsctl.core.records import Record
 from qsctl.errors import Damaged
 from qsctl.service.replica_stores import RECORDS
-from qsctl.storage.base import HardState
+from qsctl.storage.base import StoredHardState
 from qsctl.storage.replica_log import COMPACTED_OVER_BYTES, ReplicaLog
 from qsctl.storage.replica_stream import Dropped, Operation, StateSet, StoredStream
 from tests.campaigns import trials
@@ -50,7 +50,7 @@ def records(first: int, count: int, octets: bytes = b"x") -> list[Record]:
 class Kept:
     """What one stream is, by a plain model."""
 
-    state: HardState = field(default_factory=HardState)
+    state: StoredHardState = field(default_factory=StoredHardState)
     index: int = 0
     snapshot: list[Record] = field(default_factory=list)
     records: list[Record] = field(default_factory=list)
@@ -111,7 +111,7 @@ class Story:
 
     def vote(self, name: str) -> Operation:
         kept = self.streams.setdefault(name, Kept())
-        kept.state = HardState(kept.state.epoch + 1, self.chance.choice(["", "1", "2"]))
+        kept.state = StoredHardState(kept.state.epoch + 1, self.chance.choice(["", "1", "2"]))
         return StateSet(name, kept.state)
 
     def put(self, name: str) -> Operation:
@@ -131,11 +131,11 @@ class Story:
 
 def test_a_log_is_read_back_after_a_kill_and_goes_on(tmp_path: Path) -> None:
     log = opened(tmp_path)
-    do(log, StateSet("g", HardState(2, "b")), log.append("g", 1, records(0, 3), truncates=False))
+    do(log, StateSet("g", StoredHardState(2, "b")), log.append("g", 1, records(0, 3), truncates=False))
     do(log, log.append("g", 3, records(9, 2), truncates=True))
     kill_log(log._log)
     again = opened(tmp_path)
-    assert found(again) == {"g": StoredStream(HardState(2, "b"), 0, [], [*records(0, 2), *records(9, 2)])}
+    assert found(again) == {"g": StoredStream(StoredHardState(2, "b"), 0, [], [*records(0, 2), *records(9, 2)])}
     assert not again.is_damaged
     do(again, again.append("g", 5, records(20, 1), truncates=False))
     again.close()
@@ -148,7 +148,7 @@ def test_a_snapshot_may_reach_beyond_what_is_stored(tmp_path: Path) -> None:
     do(log, log.snapshot("g", 70, records(5, 2), installs=True), log.append("g", 71, records(9, 1), truncates=False))
     do(log, log.snapshot("g", 71, records(5, 3), installs=False))
     log.close()
-    assert found(opened(tmp_path)) == {"g": StoredStream(HardState(), 71, records(5, 3), [])}
+    assert found(opened(tmp_path)) == {"g": StoredStream(StoredHardState(), 71, records(5, 3), [])}
 
 
 def test_a_long_log_is_compacted_to_what_matters(tmp_path: Path) -> None:
@@ -157,12 +157,12 @@ def test_a_long_log_is_compacted_to_what_matters(tmp_path: Path) -> None:
     while not log.is_worth_compacting:
         do(log, log.append("g", 1, records(0, 500, bytes(1000)), truncates=True))
     do(log, log.append("g", 1, kept, truncates=True))
-    log.compact({"g": StoredStream(HardState(7, "a"), 0, (), kept)})()
+    log.compact({"g": StoredStream(StoredHardState(7, "a"), 0, (), kept)})()
     assert not log.is_worth_compacting
     do(log, log.append("g", 11, records(50, 1), truncates=False))
     log.close()
     assert sum(path.stat().st_size for path in tmp_path.iterdir()) < COMPACTED_OVER_BYTES / 100
-    assert found(opened(tmp_path)) == {"g": StoredStream(HardState(7, "a"), 0, [], [*kept, *records(50, 1)])}
+    assert found(opened(tmp_path)) == {"g": StoredStream(StoredHardState(7, "a"), 0, [], [*kept, *records(50, 1)])}
 
 
 @pytest.mark.campaign
@@ -184,21 +184,21 @@ def test_what_was_durable_survives_a_power_failure(tmp_path: Path, seed: int) ->
     again = opened(left)
     assert not again.is_damaged, again.damage
     story.check(found(again))
-    do(again, StateSet("c", HardState(9, "")))
+    do(again, StateSet("c", StoredHardState(9, "")))
     again.close()
-    assert found(opened(left))["c"] == StoredStream(HardState(9, ""), 0, [], [])
+    assert found(opened(left))["c"] == StoredStream(StoredHardState(9, ""), 0, [], [])
 
 
 def test_a_sync_that_failed_is_not_tried_again(tmp_path: Path) -> None:
     with Disk(tmp_path) as disk:
         log = opened(tmp_path)
-        do(log, StateSet("g", HardState(1, "a")))
+        do(log, StateSet("g", StoredHardState(1, "a")))
         disk.refuses_next = True
         with pytest.raises(Damaged):
-            do(log, StateSet("g", HardState(2, "b")))
+            do(log, StateSet("g", StoredHardState(2, "b")))
         assert log.has_failed
         with pytest.raises(Damaged, match="may not have reached"):
-            log.write([StateSet("g", HardState(3, "b"))])
+            log.write([StateSet("g", StoredHardState(3, "b"))])
         log.close()
 
 
@@ -211,7 +211,7 @@ def test_a_flipped_bit_never_changes_what_is_found_unreported(tmp_path: Path) ->
         do(log, log.append("g", at + 1, [record], truncates=False))
     for at, record in enumerate(new[2:], 2):
         do(log, log.append("g", at + 1, [record], truncates=at == 2))
-        do(log, StateSet("g", HardState(at, "a")))
+        do(log, StateSet("g", StoredHardState(at, "a")))
     log.close()
     (path,) = whole.iterdir()
     content = path.read_bytes()
@@ -222,5 +222,5 @@ def test_a_flipped_bit_never_changes_what_is_found_unreported(tmp_path: Path) ->
         again = opened(flipped)
         left = found(again).get("g", StoredStream())
         assert left.records in (old[: len(left.records)], new[: len(left.records)]), at
-        assert (left.hard_state == HardState(5, "a") and left.records == new) or again.damage, at
+        assert (left.hard_state == StoredHardState(5, "a") and left.records == new) or again.damage, at
         again.close()

@@ -14,7 +14,7 @@ from qsctl.config.filesystem import FilesystemSettings, JournalMode, Synchroniza
 from qsctl.core.records import Record
 from qsctl.errors import Refused
 from qsctl.service.queue_codec import QUEUE_CODEC
-from qsctl.storage.base import HardState
+from qsctl.storage.base import StoredHardState
 from qsctl.storage.log_upkeep import keep_short
 from qsctl.storage.logged import LoggedStorage
 from qsctl.storage.sqlite import SqliteStorage
@@ -47,7 +47,7 @@ class Replica:
         self.records: list[Record] = []
         """All there are, from index 1 on."""
         self.committed = 0
-        self.state = HardState()
+        self.state = StoredHardState()
         self.possible: list[tuple[int, list[Record]]] = []
         """What was being appended or truncated when the power failed: how many stay for sure, and what may follow."""
         self.possible_state = self.state
@@ -80,7 +80,7 @@ class Replica:
         self.store.commit(self.committed)
 
     def vote(self) -> None:
-        self.possible_state = HardState(self.state.epoch + 1, self.chance.choice(["", "1", "2"]))
+        self.possible_state = StoredHardState(self.state.epoch + 1, self.chance.choice(["", "1", "2"]))
         self.store.set_hard_state(self.possible_state)
         self.state = self.possible_state
 
@@ -156,7 +156,7 @@ def test_a_flipped_bit_never_changes_what_a_replica_remembers_unreported(
     directory = tmp_path_factory.mktemp("flip")
     store = make(directory)
     store.append([enqueued(position, b"payload %d" % position) for position in range(4)])
-    store.set_hard_state(HardState(3, "1"))
+    store.set_hard_state(StoredHardState(3, "1"))
     store.append([removed(0), removed(1), removed(2)])
     store.truncate(6)
     store.append([enqueued(9, b"nine")])
@@ -175,7 +175,7 @@ def test_a_flipped_bit_never_changes_what_a_replica_remembers_unreported(
     found = alive(again.load())
     damage = [*again.damage, *(again.log.damage if isinstance(again, LoggedStorage) else ())]
     state = (again.hard_state, found)
-    assert state == (HardState(3, "1"), {at: b"payload %d" % at for at in (1, 2, 3)} | {9: b"nine"}) or damage
+    assert state == (StoredHardState(3, "1"), {at: b"payload %d" % at for at in (1, 2, 3)} | {9: b"nine"}) or damage
     written = {at: b"payload %d" % at for at in range(4)} | {9: b"nine"}
     assert all(written[position] == payload for position, payload in found.items())
     again.abandon()

@@ -28,7 +28,7 @@ from qsctl.sim.scenario.scenario import (
     Traffic,
 )
 from qsctl.sim.sweep import plan_sweep
-from qsctl.summary.compare import Comparison, Difference, Verdict, compare
+from qsctl.summary.compare import Comparison, Difference, MeasureVerdict, compare
 from qsctl.summary.compare_sentence import sentence
 from qsctl.summary.compared_settings import setting_differences
 from qsctl.summary.one_run import (
@@ -86,9 +86,9 @@ def test_a_recording_and_its_replay_have_a_winner_and_the_setting_that_makes_it(
         "Different: replay/queue[Orders]/consumers recorded → 5. B is better on p99 time in the queue of Orders"
     )
     p99 = of(comparison, "time_in_queue_p99", "Orders")
-    assert (p99.verdict, p99.difference.method, p99.paired) == (Verdict.B, SAMPLES, True)
+    assert (p99.verdict, p99.difference.method, p99.paired) == (MeasureVerdict.B, SAMPLES, True)
     assert p99.difference.high < 0
-    assert of(comparison, "time_in_queue_p99", "Jobs").verdict is Verdict.SAME
+    assert of(comparison, "time_in_queue_p99", "Jobs").verdict is MeasureVerdict.SAME
 
 
 def test_a_recording_against_itself_has_no_winner() -> None:
@@ -141,7 +141,7 @@ def test_another_horizon_is_compared_a_second_and_grows_no_winner(tmp_path: Path
     delivered = of(comparison, "delivered")
     assert delivered.unit == "messages/s"
     assert delivered.mean_b == pytest.approx(delivered.mean_a, rel=0.2)
-    assert of(comparison, "high_water_mark").verdict is Verdict.NOT_COMPARED
+    assert of(comparison, "high_water_mark").verdict is MeasureVerdict.NOT_COMPARED
     assert sentence(comparison).startswith("The loads differ: horizon 1s → 2s. ")
 
 
@@ -150,8 +150,8 @@ def test_other_traffic_has_no_winner_on_counts_and_other_clients_are_compared_ea
     faster = (dataclasses.replace(plain.traffic[0], arrivals=PoissonArrivals(4000)),)
     a, b = swept(tmp_path / "a", plain), swept(tmp_path / "b", overloaded(traffic=faster))
     comparison = compare(location(a), location(b), 0.95)
-    assert of(comparison, "discards").verdict is Verdict.NOT_COMPARED
-    assert of(comparison, "throughput").verdict is Verdict.NOT_COMPARED
+    assert of(comparison, "discards").verdict is MeasureVerdict.NOT_COMPARED
+    assert of(comparison, "throughput").verdict is MeasureVerdict.NOT_COMPARED
     assert "No winner is named on discards and throughput" in sentence(comparison)
     two = dataclasses.replace(plain.groups[0], count=2)
     c = swept(tmp_path / "c", overloaded(groups=(two,)))
@@ -169,10 +169,10 @@ def test_one_run_of_each_is_compared_by_samples_or_by_blocks(tmp_path: Path) -> 
     a, b, c = (location(tmp_path / name) for name in "abc")
     samples = compare(a, b, 0.95)
     assert of(samples, "time_in_queue_p99").difference.method == SAMPLES
-    assert of(samples, "time_in_queue_mean").verdict is Verdict.B
+    assert of(samples, "time_in_queue_mean").verdict is MeasureVerdict.B
     blocks = compare(a, c, 0.95)
     assert of(blocks, "time_in_queue_mean").difference.method == BOOTSTRAP
-    assert of(blocks, "time_in_queue_mean").verdict is Verdict.UNDECIDED
+    assert of(blocks, "time_in_queue_mean").verdict is MeasureVerdict.UNDECIDED
 
 
 @pytest.mark.campaign

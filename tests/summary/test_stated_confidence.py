@@ -19,7 +19,7 @@ import pytest
 from qsctl.sim.scenario.overrides import apply_overrides
 from qsctl.sim.sizing.targets import parse_setting, parse_target
 from qsctl.sim.sweep import Point, Task, plan_sweep, run_task
-from qsctl.summary.compare import Verdict, compare
+from qsctl.summary.compare import MeasureVerdict, compare
 from qsctl.summary.compare_sentence import sentence
 from qsctl.summary.points import EVERY_MEASURE
 from qsctl.summary.size import Sizing, size
@@ -138,7 +138,7 @@ def test_a_difference_that_is_there_gets_its_winner(tmp_path: Path) -> None:
         folders.append(tmp_path / name)
     limited = compare(*folders, 0.95)
     high_water = next(each for each in limited.differences if each.measure == "high_water_mark")
-    assert high_water.verdict is Verdict.A
+    assert high_water.verdict is MeasureVerdict.A
     assert high_water.adjusted_p_value < 0.05
 
 
@@ -168,7 +168,7 @@ def different_pair(folder: Path, number: int) -> tuple[Path, Path]:
 def test_differences_get_the_right_winner(tmp_path: Path) -> None:
     """The deeper queue discards nothing instead of 12 messages, and has the higher mark: never the other way round."""
     uses = TRIALS or 10
-    found = {"discards": dict.fromkeys(Verdict, 0), "high_water_mark": dict.fromkeys(Verdict, 0)}
+    found = {"discards": dict.fromkeys(MeasureVerdict, 0), "high_water_mark": dict.fromkeys(MeasureVerdict, 0)}
     for number in range(uses):
         for each in compare(*different_pair(tmp_path, number), 0.95).differences:
             if each.measure in found:
@@ -176,7 +176,7 @@ def test_differences_get_the_right_winner(tmp_path: Path) -> None:
     if TRIALS:
         print({name: {each.value: count for each, count in counts.items() if count} for name, counts in found.items()})  # noqa: T201
     noise = 3 * math.sqrt(0.05 * 0.95 * uses) if TRIALS else 0.0
-    assert found["discards"][Verdict.A] <= 0.05 * uses + noise
-    assert found["high_water_mark"][Verdict.B] <= 0.05 * uses + noise
+    assert found["discards"][MeasureVerdict.A] <= 0.05 * uses + noise
+    assert found["high_water_mark"][MeasureVerdict.B] <= 0.05 * uses + noise
     # Ten replications and Holm's adjustment show it in nearly half of the pairs.
-    assert found["discards"][Verdict.B] >= 0.2 * uses
+    assert found["discards"][MeasureVerdict.B] >= 0.2 * uses

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qsctl.summary.sequential import Answer, fewer_than, never, proportion_boundary, rounds
+from qsctl.summary.sequential import SequentialAnswer, fewer_than, never, proportion_boundary, rounds
 from qsctl.summary.statistics import (
     EXACT,
     PAIRED,
@@ -42,9 +42,9 @@ def test_so_many_runs_are_enough_and_one_fewer_is_not(share: float, error: float
 
 
 def test_zero_is_shown_by_59_runs_and_refuted_by_one() -> None:
-    assert never([False] * 58, 0.05, error=ERROR) is Answer.OPEN
-    assert never([False] * 59, 0.05, error=ERROR) is Answer.SHOWN
-    assert never([False, True], 0.05, error=ERROR) is Answer.REFUSED
+    assert never([False] * 58, 0.05, error=ERROR) is SequentialAnswer.OPEN
+    assert never([False] * 59, 0.05, error=ERROR) is SequentialAnswer.SHOWN
+    assert never([False, True], 0.05, error=ERROR) is SequentialAnswer.REFUSED
 
 
 @pytest.mark.parametrize(("share", "error", "most"), [(0.05, 0.05, 160), (0.01, 0.05, 900), (0.2, 0.1, 60)])
@@ -67,11 +67,11 @@ def test_rounds_begin_early_grow_and_end_with_the_last_replication() -> None:
 
 
 def test_a_share_forgives_a_few_violations_and_gives_up_when_there_are_too_many() -> None:
-    assert fewer_than([True] + [False] * 159, 0.05, error=ERROR, most=160) is Answer.SHOWN
-    assert fewer_than([False] * 72, 0.05, error=ERROR, most=160) is Answer.SHOWN
-    assert fewer_than([False] * 71, 0.05, error=ERROR, most=160) is Answer.OPEN
-    assert fewer_than([True] * 20, 0.05, error=ERROR, most=160) is Answer.REFUSED
-    assert fewer_than([True, *[False] * 30] * 5, 0.05, error=ERROR, most=155) is Answer.REFUSED
+    assert fewer_than([True] + [False] * 159, 0.05, error=ERROR, most=160) is SequentialAnswer.SHOWN
+    assert fewer_than([False] * 72, 0.05, error=ERROR, most=160) is SequentialAnswer.SHOWN
+    assert fewer_than([False] * 71, 0.05, error=ERROR, most=160) is SequentialAnswer.OPEN
+    assert fewer_than([True] * 20, 0.05, error=ERROR, most=160) is SequentialAnswer.REFUSED
+    assert fewer_than([True, *[False] * 30] * 5, 0.05, error=ERROR, most=155) is SequentialAnswer.REFUSED
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=40))

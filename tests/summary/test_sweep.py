@@ -14,19 +14,19 @@ from qsctl.instant import SECOND_NS
 from qsctl.report.sweep_report import sweep_page
 from qsctl.sim.scenario.scenario import (
     ClientGroup,
+    ClientInterval,
     ConstantArrivals,
     ConstantSize,
     Endpoint,
-    Interval,
     Port,
     Profile,
     Queue,
     Scenario,
     Traffic,
 )
-from qsctl.sim.sizing.targets import Kind, parse_setting, parse_target
+from qsctl.sim.sizing.targets import TargetKind, parse_setting, parse_target
 from qsctl.sim.sweep import Point, Task, parse_axes, plan_sweep, point_seed
-from qsctl.summary.compare import Verdict, compare, read_figures
+from qsctl.summary.compare import MeasureVerdict, compare, read_figures
 from qsctl.summary.compare_sentence import sentence
 from qsctl.summary.points import EVERY_MEASURE, MEASURES, point_measures
 from qsctl.summary.session import SparkOptions
@@ -204,7 +204,7 @@ def test_two_sweeps_with_common_random_numbers_are_paired(tmp_path: Path) -> Non
     comparison = compare(*folders, 0.95)
     losses = [each for each in comparison.differences if each.measure == "loss_ratio"]
     assert len(losses) == 2
-    assert all(each.paired and each.verdict is Verdict.B for each in losses)
+    assert all(each.paired and each.verdict is MeasureVerdict.B for each in losses)
     assert "B is better on losses of D-1" in sentence(comparison)
     assert sentence(compare(folders[0], folders[0], 0.95)) == "A and B give the same."
     with pytest.raises(InvalidInput, match="not of one kind"):
@@ -242,10 +242,10 @@ def test_targets_and_settings_are_read_as_written() -> None:
     assert (setting.path, setting.low, setting.high) == ("profile[*]/queue[D-1]/max-depth", 2, 262_144)
     assert parse_setting("group[c]/count=1,5,3").choices == (1, 3, 5)
     share = parse_target("P(discards(D-1) > 0) < 5%", tuple(MEASURES))
-    assert (share.kind, share.share, share.wanted, share.at_most) == (Kind.SHARE, 0.05, False, True)
+    assert (share.kind, share.share, share.wanted, share.at_most) == (TargetKind.SHARE, 0.05, False, True)
     assert (share.met_by(0.0), share.met_by(1.0)) == (True, False)
     wanted = parse_target("P(time_in_queue_p99(G-1)<50ms)>=90%", tuple(MEASURES))
-    assert (wanted.kind, wanted.wanted, wanted.at_most) == (Kind.SHARE, True, True)
+    assert (wanted.kind, wanted.wanted, wanted.at_most) == (TargetKind.SHARE, True, True)
     assert wanted.share == pytest.approx(0.1)
     assert (wanted.met_by(49e6), wanted.met_by(50e6)) == (True, False)
     for text in ("P(discards(D-1)>0)=0", "P(discards(D-1)>0)<0", "P(discards)<5%", "P(discards(D-1)>0)<x"):
@@ -261,7 +261,7 @@ def paused_client() -> Scenario:
     return Scenario(
         name="paused", horizon_ns=6 * SECOND_NS, ports=(Port("p"),), profiles=(Profile("default"),),
         groups=(ClientGroup("c", port="p", profile="default", receive_buffer_bytes=1,
-                            pauses=(Interval(SECOND_NS, 2 * SECOND_NS),)),),
+                            pauses=(ClientInterval(SECOND_NS, 2 * SECOND_NS),)),),
         traffic=(Traffic("t", to="c", arrivals=ConstantArrivals(200), size=ConstantSize(2048)),),
     )  # fmt: skip
 
@@ -281,7 +281,7 @@ def flows() -> Scenario:
     """Worked example W1: ten flows with a window of 255 messages of 20,480 bytes, all outstanding at once."""
     return Scenario(
         name="flows", horizon_ns=4 * SECOND_NS, ports=(Port("p"),), profiles=(Profile("default"),),
-        groups=(ClientGroup("c", port="p", profile="default", pauses=(Interval(0, 3 * SECOND_NS),)),),
+        groups=(ClientGroup("c", port="p", profile="default", pauses=(ClientInterval(0, 3 * SECOND_NS),)),),
         endpoints=(Endpoint("c", flows=10, window_messages=255),),
         traffic=(
             Traffic("t", to="c", queue=Queue.G_1, arrivals=ConstantArrivals(2000), size=ConstantSize(20480)),

@@ -24,7 +24,7 @@ from qsctl.sim.scenario.scenario import (
     WorkloadConsumer,
     WorkloadProducer,
 )
-from qsctl.sim.scenario.world import RandomFaults, World
+from qsctl.sim.scenario.world import RandomFaults, WorldScenario
 
 QUEUE = SharedReaderQueueSettings(
     "Orders",
@@ -61,7 +61,7 @@ def world(
         seed,
         horizon_ns,
         workload=workload,
-        world=World(**{**given, **declared}),  # type: ignore[arg-type]
+        world=WorldScenario(**{**given, **declared}),  # type: ignore[arg-type]
     )
 
 

@@ -19,7 +19,7 @@ SERVICE_HELP = {"service": "application name of the service that answered"}
 
 
 @dataclass(frozen=True)
-class Answer:
+class ServiceAnswer:
     """Reply of one service to a command that changes something."""
 
     service: str
@@ -28,11 +28,11 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Answers(Result):
+class ServiceAnswers(Result):
     """The answers of the services that a command was for: one, unless the target pattern means several."""
 
     resource: str
-    answers: tuple[Answer, ...]
+    answers: tuple[ServiceAnswer, ...]
 
     field_help: ClassVar[Mapping[str, str]] = {
         "return_code": "OK (gone before, too: --idempotent), DUPLICATED (created before, --idempotent) or DRY_RUN",
@@ -72,32 +72,32 @@ class Answers(Result):
         ]
 
 
-def answers(resource: object, replies: Iterable[CommandReply]) -> Answers:
+def answers(resource: object, replies: Iterable[CommandReply]) -> ServiceAnswers:
     """Return the answers of services that carried the command out, or found it done."""
-    return Answers(str(resource), tuple(_answer(each) for each in replies))
+    return ServiceAnswers(str(resource), tuple(_answer(each) for each in replies))
 
 
-def trial(resource: object, hits: Sequence[Hit]) -> Answers:
+def trial(resource: object, hits: Sequence[Hit]) -> ServiceAnswers:
     """Return what a command would have hit: an answer each, or one that says that there is nothing."""
-    found = tuple(Answer(hit.service, DRY_RUN, hit.what) for hit in hits)
-    return Answers(str(resource), found or (Answer("", DRY_RUN, "nothing"),))
+    found = tuple(ServiceAnswer(hit.service, DRY_RUN, hit.what) for hit in hits)
+    return ServiceAnswers(str(resource), found or (ServiceAnswer("", DRY_RUN, "nothing"),))
 
 
-def _answer(reply: CommandReply) -> Answer:
+def _answer(reply: CommandReply) -> ServiceAnswer:
     code, text = reply.reply.retcode.name, reply.reply.text
     if reply.reply.not_found:  # what was to be deleted; where that is an error it has been raised
         code, text = OK, f"{text}: nothing to delete"
-    return Answer(reply.replying_service, code, text)
+    return ServiceAnswer(reply.replying_service, code, text)
 
 
-def deleted(name: str, delete: Callable[[], Answers], *, idempotent: bool) -> Answers:
+def deleted(name: str, delete: Callable[[], ServiceAnswers], *, idempotent: bool) -> ServiceAnswers:
     """Delete something; with `idempotent`, a name that means nothing counts as deleted."""
     try:
         return delete()
     except NotFound as error:
         if not idempotent:
             raise
-        return Answers(name, (Answer("", OK, f"{error.message}: nothing to delete"),))
+        return ServiceAnswers(name, (ServiceAnswer("", OK, f"{error.message}: nothing to delete"),))
 
 
 def service_column(rows: Sequence[Row]) -> list[Column]:

@@ -32,7 +32,7 @@ FileArgument = Annotated[
 ]
 
 
-class Declined(QsctlError):
+class PlanDeclined(QsctlError):
     """The user was asked and said no."""
 
     exit_status = ExitStatus.NO
@@ -185,7 +185,7 @@ def _ask(planned: Planned) -> None:
     for step in planned.plan.steps:
         typer.echo(f"{step.action} {step.resource}: {step.reason}", err=True)
     if not typer.confirm("Go on?", err=True):
-        raise Declined("nothing was done", remedy="With --yes nothing is asked.")
+        raise PlanDeclined("nothing was done", remedy="With --yes nothing is asked.")
 
 
 def _refusal(planned: Planned) -> Refused:

@@ -10,7 +10,7 @@ from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlo
 from qsctl.errors import ExitStatus
 
 if TYPE_CHECKING:
-    from qsctl.client.desired.steps import Change, Obstacle, Plan, Step
+    from qsctl.client.desired.steps import Obstacle, Plan, PlanStep, SettingChange
 
 _SHOWN_MAX: Final = 20
 """More restarts and extras than these are counted, not listed, in a table."""
@@ -108,7 +108,7 @@ def _row(
     *,
     action: str = "",
     how: str = "",
-    changes: Sequence[Change] = (),
+    changes: Sequence[SettingChange] = (),
     done: bool | None = None,
 ) -> Row:
     return {
@@ -122,7 +122,7 @@ def _row(
     }
 
 
-def _shown(number: int, step: Step) -> Row:
+def _shown(number: int, step: PlanStep) -> Row:
     changed = "; ".join(f"{each.path.rpartition('/')[2]} {each.live} -> {each.wanted}" for each in step.changes)
     why = changed if step.reason == "differs" else step.reason
     return {"number": number, "action": step.action.value, "name": _name(step.resource), "why": why}

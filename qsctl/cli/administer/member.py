@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 import typer
 
-from qsctl.cli.administer.answers import Answers, answers, trial
+from qsctl.cli.administer.answers import ServiceAnswers, answers, trial
 from qsctl.cli.command import Commands
 from qsctl.cli.confirmation import DestructionOptions, Hit
 from qsctl.cli.panels import SERVICE_PANEL
@@ -40,7 +40,7 @@ def force_quorum(
     *,
     consent: DestructionOptions,
     service: TargetOptions,
-) -> Answers:
+) -> ServiceAnswers:
     """Let a replicated queue form anew after the loss of a majority of its logs.
 
     What may be lost: every accepted sample that is only in the logs that are lost, or at members that do not answer

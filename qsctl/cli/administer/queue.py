@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from qsctl.cli.administer.answers import Answers, answers, deleted, trial
+from qsctl.cli.administer.answers import ServiceAnswers, answers, deleted, trial
 from qsctl.cli.administer.queue_options import QueueOptions
 from qsctl.cli.administer.snippets import (
     FileOption,
@@ -58,7 +58,7 @@ def create_queue(
     options: QueueOptions,
     idempotent: IdempotentOption = False,
     service: TargetOptions,
-) -> Answers:
+) -> ServiceAnswers:
     """Create a shared reader queue, from options or from XML.
 
     Exits with 5 when it exists with the same configuration and with 6 when it exists with another one.
@@ -89,7 +89,7 @@ def delete_queue(
     *,
     consent: DestructionOptions,
     service: TargetOptions,
-) -> Answers:
+) -> ServiceAnswers:
     """Delete a queue with its samples. On a terminal it lists them, and asks.
 
     A queue that is created under its name later is another one: it has no sample, position or identity of this one, and
@@ -97,7 +97,7 @@ def delete_queue(
     """
     with service.open() as administration:
 
-        def delete() -> Answers:
+        def delete() -> ServiceAnswers:
             resource = administration.queue_named(name)
             hits = consent.trial(lambda: queues_hit(administration, "would be deleted", lambda _name: True, resource))
             if hits is not None:
@@ -116,7 +116,7 @@ def delete_queue(
 )
 def flush_queue(
     name: QueueArgument, select: SelectOption = "", *, consent: DestructionOptions, service: TargetOptions
-) -> Answers:
+) -> ServiceAnswers:
     """Remove samples from a queue: all of them, or those that a selector matches.
 
     On a terminal it shows how many they are, and asks.

@@ -13,7 +13,7 @@ from qsctl.cli.option_groups import OptionGroup
 from qsctl.errors import UsageError
 
 if TYPE_CHECKING:
-    from qsctl.config.form import Place, Row, Setting
+    from qsctl.config.form import Row, Setting, SettingPlace
     from qsctl.core.queue.settings import SharedReaderQueueSettings
     from qsctl.instant import Nanoseconds
 
@@ -72,7 +72,7 @@ def _parameters() -> Iterator[inspect.Parameter]:
         )
 
 
-def _default(place: Place) -> str:
+def _default(place: SettingPlace) -> str:
     option, default = place.setting.option, place.default
     assert option is not None
     return option.default or ("none" if default is None else place.setting.value.write(default))

@@ -16,7 +16,7 @@ from qsctl.cli.service_options import ServiceOptions
 from qsctl.errors import ExitStatus
 
 if TYPE_CHECKING:
-    from qsctl.cli.administer.snippets import Surroundings
+    from qsctl.cli.administer.snippets import SnippetPlace
     from qsctl.core.messages import CommandReply
 
 COMMANDS: Final = Commands(panel=SERVICE_PANEL)
@@ -122,7 +122,7 @@ def send(
             if sent is not None:
                 return Replies(tuple(sent))
 
-        def place() -> Surroundings:
+        def place() -> SnippetPlace:
             return surroundings(administration.connection, parse_resource(resource))
 
         request = command_of(

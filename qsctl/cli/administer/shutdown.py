@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from qsctl.cli.administer.answers import Answers, answers, trial
+from qsctl.cli.administer.answers import ServiceAnswers, answers, trial
 from qsctl.cli.command import Commands
 from qsctl.cli.confirmation import DestructionOptions, Hit
 from qsctl.cli.output.results import counted
@@ -39,7 +39,7 @@ def shutdown(
         ),
     ] = False,
     consent: DestructionOptions,
-) -> Answers:
+) -> ServiceAnswers:
     """Stop a running service. On a terminal it names the services that it will stop, with what they hold, and asks.
 
     A service that runs inside another program answers UNSUPPORTED, and the command exits with 7.

@@ -38,7 +38,7 @@ class Snippet:
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class SnippetPlace:
     """Where something is created: the service, and the containers where the service's settings are known here."""
 
     service: ServiceSettings
@@ -66,7 +66,7 @@ def read_snippet(file: Path | None, xml: str | None) -> Snippet | None:
         return Snippet(stream.read(MAX_SNIPPET_CHARACTERS + 1), str(file))
 
 
-def surroundings(connection: Connection, container: ResourceIdentifier) -> Surroundings:
+def surroundings(connection: Connection, container: ResourceIdentifier) -> SnippetPlace:
     """What is known of the place that a resource identifier names.
 
     A remote service resolves what is left out by itself; here the defaults of [QS 3.3] stand in for it.
@@ -75,13 +75,13 @@ def surroundings(connection: Connection, container: ResourceIdentifier) -> Surro
     from qsctl.core.settings import ServiceSettings
 
     if not isinstance(connection, KnowsSettings):
-        return Surroundings(ServiceSettings(""))
+        return SnippetPlace(ServiceSettings(""))
     service = connection.settings
     names = [name for _, name in container.names]
     participant = next((each for each in service.participants if names[:1] == [each.name]), None)
     held = participant.subscribers if participant else ()
     subscriber = next((each for each in held if names[1:2] == [each.name]), None)
-    return Surroundings(service, participant, subscriber)
+    return SnippetPlace(service, participant, subscriber)
 
 
 def check_queue(name: str, options: QueueOptions, snippet: Snippet | None) -> None:
@@ -99,7 +99,7 @@ def check_queue(name: str, options: QueueOptions, snippet: Snippet | None) -> No
 
 
 def queue_of(
-    name: str, options: QueueOptions, snippet: Snippet | None, around: Surroundings
+    name: str, options: QueueOptions, snippet: Snippet | None, around: SnippetPlace
 ) -> SharedReaderQueueSettings:
     """A queue's settings from options or from XML, with what it inherits.
 
@@ -126,7 +126,7 @@ def queue_of(
     return settings
 
 
-def subscriber_of(name: str, session: str, snippet: Snippet | None, around: Surroundings) -> SharedSubscriberSettings:
+def subscriber_of(name: str, session: str, snippet: Snippet | None, around: SnippetPlace) -> SharedSubscriberSettings:
     """A shared subscriber's settings: an empty one with one session, or what the XML has.
 
     Raises:
@@ -146,7 +146,7 @@ def subscriber_of(name: str, session: str, snippet: Snippet | None, around: Surr
     return settings
 
 
-def queue_of_xml(snippet: Snippet, around: Surroundings) -> SharedReaderQueueSettings:
+def queue_of_xml(snippet: Snippet, around: SnippetPlace) -> SharedReaderQueueSettings:
     """The settings of a `<shared_reader_queue>` or `<dead_letter_shared_reader_queue>`.
 
     Raises:
@@ -163,7 +163,7 @@ def queue_of_xml(snippet: Snippet, around: Surroundings) -> SharedReaderQueueSet
     )
 
 
-def subscriber_of_xml(snippet: Snippet, around: Surroundings) -> SharedSubscriberSettings:
+def subscriber_of_xml(snippet: Snippet, around: SnippetPlace) -> SharedSubscriberSettings:
     """The settings of a `<shared_subscriber>`, its queues included.
 
     Raises:

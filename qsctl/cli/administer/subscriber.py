@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 import typer
 
-from qsctl.cli.administer.answers import Answers, answers, deleted, trial
+from qsctl.cli.administer.answers import ServiceAnswers, answers, deleted, trial
 from qsctl.cli.administer.queue_options import check_name
 from qsctl.cli.administer.snippets import (
     DEFAULT_SESSION,
@@ -53,7 +53,7 @@ def create_subscriber(
     idempotent: IdempotentOption = False,
     *,
     service: TargetOptions,
-) -> Answers:
+) -> ServiceAnswers:
     """Create a shared subscriber in a domain participant.
 
     Exits with 5 when it exists with the same configuration and with 6 when it exists with another one.
@@ -85,7 +85,7 @@ def delete_subscriber(
     *,
     consent: DestructionOptions,
     service: TargetOptions,
-) -> Answers:
+) -> ServiceAnswers:
     """Delete a shared subscriber with all its queues and their samples. On a terminal it lists them, and asks.
 
     Exits with 4 when there is none of that name.
@@ -94,7 +94,7 @@ def delete_subscriber(
 
     with service.open() as administration:
 
-        def delete() -> Answers:
+        def delete() -> ServiceAnswers:
             resource = administration.subscriber_named(name)
             inside = f"{short_name(resource)}/"
             hits = consent.trial(

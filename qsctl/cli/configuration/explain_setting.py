@@ -14,7 +14,7 @@ from qsctl.cli.output.results import Block, Result, Row, TextBlock
 from qsctl.errors import NotFound
 
 if TYPE_CHECKING:
-    from qsctl.config.form import Place
+    from qsctl.config.form import SettingPlace
 
 COMMANDS: Final = Commands()
 
@@ -79,12 +79,12 @@ def setting(
     return ExplainedSettings(tuple(_row(place) for place in found))
 
 
-def _names(place: Place) -> set[str]:
+def _names(place: SettingPlace) -> set[str]:
     option = place.setting.option
     return {place.path, place.setting.tag, *((option.name, option.name.lstrip("-")) if option else ())}
 
 
-def _row(place: Place) -> Row:
+def _row(place: SettingPlace) -> Row:
     item = place.setting
     default = place.default
     return {

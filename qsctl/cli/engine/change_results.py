@@ -64,11 +64,11 @@ class Deleted(ListResult):
     def blocks(self) -> Sequence[Block]:
         """Their listing, and what was done."""
         from qsctl.dumps.from_database import listed
-        from qsctl.dumps.model import Form
+        from qsctl.dumps.model import ListingForm
         from qsctl.dumps.write import listing
 
         done = "would be deleted" if self.dry_run else "deleted"
-        listed_ones = listing(map(listed, self.messages), Form.SHORT)
+        listed_ones = listing(map(listed, self.messages), ListingForm.SHORT)
         summary: list[Block] = [TextBlock(f"{self.database}: {counted(len(self.messages))} {done}.")]
         return [LinesBlock(listed_ones), *summary, *(TextBlock(line) for line in self.advice)]
 

@@ -15,7 +15,7 @@ import typer
 from qsctl.cli.command import Commands
 from qsctl.cli.engine.databases import read_database
 from qsctl.cli.engine.options import DateOrderOption, ErrorsOption, MessageOptions, date_order
-from qsctl.cli.engine.results import Counted, Dumped, States
+from qsctl.cli.engine.results import Dumped, MessageCount, States
 from qsctl.cli.input_files import STANDARD_INPUT, is_standard_input, reading
 from qsctl.cli.output.render import note
 from qsctl.errors import InvalidInput, NotFound, UsageError
@@ -23,7 +23,7 @@ from qsctl.errors import InvalidInput, NotFound, UsageError
 if TYPE_CHECKING:
     from qsctl.dumps.choice import Choice
     from qsctl.dumps.groups import GroupBy
-    from qsctl.dumps.model import Form, ListedMessage
+    from qsctl.dumps.model import ListedMessage, ListingForm
     from qsctl.dumps.moments import Moment
 
 COMMANDS: Final = Commands()
@@ -109,20 +109,20 @@ def dump(
             rich_help_panel=_LISTING,
         ),
     ] = None,
-) -> Dumped | Counted:
+) -> Dumped | MessageCount:
     """List a recovery or error database as operators know it, or read such a listing: list, filter or count messages.
 
     A listing with lines that are not understood is refused, with every one of them named.
     """
     from qsctl.dumps.choice import parse_limit
     from qsctl.dumps.lines import check_encoding
-    from qsctl.dumps.model import Form
+    from qsctl.dumps.model import ListingForm
 
     _check_source(database, file, recovery=recovery, errors=errors)
     dates = date_order(order_of_dates)
     keys = _group_keys(group_by)
     check_encoding(encoding)
-    form = Form.EXTENDED if extended else Form.LONG if long else Form.SHORT
+    form = ListingForm.EXTENDED if extended else ListingForm.LONG if long else ListingForm.SHORT
     chosen = messages.choice(dates)
     limit = None if now is None else parse_limit(now, "--now", dates)
     by_time = _sort_field(order)
@@ -144,15 +144,15 @@ def dump(
 
 
 def _made(
-    messages: Iterable[ListedMessage], chosen: Choice, form: Form, expanded: bool, now: Moment | None,
+    messages: Iterable[ListedMessage], chosen: Choice, form: ListingForm, expanded: bool, now: Moment | None,
     keys: Sequence[GroupBy], newest: _Newest, by_time: str | None, *, count: bool,
-) -> Dumped | Counted:  # fmt: skip
+) -> Dumped | MessageCount:  # fmt: skip
     """Go through all messages once, whatever is made of them: what is wrong with a listing is known at its end."""
     from qsctl.dumps.groups import GroupBy, grouped
 
     fitting = (message for message in messages if chosen.fits(message))
     if count:
-        return Counted(sum(1 for _ in fitting))
+        return MessageCount(sum(1 for _ in fitting))
     if keys and (now is not None or GroupBy.AGE not in keys):
         groups = grouped(fitting, keys, now)
         return Dumped((), form, expanded, now or newest.moment, groups, keys)

@@ -25,8 +25,8 @@ from qsctl.cli.output.results import (
 from qsctl.errors import ExitStatus
 
 if TYPE_CHECKING:
-    from qsctl.dumps.groups import Group, GroupBy
-    from qsctl.dumps.model import Form, ListedMessage
+    from qsctl.dumps.groups import GroupBy, MessageGroup
+    from qsctl.dumps.model import ListedMessage, ListingForm
     from qsctl.dumps.moments import Moment
     from qsctl.dumps.states import StateMeaning
 
@@ -121,10 +121,10 @@ class Dumped(ListResult):
     """Messages of a database or a listing; with `groups`, how many each has."""
 
     messages: Sequence[ListedMessage]
-    form: Form
+    form: ListingForm
     expanded: bool
     now: Moment | None
-    groups: Sequence[Group] | None = None
+    groups: Sequence[MessageGroup] | None = None
     keys: Sequence[GroupBy] = ()
     is_damaged: bool = False
 
@@ -143,15 +143,15 @@ class Dumped(ListResult):
 
     def rows(self) -> Sequence[Row]:
         """One row a message, or a group."""
-        from qsctl.dumps.model import Form
+        from qsctl.dumps.model import ListingForm
 
         if self.groups is not None:
             return [self._group_row(each) for each in self.groups]
-        with_data = self.form is Form.EXTENDED
+        with_data = self.form is ListingForm.EXTENDED
         names = [name for name in MESSAGE_HELP if with_data or not name.startswith("payload")]
         return LazyRows(self.messages, names, partial(message_row, now=self.now, with_data=with_data))
 
-    def _group_row(self, group: Group) -> Row:
+    def _group_row(self, group: MessageGroup) -> Row:
         from qsctl.dumps.groups import age_ns
 
         oldest = group.oldest
@@ -215,7 +215,7 @@ def _age(seconds: Plain) -> str | None:
 
 
 @dataclass(frozen=True)
-class Counted(Result):
+class MessageCount(Result):
     """How many messages there are."""
 
     messages: int

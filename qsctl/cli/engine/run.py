@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from qsctl.cli.command import Commands
-from qsctl.cli.engine.run_results import Interrupted, Ran
+from qsctl.cli.engine.run_results import InterruptedRun, Ran
 from qsctl.cli.options import ScenarioChanges
 from qsctl.cli.simulation.progress import stop_on_interrupt
 from qsctl.errors import UsageError
@@ -28,7 +28,7 @@ SeedOption = Annotated[
 ]
 
 
-class Synchronization(StrEnum):
+class SynchronizationChoice(StrEnum):
     """`config.filesystem.Synchronization`, without its import."""
 
     FULL = "full"
@@ -74,9 +74,9 @@ def run(
         float, typer.Option(min=0.0, help="Virtual seconds for each second of the wall clock; 0: as fast as possible.")
     ] = 0.0,
     synchronization: Annotated[
-        Synchronization,
+        SynchronizationChoice,
         typer.Option(help="Durability of what is written: full survives a loss of power, normal a killed process."),
-    ] = Synchronization.NORMAL,
+    ] = SynchronizationChoice.NORMAL,
     seed: SeedOption = None,
     discard_damaged: Annotated[
         bool,
@@ -129,14 +129,14 @@ def crash_points(
     seed: SeedOption = None,
     *,
     changes: ScenarioChanges,
-) -> Interrupted:
+) -> InterruptedRun:
     """Interrupt an integration engine at every point, and show what its recovery did there.
 
     Exits with 1 when a message was lost, delivered in part or delivered twice that must not be.
     """
     from qsctl.sim.engine.crash_points import explore
 
-    return Interrupted(explore(_read(scenario, seed, changes), every=every, nested=nested))
+    return InterruptedRun(explore(_read(scenario, seed, changes), every=every, nested=nested))
 
 
 def _read(scenario: str, seed: int | None, changes: ScenarioChanges) -> Scenario:

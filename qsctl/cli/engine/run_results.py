@@ -12,7 +12,7 @@ from qsctl.errors import ExitStatus
 
 if TYPE_CHECKING:
     from qsctl.sim.engine.crash_points import CrashReport
-    from qsctl.sim.engine.run_on_disk import EngineRun, EngineTotals, QueueState
+    from qsctl.sim.engine.run_on_disk import EngineQueueState, EngineRun, EngineTotals
 
 _MOST_VIOLATIONS: Final = 20
 _WAITS_NS: Final = 1_000_000_000
@@ -167,7 +167,7 @@ def _counted(totals: EngineTotals) -> str:
     )
 
 
-def _queue_row(each: QueueState) -> dict[str, Plain]:
+def _queue_row(each: EngineQueueState) -> dict[str, Plain]:
     from qsctl.eventlog.outcomes import Outcome
 
     return {
@@ -182,14 +182,14 @@ def _queue_row(each: QueueState) -> dict[str, Plain]:
     }
 
 
-def _mean_ns(each: QueueState) -> int:
+def _mean_ns(each: EngineQueueState) -> int:
     from qsctl.eventlog.outcomes import Outcome
 
     return each.counts.wait_sum_ns // max(1, each.counts.by_outcome[Outcome.DELIVERED])
 
 
 @dataclass(frozen=True)
-class Interrupted(Result):
+class InterruptedRun(Result):
     """Every interruption of an engine, and what recovery did there."""
 
     report: CrashReport

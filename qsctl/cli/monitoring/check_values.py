@@ -15,7 +15,7 @@ from qsctl.errors import InvalidInput, UsageError
 
 if TYPE_CHECKING:
     from qsctl.cli.service_options import TargetOptions
-    from qsctl.profiles.listings.model import Listings, QueueStatistics
+    from qsctl.profiles.listings.model import ListedQueueStatistics, Listings
 
 COUNTS: Final = (
     "length_messages", "length_work_units", "high_water_mark_work_units", "discarded_messages", "delivered_messages",
@@ -110,7 +110,7 @@ def _listings(run: Path | None, listing: Path | None, replication: int, measure:
     return Listings(clients=clients, neighbors=neighbors), where
 
 
-def _rows(listings: Listings) -> Iterator[tuple[str, QueueStatistics]]:
+def _rows(listings: Listings) -> Iterator[tuple[str, ListedQueueStatistics]]:
     for client in listings.clients:
         for queue in client.queues:
             yield client.name, queue
@@ -120,7 +120,7 @@ def _rows(listings: Listings) -> Iterator[tuple[str, QueueStatistics]]:
                 yield f"{neighbor.name} {connection.name}", queue
 
 
-def _checked(label: str, figures: QueueStatistics, measure: str) -> Checked:
+def _checked(label: str, figures: ListedQueueStatistics, measure: str) -> Checked:
     most = figures.max_depth_work_units
     if measure in RATIOS:
         return Checked(label, 100.0 * getattr(figures, RATIOS[measure]) / most if most else 0.0)

@@ -37,7 +37,7 @@ _RELATIONS: Final[dict[str, Callable[[float, float], bool]]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class StatusCondition:
     """A figure of a queue's status and what it has to be."""
 
     text: str
@@ -160,7 +160,7 @@ def wait(
 
 
 def _look(
-    administration: Administration, queue: str, conditions: tuple[Condition, ...]
+    administration: Administration, queue: str, conditions: tuple[StatusCondition, ...]
 ) -> tuple[str, dict[str, float], str]:
     """The queue's full name, the figures, and what is not yet so."""
     from qsctl.cli.administer.get_results import Statuses
@@ -185,11 +185,11 @@ def _look(
     return short_name(resource), values, "; ".join(dict.fromkeys(missing))
 
 
-def _condition(text: str) -> Condition:
+def _condition(text: str) -> StatusCondition:
     found = _CONDITION.fullmatch(text)
     if found is None:
         raise UsageError(
             f"--until {text!r} is no condition",
             remedy="Write it as current_message_count=0, with =, !=, <, <=, > or >=.",
         )
-    return Condition(text.strip(), found[1], found[2], float(found[3]))
+    return StatusCondition(text.strip(), found[1], found[2], float(found[3]))

@@ -13,7 +13,7 @@ from qsctl.cli.output.results import Column
 _BETWEEN: Final = "   "
 
 
-class Layout:
+class ColumnLayout:
     """The columns' widths, which do not shrink from one share of the rows to the next.
 
     Args:

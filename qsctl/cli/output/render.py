@@ -17,7 +17,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final, TextIO
 
 from qsctl.cli.output.markdown import show_markdown
-from qsctl.cli.output.plain_table import Layout
+from qsctl.cli.output.plain_table import ColumnLayout
 from qsctl.cli.output.results import Block, Column, LazyRows, LinesBlock, MarkdownBlock, Plain, Result, Row, TableBlock
 from qsctl.cli.output.shown_text import is_obeyed, shown, shown_in_line, shown_json
 from qsctl.cli.output.view import AS_IT_IS, View, viewed
@@ -194,9 +194,9 @@ def _show_table(out: Console, block: TableBlock, *, wide: bool) -> None:
     show_rows(out, layout_of(out, block, wide=wide), block, fits=not wide)
 
 
-def layout_of(out: Console, block: TableBlock, *, wide: bool) -> Layout:
+def layout_of(out: Console, block: TableBlock, *, wide: bool) -> ColumnLayout:
     """Return the layout of a table that was not printed yet; a wide one is as wide as in a pipe."""
-    return Layout(block.columns, _PIPE_WIDTH if wide else out.width, rule_of(out))
+    return ColumnLayout(block.columns, _PIPE_WIDTH if wide else out.width, rule_of(out))
 
 
 def rule_of(out: Console) -> str:
@@ -204,7 +204,7 @@ def rule_of(out: Console) -> str:
     return "─" if out.encoding.startswith("utf") else "-"
 
 
-def show_rows(out: Console, layout: Layout, block: TableBlock, *, fits: bool = False) -> None:
+def show_rows(out: Console, layout: ColumnLayout, block: TableBlock, *, fits: bool = False) -> None:
     """The rows of a table, below its heading where the layout had no rows yet.
 
     Args:
@@ -320,7 +320,7 @@ def show_csv(rows: Sequence[Row], *, heading: bool = True) -> None:
     names = rows.names if isinstance(rows, LazyRows) else list(dict.fromkeys(name for row in rows for name in row))
     if not rows:
         return
-    writer = csv.writer(_Lines())
+    writer = csv.writer(_CsvLines())
     if heading:
         writer.writerow(names)
     # CSV has no escapes: a file gets the data, a terminal what it may be given.
@@ -328,7 +328,7 @@ def show_csv(rows: Sequence[Row], *, heading: bool = True) -> None:
     writer.writerows([cell(row.get(name)) for name in names] for row in rows)
 
 
-class _Lines:
+class _CsvLines:
     """Where a CSV writer puts its lines.
 
     The writer quotes what its own line terminator contains. With a line feed alone it leaves a carriage return bare,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from qsctl.cli.output import render
 from qsctl.cli.output.frames import Frame, FramePrinter
-from qsctl.cli.output.plain_table import Layout
+from qsctl.cli.output.plain_table import ColumnLayout
 from qsctl.cli.output.render import OutputFormat
 from qsctl.cli.output.results import PartialResult, Result, TableBlock
 from qsctl.cli.output.view import AS_IT_IS, View, viewed
@@ -33,7 +33,7 @@ class Printer:
         self._view = view
         self._array: render.JsonArray | None = None
         self._out: Console | None = None
-        self._layout: Layout | None = None
+        self._layout: ColumnLayout | None = None
         self._has_rows = False
         self._frames: FramePrinter | None = None
 

@@ -186,14 +186,14 @@ def size(
     """Compute what G-1 admits, what flows and windows want, and the memory of all clients, each with its formula."""
     from qsctl.instant import INFINITE_NS, parse_duration
     from qsctl.profiles.ranges import default_profile
-    from qsctl.profiles.sizing import Load, difference_from_simulation, levers
+    from qsctl.profiles.sizing import ClientLoad, difference_from_simulation, levers
     from qsctl.profiles.sizing import size as compute
 
     profile = default_profile() if file is None else which.open(file)[1].profile
     round_trip_ns, bits = _path(round_trip, rate)
     if parse_duration(acknowledge_after) >= INFINITE_NS:
         raise UsageError("--acknowledge-after is infinite", remedy="Write it as in 1s; `lint` explains infinite.")
-    load = Load(
+    load = ClientLoad(
         flows, window, message_size, clients, round_trip_ns, bits, unacknowledged_limit,
         parse_duration(acknowledge_after),
     )  # fmt: skip

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from qsctl.profiles.client_profile import ClientProfile
     from qsctl.profiles.formats.file import ProfileFile
     from qsctl.profiles.formats.selection import Selected
-    from qsctl.profiles.setting import Setting, Value
+    from qsctl.profiles.setting import ProfileSetting, Value
 
 
 COMMANDS: Final = Commands(
@@ -118,10 +118,10 @@ def reset(
     return _changed(file, which, changes, output)
 
 
-def _value(setting: Setting, spelled: str, text: str) -> Value:
-    from qsctl.profiles.setting import Kind
+def _value(setting: ProfileSetting, spelled: str, text: str) -> Value:
+    from qsctl.profiles.setting import ValueKind
 
-    levels = _LEVELS.fullmatch(text.strip()) if setting.kind is Kind.THRESHOLD else None
+    levels = _LEVELS.fullmatch(text.strip()) if setting.kind is ValueKind.THRESHOLD else None
     try:
         if levels is None:
             return setting.read(text)

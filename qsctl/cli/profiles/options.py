@@ -18,7 +18,7 @@ from qsctl.profiles.formats.kinds import Format
 if TYPE_CHECKING:
     from qsctl.profiles.formats.draft import ReadProfile
     from qsctl.profiles.formats.file import ProfileFile
-    from qsctl.profiles.setting import Setting
+    from qsctl.profiles.setting import ProfileSetting
 
 
 FileArgument = Annotated[
@@ -95,7 +95,7 @@ class OutputFile(OptionGroup):
         return written(text, self.out, force=self.force)
 
 
-def setting_named(name: str) -> Setting:
+def setting_named(name: str) -> ProfileSetting:
     """Return the setting of a name in any format's spelling.
 
     Raises:

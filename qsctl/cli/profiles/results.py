@@ -12,10 +12,10 @@ from qsctl.profiles.formats.kinds import Format
 
 if TYPE_CHECKING:
     from qsctl.profiles.client_profile import ClientProfile
-    from qsctl.profiles.difference import Difference
-    from qsctl.profiles.lint import Finding
+    from qsctl.profiles.difference import DifferentSetting
+    from qsctl.profiles.lint import LintFinding
     from qsctl.profiles.setting import Value
-    from qsctl.profiles.sizing import Sizing
+    from qsctl.profiles.sizing import ClientSizing
 
 
 def shown_value(value: Value) -> Plain:
@@ -150,7 +150,7 @@ class ProfileDifference(Result):
 
     first: str
     second: str
-    differences: tuple[Difference, ...]
+    differences: tuple[DifferentSetting, ...]
 
     field_help: ClassVar[Mapping[str, str]] = {
         "field": "the setting",
@@ -192,7 +192,7 @@ class LintedProfile(Result):
     """The findings of one profile."""
 
     profile: str
-    findings: tuple[Finding, ...]
+    findings: tuple[LintFinding, ...]
 
     field_help: ClassVar[Mapping[str, str]] = {
         "rule": "the rule's name",
@@ -235,7 +235,7 @@ class SizedProfile(Result):
     """The arithmetic of a profile under a load."""
 
     profile: str
-    sizing: Sizing
+    sizing: ClientSizing
     levers: tuple[str, ...]
     check: str
     why_they_differ: tuple[str, ...]

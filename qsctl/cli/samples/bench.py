@@ -22,8 +22,8 @@ from qsctl.errors import UsageError
 
 if TYPE_CHECKING:
     from qsctl.client.administration import Administration
-    from qsctl.client.bench.load import Load
-    from qsctl.client.bench.measured import Measured
+    from qsctl.client.bench.load import BenchLoad
+    from qsctl.client.bench.measured import BenchResult
     from qsctl.resource import ResourceIdentifier
 
 COMMANDS: Final = Commands(panel=SAMPLES_PANEL)
@@ -54,18 +54,18 @@ class LoadOptions(OptionGroup):
         bool, typer.Option("--persistent", help="Persistence of the queue that is created for the benchmark.")
     ] = False
 
-    def load(self) -> Load:
+    def load(self) -> BenchLoad:
         """Return them as the benchmark has them.
 
         Raises:
             UsageError: a time is no duration, or there is none to measure.
         """
-        from qsctl.client.bench.load import Load
+        from qsctl.client.bench.load import BenchLoad
 
         duration_s, warm_up_s = seconds(self.duration, "--duration"), seconds(self.warm_up, "--warm-up")
         if not 0 < duration_s + warm_up_s <= 86_400 or not duration_s:
             raise UsageError("--duration and --warm-up are no time to measure", remedy="Give at most a day, as in 30s.")
-        return Load(self.producers, self.consumers, self.size, self.rate, duration_s, warm_up_s, self.window)
+        return BenchLoad(self.producers, self.consumers, self.size, self.rate, duration_s, warm_up_s, self.window)
 
 
 @COMMANDS.command(
@@ -187,8 +187,12 @@ def _queue(administration: Administration, named: str, *, persistent: bool) -> t
 
 
 def _measured(
-    administration: Administration, queue: ResourceIdentifier, load: Load, service: TargetOptions, record: Path | None
-) -> Measured:
+    administration: Administration,
+    queue: ResourceIdentifier,
+    load: BenchLoad,
+    service: TargetOptions,
+    record: Path | None,
+) -> BenchResult:
     from qsctl.core.admin.resolve import short_name
 
     connection = administration.connection
@@ -200,14 +204,14 @@ def _measured(
             participant = queue.names[0][1]
             return run_embedded(connection, participant, data.body.topic_name, short_name(queue), load)
     from qsctl.client.bench.over_dds import run_over_dds
-    from qsctl.client.bench.peers import Place
+    from qsctl.client.bench.peers import BenchPlace
     from qsctl.client.dds_connection import DdsConnection
     from qsctl.client.dds_location import parse_dds_location
 
     assert isinstance(connection, DdsConnection)
     topic_name, subscriber, domain_id = connection.place_of(short_name(queue))
     _, settings = parse_dds_location(service.service.partition(":")[2])
-    place = Place(topic_name, subscriber, domain_id, settings, seconds(service.timeout, "--timeout"))
+    place = BenchPlace(topic_name, subscriber, domain_id, settings, seconds(service.timeout, "--timeout"))
     with _recorded(administration, record):
         return run_over_dds(place, load)
 

@@ -11,7 +11,7 @@ import typer
 from qsctl.cli.command import Commands
 from qsctl.cli.output.payloads import TypesOption
 from qsctl.cli.panels import SAMPLES_PANEL
-from qsctl.cli.samples.consume_results import Answer, Consumed
+from qsctl.cli.samples.consume_results import Consumed, ConsumerAnswer
 from qsctl.cli.service_options import QueueArgument
 from qsctl.cli.waiting_service import WaitingService
 from qsctl.errors import NoAnswer, UsageError
@@ -77,7 +77,7 @@ def consume(
 
     if reject and no_ack:
         raise UsageError("--reject and --no-ack are both given", remedy="Give one of them.")
-    acknowledgment = Answer.REJECTED if reject else Answer.NONE if no_ack else Answer.ACCEPTED
+    acknowledgment = ConsumerAnswer.REJECTED if reject else ConsumerAnswer.NONE if no_ack else ConsumerAnswer.ACCEPTED
     wait_s = service.wait_s
     source = guid_from_hex(source_guid) if source_guid else NIL_GUID
     library = read_type_file(types)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from qsctl.core.messages import Delivery
 
 
-class Answer(StrEnum):
+class ConsumerAnswer(StrEnum):
     """What the consumer answered."""
 
     ACCEPTED = "accepted"
@@ -29,7 +29,7 @@ class Consumed(PartialResult):
     """Samples in the order in which they came: all, or the next of them."""
 
     deliveries: Sequence[Delivery]
-    acknowledgment: Answer
+    acknowledgment: ConsumerAnswer
     reader: ContentReader = ContentReader()
     is_complete: bool = False
 

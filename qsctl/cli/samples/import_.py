@@ -16,7 +16,7 @@ from qsctl.cli.input_files import STANDARD_INPUT, is_standard_input
 from qsctl.cli.panels import SAMPLES_PANEL
 from qsctl.cli.samples.export import FormatOption
 from qsctl.cli.samples.move import DryRunOption, LimitOption, RateOption
-from qsctl.cli.samples.move_results import Moved, MovedTo
+from qsctl.cli.samples.move_results import MovedSamples, MovedTo
 from qsctl.cli.service_options import QueueArgument, TargetOptions
 from qsctl.errors import Interrupted, PartlyDone, QsctlError
 
@@ -67,7 +67,7 @@ def import_(
     dry_run: DryRunOption = False,
     *,
     service: TargetOptions,
-) -> Moved:
+) -> MovedSamples:
     """Enqueue the samples of a file in one queue, with the identities, related identities and flags of the file.
 
     The whole file is checked first. A sample that the queue holds is not enqueued twice; a line without an identity
@@ -104,7 +104,7 @@ def import_(
         to = MovedTo(name, checked_count, 0, 0, "")
         if not dry_run:
             to = _insert(administration, resource, to, samples(), rate, skip)
-    return Moved(label, (to,), 0, dry_run, "imported")
+    return MovedSamples(label, (to,), 0, dry_run, "imported")
 
 
 def _insert(

@@ -13,7 +13,7 @@ from qsctl.cli.administer.snippets import checked_selector
 from qsctl.cli.command import Commands
 from qsctl.cli.option_groups import OptionGroup
 from qsctl.cli.panels import SAMPLES_PANEL
-from qsctl.cli.samples.move_results import Moved, MovedTo
+from qsctl.cli.samples.move_results import MovedSamples, MovedTo
 from qsctl.cli.service_options import QueueArgument, SelectOption, TargetOptions
 from qsctl.errors import Interrupted, PartlyDone, QsctlError, UsageError
 
@@ -70,7 +70,7 @@ def move(
     *,
     transfer: TransferOptions,
     service: TargetOptions,
-) -> Moved:
+) -> MovedSamples:
     """Move samples from a queue to another, with identity, related identities, flags and the end of their lifespan.
 
     A sample that a consumer has stays. Each is in the target before it leaves the source, and is flagged as redelivered
@@ -114,7 +114,7 @@ def requeue(
     *,
     transfer: TransferOptions,
     service: TargetOptions,
-) -> Moved:
+) -> MovedSamples:
     """Put dead letters back into the queues that they come from, with their identity, to be delivered again.
 
     Attempts and lifespan begin anew; the samples are flagged as redelivered. Each is back in its queue before it leaves
@@ -162,7 +162,7 @@ def _transferred(
     verb: str,
     is_wanted: Callable[[MessageData], bool] = lambda _sample: True,
     begins_anew: bool = False,
-) -> Moved:
+) -> MovedSamples:
     from qsctl.client.transfer import BATCH_COUNT, Transfer, require_one_place
 
     require_one_place(administration, source)
@@ -193,10 +193,10 @@ def _transferred(
     return _moved(transfer, source, verb)
 
 
-def _moved(transfer: Transfer, source: ResourceIdentifier, verb: str) -> Moved:
+def _moved(transfer: Transfer, source: ResourceIdentifier, verb: str) -> MovedSamples:
     from qsctl.core.admin.resolve import short_name
 
-    return Moved(
+    return MovedSamples(
         short_name(source),
         tuple(
             MovedTo(short_name(each.target), each.moved_count, each.duplicate_count, each.refused_count, each.reason)

@@ -39,7 +39,7 @@ class MovedTo:
 
 
 @dataclass(frozen=True)
-class Moved(Result):
+class MovedSamples(Result):
     """Samples that went to queues, or would go."""
 
     source: str

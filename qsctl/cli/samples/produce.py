@@ -12,7 +12,7 @@ import typer
 from qsctl.cli.command import Commands
 from qsctl.cli.option_groups import OptionGroup
 from qsctl.cli.panels import SAMPLES_PANEL
-from qsctl.cli.samples.produce_results import Produced
+from qsctl.cli.samples.produce_results import ProducedSamples
 from qsctl.cli.service_options import TargetOptions
 
 COMMANDS: Final = Commands(panel=SAMPLES_PANEL)
@@ -99,16 +99,16 @@ def produce(
     *,
     origin: OriginOptions,
     service: TargetOptions,
-) -> Produced:
+) -> ProducedSamples:
     """Write samples to the topic of a queue; every queue of that topic enqueues its own copy.
 
     Exits with 0 when all were accepted, 3 when only some were, 7 when none was, 8 when a queue did not answer.
     """
     from qsctl.cli.samples.input import Content, payloads
-    from qsctl.cli.samples.writer import Origin, write_all
+    from qsctl.cli.samples.writer import SampleOrigin, write_all
     from qsctl.client.topics import topic_named
 
-    of = Origin.given(origin)
+    of = SampleOrigin.given(origin)
     content = Content(tuple(text or ()), tuple(json or ()), file, lines, types, count)
     content.check()
     with service.open() as administration:

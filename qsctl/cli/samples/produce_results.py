@@ -22,7 +22,7 @@ class QueueResult(Result):
 
 
 @dataclass(frozen=True)
-class Produced(Result):
+class ProducedSamples(Result):
     """Samples written to one topic."""
 
     participant: str
@@ -69,7 +69,7 @@ class Produced(Result):
         return [_line(self, queue) for queue in self.queues]
 
 
-def _line(produced: Produced, queue: QueueResult) -> TextBlock:
+def _line(produced: ProducedSamples, queue: QueueResult) -> TextBlock:
     if not queue.acknowledges:
         return TextBlock(f"{queue.queue_name}: {produced.written} written (it acknowledges nothing)")
     counts = [f"{queue.accepted} of {produced.written} accepted"]

@@ -18,7 +18,7 @@ COMMANDS: Final = Commands(panel=SAMPLES_PANEL)
 
 
 @dataclass(frozen=True)
-class Answered(Result):
+class AnsweredRequests(Result):
     """How many requests were answered."""
 
     answered: int
@@ -62,7 +62,7 @@ def reply(
     count: Annotated[int, typer.Option("--count", "-n", min=0, help="Number of requests to answer; 0: no limit.")] = 0,
     *,
     service: DdsOptions,
-) -> Answered:
+) -> AnsweredRequests:
     """Answer requests until there were enough, or none came for --timeout.
 
     A request is acknowledged once its reply is in the reply queue. A command that fails rejects its request, as does a
@@ -104,4 +104,4 @@ def reply(
             rejected += 1
     if not answered and not rejected:
         raise NoAnswer(f"no request came in {wait_s:g} s", remedy="Give it more time with --timeout.")
-    return Answered(answered, rejected)
+    return AnsweredRequests(answered, rejected)

@@ -18,7 +18,7 @@ COMMANDS: Final = Commands(panel=SAMPLES_PANEL)
 
 
 @dataclass(frozen=True)
-class Replies(Result):
+class RequestReplies(Result):
     """The replies to one request, in the order of their arrival."""
 
     request: str
@@ -68,7 +68,7 @@ def request(
     ] = "",
     *,
     service: DdsOptions,
-) -> Iterator[Replies]:
+) -> Iterator[RequestReplies]:
     """Send a request, print the replies, then acknowledge them.
 
     Exits with 8 when fewer replies came than were waited for, those that came being printed, and with 7 when the queue
@@ -97,7 +97,7 @@ def request(
         identity = requester.send(content)
         found = requester.held_replies(identity, replies, wait_s)
         if found:
-            yield Replies(str(identity), tuple(printable(each.payload or b"") for each in found))
+            yield RequestReplies(str(identity), tuple(printable(each.payload or b"") for each in found))
             requester.acknowledge(found)
         if len(found) < replies:
             reply_queue = f"{reply_topic or topic + 'Reply'}@{subscriber}"

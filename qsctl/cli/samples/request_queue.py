@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from qsctl.transport.dds.participant import DomainSettings
 
 
-class QueuePlace(NamedTuple):
+class RequestQueuePlace(NamedTuple):
     """Where a request queue is reached."""
 
     topic: str
@@ -24,7 +24,7 @@ class QueuePlace(NamedTuple):
     settings: DomainSettings
 
 
-def request_queue(queue: str, service: str, wait_s: float) -> QueuePlace:
+def request_queue(queue: str, service: str, wait_s: float) -> RequestQueuePlace:
     """The queue that a name means: `Q`, `S/Q`, `P/S/Q`, `TOPIC@S` or a resource identifier, as in other commands.
 
     `TOPIC@S` is enough by itself. For the other forms the services of this domain are queried.
@@ -46,14 +46,14 @@ def request_queue(queue: str, service: str, wait_s: float) -> QueuePlace:
     domain_id, settings = parse_dds_location(rest)
     topic, _, subscriber = queue.rpartition("@")
     if topic and subscriber:
-        return QueuePlace(topic, subscriber, domain_id, settings)
+        return RequestQueuePlace(topic, subscriber, domain_id, settings)
     from qsctl.client.administration import Administration
     from qsctl.client.dds_connection import DdsConnection
     from qsctl.core.admin.resolve import short_name
 
     with closing(DdsConnection(domain_id, wait_s, settings)) as connection:
         found = Administration(connection).queue_named(queue)
-        return QueuePlace(*connection.place_of(short_name(found)), settings)
+        return RequestQueuePlace(*connection.place_of(short_name(found)), settings)
 
 
 def request_content(text: str | None, file: Path | None) -> bytes:

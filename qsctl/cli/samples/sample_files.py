@@ -202,13 +202,13 @@ def read_samples(
                 f"{place}: payload has {len(payload)} octets", remedy=f"Allowed: {SAMPLE_BYTES_MAX} at most."
             )
         try:
-            line = msgspec.convert({"payload": None, **_without_nulls(row)}, _Row)
+            line = msgspec.convert({"payload": None, **_without_nulls(row)}, _ParquetRow)
         except msgspec.ValidationError as error:
             raise InvalidInput(f"{place}: {error}", remedy="`--format-help` has the fields.") from None
         yield sample_of_fields(line, payload, place, SampleIdentity(writer_guid, number))
 
 
-class _Row(SampleLine, frozen=True):
+class _ParquetRow(SampleLine, frozen=True):
     """A row of a Parquet file, whose content stands apart."""
 
     payload: None = None  # type: ignore[assignment]
@@ -222,7 +222,7 @@ def _rows(file: Path, name: str) -> Iterator[dict[str, Any]]:
         # Equal values are held once: a thousand rows may stand for a thousand times a large content.
         there = set(pyarrow.parquet.read_schema(file).names)
         opened = pyarrow.parquet.ParquetFile(file, read_dictionary=[each for each in _OF_OCTETS if each in there])
-        expansion = _Expansion(file.stat().st_size, name)
+        expansion = _FileExpansion(file.stat().st_size, name)
         metadata = opened.metadata
         row_bytes = 1
         for group in map(metadata.row_group, range(metadata.num_row_groups)):
@@ -239,7 +239,7 @@ def _rows(file: Path, name: str) -> Iterator[dict[str, Any]]:
         raise InvalidInput(f"{name} is no Parquet file: {error}", remedy="Give --format jsonl if it is one.") from None
 
 
-class _Expansion:
+class _FileExpansion:
     """How much more a file stands for than it has octets: what is made to fill a memory is refused.
 
     Args:
@@ -277,7 +277,7 @@ def _shared_values(column: Any) -> Iterator[Any]:
         yield None if at is None else values[at]
 
 
-def _rows_of(batch: Any, expansion: _Expansion) -> Iterator[dict[str, Any]]:
+def _rows_of(batch: Any, expansion: _FileExpansion) -> Iterator[dict[str, Any]]:
     """Yield the rows of a batch; a value that many rows have is one object."""
     columns: dict[str, Iterator[Any]] = {}
     for name, column in zip(batch.schema.names, batch.columns, strict=True):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from qsctl.cli.samples.produce import OriginOptions
-from qsctl.cli.samples.produce_results import Produced, QueueResult
+from qsctl.cli.samples.produce_results import ProducedSamples, QueueResult
 from qsctl.client.connection import Connection
 from qsctl.client.topics import TopicQueues
 from qsctl.core.messages import AckResponse, SampleFlag, Write
@@ -31,7 +31,7 @@ _END: Final = object()
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class SampleOrigin:
     """The writer of samples, and what they relate to [QS 2.11]."""
 
     writer_guid: Guid
@@ -43,7 +43,7 @@ class Origin:
     flags: int = SampleFlag.NONE
 
     @classmethod
-    def given(cls, options: OriginOptions) -> Origin:
+    def given(cls, options: OriginOptions) -> SampleOrigin:
         """Read what the command line gave; empty texts mean the defaults.
 
         Raises:
@@ -69,7 +69,9 @@ class Origin:
         return SampleIdentity(self.writer_guid, self.first_sequence_number + index)
 
 
-def write_all(connection: Connection, topic: TopicQueues, payloads: Iterable[bytes | None], origin: Origin) -> Produced:
+def write_all(
+    connection: Connection, topic: TopicQueues, payloads: Iterable[bytes | None], origin: SampleOrigin
+) -> ProducedSamples:
     """Write every payload and count the answers by queue.
 
     A batch goes out at a time, so that standard input of any length is written as it comes.
@@ -96,7 +98,7 @@ def write_all(connection: Connection, topic: TopicQueues, payloads: Iterable[byt
         raise PartlyDone(
             f"{error.message}\nThe {written} samples before it are written.", remedy=error.remedy
         ) from None
-    return Produced(
+    return ProducedSamples(
         topic.participant,
         topic.topic_name,
         written,
@@ -119,7 +121,7 @@ def _result(queue_name: str, accepted: int, rejected: int, written: int, *, ackn
     return QueueResult(queue_name, accepted, rejected, written - accepted - rejected, acknowledges)
 
 
-def _write(topic: TopicQueues, origin: Origin, index: int, payload: bytes) -> Write:
+def _write(topic: TopicQueues, origin: SampleOrigin, index: int, payload: bytes) -> Write:
     return Write(
         topic.participant,
         topic.topic_name,

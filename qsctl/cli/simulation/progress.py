@@ -12,13 +12,13 @@ from qsctl.endings import INTERRUPTS
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from qsctl.sim.replication import Progress
+    from qsctl.sim.replication import ReplicationProgress
 
 
 @contextmanager
 def run_progress(
     name: str, replications: int, *, compiled: bool = False
-) -> Iterator[Callable[[Progress], None] | None]:
+) -> Iterator[Callable[[ReplicationProgress], None] | None]:
     """A bar on standard error with messages so far and the time left; nothing where that is no terminal.
 
     A model that is `compiled` is announced: the first run waits a quarter of a minute for it.
@@ -43,7 +43,7 @@ def run_progress(
     with Bar(*columns, console=console(sys.stderr), transient=True) as bar:
         task = bar.add_task(f"{name}: preparing", total=float(replications), messages=0)
 
-        def show(progress: Progress) -> None:
+        def show(progress: ReplicationProgress) -> None:
             done[progress.replication] = progress.simulated_ns / progress.horizon_ns
             messages[progress.replication] = progress.messages
             bar.update(task, description=name, completed=sum(done.values()), messages=sum(messages.values()))

@@ -12,7 +12,7 @@ from qsctl.errors import ExitStatus
 
 if TYPE_CHECKING:
     from qsctl.cli.simulation.simulate_results import Simulated
-    from qsctl.sim.replay.difference import Difference
+    from qsctl.sim.replay.difference import ReplayDifference
     from qsctl.sim.replay.then_and_now import Measured
 
 LINES_SHOWN: Final = 20
@@ -82,7 +82,7 @@ class Replayed(ReplayResult):
     seed: int
     replications: int
     reproduce: str
-    difference: Difference
+    difference: ReplayDifference
     measured: tuple[Measured, ...]
 
     @property
@@ -161,7 +161,7 @@ class Replayed(ReplayResult):
         return blocks
 
 
-def equality_sentence(difference: Difference) -> str:
+def equality_sentence(difference: ReplayDifference) -> str:
     """Return what a replay says of its recording, in a sentence."""
     arrivals = sum(each.arrivals_then for each in difference.queues)
     deliveries = sum(each.deliveries_then for each in difference.queues)

@@ -11,7 +11,7 @@ from qsctl.cli.simulation.cluster_results import cluster_blocks, cluster_fields
 from qsctl.cli.simulation.durations import short_duration
 from qsctl.cli.simulation.interval_results import interval_blocks, interval_rows
 from qsctl.cli.simulation.summarize_results import (
-    Summary,
+    SparkSummary,
     figures_row,
     happening_blocks,
     happening_rows,
@@ -92,7 +92,7 @@ class SimulateResult(Result):
         "needed": "with --rare: the depth, or the limit, at which what is asked for happens",
         "plain_runs_needed": "with --rare: plain runs that give an interval as narrow; null without an interval",
         "plain_messages_needed": "with --rare: messages of those",
-        **{name: text for name, text in Summary.field_help.items() if name not in {"tables", "run_id"}},
+        **{name: text for name, text in SparkSummary.field_help.items() if name not in {"tables", "run_id"}},
     }
 
 

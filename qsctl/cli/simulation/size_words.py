@@ -103,7 +103,7 @@ def looked_at_text(sizing: Sizing) -> str:
 def statement_of(evidence: TargetEvidence) -> str:
     """Return what the replications show of a target, as a clause; where it is met, what the confidence is of."""
     from qsctl.summary.evidence import Basis
-    from qsctl.summary.sequential import Answer
+    from qsctl.summary.sequential import SequentialAnswer
 
     target, runs = evidence.target, evidence.runs
     what = f"{target.measure}({target.queue})"
@@ -117,7 +117,7 @@ def statement_of(evidence: TargetEvidence) -> str:
             counted = f"{evidence.violating_runs} of {runs} runs do"
             if evidence.met:
                 return f"less than {share} of runs have {_violation(target)} ({counted})"
-            if evidence.answer is Answer.REFUSED and evidence.violating_runs:
+            if evidence.answer is SequentialAnswer.REFUSED and evidence.violating_runs:
                 return f"{_violation(target)} in {evidence.violating_runs} of {runs} runs"
             return f"it was not shown that less than {share} of runs have {_violation(target)} ({counted})"
         case Basis.MEAN:
@@ -126,12 +126,12 @@ def statement_of(evidence: TargetEvidence) -> str:
 
 def _mean_statement(evidence: TargetEvidence, what: str) -> str:
     """Return what is shown of a mean, and what it rests on, or why these runs cannot show it."""
-    from qsctl.summary.sequential import Answer
+    from qsctl.summary.sequential import SequentialAnswer
 
     target, runs = evidence.target, evidence.runs
     mean = f"the mean {what} over runs"
     found = f"{_value(target, evidence.interval.mean)} in {runs} runs"
-    if evidence.answer is not Answer.OPEN:
+    if evidence.answer is not SequentialAnswer.OPEN:
         below = target.at_most == evidence.met
         rests = f", where no run has more than {_support(target, evidence.support)}" if evidence.support else ""
         return f"{mean} is {'below' if below else 'above'} {_value(target, evidence.bound)} ({found}){rests}"
@@ -147,13 +147,13 @@ def _mean_statement(evidence: TargetEvidence, what: str) -> str:
 
 def _support(target: Target, support: Support) -> str:
     """Return what a run has at most, and why."""
-    from qsctl.summary.evidence import Source
+    from qsctl.summary.evidence import BoundSource
 
     why = {
-        Source.STATED: "as --assume states",
-        Source.RATIO: "the most that a ratio is",
-        Source.ARRIVALS: "the most that its traffic brings",
-        Source.ASSUMED: "an assumption: --assume states another",
+        BoundSource.STATED: "as --assume states",
+        BoundSource.RATIO: "the most that a ratio is",
+        BoundSource.ARRIVALS: "the most that its traffic brings",
+        BoundSource.ASSUMED: "an assumption: --assume states another",
     }
     return f"{_value(target, support.bound)} ({why[support.source]})"
 
@@ -173,12 +173,12 @@ def _violation(target: Target) -> str:
 
 def evidence_text(evidence: TargetEvidence) -> str:
     """The runs that violate a target that is about runs, else a mean with its interval in the measure's unit."""
-    from qsctl.sim.sizing.targets import Kind
+    from qsctl.sim.sizing.targets import TargetKind
     from qsctl.summary.evidence import Basis
 
     if evidence.basis is Basis.NOTHING:
         return "nothing delivered"
-    if evidence.target.kind is not Kind.MEAN and evidence.basis is not Basis.EXACT:
+    if evidence.target.kind is not TargetKind.MEAN and evidence.basis is not Basis.EXACT:
         return f"{evidence.violating_runs} of {evidence.runs} runs violate"
     mean, half = evidence.interval.mean, evidence.interval.half_width
     if evidence.basis is Basis.EXACT or not math.isfinite(half):

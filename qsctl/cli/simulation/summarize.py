@@ -9,7 +9,7 @@ import typer
 from qsctl.cli.command import Commands
 from qsctl.cli.panels import SIMULATION_PANEL
 from qsctl.cli.simulation.spark_options import ClusterOptions
-from qsctl.cli.simulation.summarize_results import Summary
+from qsctl.cli.simulation.summarize_results import SparkSummary
 from qsctl.errors import UsageError
 from qsctl.instant import parse_duration
 
@@ -45,7 +45,7 @@ def summarize(
     ] = None,
     *,
     cluster: ClusterOptions,
-) -> Summary:
+) -> SparkSummary:
     """Summarize runs: counters, latency, losses, throughput, depth, slow subscribers, Little's law, intervals."""
     if percentiles not in {"exact", "histogram"}:
         raise UsageError(f"--percentiles {percentiles!r} is neither exact nor histogram")
@@ -54,7 +54,7 @@ def summarize(
     from qsctl.summary.job import ALL, summarize_runs
 
     words = tuple(word.strip() for word in by.split(",") if word.strip())
-    return Summary(
+    return SparkSummary(
         summarize_runs(
             [location(run) for run in runs],
             by=words,

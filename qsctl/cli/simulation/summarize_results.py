@@ -22,7 +22,7 @@ MOST_LINES = 60
 
 
 @dataclass(frozen=True)
-class Summary(Result):
+class SparkSummary(Result):
     """A summary as Spark made it."""
 
     summary: RunSummary

@@ -69,7 +69,7 @@ def top(
     Reading starts the `change` counters again from zero, as `qsctl get status` does.
     """
     from qsctl.cli.location import seconds
-    from qsctl.cli.top.look import Source
+    from qsctl.cli.top.look import LookSource
 
     interval_s = seconds(interval, "--interval")
     if interval_s < _SHORTEST_S:
@@ -81,7 +81,7 @@ def top(
             "top needs a terminal for its screen and its keys",
             remedy="Use `qsctl get status --watch` in a pipe: it prints one document a line.",
         )
-    source: Source
+    source: LookSource
     if run is not None:
         from qsctl.cli.top.recorded import RunSource
         from qsctl.eventlog.location import location

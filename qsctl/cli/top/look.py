@@ -45,7 +45,7 @@ class Look:
     """What a person must know besides, such as that no service answered."""
 
 
-class Source(Protocol):
+class LookSource(Protocol):
     """Where looks come from."""
 
     def title(self) -> str:

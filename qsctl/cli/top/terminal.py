@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Final
 
 from qsctl.cli.top.display import Display
-from qsctl.cli.top.look import Look, Source
+from qsctl.cli.top.look import Look, LookSource
 from qsctl.cli.top.screen import Line, Style, rows_seen, screen
 from qsctl.errors import QsctlError, Unavailable
 
@@ -70,7 +70,7 @@ class Looker:
         interval_s: the time between two looks.
     """
 
-    def __init__(self, source: Source, interval_s: float) -> None:
+    def __init__(self, source: LookSource, interval_s: float) -> None:
         self._source = source
         self._interval_s = interval_s
         self._changed = threading.Condition()

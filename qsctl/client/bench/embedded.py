@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from qsctl.client.batches import ALL
-from qsctl.client.bench.load import GRACE_NS, STAMP, Load, Schedule
-from qsctl.client.bench.measured import Measured
+from qsctl.client.bench.load import GRACE_NS, STAMP, BenchLoad, ProducerSchedule
+from qsctl.client.bench.measured import BenchResult
 from qsctl.client.connection import AcknowledgesMany, Connection
 from qsctl.core.messages import AckResponse, Delivery, SampleFlag, Write
 from qsctl.errors import UsageError
@@ -24,7 +24,7 @@ BATCH_COUNT: Final = 1000
 PAUSE_S: Final = 0.001
 
 
-def run_embedded(connection: Connection, participant: str, topic_name: str, queue: str, load: Load) -> Measured:
+def run_embedded(connection: Connection, participant: str, topic_name: str, queue: str, load: BenchLoad) -> BenchResult:
     """Put a load on a queue of an embedded service, which one consumer empties.
 
     Args:
@@ -46,23 +46,23 @@ def run_embedded(connection: Connection, participant: str, topic_name: str, queu
 
 
 class _Bench:
-    def __init__(self, connection: Connection, participant: str, topic_name: str, queue: str, load: Load) -> None:
+    def __init__(self, connection: Connection, participant: str, topic_name: str, queue: str, load: BenchLoad) -> None:
         self._connection = connection
         self._participant = participant
         self._topic_name = topic_name
         self._queue = queue
         self._load = load
-        self._measured = Measured()
+        self._measured = BenchResult()
         self._writers = [Guid(os.urandom(GUID_SIZE_BYTES)) for _ in range(load.producer_count)]
         self._written = [0] * load.producer_count
         self._start_ns = self._measured_from_ns = self._end_ns = 0
 
-    def run(self) -> Measured:
+    def run(self) -> BenchResult:
         load = self._load
         self._start_ns = time.monotonic_ns()
         self._measured_from_ns = self._start_ns + int(load.warm_up_s * SECOND_NS)
         self._end_ns = self._start_ns + int(load.total_s * SECOND_NS)
-        schedules = [Schedule(load, number, self._start_ns) for number in range(load.producer_count)]
+        schedules = [ProducerSchedule(load, number, self._start_ns) for number in range(load.producer_count)]
         while (now_ns := time.monotonic_ns()) < self._end_ns + GRACE_NS:
             if not self._write(schedules):
                 if now_ns >= self._end_ns:
@@ -74,7 +74,7 @@ class _Bench:
         self._measured.counts.overdue = sum(each.overdue_count() for each in schedules)
         return self._measured
 
-    def _write(self, schedules: Sequence[Schedule]) -> int:
+    def _write(self, schedules: Sequence[ProducerSchedule]) -> int:
         """Write what is due, and count the answers; return how many there were."""
         now_ns = time.monotonic_ns()
         samples: list[Write] = []

@@ -21,7 +21,7 @@ GRACE_NS: Final[Nanoseconds] = SECOND_NS
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class BenchLoad:
     """What is written and consumed. `per_second` is of all producers together; 0: as fast as they can."""
 
     producer_count: int
@@ -38,7 +38,7 @@ class Load:
         return self.warm_up_s + self.duration_s
 
 
-class Schedule:
+class ProducerSchedule:
     """When the samples of one producer are due.
 
     Args:
@@ -47,7 +47,7 @@ class Schedule:
         start_ns: when the first producer begins, on the monotonic clock.
     """
 
-    def __init__(self, load: Load, producer: int, start_ns: Nanoseconds) -> None:
+    def __init__(self, load: BenchLoad, producer: int, start_ns: Nanoseconds) -> None:
         per_second = load.per_second / load.producer_count
         self._period_ns = SECOND_NS / per_second if per_second else 0.0
         self._first_ns = start_ns + self._period_ns * producer / load.producer_count

@@ -73,7 +73,7 @@ def _value_at(ordered: list[tuple[int, int]], rank: float) -> float:
 
 
 @dataclass
-class Counts:
+class BenchCounts:
     """What producers and consumers counted, of one or of all. Those `in_time` are of the measured time alone."""
 
     written: int = 0
@@ -87,7 +87,7 @@ class Counts:
     overdue: int = 0
     """Due in time, and never written: the rate was too high for the producers, the window or the service."""
 
-    def add(self, others: Iterable[Counts]) -> None:
+    def add(self, others: Iterable[BenchCounts]) -> None:
         """Add what others counted."""
         for other in others:
             for name in vars(other):
@@ -95,10 +95,10 @@ class Counts:
 
 
 @dataclass
-class Measured:
+class BenchResult:
     """A benchmark: its counts and both latencies, from the instant at which a sample was due."""
 
-    counts: Counts = field(default_factory=Counts)
+    counts: BenchCounts = field(default_factory=BenchCounts)
     to_acknowledgment: Latencies = field(default_factory=Latencies)
     """To the acknowledgment of the queue at its producer."""
     to_consumer: Latencies = field(default_factory=Latencies)

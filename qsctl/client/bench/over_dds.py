@@ -13,9 +13,9 @@ from contextlib import ExitStack
 from multiprocessing.connection import Connection
 from typing import Any, Final
 
-from qsctl.client.bench.load import Load
-from qsctl.client.bench.measured import Measured
-from qsctl.client.bench.peers import READY, Place, Told, consume, produce
+from qsctl.client.bench.load import BenchLoad
+from qsctl.client.bench.measured import BenchResult
+from qsctl.client.bench.peers import READY, BenchPlace, Told, consume, produce
 from qsctl.endings import children_without_signals
 from qsctl.errors import NoAnswer
 from qsctl.instant import SECOND_NS
@@ -29,7 +29,7 @@ QUIET_S: Final = 5.0
 LEAVE_S: Final = 60.0
 
 
-def run_over_dds(place: Place, load: Load, on_begin: Callable[[], None] = lambda: None) -> Measured:
+def run_over_dds(place: BenchPlace, load: BenchLoad, on_begin: Callable[[], None] = lambda: None) -> BenchResult:
     """Put a load on a queue; `on_begin` is called once all are there, before the first sample.
 
     Raises:
@@ -62,7 +62,7 @@ def run_over_dds(place: Place, load: Load, on_begin: Callable[[], None] = lambda
         for link in consumers:
             link.send("stop")
         read = [_told(link, LEAVE_S) for link in consumers]
-    measured = Measured()
+    measured = BenchResult()
     measured.counts.add(each.counts for each in (*written, *read))
     for each in written:
         measured.to_acknowledgment.add(each.latencies)

@@ -12,8 +12,8 @@ from multiprocessing.connection import Connection
 from multiprocessing.sharedctypes import Synchronized
 from typing import Final
 
-from qsctl.client.bench.load import GRACE_NS, STAMP, Load, Schedule
-from qsctl.client.bench.measured import Counts, Latencies
+from qsctl.client.bench.load import GRACE_NS, STAMP, BenchLoad, ProducerSchedule
+from qsctl.client.bench.measured import BenchCounts, Latencies
 from qsctl.client.consumer import QueueConsumer
 from qsctl.client.producer import ApplicationAcknowledgment, QueueProducer
 from qsctl.endings import end_with_parent, whole_process
@@ -32,7 +32,7 @@ POLL_S: Final = 0.05
 
 
 @dataclass(frozen=True)
-class Place:
+class BenchPlace:
     """Where the queue is, and how to get there."""
 
     topic_name: str
@@ -46,34 +46,34 @@ class Place:
 class Told:
     """What a process says at its end: counts, a histogram, or an error."""
 
-    counts: Counts
+    counts: BenchCounts
     latencies: bytes = b""
     error: str = ""
     remedy: str = ""
 
 
-def produce(link: Connection, place: Place, load: Load, number: int) -> None:
+def produce(link: Connection, place: BenchPlace, load: BenchLoad, number: int) -> None:
     """Be a producer: the body of a process."""
     end_with_parent()
     with whole_process():
         try:
             link.send(_produce(link, place, load, number))
         except QsctlError as error:
-            link.send(Told(Counts(), error=error.message, remedy=error.remedy))
+            link.send(Told(BenchCounts(), error=error.message, remedy=error.remedy))
 
 
-def consume(link: Connection, place: Place, load: Load, received: Synchronized[int]) -> None:
+def consume(link: Connection, place: BenchPlace, load: BenchLoad, received: Synchronized[int]) -> None:
     """Be a consumer: the body of a process. What it received is added to `received` as it goes."""
     end_with_parent()
     with whole_process():
         try:
             link.send(_consume(link, place, load, received))
         except QsctlError as error:
-            link.send(Told(Counts(), error=error.message, remedy=error.remedy))
+            link.send(Told(BenchCounts(), error=error.message, remedy=error.remedy))
 
 
-def _produce(link: Connection, place: Place, load: Load, number: int) -> Told:
-    counts, latencies = Counts(), Latencies()
+def _produce(link: Connection, place: BenchPlace, load: BenchLoad, number: int) -> Told:
+    counts, latencies = BenchCounts(), Latencies()
     due_at: list[Nanoseconds] = []
     measured_from_ns = 0
 
@@ -97,7 +97,7 @@ def _produce(link: Connection, place: Place, load: Load, number: int) -> Told:
         link.send(READY)
         start_ns: Nanoseconds = link.recv()
         measured_from_ns = start_ns + int(load.warm_up_s * SECOND_NS)
-        schedule = Schedule(load, number, start_ns)
+        schedule = ProducerSchedule(load, number, start_ns)
         while (due_ns := schedule.due(time.monotonic_ns())) is not None:
             now_ns, written = time.monotonic_ns(), 0
             while due_ns is not None and due_ns <= now_ns and written < BATCH_COUNT and producer.has_room():
@@ -123,8 +123,8 @@ def _produce(link: Connection, place: Place, load: Load, number: int) -> Told:
     return Told(counts, latencies.encoded())
 
 
-def _consume(link: Connection, place: Place, load: Load, received: Synchronized[int]) -> Told:
-    counts, latencies = Counts(), Latencies()
+def _consume(link: Connection, place: BenchPlace, load: BenchLoad, received: Synchronized[int]) -> Told:
+    counts, latencies = BenchCounts(), Latencies()
     with QueueConsumer[bytes](place.topic_name, place.subscriber, place.domain_id, settings=place.settings) as consumer:
         consumer.wait_for_queue(place.timeout_s)
         link.send(READY)

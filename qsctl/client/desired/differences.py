@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
-from qsctl.client.desired.steps import Change
+from qsctl.client.desired.steps import SettingChange
 from qsctl.config.configuration_xml import configuration_element
 from qsctl.config.flatten import values_of
 from qsctl.config.settings import ServiceConfiguration
@@ -22,7 +22,7 @@ INHERITED: Final = ("monitoring.", "statistics.", "sample_buffer.")
 """Fields that follow what the service and its participants have: only a restart changes them, and loses nothing."""
 
 
-def queue_changes(live: SharedReaderQueueSettings, wanted: SharedReaderQueueSettings) -> tuple[Change, ...]:
+def queue_changes(live: SharedReaderQueueSettings, wanted: SharedReaderQueueSettings) -> tuple[SettingChange, ...]:
     """Return the values in which two queues of one name differ; paths begin inside the queue."""
     one, other = (write(form_of(each), each, with_qos_defaults=True) for each in (live, wanted))
     return tuple(
@@ -36,7 +36,7 @@ def with_inherited(wanted: SharedReaderQueueSettings, live: SharedReaderQueueSet
     return replace(wanted, monitoring=live.monitoring, statistics=live.statistics, sample_buffer=live.sample_buffer)
 
 
-def other_changes(live: ServiceConfiguration, wanted: ServiceConfiguration) -> Iterator[Change]:
+def other_changes(live: ServiceConfiguration, wanted: ServiceConfiguration) -> Iterator[SettingChange]:
     """Yield the values that differ outside of queues and outside of subscribers that only one of the two has.
 
     The service's own name is not compared. A participant that only one has is one value: its domain.
@@ -45,7 +45,7 @@ def other_changes(live: ServiceConfiguration, wanted: ServiceConfiguration) -> I
     for name in dict.fromkeys((*theirs, *ours)):
         if name not in theirs or name not in ours:
             has, shall = (f"domain {found[name].domain_id}" if name in found else None for found in (theirs, ours))
-            yield Change(f"domain_participant[{name}]", has, shall)
+            yield SettingChange(f"domain_participant[{name}]", has, shall)
     yield from _changes(_values(_in_common(live, wanted)), _values(_in_common(wanted, live)))
 
 
@@ -73,7 +73,7 @@ def _values(configuration: ServiceConfiguration) -> Mapping[str, str]:
     return {path.removeprefix("dds/queuing_service/"): value for path, value in values_of(element)}
 
 
-def _changes(live: Mapping[str, str], wanted: Mapping[str, str]) -> Iterator[Change]:
+def _changes(live: Mapping[str, str], wanted: Mapping[str, str]) -> Iterator[SettingChange]:
     for path in dict.fromkeys((*live, *wanted)):
         if live.get(path) != wanted.get(path):
-            yield Change(path, live.get(path), wanted.get(path))
+            yield SettingChange(path, live.get(path), wanted.get(path))

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from qsctl.client.administration import Administration
-from qsctl.client.desired.steps import DESTROYS, Action, Obstacle, Plan, Step
+from qsctl.client.desired.steps import DESTROYS, Action, Obstacle, Plan, PlanStep
 from qsctl.config.live import read_live_text
 from qsctl.config.settings import ServiceConfiguration
 from qsctl.config.writer import queue_text, subscriber_text
@@ -51,7 +51,7 @@ def held_back(administration: Administration, plan: Plan, live: ServiceConfigura
     ]
 
 
-def carry_out(administration: Administration, plan: Plan, *, force: bool = False) -> Iterator[Step]:
+def carry_out(administration: Administration, plan: Plan, *, force: bool = False) -> Iterator[PlanStep]:
     """Yield each step as its command was answered.
 
     Args:
@@ -67,7 +67,7 @@ def carry_out(administration: Administration, plan: Plan, *, force: bool = False
         yield step
 
 
-def _carry_out(administration: Administration, step: Step, *, force: bool) -> None:
+def _carry_out(administration: Administration, step: PlanStep, *, force: bool) -> None:
     resource, settings = step.resource, step.settings
     if isinstance(settings, SharedSubscriberSettings):
         command: CreateQueue | CreateSubscriber = CreateSubscriber(resource.parent, settings)
@@ -83,7 +83,7 @@ def _carry_out(administration: Administration, step: Step, *, force: bool) -> No
         administration.delete_subscriber(resource, idempotent=True, only_if_empty=not force)
 
 
-def _goes_with(queue: ResourceIdentifier, step: Step, is_declared: bool) -> bool:
+def _goes_with(queue: ResourceIdentifier, step: PlanStep, is_declared: bool) -> bool:
     """Whether a queue is deleted by a step: itself, with its subscriber, or as the reply queue that came with it."""
     going = step.resource
     if step.action is Action.DELETE_SUBSCRIBER:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from qsctl.client.desired.differences import INHERITED, other_changes, queue_changes, with_inherited
-from qsctl.client.desired.steps import Action, Change, Obstacle, Plan, Step
+from qsctl.client.desired.steps import Action, Obstacle, Plan, PlanStep, SettingChange
 from qsctl.config.settings import ServiceConfiguration
 from qsctl.core.hosted_service import HostedService
 from qsctl.core.queue.change import WITHOUT_LOSS, fixed_differences
@@ -78,14 +78,14 @@ class _Planning:
         replicates = any(queue.replication.enabled for _, _, queue in queues_of(live))
         self._model = HostedService(live, 0, draw=no_incarnation, journals_everything=False, replicates=replicates)
         """The service as it will be after the steps so far."""
-        self._creations: list[Step] = []
-        self._deletions: list[Step] = []
+        self._creations: list[PlanStep] = []
+        self._deletions: list[PlanStep] = []
         self._going: dict[ResourceIdentifier, tuple[set[str], set[str]]] = {}
         """Names and topics of the queues that are deleted, by subscriber."""
-        self.steps: list[Step] = []
+        self.steps: list[PlanStep] = []
         self.obstacles: list[Obstacle] = []
         self.extras: list[ResourceIdentifier] = []
-        self.inherited: list[Change] = []
+        self.inherited: list[SettingChange] = []
         """Values of queues that only a restart changes."""
 
     def run(self) -> None:
@@ -95,11 +95,11 @@ class _Planning:
             if resource.parent not in participants:
                 continue  # only a restart makes a participant: it is among the other differences
             if resource not in self._live:
-                self._try(Step(Action.CREATE_SUBSCRIBER, resource, "not there", replace(subscriber, queues=())))
+                self._try(PlanStep(Action.CREATE_SUBSCRIBER, resource, "not there", replace(subscriber, queues=())))
             self._compare(resource, self._live.get(resource, SharedSubscriberSettings("")), subscriber)
         for resource in self._live:
             if resource not in self._wanted:
-                self._miss(Step(Action.DELETE_SUBSCRIBER, resource, "not in the file"))
+                self._miss(PlanStep(Action.DELETE_SUBSCRIBER, resource, "not in the file"))
         for step in self._deletions:
             if step.action is Action.DELETE_QUEUE:
                 names, topics = self._going.setdefault(step.resource.parent, (set(), set()))
@@ -122,15 +122,15 @@ class _Planning:
             resource = _queue(subscriber, queue)
             former = held.pop(queue.name, None)
             if former is None:
-                self._creations.append(Step(Action.CREATE_QUEUE, resource, "not there", queue))
+                self._creations.append(PlanStep(Action.CREATE_QUEUE, resource, "not there", queue))
             elif (reason := anew.get(queue.name)) is not None:
                 changes = queue_changes(former, queue)
-                self._deletions.append(Step(Action.DELETE_QUEUE, _queue(subscriber, former), reason, None, changes))
-                self._creations.append(Step(Action.CREATE_QUEUE, resource, reason, queue))
+                self._deletions.append(PlanStep(Action.DELETE_QUEUE, _queue(subscriber, former), reason, None, changes))
+                self._creations.append(PlanStep(Action.CREATE_QUEUE, resource, reason, queue))
             else:
                 self._change(resource, former, queue)
         for left in held.values():
-            self._miss(Step(Action.DELETE_QUEUE, _queue(subscriber, left), "not in the file"))
+            self._miss(PlanStep(Action.DELETE_QUEUE, _queue(subscriber, left), "not in the file"))
 
     def _anew(self, held: dict[str, SharedReaderQueueSettings], wanted: SharedSubscriberSettings) -> dict[str, str]:
         """Return the queues that are deleted and created anew, and why: also those whose dead-letter queue is."""
@@ -163,16 +163,16 @@ class _Planning:
             what = f"{', '.join(fixed)} cannot be changed in place"
             self.obstacles.append(Obstacle(resource, what, how, changes))
         else:
-            self._try(Step(Action.UPDATE_QUEUE, resource, "differs", settings, changes))
+            self._try(PlanStep(Action.UPDATE_QUEUE, resource, "differs", settings, changes))
 
-    def _miss(self, deletion: Step) -> None:
+    def _miss(self, deletion: PlanStep) -> None:
         """Delete what is not in the file, or let it be."""
         if self._wishes.prune:
             self._deletions.append(deletion)
         else:
             self.extras.append(deletion.resource)
 
-    def _is_possible_now(self, step: Step) -> bool:
+    def _is_possible_now(self, step: PlanStep) -> bool:
         """Whether a queue can be created before anything is deleted; that is a step then."""
         settings = step.settings
         assert isinstance(settings, SharedReaderQueueSettings)
@@ -188,7 +188,7 @@ class _Planning:
         self.steps.append(step)
         return True
 
-    def _try(self, step: Step) -> None:
+    def _try(self, step: PlanStep) -> None:
         """Make a command a step, or an obstacle where the service would refuse it."""
         try:
             self._do(step)
@@ -200,7 +200,7 @@ class _Planning:
         else:
             self.steps.append(step)
 
-    def _do(self, step: Step) -> None:
+    def _do(self, step: PlanStep) -> None:
         """Do it in the model.
 
         Raises:

@@ -29,7 +29,7 @@ Settings: TypeAlias = SharedReaderQueueSettings | SharedSubscriberSettings
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class SettingChange:
     """A value that differs: its path in canonical XML, what the service has, what the file has; None: nothing."""
 
     path: str
@@ -41,7 +41,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PlanStep:
     """One command.
 
     `resource` is what it changes, creates or deletes, `settings` what that shall have; None for a deletion.
@@ -51,7 +51,7 @@ class Step:
     resource: ResourceIdentifier
     reason: str
     settings: Settings | None = None
-    changes: tuple[Change, ...] = ()
+    changes: tuple[SettingChange, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Obstacle:
     resource: ResourceIdentifier
     what: str
     how: str
-    changes: tuple[Change, ...] = ()
+    changes: tuple[SettingChange, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +72,9 @@ class Plan:
     started with the file, `extras` what is kept for want of --prune.
     """
 
-    steps: Sequence[Step] = ()
+    steps: Sequence[PlanStep] = ()
     obstacles: Sequence[Obstacle] = ()
-    restarts: Sequence[Change] = ()
+    restarts: Sequence[SettingChange] = ()
     extras: Sequence[ResourceIdentifier] = ()
 
     @property

@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 from lxml.etree import _Element
 
 from qsctl.config.problems import Problem, Severity
-from qsctl.config.reader import Reading
+from qsctl.config.reader import ServiceReading
 from qsctl.config.rules import (
     counts,
     delivery_policies,
@@ -27,7 +27,7 @@ from qsctl.config.rules import (
     storage,
     transports,
 )
-from qsctl.config.rules.place import Place, QueuePlace, places_of_queues
+from qsctl.config.rules.place import QueuePlace, ServicePlace, places_of_queues
 from qsctl.config.settings import ServiceConfiguration
 from qsctl.config.tables.queue import form_of
 from qsctl.core.queue.settings import SharedReaderQueueSettings
@@ -35,7 +35,7 @@ from qsctl.core.settings import DomainParticipantSettings, SharedSubscriberSetti
 
 TreeRule: TypeAlias = Callable[[_Element], Iterator[Problem]]
 QueueRule: TypeAlias = Callable[[QueuePlace], Iterator[Problem]]
-ServiceRule: TypeAlias = Callable[[Place], Iterator[Problem]]
+ServiceRule: TypeAlias = Callable[[ServicePlace], Iterator[Problem]]
 
 TREE_RULES: Final[tuple[TreeRule, ...]] = (
     counts.required_and_single_children,
@@ -110,7 +110,7 @@ def tree_problems(root: _Element) -> list[Problem]:
 
 def service_problems(
     configuration: ServiceConfiguration,
-    reading: Reading,
+    reading: ServiceReading,
     element: _Element,
     working_directory: Path,
     *,
@@ -118,7 +118,7 @@ def service_problems(
     is_elsewhere: bool = False,
 ) -> list[Problem]:
     """Return what the rules of services and queues find in a configuration."""
-    place = Place(configuration, reading, element, working_directory, named_application, is_elsewhere)
+    place = ServicePlace(configuration, reading, element, working_directory, named_application, is_elsewhere)
     problems = [problem for rule in SERVICE_RULES for problem in rule(place)]
     for queue in places_of_queues(place):
         problems.extend(problem for rule in QUEUE_RULES for problem in rule(queue))
@@ -128,7 +128,7 @@ def service_problems(
 def queue_problems(
     queues: Sequence[SharedReaderQueueSettings],
     configuration: ServiceConfiguration,
-    reading: Reading,
+    reading: ServiceReading,
     element: _Element,
     subscriber: SharedSubscriberSettings | None = None,
     participant: DomainParticipantSettings | None = None,
@@ -137,7 +137,7 @@ def queue_problems(
 
     What is valid and not supported is left to the service that creates them: it may be another version.
     """
-    place = Place(configuration, reading, element, Path(), named_application=True)
+    place = ServicePlace(configuration, reading, element, Path(), named_application=True)
     around = subscriber or SharedSubscriberSettings("")
     participant = participant or DomainParticipantSettings("", 0)
     path = f"/shared_subscriber[{around.name}]"

@@ -8,7 +8,7 @@ from lxml.etree import _Element
 
 from qsctl.config.document import text_of
 from qsctl.config.problems import Problem, problem_at
-from qsctl.config.rules.place import Place, QueuePlace
+from qsctl.config.rules.place import QueuePlace, ServicePlace
 from qsctl.config.values import ValueForm, nanoseconds, seconds
 from qsctl.instant import INFINITE_NS, format_duration
 
@@ -45,7 +45,7 @@ def dequeue_period_stands_once(root: _Element) -> Iterator[Problem]:
             )
 
 
-def sessions_dequeue_periodically(place: Place) -> Iterator[Problem]:
+def sessions_dequeue_periodically(place: ServicePlace) -> Iterator[Problem]:
     """Check that no period is zero, which would try again without end [QS Table 3.13]."""
     for participant in place.configuration.service.participants:
         for subscriber in participant.subscribers:

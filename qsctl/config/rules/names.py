@@ -9,7 +9,7 @@ from lxml.etree import _Element
 
 from qsctl.config.document import text_of
 from qsctl.config.problems import Problem, line_of, problem_at
-from qsctl.config.rules.place import Place, QueuePlace
+from qsctl.config.rules.place import QueuePlace, ServicePlace
 from qsctl.config.tables.queue import QUEUE_FORMS
 
 WIRE_NAME_BYTES_MAX: Final = 255
@@ -134,7 +134,7 @@ def _is_sent_to_consumers(topic: str, place: QueuePlace) -> bool:
     )
 
 
-def application_name_fits_the_wire(place: Place) -> Iterator[Problem]:
+def application_name_fits_the_wire(place: ServicePlace) -> Iterator[Problem]:
     """Commands address a service by its application name, a `string<255>` [QS 5.3]."""
     name = place.configuration.service.application_name
     size_bytes = len(name.encode("utf-8", "replace"))

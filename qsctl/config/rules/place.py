@@ -10,7 +10,7 @@ from pathlib import Path
 from lxml.etree import _Element
 
 from qsctl.config.problems import Problem, Severity, problem_at
-from qsctl.config.reader import Reading
+from qsctl.config.reader import ServiceReading
 from qsctl.config.settings import ServiceConfiguration
 from qsctl.config.tables.queue import form_of
 from qsctl.core.queue.settings import SharedReaderQueueSettings
@@ -44,11 +44,11 @@ class Reports(ABC):
 
 
 @dataclass(frozen=True, slots=True)
-class Place(Reports):
+class ServicePlace(Reports):
     """A service."""
 
     configuration: ServiceConfiguration
-    reading: Reading
+    reading: ServiceReading
     element: _Element
     working_directory: Path
     named_application: bool
@@ -74,7 +74,7 @@ class Place(Reports):
 class QueuePlace(Reports):
     """A queue in its subscriber, participant and service."""
 
-    service: Place
+    service: ServicePlace
     participant: DomainParticipantSettings
     subscriber: SharedSubscriberSettings
     queue: SharedReaderQueueSettings
@@ -89,7 +89,7 @@ class QueuePlace(Reports):
         return f"{self.path}/{step}" in self.service.reading.elements
 
 
-def places_of_queues(place: Place) -> Iterator[QueuePlace]:
+def places_of_queues(place: ServicePlace) -> Iterator[QueuePlace]:
     """Yield every queue of a service."""
     for participant, subscriber, queue in queues_of(place.configuration.service):
         parent = f"{place.path}/domain_participant[{participant.name}]/shared_subscriber[{subscriber.name}]"

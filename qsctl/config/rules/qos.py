@@ -8,7 +8,7 @@ from lxml import etree
 
 from qsctl.config.problems import Problem
 from qsctl.config.qos_consistency import inconsistencies
-from qsctl.config.rules.place import Place, QueuePlace
+from qsctl.config.rules.place import QueuePlace, ServicePlace
 from qsctl.config.tables.qos import QOS_FIXED
 
 
@@ -44,7 +44,7 @@ def policies_are_consistent(place: QueuePlace) -> Iterator[Problem]:
             )
 
 
-def policies_of_containers_are_consistent(place: Place) -> Iterator[Problem]:
+def policies_of_containers_are_consistent(place: ServicePlace) -> Iterator[Problem]:
     """Check the same of administration, monitoring, participants, publishers, subscribers [QS Tables 3.4 to 3.10]."""
     service = place.configuration.service
     holders: list[tuple[str, dict[str, str]]] = []

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from qsctl.config.problems import Problem
-from qsctl.config.rules.place import Place, QueuePlace
+from qsctl.config.rules.place import QueuePlace, ServicePlace
 from qsctl.config.settings import ServiceConfiguration
 from qsctl.core.queue.settings import ReplicationSettings, SharedReaderQueueSettings
 from qsctl.core.settings import ServiceSettings, queues_of
@@ -121,14 +121,14 @@ def members_of(configuration: ServiceConfiguration, names: Sequence[str]) -> tup
     return tuple(names)
 
 
-def queue_instances_are_equal(place: Place) -> Iterator[Problem]:
+def queue_instances_are_equal(place: ServicePlace) -> Iterator[Problem]:
     """Check that members of a cluster have all that a service replicates in common: our reading of [QS 7.3]."""
     configuration = place.configuration
     if message := unequal_instances(configuration.service, configuration_replication_of(configuration)):
         yield place.unsupported(place.path, message, suggestion=_UNEQUAL_REMEDY)
 
 
-def an_even_number_of_members_survives_no_more(place: Place) -> Iterator[Problem]:
+def an_even_number_of_members_survives_no_more(place: ServicePlace) -> Iterator[Problem]:
     """Check that a quorum of the configuration is more than half of its members, too [QS 7.1.1.2 and 7.2.1]."""
     settings = configuration_replication_of(place.configuration)
     if settings is not None:
@@ -136,7 +136,7 @@ def an_even_number_of_members_survives_no_more(place: Place) -> Iterator[Problem
         yield from _even(place, path, settings.queue_instances)
 
 
-def replicas_have_distinct_application_names(place: Place) -> Iterator[Problem]:
+def replicas_have_distinct_application_names(place: ServicePlace) -> Iterator[Problem]:
     """Instances that replicate each other are told apart by their application names [QS 7.2]."""
     replicated = place.configuration.service_qos.configuration_replication.replication.enabled or any(
         queue.replication.enabled for _, _, queue in queues_of(place.configuration.service)
@@ -196,7 +196,7 @@ def letters_of_all_queues_are_the_same(place: QueuePlace) -> Iterator[Problem]:
             )
 
 
-def _even(place: Place | QueuePlace, path: str, count: int) -> Iterator[Problem]:
+def _even(place: ServicePlace | QueuePlace, path: str, count: int) -> Iterator[Problem]:
     if count >= 2 and count % 2 == 0:
         survived = count // 2 - 1
         yield place.warning(

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from qsctl.config.administration_key import read_keys
 from qsctl.config.budgets import TOO_MANY_QUEUES_REMEDY
 from qsctl.config.problems import Problem
-from qsctl.config.rules.place import Place, places_of_queues
+from qsctl.config.rules.place import ServicePlace, places_of_queues
 from qsctl.config.rules.qos import changed_fixed_values
 from qsctl.config.rules.storage import file_topics
 from qsctl.core.queue.settings import PersistenceKind
 from qsctl.errors import QsctlError
 
 
-def administration_for_configuration_replication(place: Place) -> Iterator[Problem]:
+def administration_for_configuration_replication(place: ServicePlace) -> Iterator[Problem]:
     """Check that remote administration is on where configurations are replicated through it [QS 7.2]."""
     replicated = place.configuration.service_qos.configuration_replication.replication.enabled
     if replicated and place.configuration.administration is None:
@@ -26,7 +26,7 @@ def administration_for_configuration_replication(place: Place) -> Iterator[Probl
         )
 
 
-def participants_have_subscribers_of_distinct_files(place: Place) -> Iterator[Problem]:
+def participants_have_subscribers_of_distinct_files(place: ServicePlace) -> Iterator[Problem]:
     """Check names of files, which are topic, subscriber, domain and application of a persistent queue [QS 2.14.2]."""
     first: dict[tuple[str, str, int], str] = {}
     for each in places_of_queues(place):
@@ -45,7 +45,7 @@ def participants_have_subscribers_of_distinct_files(place: Place) -> Iterator[Pr
             first.setdefault(key, participant.name)
 
 
-def queues_are_within_the_limit(place: Place) -> Iterator[Problem]:
+def queues_are_within_the_limit(place: ServicePlace) -> Iterator[Problem]:
     """Check that a service hosts no more queues than its limit, which a CREATE obeys, too."""
     count = sum(1 for _ in places_of_queues(place))
     if message := place.configuration.limits.too_many_queues(count):
@@ -58,7 +58,7 @@ def queues_are_within_the_limit(place: Place) -> Iterator[Problem]:
         )
 
 
-def administration_key_can_be_read(place: Place) -> Iterator[Problem]:
+def administration_key_can_be_read(place: ServicePlace) -> Iterator[Problem]:
     """Check the keys of administration commands, which are read as the service starts."""
     administration = place.configuration.administration
     if place.is_elsewhere or administration is None or administration.key_file is None:
@@ -75,7 +75,7 @@ def administration_key_can_be_read(place: Place) -> Iterator[Problem]:
         )
 
 
-def administration_qos_stays(place: Place) -> Iterator[Problem]:
+def administration_qos_stays(place: ServicePlace) -> Iterator[Problem]:
     """Check that no QoS of the administration is set that cannot be changed [QS Table 3.4]."""
     administration = place.configuration.administration
     if administration is None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from qsctl.config.filesystem import JournalMode, Synchronization
 from qsctl.config.problems import Problem
-from qsctl.config.rules.place import Place, QueuePlace
+from qsctl.config.rules.place import QueuePlace, ServicePlace
 from qsctl.core.queue.settings import UNLIMITED, PersistenceKind, SharedReaderQueueSettings
 from qsctl.core.settings import queues_of
 
@@ -19,21 +19,21 @@ FILE_NAME_BYTES_MAX = 231
 """Of what storage builds of prefix, topic, subscriber, domain and application; the rest of 255 is the file's own."""
 
 
-def _persistent_queues(place: Place) -> list[SharedReaderQueueSettings]:
+def _persistent_queues(place: ServicePlace) -> list[SharedReaderQueueSettings]:
     every = (queue for _, _, queue in queues_of(place.configuration.service))
     return [queue for queue in every if queue.persistence.kind is PersistenceKind.PERSISTENT]
 
 
-def _persists(place: Place) -> bool:
+def _persists(place: ServicePlace) -> bool:
     service = place.configuration.service_qos.persistence.kind is PersistenceKind.PERSISTENT
     return service or bool(_persistent_queues(place))
 
 
-def _filesystem(place: Place, tag: str) -> str:
+def _filesystem(place: ServicePlace, tag: str) -> str:
     return f"{place.path}/persistence_settings/filesystem/{tag}"
 
 
-def directory_exists(place: Place) -> Iterator[Problem]:
+def directory_exists(place: ServicePlace) -> Iterator[Problem]:
     """Check that the directory exists and accepts files, as it must when the service starts [QS Table 3.9]."""
     if place.is_elsewhere:
         return
@@ -56,7 +56,7 @@ def directory_exists(place: Place) -> Iterator[Problem]:
         )
 
 
-def unsafe_journal_is_said(place: Place) -> Iterator[Problem]:
+def unsafe_journal_is_said(place: ServicePlace) -> Iterator[Problem]:
     """Without a journal on disk, a crash inside a transaction damages the file [QS Table 3.9]."""
     mode = place.configuration.filesystem.journal_mode
     if mode in {JournalMode.MEMORY, JournalMode.OFF}:
@@ -68,7 +68,7 @@ def unsafe_journal_is_said(place: Place) -> Iterator[Problem]:
         )
 
 
-def unsynchronized_persistence_is_said(place: Place) -> Iterator[Problem]:
+def unsynchronized_persistence_is_said(place: ServicePlace) -> Iterator[Problem]:
     """Find the default of [QS Table 3.9], OFF: what was acknowledged may be lost with the power."""
     if place.configuration.filesystem.synchronization is Synchronization.OFF and _persists(place):
         path = _filesystem(place, "synchronization")
@@ -81,7 +81,7 @@ def unsynchronized_persistence_is_said(place: Place) -> Iterator[Problem]:
         )
 
 
-def write_ahead_log_without_full_synchronization_is_said(place: Place) -> Iterator[Problem]:
+def write_ahead_log_without_full_synchronization_is_said(place: ServicePlace) -> Iterator[Problem]:
     """Find a write-ahead log under NORMAL: it is not synced at commit, so an acknowledgment is not durable."""
     filesystem = place.configuration.filesystem
     if filesystem.journal_mode is JournalMode.WAL and filesystem.synchronization is Synchronization.NORMAL:
@@ -93,7 +93,7 @@ def write_ahead_log_without_full_synchronization_is_said(place: Place) -> Iterat
         )
 
 
-def database_settings_without_a_database_are_said(place: Place) -> Iterator[Problem]:
+def database_settings_without_a_database_are_said(place: ServicePlace) -> Iterator[Problem]:
     """Queues with in-memory state share the service's write-ahead log, which has none of these [QS Table 3.9]."""
     queues = _persistent_queues(place)
     has_database = place.configuration.service_qos.persistence.kind is PersistenceKind.PERSISTENT
@@ -110,7 +110,7 @@ def database_settings_without_a_database_are_said(place: Place) -> Iterator[Prob
             )
 
 
-def trace_file_holds_payloads(place: Place) -> Iterator[Problem]:
+def trace_file_holds_payloads(place: ServicePlace) -> Iterator[Problem]:
     """Find a trace of every statement: it is for debugging, and large [QS Table 3.9]."""
     trace_file = place.configuration.filesystem.trace_file
     if trace_file is not None:
@@ -122,7 +122,7 @@ def trace_file_holds_payloads(place: Place) -> Iterator[Problem]:
         )
 
 
-def application_name_is_a_file_name(place: Place) -> Iterator[Problem]:
+def application_name_is_a_file_name(place: ServicePlace) -> Iterator[Problem]:
     """Check the application name, which is part of the names of files [QS 2.14]."""
     name = place.configuration.service.application_name
     if _persists(place) and not _FILE_NAME.fullmatch(name):

@@ -9,13 +9,13 @@ from lxml import etree
 
 from qsctl.config.dds_library import has_tcp
 from qsctl.config.problems import Problem
-from qsctl.config.rules.place import Place
+from qsctl.config.rules.place import ServicePlace
 from qsctl.config.settings import ServiceConfiguration
 from qsctl.config.transport_properties import (
     DOMAIN_ID_MAX,
     LOAD_PLUGINS,
     Consequence,
-    TcpSettings,
+    TcpTransport,
     map_transport,
     properties_of,
 )
@@ -25,7 +25,7 @@ _BUILD: Final = "Install a Cyclone DDS library that is built with TCP (DDS_HAS_T
 _REMOVE: Final = "Remove the property, or run the service where it exists: no promise is left out silently."
 
 
-class Participant(NamedTuple):
+class TransportParticipant(NamedTuple):
     """One of a service's participants: where it stands in the file, its domain and its QoS by tag."""
 
     step: str
@@ -33,26 +33,28 @@ class Participant(NamedTuple):
     qos: Mapping[str, str]
 
     @property
-    def tcp(self) -> TcpSettings | None:
+    def tcp(self) -> TcpTransport | None:
         """The TCP settings that it asks for."""
         return map_transport(properties_of(self.qos.get("participant_qos", ""))).tcp
 
 
-def participants_of(configuration: ServiceConfiguration) -> Iterator[Participant]:
+def participants_of(configuration: ServiceConfiguration) -> Iterator[TransportParticipant]:
     """Every participant that a running service would create."""
     for each in configuration.service.participants:
-        yield Participant(f"domain_participant[{each.name}]", each.domain_id, each.qos)
+        yield TransportParticipant(f"domain_participant[{each.name}]", each.domain_id, each.qos)
     if configuration.administration is not None:
-        yield Participant("administration", configuration.administration.domain_id, configuration.administration.qos)
+        yield TransportParticipant(
+            "administration", configuration.administration.domain_id, configuration.administration.qos
+        )
         replication = configuration.service_qos.configuration_replication
         if replication.replication.enabled:
             step = "service_qos/configuration_replication"
-            yield Participant(step, configuration.administration.domain_id, replication.qos)
+            yield TransportParticipant(step, configuration.administration.domain_id, replication.qos)
     if configuration.monitoring is not None and configuration.monitoring.enabled:
-        yield Participant("monitoring", configuration.monitoring.domain_id, configuration.monitoring.qos)
+        yield TransportParticipant("monitoring", configuration.monitoring.domain_id, configuration.monitoring.qos)
 
 
-def transports_are_served(place: Place) -> Iterator[Problem]:
+def transports_are_served(place: ServicePlace) -> Iterator[Problem]:
     """Check transports: what is promised and missing here stops the service; what tunes another library is noted."""
     for participant in participants_of(place.configuration):
         path = f"{place.path}/{participant.step}/participant_qos/property"
@@ -72,7 +74,7 @@ def transports_are_served(place: Place) -> Iterator[Problem]:
             yield place.note(path, f"Cyclone DDS sets these by itself, their values are not used: {', '.join(tuned)}")
 
 
-def initial_peers_are_given_to_serve(place: Place) -> Iterator[Problem]:
+def initial_peers_are_given_to_serve(place: ServicePlace) -> Iterator[Problem]:
     """Peers of a profile are another implementation's locators; `qsctl serve` is given its own."""
     for participant in participants_of(place.configuration):
         text = participant.qos.get("participant_qos", "")
@@ -86,9 +88,9 @@ def initial_peers_are_given_to_serve(place: Place) -> Iterator[Problem]:
             )
 
 
-def one_transport_a_domain(place: Place) -> Iterator[Problem]:
+def one_transport_a_domain(place: ServicePlace) -> Iterator[Problem]:
     """Check that participants of one domain have the same transport: a process takes part in a domain in one way."""
-    first: dict[int, Participant] = {}
+    first: dict[int, TransportParticipant] = {}
     for participant in participants_of(place.configuration):
         other = first.setdefault(participant.domain_id, participant)
         if other.tcp != participant.tcp:
@@ -100,7 +102,7 @@ def one_transport_a_domain(place: Place) -> Iterator[Problem]:
             )
 
 
-def domains_have_ports(place: Place) -> Iterator[Problem]:
+def domains_have_ports(place: ServicePlace) -> Iterator[Problem]:
     """Check the ports of a domain, which follow from its number [RTPS 9.6.1]."""
     for participant in participants_of(place.configuration):
         if participant.domain_id > DOMAIN_ID_MAX:

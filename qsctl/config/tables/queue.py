@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from qsctl.config.form import Element, Inherit, Option, Origin, QosElements, Setting, Shape
+from qsctl.config.form import Element, Inherit, InheritedOrigin, Option, QosElements, Setting, Shape
 from qsctl.config.tables.shared import ENTITY_MONITORING, REPLICATION, STATISTICS
 from qsctl.config.values import (
     BOOLEAN,
@@ -112,8 +112,8 @@ QUEUE_QOS = Element("queue_qos", (
         Setting("app_ack_sample_to_producer", "app_ack_sample_to_producer", BOOLEAN, "Table 3.15",
                 "Whether the producer of a sample is notified that it was stored."),
     )),
-    replace(REPLICATION, inherits=(Inherit(Origin.SESSION, "replication"),
-                                   Inherit(Origin.SERVICE, "service_qos/shared_reader_queue_replication"))),
+    replace(REPLICATION, inherits=(Inherit(InheritedOrigin.SESSION, "replication"),
+                                   Inherit(InheritedOrigin.SERVICE, "service_qos/shared_reader_queue_replication"))),
     RESOURCE_LIMITS,
 ))  # fmt: skip
 
@@ -130,8 +130,12 @@ _TOPIC = Setting(
     option=Option("--topic", default="NAME", metavar="TOPIC"),
 )  # fmt: skip
 _INHERITING = (
-    replace(ENTITY_MONITORING, inherits=(Inherit(Origin.SESSION, "monitoring"), Inherit(Origin.SERVICE, "monitoring"))),
-    replace(STATISTICS, inherits=(Inherit(Origin.SESSION, "statistics"), Inherit(Origin.SERVICE, "statistics"))),
+    replace(ENTITY_MONITORING, inherits=(
+        Inherit(InheritedOrigin.SESSION, "monitoring"), Inherit(InheritedOrigin.SERVICE, "monitoring"),
+    )),
+    replace(STATISTICS, inherits=(
+        Inherit(InheritedOrigin.SESSION, "statistics"), Inherit(InheritedOrigin.SERVICE, "statistics"),
+    )),
     QosElements(("datareader_qos", "datawriter_qos", "redistribution_datawriter_qos", "update_datareader_qos",
                  "update_datawriter_qos")),
 )  # fmt: skip

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from qsctl.config.form import Element, Inherit, Origin, Setting, Shape
+from qsctl.config.form import Element, Inherit, InheritedOrigin, Setting, Shape
 from qsctl.config.values import BOOLEAN, BUFFER_SIZE_BYTES, DOMAIN_ID, DURATION, POSITIVE_COUNT, word
 from qsctl.core.queue.settings import (
     HistoricalStatistics,
@@ -52,7 +52,7 @@ REPLICATION = Element("replication", (
                 "Whether the slaves know the consumer of a sample before it is sent."),
         Setting("sample_timeout", "sample_timeout_ns", DURATION, "Table 7.3",
                 "Time without a quorum after which a sample is removed and rejected.", Shape.DURATION),
-    ), inherits=(Inherit(Origin.SERVICE, "replication_settings"),)),
+    ), inherits=(Inherit(InheritedOrigin.SERVICE, "replication_settings"),)),
 ), ReplicationSettings, "replication")  # fmt: skip
 
 _THREAD: Final = {

@@ -30,8 +30,8 @@ from qsctl.core.admin.command import (
     StopRecording,
     UpdateQueue,
 )
-from qsctl.core.admin.reading import Reading
-from qsctl.core.admin.removal import Removal
+from qsctl.core.admin.reading import SampleReading
+from qsctl.core.admin.removal import SampleRemoval
 from qsctl.core.admin.reply import QueueData, Reply, ReturnCode, ServiceData, refusal
 from qsctl.core.admin.resolve import nearest, short_name
 from qsctl.core.admin.samples import flag_samples, insert_samples, remove_samples
@@ -43,7 +43,7 @@ from qsctl.errors import NotFound, QsctlError, Refused
 from qsctl.instant import Nanoseconds
 from qsctl.resource import ResourceIdentifier, ResourceKind
 
-LongAnswer: TypeAlias = Reading | Removal
+LongAnswer: TypeAlias = SampleReading | SampleRemoval
 """What a command does a share at a time: `go_on` once a turn until it `is_over`."""
 
 
@@ -71,7 +71,7 @@ def handle(host: HostedService, now: Nanoseconds, command: Command) -> Sequence[
                 return [_data(host, resource.bare)]
             case GetMessages(queue, selector, count, after_position, incarnation):
                 expression = parse_selector(selector)
-                return Reading(host, _queue(host, queue), expression, count, after_position, incarnation)
+                return SampleReading(host, _queue(host, queue), expression, count, after_position, incarnation)
             case InsertSamples(queue, samples):
                 return [insert_samples(host, now, _queue(host, queue), samples)]
             case FlagSamples(queue, held):
@@ -159,14 +159,16 @@ def _holds_all_of(existing: SharedSubscriberSettings, wanted: SharedSubscriberSe
     )
 
 
-def _flush(host: HostedService, queue: ResourceIdentifier, selector: str) -> Removal:
+def _flush(host: HostedService, queue: ResourceIdentifier, selector: str) -> SampleRemoval:
     def finish(_now: Nanoseconds, count: int) -> Reply:
         return _done(f"{count} {'sample' if count == 1 else 'samples'} removed from queue {short_name(queue)}")
 
-    return Removal(host, [queue], finish, parse_selector(selector))
+    return SampleRemoval(host, [queue], finish, parse_selector(selector))
 
 
-def _delete_queue(host: HostedService, now: Nanoseconds, queue: ResourceIdentifier, *, only_if_empty: bool) -> Removal:
+def _delete_queue(
+    host: HostedService, now: Nanoseconds, queue: ResourceIdentifier, *, only_if_empty: bool
+) -> SampleRemoval:
     def finish(then: Nanoseconds) -> Reply:
         host.delete_queue(then, queue)
         return _done(f"queue {short_name(queue)} is deleted")
@@ -176,7 +178,7 @@ def _delete_queue(host: HostedService, now: Nanoseconds, queue: ResourceIdentifi
 
 def _delete_subscriber(
     host: HostedService, now: Nanoseconds, subscriber: ResourceIdentifier, *, only_if_empty: bool
-) -> Removal:
+) -> SampleRemoval:
     def finish(then: Nanoseconds) -> Reply:
         host.delete_subscriber(then, subscriber)
         return _done(f"shared subscriber {short_name(subscriber)} is deleted")
@@ -192,7 +194,7 @@ def _empty(
     finish: Callable[[Nanoseconds], Reply],
     *,
     only_if_empty: bool,
-) -> Removal:
+) -> SampleRemoval:
     """Take no more samples into queues, and remove what they hold before they are deleted.
 
     Raises:
@@ -208,7 +210,7 @@ def _empty(
     for queue in queues:
         host.shut(now, queue)
     queues = [queue for queue in queues if not host.is_following(queue)]
-    return Removal(host, queues, lambda then, _count: finish(then))
+    return SampleRemoval(host, queues, lambda then, _count: finish(then))
 
 
 def _statuses(host: HostedService, now: Nanoseconds, queue: ResourceIdentifier) -> list[Reply]:

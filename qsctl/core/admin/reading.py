@@ -61,7 +61,7 @@ def candidates(
     return iter(sorted(behind, key=lambda sample: sample.position))
 
 
-class Reading:
+class SampleReading:
     """One GET of samples under way. Every reply but the last is intermediate, so one sample is always kept back.
 
     Args:

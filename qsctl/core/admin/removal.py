@@ -21,7 +21,7 @@ from qsctl.resource import ResourceIdentifier
 _SENT = SampleState.SENT
 
 
-class Removal:
+class SampleRemoval:
     """One FLUSH or DELETE under way. Samples that come to a queue meanwhile are not flushed.
 
     Args:

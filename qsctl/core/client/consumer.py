@@ -27,7 +27,7 @@ ANSWERED_TWINS_MAX: Final = 10_000
 """Twins of answered samples that are remembered: a program that leaves them aside must not grow."""
 
 
-class Consumer:
+class QueueReader:
     """One reader of one queue, `<topic>@<subscriber>`.
 
     A sample that comes a second time while it is held replaces the first. The queue gives a sample twice to one that it

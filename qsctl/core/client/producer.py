@@ -50,7 +50,7 @@ class WriteOutcome(msgspec.Struct, frozen=True, gc=False):
     accepted: bool
 
 
-class _Open(msgspec.Struct, gc=False):
+class _UnackedSample(msgspec.Struct, gc=False):
     """An unacknowledged sample: which queues still have to answer, and whether one has rejected it."""
 
     write: Write
@@ -77,7 +77,7 @@ class Producer:
         self._next_number = 1
         self._queues: dict[str, bool] = {}
         self._acknowledging: frozenset[str] = frozenset()
-        self._open: dict[int, _Open] = {}
+        self._open: dict[int, _UnackedSample] = {}
         self._outgoing: dict[int, Write] = {}
         self._outcomes: deque[WriteOutcome] = deque()
 
@@ -184,7 +184,7 @@ class Producer:
             if not self._acknowledging:
                 self._outcomes.append(WriteOutcome(identity, True))
                 return identity
-        self._open[number] = _Open(write, self._acknowledging)
+        self._open[number] = _UnackedSample(write, self._acknowledging)
         return identity
 
     def receive(self, answer: WriteAcknowledgment) -> bool:
@@ -232,7 +232,7 @@ class Producer:
                 f"sample {identity} is written and not acknowledged", remedy="Wait for its acknowledgment."
             )
 
-    def _complete(self, number: int, each: _Open) -> None:
+    def _complete(self, number: int, each: _UnackedSample) -> None:
         del self._open[number]
         # An answer that comes while the sample is about to be sent again makes that needless.
         if self._outgoing:

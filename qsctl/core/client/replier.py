@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from qsctl.core.client.consumer import Consumer
+from qsctl.core.client.consumer import QueueReader
 from qsctl.core.client.producer import Producer
 from qsctl.core.messages import AckResponse, Delivery
 from qsctl.errors import UsageError
@@ -13,7 +13,7 @@ from qsctl.instant import INFINITE_NS, Nanoseconds
 class Replier:
     """A consumer of requests and a producer of replies."""
 
-    def __init__(self, consumer: Consumer, producer: Producer) -> None:
+    def __init__(self, consumer: QueueReader, producer: Producer) -> None:
         self.consumer = consumer
         self.producer = producer
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from qsctl.core.client.consumer import Consumer
+from qsctl.core.client.consumer import QueueReader
 from qsctl.core.client.producer import Producer
 from qsctl.core.messages import AckResponse, Delivery
 from qsctl.identity import SampleIdentity
@@ -25,7 +25,7 @@ class Requester:
             requests of the same source are left for their sender.
     """
 
-    def __init__(self, producer: Producer, consumer: Consumer, *, acknowledges: bool = True) -> None:
+    def __init__(self, producer: Producer, consumer: QueueReader, *, acknowledges: bool = True) -> None:
         self.producer = producer
         self.consumer = consumer
         self._acknowledges = acknowledges

@@ -23,7 +23,7 @@ KEPT_FOR_OTHERS_TIMES: Final = 4
 """So many times as many are kept for a replica that is there and behind."""
 
 
-class Compaction:
+class ReplicaCompaction:
     """The compaction of one replica's log.
 
     Args:

@@ -14,7 +14,7 @@ from msgspec import structs
 from qsctl.core.high_availability.followed import UNPLAYABLE, Unplayable
 from qsctl.core.high_availability.log import LogSnapshot, ReplicatedLog
 from qsctl.core.messages import Write
-from qsctl.core.queue.restore import Replay, resume, snapshot
+from qsctl.core.queue.restore import QueueReplay, resume, snapshot
 from qsctl.core.queue.shared_reader_queue import SharedReaderQueue
 from qsctl.core.records import EpochBegan, QueueRecord, ReplicaRejoined
 from qsctl.identity import Guid, Incarnation
@@ -42,7 +42,7 @@ class Follower:
     def _begin(self) -> None:
         for queue in self.queues:
             queue.suspend()
-        self._replays = {queue.name: Replay(queue, is_restart=False) for queue in self.queues}
+        self._replays = {queue.name: QueueReplay(queue, is_restart=False) for queue in self.queues}
 
     def forget(self, now: Nanoseconds) -> None:
         """Let the queues forget everything."""

@@ -12,7 +12,7 @@ from qsctl.core.high_availability import progress
 from qsctl.core.high_availability.allegiance import Allegiance
 from qsctl.core.high_availability.ballot import Ballot, HardState
 from qsctl.core.high_availability.clients import Clients
-from qsctl.core.high_availability.compaction import COMPACTED_OVER_COUNT, Compaction
+from qsctl.core.high_availability.compaction import COMPACTED_OVER_COUNT, ReplicaCompaction
 from qsctl.core.high_availability.election import Election
 from qsctl.core.high_availability.epochs import SeenEpochs
 from qsctl.core.high_availability.followed import Followed, Unplayable
@@ -95,7 +95,7 @@ class Replica:
         self.clients = Clients(synchronizes=settings.synchronize_consumer_assignment)
         self.follower = follower
         self.producers = Producers(self, settings.sample_timeout_ns)
-        self.compaction = Compaction(self.log, follower, self.outgoing, compacted_over_count)
+        self.compaction = ReplicaCompaction(self.log, follower, self.outgoing, compacted_over_count)
         self.election = Election(self)
         self.slave = Slave(self)
         self.mastery: Mastery | None = None

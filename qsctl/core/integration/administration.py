@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from qsctl.core.integration.database import Database, stored
 from qsctl.core.integration.message import Flag, Message, MessageId, State
 from qsctl.core.integration.messages import ResendPlace
-from qsctl.core.integration.records import STREAM, Record, RemovalCause, Removed, Started
+from qsctl.core.integration.records import STREAM, CopyRemovalCause, CopyRemoved, Record, Started
 from qsctl.errors import NotFound, Refused
 from qsctl.instant import Nanoseconds
 
@@ -100,7 +100,7 @@ def deletion(database: Database, mids: Sequence[MessageId]) -> list[Record]:
         NotFound: a message is not there.
     """
     found = [find(database, mid) for mid in mids]
-    return [Removed(STREAM, each.serial, RemovalCause.DELETED) for each in found]
+    return [CopyRemoved(STREAM, each.serial, CopyRemovalCause.DELETED) for each in found]
 
 
 def resending(
@@ -124,7 +124,7 @@ def resending(
     for number, message in enumerate(failed):
         mid = MessageId(message.mid.site, start, number + 1)
         new = again(message, place, mid, database.next_serial + number, place_in_queue + number, now)
-        records += [stored(new), Removed(STREAM, message.serial, RemovalCause.RESENT)]
+        records += [stored(new), CopyRemoved(STREAM, message.serial, CopyRemovalCause.RESENT)]
         messages.append(new)
     return records, messages
 

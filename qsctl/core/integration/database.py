@@ -12,7 +12,7 @@ from typing import assert_never
 from msgspec.structs import replace
 
 from qsctl.core.integration.message import Message
-from qsctl.core.integration.records import STREAM, Failed, Moved, Record, Removed, Started, Stored
+from qsctl.core.integration.records import STREAM, CopyRemoved, Failed, Moved, Record, Started, Stored
 from qsctl.instant import Nanoseconds
 
 
@@ -61,7 +61,7 @@ class Database:
                 self.latest_ns = max(self.latest_ns, at_ns)
                 if found is not None:
                     self.errors[serial] = replace(found, state=state, error=error, error_text=text, entered_at_ns=at_ns)
-            case Removed(_, serial, _):
+            case CopyRemoved(_, serial, _):
                 self.recovery.pop(serial, None)
                 self.errors.pop(serial, None)
             case Started(_, next_serial, start, at_ns):

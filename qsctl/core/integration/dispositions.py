@@ -35,7 +35,7 @@ class Disposition(StrEnum):
     """Run the procedures again, after a while."""
 
 
-class Context(StrEnum):
+class ProcedureContext(StrEnum):
     """Where a procedure runs."""
 
     INBOUND_DATA = "inbound data TPS"
@@ -49,21 +49,21 @@ class Context(StrEnum):
 _D: Final = Disposition
 _PROTOCOL: Final = frozenset({_D.CONTINUE, _D.SEND, _D.KILL, _D.KILLREPLY, _D.OVER, _D.PROTO, _D.ERROR, _D.RETRY})
 
-ALLOWED: Final[dict[Context, frozenset[Disposition]]] = {
-    Context.INBOUND_DATA: _PROTOCOL - {_D.KILLREPLY},
-    Context.INBOUND_REPLY: _PROTOCOL,
-    Context.OUTBOUND_DATA: _PROTOCOL - {_D.KILLREPLY},
-    Context.OUTBOUND_REPLY: _PROTOCOL - {_D.KILLREPLY},
-    Context.ROUTE_DETAIL: frozenset({_D.CONTINUE, _D.SEND, _D.KILL, _D.ERROR, _D.REROUTE}),
+ALLOWED: Final[dict[ProcedureContext, frozenset[Disposition]]] = {
+    ProcedureContext.INBOUND_DATA: _PROTOCOL - {_D.KILLREPLY},
+    ProcedureContext.INBOUND_REPLY: _PROTOCOL,
+    ProcedureContext.OUTBOUND_DATA: _PROTOCOL - {_D.KILLREPLY},
+    ProcedureContext.OUTBOUND_REPLY: _PROTOCOL - {_D.KILLREPLY},
+    ProcedureContext.ROUTE_DETAIL: frozenset({_D.CONTINUE, _D.SEND, _D.KILL, _D.ERROR, _D.REROUTE}),
 }
 """Any other disposition is an error of the message; but see `FATAL`."""
 
-ERROR_CODES: Final[dict[Context, ErrorCode]] = {
-    Context.INBOUND_DATA: ErrorCode.INBOUND_DATA_TPS,
-    Context.INBOUND_REPLY: ErrorCode.INBOUND_REPLY_TPS,
-    Context.OUTBOUND_DATA: ErrorCode.OUTBOUND_DATA_TPS,
-    Context.OUTBOUND_REPLY: ErrorCode.OUTBOUND_REPLY_TPS,
-    Context.ROUTE_DETAIL: ErrorCode.ROUTE_DETAIL,
+ERROR_CODES: Final[dict[ProcedureContext, ErrorCode]] = {
+    ProcedureContext.INBOUND_DATA: ErrorCode.INBOUND_DATA_TPS,
+    ProcedureContext.INBOUND_REPLY: ErrorCode.INBOUND_REPLY_TPS,
+    ProcedureContext.OUTBOUND_DATA: ErrorCode.OUTBOUND_DATA_TPS,
+    ProcedureContext.OUTBOUND_REPLY: ErrorCode.OUTBOUND_REPLY_TPS,
+    ProcedureContext.ROUTE_DETAIL: ErrorCode.ROUTE_DETAIL,
 }
 """What a message is failed with where its procedures make no sense of it."""
 

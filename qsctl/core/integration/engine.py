@@ -14,7 +14,7 @@ from qsctl.core.integration import recovery
 from qsctl.core.integration.administration import Keeper, again, requirement_of, stop_first
 from qsctl.core.integration.database import Database
 from qsctl.core.integration.events import Changed, Event, Fate
-from qsctl.core.integration.lifecycle import Held
+from qsctl.core.integration.lifecycle import HeldMessage
 from qsctl.core.integration.message import Message, MessageId
 from qsctl.core.integration.message_queue import MessageQueue
 from qsctl.core.integration.messages import (
@@ -33,7 +33,7 @@ from qsctl.core.integration.messages import (
     ThreadStopped,
 )
 from qsctl.core.integration.protocol_thread import ProtocolThread
-from qsctl.core.integration.records import Record, RemovalCause
+from qsctl.core.integration.records import CopyRemovalCause, Record
 from qsctl.core.integration.settings import EngineSettings, ProcessSettings
 from qsctl.core.integration.site import Site
 from qsctl.core.integration.translation_thread import TranslationThread
@@ -41,7 +41,7 @@ from qsctl.errors import NotFound, Refused
 from qsctl.instant import Nanoseconds
 
 
-class Ready(NamedTuple):
+class EngineReady(NamedTuple):
     """A turn's batch: store the records, then send the messages. The lists belong to the receiver."""
 
     records: list[Record]
@@ -174,10 +174,10 @@ class IntegrationEngine:
         """Return when `advance` next has something to do."""
         return self._site.agenda.next_instant()
 
-    def take_ready(self) -> Ready:
+    def take_ready(self) -> EngineReady:
         """Return what there is to store, to send and to report since the last call."""
         site = self._site
-        ready = Ready(site.ledger.records, site.outbox, site.events)
+        ready = EngineReady(site.ledger.records, site.outbox, site.events)
         site.ledger.records, site.outbox, site.events = [], [], []
         return ready
 
@@ -243,10 +243,10 @@ class IntegrationEngine:
         if thread is None:
             self._answer(command.mid, f"there is no thread {new.owner!r}", "Resend it to the other direction.")
             return
-        held = Held(new)
+        held = HeldMessage(new)
         held.change(process=thread.process)
         ledger.save(held)
-        ledger.remove(message, RemovalCause.RESENT)
+        ledger.remove(message, CopyRemovalCause.RESENT)
         if thread.process in self._up:
             queue = next(each for each in thread.queues if each.state is new.state)
             site.put(held, queue)
@@ -257,7 +257,7 @@ class IntegrationEngine:
         site = self._site
         failed = next((each for each in site.database.failed() if each.mid == mid), None)
         if failed is not None:
-            site.ledger.remove(failed, RemovalCause.DELETED)
+            site.ledger.remove(failed, CopyRemovalCause.DELETED)
             self._answer(mid, "deleted from the error database")
             return
         held = site.live.get(mid)
@@ -277,7 +277,7 @@ class IntegrationEngine:
             site.threads[needed.name].remove(mid)
             site.end(held, Fate.DELETED)
         else:
-            site.ledger.remove(message, RemovalCause.DELETED)
+            site.ledger.remove(message, CopyRemovalCause.DELETED)
         self._answer(mid, "deleted")
 
     def _answer(self, mid: MessageId, text: str, remedy: str = "") -> None:

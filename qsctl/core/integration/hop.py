@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
-from qsctl.core.integration.lifecycle import Cause, Held
+from qsctl.core.integration.lifecycle import HeldMessage, MessageCause
 from qsctl.core.integration.message import MessageId
 from qsctl.core.integration.message_queue import MessageQueue
 from qsctl.core.integration.site import Site
@@ -19,14 +19,14 @@ class Receiver(Protocol):
 
     is_running: bool
 
-    def arrive(self, held: Held) -> None:
+    def arrive(self, held: HeldMessage) -> None:
         """Receive a message."""
 
 
 class _Flight(NamedTuple):
     """A message on its way."""
 
-    held: Held
+    held: HeldMessage
     queue: MessageQueue
     """That it left."""
     receiver: Receiver
@@ -46,7 +46,7 @@ class Hop:
         """
         site = self._site
         while receiver.is_running and (held := site.take(queue)) is not None:
-            held.move(Cause.HOP, entered_at_ns=site.now)
+            held.move(MessageCause.HOP, entered_at_ns=site.now)
             site.ledger.save(held)
             flight = self._in_flight[held.message.mid] = _Flight(held, queue, receiver)
             site.after(site.settings.icl_delay_ns, lambda flight=flight: self._end(flight))  # type: ignore[misc]
@@ -59,7 +59,7 @@ class Hop:
         for flight in [each for each in self._in_flight.values() if each.receiver is receiver]:
             message = flight.held.message
             del self._in_flight[message.mid]
-            self._site.enter(flight.held, flight.queue, Cause.RETURN, position=message.position)
+            self._site.enter(flight.held, flight.queue, MessageCause.RETURN, position=message.position)
 
     def crash(self) -> None:
         """Forget what is on its way: its process ended."""

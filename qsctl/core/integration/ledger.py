@@ -11,13 +11,13 @@ from msgspec.structs import replace
 
 from qsctl.core.integration.database import Database, stored
 from qsctl.core.integration.error_codes import ErrorCode
-from qsctl.core.integration.lifecycle import Held
+from qsctl.core.integration.lifecycle import HeldMessage
 from qsctl.core.integration.message import Flag, Message, MessageId
-from qsctl.core.integration.records import STREAM, Failed, Moved, Record, RemovalCause, Removed, Started
+from qsctl.core.integration.records import STREAM, CopyRemovalCause, CopyRemoved, Failed, Moved, Record, Started
 from qsctl.instant import Nanoseconds
 
 
-class Ledger:
+class EngineLedger:
     """Writes records, and numbers what there is. `database` is changed from here only."""
 
     def __init__(self, database: Database, site: int, now: Nanoseconds) -> None:
@@ -49,7 +49,7 @@ class Ledger:
         self._next_place += 1
         return self._next_place
 
-    def save(self, held: Held) -> None:
+    def save(self, held: HeldMessage) -> None:
         """Write a message's present version, if it is backed."""
         message = held.message
         if not message.flags & Flag.USERDB:
@@ -75,12 +75,12 @@ class Ledger:
             )
         )
 
-    def remove(self, message: Message, cause: RemovalCause) -> None:
+    def remove(self, message: Message, cause: CopyRemovalCause) -> None:
         """Take a message's copy out of the databases, if it has one."""
         if message.serial:
-            self.write(Removed(STREAM, message.serial, cause))
+            self.write(CopyRemoved(STREAM, message.serial, cause))
 
-    def fail(self, held: Held, now: Nanoseconds, code: ErrorCode, text: str) -> None:
+    def fail(self, held: HeldMessage, now: Nanoseconds, code: ErrorCode, text: str) -> None:
         """Put a message into the error database, out of the recovery database if it is there."""
         if held.message.serial:
             self.write(Failed(STREAM, held.message.serial, now, held.message.state, int(code), text))
@@ -88,7 +88,7 @@ class Ledger:
         held.change(error=int(code), error_text=text, entered_at_ns=now)
         self._store(held)
 
-    def _store(self, held: Held) -> None:
+    def _store(self, held: HeldMessage) -> None:
         held.change(serial=self.database.next_serial)
         self.write(stored(held.message))
 

@@ -1,6 +1,6 @@
 """Which state of a message follows which [CLOVERLEAF].
 
-Decides: the transitions. `Held.move` is the only place that assigns a state, and it reads the next one here.
+Decides: the transitions. `HeldMessage.move` is the only place that assigns a state, and it reads the next one here.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from qsctl.core.integration.message import Message, State
 
 
 @unique
-class Cause(IntEnum):
+class MessageCause(IntEnum):
     """What happens to a message."""
 
     PASS = 0
@@ -57,9 +57,9 @@ class Cause(IntEnum):
     """The process that had it started again."""
 
 
-_S, _C = State, Cause
+_S, _C = State, MessageCause
 
-TRANSITIONS: Final[dict[tuple[State, Cause], State]] = {
+TRANSITIONS: Final[dict[tuple[State, MessageCause], State]] = {
     (_S.INBOUND_PRE_TPS, _C.PASS): _S.INBOUND_POST_TPS,
     (_S.INBOUND_POST_TPS, _C.HOP): _S.SENT_TO_TRANSLATION,
     (_S.SENT_TO_TRANSLATION, _C.ARRIVE): _S.PRE_TRANSLATION,
@@ -117,7 +117,7 @@ TRANSITIONS: Final[dict[tuple[State, Cause], State]] = {
 """A pair that is not here cannot happen; asking for it is our own mistake and fails loudly."""
 
 
-class Held:
+class HeldMessage:
     """A message in the engine's memory: its present version, which each stage replaces by the next."""
 
     __slots__ = ("message",)
@@ -125,7 +125,7 @@ class Held:
     def __init__(self, message: Message) -> None:
         self.message = message
 
-    def move(self, cause: Cause, **changes: Any) -> None:
+    def move(self, cause: MessageCause, **changes: Any) -> None:
         """Go to the next state, with other changes of the message.
 
         Raises:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator
 
-from qsctl.core.integration.lifecycle import Held
+from qsctl.core.integration.lifecycle import HeldMessage
 from qsctl.core.integration.message import MessageId, State
 
 
@@ -29,16 +29,16 @@ class MessageQueue:
         self.process = process
         self.owner = owner
         self._order: list[tuple[int, int, MessageId]] = []
-        self._held: dict[MessageId, Held] = {}
+        self._held: dict[MessageId, HeldMessage] = {}
 
     def __len__(self) -> int:
         return len(self._held)
 
-    def __iter__(self) -> Iterator[Held]:
+    def __iter__(self) -> Iterator[HeldMessage]:
         """Its messages in order."""
         return iter(sorted(self._held.values(), key=_order_of))
 
-    def put(self, held: Held) -> None:
+    def put(self, held: HeldMessage) -> None:
         """Add a message at its place."""
         message = held.message
         assert message.state is self.state, f"{message.mid} in state {message.state.name} in a {self.state.name} queue"
@@ -46,7 +46,7 @@ class MessageQueue:
         self._held[message.mid] = held
         heapq.heappush(self._order, (-message.priority, message.position, message.mid))
 
-    def first(self) -> Held | None:
+    def first(self) -> HeldMessage | None:
         """Return the message that goes next; None: there is none."""
         order = self._order
         while order:
@@ -56,7 +56,7 @@ class MessageQueue:
             heapq.heappop(order)
         return None
 
-    def take(self) -> Held | None:
+    def take(self) -> HeldMessage | None:
         """Remove the message that goes next, and give it."""
         found = self.first()
         if found is not None:
@@ -64,7 +64,7 @@ class MessageQueue:
             del self._held[found.message.mid]
         return found
 
-    def remove(self, mid: MessageId) -> Held | None:
+    def remove(self, mid: MessageId) -> HeldMessage | None:
         """Remove a message, wherever it stands."""
         return self._held.pop(mid, None)
 
@@ -79,6 +79,6 @@ class MessageQueue:
         self._order.clear()
 
 
-def _order_of(held: Held) -> tuple[int, int, MessageId]:
+def _order_of(held: HeldMessage) -> tuple[int, int, MessageId]:
     message = held.message
     return (-message.priority, message.position, message.mid)

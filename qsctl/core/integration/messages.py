@@ -115,14 +115,14 @@ class Accepted(msgspec.Struct, frozen=True, gc=False):
     mid: MessageId
 
 
-class Refused(msgspec.Struct, frozen=True, gc=False):
+class SenderRefused(msgspec.Struct, frozen=True, gc=False):
     """To a sender: its thread does not run; the message is not the engine's."""
 
     thread: str
     token: Token
 
 
-class Delivery(msgspec.Struct, frozen=True, gc=False):
+class ConnectionDelivery(msgspec.Struct, frozen=True, gc=False):
     """To a connection: a message to write. It answers with `Acknowledged`."""
 
     thread: str
@@ -145,4 +145,4 @@ class Answered(msgspec.Struct, frozen=True, gc=False):
     new_mid: MessageId | None = None
 
 
-Outbound: TypeAlias = Accepted | Refused | Delivery | Answered
+Outbound: TypeAlias = Accepted | SenderRefused | ConnectionDelivery | Answered

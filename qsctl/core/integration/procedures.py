@@ -12,13 +12,13 @@ from typing import NamedTuple, Protocol
 
 from msgspec.structs import replace
 
-from qsctl.core.integration.dispositions import Context, Disposition
+from qsctl.core.integration.dispositions import Disposition, ProcedureContext
 from qsctl.core.integration.error_codes import ErrorCode
 from qsctl.core.integration.message import Message
 from qsctl.instant import Nanoseconds
 
 
-class Mode(StrEnum):
+class ProcedureMode(StrEnum):
     """Why a procedure runs."""
 
     START = "start"
@@ -30,7 +30,7 @@ class Mode(StrEnum):
     """Its thread stops: there is no message."""
 
 
-class Output(NamedTuple):
+class ProcedureOutput(NamedTuple):
     """One message that a procedure returns, and what is to become of it. None and empty: as it was."""
 
     disposition: Disposition
@@ -56,7 +56,7 @@ class Procedure(Protocol):
         """What it is called in messages."""
         ...
 
-    def run(self, mode: Mode, context: Context, message: Message | None) -> Sequence[Output]:
+    def run(self, mode: ProcedureMode, context: ProcedureContext, message: Message | None) -> Sequence[ProcedureOutput]:
         """Process a message; the modes without one return nothing.
 
         Raises:
@@ -69,7 +69,7 @@ class Procedure(Protocol):
         ...
 
 
-class Verdict(NamedTuple):
+class StackVerdict(NamedTuple):
     """What a stack made of a message: one result."""
 
     disposition: Disposition
@@ -82,8 +82,8 @@ class Verdict(NamedTuple):
 
 
 def run_stack(
-    procedures: Sequence[Procedure], context: Context, message: Message
-) -> Generator[Nanoseconds, None, list[Verdict]]:
+    procedures: Sequence[Procedure], context: ProcedureContext, message: Message
+) -> Generator[Nanoseconds, None, list[StackVerdict]]:
     """Run procedures one after the other over a message; yields how long each takes, returns the results in order.
 
     Only what continues reaches the next procedure, each result by itself.
@@ -92,13 +92,13 @@ def run_stack(
         ProcedureFailed: one broke off, or returned nothing at all.
     """
     if not procedures:
-        return [Verdict(Disposition.CONTINUE, message, is_recoverable=False, text="")]
+        return [StackVerdict(Disposition.CONTINUE, message, is_recoverable=False, text="")]
     first, rest = procedures[0], procedures[1:]
     yield first.takes_ns(message)
-    outputs = first.run(Mode.RUN, context, message)
+    outputs = first.run(ProcedureMode.RUN, context, message)
     if not outputs:
         raise ProcedureFailed(f"{first.name} returned no message and no disposition")
-    verdicts: list[Verdict] = []
+    verdicts: list[StackVerdict] = []
     for output in outputs:
         result = _with(message, output)
         if output.disposition is Disposition.CONTINUE:
@@ -106,11 +106,11 @@ def run_stack(
                 recoverable = verdict.is_recoverable or output.is_recoverable
                 verdicts.append(verdict._replace(is_recoverable=recoverable))
         else:
-            verdicts.append(Verdict(output.disposition, result, output.is_recoverable, output.text))
+            verdicts.append(StackVerdict(output.disposition, result, output.is_recoverable, output.text))
     return verdicts
 
 
-def _with(message: Message, output: Output) -> Message:
+def _with(message: Message, output: ProcedureOutput) -> Message:
     return replace(
         message,
         payload=message.payload if output.payload is None else output.payload,

@@ -8,15 +8,15 @@ from __future__ import annotations
 from typing import Any
 
 from qsctl.core.integration import tps
-from qsctl.core.integration.dispositions import ALLOWED, ERROR_CODES, Context, Disposition
+from qsctl.core.integration.dispositions import ALLOWED, ERROR_CODES, Disposition, ProcedureContext
 from qsctl.core.integration.error_codes import ErrorCode
 from qsctl.core.integration.events import Changed, Fate, Received
 from qsctl.core.integration.hop import Hop
-from qsctl.core.integration.lifecycle import Cause, Held
+from qsctl.core.integration.lifecycle import HeldMessage, MessageCause
 from qsctl.core.integration.message import Flag, Message, MessageId, MessageType, State
 from qsctl.core.integration.message_queue import MessageQueue
-from qsctl.core.integration.messages import Accepted, Arrived, Delivery, Refused
-from qsctl.core.integration.procedures import Mode, Procedure, ProcedureFailed, Verdict, run_stack
+from qsctl.core.integration.messages import Accepted, Arrived, ConnectionDelivery, SenderRefused
+from qsctl.core.integration.procedures import Procedure, ProcedureFailed, ProcedureMode, StackVerdict, run_stack
 from qsctl.core.integration.settings import ThreadSettings
 from qsctl.core.integration.site import Site
 from qsctl.core.integration.worker import Job, Worker
@@ -38,10 +38,10 @@ class ProtocolThread:
         self.outbound_post = MessageQueue(State.OUTBOUND_POST_TPS, process, settings.name)
         self._hop = Hop(site)
         self._worker = Worker(site.after, self._wake)
-        self._working_on: tuple[Held, MessageQueue] | None = None
+        self._working_on: tuple[HeldMessage, MessageQueue] | None = None
         self._was_inbound = False
-        self._writing: Held | None = None
-        self._reserved: Held | None = None
+        self._writing: HeldMessage | None = None
+        self._reserved: HeldMessage | None = None
         """Delivered, and its reply is not there yet."""
         self._pauses = 0
         """Waits that have to end before the next delivery, each ended by its own timer."""
@@ -59,7 +59,7 @@ class ProtocolThread:
         site, name = self.site, self.settings.name
         inbound = self.settings.inbound
         if not self.is_running or (inbound is None and arrived.type is not MessageType.REPLY):
-            site.outbox.append(Refused(name, arrived.token))
+            site.outbox.append(SenderRefused(name, arrived.token))
             return
         is_reply = arrived.type is MessageType.REPLY
         mid = site.ledger.new_id()
@@ -84,7 +84,7 @@ class ProtocolThread:
             entered_at_ns=site.now,
             payload=arrived.payload,
         )
-        held = Held(message)
+        held = HeldMessage(message)
         if priority is not None:
             held.change(priority=priority)
         site.events.append(Received(site.now, name, mid, is_backed))
@@ -98,11 +98,11 @@ class ProtocolThread:
         site.outbox.append(Accepted(name, arrived.token, mid))
         self._wake()
 
-    def arrive(self, held: Held) -> None:
+    def arrive(self, held: HeldMessage) -> None:
         """Receive a message from a translation thread by ICL."""
         procedures = self._outbound_procedures(held.message)
         queue = self.outbound_pre if procedures else self.outbound_post
-        cause = Cause.ARRIVE_UNPROCESSED if procedures else Cause.ARRIVE
+        cause = MessageCause.ARRIVE_UNPROCESSED if procedures else MessageCause.ARRIVE
         self.site.enter(held, queue, cause, outbound_at_ns=self.site.now)
         self._wake()
 
@@ -116,12 +116,12 @@ class ProtocolThread:
         if not is_accepted:
             self._try_again(held, ErrorCode.RETRIES, "the connection refused it")
         elif outbound.awaits_reply and held.message.type is not MessageType.REPLY:
-            held.move(Cause.RESERVE, entered_at_ns=self.site.now)
+            held.move(MessageCause.RESERVE, entered_at_ns=self.site.now)
             self.site.ledger.save(held)
             self._reserved = held
             self.site.after(outbound.reply_timeout_ns, lambda: self._time_out(held))
         else:
-            held.move(Cause.ACKNOWLEDGE)
+            held.move(MessageCause.ACKNOWLEDGE)
             self.site.end(held, Fate.DELIVERED)
         self._wake()
 
@@ -134,7 +134,7 @@ class ProtocolThread:
         self.is_running = True
         self._epoch += 1
         self.site.events.append(Changed(self.site.now, "thread", self.settings.name, is_up=True))
-        self._run_all(Mode.START)
+        self._run_all(ProcedureMode.START)
         self._schedule_interval()
         self._wake()
         for translation in self.site.translations.values():
@@ -144,7 +144,7 @@ class ProtocolThread:
         """Stop: what was in work is where it was before."""
         if not self.is_running:
             return
-        self._run_all(Mode.SHUTDOWN)
+        self._run_all(ProcedureMode.SHUTDOWN)
         self.is_running = False
         self._epoch += 1
         self._worker.abort()
@@ -198,7 +198,7 @@ class ProtocolThread:
                     self._worker.begin(self._process(held, queue))
                     return
 
-    def remove(self, mid: MessageId) -> Held | None:
+    def remove(self, mid: MessageId) -> HeldMessage | None:
         """Remove a message from memory, for an operator."""
         for queue in self.queues:
             held = queue.remove(mid)
@@ -207,14 +207,14 @@ class ProtocolThread:
                 return held
         return None
 
-    def _process(self, held: Held, queue: MessageQueue) -> Job:
+    def _process(self, held: HeldMessage, queue: MessageQueue) -> Job:
         is_inbound = queue is self.inbound_pre
         is_reply = held.message.type is MessageType.REPLY
         if is_inbound:
-            context = Context.INBOUND_REPLY if is_reply else Context.INBOUND_DATA
+            context = ProcedureContext.INBOUND_REPLY if is_reply else ProcedureContext.INBOUND_DATA
             procedures = self._inbound_procedures(is_reply=is_reply)
         else:
-            context = Context.OUTBOUND_REPLY if is_reply else Context.OUTBOUND_DATA
+            context = ProcedureContext.OUTBOUND_REPLY if is_reply else ProcedureContext.OUTBOUND_DATA
             procedures = self._outbound_procedures(held.message)
         try:
             verdicts = yield from run_stack(procedures, context, held.message)
@@ -231,14 +231,14 @@ class ProtocolThread:
             self._put_back(held, queue, attempts=held.message.attempts + 1)
             yield self.settings.tps_retry_interval_ns
             return
-        if context is Context.INBOUND_REPLY:
+        if context is ProcedureContext.INBOUND_REPLY:
             verdicts = [self._of_reply(each) for each in verdicts]
             if any(each.disposition in {Disposition.KILLREPLY, Disposition.SEND} for each in verdicts):
                 self._end_wait()
         tps.apply(self.site, held, verdicts, context, self._ways(is_inbound=is_inbound))
         self._wake()
 
-    def _of_reply(self, verdict: Verdict) -> Verdict:
+    def _of_reply(self, verdict: StackVerdict) -> StackVerdict:
         """A reply that continues goes to the thread that the message came from that it answers."""
         if verdict.disposition is not Disposition.CONTINUE:
             return verdict
@@ -271,12 +271,12 @@ class ProtocolThread:
         held = self.site.take(self.outbound_post)
         if held is None:
             return
-        held.move(Cause.WRITE, entered_at_ns=self.site.now)
+        held.move(MessageCause.WRITE, entered_at_ns=self.site.now)
         self.site.ledger.save(held)
         self._writing = held
         message = held.message
         self.site.outbox.append(
-            Delivery(
+            ConnectionDelivery(
                 self.settings.name,
                 message.mid,
                 message.payload,
@@ -297,12 +297,12 @@ class ProtocolThread:
                 self._put_back(each, self.outbound_post, flags=flags)
         self._writing = self._reserved = None
 
-    def _try_again(self, held: Held, code: ErrorCode, text: str) -> None:
+    def _try_again(self, held: HeldMessage, code: ErrorCode, text: str) -> None:
         outbound = self.settings.outbound
         assert outbound is not None
         attempts = held.message.attempts + 1
         if 0 <= outbound.retries < attempts:
-            held.move(Cause.GIVE_UP)
+            held.move(MessageCause.GIVE_UP)
             self.site.fail(held, code, f"{text}, {attempts} times")
             return
         self._put_back(held, self.outbound_post, attempts=attempts)
@@ -313,7 +313,7 @@ class ProtocolThread:
         self._pauses -= 1
         self._wake()
 
-    def _time_out(self, held: Held) -> None:
+    def _time_out(self, held: HeldMessage) -> None:
         if self._reserved is held:
             self._reserved = None
             held.change(flags=held.message.flags | Flag.POSSIBLE_DUPLICATE)
@@ -324,13 +324,13 @@ class ProtocolThread:
         """End the wait for a reply: the message that it answers is delivered."""
         held, self._reserved = self._reserved, None
         if held is not None:
-            held.move(Cause.ACKNOWLEDGE)
+            held.move(MessageCause.ACKNOWLEDGE)
             self.site.end(held, Fate.DELIVERED)
             self._wake()
 
-    def _put_back(self, held: Held, queue: MessageQueue, **changes: Any) -> None:
+    def _put_back(self, held: HeldMessage, queue: MessageQueue, **changes: Any) -> None:
         """Return a message to where it was before, at its place."""
-        self.site.enter(held, queue, Cause.GIVE_BACK, position=held.message.position, **changes)
+        self.site.enter(held, queue, MessageCause.GIVE_BACK, position=held.message.position, **changes)
 
     def _inbound_procedures(self, *, is_reply: bool) -> tuple[Procedure, ...]:
         inbound = self.settings.inbound
@@ -344,15 +344,18 @@ class ProtocolThread:
             return ()
         return outbound.reply_procedures if message.type is MessageType.REPLY else outbound.procedures
 
-    def _run_all(self, mode: Mode) -> None:
+    def _run_all(self, mode: ProcedureMode) -> None:
         inbound, outbound = self.settings.inbound, self.settings.outbound
         stacks = []
         if inbound is not None:
-            stacks += [(Context.INBOUND_DATA, inbound.procedures), (Context.INBOUND_REPLY, inbound.reply_procedures)]
+            stacks += [
+                (ProcedureContext.INBOUND_DATA, inbound.procedures),
+                (ProcedureContext.INBOUND_REPLY, inbound.reply_procedures),
+            ]
         if outbound is not None:
             stacks += [
-                (Context.OUTBOUND_DATA, outbound.procedures),
-                (Context.OUTBOUND_REPLY, outbound.reply_procedures),
+                (ProcedureContext.OUTBOUND_DATA, outbound.procedures),
+                (ProcedureContext.OUTBOUND_REPLY, outbound.reply_procedures),
             ]
         for context, procedures in stacks:
             for procedure in procedures:
@@ -369,7 +372,7 @@ class ProtocolThread:
 
     def _interval(self, epoch: int) -> None:
         if epoch == self._epoch and self.is_running:
-            self._run_all(Mode.TIME)
+            self._run_all(ProcedureMode.TIME)
             self._schedule_interval()
 
     def _wake(self) -> None:

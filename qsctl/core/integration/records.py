@@ -19,7 +19,7 @@ STREAM: Final = "integration"
 """What every record begins with: the stream that it belongs to."""
 
 
-class RemovalCause(IntEnum):
+class CopyRemovalCause(IntEnum):
     """Why a copy left the databases."""
 
     DELIVERED = 1
@@ -80,12 +80,12 @@ class Failed(msgspec.Struct, frozen=True, array_like=True, tag=3, gc=False):
     text: str
 
 
-class Removed(msgspec.Struct, frozen=True, array_like=True, tag=4, gc=False):
+class CopyRemoved(msgspec.Struct, frozen=True, array_like=True, tag=4, gc=False):
     """A copy left the databases."""
 
     stream: str
     position: int
-    cause: RemovalCause
+    cause: CopyRemovalCause
 
 
 class Started(msgspec.Struct, frozen=True, array_like=True, tag=5, gc=False):
@@ -98,4 +98,4 @@ class Started(msgspec.Struct, frozen=True, array_like=True, tag=5, gc=False):
     at_ns: Nanoseconds = 0
 
 
-Record: TypeAlias = Stored | Moved | Failed | Removed | Started
+Record: TypeAlias = Stored | Moved | Failed | CopyRemoved | Started

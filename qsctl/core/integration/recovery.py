@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from qsctl.core.integration.error_codes import ErrorCode
 from qsctl.core.integration.events import Recovered
-from qsctl.core.integration.lifecycle import Cause, Held
+from qsctl.core.integration.lifecycle import HeldMessage, MessageCause
 from qsctl.core.integration.message import Flag, Message, State
 from qsctl.core.integration.message_queue import MessageQueue
 from qsctl.core.integration.protocol_thread import ProtocolThread
-from qsctl.core.integration.records import RemovalCause
+from qsctl.core.integration.records import CopyRemovalCause
 from qsctl.core.integration.site import Site
 
 _MAY_BE_DELIVERED = frozenset({State.PRE_WRITE, State.RESERVED_FOR_REPLY})
@@ -22,7 +22,7 @@ _NEED_DESTINATION = frozenset({State.PARTIAL, State.POST_TRANSLATION, State.SENT
 def drop_unfinished(site: Site) -> None:
     """Take out of the databases what an interrupted change left there. Only while no process runs."""
     for message in site.database.unfinished():
-        site.ledger.remove(message, RemovalCause.ABANDONED)
+        site.ledger.remove(message, CopyRemovalCause.ABANDONED)
 
 
 def recover(site: Site, process: str) -> None:
@@ -30,11 +30,11 @@ def recover(site: Site, process: str) -> None:
     database = site.database
     of_process = [each for each in database.recovery.values() if process_of(site, each) == process]
     for message in [each for each in of_process if not database.counts(each)]:
-        site.ledger.remove(message, RemovalCause.ABANDONED)
-    partial: list[Held] = []
+        site.ledger.remove(message, CopyRemovalCause.ABANDONED)
+    partial: list[HeldMessage] = []
     for message in sorted(filter(database.counts, of_process), key=lambda each: (each.position, each.mid)):
         queue = _queue_of(site, message)
-        held = Held(message)
+        held = HeldMessage(message)
         site.live[message.mid] = held
         if isinstance(queue, ErrorCode):
             owner = message.destination if message.state in _NEED_DESTINATION else message.owner
@@ -42,7 +42,7 @@ def recover(site: Site, process: str) -> None:
             continue
         flags = message.flags | (Flag.POSSIBLE_DUPLICATE if message.state in _MAY_BE_DELIVERED else Flag.NONE)
         was = message.state
-        held.move(Cause.RESTART, flags=flags, process=process)
+        held.move(MessageCause.RESTART, flags=flags, process=process)
         if held.message.state is not was or not message.process:
             held.change(entered_at_ns=site.now)
             site.ledger.save(held)
@@ -103,7 +103,9 @@ def fail_misplaced(site: Site) -> None:
         has_moved = thread is not None and thread.process != message.process and message.state not in _NEED_DESTINATION
         if has_moved or message.process not in site.translations:
             code = ErrorCode.INCORRECT_ICL_SERVER
-            site.fail(Held(message), code, f"on recovery: {_WHY[code]}: {message.owner!r}, process {message.process!r}")
+            site.fail(
+                HeldMessage(message), code, f"on recovery: {_WHY[code]}: {message.owner!r}, process {message.process!r}"
+            )
 
 
 def process_of(site: Site, message: Message) -> str:

@@ -12,7 +12,7 @@ from qsctl.core.integration.procedures import Procedure
 from qsctl.instant import Nanoseconds
 
 
-class Severity(StrEnum):
+class ErrorSeverity(StrEnum):
     """How far an error that a translation raises with `xpmerror` reaches."""
 
     ACTION = "action"
@@ -32,7 +32,7 @@ class ErrorControl(StrEnum):
     ALLDETAIL = "alldetail"
 
 
-class Produced(NamedTuple):
+class TranslationProduced(NamedTuple):
     """A translation made a message."""
 
     payload: bytes
@@ -42,12 +42,12 @@ class Produced(NamedTuple):
 class XpmError(NamedTuple):
     """A translation raised an error."""
 
-    severity: Severity
+    severity: ErrorSeverity
     text: str
     takes_ns: Nanoseconds = 0
 
 
-Step: TypeAlias = Produced | XpmError
+Step: TypeAlias = TranslationProduced | XpmError
 
 
 class Translation(Protocol):

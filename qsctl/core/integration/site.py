@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 from qsctl.core.integration.database import Database
 from qsctl.core.integration.error_codes import ErrorCode
 from qsctl.core.integration.events import Ended, Entered, Event, Fate, Left
-from qsctl.core.integration.ledger import Ledger
-from qsctl.core.integration.lifecycle import Cause, Held
+from qsctl.core.integration.ledger import EngineLedger
+from qsctl.core.integration.lifecycle import HeldMessage, MessageCause
 from qsctl.core.integration.message import Flag, MessageId
 from qsctl.core.integration.message_queue import MessageQueue
 from qsctl.core.integration.messages import Outbound
-from qsctl.core.integration.records import RemovalCause
+from qsctl.core.integration.records import CopyRemovalCause
 from qsctl.core.integration.settings import EngineSettings
-from qsctl.core.integration.worker import Agenda
+from qsctl.core.integration.worker import WorkerAgenda
 from qsctl.instant import Nanoseconds, later
 
 if TYPE_CHECKING:
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from qsctl.core.integration.translation_thread import TranslationThread
 
 _REMOVALS = {
-    Fate.DELIVERED: RemovalCause.DELIVERED,
-    Fate.KILLED: RemovalCause.KILLED,
-    Fate.REPLACED: RemovalCause.REPLACED,
-    Fate.ABANDONED: RemovalCause.ABANDONED,
-    Fate.DELETED: RemovalCause.DELETED,
-    Fate.PASSED: RemovalCause.TRANSLATED,
+    Fate.DELIVERED: CopyRemovalCause.DELIVERED,
+    Fate.KILLED: CopyRemovalCause.KILLED,
+    Fate.REPLACED: CopyRemovalCause.REPLACED,
+    Fate.ABANDONED: CopyRemovalCause.ABANDONED,
+    Fate.DELETED: CopyRemovalCause.DELETED,
+    Fate.PASSED: CopyRemovalCause.TRANSLATED,
 }
 
 
@@ -41,15 +41,15 @@ class Site:
     def __init__(self, settings: EngineSettings, database: Database, now: Nanoseconds) -> None:
         self.settings = settings
         self.now: Nanoseconds = now
-        self.ledger = Ledger(database, settings.site, now)
-        self.agenda = Agenda()
+        self.ledger = EngineLedger(database, settings.site, now)
+        self.agenda = WorkerAgenda()
         self.outbox: list[Outbound] = []
         self.events: list[Event] = []
         self.threads: dict[str, ProtocolThread] = {}
         self.translations: dict[str, TranslationThread] = {}
-        self.live: dict[MessageId, Held] = {}
+        self.live: dict[MessageId, HeldMessage] = {}
         """Every message in memory."""
-        self.unbacked: dict[MessageId, Held] = {}
+        self.unbacked: dict[MessageId, HeldMessage] = {}
         """Of them, those that are in no database, and not made of one that is."""
         self.panics: list[tuple[str, str]] = []
         """Processes to end, and why."""
@@ -75,20 +75,24 @@ class Site:
         """Have something done after a while."""
         self.agenda.at(later(self.now, duration), action)
 
-    def enter(self, held: Held, queue: MessageQueue, cause: Cause, *, at_front: bool = False, **changes: Any) -> None:
+    def enter(
+        self, held: HeldMessage, queue: MessageQueue, cause: MessageCause, *, at_front: bool = False, **changes: Any
+    ) -> None:
         """Move a message into a queue: its version first, then its place in memory."""
         self.prepare(held, queue, cause, at_front=at_front, **changes)
         self.ledger.save(held)
         self.put(held, queue)
 
-    def prepare(self, held: Held, queue: MessageQueue, cause: Cause, *, at_front: bool = False, **changes: Any) -> None:
+    def prepare(
+        self, held: HeldMessage, queue: MessageQueue, cause: MessageCause, *, at_front: bool = False, **changes: Any
+    ) -> None:
         """Give a message the version that it has in a queue, at the end or at the head of it."""
         if at_front:
             changes["priority"] = max(held.message.priority, queue.highest_priority() or 0)
         changes.setdefault("position", self.ledger.next_place(at_front=at_front))
         held.move(cause, process=queue.process, owner=queue.owner, entered_at_ns=self.now, **changes)
 
-    def put(self, held: Held, queue: MessageQueue) -> None:
+    def put(self, held: HeldMessage, queue: MessageQueue) -> None:
         """Put a message into a queue whose version it has."""
         message = held.message
         self.live[message.mid] = held
@@ -102,25 +106,25 @@ class Site:
             Entered(self.now, queue.process, queue.owner, queue.state, message.mid, is_backed, message.payload)
         )
 
-    def take(self, queue: MessageQueue) -> Held | None:
+    def take(self, queue: MessageQueue) -> HeldMessage | None:
         """Remove and return the next message of a queue."""
         held = queue.take()
         if held is not None:
             self.leave(held, queue, Fate.PASSED)
         return held
 
-    def leave(self, held: Held, queue: MessageQueue, fate: Fate) -> None:
+    def leave(self, held: HeldMessage, queue: MessageQueue, fate: Fate) -> None:
         """Note that a message is out of a queue."""
         self.events.append(Left(self.now, queue.process, queue.owner, queue.state, held.message.mid, fate))
 
-    def end(self, held: Held, fate: Fate, became: tuple[MessageId, ...] = (), text: str = "") -> None:
+    def end(self, held: HeldMessage, fate: Fate, became: tuple[MessageId, ...] = (), text: str = "") -> None:
         """Remove a message from memory, and its copy from the recovery database."""
         removal = _REMOVALS.get(fate)
         if removal is not None:
             self.ledger.remove(held.message, removal)
         self.forget(held, fate, became, text)
 
-    def forget(self, held: Held, fate: Fate, became: tuple[MessageId, ...] = (), text: str = "") -> None:
+    def forget(self, held: HeldMessage, fate: Fate, became: tuple[MessageId, ...] = (), text: str = "") -> None:
         """Remove a message from memory; the databases stay as they are."""
         message = held.message
         self.live.pop(message.mid, None)
@@ -134,7 +138,7 @@ class Site:
             )
         )  # fmt: skip
 
-    def fail(self, held: Held, code: ErrorCode, text: str) -> None:
+    def fail(self, held: HeldMessage, code: ErrorCode, text: str) -> None:
         """Move a message to the error database."""
         self.ledger.fail(held, self.now, code, text)
         self.forget(held, Fate.FAILED, text=f"{int(code)} {text}")

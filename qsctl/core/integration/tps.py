@@ -11,15 +11,15 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from qsctl.core.integration.dispositions import ALLOWED, ERROR_CODES, Context, Disposition
+from qsctl.core.integration.dispositions import ALLOWED, ERROR_CODES, Disposition, ProcedureContext
 from qsctl.core.integration.error_codes import ErrorCode
 from qsctl.core.integration.events import Fate
 from qsctl.core.integration.ledger import derived
-from qsctl.core.integration.lifecycle import Cause, Held
+from qsctl.core.integration.lifecycle import HeldMessage, MessageCause
 from qsctl.core.integration.message import Flag, Message
 from qsctl.core.integration.message_queue import MessageQueue
-from qsctl.core.integration.procedures import Verdict
-from qsctl.core.integration.records import RemovalCause
+from qsctl.core.integration.procedures import StackVerdict
+from qsctl.core.integration.records import CopyRemovalCause
 from qsctl.core.integration.site import Site
 
 _DESTROYED = frozenset({Disposition.KILL, Disposition.KILLREPLY})
@@ -39,14 +39,16 @@ class Ways(NamedTuple):
     """The outbound post-TPS queue."""
 
 
-class Failure(NamedTuple):
+class ResultFailure(NamedTuple):
     """Why a result goes to the error database."""
 
     code: ErrorCode
     text: str
 
 
-def apply(site: Site, held: Held, verdicts: Sequence[Verdict], context: Context, ways: Ways) -> None:
+def apply(
+    site: Site, held: HeldMessage, verdicts: Sequence[StackVerdict], context: ProcedureContext, ways: Ways
+) -> None:
     """Do what the procedures said of a message. RETRY is the thread's own, and not among the verdicts."""
     source = held.message
     kept = [each for each in verdicts if each.disposition not in _DESTROYED & ALLOWED[context]]
@@ -54,8 +56,8 @@ def apply(site: Site, held: Held, verdicts: Sequence[Verdict], context: Context,
         site.end(held, Fate.KILLED)
         return
     is_same = len(verdicts) == 1
-    to_put: list[tuple[Held, MessageQueue]] = []
-    made: list[Held] = []
+    to_put: list[tuple[HeldMessage, MessageQueue]] = []
+    made: list[HeldMessage] = []
     for verdict in kept:
         result = _result(site, held, verdict, is_same=is_same)
         made.append(result)
@@ -73,14 +75,14 @@ def apply(site: Site, held: Held, verdicts: Sequence[Verdict], context: Context,
         to_put.append((result, queue))
     if is_same:
         if made[0].message.serial != source.serial:
-            site.ledger.remove(source, RemovalCause.REPLACED)
+            site.ledger.remove(source, CopyRemovalCause.REPLACED)
     else:
         site.end(held, Fate.REPLACED, tuple(each.message.mid for each in made))
     for result, queue in to_put:
         site.put(result, queue)
 
 
-def _result(site: Site, held: Held, verdict: Verdict, *, is_same: bool) -> Held:
+def _result(site: Site, held: HeldMessage, verdict: StackVerdict, *, is_same: bool) -> HeldMessage:
     """Return the message that a verdict is about.
 
     It is the same, with a new copy if its content is another; or one of its own.
@@ -101,48 +103,54 @@ def _result(site: Site, held: Held, verdict: Verdict, *, is_same: bool) -> Held:
             changes |= {"serial": 0, "replaces": source.serial}
         held.change(**changes)
         return held
-    result = Held(derived(source, site.ledger.new_id(), replaces=source.serial))
+    result = HeldMessage(derived(source, site.ledger.new_id(), replaces=source.serial))
     result.change(**changes)
     return result
 
 
-def _failure(site: Site, verdict: Verdict, context: Context, ways: Ways, result: Held) -> Failure | None:
+def _failure(
+    site: Site, verdict: StackVerdict, context: ProcedureContext, ways: Ways, result: HeldMessage
+) -> ResultFailure | None:
     """Why a result cannot go where it is to go."""
     disposition = verdict.disposition
     if disposition is Disposition.ERROR:
-        return Failure(verdict.code or ERROR_CODES[context], verdict.text or "the procedure returned ERROR")
+        return ResultFailure(verdict.code or ERROR_CODES[context], verdict.text or "the procedure returned ERROR")
     if disposition not in ALLOWED[context] or disposition is Disposition.RETRY:
         reason = "as one of several results" if disposition in ALLOWED[context] else f"in {context.value}"
-        return Failure(ERROR_CODES[context], f"{disposition} is not allowed {reason}")
+        return ResultFailure(ERROR_CODES[context], f"{disposition} is not allowed {reason}")
     if disposition is Disposition.SEND:
         destination = result.message.destination
         if not destination:
-            return Failure(ErrorCode.NO_DESTINATION, "SEND of a message without a destination")
+            return ResultFailure(ErrorCode.NO_DESTINATION, "SEND of a message without a destination")
         thread = site.threads.get(destination)
         if thread is None or thread.settings.outbound is None:
-            return Failure(ErrorCode.WRONG_DESTINATION, f"SEND to {destination!r}, which sends nothing")
+            return ResultFailure(ErrorCode.WRONG_DESTINATION, f"SEND to {destination!r}, which sends nothing")
     if (disposition is Disposition.OVER and ways.other_direction is None) or (
         disposition is Disposition.PROTO and ways.head is None
     ):
-        return Failure(ErrorCode.WRONG_DESTINATION, f"{disposition} in a thread that has no other direction")
+        return ResultFailure(ErrorCode.WRONG_DESTINATION, f"{disposition} in a thread that has no other direction")
     if disposition is Disposition.OVER and result.message.turns >= site.settings.turns_max:
-        return Failure(ERROR_CODES[context], f"sent over {site.settings.turns_max} times")
+        return ResultFailure(ERROR_CODES[context], f"sent over {site.settings.turns_max} times")
     return None
 
 
-def _way(disposition: Disposition, ways: Ways) -> tuple[MessageQueue, Cause, bool]:
+def _way(disposition: Disposition, ways: Ways) -> tuple[MessageQueue, MessageCause, bool]:
     match disposition:
         case Disposition.SEND:
             is_inbound = ways.sending is ways.next_queue
-            return ways.sending, Cause.PASS if is_inbound else Cause.SKIP, False
+            return ways.sending, MessageCause.PASS if is_inbound else MessageCause.SKIP, False
         case Disposition.OVER:
             assert ways.other_direction is not None
-            return ways.other_direction, Cause.OVER_UNPROCESSED if ways.other_is_unprocessed else Cause.OVER, False
+            return (
+                ways.other_direction,
+                MessageCause.OVER_UNPROCESSED if ways.other_is_unprocessed else MessageCause.OVER,
+                False,
+            )
         case Disposition.PROTO:
             assert ways.head is not None
-            return ways.head, Cause.PROTO, True
+            return ways.head, MessageCause.PROTO, True
         case _:
-            return ways.next_queue, Cause.PASS, False
+            return ways.next_queue, MessageCause.PASS, False
 
 
 def addressed(message: Message, destination: str) -> Message:

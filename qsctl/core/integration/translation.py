@@ -11,26 +11,26 @@ from typing import NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
-from qsctl.core.integration.dispositions import ALLOWED, FATAL, Context, Disposition
+from qsctl.core.integration.dispositions import ALLOWED, FATAL, Disposition, ProcedureContext
 from qsctl.core.integration.error_codes import ErrorCode
 from qsctl.core.integration.message import Message
-from qsctl.core.integration.procedures import Procedure, ProcedureFailed, Verdict, run_stack
+from qsctl.core.integration.procedures import Procedure, ProcedureFailed, StackVerdict, run_stack
 from qsctl.core.integration.routes import (
     ANY_TRANSACTION,
     DetailKind,
     ErrorControl,
-    Produced,
+    ErrorSeverity,
     Route,
     RouteDetail,
-    Severity,
     Translation,
+    TranslationProduced,
 )
 from qsctl.instant import Nanoseconds
 
 Running: TypeAlias = Generator[Nanoseconds, None, None]
 
 
-class Result(NamedTuple):
+class TranslationResult(NamedTuple):
     """One message that a route detail produced."""
 
     message: Message
@@ -40,7 +40,7 @@ class Result(NamedTuple):
     is_recoverable: bool
 
 
-Collect: TypeAlias = Callable[[Result], None]
+Collect: TypeAlias = Callable[[TranslationResult], None]
 
 
 class DetailFailed(Exception):
@@ -81,13 +81,13 @@ def run_detail(detail: RouteDetail, source: Message, collect: Collect) -> Runnin
             yield from _finish(detail, verdict, collect)
 
 
-def _translate(detail: RouteDetail, chain: Sequence[Translation], given: Verdict, collect: Collect) -> Running:
+def _translate(detail: RouteDetail, chain: Sequence[Translation], given: StackVerdict, collect: Collect) -> Running:
     """Run the first translation of a chain, and the rest of the chain over each of its results."""
     translation, rest = chain[0], chain[1:]
     try:
         for step in translation.run(given.message):
             yield step.takes_ns
-            if isinstance(step, Produced):
+            if isinstance(step, TranslationProduced):
                 made = given._replace(message=replace(given.message, payload=step.payload))
                 if rest:
                     yield from _translate(detail, rest, made, collect)
@@ -99,25 +99,25 @@ def _translate(detail: RouteDetail, chain: Sequence[Translation], given: Verdict
         raise AllDetailsFailed(ErrorCode.TRANSLATION, f"{translation.name}: {error}") from error
 
 
-def _raise(translation: Translation, severity: Severity, text: str) -> None:
+def _raise(translation: Translation, severity: ErrorSeverity, text: str) -> None:
     """What `xpmerror` does: under `action`, what the translation's error control says."""
-    reach = translation.error_control.value if severity is Severity.ACTION else severity.value
+    reach = translation.error_control.value if severity is ErrorSeverity.ACTION else severity.value
     if reach == ErrorControl.SKIP:
         return
-    failure = DetailFailed if reach == Severity.CURDETAIL else AllDetailsFailed
+    failure = DetailFailed if reach == ErrorSeverity.CURDETAIL else AllDetailsFailed
     raise failure(ErrorCode.XPM_ERROR, f"{translation.name}: {text}")
 
 
-def _finish(detail: RouteDetail, given: Verdict, collect: Collect) -> Running:
+def _finish(detail: RouteDetail, given: StackVerdict, collect: Collect) -> Running:
     """Run the post-procedures over one result."""
     for verdict in (yield from _run(detail.post, given.message)):
         recoverable = verdict.is_recoverable or given.is_recoverable
         _collect(verdict._replace(is_recoverable=recoverable), collect)
 
 
-def _run(procedures: Sequence[Procedure], message: Message) -> Generator[Nanoseconds, None, list[Verdict]]:
+def _run(procedures: Sequence[Procedure], message: Message) -> Generator[Nanoseconds, None, list[StackVerdict]]:
     try:
-        verdicts = yield from run_stack(procedures, Context.ROUTE_DETAIL, message)
+        verdicts = yield from run_stack(procedures, ProcedureContext.ROUTE_DETAIL, message)
     except ProcedureFailed as error:
         raise AllDetailsFailed(ErrorCode.ROUTE_DETAIL, str(error)) from error
     for verdict in verdicts:
@@ -126,15 +126,15 @@ def _run(procedures: Sequence[Procedure], message: Message) -> Generator[Nanosec
             raise Panic(f"{disposition} in a route detail of message {message.mid}")
         if disposition is Disposition.ERROR:
             raise AllDetailsFailed(ErrorCode.ROUTE_DETAIL, verdict.text or "a procedure returned ERROR")
-        if disposition not in ALLOWED[Context.ROUTE_DETAIL]:
+        if disposition not in ALLOWED[ProcedureContext.ROUTE_DETAIL]:
             raise AllDetailsFailed(
-                ErrorCode.ROUTE_DETAIL, f"{disposition} is not allowed in {Context.ROUTE_DETAIL.value}"
+                ErrorCode.ROUTE_DETAIL, f"{disposition} is not allowed in {ProcedureContext.ROUTE_DETAIL.value}"
             )
     return verdicts
 
 
-def _collect(verdict: Verdict, collect: Collect) -> None:
+def _collect(verdict: StackVerdict, collect: Collect) -> None:
     disposition = verdict.disposition
     if disposition is not Disposition.KILL:
         is_sent, is_rerouted = disposition is Disposition.SEND, disposition is Disposition.REROUTE
-        collect(Result(verdict.message, is_sent, is_rerouted, verdict.is_recoverable))
+        collect(TranslationResult(verdict.message, is_sent, is_rerouted, verdict.is_recoverable))

@@ -13,13 +13,20 @@ from qsctl.core.integration.error_codes import ErrorCode
 from qsctl.core.integration.events import Changed, Fate, Translated
 from qsctl.core.integration.hop import Hop, Receiver
 from qsctl.core.integration.ledger import derived
-from qsctl.core.integration.lifecycle import Cause, Held
+from qsctl.core.integration.lifecycle import HeldMessage, MessageCause
 from qsctl.core.integration.message import Flag, State
 from qsctl.core.integration.message_queue import MessageQueue
 from qsctl.core.integration.procedures import ProcedureFailed
 from qsctl.core.integration.routes import RouteDetail
 from qsctl.core.integration.site import Site
-from qsctl.core.integration.translation import AllDetailsFailed, DetailFailed, Panic, Result, route_of, run_detail
+from qsctl.core.integration.translation import (
+    AllDetailsFailed,
+    DetailFailed,
+    Panic,
+    TranslationResult,
+    route_of,
+    run_detail,
+)
 from qsctl.core.integration.worker import Job, Worker
 
 
@@ -52,12 +59,12 @@ class TranslationThread:
 
     # What comes in.
 
-    def arrive(self, held: Held) -> None:
+    def arrive(self, held: HeldMessage) -> None:
         """Receive a message from a protocol thread by ICL; what was sent past translation is not translated."""
         if held.message.flags & Flag.SKIPXLT:
-            self.site.enter(held, self.post_queue(held.message.destination), Cause.SKIP)
+            self.site.enter(held, self.post_queue(held.message.destination), MessageCause.SKIP)
         else:
-            self.site.enter(held, self.pre_translation, Cause.ARRIVE)
+            self.site.enter(held, self.pre_translation, MessageCause.ARRIVE)
         self._wake()
 
     def take_back(self, receiver: Receiver) -> None:
@@ -89,11 +96,11 @@ class TranslationThread:
         if not self._worker.is_busy and self.pre_translation.first() is not None:
             held = self.site.take(self.pre_translation)
             assert held is not None
-            held.move(Cause.BEGIN, entered_at_ns=self.site.now)
+            held.move(MessageCause.BEGIN, entered_at_ns=self.site.now)
             self.site.ledger.save(held)
             self._worker.begin(self._translate(held))
 
-    def _translate(self, held: Held) -> Job:
+    def _translate(self, held: HeldMessage) -> Job:
         """Run all route details of a message, then commit."""
         failures: list[DetailFailed] = []
         try:
@@ -116,7 +123,7 @@ class TranslationThread:
         else:
             self._commit(held, failures)
 
-    def _details_of(self, held: Held) -> Sequence[RouteDetail]:
+    def _details_of(self, held: HeldMessage) -> Sequence[RouteDetail]:
         message = held.message
         thread = self.site.threads.get(message.source)
         inbound = thread.settings.inbound if thread is not None else None
@@ -138,7 +145,7 @@ class TranslationThread:
             raise AllDetailsFailed(ErrorCode.UNSUPPORTED_TRANSACTION_ID, text)
         return route.details
 
-    def _collect(self, source: Held, detail: RouteDetail, result: Result) -> None:
+    def _collect(self, source: HeldMessage, detail: RouteDetail, result: TranslationResult) -> None:
         """Put a result into the route-detail queue, once for each destination."""
         if result.is_rerouted:
             destinations: Sequence[str] = ("",)
@@ -160,8 +167,8 @@ class TranslationThread:
             flags = source.message.flags | (Flag.USERDB if result.is_recoverable else Flag.NONE)
             if result.is_rerouted:
                 flags |= Flag.REROUTED
-            made = Held(message)
-            self.site.prepare(made, self.route_detail, Cause.PASS, destination=destination, flags=flags)
+            made = HeldMessage(message)
+            self.site.prepare(made, self.route_detail, MessageCause.PASS, destination=destination, flags=flags)
             self.site.put(made, self.route_detail)
 
     def _to_partial(self) -> None:
@@ -169,7 +176,7 @@ class TranslationThread:
         for held in list(self.route_detail):
             self.route_detail.remove(held.message.mid)
             self.site.leave(held, self.route_detail, Fate.PASSED)
-            self.site.prepare(held, self.partial, Cause.COLLECT)
+            self.site.prepare(held, self.partial, MessageCause.COLLECT)
             if held.message.results_from:
                 self.site.ledger.save(held)
             self.site.put(held, self.partial)
@@ -180,7 +187,7 @@ class TranslationThread:
             self.site.leave(held, queue, Fate.ABANDONED)
             self.site.end(held, Fate.ABANDONED)
 
-    def _commit(self, held: Held, failures: Sequence[DetailFailed]) -> None:
+    def _commit(self, held: HeldMessage, failures: Sequence[DetailFailed]) -> None:
         """Remove the source from the recovery database, then distribute its results."""
         results = list(self.partial)
         became = tuple(each.message.mid for each in results)
@@ -191,19 +198,19 @@ class TranslationThread:
             self.site.end(held, Fate.PASSED, became)
         self.distribute(results)
 
-    def distribute(self, results: Sequence[Held]) -> None:
+    def distribute(self, results: Sequence[HeldMessage]) -> None:
         """Move results out of the partial queue, each to its destination; what is rerouted goes first in its."""
         rerouted = [each for each in results if each.message.flags & Flag.REROUTED]
         for held in [each for each in results if each not in rerouted]:
             self._leave_partial(held)
-            self.site.enter(held, self.post_queue(held.message.destination), Cause.DISTRIBUTE)
+            self.site.enter(held, self.post_queue(held.message.destination), MessageCause.DISTRIBUTE)
         for held in reversed(rerouted):
             self._leave_partial(held)
             flags, turns = held.message.flags & ~Flag.REROUTED, held.message.turns + 1
-            self.site.enter(held, self.pre_translation, Cause.REROUTE, at_front=True, flags=flags, turns=turns)
+            self.site.enter(held, self.pre_translation, MessageCause.REROUTE, at_front=True, flags=flags, turns=turns)
         self._wake()
 
-    def _leave_partial(self, held: Held) -> None:
+    def _leave_partial(self, held: HeldMessage) -> None:
         self.partial.remove(held.message.mid)
         self.site.leave(held, self.partial, Fate.PASSED)
 

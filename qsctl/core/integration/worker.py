@@ -15,7 +15,7 @@ from qsctl.instant import INFINITE_NS, Nanoseconds
 Job: TypeAlias = Generator[Nanoseconds, None, None]
 
 
-class Agenda:
+class WorkerAgenda:
     """What is due when; what is due at one instant happens in the order in which it was put here."""
 
     def __init__(self) -> None:

@@ -11,7 +11,7 @@ from qsctl.core.events import BounceReason, SampleBounced, SamplesPassed
 from qsctl.core.messages import AckResponse, WriteAcknowledgment
 from qsctl.core.queue.agenda import Sleeper
 from qsctl.core.queue.held import Held
-from qsctl.core.queue.outbox import Outbox, Stream
+from qsctl.core.queue.outbox import OpenStream, Outbox
 from qsctl.core.queue.persistence import on_disk_over_bytes
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.identity import NIL_INCARNATION, Incarnation, SampleIdentity
@@ -69,7 +69,7 @@ class QueueContext:
         *,
         journaled: bool,
         keeps_payloads: bool,
-        stream: Stream | None = None,
+        stream: OpenStream | None = None,
     ) -> None:
         self.name = name
         self.label = label

@@ -28,14 +28,14 @@ _PLACE: Final = Struct(">qq")
 """Incarnation and position."""
 
 
-class Source(Protocol):
+class DeadLetterSource(Protocol):
     """A queue whose samples die."""
 
     label: str
     incarnation: Incarnation
 
 
-def origin_of(source: Source, sample: Sample, reason: DeadLetterReason) -> DeadLetterOrigin:
+def origin_of(source: DeadLetterSource, sample: Sample, reason: DeadLetterReason) -> DeadLetterOrigin:
     """Return what a dead letter was before."""
     return DeadLetterOrigin(source.label, sample.position, sample.identity, reason, source.incarnation)
 

@@ -24,7 +24,7 @@ from qsctl.core.queue.persistence import enqueued_record
 from qsctl.core.queue.reader_cache import ReaderCache
 from qsctl.core.queue.sample import Cause, Sample
 from qsctl.core.queue.settings import ReplacementKind
-from qsctl.core.queue.undeliverable import DeadLetterLine, Source
+from qsctl.core.queue.undeliverable import DeadLetterLine, UndeliverableSource
 from qsctl.core.records import DeadLetterReason, Enqueued, Removed
 from qsctl.identity import Guid
 from qsctl.instant import INFINITE_NS, Nanoseconds
@@ -167,7 +167,12 @@ class Entry:
             self._context.bounce(now, arrival.write.identity, BounceReason.QUEUE_FULL)
 
     def accept_dead_letter(
-        self, now: Nanoseconds, source: Source, sample: Sample, reason: DeadLetterReason, line: DeadLetterLine
+        self,
+        now: Nanoseconds,
+        source: UndeliverableSource,
+        sample: Sample,
+        reason: DeadLetterReason,
+        line: DeadLetterLine,
     ) -> BounceReason | None:
         """Enqueue a sample that another queue could not deliver [QS 2.12]; return why it cannot, or None.
 

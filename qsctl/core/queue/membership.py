@@ -21,7 +21,7 @@ EARLY_REPORTS_MAX: Final = 1_024
 """Availability reports kept for consumers that have not been seen to join."""
 
 
-class Membership:
+class ConsumerMembership:
     """Who is a consumer of a queue.
 
     Args:

@@ -17,7 +17,7 @@ from qsctl.core.records import Record
 from qsctl.instant import INFINITE_NS, Nanoseconds
 
 
-class Stream:
+class OpenStream:
     """The records of one stream in the open batch.
 
     On a hot path write `(stream.records or stream.begin()).append(record)`, and `stream.base_index +
@@ -26,7 +26,7 @@ class Stream:
 
     __slots__ = ("_begun", "base_index", "name", "opening", "records")
 
-    def __init__(self, name: StreamName, begun: list[Stream]) -> None:
+    def __init__(self, name: StreamName, begun: list[OpenStream]) -> None:
         self.name = name
         self._begun = begun
         self.base_index = 0
@@ -100,7 +100,7 @@ class Outbox:
         self.inputs: list[Input] = []
         self.counting: list[Counting] = []
         """The queues that do so in the open batch."""
-        self._begun: list[Stream] = []
+        self._begun: list[OpenStream] = []
         self.service_stream = self.open_stream(SERVICE_STREAM)
         self.messages: list[Outbound] = []
         self.events: list[Event] = []
@@ -109,11 +109,11 @@ class Outbox:
         self.agenda = Agenda()
         self._has_spilled = False
 
-    def open_stream(self, name: StreamName) -> Stream:
+    def open_stream(self, name: StreamName) -> OpenStream:
         """Return a new stream, without records."""
-        return Stream(name, self._begun)
+        return OpenStream(name, self._begun)
 
-    def forget(self, stream: Stream) -> None:
+    def forget(self, stream: OpenStream) -> None:
         """Take back what a stream has in the open batch, and what rests on it. Its indexes begin anew."""
         if stream.records:
             self._begun.remove(stream)

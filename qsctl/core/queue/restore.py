@@ -1,9 +1,10 @@
 """From records to a queue and back [QS 2.14].
 
 Decides: what each record does when it is replayed, which records say the same in fewest words, and what a queue makes
-of a replayed state. There is one way from records to a queue that works: `Replay` them into a queue that holds nothing,
-which rebuilds exactly the state that wrote them, deliveries in progress included; `complete_moves`; `resume`. A start
-goes this way, the CREATE of a queue that was on disk, and a queue that is rolled back to what is stored.
+of a replayed state. There is one way from records to a queue that works: `QueueReplay` them into a queue that holds
+nothing, which rebuilds exactly the state that wrote them, deliveries in progress included; `complete_moves`;
+`resume`. A start goes this way, the CREATE of a queue that was on disk, and a queue that is rolled back to what is
+stored.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ NOTHING_ASSIGNED: Final[Mapping[int, Guid]] = MappingProxyType({})
 """For `resume`, where no other process sent anything before."""
 
 
-class Replay:
+class QueueReplay:
     """The records of one queue, played into what it holds. Positions are looked up only here, never afterwards.
 
     Args:

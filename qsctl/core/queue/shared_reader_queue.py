@@ -18,13 +18,13 @@ from qsctl.core.queue.entry import Entry
 from qsctl.core.queue.held import Held
 from qsctl.core.queue.lifespan import Lifespans
 from qsctl.core.queue.limits import Limits
-from qsctl.core.queue.membership import Membership
-from qsctl.core.queue.outbox import Outbox, Stream
+from qsctl.core.queue.membership import ConsumerMembership
+from qsctl.core.queue.outbox import OpenStream, Outbox
 from qsctl.core.queue.reader_cache import ReaderCache
 from qsctl.core.queue.removal import Removal
 from qsctl.core.queue.sample import Cause, Sample
 from qsctl.core.queue.settings import SharedReaderQueueSettings
-from qsctl.core.queue.undeliverable import DeadLetterLine, DeadLetterPlace, Source, Undeliverables
+from qsctl.core.queue.undeliverable import DeadLetterLine, DeadLetterPlace, Undeliverables, UndeliverableSource
 from qsctl.core.records import DeadLetterReason, Remembered, RemovalCause, Returned
 from qsctl.identity import NIL_GUID, NIL_INCARNATION, Guid, Incarnation
 from qsctl.instant import INFINITE_NS, Nanoseconds
@@ -121,7 +121,7 @@ class SharedReaderQueue:
         self.undeliverables = Undeliverables(self._dead_letters, context.outbox)
         self.undeliverables.are_moves_one_record = self.is_replicated and self._dead_letters is not None
         self.deliveries = deliveries = Deliveries(context, consumers, self.reader_cache, routes=routes)
-        self._membership = Membership(context, deliveries, self._early_reports)
+        self._membership = ConsumerMembership(context, deliveries, self._early_reports)
         self._entry = Entry(context, self.limits, self.lifespans, self.reader_cache, deliveries.offer)
         self.removal = Removal(
             context, deliveries, self.limits, self.lifespans, self.undeliverables, self.dead_letter_line
@@ -152,7 +152,7 @@ class SharedReaderQueue:
         return self.context.held
 
     @property
-    def stream(self) -> Stream:
+    def stream(self) -> OpenStream:
         """Its records."""
         return self.context.stream
 
@@ -177,15 +177,15 @@ class SharedReaderQueue:
         return self._entry.bar(write)
 
     def join(self, now: Nanoseconds, joined: ConsumerJoined) -> None:
-        """See `Membership.join`."""
+        """See `ConsumerMembership.join`."""
         self._membership.join(now, joined)
 
     def leave(self, now: Nanoseconds, left: ConsumerLeft) -> None:
-        """See `Membership.leave`."""
+        """See `ConsumerMembership.leave`."""
         self._membership.leave(now, left)
 
     def report_availability(self, now: Nanoseconds, availability: ConsumerAvailability) -> None:
-        """See `Membership.report_availability`."""
+        """See `ConsumerMembership.report_availability`."""
         self._membership.report_availability(now, availability)
 
     def lose_producer(self, now: Nanoseconds, writer_guid: Guid) -> None:
@@ -193,7 +193,7 @@ class SharedReaderQueue:
         self._entry.lose_producer(now, writer_guid)
 
     def accept_dead_letter(
-        self, now: Nanoseconds, source: Source, sample: Sample, reason: DeadLetterReason
+        self, now: Nanoseconds, source: UndeliverableSource, sample: Sample, reason: DeadLetterReason
     ) -> BounceReason | None:
         """See `Entry.accept_dead_letter`."""
         return self._entry.accept_dead_letter(now, source, sample, reason, self.dead_letter_line)

@@ -12,7 +12,7 @@ from typing import Final, Protocol
 
 from qsctl.core.events import BounceReason, DeadLetterDeferred, SampleDeadLettered
 from qsctl.core.queue.dead_letter import dead_letter_identity, origin_of
-from qsctl.core.queue.outbox import Outbox, Stream
+from qsctl.core.queue.outbox import OpenStream, Outbox
 from qsctl.core.queue.redelivery import release
 from qsctl.core.queue.sample import Sample, SampleState
 from qsctl.core.records import DeadLetterReason, Returned, Undeliverable
@@ -29,14 +29,14 @@ UNDELIVERABLE: Final[dict[SampleState, DeadLetterReason]] = {
 _QUEUE_FULL, _TOO_LARGE = BounceReason.QUEUE_FULL, BounceReason.TOO_LARGE
 
 
-class Source(Protocol):
+class UndeliverableSource(Protocol):
     """A queue whose samples die."""
 
     name: str
     label: str
     incarnation: Incarnation
     journaled: bool
-    stream: Stream
+    stream: OpenStream
 
     def go_on_at_once(self, now: Nanoseconds) -> None:
         """Try again in the next turn."""
@@ -50,11 +50,11 @@ class DeadLetterPlace(Protocol):
     dead_letter_line: DeadLetterLine
 
     @property
-    def stream(self) -> Stream:
+    def stream(self) -> OpenStream:
         """Where its records go."""
 
     def accept_dead_letter(
-        self, now: Nanoseconds, source: Source, sample: Sample, reason: DeadLetterReason, /
+        self, now: Nanoseconds, source: UndeliverableSource, sample: Sample, reason: DeadLetterReason, /
     ) -> BounceReason | None:
         """Enqueue a sample; return why it stays in its queue: there is no room, another queue waits for that, or ever.
 
@@ -72,29 +72,29 @@ class DeadLetterLine:
     __slots__ = ("barred", "queues")
 
     def __init__(self) -> None:
-        self.queues: dict[Source, None] = {}
+        self.queues: dict[UndeliverableSource, None] = {}
         """Who waits, in order; changed only here."""
-        self.barred: dict[Source, None] = {}
+        self.barred: dict[UndeliverableSource, None] = {}
         """Who has samples that the dead-letter queue does not accept as it is, whatever room there is."""
 
-    def is_turn_of(self, source: Source) -> bool:
+    def is_turn_of(self, source: UndeliverableSource) -> bool:
         """Whether no other queue was there before."""
         for first in self.queues:
             return first is source
         return True
 
-    def enter(self, source: Source) -> None:
+    def enter(self, source: UndeliverableSource) -> None:
         """Stand behind the others; once."""
         self.queues.setdefault(source)
 
-    def leave(self, now: Nanoseconds, source: Source) -> None:
+    def leave(self, now: Nanoseconds, source: UndeliverableSource) -> None:
         """Wait no more; the next queue may find room where this one's sample was too large."""
         was_first = self.is_turn_of(source)
         self.queues.pop(source, None)
         if was_first:
             self.call(now)
 
-    def give_way(self, now: Nanoseconds, source: Source) -> None:
+    def give_way(self, now: Nanoseconds, source: UndeliverableSource) -> None:
         """Stand behind the others again after a share, so that all have theirs."""
         self.queues.pop(source, None)
         self.queues[source] = None
@@ -137,7 +137,7 @@ class Undeliverables:
     def __len__(self) -> int:
         return len(self.waiting) + len(self.barred)
 
-    def bury(self, now: Nanoseconds, queue: Source, sample: Sample, reason: DeadLetterReason) -> bool:
+    def bury(self, now: Nanoseconds, queue: UndeliverableSource, sample: Sample, reason: DeadLetterReason) -> bool:
         """Move a sample that just died; false: there is no room, or others wait for it, and so does this one."""
         if sample.holder != NIL_GUID:
             # It expired with a consumer, which may have processed it.
@@ -152,7 +152,9 @@ class Undeliverables:
         self.defer(now, queue, sample, reason, obstacle)
         return False
 
-    def move(self, now: Nanoseconds, queue: Source, sample: Sample, reason: DeadLetterReason) -> BounceReason | None:
+    def move(
+        self, now: Nanoseconds, queue: UndeliverableSource, sample: Sample, reason: DeadLetterReason
+    ) -> BounceReason | None:
         """Move a sample, or do nothing where there is no place to go; return why it stays, or None."""
         place = self.place
         if place is None:
@@ -166,7 +168,12 @@ class Undeliverables:
         return None
 
     def defer(
-        self, now: Nanoseconds, queue: Source, sample: Sample, reason: DeadLetterReason, obstacle: BounceReason
+        self,
+        now: Nanoseconds,
+        queue: UndeliverableSource,
+        sample: Sample,
+        reason: DeadLetterReason,
+        obstacle: BounceReason,
     ) -> None:
         """Let a sample wait that stays for this reason."""
         assert self.place is not None, "where there is no place to go, nothing waits for room"
@@ -177,7 +184,7 @@ class Undeliverables:
             self.waiting[sample.position] = sample
         self._outbox.events.append(DeadLetterDeferred(now, queue.name, sample.identity, self.place.name, reason))
 
-    def leave(self, now: Nanoseconds, queue: Source, sample: Sample, *, moves: bool) -> None:
+    def leave(self, now: Nanoseconds, queue: UndeliverableSource, sample: Sample, *, moves: bool) -> None:
         """A sample leaves its queue that may have waited here; `moves`: for the dead letters."""
         waiting = self.waiting
         if self.barred.pop(sample.position, None) is not None:
@@ -193,33 +200,33 @@ class Undeliverables:
             # The one behind it may be smaller.
             queue.go_on_at_once(now)
 
-    def bar(self, now: Nanoseconds, queue: Source, sample: Sample) -> None:
+    def bar(self, now: Nanoseconds, queue: UndeliverableSource, sample: Sample) -> None:
         """Let nothing wait any more behind a sample that is not accepted, whatever room there is."""
         del self.waiting[sample.position]
         self._bar(queue, sample)
         if not self.waiting and self.place is not None:
             self.place.dead_letter_line.leave(now, queue)
 
-    def unbar(self, queue: Source) -> None:
+    def unbar(self, queue: UndeliverableSource) -> None:
         """Let those wait again that were not accepted, if the dead-letter queue has other settings since."""
         if self.barred and self.place is not None and queue not in self.place.dead_letter_line.barred:
             self.place.dead_letter_line.enter(queue)
             self.waiting |= self.barred
             self.barred.clear()
 
-    def forget(self, now: Nanoseconds, queue: Source) -> None:
+    def forget(self, now: Nanoseconds, queue: UndeliverableSource) -> None:
         """Let the queue wait no more: it forgets what it holds."""
         if self.place is not None and len(self):
             self.place.dead_letter_line.barred.pop(queue, None)
             if self.waiting:
                 self.place.dead_letter_line.leave(now, queue)
 
-    def _bar(self, queue: Source, sample: Sample) -> None:
+    def _bar(self, queue: UndeliverableSource, sample: Sample) -> None:
         assert self.place is not None
         self.barred[sample.position] = sample
         self.place.dead_letter_line.barred[queue] = None
 
-    def give_way(self, now: Nanoseconds, queue: Source) -> None:
+    def give_way(self, now: Nanoseconds, queue: UndeliverableSource) -> None:
         """Its share is moved: another queue's turn."""
         if self.place is not None:
             self.place.dead_letter_line.give_way(now, queue)

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 from qsctl.core.selector.expression import (
     And,
     Boolean,
-    Comparison,
     Expression,
     Field,
     Integer,
@@ -23,6 +22,7 @@ from qsctl.core.selector.expression import (
     SequenceNumber,
     StatusMask,
     Term,
+    TermComparison,
     Text,
 )
 from qsctl.identity import GUID_SIZE_BYTES, sequence_number_from_pair
@@ -71,7 +71,7 @@ class Built(NamedTuple):
     offset: int
 
 
-class Builder:
+class SelectorBuilder:
     """Makes nodes; each method is the grammar's rule of that name."""
 
     def any_of(self, operands: list[Built]) -> Built:
@@ -110,7 +110,7 @@ class Builder:
                     raise Misfit(
                         other.offset, f"a GUID has {GUID_SIZE_BYTES} octets, not {size}", _HOW_TO_WRITE[Octets]
                     )
-        return Built(Comparison(left.node, Relation(str(relation)), right.node), 0, left.offset)
+        return Built(TermComparison(left.node, Relation(str(relation)), right.node), 0, left.offset)
 
     def field(self, children: list[Token]) -> Built:
         """A field's name."""

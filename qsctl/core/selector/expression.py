@@ -77,7 +77,7 @@ Term: TypeAlias = Field | StatusMask | SequenceNumber | Octets | Integer | Boole
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class TermComparison:
     """Two terms of one type.
 
     `@sample_queue_status = A | B` holds when the sample's status is one of the mask; `<>` is its negation.
@@ -98,7 +98,7 @@ class Not:
     operand: Expression
 
     def __str__(self) -> str:
-        return f"NOT {_operand_text(self.operand, (Comparison, Not))}"
+        return f"NOT {_operand_text(self.operand, (TermComparison, Not))}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ class And:
     operands: tuple[Expression, ...]
 
     def __str__(self) -> str:
-        return " AND ".join(_operand_text(each, (Comparison, Not)) for each in self.operands)
+        return " AND ".join(_operand_text(each, (TermComparison, Not)) for each in self.operands)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +118,10 @@ class Or:
     operands: tuple[Expression, ...]
 
     def __str__(self) -> str:
-        return " OR ".join(_operand_text(each, (Comparison, Not, And)) for each in self.operands)
+        return " OR ".join(_operand_text(each, (TermComparison, Not, And)) for each in self.operands)
 
 
-Expression: TypeAlias = Comparison | Not | And | Or
+Expression: TypeAlias = TermComparison | Not | And | Or
 
 EVERYTHING: Final = And(())
 """What an empty selector means."""

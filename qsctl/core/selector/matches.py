@@ -6,7 +6,6 @@ from typing import Final, TypeAlias, assert_never
 
 from qsctl.core.selector.expression import (
     And,
-    Comparison,
     Expression,
     Field,
     Not,
@@ -16,6 +15,7 @@ from qsctl.core.selector.expression import (
     SequenceNumber,
     StatusMask,
     Term,
+    TermComparison,
 )
 from qsctl.identity import Guid, SampleIdentity
 
@@ -32,7 +32,7 @@ def matches(expression: Expression, identity: SampleIdentity, status: StatusMask
     The tree is at most as deep as the parser let it be.
     """
     match expression:
-        case Comparison(left, relation, right):
+        case TermComparison(left, relation, right):
             return _equal(left, right, identity, status) is (relation is Relation.EQUAL)
         case Not(operand):
             return not matches(operand, identity, status)
@@ -78,7 +78,7 @@ def _equal(left: Term, right: Term, identity: SampleIdentity, status: StatusMask
 def _pins(expression: Expression, wanted: bool) -> frozenset[_Pin] | None:
     """What a sample must be for `expression` to be `wanted`, as alternatives; None: it may be anything."""
     match expression:
-        case Comparison(left, relation, right):
+        case TermComparison(left, relation, right):
             if (relation is Relation.EQUAL) is not wanted:
                 return None
             if isinstance(right, Field):

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from functools import cache
 from typing import TYPE_CHECKING, Final, cast
 
-from qsctl.core.selector.build import Builder, Misfit
+from qsctl.core.selector.build import Misfit, SelectorBuilder
 from qsctl.core.selector.expression import EVERYTHING, Expression
 from qsctl.errors import UsageError
 
@@ -104,7 +104,7 @@ def _parser() -> Lark:
     from lark import Lark, Transformer
 
     # The builder's methods are called as rules are recognized: no parse tree is made and walked.
-    builder = cast("Transformer[object, object]", Builder())
+    builder = cast("Transformer[object, object]", SelectorBuilder())
     return Lark.open_from_package(__package__, "grammar.lark", parser="lalr", transformer=builder)
 
 

@@ -33,7 +33,15 @@ from qsctl.eventlog.recording.queue_state import QueueState, Row, address_text, 
 from qsctl.eventlog.recording.sample_steps import SampleSteps
 from qsctl.eventlog.recording.sampling import Sampling
 from qsctl.eventlog.recording.schema import CommandKind, PeerHappening
-from qsctl.eventlog.recording.story import Begun, Ended, Happened, Holding, Part, Resumed, Seat
+from qsctl.eventlog.recording.story import (
+    Begun,
+    Happened,
+    HeldAtBeginning,
+    Part,
+    RecordedConsumer,
+    RecordingEnded,
+    Resumed,
+)
 from qsctl.eventlog.run_folder import Happening
 from qsctl.eventlog.schema import LogLevel
 from qsctl.instant import Nanoseconds
@@ -87,7 +95,7 @@ class Fold:
                 self.happened(events, inputs)
             case Begun():
                 self._begin(part)
-            case Holding(samples):
+            case HeldAtBeginning(samples):
                 self.held_at_start_count += len(samples)
                 for sample in samples:
                     self._steps.hold(self._queue(sample.queue), sample)
@@ -96,7 +104,7 @@ class Fold:
                 for queue in self._queues.values():
                     queue.present.clear()
                     self._steps.resume(self._book.now_ns, queue)
-            case Ended(at_ns):
+            case RecordingEnded(at_ns):
                 self._reach(at_ns)
 
     def happened(self, events: Sequence[Event], inputs: Sequence[Input] = ()) -> None:
@@ -170,7 +178,7 @@ class Fold:
         for seat in begun.seats:
             self._sit(seat)
 
-    def _sit(self, seat: Seat) -> None:
+    def _sit(self, seat: RecordedConsumer) -> None:
         self._book.step += 1
         self._queue(seat.queue).present.add(seat.consumer_guid)
         self._book.add_peer(

@@ -15,7 +15,7 @@ TABLES: Final = ("messages", "arrivals", "deliveries", "peers", "commands", "eve
 
 
 @dataclass(slots=True)
-class _Kind:
+class _RowKind:
     count: int = 0
     first_ns: Nanoseconds = 0
     peak: int = 0
@@ -41,7 +41,7 @@ class LogBook:
     _latest_producer: Guid = NIL_GUID
     _latest_number: int = 0
     _producers: set[Guid] = field(default_factory=set)
-    _kinds: dict[str, _Kind] = field(default_factory=dict)
+    _kinds: dict[str, _RowKind] = field(default_factory=dict)
 
     def peer(self, guid: Guid) -> int:
         """Return the number of a peer, a new one where it has none."""
@@ -93,7 +93,7 @@ class LogBook:
         """Raise an event of a queue: a happening at any level, a row at level events. `value` is in its own unit."""
         kind = self._kinds.get(event)
         if kind is None:
-            kind = self._kinds[event] = _Kind(first_ns=at_ns)
+            kind = self._kinds[event] = _RowKind(first_ns=at_ns)
         kind.count += count
         kind.peak = max(kind.peak, value)
         if self.keeps_events:

@@ -19,7 +19,7 @@ LATE_ROWS_MAX: Final = 100_000
 Row: TypeAlias = tuple[Any, ...]
 
 
-class Arrived(msgspec.Struct, frozen=True, gc=False):
+class ArrivedSample(msgspec.Struct, frozen=True, gc=False):
     """A sample that reached the queue and has no answer yet."""
 
     step: int
@@ -76,8 +76,8 @@ class QueueState:
         self.shown = shown
         self.max_count = max_count
         self.counts = QueueCounts(0)
-        self.arrived: dict[SampleIdentity, Arrived] = {}
-        self.repeated: Arrived | None = None
+        self.arrived: dict[SampleIdentity, ArrivedSample] = {}
+        self.repeated: ArrivedSample | None = None
         """A second arrival of a sample that waits outside; the next event says what becomes of it."""
         self.held: dict[SampleIdentity, HeldState] = {}
         self.held_before = 0
@@ -91,7 +91,7 @@ class QueueState:
         self.late: OrderedDict[tuple[int, SampleIdentity], Row] = OrderedDict()
         """Rows of deliveries to which a late answer may come."""
 
-    def answer(self, identity: SampleIdentity) -> Arrived | None:
+    def answer(self, identity: SampleIdentity) -> ArrivedSample | None:
         """Return the arrival that is answered now, and forget it."""
         if self.repeated is not None:
             repeated, self.repeated = self.repeated, None

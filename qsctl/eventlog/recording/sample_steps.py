@@ -33,7 +33,7 @@ from qsctl.eventlog.queue_counts import NEVER, work_units
 from qsctl.eventlog.recording.log_book import LogBook
 from qsctl.eventlog.recording.queue_state import (
     LATE_ROWS_MAX,
-    Arrived,
+    ArrivedSample,
     HeldState,
     QueueState,
     Row,
@@ -42,7 +42,7 @@ from qsctl.eventlog.recording.queue_state import (
 )
 from qsctl.eventlog.recording.sampling import Sampling
 from qsctl.eventlog.recording.schema import ArrivalAnswer, DeliveryAnswer, Origin
-from qsctl.eventlog.recording.story import HeldSample
+from qsctl.eventlog.recording.story import RecordedHeldSample
 from qsctl.identity import NIL_GUID, SampleIdentity
 from qsctl.instant import INFINITE_NS, Nanoseconds
 
@@ -114,7 +114,7 @@ class SampleSteps:
             book.now_ns = at_ns = event.at_ns - t0
             steps[type(event)](queue, event, at_ns)
 
-    def hold(self, queue: QueueState, sample: HeldSample) -> None:
+    def hold(self, queue: QueueState, sample: RecordedHeldSample) -> None:
         """Note a sample that was there at the beginning."""
         book, identity = self._book, sample.identity
         book.step += 1
@@ -123,7 +123,9 @@ class SampleSteps:
         is_logged = book.keeps_rows and self._sampling.chooses(identity)
         lifespan_ns = None if sample.expires_at_ns >= INFINITE_NS else sample.expires_at_ns - sample.at_ns
         origin = (Origin.OUTSIDE if sample.is_outside else Origin.HELD).value
-        arrived = Arrived(book.step, at_ns, producer, sample.size_bytes, lifespan_ns, sample.address, origin, is_logged)
+        arrived = ArrivedSample(
+            book.step, at_ns, producer, sample.size_bytes, lifespan_ns, sample.address, origin, is_logged
+        )
         if sample.is_outside:
             queue.arrived[identity] = arrived
             return
@@ -169,7 +171,7 @@ class SampleSteps:
 
     def _received(self, queue: QueueState, event: SampleReceived, at_ns: Nanoseconds) -> None:
         identity = event.identity
-        arrived = Arrived(
+        arrived = ArrivedSample(
             self._book.step,
             at_ns,
             self._book.producer(identity.writer_guid, at_ns),
@@ -351,7 +353,7 @@ class SampleSteps:
         self,
         queue: QueueState,
         identity: SampleIdentity,
-        arrived: Arrived,
+        arrived: ArrivedSample,
         answer: str,
         answered_ns: Nanoseconds | None,
         reason: str | None,

@@ -18,14 +18,14 @@ HELD_AT_ONCE: Final = 10_000
 """How many samples of the beginning are in one part."""
 
 
-class HostedQueue(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class RecordedQueue(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A queue at the beginning; `max_count` -1: unlimited."""
 
     name: str
     max_count: int
 
 
-class Seat(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class RecordedConsumer(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A consumer at the beginning, with what is in force of its window."""
 
     queue: str
@@ -35,7 +35,7 @@ class Seat(msgspec.Struct, frozen=True, array_like=True, gc=False):
     reception_enabled: bool
 
 
-class HeldSample(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class RecordedHeldSample(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A sample at the beginning.
 
     `attempts` are the deliveries that are over; `consumer_guid` holds it since `sent_at_ns`, nil: no consumer does.
@@ -56,17 +56,17 @@ class HeldSample(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Begun(msgspec.Struct, frozen=True, array_like=True, tag="begun"):
-    """A process begins to report. What its queues hold follows in parts of `Holding`."""
+    """A process begins to report. What its queues hold follows in parts of `HeldAtBeginning`."""
 
     at_ns: Nanoseconds
-    queues: list[HostedQueue]
-    seats: list[Seat]
+    queues: list[RecordedQueue]
+    seats: list[RecordedConsumer]
 
 
-class Holding(msgspec.Struct, frozen=True, array_like=True, tag="holding"):
+class HeldAtBeginning(msgspec.Struct, frozen=True, array_like=True, tag="holding"):
     """Some of what is held at the beginning, in queue order."""
 
-    samples: list[HeldSample]
+    samples: list[RecordedHeldSample]
 
 
 class Happened(msgspec.Struct, frozen=True, array_like=True, tag="happened", gc=False):
@@ -82,14 +82,14 @@ class Resumed(msgspec.Struct, frozen=True, array_like=True, tag="resumed"):
     at_ns: Nanoseconds
 
 
-class Ended(msgspec.Struct, frozen=True, array_like=True, tag="ended"):
+class RecordingEnded(msgspec.Struct, frozen=True, array_like=True, tag="ended"):
     """A process reports no more. `overrun`: it reported faster than the recorder could read, and gave up."""
 
     at_ns: Nanoseconds
     overrun: bool = False
 
 
-Part: TypeAlias = Begun | Holding | Happened | Resumed | Ended
+Part: TypeAlias = Begun | HeldAtBeginning | Happened | Resumed | RecordingEnded
 
 _ENCODER: Final = msgspec.msgpack.Encoder()
 _DECODER: Final = msgspec.msgpack.Decoder(Part)

@@ -17,11 +17,11 @@ from typing import Final
 
 from qsctl.config.problems import shown
 from qsctl.profiles.client_profile import ClientProfile, Threshold
-from qsctl.profiles.formats.cli_words import ROOT, Mode, completed
+from qsctl.profiles.formats.cli_words import ROOT, CliMode, completed
 from qsctl.profiles.formats.draft import Draft, Drafts
 from qsctl.profiles.formats.selection import Selected
 from qsctl.profiles.ranges import DEFAULT_MESSAGE_VPN, SETTINGS, value_of
-from qsctl.profiles.setting import Kind, Setting, Value
+from qsctl.profiles.setting import ProfileSetting, Value, ValueKind
 
 _PROMPT_WORDS: Final = r"[ \t]*[A-Za-z0-9_.-]{1,100}(?:\([^)\s]{0,200}\))?[#>]"
 LINE = re.compile(rf"^(?:{_PROMPT_WORDS}[ \t]+)?[ \t]*(?:(?:create|no)[ \t]+)?client-profile[ \t]+\S", re.MULTILINE)
@@ -55,7 +55,7 @@ class _Script:
     def __init__(self, drafts: Drafts) -> None:
         self._drafts = drafts
         self._draft: Draft | None = None
-        self._modes: list[Mode] = []
+        self._modes: list[CliMode] = []
         """One for each line that entered one, the profile's own first; empty outside of a profile."""
         self._is_skipped = False
         """Whether the profile that is open could not be begun."""
@@ -120,7 +120,7 @@ class _Script:
             spelled.append(word)
             rest = rest[1:]
             below = mode.below[word]
-            if isinstance(below, Setting):
+            if isinstance(below, ProfileSetting):
                 self._set(below, " ".join([*mode.path, word]), rest, line, is_no=is_no)
                 return
             mode = below
@@ -134,7 +134,7 @@ class _Script:
         assert self._draft is not None
         return "/".join([self._draft.place, *path])
 
-    def _unknown(self, mode: Mode, spelled: Sequence[str], word: str, line: int) -> None:
+    def _unknown(self, mode: CliMode, spelled: Sequence[str], word: str, line: int) -> None:
         outer = next((each for each in reversed(self._modes) if completed(each, word) is not None), None)
         hint = self._drafts.hint(word, mode.below, line=line, place=" ".join(mode.path))
         if not hint and outer is not None and not spelled:
@@ -149,19 +149,19 @@ class _Script:
             self._drafts.warn(f"{shown(word)} is no command of a client profile that is known", line=line,
                               place=self._place(mode.path), found=word, hint="It is left out.")  # fmt: skip
 
-    def _set(self, setting: Setting, name: str, words: list[str], line: int, *, is_no: bool) -> None:
+    def _set(self, setting: ProfileSetting, name: str, words: list[str], line: int, *, is_no: bool) -> None:
         assert self._draft is not None
         raw: object
-        if setting.kind is Kind.BOOLEAN:
+        if setting.kind is ValueKind.BOOLEAN:
             raw = is_no if setting.cli_inverted else not is_no
             is_wrong = bool(words)
         elif is_no:
             raw, is_wrong = setting.default, bool(words)
-        elif setting.kind is Kind.THRESHOLD:
+        elif setting.kind is ValueKind.THRESHOLD:
             raw = {_LEVELS.get(key, key): value for key, value in zip(words[::2], words[1::2], strict=False)}
             is_wrong = not words or len(words) % 2 != 0
         else:
-            raw, is_wrong = " ".join(words), not words and setting.kind is not Kind.TEXT
+            raw, is_wrong = " ".join(words), not words and setting.kind is not ValueKind.TEXT
         if is_wrong:
             allowed = _usage(setting, name)
             found = ("no " if is_no else "") + " ".join([name, *words])
@@ -171,10 +171,10 @@ class _Script:
         self._drafts.put(self._draft, setting, raw, line=line, name=name, again=True)
 
 
-def _usage(setting: Setting, name: str) -> str:
-    if setting.kind is Kind.BOOLEAN:
+def _usage(setting: ProfileSetting, name: str) -> str:
+    if setting.kind is ValueKind.BOOLEAN:
         return f"{name}, or no {name}"
-    if setting.kind is Kind.THRESHOLD:
+    if setting.kind is ValueKind.THRESHOLD:
         return f"{name} set-percentage N clear-percentage N"
     return f"{name} VALUE, or no {name}"
 
@@ -193,7 +193,7 @@ def _profile_lines(profile: ClientProfile, fields: frozenset[str]) -> list[str]:
     lines: list[str] = []
     at: tuple[str, ...] = ()
     for setting in sorted((each for each in SETTINGS if each.cli and each.field in fields), key=_mode_order):
-        modes = setting.cli[:-1] if setting.kind is not Kind.THRESHOLD else setting.cli[:1]
+        modes = setting.cli[:-1] if setting.kind is not ValueKind.THRESHOLD else setting.cli[:1]
         modes = modes[:1] if modes[:1] == ("event",) else modes
         entered = _entered(modes)
         shared = 0
@@ -208,7 +208,7 @@ def _profile_lines(profile: ClientProfile, fields: frozenset[str]) -> list[str]:
     return lines + [f"{'  ' * depth}exit" for depth in range(len(at), 0, -1)]
 
 
-def _mode_order(setting: Setting) -> tuple[bool, tuple[str, ...]]:
+def _mode_order(setting: ProfileSetting) -> tuple[bool, tuple[str, ...]]:
     """Commands of the profile itself first, then mode by mode."""
     return len(setting.cli) > 1, setting.cli[:-1]
 
@@ -218,7 +218,7 @@ def _entered(modes: tuple[str, ...]) -> tuple[str, ...]:
     return (" ".join(modes),) if modes[:1] == ("queue",) else modes
 
 
-def _command_line(setting: Setting, words: str, value: Value) -> str:
+def _command_line(setting: ProfileSetting, words: str, value: Value) -> str:
     if isinstance(value, bool):
         return words if value is not setting.cli_inverted else f"no {words}"
     if value is None or value == "":
@@ -226,4 +226,4 @@ def _command_line(setting: Setting, words: str, value: Value) -> str:
     if isinstance(value, Threshold):
         unit = "percentage" if value.is_percent else "value"
         return f"{words} set-{unit} {value.set_at} clear-{unit} {value.clear_at}"
-    return f'{words} "{value}"' if setting.kind is Kind.TEXT else f"{words} {value}"
+    return f'{words} "{value}"' if setting.kind is ValueKind.TEXT else f"{words} {value}"

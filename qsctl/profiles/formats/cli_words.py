@@ -6,26 +6,26 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from qsctl.profiles.ranges import SETTINGS
-from qsctl.profiles.setting import Setting
+from qsctl.profiles.setting import ProfileSetting
 
-Below: TypeAlias = "Mode | Setting"
+Below: TypeAlias = "CliMode | ProfileSetting"
 
 
 @dataclass(slots=True)
-class Mode:
+class CliMode:
     """A mode: its words from the profile on, and what can follow."""
 
     path: tuple[str, ...] = ()
     below: dict[str, Below] = field(default_factory=dict)
 
 
-def _tree() -> Mode:
-    root = Mode()
+def _tree() -> CliMode:
+    root = CliMode()
     for setting in SETTINGS:
         mode = root
         for word in setting.cli[:-1]:
-            below = mode.below.setdefault(word, Mode((*mode.path, word)))
-            assert isinstance(below, Mode), setting.cli
+            below = mode.below.setdefault(word, CliMode((*mode.path, word)))
+            assert isinstance(below, CliMode), setting.cli
             mode = below
         if setting.cli:
             mode.below[setting.cli[-1]] = setting
@@ -36,6 +36,6 @@ ROOT: Final = _tree()
 """The mode of `client-profile NAME message-vpn VPN`."""
 
 
-def completed(mode: Mode, word: str) -> str | None:
+def completed(mode: CliMode, word: str) -> str | None:
     """Return the word of this mode that was written, in any case; None where there is none."""
     return next((each for each in mode.below if each.lower() == word.lower()), None)

@@ -17,7 +17,7 @@ from qsctl.profiles.client_profile import ClientProfile
 from qsctl.profiles.names import suggestion
 from qsctl.profiles.problems import ProfileError
 from qsctl.profiles.ranges import DEFAULT_MESSAGE_VPN, default_profile
-from qsctl.profiles.setting import Kind, Setting, Value
+from qsctl.profiles.setting import ProfileSetting, Value, ValueKind
 
 PROFILES_MAX: Final = 1000
 """In one file: more than a broker has."""
@@ -120,11 +120,11 @@ class Drafts:
         self._drafts.pop((message_vpn, name), None)
 
     def put(
-        self, draft: Draft, setting: Setting, raw: object, *, line: int = 0, name: str = "", again: bool = False
+        self, draft: Draft, setting: ProfileSetting, raw: object, *, line: int = 0, name: str = "", again: bool = False
     ) -> None:
         """Set one value; `name` is how the file spells the setting. A second value is an error unless `again`."""
         spelled = name or setting.semp_v2
-        if setting.kind is Kind.THRESHOLD and isinstance(raw, Mapping):
+        if setting.kind is ValueKind.THRESHOLD and isinstance(raw, Mapping):
             value = self._threshold(draft, setting, raw, line, spelled)
             if value is None:
                 return
@@ -142,12 +142,12 @@ class Drafts:
         draft.values[setting.field] = value
         draft.lines[setting.field] = line
 
-    def _wrong_value(self, draft: Draft, setting: Setting, raw: object, line: int, spelled: str) -> None:
+    def _wrong_value(self, draft: Draft, setting: ProfileSetting, raw: object, line: int, spelled: str) -> None:
         place = f"{draft.place}/{spelled}"
         self.error(f"{spelled} has no valid value", line=line, place=place, found=raw, allowed=setting.allowed)
 
     def _threshold(
-        self, draft: Draft, setting: Setting, levels: Mapping[str, object], line: int, spelled: str
+        self, draft: Draft, setting: ProfileSetting, levels: Mapping[str, object], line: int, spelled: str
     ) -> Value:
         """Both levels in percent or both as counts; where a broker gives both forms, the percentages were set."""
         place = f"{draft.place}/{spelled}"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from qsctl.config.document import Limits, read_file
+from qsctl.config.document import DocumentLimits, read_file
 from qsctl.config.problems import ConfigError, Problem, did_you_mean
 from qsctl.errors import NotFound, UsageError
 from qsctl.profiles.client_profile import ClientProfile
@@ -62,7 +62,7 @@ def read_profiles(path: Path, form: Format | None = None) -> ProfileFile:
         ProfileError: with every problem; its exit status says whether the file is only missing.
     """
     try:
-        data = read_file(path, str(path), Limits(size_bytes=max(BYTES_MAX.values())))
+        data = read_file(path, str(path), DocumentLimits(size_bytes=max(BYTES_MAX.values())))
     except ConfigError as error:
         raise ProfileError(error.problems) from None
     return parse_profiles(data, str(path), form)

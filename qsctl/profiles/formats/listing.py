@@ -19,7 +19,7 @@ from qsctl.profiles.formats.draft import Draft, Drafts
 from qsctl.profiles.formats.selection import Selected
 from qsctl.profiles.problems import refusal
 from qsctl.profiles.ranges import BY_FIELD, limit_of, value_of
-from qsctl.profiles.setting import Kind, Setting
+from qsctl.profiles.setting import ProfileSetting, ValueKind
 
 BEGIN: Final = re.compile(r"Profile\s+Name\s*:\s*")
 UNSTATED: Final = "-"
@@ -75,7 +75,7 @@ def _pattern(heading: str, label: str) -> re.Pattern[str]:
     return re.compile(r"(?<![^\s)])" + r"\s+".join(words) + r"\s*:")
 
 
-def _patterns() -> Iterator[tuple[Setting, re.Pattern[str]]]:
+def _patterns() -> Iterator[tuple[ProfileSetting, re.Pattern[str]]]:
     for section in SECTIONS:
         for number, field in enumerate(section.fields):
             setting = BY_FIELD[field]
@@ -117,12 +117,12 @@ def _read_profile(text: str, line: int, drafts: Drafts) -> None:
         _read_thresholds(drafts, draft, body, table.end(), line)
 
 
-def _cut(text: str, at: int) -> Iterator[tuple[Setting, str, int]]:
+def _cut(text: str, at: int) -> Iterator[tuple[ProfileSetting, str, int]]:
     """Yield each setting with the text up to the next label.
 
     A label that is not there, is in no later section either.
     """
-    places: list[tuple[Setting, int, int]] = []
+    places: list[tuple[ProfileSetting, int, int]] = []
     # A heading bounds the section before it, so that a label missing there is not taken from a later section.
     heads = {setting.field: found for setting, pattern in _LABELS
              if setting.field in _FIRST_OF_SECTION and (found := pattern.search(text, at))}  # fmt: skip
@@ -137,8 +137,8 @@ def _cut(text: str, at: int) -> Iterator[tuple[Setting, str, int]]:
         yield setting, text[start:end], start
 
 
-def _put(drafts: Drafts, draft: Draft, setting: Setting, text: str, line: int) -> None:
-    raw: object = _name(text) if setting.kind is Kind.TEXT else _first_word(setting, text)
+def _put(drafts: Drafts, draft: Draft, setting: ProfileSetting, text: str, line: int) -> None:
+    raw: object = _name(text) if setting.kind is ValueKind.TEXT else _first_word(setting, text)
     if raw == UNSTATED and setting.is_optional:
         raw = None
     drafts.put(draft, setting, raw, line=line, name=setting.listing)
@@ -153,7 +153,7 @@ def _name(text: str) -> str:
     return " ".join(text.partition("\n")[0].split()) if _ROW.search(name) else name
 
 
-def _first_word(setting: Setting, text: str) -> str:
+def _first_word(setting: ProfileSetting, text: str) -> str:
     """Return the value without its unit, and without a row of another broker version behind it."""
     lines = [" ".join(each.split()) for each in text.splitlines()]
     value = next((each for each in lines if each), "")
@@ -178,7 +178,7 @@ def _read_thresholds(drafts: Drafts, draft: Draft, text: str, at: int, line: int
                          allowed="set and clear as 80%(4000000) and 60%(3000000), or as numbers")  # fmt: skip
 
 
-def _levels(setting: Setting, set_at: str, clear_at: str) -> dict[str, object]:
+def _levels(setting: ProfileSetting, set_at: str, clear_at: str) -> dict[str, object]:
     """Percentages, whose counts in brackets follow from them, or counts. The spool's usage is in percent alone."""
     if not setting.limit or "%" in set_at:
         return {"set_percent": set_at.partition("%")[0], "clear_percent": clear_at.partition("%")[0]}
@@ -222,11 +222,11 @@ def _line(label: str, text: str) -> str:
     return f"{label:<{_SECTION_WIDTH}}: {text}".rstrip()
 
 
-def _unit(setting: Setting) -> str:
+def _unit(setting: ProfileSetting) -> str:
     return _UNITS.get(setting.unit, setting.unit)
 
 
-def _text(profile: ClientProfile, setting: Setting) -> str:
+def _text(profile: ClientProfile, setting: ProfileSetting) -> str:
     value = value_of(profile, setting)
     if value is None:
         return UNSTATED
@@ -242,7 +242,7 @@ def _text(profile: ClientProfile, setting: Setting) -> str:
     return f"{value} {unit}".rstrip()
 
 
-def _check_name(profile: ClientProfile, setting: Setting, value: str) -> None:
+def _check_name(profile: ClientProfile, setting: ProfileSetting, value: str) -> None:
     is_row = any(pattern.search(value) for pattern in (_ROW, BEGIN, _END, _THRESHOLDS))
     if is_row or any(pattern.search(f" {value} :") for _, pattern in _LABELS):
         raise refusal(
@@ -269,7 +269,7 @@ def _threshold_lines(profile: ClientProfile, fields: frozenset[str]) -> list[str
     ]
 
 
-def _level(setting: Setting, level: int, is_percent: bool, limit: int | None) -> str:
+def _level(setting: ProfileSetting, level: int, is_percent: bool, limit: int | None) -> str:
     if not is_percent or not setting.limit:
         return str(level)
     return f"{level}%({UNSTATED if limit is None else limit * level // 100})"

@@ -14,7 +14,7 @@ from typing import Final
 
 from lxml import etree
 
-from qsctl.config.document import Limits, parse_document
+from qsctl.config.document import DocumentLimits, parse_document
 from qsctl.config.problems import ConfigError, line_of, shown
 from qsctl.profiles.client_profile import ClientProfile
 from qsctl.profiles.formats.draft import Drafts
@@ -22,8 +22,8 @@ from qsctl.profiles.formats.selection import Selected
 from qsctl.profiles.problems import ProfileError
 from qsctl.profiles.ranges import SETTINGS, value_of
 
-LIMITS: Final = Limits(size_bytes=16 * 1024 * 1024, elements=500_000)
-_PAGE_LIMITS: Final = Limits(size_bytes=2 * LIMITS.size_bytes, elements=LIMITS.elements)
+LIMITS: Final = DocumentLimits(size_bytes=16 * 1024 * 1024, elements=500_000)
+_PAGE_LIMITS: Final = DocumentLimits(size_bytes=2 * LIMITS.size_bytes, elements=LIMITS.elements)
 """A page stands behind the line breaks of those before it."""
 _PAGES_MAX: Final = 200
 _END = re.compile(rb"</(?:[A-Za-z0-9_]+:)?rpc-reply\s*>")

@@ -19,7 +19,7 @@ from qsctl.profiles.formats.draft import Draft, Drafts
 from qsctl.profiles.formats.selection import Selected
 from qsctl.profiles.problems import refusal
 from qsctl.profiles.ranges import BY_SEMP_V2, SETTINGS, value_of
-from qsctl.profiles.setting import Setting, Value
+from qsctl.profiles.setting import ProfileSetting, Value
 
 _PREFIX: Final = "clientProfile"
 _LINK = re.compile(r"clientProfile(Queue|Tcp)[A-Z]")
@@ -121,7 +121,7 @@ def _without_prefix(key: str) -> str:
     return rest[:1].lower() + rest[1:]
 
 
-def _put(drafts: Drafts, draft: Draft, setting: Setting, raw: object, line: int, name: str) -> None:
+def _put(drafts: Drafts, draft: Draft, setting: ProfileSetting, raw: object, line: int, name: str) -> None:
     if isinstance(raw, _Object):
         raw = {LEVELS.get(key, key): level for key, level in raw.items()}
     drafts.put(draft, setting, raw, line=line, name=name)

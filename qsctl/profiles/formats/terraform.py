@@ -16,7 +16,7 @@ from qsctl.profiles.formats.draft import Draft, Drafts
 from qsctl.profiles.formats.selection import Selected
 from qsctl.profiles.problems import refusal
 from qsctl.profiles.ranges import SETTINGS, value_of
-from qsctl.profiles.setting import Kind, Value
+from qsctl.profiles.setting import Value, ValueKind
 
 RESOURCE: Final = "solacebroker_msg_vpn_client_profile"
 _LINK: Final = "solacebroker_dmr_cluster_link"
@@ -228,8 +228,8 @@ def _quoted(text: str) -> str:
     return f'"{escaped}"'
 
 
-def _text(value: Value, kind: Kind) -> str:
+def _text(value: Value, kind: ValueKind) -> str:
     if isinstance(value, Threshold):
         unit = "percent" if value.is_percent else "value"
         return f"{{ set_{unit} = {value.set_at}, clear_{unit} = {value.clear_at} }}"
-    return str(value).lower() if kind in {Kind.BOOLEAN, Kind.INTEGER} else _quoted(str(value))
+    return str(value).lower() if kind in {ValueKind.BOOLEAN, ValueKind.INTEGER} else _quoted(str(value))

@@ -14,7 +14,7 @@ from typing import Final
 
 from lxml import etree
 
-from qsctl.config.document import Limits, attributes_of, parse_document
+from qsctl.config.document import DocumentLimits, attributes_of, parse_document
 from qsctl.config.problems import ConfigError, line_of
 from qsctl.errors import UsageError
 from qsctl.instant import MILLISECOND_NS, parse_duration
@@ -23,9 +23,9 @@ from qsctl.profiles.formats.draft import Draft, Drafts
 from qsctl.profiles.formats.selection import Selected
 from qsctl.profiles.problems import ProfileError
 from qsctl.profiles.ranges import SETTINGS, value_of
-from qsctl.profiles.setting import Setting
+from qsctl.profiles.setting import ProfileSetting
 
-LIMITS: Final = Limits(size_bytes=16 * 1024 * 1024, elements=500_000)
+LIMITS: Final = DocumentLimits(size_bytes=16 * 1024 * 1024, elements=500_000)
 ROOTS: Final = frozenset({"profiles", "profile", "scenario"})
 _BY_PATH: Final = {setting.scenario: setting for setting in SETTINGS if setting.scenario}
 _SIMULATOR_ONLY: Final = {"queue": {"weight"}, "tcp": {"transmit-queue"}, "eliding": set[str]()}
@@ -74,7 +74,7 @@ def _read_profile(profile: etree._Element, drafts: Drafts) -> None:
                                found=text)  # fmt: skip
 
 
-def _put(drafts: Drafts, draft: Draft, setting: Setting, text: str, line: int) -> None:
+def _put(drafts: Drafts, draft: Draft, setting: ProfileSetting, text: str, line: int) -> None:
     convert = _CONVERT.get(setting.field)
     raw = text if convert is None else convert(text)
     if raw is None:
@@ -134,7 +134,7 @@ def _elements(profile: ClientProfile, fields: frozenset[str]) -> list[str]:
     return lines
 
 
-def scenario_text(profile: ClientProfile, setting: Setting) -> str:
+def scenario_text(profile: ClientProfile, setting: ProfileSetting) -> str:
     """Return a value as a scenario writes it, with its unit."""
     value = value_of(profile, setting)
     if setting.field == "tcp_max_window_kb":

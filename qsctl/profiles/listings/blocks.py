@@ -14,19 +14,19 @@ from qsctl.profiles.listings.model import (
     PRIORITY_QUEUES,
     ClientQueues,
     ControlQueue,
+    ListedQueueStatistics,
     NeighborConnection,
     NeighborQueues,
-    QueueStatistics,
 )
 from qsctl.profiles.listings.queue_rows import check_complete, is_row, read_heading, read_rows
-from qsctl.profiles.listings.text import Source
+from qsctl.profiles.listings.text import ListingText
 
 CONTROL_QUEUES: Final = ("CSPF", "SMRP")
 _CONNECTION: Final = re.compile(r"Conn-[0-9]{1,3}")
 _CLIENT_QUEUES: Final = (*PRIORITY_QUEUES, APPLICATION_QUEUE)
 
 
-def read_client(source: Source) -> ClientQueues:
+def read_client(source: ListingText) -> ClientQueues:
     """Read one client, whose label is next.
 
     Raises:
@@ -43,7 +43,7 @@ def read_client(source: Source) -> ClientQueues:
     return ClientQueues(**values, others=tuple(labelled.others), queues=_statistics(rows))
 
 
-def read_neighbor(source: Source) -> NeighborQueues:
+def read_neighbor(source: ListingText) -> NeighborQueues:
     """Read one neighbour, whose label is next.
 
     Raises:
@@ -77,7 +77,7 @@ def read_neighbor(source: Source) -> NeighborQueues:
     )
 
 
-def _name(source: Source, values: dict[str, Any], label: str, at: int) -> str:
+def _name(source: ListingText, values: dict[str, Any], label: str, at: int) -> str:
     name = values.get("name")
     if not name:
         source.note(f"{label} has no name", allowed=f"{label}: NAME", at=at)
@@ -89,5 +89,5 @@ def _expected(rows: list[tuple[str, list[int]]]) -> tuple[str, ...]:
     return (APPLICATION_QUEUE,) if any(name == APPLICATION_QUEUE for name, _ in rows) else PRIORITY_QUEUES
 
 
-def _statistics(rows: list[tuple[str, list[int]]]) -> tuple[QueueStatistics, ...]:
-    return tuple(QueueStatistics(queue, *figures) for queue, figures in rows)
+def _statistics(rows: list[tuple[str, list[int]]]) -> tuple[ListedQueueStatistics, ...]:
+    return tuple(ListedQueueStatistics(queue, *figures) for queue, figures in rows)

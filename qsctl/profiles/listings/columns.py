@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from qsctl.profiles.listings.labels import COUNT, TEXT, UPTIME, YES_NO, Kind, Value
+from qsctl.profiles.listings.labels import COUNT, TEXT, UPTIME, YES_NO, LabelKind, Value
 
 
 def read_percent(text: str) -> float:
@@ -31,7 +31,7 @@ def _write_percent(value: Value) -> str:
     return f"{float(value or 0):.2f}"
 
 
-PERCENT: Final = Kind("a percentage from 0 to 100", read_percent, _write_percent)
+PERCENT: Final = LabelKind("a percentage from 0 to 100", read_percent, _write_percent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +40,11 @@ class TableColumn:
 
     field: str
     heading: str
-    kind: Kind
+    kind: LabelKind
     aliases: tuple[str, ...] = ()
     element: str = ""
     """Of a SEMP reply, below `<client>` or its `<connection>`."""
-    element_kind: Kind | None = None
+    element_kind: LabelKind | None = None
     """Where the reply writes it in another way than the table."""
 
     @property

@@ -15,7 +15,7 @@ from typing import Final
 from qsctl.profiles.listings import discards as d
 from qsctl.profiles.listings.labels import read_count
 from qsctl.profiles.listings.model import Discards
-from qsctl.profiles.listings.text import Source
+from qsctl.profiles.listings.text import ListingText
 
 _FIGURE: Final = r"(?:[ \t]*[:=][ \t]*(\S*)|[ \t]+([0-9]{1,20})(?!\S))"
 _FLOWED_CHARACTERS: Final = 160
@@ -102,7 +102,7 @@ def _figure(match: re.Match[str]) -> int | None:
         return None
 
 
-def read_discard_lines(source: Source, of: str) -> Discards:
+def read_discard_lines(source: ListingText, of: str) -> Discards:
     """Read the discards of one kind of statistics from the next one on, and leave the source behind the last of them.
 
     Args:

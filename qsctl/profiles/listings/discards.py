@@ -22,7 +22,7 @@ Statistics = Literal["clients", "spool"]
 
 
 @dataclass(frozen=True, slots=True)
-class Cause:
+class DiscardCause:
     """One cause. `element`: of SEMP v1, empty where no broker counts it; `outcome`: of a simulated run's messages."""
 
     key: str
@@ -39,248 +39,248 @@ class Cause:
 
 
 CAUSES: Final = (
-    Cause(
+    DiscardCause(
         "transmit_congestion", "egress", "egress congestion: the client's priority queue was full",
         "a client and link that take the offered rate (`qsctl explain slow-subscriber`); for bursts a deeper queue "
         "(max-depth) or a larger burst",
         "transmit-congestion", "discarded",
     ),
-    Cause(
+    DiscardCause(
         "client_not_connected", "egress", "the client was not connected",
         "guaranteed delivery for what may not be missed, or a client that reconnects sooner",
         "client-not-connected", "not_connected",
     ),
-    Cause(
+    DiscardCause(
         "client_disconnected", "egress", "queued for a client that disconnected",
         "guaranteed delivery, or a client that reads fast enough not to be disconnected as a slow subscriber",
         "", "disconnected",
     ),
-    Cause(
+    DiscardCause(
         "msg_spool_egress", "egress", "dropped by the message spool on its way out: time to live, redelivery limit, …",
         "whichever cause `show message-spool stats` counts; capture it with `show stats client`",
         "msg-spool-egress-discards",
     ),
-    Cause(
+    DiscardCause(
         "message_elided", "egress", "elided: a newer message of the topic took its place",
         "nothing: no loss; eliding is switched on by the client profile", "message-elided", "elided", is_loss=False,
         labels=("elided",),
     ),
-    Cause(
+    DiscardCause(
         "egress_ttl_exceeded", "egress", "its time to live ended before it was delivered",
         "a longer time to live, or consumers as fast as the publishers", "ttl-exceeded", "expired",
     ),
-    Cause(
+    DiscardCause(
         "compression_congestion", "egress", "the compressor could not keep up",
         "fewer compressed clients, or no compression where the link has room", "compression-congestion",
     ),
-    Cause(
+    DiscardCause(
         "payload_format", "egress", "the payload could not be formatted for the client's protocol",
         "payloads that the receiving protocol can carry", "payload-could-not-be-formatted",
     ),
-    Cause(
+    DiscardCause(
         "egress_promotion_congestion", "egress", "promotion to guaranteed was congested",
         "fewer direct messages that match queues, or faster consumers of these", "message-promotion-congestion",
     ),
-    Cause(
+    DiscardCause(
         "egress_spool_congestion", "egress", "the message spool was congested",
         "a lower guaranteed rate, or faster consumers", "message-spool-congestion",
     ),
-    Cause(
+    DiscardCause(
         "ingress_rate", "ingress", "the publisher's part of the ingress buffers was full",
         "a slower publisher, or more ingress rate or buffers", "", "ingress_refused",
     ),
-    Cause(
+    DiscardCause(
         "msg_too_big", "ingress", "larger than the broker takes",
         "smaller messages, or a larger max-message", "msg-too-big", "too_big",
     ),
-    Cause(
+    DiscardCause(
         "msg_spool_ingress", "ingress", "refused by the message spool: a quota was spent or the endpoint was congested",
         "a larger quota of endpoint, message VPN or spool, or consumers as fast as the publishers",
         "msg-spool-discards", "spool_refused", labels=("message spool ingress discards",),
     ),
-    Cause(
+    DiscardCause(
         "no_subscription_match", "ingress", "no client subscribes to the topic",
         "a subscription for the topic, or a publisher that leaves it out", "no-subscription-match",
     ),
-    Cause(
+    DiscardCause(
         "topic_parse_error", "ingress", "the topic could not be parsed", "a publisher with valid topics",
         "topic-parse-error",
     ),
-    Cause(
+    DiscardCause(
         "parse_error", "ingress", "the message could not be parsed", "a publisher with a supported API",
         "parse-error",
     ),
-    Cause(
+    DiscardCause(
         "web_parse_error", "ingress", "a web client's message could not be parsed", "a web client with a supported API",
         "web-parse-error",
     ),
-    Cause(
+    DiscardCause(
         "publish_topic_acl", "ingress", "the ACL profile forbids publishing to the topic",
         "an exception in the ACL profile, or another topic", "publish-topic-acl",
     ),
-    Cause(
+    DiscardCause(
         "ingress_ttl_exceeded", "ingress", "its time to live had ended when it came", "a longer time to live",
         "ttl-exceeded",
     ),
-    Cause(
+    DiscardCause(
         "ingress_promotion_congestion", "ingress", "promotion to guaranteed was congested",
         "fewer direct messages that match queues", "message-promotion-congestion",
     ),
-    Cause(
+    DiscardCause(
         "ingress_spool_congestion", "ingress", "the message spool was congested", "a lower guaranteed rate",
         "message-spool-congestion",
     ),
-    Cause(
+    DiscardCause(
         "delivery_attempts_spent", "egress", "every delivery attempt was spent",
         "consumers that acknowledge, or more max_delivery_retries", "", "dead",
     ),
-    Cause(
+    DiscardCause(
         "rejected", "egress", "rejected by the application of its consumer: deleted",
         "publishers whose messages are valid for their consumers, or a dead message queue", "", "rejected",
     ),
-    Cause(
+    DiscardCause(
         "rejected_to_dmq", "egress", "rejected by the application of its consumer: moved to the dead message queue",
         "publishers whose messages are valid for their consumers; read the dead message queue", is_loss=False,
     ),
-    Cause(
+    DiscardCause(
         "spool_over_quota", "ingress", "the whole spool was above its quota",
         "a larger max-spool-usage of the broker, or consumers as fast as the publishers",
         "discard-spool-over-quota", statistics="spool", labels=("spool over quota",),
     ),
-    Cause(
+    DiscardCause(
         "endpoint_over_quota", "ingress", "the endpoint was above its quota",
         "a larger max-spool-usage of the endpoint, or consumers as fast as its publishers",
         "discard-qendpt-over-quota", statistics="spool",
         labels=("queue topic endpoint over quota", "spool usage exceeded"),
     ),
-    Cause(
+    DiscardCause(
         "replay_log_over_quota", "ingress", "the replay log was above its quota",
         "a larger max-spool-usage of the replay log, or faster trimming",
         "discard-replay-log-over-quota", statistics="spool", labels=("replay log over quota",),
     ),
-    Cause(
+    DiscardCause(
         "spool_usage_exceeded", "ingress", "a limit of the messages that the spool holds was reached",
         "consumers that acknowledge, so that fewer messages are spooled",
         "discard-max-msg-usage-exceeded", statistics="spool", labels=("max message usage exceeded",),
     ),
-    Cause(
+    DiscardCause(
         "spooled_too_big", "ingress", "larger than the endpoint takes",
         "smaller messages, or a larger max-message-size of the endpoint",
         "discard-max-msg-size-exceeded", statistics="spool", labels=("max message size exceeded",),
     ),
-    Cause(
+    DiscardCause(
         "spool_files_exceeded", "ingress", "the spool had no file left",
         "consumers that acknowledge old messages: one message keeps a whole spool file",
         "discard-spool-file-limit-exceeded", statistics="spool", labels=("spool file limit exceeded",),
     ),
-    Cause(
+    DiscardCause(
         "spool_to_adb_failed", "ingress", "the spool could not write to its memory card or buffer",
         "the health of the assured delivery blade: `show message-spool detail`",
         "discard-spool-to-adb-fail", statistics="spool", labels=("spool to adb fail",),
     ),
-    Cause(
+    DiscardCause(
         "spool_to_disk_failed", "ingress", "the spool could not write to its disk",
         "the disk: `show message-spool detail`",
         "discard-spool-to-disk-fail", statistics="spool", labels=("spool to disk fail",),
     ),
-    Cause(
+    DiscardCause(
         "spool_shutdown", "ingress", "spool or endpoint was shut down",
         "an endpoint whose ingress is enabled",
         "spool-shutdown-discard", statistics="spool", labels=("spool shutdown",),
     ),
-    Cause(
+    DiscardCause(
         "spool_not_ready", "ingress", "the spool was not ready",
         "an active and synchronized spool: `show message-spool detail`",
         "discard-spooling-not-ready", statistics="spool", labels=("spooling not ready",),
     ),
-    Cause(
+    DiscardCause(
         "no_destination", "ingress", "no endpoint matched the destination",
         "a queue for the topic, or a publisher that leaves it out",
         "discard-nodest", statistics="spool", labels=("no destination",),
     ),
-    Cause(
+    DiscardCause(
         "queue_not_found", "ingress", "the named queue was not there",
         "a queue of this name before its publishers start",
         "discard-queue-not-found", statistics="spool", labels=("queue not found",),
     ),
-    Cause(
+    DiscardCause(
         "low_priority_congestion", "ingress", "of low priority, while the endpoint was above its low-priority limit",
         "a larger reject-low-priority-msg-limit, a higher priority, or faster consumers",
         "low-priority-msg-congestion-discard", statistics="spool", labels=("low priority message congestion",),
     ),
-    Cause(
+    DiscardCause(
         "no_local_delivery", "ingress", "published by the client that would receive it, with no-local set",
         "nothing: the client asked for it",
         "no-local-delivery-discard", statistics="spool", labels=("no local delivery",), is_loss=False,
     ),
-    Cause(
+    DiscardCause(
         "replication_standby", "ingress", "the message VPN was the standby of a replication",
         "publishers that connect to the active side",
         "replication-is-standby-discard", statistics="spool", labels=("replication is standby",),
     ),
-    Cause(
+    DiscardCause(
         "replication_ineligible", "ingress", "synchronous replication was not eligible",
         "a replication link that keeps up, or reject-msg-when-sync-ineligible off",
         "sync-replication-ineligible-discard", statistics="spool", labels=("sync replication ineligible",),
     ),
-    Cause(
+    DiscardCause(
         "spool_profile_denied", "ingress", "the client profile forbids guaranteed messages",
         "allow-guaranteed-message-send of the client profile",
         "user-profile-deny-guaranteed", statistics="spool", labels=("user profile deny guaranteed",),
     ),
-    Cause(
+    DiscardCause(
         "spool_publish_acl", "ingress", "the ACL profile forbids publishing to the topic",
         "an exception in the ACL profile, or another topic",
         "publish-acl-denied", statistics="spool",
     ),
-    Cause(
+    DiscardCause(
         "spool_duplicate", "ingress", "a duplicate of a message that was spooled before",
         "nothing: no loss",
         "discard-duplicate", statistics="spool", is_loss=False,
     ),
-    Cause(
+    DiscardCause(
         "spool_ttl_on_arrival", "ingress", "its time to live had ended when it came",
         "a longer time to live",
         "smf-ttl-exceeded", statistics="spool",
     ),
-    Cause(
+    DiscardCause(
         "spool_other", "ingress", "another cause that the spool does not name",
         "the event log of the broker",
         "discard-other", statistics="spool", labels=("discard other", "other",),
     ),
-    Cause(
+    DiscardCause(
         "ttl_expired", "egress", "its time to live ended in the spool: deleted",
         "faster consumers, a longer time to live, or a dead message queue for messages that are eligible",
         "total-ttl-expired-discard-messages", statistics="spool", labels=("messages expired to discard",),
     ),
-    Cause(
+    DiscardCause(
         "ttl_expired_to_dmq", "egress", "its time to live ended in the spool: moved to the dead message queue",
         "faster consumers, or a longer time to live; read the dead message queue",
         "total-ttl-expired-to-dmq-messages", statistics="spool", labels=("messages expired to dmq",), is_loss=False,
     ),
-    Cause(
+    DiscardCause(
         "ttl_expired_dmq_failed", "egress",
         "its time to live ended in the spool: the dead message queue did not take it",
         "a dead message queue that exists and has room",
         "total-ttl-expired-to-dmq-failures", statistics="spool", labels=("messages expired to dmq failures",),
     ),
-    Cause(
+    DiscardCause(
         "ttl_exceeded", "egress", "it crossed more bridges than its time to live in hops allows",
         "a route with fewer bridges, or a larger time to live in hops",
         "total-ttl-exceeded-discard-messages", statistics="spool", labels=("ttl exceeded to discard",),
     ),
-    Cause(
+    DiscardCause(
         "redelivery_exceeded", "egress", "its redelivery limit was reached: deleted",
         "consumers that acknowledge what they process, a larger max-redelivery, or a dead message queue",
         "max-redelivery-exceeded-discard-messages", statistics="spool", labels=("max redelivery exceeded to discard",),
     ),
-    Cause(
+    DiscardCause(
         "redelivery_exceeded_to_dmq", "egress", "its redelivery limit was reached: moved to the dead message queue",
         "consumers that acknowledge what they process; read the dead message queue",
         "max-redelivery-exceeded-to-dmq-messages", statistics="spool", labels=("max redelivery exceeded to dmq",),
         is_loss=False,
     ),
-    Cause(
+    DiscardCause(
         "redelivery_exceeded_dmq_failed", "egress",
         "its redelivery limit was reached: the dead message queue did not take it",
         "a dead message queue that exists and has room",
@@ -310,7 +310,7 @@ def plain_words(text: str) -> str:
     return " ".join({"msg": "message", "msgs": "messages"}.get(word, word) for word in words)
 
 
-def cause_named(statistics: Statistics, side: Side, name: str) -> Cause | None:
+def cause_named(statistics: Statistics, side: Side, name: str) -> DiscardCause | None:
     """Return the cause that an element or a label of these statistics means; None where it is none.
 
     Args:

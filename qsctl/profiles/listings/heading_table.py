@@ -20,7 +20,7 @@ from qsctl.profiles.listings.columns import (
 )
 from qsctl.profiles.listings.labels import TEXT, UNSPECIFIED
 from qsctl.profiles.listings.model import ClientConnection, SlowSubscriber
-from qsctl.profiles.listings.text import Source
+from qsctl.profiles.listings.text import ListingText
 
 _RULE: Final = re.compile(r"\s*-{2,}(?:[ +|]+-{2,})*\s*\Z")
 _DASHES: Final = re.compile(r"-{2,}")
@@ -40,7 +40,7 @@ class _Line:
     at: int
 
 
-def _lines(source: Source, at: int, most: int | None = None) -> list[_Line]:
+def _lines(source: ListingText, at: int, most: int | None = None) -> list[_Line]:
     """Lines from a position on, to the first blank one behind it or until there are `most`."""
     found: list[_Line] = []
     while at < len(source.text) and (most is None or len(found) < most):
@@ -54,12 +54,12 @@ def _lines(source: Source, at: int, most: int | None = None) -> list[_Line]:
     return found
 
 
-def is_heading(source: Source, at: int) -> bool:
+def is_heading(source: ListingText, at: int) -> bool:
     """Return whether the line at a position begins a table: a rule of dashes is among the lines that follow."""
     return any(_RULE.match(line.text) for line in _lines(source, at, HEADING_LINES + 1)[1:])
 
 
-def unknown_headings(source: Source, at: int) -> str | None:
+def unknown_headings(source: ListingText, at: int) -> str | None:
     """Return the headings of the table whose heading begins at a line, where its columns are not known; else None."""
     headings, columns = _layout(source, at)[2:]
     fields = {column.field for column in columns if column is not None}
@@ -67,13 +67,13 @@ def unknown_headings(source: Source, at: int) -> str | None:
     return None if known else ", ".join(heading.strip() for heading in headings)
 
 
-def pass_over_table(source: Source, at: int) -> None:
+def pass_over_table(source: ListingText, at: int) -> None:
     """Leave the source behind the table whose heading begins at a line."""
     lines = _lines(source, at)
     source.at = min(len(source.text), lines[-1].at + len(_whole_line(source, lines[-1].at)))
 
 
-def read_table(source: Source, at: int) -> list[SlowSubscriber] | list[ClientConnection]:
+def read_table(source: ListingText, at: int) -> list[SlowSubscriber] | list[ClientConnection]:
     """Read the table whose heading begins at a line, whose columns are known, and leave the source behind it.
 
     Raises:
@@ -89,7 +89,7 @@ def read_table(source: Source, at: int) -> list[SlowSubscriber] | list[ClientCon
     return [SlowSubscriber(**row) for row in rows]
 
 
-def _layout(source: Source, at: int) -> tuple[_Line, list[int], list[str], list[TableColumn | None]]:
+def _layout(source: ListingText, at: int) -> tuple[_Line, list[int], list[str], list[TableColumn | None]]:
     """Return the rule of dashes, where each column begins, the headings, and the columns that they are."""
     top = _lines(source, at, HEADING_LINES + 1)
     rule = next(number for number, line in enumerate(top) if number and _RULE.match(line.text))
@@ -102,7 +102,7 @@ def _layout(source: Source, at: int) -> tuple[_Line, list[int], list[str], list[
     return top[rule], starts, headings, _chosen(plain, CONNECTION_COLUMNS if connections else SLOW_COLUMNS)
 
 
-def _whole_line(source: Source, at: int) -> str:
+def _whole_line(source: ListingText, at: int) -> str:
     end = source.text.find("\n", at)
     return source.text[at : len(source.text) if end < 0 else end]
 
@@ -123,7 +123,7 @@ def _chosen(plain: Sequence[str], known: Sequence[TableColumn]) -> list[TableCol
 
 
 def _rows(
-    source: Source, body: Sequence[_Line], starts: Sequence[int], columns: Sequence[TableColumn | None]
+    source: ListingText, body: Sequence[_Line], starts: Sequence[int], columns: Sequence[TableColumn | None]
 ) -> list[dict[str, Any]]:
     texts: list[tuple[list[str], int]] = []
     figures = [number for number, column in enumerate(columns) if column is not None and column.kind is not TEXT]
@@ -147,7 +147,7 @@ def _rows(
     return [_row(source, cells, at, columns) for cells, at in texts]
 
 
-def _row(source: Source, cells: Sequence[str], at: int, columns: Sequence[TableColumn | None]) -> dict[str, Any]:
+def _row(source: ListingText, cells: Sequence[str], at: int, columns: Sequence[TableColumn | None]) -> dict[str, Any]:
     row: dict[str, Any] = {"name": ""}
     for column, cell in zip(columns, cells, strict=True):
         if column is None or cell in {UNSPECIFIED, "", "-"}:

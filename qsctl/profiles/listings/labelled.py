@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Final
 
-from qsctl.profiles.listings.labels import UNSPECIFIED, Kind, Label, Value
-from qsctl.profiles.listings.text import Source
+from qsctl.profiles.listings.labels import UNSPECIFIED, Label, LabelKind, Value
+from qsctl.profiles.listings.text import ListingText
 
 STOP: Final = re.compile(r"(?<![^\s])(?:\*{3,}|Listed\s+from\s+lowest)")
 """Where the labelled values end: a banner, or the line above it."""
@@ -35,12 +35,12 @@ def _pattern(labels: tuple[Label, ...]) -> re.Pattern[str]:
     return re.compile(rf"(?<!\S)({alternatives})\s*:(?=\s|\Z)")
 
 
-def begins_with(source: Source, label: str) -> bool:
+def begins_with(source: ListingText, label: str) -> bool:
     """Return whether the next words are this label."""
     return re.compile(rf"\s*{re.escape(label)}\s*:(?=\s|\Z)").match(source.text, source.at) is not None
 
 
-def read_labelled(source: Source, labels: tuple[Label, ...]) -> Labelled:
+def read_labelled(source: ListingText, labels: tuple[Label, ...]) -> Labelled:
     """Read the values from the first label, which is next, to the table's banner, and leave the source there.
 
     Raises:
@@ -95,7 +95,7 @@ def _flowed(block: str, labels: tuple[Label, ...]) -> Iterator[tuple[str, str, i
 
 
 def _in_lines(
-    source: Source, block: str, offset: int, labels: tuple[Label, ...], found: Labelled
+    source: ListingText, block: str, offset: int, labels: tuple[Label, ...], found: Labelled
 ) -> Iterator[tuple[str, str, int]]:
     at = 0
     for line in block.split("\n"):
@@ -125,7 +125,7 @@ def _pieces(line: str, matches: Sequence[re.Match[str]], at: int) -> Iterator[tu
         yield " ".join(match[1].split()), " ".join(line[match.end() : after].split()), at + match.start()
 
 
-def _value(source: Source, label: str, kind: Kind, text: str, at: int) -> Value:
+def _value(source: ListingText, label: str, kind: LabelKind, text: str, at: int) -> Value:
     if text == UNSPECIFIED:
         return None
     try:

@@ -23,7 +23,7 @@ _UPTIME: Final = re.compile(r"(\d{1,9})d (\d{1,9})h (\d{1,9})m (\d{1,9})s")
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class LabelKind:
     """A kind of value: `read` raises ValueError for a text that is none; `allowed` completes a sentence."""
 
     allowed: str
@@ -37,7 +37,7 @@ class Label:
 
     text: str
     field: str = ""
-    kind: Kind | None = None
+    kind: LabelKind | None = None
     grouped: bool = False
 
 
@@ -55,7 +55,7 @@ def read_count(text: str) -> int:
     return number
 
 
-def _one_of(words: dict[str, bool]) -> Kind:
+def _one_of(words: dict[str, bool]) -> LabelKind:
     names = {value: word for word, value in words.items()}
 
     def read(text: str) -> bool:
@@ -64,7 +64,7 @@ def _one_of(words: dict[str, bool]) -> Kind:
             raise ValueError(text)
         return known[text.lower()]
 
-    return Kind(" or ".join(words), read, lambda value: names[bool(value)])
+    return LabelKind(" or ".join(words), read, lambda value: names[bool(value)])
 
 
 def _read_uptime(text: str) -> int:
@@ -91,12 +91,12 @@ def _unquoted(text: str) -> str:
     return text[1:-1] if len(text) > 1 and text[0] == text[-1] == "'" else text
 
 
-TEXT: Final = Kind("text", str, str)
-QUOTED: Final = Kind("text in single quotes", _unquoted, _quoted)
-COUNT: Final = Kind("a whole number", read_count, str)
+TEXT: Final = LabelKind("text", str, str)
+QUOTED: Final = LabelKind("text in single quotes", _unquoted, _quoted)
+COUNT: Final = LabelKind("a whole number", read_count, str)
 YES_NO: Final = _one_of({"Yes": True, "No": False})
 RAISED: Final = _one_of({"raised": True, "not raised": False})
-UPTIME: Final = Kind("an uptime as in 0d 0h 2m 52s", _read_uptime, _write_uptime)
+UPTIME: Final = LabelKind("an uptime as in 0d 0h 2m 52s", _read_uptime, _write_uptime)
 
 CLIENT: Final = "Client"
 NEIGHBOR: Final = "Neighbor"

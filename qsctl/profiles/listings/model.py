@@ -22,7 +22,7 @@ LARGEST_COUNT: Final = 2**64 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class QueueStatistics:
+class ListedQueueStatistics:
     """One row of a table of queues, its columns in the table's order."""
 
     queue: str
@@ -68,7 +68,7 @@ class ClientQueues:
     """Of SEMP replies; the listing has no such line."""
     others: tuple[tuple[str, str], ...] = ()
     """Labelled lines that the sources do not name, as a newer broker may print them."""
-    queues: tuple[QueueStatistics, ...] = ()
+    queues: tuple[ListedQueueStatistics, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class NeighborConnection:
     """One of the TCP data connections of a neighbour link: Conn-1 to Conn-4."""
 
     name: str
-    queues: tuple[QueueStatistics, ...]
+    queues: tuple[ListedQueueStatistics, ...]
 
 
 @dataclass(frozen=True, slots=True)

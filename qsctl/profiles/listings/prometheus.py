@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from qsctl.profiles.listings.model import Listings, QueueStatistics
+from qsctl.profiles.listings.model import ListedQueueStatistics, Listings
 
 _GAUGES: Final = {
     "length_messages": "Messages in the queue.",
@@ -67,7 +67,7 @@ def _of_queues(prefix: str, labels: _Labels) -> dict[str, _Family]:
     return gauges | counters
 
 
-def _add_queue(families: dict[str, _Family], labels: _Labels, queue: QueueStatistics) -> None:
+def _add_queue(families: dict[str, _Family], labels: _Labels, queue: ListedQueueStatistics) -> None:
     for name, family in families.items():
         family.add(labels, getattr(queue, name))
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from qsctl.profiles.listings.labels import read_count
 from qsctl.profiles.listings.layout import QueueTable
-from qsctl.profiles.listings.text import END, Source
+from qsctl.profiles.listings.text import END, ListingText
 
 _RULE: Final = re.compile(r"[-+]{3,}")
 _STARS: Final = re.compile(r"\*{3,}")
@@ -18,7 +18,7 @@ _MOST_WORDS: Final = 60
 BAR: Final = "|"
 
 
-def read_heading(source: Source, table: QueueTable) -> None:
+def read_heading(source: ListingText, table: QueueTable) -> None:
     """Consume what stands above the rows, from the line above the banner to the rule.
 
     Raises:
@@ -46,7 +46,7 @@ def read_heading(source: Source, table: QueueTable) -> None:
     source.take()
 
 
-def _words_between_stars(source: Source) -> list[str]:
+def _words_between_stars(source: ListingText) -> list[str]:
     words: list[str] = []
     stars = 0
     while stars < 2 and source.peek() != END and len(words) < _MOST_WORDS:
@@ -63,12 +63,12 @@ def _plain(word: str) -> str:
     return re.sub(r"[^a-z0-9]", "", word.lower()).removesuffix("s")
 
 
-def is_row(source: Source) -> bool:
+def is_row(source: ListingText) -> bool:
     """Return whether a row is next: a word, then a bar."""
     return source.peek() not in {BAR, END} and source.peek(1) == BAR
 
 
-def read_rows(source: Source, table: QueueTable, names: Sequence[str], where: str) -> list[tuple[str, list[int]]]:
+def read_rows(source: ListingText, table: QueueTable, names: Sequence[str], where: str) -> list[tuple[str, list[int]]]:
     """Consume the rows that are next: each queue's name and its figures.
 
     Args:
@@ -95,7 +95,7 @@ def read_rows(source: Source, table: QueueTable, names: Sequence[str], where: st
     return rows
 
 
-def _cell(source: Source, column: str, where: str) -> int:
+def _cell(source: ListingText, column: str, where: str) -> int:
     if source.peek() != BAR:
         found = source.peek() or "the end of the text"
         source.fail("the row ends too early", path=where, found=found, allowed=f"| and the figure of {column}")
@@ -113,7 +113,9 @@ def _cell(source: Source, column: str, where: str) -> int:
         return 0
 
 
-def check_complete(source: Source, rows: Sequence[tuple[str, list[int]]], names: Sequence[str], where: str) -> None:
+def check_complete(
+    source: ListingText, rows: Sequence[tuple[str, list[int]]], names: Sequence[str], where: str
+) -> None:
     """Note the queues that a table has not: a listing that was cut."""
     missing = [name for name in names if all(name != each for each, _ in rows)]
     if missing:

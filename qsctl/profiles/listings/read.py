@@ -30,7 +30,7 @@ from qsctl.profiles.listings.problems import ListingError, problem
 from qsctl.profiles.listings.queue_rows import is_row
 from qsctl.profiles.listings.semp import looks_like_semp, read_semp
 from qsctl.profiles.listings.semp_v2 import looks_like_semp_v2, read_semp_v2
-from qsctl.profiles.listings.text import Source
+from qsctl.profiles.listings.text import ListingText
 
 LIMIT_BYTES: Final = 32 * 1024 * 1024
 """Of a file: some twenty thousand clients."""
@@ -91,13 +91,13 @@ def read_listings(data: bytes, name: str) -> Listings:
         raise ListingError([problem(name, line, "this is not UTF-8", found=found, allowed="UTF-8")]) from None
     if not text.strip():
         raise ListingError([problem(name, 0, "the file is empty", allowed=KNOWN)])
-    return _Reader(Source(text.replace("\r\n", "\n").replace("\r", "\n"), name)).read()
+    return _ListingReader(ListingText(text.replace("\r\n", "\n").replace("\r", "\n"), name)).read()
 
 
-class _Reader:
+class _ListingReader:
     """Goes through a text, from one listing to the next; what belongs to none is passed over and counted."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: ListingText) -> None:
         self._source = source
         self._clients: list[ClientQueues] = []
         self._neighbors: list[NeighborQueues] = []

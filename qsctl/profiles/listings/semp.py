@@ -13,23 +13,23 @@ from typing import Any, Final
 
 from lxml.etree import _Element
 
-from qsctl.config.document import Limits, parse_document, text_of
+from qsctl.config.document import DocumentLimits, parse_document, text_of
 from qsctl.config.problems import ConfigError, Problem, line_of, path_of
 from qsctl.profiles.listings import discards as d
 from qsctl.profiles.listings.columns import CONNECTION_COLUMNS, SLOW_COLUMNS, TableColumn
-from qsctl.profiles.listings.labels import COUNT, TEXT, YES_NO, Kind, Value, read_count
+from qsctl.profiles.listings.labels import COUNT, TEXT, YES_NO, LabelKind, Value, read_count
 from qsctl.profiles.listings.model import (
     PRIORITY_QUEUES,
     ClientConnection,
     ClientQueues,
     Discards,
+    ListedQueueStatistics,
     Listings,
-    QueueStatistics,
     SlowSubscriber,
 )
 from qsctl.profiles.listings.problems import MOST_PROBLEMS, ListingError, problem
 
-LIMITS: Final = Limits(size_bytes=32 * 1024 * 1024)
+LIMITS: Final = DocumentLimits(size_bytes=32 * 1024 * 1024)
 MOST_PAGES: Final = 100_000
 
 _PAGE: Final = re.compile(rb"(?:<\?xml[^>]{0,200}\?>\s*)?<rpc-reply(?=[\s>/])")
@@ -56,7 +56,7 @@ _FLAGS: Final = {"true": "Yes", "false": "No"}
 
 
 @dataclass(slots=True)
-class _Found:
+class _FoundPage:
     clients: list[ClientQueues] = field(default_factory=list)
     slow: list[SlowSubscriber] = field(default_factory=list)
     connections: list[ClientConnection] = field(default_factory=list)
@@ -64,7 +64,7 @@ class _Found:
     notes: list[str] = field(default_factory=list)
 
 
-class _Reading:
+class _SempReading:
     """The problems of one file; `offset`: lines before the page that is read."""
 
     def __init__(self, name: str) -> None:
@@ -93,8 +93,8 @@ def read_semp(data: bytes, name: str) -> Listings:
     Raises:
         ListingError: it is no reply, one that says no, or one whose figures cannot be read; every problem of the file.
     """
-    reading = _Reading(name)
-    found = _Found()
+    reading = _SempReading(name)
+    found = _FoundPage()
     cookie = False
     for number, page in enumerate(_pages(data, reading, found), 1):
         try:
@@ -118,7 +118,7 @@ def read_semp(data: bytes, name: str) -> Listings:
     )
 
 
-def _pages(data: bytes, reading: _Reading, found: _Found) -> Iterator[bytes]:
+def _pages(data: bytes, reading: _SempReading, found: _FoundPage) -> Iterator[bytes]:
     """Yield each reply of the file, `reading.offset` at its first line; what a terminal wrote around them is left out.
 
     Of a capture that begins with a prompt, a command line or the request, the replies are read.
@@ -144,7 +144,7 @@ def _pages(data: bytes, reading: _Reading, found: _Found) -> Iterator[bytes]:
         found.notes.append(f"{reading.name}: {lines} around the replies passed over")
 
 
-def _read_page(root: _Element, reading: _Reading, found: _Found, number: int) -> None:
+def _read_page(root: _Element, reading: _SempReading, found: _FoundPage, number: int) -> None:
     if root.tag != "rpc-reply":
         reading.note(root, "this is no reply of SEMP v1", found=f"<{root.tag}>", allowed="<rpc-reply>")
         return
@@ -197,7 +197,7 @@ def _text(element: _Element, tag: str) -> str:
     return "" if child is None else text_of(child)
 
 
-def _read_client(client: _Element, reading: _Reading, found: _Found) -> None:
+def _read_client(client: _Element, reading: _SempReading, found: _FoundPage) -> None:
     name = _text(client, "name")
     if not name:
         reading.note(client, "a client has no name", allowed="<name>")
@@ -227,7 +227,7 @@ def _read_client(client: _Element, reading: _Reading, found: _Found) -> None:
         found.slow.append(SlowSubscriber(**{"name": name, **_columns(client, SLOW_COLUMNS, reading)}))
 
 
-def _columns(element: _Element, columns: tuple[TableColumn, ...], reading: _Reading) -> dict[str, Any]:
+def _columns(element: _Element, columns: tuple[TableColumn, ...], reading: _SempReading) -> dict[str, Any]:
     row: dict[str, Any] = {}
     for column in columns:
         child = element.find(column.element) if column.element and column.field != "name" else None
@@ -236,7 +236,7 @@ def _columns(element: _Element, columns: tuple[TableColumn, ...], reading: _Read
     return row
 
 
-def _value(element: _Element, kind: Kind, reading: _Reading) -> Value:
+def _value(element: _Element, kind: LabelKind, reading: _SempReading) -> Value:
     text = text_of(element)
     if not text:
         return "" if kind is TEXT else None
@@ -248,7 +248,7 @@ def _value(element: _Element, kind: Kind, reading: _Reading) -> Value:
         return None
 
 
-def _queue(queue: _Element, reading: _Reading) -> QueueStatistics | None:
+def _queue(queue: _Element, reading: _SempReading) -> ListedQueueStatistics | None:
     name = _text(queue, "queue-priority")
     if name not in PRIORITY_QUEUES:
         reading.note(queue, "there is no such queue", found=name, allowed=", ".join(PRIORITY_QUEUES))
@@ -265,11 +265,11 @@ def _queue(queue: _Element, reading: _Reading) -> QueueStatistics | None:
                 reading.note(child, f"<{tag}> is empty", allowed="a whole number")
             return None
         figures.append(number)
-    return QueueStatistics(name, *figures)
+    return ListedQueueStatistics(name, *figures)
 
 
 def _read_discards(
-    stats: _Element, of: str, reading: _Reading, found: _Found, statistics: d.Statistics = "clients"
+    stats: _Element, of: str, reading: _SempReading, found: _FoundPage, statistics: d.Statistics = "clients"
 ) -> None:
     causes: dict[str, int] = {}
     totals: dict[str, int | None] = {"egress": None, "ingress": None}

@@ -17,7 +17,7 @@ END: Final = ""
 """The word behind the last one."""
 
 
-class Source:
+class ListingText:
     """A text under its name, where reading is in it, and what is wrong with it so far."""
 
     def __init__(self, text: str, name: str) -> None:

@@ -7,7 +7,15 @@ from collections.abc import Iterator
 from qsctl.core.engine import ServiceEngine
 from qsctl.core.queue.sample import Sample
 from qsctl.core.queue.shared_reader_queue import SharedReaderQueue
-from qsctl.eventlog.recording.story import HELD_AT_ONCE, Begun, HeldSample, Holding, HostedQueue, Part, Seat
+from qsctl.eventlog.recording.story import (
+    HELD_AT_ONCE,
+    Begun,
+    HeldAtBeginning,
+    Part,
+    RecordedConsumer,
+    RecordedHeldSample,
+    RecordedQueue,
+)
 from qsctl.instant import Nanoseconds
 
 
@@ -19,9 +27,9 @@ def beginning(engine: ServiceEngine, now: Nanoseconds) -> Iterator[Part]:
     queues = list(engine.hosted.by_name.values())
     yield Begun(
         now,
-        [HostedQueue(each.name, each.settings.limits.max_count) for each in queues],
+        [RecordedQueue(each.name, each.settings.limits.max_count) for each in queues],
         [
-            Seat(
+            RecordedConsumer(
                 queue.name,
                 consumer.guid,
                 consumer.source_guid,
@@ -32,22 +40,22 @@ def beginning(engine: ServiceEngine, now: Nanoseconds) -> Iterator[Part]:
             for consumer in queue.deliveries.consumers.values()
         ],
     )
-    samples: list[HeldSample] = []
+    samples: list[RecordedHeldSample] = []
     for queue in queues:
         for sample in _samples(queue):
             samples.append(sample)
             if len(samples) == HELD_AT_ONCE:
-                yield Holding(samples)
+                yield HeldAtBeginning(samples)
                 samples = []
     if samples:
-        yield Holding(samples)
+        yield HeldAtBeginning(samples)
 
 
-def _samples(queue: SharedReaderQueue) -> Iterator[HeldSample]:
+def _samples(queue: SharedReaderQueue) -> Iterator[RecordedHeldSample]:
     for sample in queue.held:
         yield _held(queue.name, sample)
     for write, received_at_ns, expires_at_ns in queue.reader_cache.arrivals.values():
-        yield HeldSample(
+        yield RecordedHeldSample(
             queue.name,
             write.identity,
             len(write.payload),
@@ -58,8 +66,8 @@ def _samples(queue: SharedReaderQueue) -> Iterator[HeldSample]:
         )
 
 
-def _held(queue: str, sample: Sample) -> HeldSample:
-    return HeldSample(
+def _held(queue: str, sample: Sample) -> RecordedHeldSample:
+    return RecordedHeldSample(
         queue,
         sample.identity,
         sample.size_bytes,

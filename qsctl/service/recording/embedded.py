@@ -23,7 +23,7 @@ from qsctl.core.admin.reply import RecordingStatus, Reply, ReturnCode, refusal
 from qsctl.core.engine import ServiceEngine
 from qsctl.core.turn import Released
 from qsctl.errors import UNREADABLE, QsctlError, Refused
-from qsctl.eventlog.recording.story import Ended, Happened, Part, Resumed, decode, encode
+from qsctl.eventlog.recording.story import Happened, Part, RecordingEnded, Resumed, decode, encode
 from qsctl.eventlog.run_folder import Recording, RecordingEnd, read_run_info
 from qsctl.instant import Nanoseconds
 from qsctl.service.recording.beginning import beginning
@@ -158,7 +158,7 @@ class EmbeddedRecording:
             for part in _parts(story):
                 fold.note(part)
                 writer.write(fold.take_rows())
-        fold.note(Ended(self._now()))
+        fold.note(RecordingEnded(self._now()))
         fold.end()
         writer.write(fold.take_rows())
         at_ns = max(1, fold.now_ns)

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Iterable
 from typing import Final
 
-from qsctl.eventlog.recording.story import Ended, Part, encode
+from qsctl.eventlog.recording.story import Part, RecordingEnded, encode
 from qsctl.instant import Nanoseconds
 
 WAITING_BYTES_MAX: Final = 64 << 20
@@ -83,7 +83,7 @@ class Feed:
         """Say that nothing more comes; the socket closes once all has left."""
         if not self.is_over:
             self.is_over = True
-            self._gather(encode(Ended(now, overrun)))
+            self._gather(encode(RecordingEnded(now, overrun)))
             self.push()
 
     def push(self) -> None:

@@ -27,7 +27,7 @@ from qsctl.core.admin.reply import RecordingStatus
 from qsctl.core.settings import ServiceSettings, queues_by_name
 from qsctl.eventlog.recording.fold import Fold
 from qsctl.eventlog.recording.sampling import Sampling
-from qsctl.eventlog.recording.story import Ended, decode
+from qsctl.eventlog.recording.story import RecordingEnded, decode
 from qsctl.eventlog.recording.writer import GROUP_ROWS, RecordingWriter
 from qsctl.eventlog.run_folder import SERVICE_FILE, Recording, RecordingEnd, RunInfo, read_run_info
 from qsctl.eventlog.schema import LogLevel
@@ -150,7 +150,7 @@ class Recorder:
         for frame in reporter.frames(octets):
             part = decode(frame)
             self._fold.note(part)
-            if isinstance(part, Ended):
+            if isinstance(part, RecordingEnded):
                 if part.overrun:
                     self._end = RecordingEnd.OVERRUN
                     self._text = "the service did more than could be written: record a share of its samples"

@@ -42,7 +42,7 @@ from qsctl.service.daemon import IDLE_NS
 from qsctl.service.logger import ServiceLog
 from qsctl.service.loop import ServiceLoop
 from qsctl.service.memory import peer_limits_of
-from qsctl.service.metrics import Figures, ServiceState
+from qsctl.service.metrics import ServiceFigures, ServiceState
 from qsctl.service.metrics_server import MetricsServer
 from qsctl.service.open_service import (
     DaemonOptions,
@@ -54,10 +54,20 @@ from qsctl.service.open_service import (
 from qsctl.service.recording.recordings import Recordings, is_recording_request
 from qsctl.service.rereading import Rereading, follow_files
 from qsctl.service.sessions.groups import part_of, session_groups
-from qsctl.service.sessions.link import Answers, Ask, Counted, Failed, Left, Obey, ReportTo, Started, Stop
+from qsctl.service.sessions.link import (
+    Ask,
+    Obey,
+    ReportTo,
+    SessionAnswers,
+    SessionCounted,
+    SessionFailed,
+    SessionLeft,
+    SessionStarted,
+    StopSession,
+)
 from qsctl.service.sessions.placement import Placement, ProcessIndex
 from qsctl.service.sessions.processes import FromSession, Mail, SessionProcess
-from qsctl.service.sessions.worker import Surroundings
+from qsctl.service.sessions.worker import WorkerSurroundings
 from qsctl.service.supervisor import NOBODY, Supervisor
 from qsctl.transport.dds.service_transport import ServiceTransport
 
@@ -87,7 +97,7 @@ class Coordinator:
     """
 
     def __init__(
-        self, configuration: ServiceConfiguration, options: DaemonOptions, around: Surroundings, log: ServiceLog
+        self, configuration: ServiceConfiguration, options: DaemonOptions, around: WorkerSurroundings, log: ServiceLog
     ) -> None:
         self.configuration = configuration
         self.options = options
@@ -120,7 +130,7 @@ class Coordinator:
         self._recordings = Recordings(
             configuration, self.engine.hosted.settings, lambda: len(self._processes), self._report_to, log
         )
-        self._figures: dict[SessionProcess, Figures] = {}
+        self._figures: dict[SessionProcess, ServiceFigures] = {}
         self._rereading = Rereading(options.reread, self.transport, self.log)
         self._turned_at_ns: Nanoseconds = 0
         self._state: ServiceState = "starting"
@@ -192,10 +202,10 @@ class Coordinator:
         self._loop.close()
         self._loop.stores.close()
 
-    def _all_figures(self) -> list[Figures]:
+    def _all_figures(self) -> list[ServiceFigures]:
         boundary = self.transport.boundary
         refused = self.engine.refused_message_count
-        own = Figures(
+        own = ServiceFigures(
             {}, {}, {}, refused, boundary.refused_count, boundary.unexpected_count, {}, {}, {},
             refreshed_at_ns=self._turned_at_ns, state=self._state,
             limits={"queues": self.configuration.limits.max_queues}, denied=dict(boundary.denied),
@@ -302,17 +312,17 @@ class Coordinator:
 
     def _heard(self, process: SessionProcess, message: FromSession) -> None:
         match message:
-            case Started():
+            case SessionStarted():
                 self._started.add(process)
-            case Answers(replies):
+            case SessionAnswers(replies):
                 for reply in replies:
                     self._replied(self._processes.index(process), reply)
-            case Counted(figures):
+            case SessionCounted(figures):
                 self._figures[process] = figures
-            case Left(count):
+            case SessionLeft(count):
                 process.has_ended = True
                 self._unanswered_count += count
-            case Failed():
+            case SessionFailed():
                 process.has_ended = True
                 raise message.error()
             case _:
@@ -363,7 +373,7 @@ class Coordinator:
         for process in self._processes:
             if not process.has_ended:
                 try:
-                    process.send(Stop(self.stop_cause or "another session ended"))
+                    process.send(StopSession(self.stop_cause or "another session ended"))
                 except NoAnswer:
                     process.has_ended = True
 

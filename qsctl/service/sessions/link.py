@@ -16,7 +16,7 @@ from typing import NamedTuple
 from qsctl.config.budgets import ServiceLimits
 from qsctl.core.messages import CommandReply, CommandRequest
 from qsctl.errors import QsctlError
-from qsctl.service.metrics import Figures
+from qsctl.service.metrics import ServiceFigures
 
 
 class Ask(NamedTuple):
@@ -37,35 +37,35 @@ class Obey(NamedTuple):
     limits: ServiceLimits
 
 
-class Stop(NamedTuple):
+class StopSession(NamedTuple):
     """To a session: leave in order."""
 
     cause: str
 
 
-class Started(NamedTuple):
+class SessionStarted(NamedTuple):
     """From a session: its queues can be reached."""
 
 
-class Answers(NamedTuple):
+class SessionAnswers(NamedTuple):
     """From a session: replies, in order; the last to a request is not intermediate."""
 
     replies: tuple[CommandReply, ...]
 
 
-class Counted(NamedTuple):
+class SessionCounted(NamedTuple):
     """From a session: its figures for Prometheus, since the start."""
 
-    figures: Figures
+    figures: ServiceFigures
 
 
-class Left(NamedTuple):
+class SessionLeft(NamedTuple):
     """From a session: it has left in order; so many samples had no answer."""
 
     unanswered_count: int
 
 
-class Failed(NamedTuple):
+class SessionFailed(NamedTuple):
     """From a session: it cannot go on, as `error` would have said."""
 
     kind: type[QsctlError]
@@ -117,11 +117,11 @@ class PipedCommands:
     def flush(self) -> bool:
         """Send the turn's replies."""
         if self._replies:
-            self.report(Answers(tuple(self._replies)))
+            self.report(SessionAnswers(tuple(self._replies)))
             self._replies.clear()
         return True
 
-    def report(self, message: Started | Answers | Counted | Left | Failed) -> None:
+    def report(self, message: SessionStarted | SessionAnswers | SessionCounted | SessionLeft | SessionFailed) -> None:
         """Send a message; where the coordinator is gone, `listen` has the service stopped."""
         with contextlib.suppress(OSError):
             self._link.send(message)
@@ -138,11 +138,11 @@ class PipedCommands:
     ) -> None:
         while True:
             try:
-                message: Ask | Stop | ReportTo | Obey = self._link.recv()
+                message: Ask | StopSession | ReportTo | Obey = self._link.recv()
             except (EOFError, OSError):
                 stop("the coordinator is gone")
                 return
-            if isinstance(message, Stop):
+            if isinstance(message, StopSession):
                 stop(message.cause)
                 return
             if isinstance(message, ReportTo):

@@ -1,6 +1,6 @@
 """The sessions' processes as the coordinator sees them: started, asked, listened to, ended by their own ids.
 
-Decides: how a process that is no longer there is noticed (its pipe ends) and reported (`Ended`).
+Decides: how a process that is no longer there is noticed (its pipe ends) and reported (`PipeEnded`).
 """
 
 from __future__ import annotations
@@ -15,18 +15,28 @@ from qsctl.config.settings import ServiceConfiguration
 from qsctl.endings import children_without_signals
 from qsctl.errors import NoAnswer
 from qsctl.service.open_service import DaemonOptions
-from qsctl.service.sessions.link import Answers, Ask, Counted, Failed, Left, Obey, ReportTo, Started, Stop
-from qsctl.service.sessions.worker import Surroundings, session_process
+from qsctl.service.sessions.link import (
+    Ask,
+    Obey,
+    ReportTo,
+    SessionAnswers,
+    SessionCounted,
+    SessionFailed,
+    SessionLeft,
+    SessionStarted,
+    StopSession,
+)
+from qsctl.service.sessions.worker import WorkerSurroundings, session_process
 
 TERMINATE_AFTER_S: Final = 15.0
 """How long a process that was asked to leave, and does not, is waited for once its time is over."""
 
 
-class Ended(NamedTuple):
+class PipeEnded(NamedTuple):
     """The pipe of a session's process has ended: nothing more will come."""
 
 
-FromSession: TypeAlias = Started | Answers | Counted | Left | Failed | Ended
+FromSession: TypeAlias = SessionStarted | SessionAnswers | SessionCounted | SessionLeft | SessionFailed | PipeEnded
 
 
 class SessionProcess:
@@ -43,7 +53,7 @@ class SessionProcess:
         name: str,
         configuration: ServiceConfiguration,
         options: DaemonOptions,
-        around: Surroundings,
+        around: WorkerSurroundings,
         report: Callable[[SessionProcess, FromSession], None],
     ) -> None:
         self.name = name
@@ -71,7 +81,7 @@ class SessionProcess:
         assert self._process.pid is not None
         return self._process.pid
 
-    def send(self, message: Ask | Stop | ReportTo | Obey) -> None:
+    def send(self, message: Ask | StopSession | ReportTo | Obey) -> None:
         """Say something to it.
 
         Raises:
@@ -108,7 +118,7 @@ class SessionProcess:
             try:
                 message: FromSession = self._link.recv()
             except (EOFError, OSError):
-                self._report(self, Ended())
+                self._report(self, PipeEnded())
                 return
             self._report(self, message)
 

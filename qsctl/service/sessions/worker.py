@@ -18,11 +18,11 @@ from qsctl.service.daemon import Daemon
 from qsctl.service.heap import heap_snapshots
 from qsctl.service.logger import ServiceLog, Verbosity, log_stream
 from qsctl.service.open_service import DaemonOptions
-from qsctl.service.sessions.link import Counted, Failed, Left, PipedCommands, Started
+from qsctl.service.sessions.link import PipedCommands, SessionCounted, SessionFailed, SessionLeft, SessionStarted
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class WorkerSurroundings:
     """Where a service's processes log, and what else they do beside their work."""
 
     verbosity: Verbosity
@@ -34,7 +34,7 @@ class Surroundings:
 
 
 def session_process(
-    link: Connection, name: str, configuration: ServiceConfiguration, options: DaemonOptions, around: Surroundings
+    link: Connection, name: str, configuration: ServiceConfiguration, options: DaemonOptions, around: WorkerSurroundings
 ) -> None:
     """Be the process of a group of sessions."""
     with whole_process():
@@ -42,7 +42,7 @@ def session_process(
 
 
 def run_session(
-    link: Connection, name: str, configuration: ServiceConfiguration, options: DaemonOptions, around: Surroundings
+    link: Connection, name: str, configuration: ServiceConfiguration, options: DaemonOptions, around: WorkerSurroundings
 ) -> None:
     """Serve the sessions until the coordinator says stop, or is gone."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -61,11 +61,13 @@ def run_session(
                 log.endings(),
                 heap_snapshots(configuration.name, around.heap_snapshot_period_s, around.heap_snapshot_directory),
             ):
-                report_figures = (lambda figures: commands.report(Counted(figures))) if around.serves_metrics else None
+                report_figures = (
+                    (lambda figures: commands.report(SessionCounted(figures))) if around.serves_metrics else None
+                )
                 daemon = Daemon(configuration, options, log, commands=commands, report_figures=report_figures)
                 commands.listen(daemon.transport.wake, daemon.stop, daemon.report_to, daemon.obey)
-                daemon.run(lambda: commands.report(Started()))
+                daemon.run(lambda: commands.report(SessionStarted()))
         except QsctlError as error:
-            commands.report(Failed(type(error), error.message, error.remedy))
+            commands.report(SessionFailed(type(error), error.message, error.remedy))
         else:
-            commands.report(Left(daemon.unanswered_count))
+            commands.report(SessionLeft(daemon.unanswered_count))

@@ -29,7 +29,7 @@ from qsctl.sim.kernel.jit import as_records
 from qsctl.sim.model import Rows, Stop
 from qsctl.sim.scenario.scenario import QUEUE_ORDER, Scenario, TraceArrivals
 from qsctl.sim.splitting.question import Question, no_such_queue
-from qsctl.sim.splitting.trajectory import Tally
+from qsctl.sim.splitting.trajectory import QueueTally
 
 NOT_OF_THE_STATE: Final = frozenset({"arrivals", "log", "events", "octaves", "blocks", "recent"})
 """Arrays that the future of a run does not depend on."""
@@ -233,14 +233,14 @@ class EgressTrajectory(EgressRun):
         state["watch_low"], state["watch_high"] = -r.FOREVER, r.FOREVER
         self.step(until_ns)
 
-    def tally(self) -> Tally:
+    def tally(self) -> QueueTally:
         """See `Trajectory`."""
         if self._warm_ns != INFINITE_NS:
-            return Tally(0, 0, 0)
+            return QueueTally(0, 0, 0)
         lost, passed, mark = self.arrays.kernel(watch.counted)
         if self._branching.filters:
             lost -= self._branching.refused_after(self._instant(), self._watched_clients, self._queue)
-        return Tally(int(lost), int(lost + passed), int(mark))
+        return QueueTally(int(lost), int(lost + passed), int(mark))
 
     def save(self) -> SavedBroker:
         """See `Trajectory`."""

@@ -13,10 +13,10 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from qsctl.core.integration.dispositions import Context, Disposition
+from qsctl.core.integration.dispositions import Disposition, ProcedureContext
 from qsctl.core.integration.message import Message
-from qsctl.core.integration.procedures import Mode, Output, ProcedureFailed
-from qsctl.core.integration.routes import ErrorControl, Produced, Step, XpmError
+from qsctl.core.integration.procedures import ProcedureFailed, ProcedureMode, ProcedureOutput
+from qsctl.core.integration.routes import ErrorControl, Step, TranslationProduced, XpmError
 from qsctl.instant import INFINITE_NS, Nanoseconds
 from qsctl.sim.kernel.random import logarithm, stream_key, uniform
 from qsctl.sim.scenario.engine import Behaviour, EngineProcedure, EngineTranslation, Spread
@@ -24,7 +24,7 @@ from qsctl.sim.scenario.engine import Behaviour, EngineProcedure, EngineTranslat
 _ROOT: Final = "m"
 
 
-class Label(NamedTuple):
+class MessageLabel(NamedTuple):
     """What a simulated message is."""
 
     thread: str
@@ -40,14 +40,14 @@ class Label(NamedTuple):
 
 def new_payload(thread: str, number: int, size_bytes: int) -> bytes:
     """Return the data of a sender's message: its label, filled up."""
-    return Label(thread, number, _ROOT).line().ljust(max(0, size_bytes - 1)) + b"\n"
+    return MessageLabel(thread, number, _ROOT).line().ljust(max(0, size_bytes - 1)) + b"\n"
 
 
 @lru_cache(maxsize=1 << 14)
-def label_of(payload: bytes) -> Label:
+def label_of(payload: bytes) -> MessageLabel:
     """Return the label of a message."""
     thread, number, path = payload.partition(b"\n")[0].decode().split()
-    return Label(thread, int(number), path)
+    return MessageLabel(thread, int(number), path)
 
 
 def with_step(payload: bytes, step: object) -> bytes:
@@ -95,13 +95,13 @@ class DeclaredProcedure:
     declared: EngineProcedure
     durations: Durations
 
-    def run(self, mode: Mode, context: Context, message: Message | None) -> Sequence[Output]:
+    def run(self, mode: ProcedureMode, context: ProcedureContext, message: Message | None) -> Sequence[ProcedureOutput]:
         """Do what was declared, to the messages that it applies to."""
         del context
-        if mode is not Mode.RUN or message is None:
+        if mode is not ProcedureMode.RUN or message is None:
             return ()
         declared, recoverable = self.declared, self.declared.recoverable
-        carry_on = Output(Disposition.CONTINUE, is_recoverable=recoverable)
+        carry_on = ProcedureOutput(Disposition.CONTINUE, is_recoverable=recoverable)
         if not self._applies(message):
             return (carry_on,)
         match declared.does:
@@ -114,11 +114,11 @@ class DeclaredProcedure:
             case Behaviour.FAIL:
                 raise ProcedureFailed(declared.text or f"{self.name} failed")
             case Behaviour.RETRY:
-                return (Output(Disposition.RETRY) if message.attempts < declared.times else carry_on,)
+                return (ProcedureOutput(Disposition.RETRY) if message.attempts < declared.times else carry_on,)
             case _:
                 rerouted = declared.does is Behaviour.REROUTE
                 return (
-                    Output(
+                    ProcedureOutput(
                         _DISPOSITIONS[declared.does],
                         payload=with_step(message.payload, declared.transaction) if rerouted else None,
                         destination=declared.to,
@@ -161,4 +161,4 @@ class DeclaredTranslation:
                 yield XpmError(declared.severity, f"message {label_of(message.payload).number}", takes_ns)
             else:
                 made = number - (fails and number > declared.error_after)
-                yield Produced(with_step(message.payload, made), takes_ns)
+                yield TranslationProduced(with_step(message.payload, made), takes_ns)

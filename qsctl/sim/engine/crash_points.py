@@ -23,13 +23,21 @@ from qsctl.core.integration.error_codes import ErrorCode
 from qsctl.core.integration.events import Ended, Entered
 from qsctl.core.integration.message import Message, MessageId, State
 from qsctl.core.integration.messages import Accepted, Outbound
-from qsctl.core.integration.records import RemovalCause, Removed
+from qsctl.core.integration.records import CopyRemovalCause, CopyRemoved
 from qsctl.core.integration.settings import EngineSettings
 from qsctl.errors import InvalidInput
 from qsctl.instant import Nanoseconds
-from qsctl.sim.engine.behaviours import Label, label_of
-from qsctl.sim.engine.interruption import REPLY_STEP, Outcome, Source, Turn, named, recover_and_drain, timeline_of
-from qsctl.sim.engine.world import EngineWorld, Received
+from qsctl.sim.engine.behaviours import MessageLabel, label_of
+from qsctl.sim.engine.interruption import (
+    REPLY_STEP,
+    InterruptedTurn,
+    RecoveryOutcome,
+    Source,
+    named,
+    recover_and_drain,
+    timeline_of,
+)
+from qsctl.sim.engine.world import EngineWorld, ReceivedMessage
 from qsctl.sim.scenario.engine import Engine
 from qsctl.sim.scenario.scenario import Scenario
 
@@ -122,7 +130,7 @@ def _expected(scenario: Scenario) -> Mapping[Source, frozenset[Item]]:
     """Return what comes of each inbound message when nothing fails."""
     found: dict[Source, set[Item]] = defaultdict(set)
 
-    def note(received: Received) -> None:
+    def note(received: ReceivedMessage) -> None:
         source, item = _source(received.payload), _item(received)
         if item in found[source] and REPLY_STEP not in item[1]:
             raise InvalidInput(
@@ -179,7 +187,7 @@ class _Explorer:
     every: int
     nested: bool
     database: Database = field(default_factory=Database)
-    received: list[Received] = field(default_factory=list)
+    received: list[ReceivedMessage] = field(default_factory=list)
     accepted: set[Source] = field(default_factory=set)
     live: dict[MessageId, Entered] = field(default_factory=dict)
     """Where every message in memory was put last."""
@@ -189,7 +197,7 @@ class _Explorer:
     points: int = 0
     nested_points: int = 0
 
-    def follow(self, turn: Turn) -> None:
+    def follow(self, turn: InterruptedTurn) -> None:
         """Take one step of the run, and interrupt everywhere in it."""
         before = dict(self.live)
         steps_in_memory = 0
@@ -226,7 +234,7 @@ class _Explorer:
             row.returned += event.was in {State.SENT_TO_TRANSLATION, State.SENT_TO_DESTINATION}
             row.possible_duplicates += event.was in {State.PRE_WRITE, State.RESERVED_FOR_REPLY}
         row.dropped_copies += sum(
-            isinstance(record, Removed) and record.cause is RemovalCause.ABANDONED for record in outcome.records
+            isinstance(record, CopyRemoved) and record.cause is CopyRemovalCause.ABANDONED for record in outcome.records
         )
         self._judge(-1, row, outcome, before)
         if self.nested:
@@ -236,7 +244,7 @@ class _Explorer:
                 self.nested_points += 1
                 self._judge(index, row, recover_and_drain(self.settings, database.copy(), now), before)
 
-    def _judge(self, nested: int, row: PointRow, outcome: Outcome, before: Mapping[MessageId, Entered]) -> None:
+    def _judge(self, nested: int, row: PointRow, outcome: RecoveryOutcome, before: Mapping[MessageId, Entered]) -> None:
         found, twice = self._found(outcome)
         present = self._present(before), self._present(self.live)
         for source, expected in self.expected.items():
@@ -261,7 +269,7 @@ class _Explorer:
             self.violations += [Violation(self.number, nested, row.after, source, what) for what in wrong]
             row.violations += len(wrong)
 
-    def _found(self, outcome: Outcome) -> tuple[dict[Source, set[Item]], dict[Source, set[Item]]]:
+    def _found(self, outcome: RecoveryOutcome) -> tuple[dict[Source, set[Item]], dict[Source, set[Item]]]:
         """Return what came of each inbound message, before and after, and what came twice without being marked."""
         found: dict[Source, set[Item]] = defaultdict(set)
         count: Counter[tuple[Source, Item]] = Counter()
@@ -310,13 +318,13 @@ class _Explorer:
         return found
 
 
-def _error_item(message: Message, label: Label) -> Item:
+def _error_item(message: Message, label: MessageLabel) -> Item:
     if message.error in _DELIVERY_ERRORS:
         return (message.destination, label.path)
     return (f"error {message.error}", label.path)
 
 
-def _item(received: Received) -> Item:
+def _item(received: ReceivedMessage) -> Item:
     return (received.thread, label_of(received.payload).path)
 
 

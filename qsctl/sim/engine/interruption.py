@@ -12,12 +12,12 @@ from qsctl.core.integration.database import Database
 from qsctl.core.integration.engine import IntegrationEngine
 from qsctl.core.integration.events import Event, Recovered
 from qsctl.core.integration.message import STATE_NAMES, Message, MessageType
-from qsctl.core.integration.messages import Accepted, Acknowledged, Arrived, Delivery, Outbound
-from qsctl.core.integration.records import Failed, Moved, Record, Removed, Started, Stored
+from qsctl.core.integration.messages import Accepted, Acknowledged, Arrived, ConnectionDelivery, Outbound
+from qsctl.core.integration.records import CopyRemoved, Failed, Moved, Record, Started, Stored
 from qsctl.core.integration.settings import EngineSettings
 from qsctl.instant import INFINITE_NS, Nanoseconds
 from qsctl.sim.engine.behaviours import label_of
-from qsctl.sim.engine.world import EngineWorld, Received
+from qsctl.sim.engine.world import EngineWorld, ReceivedMessage
 from qsctl.sim.scenario.scenario import Scenario
 
 Source: TypeAlias = tuple[str, int]
@@ -28,41 +28,41 @@ REPLY_STEP: Final = ".reply"
 _STEPS_MAX: Final = 1_000_000
 
 
-class Turn(NamedTuple):
+class InterruptedTurn(NamedTuple):
     """A step of the run that is interrupted: the records of a turn, then what follows from them being durable."""
 
     at_ns: Nanoseconds
     records: Sequence[Record] = ()
     events: Sequence[Event] = ()
-    received: Received | None = None
+    received: ReceivedMessage | None = None
     """A receiver has a message; what was sent in this turn is a turn of its own when it is there."""
     accepted: Source | None = None
     """A sender got its answer."""
 
 
-class Outcome(NamedTuple):
+class RecoveryOutcome(NamedTuple):
     """What a recovery did, and what came of it."""
 
     records: list[Record]
     """That the start wrote."""
     started_with: list[Recovered]
-    received: list[Received]
+    received: list[ReceivedMessage]
     errors: list[Message]
 
 
-def timeline_of(scenario: Scenario, replication: int) -> tuple[EngineSettings, list[Turn]]:
+def timeline_of(scenario: Scenario, replication: int) -> tuple[EngineSettings, list[InterruptedTurn]]:
     """Run the scenario, and note every step."""
-    timeline: list[Turn] = []
+    timeline: list[InterruptedTurn] = []
 
     def step(now: Nanoseconds, records: Sequence[Record], events: Sequence[Event]) -> None:
-        timeline.append(Turn(now, records, events))
+        timeline.append(InterruptedTurn(now, records, events))
 
     def release(message: Outbound) -> None:
         if isinstance(message, Accepted):
-            timeline.append(Turn(timeline[-1].at_ns, accepted=(message.thread, message.token)))
+            timeline.append(InterruptedTurn(timeline[-1].at_ns, accepted=(message.thread, message.token)))
 
-    def receive(received: Received) -> None:
-        timeline.append(Turn(received.at_ns, received=received))
+    def receive(received: ReceivedMessage) -> None:
+        timeline.append(InterruptedTurn(received.at_ns, received=received))
 
     world = EngineWorld(scenario, replication, on_turn=step, on_release=release, on_received=receive)
     world.run()
@@ -81,14 +81,14 @@ def named(record: Record) -> str:
             return f"move to {STATE_NAMES[state]}"
         case Failed():
             return "move to error database"
-        case Removed(_, _, cause):
+        case CopyRemoved(_, _, cause):
             return f"removal: {cause.name.lower()}"
 
 
-def recover_and_drain(settings: EngineSettings, database: Database, now: Nanoseconds) -> Outcome:
+def recover_and_drain(settings: EngineSettings, database: Database, now: Nanoseconds) -> RecoveryOutcome:
     """Start an engine with a database, and go on until nothing is left to do; receivers accept everything at once."""
     engine = IntegrationEngine(settings, database, now)
-    received: list[Received] = []
+    received: list[ReceivedMessage] = []
     recovered: list[Recovered] = []
     first: list[Record] = []
     replies: set[str] = {
@@ -103,8 +103,8 @@ def recover_and_drain(settings: EngineSettings, database: Database, now: Nanosec
             first = ready.records
             recovered = [event for event in ready.events if isinstance(event, Recovered)]
         for message in ready.messages:
-            if isinstance(message, Delivery):
-                received.append(Received(now, message.thread, message.payload, message.is_possible_duplicate))
+            if isinstance(message, ConnectionDelivery):
+                received.append(ReceivedMessage(now, message.thread, message.payload, message.is_possible_duplicate))
                 engine.receive(now, Acknowledged(message.thread, message.mid))
                 if message.thread in replies and message.type is not MessageType.REPLY:
                     label = label_of(message.payload)
@@ -113,7 +113,7 @@ def recover_and_drain(settings: EngineSettings, database: Database, now: Nanosec
         if not (ready.records or ready.messages or ready.events):
             deadline = engine.next_deadline()
             if deadline is None or deadline >= INFINITE_NS:
-                return Outcome(first, recovered, received, engine.database.failed())
+                return RecoveryOutcome(first, recovered, received, engine.database.failed())
             now = max(now, deadline)
             engine.advance(now)
     raise AssertionError("the engine does not come to rest")

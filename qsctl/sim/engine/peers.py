@@ -187,7 +187,7 @@ def sender_of(thread: str, state: SenderState) -> Sender:
 
 
 @dataclass(slots=True)
-class Receiver:
+class OutboundPeer:
     """Processes the messages of one outbound thread, one at a time."""
 
     thread: str

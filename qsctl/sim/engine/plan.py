@@ -14,7 +14,7 @@ from qsctl.core.integration.engine import Down
 from qsctl.instant import INFINITE_NS, Nanoseconds
 from qsctl.sim.scenario.engine import Engine
 from qsctl.sim.scenario.intervals import occurrences
-from qsctl.sim.scenario.scenario import Interval
+from qsctl.sim.scenario.scenario import ClientInterval
 
 
 class Interruption(StrEnum):
@@ -28,7 +28,7 @@ class Interruption(StrEnum):
     POWER = "power"
 
 
-class Planned(NamedTuple):
+class PlannedInterruption(NamedTuple):
     """An interruption that begins or ends. The name is that of the process or thread; empty for power."""
 
     at_ns: Nanoseconds
@@ -37,7 +37,7 @@ class Planned(NamedTuple):
     is_end: bool
 
 
-class Plan:
+class RunPlan:
     """The plan of one run.
 
     Args:
@@ -51,7 +51,7 @@ class Plan:
         self.is_powered = True
         self._processes = frozenset(each.name for each in engine.processes)
         self._down: dict[Interruption, set[str]] = {what: set() for what in Interruption}
-        self.coming: list[Planned] = []
+        self.coming: list[PlannedInterruption] = []
         """What is still to happen, in order."""
         for each in sorted(_planned(engine, horizon_ns), key=lambda each: each.at_ns):
             if each.at_ns < now or (each.at_ns == now and done_count > 0):
@@ -60,7 +60,7 @@ class Plan:
             elif each.at_ns < INFINITE_NS:
                 self.coming.append(each)
 
-    def note(self, planned: Planned) -> None:
+    def note(self, planned: PlannedInterruption) -> None:
         """Note that something of the plan has happened."""
         if planned.what is Interruption.POWER:
             self.is_powered = planned.is_end
@@ -77,7 +77,7 @@ class Plan:
         )
 
 
-def _planned(engine: Engine, horizon_ns: Nanoseconds) -> Iterable[Planned]:
+def _planned(engine: Engine, horizon_ns: Nanoseconds) -> Iterable[PlannedInterruption]:
     for process in engine.processes:
         yield from _both_ends(Interruption.PROCESS, process.name, process.crashes, horizon_ns)
         for thread in process.threads:
@@ -88,8 +88,8 @@ def _planned(engine: Engine, horizon_ns: Nanoseconds) -> Iterable[Planned]:
 
 
 def _both_ends(
-    what: Interruption, name: str, intervals: Iterable[Interval], horizon_ns: Nanoseconds
-) -> Iterable[Planned]:
+    what: Interruption, name: str, intervals: Iterable[ClientInterval], horizon_ns: Nanoseconds
+) -> Iterable[PlannedInterruption]:
     for start, end in occurrences(intervals, horizon_ns):
-        yield Planned(start, what, name, False)
-        yield Planned(end, what, name, True)
+        yield PlannedInterruption(start, what, name, False)
+        yield PlannedInterruption(end, what, name, True)

@@ -11,10 +11,10 @@ from typing import Final
 import msgspec
 
 from qsctl.core.integration.message import Message
-from qsctl.core.integration.records import Removed, Started, Stored
+from qsctl.core.integration.records import CopyRemoved, Started, Stored
 from qsctl.errors import UNREADABLE
 from qsctl.sim.engine.peers import DatabaseMade, PeersChanged, StoredRecord
-from qsctl.storage.codec import Codec, Encoded, Positions, UnreadableRecord
+from qsctl.storage.codec import Encoded, Positions, RecordCodec, UnreadableRecord
 
 
 class _StoredMetadata(msgspec.Struct, frozen=True, array_like=True, tag=1, gc=False):
@@ -30,13 +30,13 @@ _decode = msgspec.msgpack.Decoder(StoredRecord).decode
 
 
 class _RecoveryCodec:
-    """See `Codec`."""
+    """See `RecordCodec`."""
 
     carrier = Stored
     remembered_count = 0
 
     def encode(self, records: Sequence[StoredRecord]) -> Encoded:
-        """See `Codec.encode`."""
+        """See `RecordCodec.encode`."""
         bodies: list[bytes] = []
         positions: list[int] = []
         data: list[bytes] = []
@@ -49,41 +49,41 @@ class _RecoveryCodec:
                 positions.append(record.position)
                 data.append(record.payload)
                 continue
-            if isinstance(record, Removed):
+            if isinstance(record, CopyRemoved):
                 ended.append(record.position)
             bodies.append(_encode(record))
         return Encoded(bodies, [1] * len(bodies), positions, data, ended, carriers)
 
     def decode(self, body: bytes) -> Sequence[StoredRecord]:
-        """See `Codec.decode`."""
+        """See `RecordCodec.decode`."""
         try:
             return (_decode(body),)
         except UNREADABLE as error:
             raise UnreadableRecord(str(error)) from error
 
     def position_of(self, record: StoredRecord) -> int | None:
-        """See `Codec.position_of`."""
+        """See `RecordCodec.position_of`."""
         return None if isinstance(record, Started | PeersChanged | DatabaseMade) else record.position
 
     def ended_by(self, record: StoredRecord) -> int | None:
-        """See `Codec.ended_by`."""
-        return record.position if isinstance(record, Removed) else None
+        """See `RecordCodec.ended_by`."""
+        return record.position if isinstance(record, CopyRemoved) else None
 
     def decode_all(self, bodies: Sequence[bytes]) -> Sequence[StoredRecord]:
-        """See `Codec.decode_all`."""
+        """See `RecordCodec.decode_all`."""
         return [record for body in bodies for record in self.decode(body)]
 
     def read_positions(self, bodies: Iterable[bytes], into: Positions) -> None:
-        """See `Codec.read_positions`."""
+        """See `RecordCodec.read_positions`."""
         for body in bodies:
             (record,) = self.decode(body)
             if isinstance(record, Stored):
                 into.begun.add(record.position)
-            elif isinstance(record, Removed):
+            elif isinstance(record, CopyRemoved):
                 into.ended.add(record.position)
             elif isinstance(record, Started):
                 into.next_free = max(into.next_free, record.position)
 
 
-RECOVERY_CODEC: Final[Codec] = _RecoveryCodec()
+RECOVERY_CODEC: Final[RecordCodec] = _RecoveryCodec()
 """Of the records of a recovery database."""

@@ -37,7 +37,7 @@ _LIMIT = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
-class QueueState:
+class EngineQueueState:
     """One queue at the end of a run."""
 
     thread: str
@@ -76,7 +76,7 @@ class EngineRun:
     recovered: int
     """Messages that were found in the database when it began."""
     possible_duplicates: int
-    queues: tuple[QueueState, ...]
+    queues: tuple[EngineQueueState, ...]
     threads: tuple[tuple[str, bool, str], ...]
     """Threads and processes that do not run at the end: name, whether it is a process, and why."""
     left: tuple[Message, ...]
@@ -228,7 +228,7 @@ class _Driver:
             found = queues.setdefault((queue.owner, queue.state), [])
             found += [held.message for held in queue]
         states = [
-            QueueState(
+            EngineQueueState(
                 owner,
                 QUEUE_NAMES[QUEUES.index(state)],
                 len(queues.get((owner, state), [])),

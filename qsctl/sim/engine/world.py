@@ -24,13 +24,13 @@ from qsctl.core.integration.messages import (
     Answered,
     Arrived,
     Connected,
+    ConnectionDelivery,
     ConnectionLost,
-    Delivery,
     Inbound,
     Outbound,
     ProcessStarted,
     ProcessStopped,
-    Refused,
+    SenderRefused,
     ThreadStarted,
     ThreadStopped,
 )
@@ -39,8 +39,8 @@ from qsctl.instant import INFINITE_NS, SECOND_NS, Nanoseconds
 from qsctl.sim.arrivals.cursor import ArrivalCursor
 from qsctl.sim.engine.behaviours import label_of
 from qsctl.sim.engine.build import engine_settings
-from qsctl.sim.engine.peers import Peers, PeersChanged, Receiver, Sender, StoredRecord, sender_of
-from qsctl.sim.engine.plan import Interruption, Plan, Planned
+from qsctl.sim.engine.peers import OutboundPeer, Peers, PeersChanged, Sender, StoredRecord, sender_of
+from qsctl.sim.engine.plan import Interruption, PlannedInterruption, RunPlan
 from qsctl.sim.kernel.random import stream_key
 from qsctl.sim.scenario.scenario import (
     ClientGroup,
@@ -55,7 +55,7 @@ DEFAULT_SIZE_BYTES: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Received:
+class ReceivedMessage:
     """A message that a receiver has."""
 
     at_ns: Nanoseconds
@@ -99,7 +99,7 @@ class EngineWorld:
         on_event: Callable[[Event], None] = lambda _: None,
         on_turn: Callable[[Nanoseconds, Sequence[Record], Sequence[Event]], None] = lambda *_: None,
         on_release: Callable[[Outbound], None] = lambda _: None,
-        on_received: Callable[[Received], None] = lambda _: None,
+        on_received: Callable[[ReceivedMessage], None] = lambda _: None,
     ) -> None:
         assert scenario.engine is not None
         self.declared = scenario.engine
@@ -122,14 +122,14 @@ class EngineWorld:
         self._arrived = (before.at_ns, before.arrived_count)
         """An instant, and how many messages of that instant senders have had to send; of the plan likewise."""
         self._senders: dict[str, Sender] = {name: sender_of(name, each) for name, each in before.senders.items()}
-        self._receivers: dict[str, Receiver] = {}
+        self._receivers: dict[str, OutboundPeer] = {}
         self._arrivals = ArrivalCursor(arrivals_scenario(scenario), replication, self._until_ns)
         self._by_client = [
             thread.name for process in scenario.engine.processes for thread in process.threads if thread.inbound
         ]
         done_count = before.planned_count if self.now == before.at_ns else 0
         self._planned = (self.now, done_count)
-        self._plan = Plan(scenario.engine, scenario.horizon_ns, self.now, done_count)
+        self._plan = RunPlan(scenario.engine, scenario.horizon_ns, self.now, done_count)
         for each in self._plan.coming:
             self._later(each.at_ns - self.now, partial(self._carry_out, each))
         self._add_peers(scenario, replication, before)
@@ -217,7 +217,7 @@ class EngineWorld:
                         np.uint64(stream_key(scenario.seed, replication, thread.name, purpose))
                         for purpose in ("service", "answer", "reply")
                     )
-                    self._receivers[thread.name] = Receiver(
+                    self._receivers[thread.name] = OutboundPeer(
                         thread.name,
                         SECOND_NS / service.rate_per_second,
                         isinstance(service, PoissonArrivals),
@@ -301,16 +301,16 @@ class EngineWorld:
 
     def _release(self, message: Outbound) -> None:
         match message:
-            case Delivery(thread):
+            case ConnectionDelivery(thread):
                 receiver = self._receivers[thread]
                 presence, service_ns = receiver.presence, receiver.service_ns()
                 self._later(service_ns, lambda: self._served(receiver, message, presence))
-            case Accepted() | Refused():
+            case Accepted() | SenderRefused():
                 pass  # a sender sends only while its thread runs; a reply that comes too late is gone
             case Answered():
                 self.answers.append(message)
 
-    def _served(self, receiver: Receiver, delivery: Delivery, presence: int) -> None:
+    def _served(self, receiver: OutboundPeer, delivery: ConnectionDelivery, presence: int) -> None:
         """End a receiver's service of a message, unless the connection or the process has changed meanwhile."""
         if presence != receiver.presence:
             return
@@ -319,7 +319,9 @@ class EngineWorld:
         receiver.is_changed = True
         if not is_refused:
             self.delivered += 1
-            self._on_received(Received(self.now, receiver.thread, delivery.payload, delivery.is_possible_duplicate))
+            self._on_received(
+                ReceivedMessage(self.now, receiver.thread, delivery.payload, delivery.is_possible_duplicate)
+            )
         self._receive(Acknowledged(receiver.thread, delivery.mid, is_accepted=not is_refused))
         if receiver.declared.awaits_reply and not is_refused and not is_silent:
             label = label_of(delivery.payload)
@@ -327,12 +329,12 @@ class EngineWorld:
             action = Arrived(receiver.thread, label.number, reply, type=MessageType.REPLY)
             self._later(receiver.declared.reply_delay_ns, lambda: self._reply(receiver, action, presence))
 
-    def _reply(self, receiver: Receiver, reply: Arrived, presence: int) -> None:
+    def _reply(self, receiver: OutboundPeer, reply: Arrived, presence: int) -> None:
         """Have a reply arrive, unless the connection that it travels on, or the process, has changed meanwhile."""
         if presence == receiver.presence:
             self._receive(reply)
 
-    def _carry_out(self, planned: Planned) -> None:
+    def _carry_out(self, planned: PlannedInterruption) -> None:
         """Have something that the scenario plans begin or end."""
         at_ns, what, name, is_end = planned
         self._planned = (at_ns, 1 + (self._planned[1] if self._planned[0] == at_ns else 0))

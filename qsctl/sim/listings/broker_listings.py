@@ -20,9 +20,9 @@ from qsctl.profiles.listings.model import (
     ClientConnection,
     ClientQueues,
     ControlQueue,
+    ListedQueueStatistics,
     NeighborConnection,
     NeighborQueues,
-    QueueStatistics,
     SlowSubscriber,
 )
 from qsctl.sim.egress.subscriptions import subscription_count
@@ -127,11 +127,11 @@ def _fast_retransmits(client: ClientState) -> int | None:
     return client.retransmissions - client.time_outs
 
 
-def _statistics(client: ClientState, queue: str) -> QueueStatistics:
+def _statistics(client: ClientState, queue: str) -> ListedQueueStatistics:
     row = client.counters.get(queue)
     if row is None:
-        return QueueStatistics(queue, 0, 0, 0, client.max_depths[queue], 0, 0)
-    return QueueStatistics(
+        return ListedQueueStatistics(queue, 0, 0, 0, client.max_depths[queue], 0, 0)
+    return ListedQueueStatistics(
         queue,
         row["length_messages"],
         row["length_work_units"],

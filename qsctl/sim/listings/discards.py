@@ -18,7 +18,7 @@ from qsctl.eventlog.explained import merged_happenings
 from qsctl.eventlog.outcomes import LOSSES, column_of
 from qsctl.eventlog.reader import open_run
 from qsctl.eventlog.run_folder import SCENARIO_FILE
-from qsctl.profiles.listings.discards import BY_KEY, BY_OUTCOME, CAUSES, Cause
+from qsctl.profiles.listings.discards import BY_KEY, BY_OUTCOME, CAUSES, DiscardCause
 from qsctl.sim.model import EVENT_NAMES, Event
 from qsctl.sim.scenario.scenario import Model, Scenario
 from qsctl.sim.scenario.xml import read_scenario
@@ -44,7 +44,7 @@ class Explained:
     """One cause of one source: how many messages, where most of them, and the command that checks the lever."""
 
     of: str
-    cause: Cause
+    cause: DiscardCause
     messages: int
     most: str = ""
     first_ns: int | None = None

@@ -19,7 +19,7 @@ TOTALS: Final = frozenset(
 
 
 @dataclass(slots=True)
-class _Kind:
+class _HappeningKind:
     count: int = 0
     first_ns: int = 0
     first_client: int = -1
@@ -31,13 +31,13 @@ class Happenings:
     """The events of one replication, folded."""
 
     def __init__(self) -> None:
-        self._kinds: dict[int, _Kind] = {}
+        self._kinds: dict[int, _HappeningKind] = {}
 
     def note(self, at_ns: int, client: int, value: int, event: int) -> None:
         """Fold one event in."""
         kind = self._kinds.get(event)
         if kind is None:
-            kind = self._kinds[event] = _Kind(first_ns=at_ns, first_client=client)
+            kind = self._kinds[event] = _HappeningKind(first_ns=at_ns, first_client=client)
         elif at_ns < kind.first_ns:
             kind.first_ns, kind.first_client = at_ns, client
         kind.count += value if event in TOTALS else 1

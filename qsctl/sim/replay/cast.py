@@ -8,7 +8,7 @@ from qsctl.core.messages import ConsumerAvailability, ConsumerJoined, ConsumerLe
 from qsctl.core.settings import queues_by_name
 from qsctl.eventlog.recording.schema import PeerHappening
 from qsctl.identity import NIL_GUID, Guid
-from qsctl.sim.replay.consumers import Seat
+from qsctl.sim.replay.consumers import ConsumerSlot
 from qsctl.sim.replay.recording import PeerRow, Recorded
 from qsctl.sim.replay.services import Services
 from qsctl.sim.scenario.replay import AS_RECORDED, ReplayedQueue
@@ -41,7 +41,7 @@ class Consumers:
         self._thresholds = {
             name: queue.distribution.unacked_threshold for name, queue in queues_by_name(recorded.service).items()
         }
-        self.seats: dict[tuple[str, Guid], Seat] = {}
+        self.seats: dict[tuple[str, Guid], ConsumerSlot] = {}
         self.services: dict[str, Services] = {}
         self._doubles: dict[tuple[str, int], list[Guid]] = {}
         """The readers that do what a recorded consumer did, itself first; none: it stays away."""
@@ -57,7 +57,7 @@ class Consumers:
         for queue in self.services:
             self._change_number(queue)
 
-    def messages_of(self, row: PeerRow) -> Iterator[tuple[Seat, Inbound]]:
+    def messages_of(self, row: PeerRow) -> Iterator[tuple[ConsumerSlot, Inbound]]:
         """Yield what the consumers send that do what one did: one message each."""
         queue = row.queue or ""
         for guid in self._doubles.get((queue, row.peer), ()):
@@ -95,7 +95,7 @@ class Consumers:
 
     def _seat(self, queue: str, guid: Guid, number: int, copy: int) -> None:
         factor = self._changes[queue].service_factor if queue in self._changes else 1.0
-        self.seats[queue, guid] = Seat(
+        self.seats[queue, guid] = ConsumerSlot(
             queue, guid, number, copy, self.services[queue], factor, may_copy=self._is_as_recorded
         )
         self._doubles[queue, number].append(guid)

@@ -22,7 +22,7 @@ UNRECORDED_STEP: Final = 2**62
 """Of what was not recorded: behind everything of the same instant that was."""
 
 
-class Reply(NamedTuple):
+class ModelledReply(NamedTuple):
     """An answer on its way; void once the consumer has left, unless it `was_recorded`."""
 
     at_ns: Nanoseconds
@@ -34,7 +34,7 @@ class Reply(NamedTuple):
     """Whether it is on its way before the delivery is, and void where the consumer has left the recording."""
 
 
-class _Waiting(NamedTuple):
+class _WaitingDelivery(NamedTuple):
     """A delivery that a modelled consumer has not begun to serve."""
 
     delivery: Delivery
@@ -45,7 +45,7 @@ class _Waiting(NamedTuple):
     origin: AttemptKey | None
 
 
-class Seat:
+class ConsumerSlot:
     """One consumer, or one copy of it.
 
     Args:
@@ -84,11 +84,11 @@ class Seat:
         """Whether everything until now was as recorded."""
         self._copied: dict[SampleIdentity, Nanoseconds] = {}
         """Samples whose recorded answer is to come, and when it does."""
-        self._waiting: OrderedDict[SampleIdentity, _Waiting] = OrderedDict()
+        self._waiting: OrderedDict[SampleIdentity, _WaitingDelivery] = OrderedDict()
         self._serving: SampleIdentity | None = None
         self.presence = 0
 
-    def foretold(self, guids: Mapping[int, Guid]) -> Iterator[Reply]:
+    def foretold(self, guids: Mapping[int, Guid]) -> Iterator[ModelledReply]:
         """Yield the recorded answers that came in the turn of the delivery that they were taken for.
 
         They must be there when it is made, so they cannot wait for it.
@@ -98,7 +98,7 @@ class Seat:
                 row = each.delivery
                 identity = SampleIdentity(guids[row.producer], row.sequence_number)
                 message = Acknowledgment(self.queue, self.guid, identity, each.response)
-                yield Reply(each.reply_ns, each.reply_step, message, self.presence, True, True)
+                yield ModelledReply(each.reply_ns, each.reply_step, message, self.presence, True, True)
 
     def leave(self) -> None:
         """Forget what it was doing."""
@@ -109,7 +109,7 @@ class Seat:
 
     def receive(
         self, now: Nanoseconds, delivery: Delivery, key: AttemptKey, size_bytes: int, origin: AttemptKey | None = None
-    ) -> Reply | None:
+    ) -> ModelledReply | None:
         """Return the next answer, where a delivery brings one about; None: none, or one is on its way.
 
         Args:
@@ -132,15 +132,15 @@ class Seat:
         if identity == self._serving or identity in self._copied:
             return None  # its twin: the answer that is coming holds for both
         self._waiting.pop(identity, None)  # a twin takes its place, at the end
-        self._waiting[identity] = _Waiting(delivery, key, size_bytes, each, is_idle, origin)
+        self._waiting[identity] = _WaitingDelivery(delivery, key, size_bytes, each, is_idle, origin)
         return self._begin(now) if self._serving is None else None
 
-    def ended(self, now: Nanoseconds) -> Reply | None:
+    def ended(self, now: Nanoseconds) -> ModelledReply | None:
         """Begin with the next sample once a modelled answer is given; return the answer to it."""
         self._serving = None
         return self._begin(now)
 
-    def _begin(self, now: Nanoseconds) -> Reply | None:
+    def _begin(self, now: Nanoseconds) -> ModelledReply | None:
         while self._waiting:
             identity, each = self._waiting.popitem(last=False)
             drawn = self._drawn(each)
@@ -150,19 +150,19 @@ class Seat:
             begins_ns = max(now, *self._copied.values()) if self._copied else now
             end_ns = begins_ns + round(drawn.service_ns * self._factor)
             message = Acknowledgment(self.queue, self.guid, identity, drawn.response)
-            return Reply(end_ns, UNRECORDED_STEP, message, self.presence, False)
+            return ModelledReply(end_ns, UNRECORDED_STEP, message, self.presence, False)
         return None
 
-    def _drawn(self, each: _Waiting) -> Drawn:
+    def _drawn(self, each: _WaitingDelivery) -> Drawn:
         if each.planned is not None and not each.planned.is_cut_off:
             return self._services.recorded(each.planned, finds_idle=each.finds_idle)
         return self._services.draw(
             self._consumer, self._copy, each.key, each.size_bytes, finds_idle=each.finds_idle, origin=each.origin
         )
 
-    def _as_recorded(self, delivery: Delivery, each: Served) -> Reply | None:
+    def _as_recorded(self, delivery: Delivery, each: Served) -> ModelledReply | None:
         if each.reply_ns is None or each.response is None or each.is_foretold:
             return None
         self._copied[delivery.identity] = each.reply_ns
         message = Acknowledgment(self.queue, self.guid, delivery.identity, each.response)
-        return Reply(each.reply_ns, each.reply_step, message, self.presence, True)
+        return ModelledReply(each.reply_ns, each.reply_step, message, self.presence, True)

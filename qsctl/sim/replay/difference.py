@@ -14,7 +14,7 @@ import msgspec
 
 from qsctl.eventlog.recording.schema import Origin
 from qsctl.instant import Nanoseconds, format_duration
-from qsctl.sim.replay.recording import Arrival, Delivered, Recorded
+from qsctl.sim.replay.recording import Delivered, Recorded, RecordedArrival
 
 LINES_MAX: Final = 10_000
 """Differences that are written down; all are counted."""
@@ -31,7 +31,7 @@ _Sample: TypeAlias = tuple[str, str, int]
 and sequence number: its GUID depends on the incarnation of the queue that it comes from, and a replay has others."""
 
 
-class Line(msgspec.Struct, frozen=True, kw_only=True):
+class DifferenceLine(msgspec.Struct, frozen=True, kw_only=True):
     """One difference."""
 
     queue: str
@@ -55,7 +55,7 @@ class QueueEquality(msgspec.Struct, frozen=True, kw_only=True):
     deliveries_equal: int
 
 
-class Difference(msgspec.Struct, frozen=True, kw_only=True):
+class ReplayDifference(msgspec.Struct, frozen=True, kw_only=True):
     """What became of a recording in its replay: the document `replay.json` of a run folder."""
 
     recording: str
@@ -64,21 +64,21 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     is_equal: bool
     difference_count: int
     queues: tuple[QueueEquality, ...]
-    lines: tuple[Line, ...]
+    lines: tuple[DifferenceLine, ...]
     """The differences, in the order of time; at most `LINES_MAX`."""
     notes: tuple[str, ...] = ()
 
 
-def difference_of(then: Recorded, now: Recorded, recording: str, changes: Mapping[str, str]) -> Difference:
+def difference_of(then: Recorded, now: Recorded, recording: str, changes: Mapping[str, str]) -> ReplayDifference:
     """Compare a recording with a replay of it."""
     then_steps, now_steps = _steps(then), _steps(now)
-    lines: list[Line] = []
+    lines: list[DifferenceLine] = []
     for place in then_steps.keys() | now_steps.keys():
         lines += _lines_of(place, then_steps.get(place, []), now_steps.get(place, []))
     lines += _order_lines(then, now)
     lines.sort(key=lambda line: (line.at_ns, line.queue, line.sample, line.then))
     explained = list(_explained(lines, then, bool(changes)))
-    return Difference(
+    return ReplayDifference(
         recording=recording,
         changes=dict(changes),
         is_equal=not lines,
@@ -120,12 +120,14 @@ def _letters(recorded: Recorded) -> dict[tuple[str, int, int], str]:
     return names
 
 
-def _place(row: Arrival | Delivered, guids: Mapping[int, str], letters: Mapping[tuple[str, int, int], str]) -> _Sample:
+def _place(
+    row: RecordedArrival | Delivered, guids: Mapping[int, str], letters: Mapping[tuple[str, int, int], str]
+) -> _Sample:
     letter = letters.get((row.queue, row.producer, row.sequence_number))
     return row.queue, letter or guids[row.producer], row.sequence_number
 
 
-def _arrival_text(row: Arrival) -> str:
+def _arrival_text(row: RecordedArrival) -> str:
     came = f"came at {_at(row.at_ns)}"
     if row.origin == Origin.DEAD_LETTER:
         came = f"came as a dead letter at {_at(row.at_ns)}"
@@ -153,13 +155,13 @@ def _short(guid: str) -> str:
     return f"consumer {guid.lstrip('0') or '0'}"
 
 
-def _lines_of(place: _Sample, then: list[_Step], now: list[_Step]) -> Iterator[Line]:
+def _lines_of(place: _Sample, then: list[_Step], now: list[_Step]) -> Iterator[DifferenceLine]:
     missing, added = Counter(then) - Counter(now), Counter(now) - Counter(then)
     before, after = sorted(missing.elements(), key=_by_time), sorted(added.elements(), key=_by_time)
     for at in range(max(len(before), len(after))):
         was = before[at] if at < len(before) else None
         has = after[at] if at < len(after) else None
-        yield Line(
+        yield DifferenceLine(
             queue=place[0],
             sample=f"{place[1]}:{place[2]}",
             at_ns=min(step[1] for step in (was, has) if step is not None),
@@ -173,7 +175,7 @@ def _by_time(step: _Step) -> tuple[Nanoseconds, str, str]:
     return step[1], step[0], step[2]
 
 
-def _order_lines(then: Recorded, now: Recorded) -> Iterator[Line]:
+def _order_lines(then: Recorded, now: Recorded) -> Iterator[DifferenceLine]:
     """Yield a line for each queue whose samples were sent in another order at the same instants."""
     orders = [_sent_order(recorded) for recorded in (then, now)]
     for queue in orders[0].keys() & orders[1].keys():
@@ -181,7 +183,7 @@ def _order_lines(then: Recorded, now: Recorded) -> Iterator[Line]:
         if was == has or sorted(was) != sorted(has):
             continue  # equal, or other lines say what differs
         first = next(at for at in range(len(was)) if was[at] != has[at])
-        yield Line(
+        yield DifferenceLine(
             queue=queue,
             sample=f"{was[first][1]}:{was[first][2]}",
             at_ns=was[first][0],
@@ -201,7 +203,7 @@ def _sent_order(recorded: Recorded) -> dict[str, list[tuple[Nanoseconds, str, in
     return found
 
 
-def _explained(lines: Iterable[Line], then: Recorded, is_changed: bool) -> Iterator[Line]:
+def _explained(lines: Iterable[DifferenceLine], then: Recorded, is_changed: bool) -> Iterator[DifferenceLine]:
     anew = {
         (row.queue, f"{then.guids[row.producer].hex()}:{row.sequence_number}")
         for row in then.deliveries

@@ -19,7 +19,7 @@ from qsctl.errors import InvalidInput
 from qsctl.eventlog.location import Location
 from qsctl.eventlog.recording.schema import Origin
 from qsctl.instant import Nanoseconds
-from qsctl.sim.replay.recording import Arrival, Recorded, read_recording
+from qsctl.sim.replay.recording import Recorded, RecordedArrival, read_recording
 from qsctl.sim.replay.services import SampleKey, Services
 from qsctl.sim.scenario.replay_rules import short_names
 from qsctl.sim.scenario.scenario import (
@@ -102,7 +102,7 @@ def _sent(recorded: Recorded, queue: str) -> tuple[list[int], list[tuple[Nanosec
     return list(consumers), sorted(rows)
 
 
-def _firsts(arrivals: Iterable[Arrival]) -> Iterable[Arrival]:
+def _firsts(arrivals: Iterable[RecordedArrival]) -> Iterable[RecordedArrival]:
     """Yield the arrivals that are no repetition of a write, dead letters among them."""
     seen: set[tuple[str, int, int]] = set()
     for row in arrivals:

@@ -20,13 +20,13 @@ from qsctl.core.settings import ServiceSettings
 from qsctl.core.turn import Released, Turn
 from qsctl.identity import Guid, SampleIdentity, counted_incarnations
 from qsctl.instant import INFINITE_NS, MILLISECOND_NS, Nanoseconds
-from qsctl.sim.replay.recording import Arrival
+from qsctl.sim.replay.recording import RecordedArrival
 
 LATENESS_MAX_NS: Final = 100 * MILLISECOND_NS
 """Within this a loop comes round; of a part that was changed, later instants of the recording are of something else."""
 
 
-class Part:
+class EnginePart:
     """An engine with queues that are tied, stepped by a turn as a live one is.
 
     Args:
@@ -90,7 +90,7 @@ class Part:
         """Return the participant and the topic that lead to a queue."""
         return queue.partition("/")[0], self._engine.hosted.by_name[queue].settings.topic_name
 
-    def hold(self, queue: str, rows: Iterable[tuple[Arrival, Guid, int]]) -> None:
+    def hold(self, queue: str, rows: Iterable[tuple[RecordedArrival, Guid, int]]) -> None:
         """Let a queue hold what it held at the beginning: each sample, its writer, and its failed deliveries."""
         self._engine.rollback(queue)
         for position, (row, writer, attempts) in enumerate(rows, start=1):

@@ -20,7 +20,7 @@ from qsctl.eventlog.recording.schema import ArrivalAnswer
 from qsctl.instant import INFINITE_NS, Nanoseconds
 from qsctl.sim.kernel.random import stream_key, uniform
 from qsctl.sim.replay.consumers import UNRECORDED_STEP
-from qsctl.sim.replay.recording import Arrival
+from qsctl.sim.replay.recording import RecordedArrival
 
 _WAITING_SHARE: Final = 0.8
 """A producer whose window is full after so many of its writes is one that waits for answers."""
@@ -35,14 +35,14 @@ class Offer(NamedTuple):
 
     at_ns: Nanoseconds
     step: int
-    row: Arrival
+    row: RecordedArrival
 
 
 @dataclass(slots=True)
-class _Sample:
+class _ReplayedSample:
     """A sample with the rows of its first writes: one a queue that took it."""
 
-    rows: list[Arrival]
+    rows: list[RecordedArrival]
     at_ns: Nanoseconds
     after_completion: int | None = None
     """It was written `lag_ns` after so many samples were answered; None: when the program wanted it."""
@@ -79,8 +79,8 @@ class Writer:
     window_count: int
     persistence: Persistence
     random_key: Any
-    samples: list[_Sample]
-    repeats: list[Arrival]
+    samples: list[_ReplayedSample]
+    repeats: list[RecordedArrival]
     """Writes after the first of a sample in a queue."""
     is_waiting_kind: bool = False
     """Whether it was seen to wait for answers all the time."""
@@ -92,7 +92,7 @@ class Writer:
     _open: dict[int, set[str]] = field(default_factory=dict)
     _completions: list[Nanoseconds] = field(default_factory=list)
     _drawn: int = 0
-    _firsts: dict[tuple[str, int], Arrival] = field(init=False)
+    _firsts: dict[tuple[str, int], RecordedArrival] = field(init=False)
 
     def __post_init__(self) -> None:
         self._firsts = {(row.queue, row.sequence_number): row for sample in self.samples for row in sample.rows}
@@ -148,7 +148,7 @@ class Writer:
         self._is_scheduled = False
         self.presence += 1
 
-    def first_write(self, queue: str, sequence_number: int) -> Arrival | None:
+    def first_write(self, queue: str, sequence_number: int) -> RecordedArrival | None:
         """Return the recorded write of a sample to a queue."""
         return self._firsts.get((queue, sequence_number))
 
@@ -165,14 +165,14 @@ class Writer:
 
 
 def writers_of(
-    rows: Sequence[Arrival],
+    rows: Sequence[RecordedArrival],
     acknowledging: Callable[[str], bool],
     window_count: int,
     seed: int,
     replication: int,
 ) -> dict[int, Writer]:
     """Return the producers of these arrivals, which are inputs in the order of their steps, by number."""
-    by_producer: dict[int, list[Arrival]] = {}
+    by_producer: dict[int, list[RecordedArrival]] = {}
     for row in rows:
         by_producer.setdefault(row.producer, []).append(row)
     seen = {number: _persistence(each) for number, each in by_producer.items()}
@@ -192,28 +192,28 @@ def writers_of(
     }
 
 
-def was_accepted(row: Arrival) -> bool:
+def was_accepted(row: RecordedArrival) -> bool:
     """Return whether the queue took a recorded write."""
     return row.answer in _ACCEPTED
 
 
 def _writer(
     number: int,
-    rows: Sequence[Arrival],
+    rows: Sequence[RecordedArrival],
     acknowledging: Callable[[str], bool],
     window_count: int,
     persistence: Persistence,
     random_key: Any,
 ) -> Writer:
-    firsts: dict[int, list[Arrival]] = {}
-    repeats: list[Arrival] = []
+    firsts: dict[int, list[RecordedArrival]] = {}
+    repeats: list[RecordedArrival] = []
     for row in rows:
         first = firsts.setdefault(row.sequence_number, [])
         if any(each.queue == row.queue for each in first):
             repeats.append(row)
         else:
             first.append(row)
-    samples = [_Sample(each, each[0].at_ns) for each in firsts.values()]
+    samples = [_ReplayedSample(each, each[0].at_ns) for each in firsts.values()]
     samples.sort(key=lambda sample: (sample.at_ns, sample.rows[0].step))
     completions, most = _completions(samples, acknowledging)
     waits = _waits(samples, completions, most, acknowledging)
@@ -228,7 +228,9 @@ def _writer(
     return Writer(number, acknowledging, window_count, persistence, random_key, samples, repeats, waits)
 
 
-def _completions(samples: Sequence[_Sample], acknowledging: Callable[[str], bool]) -> tuple[list[Nanoseconds], int]:
+def _completions(
+    samples: Sequence[_ReplayedSample], acknowledging: Callable[[str], bool]
+) -> tuple[list[Nanoseconds], int]:
     """Return when samples were answered, in order, and how many were unanswered at once at the most."""
     changes: list[tuple[Nanoseconds, int, int]] = []
     for sample in samples:
@@ -247,7 +249,7 @@ def _completions(samples: Sequence[_Sample], acknowledging: Callable[[str], bool
 
 
 def _waits(
-    samples: Sequence[_Sample],
+    samples: Sequence[_ReplayedSample],
     completions: Sequence[Nanoseconds],
     most: int,
     acknowledging: Callable[[str], bool],
@@ -271,10 +273,10 @@ def _waits(
     return statistics.pstdev(lags) < statistics.pstdev(gaps)
 
 
-def _persistence(rows: Sequence[Arrival]) -> Persistence:
+def _persistence(rows: Sequence[RecordedArrival]) -> Persistence:
     """Return how often a producer's refused samples were written again."""
     refused, delays = 0, []
-    latest: Mapping[tuple[str, int], Arrival]
+    latest: Mapping[tuple[str, int], RecordedArrival]
     latest = {}
     for row in rows:
         place = (row.queue, row.sequence_number)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class Arrival(NamedTuple):
+class RecordedArrival(NamedTuple):
     """A sample that reached a queue; see `eventlog.recording.schema.ARRIVALS`."""
 
     at_ns: Nanoseconds
@@ -98,7 +98,7 @@ class Recorded:
     service: ServiceSettings
     guids: dict[int, Guid]
     """Of producers and consumers, by their numbers."""
-    arrivals: tuple[Arrival, ...]
+    arrivals: tuple[RecordedArrival, ...]
     deliveries: tuple[Delivered, ...]
     peers: tuple[PeerRow, ...]
     commands: tuple[CommandRow, ...]
@@ -113,7 +113,7 @@ class Recorded:
 
 
 _NAMES: Final[dict[str, tuple[type[Any], tuple[str, ...]]]] = {
-    "arrivals": (Arrival, Arrival._fields),
+    "arrivals": (RecordedArrival, RecordedArrival._fields),
     "deliveries": (Delivered, Delivered._fields),
     "peers": (PeerRow, PeerRow._fields),
     "commands": (CommandRow, CommandRow._fields),

@@ -15,16 +15,16 @@ from qsctl.eventlog.checked_files import checked_text
 from qsctl.eventlog.location import Location
 from qsctl.eventlog.run_folder import RunInfo, describe_text, write_run_info
 from qsctl.eventlog.schema import LogLevel
-from qsctl.sim.replay.difference import Difference, difference_of
+from qsctl.sim.replay.difference import ReplayDifference, difference_of
 from qsctl.sim.replay.recording import read_recording
 from qsctl.sim.replay.settings import changed_service, place_of, scenario_of
-from qsctl.sim.run import Progress, RunReport, run
+from qsctl.sim.run import ReplicationProgress, RunReport, run
 from qsctl.sim.scenario.overrides import apply_overrides
 from qsctl.sim.scenario.rules import check_rules
 from qsctl.sim.scenario.scenario import Scenario
 
 DIFFERENCE_FILE: Final = "replay.json"
-"""Of a run folder: what became of the recording, `Difference` as JSON."""
+"""Of a run folder: what became of the recording, `ReplayDifference` as JSON."""
 
 CONFIG: Final = "config"
 """Stands among the changes for a configuration of its own."""
@@ -35,7 +35,7 @@ class ReplayReport:
     """A replay that was run: its folder with what it counted, and how it differs from the recording."""
 
     run: RunReport
-    difference: Difference
+    difference: ReplayDifference
 
 
 def recorded_scenario(
@@ -72,7 +72,7 @@ def replay(
     overrides: Mapping[str, str] | None = None,
     seed: int | None = None,
     replications: int | None = None,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Callable[[ReplicationProgress], None] | None = None,
     stop: Callable[[], bool] = lambda: False,
     workers: int = 1,
     reproduce: str = "",
@@ -115,7 +115,7 @@ def replay(
     return ReplayReport(dataclasses.replace(report, info=info), difference)
 
 
-def difference_in(folder: Location, info: RunInfo) -> Difference | None:
+def difference_in(folder: Location, info: RunInfo) -> ReplayDifference | None:
     """Return what a replay's folder says of its recording; None: it is no replay.
 
     Raises:
@@ -124,12 +124,12 @@ def difference_in(folder: Location, info: RunInfo) -> Difference | None:
     if DIFFERENCE_FILE not in info.files:
         return None
     try:
-        return msgspec.json.decode(checked_text(folder, info, DIFFERENCE_FILE), type=Difference)
+        return msgspec.json.decode(checked_text(folder, info, DIFFERENCE_FILE), type=ReplayDifference)
     except UNREADABLE as error:
         raise Damaged(f"{folder / DIFFERENCE_FILE} is damaged: {error}") from None
 
 
-def _with_difference(folder: Location, info: RunInfo, difference: Difference) -> RunInfo:
+def _with_difference(folder: Location, info: RunInfo, difference: ReplayDifference) -> RunInfo:
     text = msgspec.json.format(msgspec.json.encode(difference), indent=2) + b"\n"
     (folder / DIFFERENCE_FILE).write_bytes(text)
     changed = msgspec.structs.replace(info, files=info.files | {DIFFERENCE_FILE: describe_text(text)})

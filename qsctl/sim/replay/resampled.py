@@ -23,7 +23,7 @@ import numpy as np
 from qsctl.eventlog.recording.schema import Origin, PeerHappening
 from qsctl.instant import Nanoseconds
 from qsctl.sim.kernel.random import stream_key, uniform
-from qsctl.sim.replay.recording import Arrival, Recorded
+from qsctl.sim.replay.recording import Recorded, RecordedArrival
 
 SampleKey = tuple[int, int]
 """A producer's number and a sequence number."""
@@ -59,7 +59,7 @@ def resampled(recorded: Recorded, blocks: int, seed: int, replication: int) -> R
     key = np.uint64(stream_key(seed, replication, "replay", "resample"))
     numbers: dict[int, int] = {}
     original: dict[SampleKey, SampleKey] = {}
-    drawn: list[Arrival] = []
+    drawn: list[RecordedArrival] = []
     for block in range(blocks):
         first_ns = int(float(uniform(key, block)) * circle_ns)
         at = bisect_left(times, first_ns)
@@ -86,15 +86,15 @@ def block_ns(recorded: Recorded, blocks: int) -> Nanoseconds:
     return -(-(samples[-1][0].at_ns + 1 - samples[0][0].at_ns) // blocks) if samples else 0
 
 
-def _samples(recorded: Recorded) -> list[list[Arrival]]:
+def _samples(recorded: Recorded) -> list[list[RecordedArrival]]:
     """Return the writes of each sample, in the order of the first ones."""
-    found: dict[SampleKey, list[Arrival]] = {}
+    found: dict[SampleKey, list[RecordedArrival]] = {}
     for row in recorded.arrivals:
         if row.origin == Origin.PRODUCER:
             found.setdefault((row.producer, row.sequence_number), []).append(row)
     return sorted(found.values(), key=lambda rows: (rows[0].at_ns, rows[0].step))
 
 
-def _shifted(row: Arrival, shift_ns: Nanoseconds, number: int) -> Arrival:
+def _shifted(row: RecordedArrival, shift_ns: Nanoseconds, number: int) -> RecordedArrival:
     answered_ns = None if row.answered_ns is None else row.answered_ns + shift_ns
     return row._replace(at_ns=row.at_ns + shift_ns, answered_ns=answered_ns, sequence_number=number)

@@ -24,19 +24,19 @@ from qsctl.eventlog.location import location
 from qsctl.eventlog.recording.fold import Fold
 from qsctl.eventlog.recording.queue_state import shown_names
 from qsctl.eventlog.recording.schema import Origin, PeerHappening
-from qsctl.eventlog.recording.story import HeldSample, Holding
+from qsctl.eventlog.recording.story import HeldAtBeginning, RecordedHeldSample
 from qsctl.eventlog.schema import LogLevel
 from qsctl.identity import NIL_GUID, Guid, SampleIdentity
 from qsctl.instant import INFINITE_NS, Nanoseconds
 from qsctl.sim.model import CHUNK_ROWS, EVENT_ROW, LOG_ROW, ModelRun, Rows, Stop
 from qsctl.sim.replay.cast import Consumers
 from qsctl.sim.replay.commands import request_of
-from qsctl.sim.replay.consumers import UNRECORDED_STEP, Reply, Seat
+from qsctl.sim.replay.consumers import UNRECORDED_STEP, ConsumerSlot, ModelledReply
 from qsctl.sim.replay.instants import instants_of
-from qsctl.sim.replay.part import Part
+from qsctl.sim.replay.part import EnginePart
 from qsctl.sim.replay.parts import changed_queues, parts_of
 from qsctl.sim.replay.producers import Offer, Writer, was_accepted, writers_of
-from qsctl.sim.replay.recording import Arrival, CommandRow, PeerRow, Recorded, read_recording
+from qsctl.sim.replay.recording import CommandRow, PeerRow, Recorded, RecordedArrival, read_recording
 from qsctl.sim.replay.resampled import ResampledLoad, resampled
 from qsctl.sim.replay.settings import changed_service
 from qsctl.sim.scenario.replay import Replay
@@ -178,7 +178,7 @@ class ReplayRun:
     def _begin(self) -> None:
         recorded = self._recorded
         in_progress = {(row.queue, row.producer, row.sequence_number) for row in recorded.deliveries if row.sent_ns < 0}
-        held: dict[str, list[tuple[Arrival, Guid, int]]] = {}
+        held: dict[str, list[tuple[RecordedArrival, Guid, int]]] = {}
         for row in recorded.arrivals:
             if row.queue not in self._part_of:
                 continue
@@ -190,7 +190,7 @@ class ReplayRun:
                 self._at(0, -1, _Kind.OFFER, Offer(0, -1, row))
         for queue, rows in held.items():
             self._part_of[queue].hold(queue, rows)
-            self._fold.note(Holding([_held(queue, *each) for each in rows]))
+            self._fold.note(HeldAtBeginning([_held(queue, *each) for each in rows]))
         for part in self._parts:
             part.begin(-1)
         for peer in recorded.peers:
@@ -296,7 +296,7 @@ class ReplayRun:
         else:
             part.receive(write)
 
-    def _write(self, part: Part, row: Arrival) -> Write:
+    def _write(self, part: EnginePart, row: RecordedArrival) -> Write:
         payload = self._payloads.get(row.size_bytes)
         if payload is None:
             payload = self._payloads[row.size_bytes] = bytes(row.size_bytes)
@@ -316,7 +316,7 @@ class ReplayRun:
             lifespan_ns=lifespan_ns,
         )
 
-    def _repeat(self, now: Nanoseconds, row: Arrival) -> None:
+    def _repeat(self, now: Nanoseconds, row: RecordedArrival) -> None:
         """Write a sample again where it was, unless that was for a refusal that it did not meet here."""
         place = (row.queue, row.producer, row.sequence_number)
         if place not in self._is_accepted:
@@ -351,7 +351,7 @@ class ReplayRun:
             seat, seat.receive(now, delivery, key, size_bytes, None if origin is None else (*origin, key[2]))
         )
 
-    def _reply(self, now: Nanoseconds, seat: Seat, reply: Reply) -> None:
+    def _reply(self, now: Nanoseconds, seat: ConsumerSlot, reply: ModelledReply) -> None:
         if reply.is_foretold and not seat.is_in_recording:
             return
         if reply.was_recorded:
@@ -360,7 +360,7 @@ class ReplayRun:
             self._part_of[seat.queue].receive(reply.message)
             self._at_reply(seat, seat.ended(now))
 
-    def _at_reply(self, seat: Seat, reply: Reply | None) -> None:
+    def _at_reply(self, seat: ConsumerSlot, reply: ModelledReply | None) -> None:
         if reply is not None:
             self._at(reply.at_ns, reply.step, _Kind.REPLY, (seat, reply))
 
@@ -392,7 +392,7 @@ class ReplayRun:
         return part is not None and part.acknowledges(queue)
 
 
-def _parts(service: ServiceSettings, recorded: Recorded, replay: Replay, *, is_as_recorded: bool) -> list[Part]:
+def _parts(service: ServiceSettings, recorded: Recorded, replay: Replay, *, is_as_recorded: bool) -> list[EnginePart]:
     """Return the parts of a service: one where queues come and go, for they may be tied to any other.
 
     Where the load is another one, a timer fires when it is due.
@@ -403,7 +403,7 @@ def _parts(service: ServiceSettings, recorded: Recorded, replay: Replay, *, is_a
     changed = changed_queues(service, recorded, replay)
     parts = []
     for settings in [service] if is_changed else parts_of(service):
-        part = Part(settings, started_at_ns, min(too_large, default=-1))
+        part = EnginePart(settings, started_at_ns, min(too_large, default=-1))
         if is_as_recorded:
             part.instants = instants_of(recorded, None if is_changed else frozenset(part.queue_names))
         if changed.isdisjoint(queues_by_name(settings)):
@@ -420,8 +420,8 @@ def _too_large_for_the_service(recorded: Recorded) -> Iterator[int]:
             yield row.size_bytes - 1
 
 
-def _held(queue: str, row: Arrival, writer: Guid, attempts: int) -> HeldSample:
-    return HeldSample(
+def _held(queue: str, row: RecordedArrival, writer: Guid, attempts: int) -> RecordedHeldSample:
+    return RecordedHeldSample(
         queue,
         SampleIdentity(writer, row.sequence_number),
         row.size_bytes,

@@ -17,7 +17,7 @@ from qsctl.core.settings import ServiceSettings
 from qsctl.errors import InvalidInput
 from qsctl.profiles.names import WRONG_NAMES
 from qsctl.profiles.ranges import BY_FIELD, SETTINGS
-from qsctl.profiles.setting import Setting
+from qsctl.profiles.setting import ProfileSetting
 from qsctl.sim.scenario.form import SOLACE, Attribute, Child, Columns, Form, with_value
 from qsctl.sim.scenario.forms import CHANGE, PROFILE, QUEUE, TRAFFIC, WORKLOAD, queue_name
 from qsctl.sim.scenario.replay_forms import REPLAY
@@ -42,7 +42,7 @@ _DEPTH: Final = f'max-depth="{_DEPTH_SETTING.minimum} to {_DEPTH_SETTING.maximum
 _UNITS: Final = {"tcpMaxWindowSize": " KB", "elidingDelay": "ms"}
 
 
-def _place(setting: Setting) -> str:
+def _place(setting: ProfileSetting) -> str:
     """Return where a scenario has a setting of a client profile, as its file shows it."""
     step, _, attribute = setting.scenario.partition("/")
     element, _, key = step.rstrip("]").partition("[")
@@ -62,7 +62,7 @@ SEMP_PLACES: Final = {
 """Attributes of SEMP v2 (and names that people write for them) to where a scenario has the same."""
 
 
-class Reading:
+class ScenarioReading:
     """One reading in progress: the problems so far, where each object stands, and what other files give."""
 
     def __init__(self) -> None:
@@ -104,7 +104,7 @@ def elements_of(element: etree._Element) -> Iterator[etree._Element]:
     return element.iterchildren("{*}*")
 
 
-def build(form: Form, element: etree._Element, reading: Reading, given: dict[str, object] | None = None) -> Any:
+def build(form: Form, element: etree._Element, reading: ScenarioReading, given: dict[str, object] | None = None) -> Any:
     """Return the dataclass that an element describes; None where problems leave none.
 
     `given` are fields that the caller has read by itself.
@@ -147,7 +147,7 @@ def _is_required(kind: type[object], name: str) -> bool:
     return one.default is dataclasses.MISSING and one.default_factory is dataclasses.MISSING
 
 
-def _read_attributes(form: Form, element: etree._Element, values: dict[str, object], reading: Reading) -> None:
+def _read_attributes(form: Form, element: etree._Element, values: dict[str, object], reading: ScenarioReading) -> None:
     known = [each.name for each in form.attributes] + list(form.aside)
     for name, text in element.items():
         name = str(name)
@@ -165,7 +165,7 @@ def _read_attributes(form: Form, element: etree._Element, values: dict[str, obje
 
 
 def _read_attribute(
-    attribute: Attribute, element: etree._Element, text: str, values: dict[str, object], reading: Reading
+    attribute: Attribute, element: etree._Element, text: str, values: dict[str, object], reading: ScenarioReading
 ) -> None:
     value = attribute.value_for(reading.model)
     if reading.model not in attribute.models:
@@ -182,7 +182,7 @@ def _read_attribute(
         )
 
 
-def _read_children(form: Form, element: etree._Element, values: dict[str, object], reading: Reading) -> None:
+def _read_children(form: Form, element: etree._Element, values: dict[str, object], reading: ScenarioReading) -> None:
     collected: dict[str, list[tuple[etree._Element, Any]]] = {}
     columns: list[etree._Element] = []
     known = [each.element for child in form.children for each in child.forms] + list(form.foreign)
@@ -210,7 +210,7 @@ def _read_children(form: Form, element: etree._Element, values: dict[str, object
         _read_columns(form.columns, element, columns, values, reading)
 
 
-def _read_child(form: Form, element: etree._Element, reading: Reading) -> Any:
+def _read_child(form: Form, element: etree._Element, reading: ScenarioReading) -> Any:
     if form is PROFILE:
         source = reading.profile_of(element)
         return None if source is None else build(form, source, reading)
@@ -244,7 +244,7 @@ def _collect(
     element: etree._Element,
     found: Sequence[tuple[etree._Element, Any]],
     values: dict[str, object],
-    reading: Reading,
+    reading: ScenarioReading,
 ) -> None:
     if child.mapping:
         mapping: dict[Any, Any] = {}
@@ -269,7 +269,7 @@ def _collect(
         reading.add(element, f"<{element.tag}> has none of {_forms(child)}", allowed=f"one of {_forms(child)}")
 
 
-def _check_keys(form: Form, found: Sequence[tuple[etree._Element, Any]], reading: Reading) -> None:
+def _check_keys(form: Form, found: Sequence[tuple[etree._Element, Any]], reading: ScenarioReading) -> None:
     if form.key != "name":
         return
     seen: dict[str, etree._Element] = {}
@@ -290,7 +290,7 @@ def _read_columns(
     element: etree._Element,
     rows: Sequence[etree._Element],
     values: dict[str, object],
-    reading: Reading,
+    reading: ScenarioReading,
 ) -> None:
     form = Form(columns.element, object, columns.attributes)
     read: list[dict[str, object]] = []
@@ -308,7 +308,7 @@ def _read_columns(
             values[attribute.field] = tuple(one[attribute.field] for one in read)
 
 
-def _class_of_service(element: etree._Element, reading: Reading) -> dict[str, object]:
+def _class_of_service(element: etree._Element, reading: ScenarioReading) -> dict[str, object]:
     """`delivery` and `cos` instead of a queue's name [SOL-QUEUES].
 
     A direct message of COS 1, 2, 3 goes to D-1, D-2, D-3. A guaranteed one goes to G-1 and its COS is its discard

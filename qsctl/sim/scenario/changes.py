@@ -15,7 +15,7 @@ from qsctl.config.values import Value
 from qsctl.errors import InvalidInput, UsageError
 from qsctl.instant import INFINITE_NS, Nanoseconds, later, parse_duration
 from qsctl.sim.scenario.forms import QUEUE, queue_name
-from qsctl.sim.scenario.scenario import QUEUE_ORDER, Interval, Model, Queue, Scenario, TimedChange
+from qsctl.sim.scenario.scenario import QUEUE_ORDER, ClientInterval, Model, Queue, Scenario, TimedChange
 from qsctl.sim.scenario.values import integer
 
 _QUEUE_CHANGE: Final = re.compile(r"profile\[([^]]+)\]/queue\[([^]]+)\]/(max[-_]depth|min[-_]msg[-_]burst|weight)")
@@ -61,7 +61,7 @@ class Outages:
         return next((start for start, _ in self.absences.get(group, []) if start > after_ns), INFINITE_NS)
 
 
-def spans(intervals: Iterable[Interval], horizon_ns: Nanoseconds) -> list[Span]:
+def spans(intervals: Iterable[ClientInterval], horizon_ns: Nanoseconds) -> list[Span]:
     """Return every occurrence before the horizon, merged where they touch.
 
     Raises:
@@ -115,7 +115,7 @@ def read_changes(scenario: Scenario) -> tuple[list[QueueChange | PortChange], Ou
                 duration = parse_duration(change.value)
             except UsageError as error:
                 raise InvalidInput(f"the change of {change.path}: {error.message}", remedy=error.remedy) from error
-            kind[match[1]].append(Interval(change.at_ns, duration))
+            kind[match[1]].append(ClientInterval(change.at_ns, duration))
         else:
             raise InvalidInput(
                 f"a timed change names {change.path!r}, which cannot change during a run",

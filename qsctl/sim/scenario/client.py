@@ -67,7 +67,7 @@ ServiceTime: TypeAlias = ConstantTime | UniformTime | LognormalTime | Exponentia
 
 
 @dataclass(frozen=True, slots=True)
-class Interval:
+class ClientInterval:
     """From `start_ns` on for `duration_ns`; with a period it comes again."""
 
     start_ns: Nanoseconds
@@ -106,5 +106,5 @@ class ClientGroup:
     """What a reader needs for a message."""
     neighbor: bool = False
     """The four TCP data connections of the link to a neighbour broker of this name, not clients [SOL-QUEUES]."""
-    pauses: tuple[Interval, ...] = ()
-    absences: tuple[Interval, ...] = ()
+    pauses: tuple[ClientInterval, ...] = ()
+    absences: tuple[ClientInterval, ...] = ()

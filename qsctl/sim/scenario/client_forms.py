@@ -25,8 +25,8 @@ _INTERVAL: Final = (
     Attribute("duration", "duration_ns", DURATION, required=True),
     Attribute("every", "every_ns", DURATION),
 )
-PAUSE = Form("pause", c.Interval, _INTERVAL)
-ABSENCE = Form("absence", c.Interval, _INTERVAL)
+PAUSE = Form("pause", c.ClientInterval, _INTERVAL)
+ABSENCE = Form("absence", c.ClientInterval, _INTERVAL)
 
 CONSTANT_TIME = Form(
     "service-time", c.ConstantTime, (Attribute("duration", "duration_ns", FINITE_DURATION, required=True),)

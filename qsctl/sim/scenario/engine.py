@@ -11,11 +11,11 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from qsctl.core.integration.message import PRIORITY_DEFAULT
-from qsctl.core.integration.routes import DetailKind, ErrorControl, Severity
+from qsctl.core.integration.routes import DetailKind, ErrorControl, ErrorSeverity
 from qsctl.instant import INFINITE_NS, SECOND_NS, Nanoseconds
 
 if TYPE_CHECKING:
-    from qsctl.sim.scenario.scenario import Arrivals, Interval, Size
+    from qsctl.sim.scenario.scenario import Arrivals, ClientInterval, Size
 
 
 class Behaviour(StrEnum):
@@ -80,7 +80,7 @@ class EngineTranslation:
     spread: Spread = Spread.CONSTANT
     error_every: int = 0
     error_after: int = 1
-    severity: Severity = Severity.ACTION
+    severity: ErrorSeverity = ErrorSeverity.ACTION
     on_error: ErrorControl = ErrorControl.SKIP
 
 
@@ -141,7 +141,7 @@ class EngineOutbound:
     silent: float = 0.0
     """Probability that no reply comes."""
     procedures: tuple[EngineProcedure, ...] = ()
-    outages: tuple[Interval, ...] = ()
+    outages: tuple[ClientInterval, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +153,7 @@ class EngineThread:
     tps_retry_interval_ns: Nanoseconds = 100_000_000
     inbound: EngineInbound | None = None
     outbound: EngineOutbound | None = None
-    stops: tuple[Interval, ...] = ()
+    stops: tuple[ClientInterval, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +162,7 @@ class EngineProcess:
 
     name: str
     threads: tuple[EngineThread, ...] = ()
-    crashes: tuple[Interval, ...] = ()
+    crashes: tuple[ClientInterval, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,4 +172,4 @@ class Engine:
     icl_delay_ns: Nanoseconds = 0
     turns_max: int = 20
     processes: tuple[EngineProcess, ...] = ()
-    failures: tuple[Interval, ...] = ()
+    failures: tuple[ClientInterval, ...] = ()

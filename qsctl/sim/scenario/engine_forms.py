@@ -6,7 +6,7 @@ from typing import Final
 
 from qsctl.config.values import DURATION
 from qsctl.core.integration.message import PRIORITY_MAX, PRIORITY_MIN
-from qsctl.core.integration.routes import DetailKind, ErrorControl, Severity
+from qsctl.core.integration.routes import DetailKind, ErrorControl, ErrorSeverity
 from qsctl.sim.scenario import engine as e
 from qsctl.sim.scenario import scenario as s
 from qsctl.sim.scenario.form import INTEGRATION, Attribute, Child, Form
@@ -49,7 +49,7 @@ TRANSLATION = Form(
         *_TAKES,
         Attribute("error-every", "error_every", integer(0, 1_000_000)),
         Attribute("error-after", "error_after", integer(0, 1_000)),
-        Attribute("severity", "severity", choice(Severity)),
+        Attribute("severity", "severity", choice(ErrorSeverity)),
         Attribute("on-error", "on_error", choice(ErrorControl)),
     ),
 )
@@ -81,10 +81,10 @@ _INTERVAL: Final = (
     Attribute("duration", "duration_ns", DURATION, required=True),
     Attribute("every", "every_ns", DURATION),
 )
-STOP = Form("stop", s.Interval, _INTERVAL)
-OUTAGE = Form("outage", s.Interval, _INTERVAL)
-CRASH = Form("crash", s.Interval, _INTERVAL)
-POWER_FAILURE = Form("power-failure", s.Interval, _INTERVAL)
+STOP = Form("stop", s.ClientInterval, _INTERVAL)
+OUTAGE = Form("outage", s.ClientInterval, _INTERVAL)
+CRASH = Form("crash", s.ClientInterval, _INTERVAL)
+POWER_FAILURE = Form("power-failure", s.ClientInterval, _INTERVAL)
 
 
 def engine_form(arrivals: tuple[Form, ...], sizes: tuple[Form, ...], service: tuple[Form, ...]) -> Form:

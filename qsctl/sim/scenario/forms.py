@@ -34,7 +34,7 @@ from qsctl.sim.scenario.values import (
     size,
     whole_number_of,
 )
-from qsctl.sim.scenario.world import RandomFaults, World
+from qsctl.sim.scenario.world import RandomFaults, WorldScenario
 
 _MESSAGE_BYTES: Final = size(1, 2**31 - 1)
 
@@ -365,7 +365,7 @@ RANDOM_FAULTS = Form(
 )
 WORLD = Form(
     "world",
-    World,
+    WorldScenario,
     (
         Attribute("instances", "instances", integer(0, 99)),
         Attribute("master-timeout", "master_timeout_ns", FINITE_DURATION),

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from qsctl.instant import INFINITE_NS, Nanoseconds
-from qsctl.sim.scenario.scenario import Interval
+from qsctl.sim.scenario.scenario import ClientInterval
 
 
-def occurrences(intervals: Iterable[Interval], horizon_ns: Nanoseconds) -> list[tuple[Nanoseconds, Nanoseconds]]:
+def occurrences(intervals: Iterable[ClientInterval], horizon_ns: Nanoseconds) -> list[tuple[Nanoseconds, Nanoseconds]]:
     """Beginning and end of each occurrence that begins before the horizon; INFINITE_NS: it does not end."""
     found = []
     for interval in intervals:

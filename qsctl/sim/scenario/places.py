@@ -29,7 +29,7 @@ class Breach:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Place:
+class ElementPlace:
     """An element of a file."""
 
     file: str
@@ -41,10 +41,10 @@ class Place:
 class Places:
     """The places of a scenario's parts. `changes`: what was set since, as `PATH=VALUE`."""
 
-    by_way: Mapping[Way, Place]
+    by_way: Mapping[Way, ElementPlace]
     changes: tuple[str, ...] = ()
 
-    def of(self, way: Way) -> Place | None:
+    def of(self, way: Way) -> ElementPlace | None:
         """Return where a part stands, or else the nearest part around it that stands somewhere."""
         for length in range(len(way), -1, -1):
             if way[:length] in self.by_way:
@@ -76,15 +76,15 @@ def places_of(scenario: object, element_of: Callable[[object], etree._Element | 
         scenario: what was read.
         element_of: the element that an object was made from, None for one that was not in the file.
     """
-    found: dict[Way, Place] = {}
+    found: dict[Way, ElementPlace] = {}
     for way, part in parts(scenario):
         element = element_of(part)
         if element is not None:
-            found[way] = Place(file_of(element), line_of(element), path_of(element))
+            found[way] = ElementPlace(file_of(element), line_of(element), path_of(element))
     return Places(found)
 
 
-def place_of(scenario: object, owner: object, places: Places | None) -> Place | None:
+def place_of(scenario: object, owner: object, places: Places | None) -> ElementPlace | None:
     """Return where the part stands that `owner` is, in a scenario or a changed copy of it."""
     if places is None:
         return None
@@ -92,7 +92,7 @@ def place_of(scenario: object, owner: object, places: Places | None) -> Place | 
     return places.of(way)
 
 
-def problem_in(place: Place, places: Places, message: str, found: str = "", allowed: str = "") -> Problem:
+def problem_in(place: ElementPlace, places: Places, message: str, found: str = "", allowed: str = "") -> Problem:
     """Return a problem with a part of a scenario, which names what was set."""
     set_since = f"With {shown(', '.join(places.changes))} set." if places.changes else ""
     return Problem(Severity.ERROR, place.file, place.line, place.path, message, shown(found), allowed, set_since)

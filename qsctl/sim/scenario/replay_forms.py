@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from qsctl.config.form import Place, settings_in
+from qsctl.config.form import SettingPlace, settings_in
 from qsctl.config.tables.queue import QUEUE
 from qsctl.config.values import DURATION, Value
 from qsctl.sim.scenario.form import REPLAY as REPLAYS
@@ -16,7 +16,7 @@ from qsctl.sim.scenario.values import CONSUMERS, NAME, REAL, TEXT, choice, integ
 _HOLDER: Final = "settings."
 
 
-def _value_of(place: Place) -> Value:
+def _value_of(place: SettingPlace) -> Value:
     """Return how a setting of a service's file is written in a scenario."""
     value = place.setting.value
     if value is DURATION:

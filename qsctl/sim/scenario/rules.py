@@ -26,11 +26,11 @@ from qsctl.sim.scenario.scenario import (
     TIBCO_QUEUE,
     Access,
     ClientGroup,
+    ClientInterval,
     ConstantArrivals,
     DurableQueue,
     ExponentialSize,
     GuaranteedOverflow,
-    Interval,
     LognormalSize,
     MixedSize,
     MmppArrivals,
@@ -48,7 +48,7 @@ from qsctl.sim.scenario.scenario import (
     Workload,
     WorkloadProducer,
 )
-from qsctl.sim.scenario.world import World
+from qsctl.sim.scenario.world import WorldScenario
 
 PARQUET_SUFFIXES: Final = frozenset({".parquet", ".pq"})
 """Trace files with these endings are Parquet; CSV ends in `.csv`."""
@@ -124,7 +124,7 @@ def breaches_of(scenario: Scenario) -> Iterator[Breach]:
             yield from _interval(interval, scenario.horizon_ns)
 
 
-def _engine_intervals(engine: Engine) -> Iterator[Interval]:
+def _engine_intervals(engine: Engine) -> Iterator[ClientInterval]:
     yield from engine.failures
     for process in engine.processes:
         yield from process.crashes
@@ -333,7 +333,7 @@ def _neighbor(scenario: Scenario, group: ClientGroup) -> Iterator[Breach]:
                 )
 
 
-def _interval(interval: Interval, horizon_ns: Nanoseconds) -> Iterator[Breach]:
+def _interval(interval: ClientInterval, horizon_ns: Nanoseconds) -> Iterator[Breach]:
     try:
         spans([interval], horizon_ns)
     except InvalidInput as error:
@@ -419,7 +419,7 @@ def _change(scenario: Scenario, change: TimedChange) -> Iterator[Breach]:
         yield Breach(change, error.message, f"{change.path} = {change.value}", error.remedy)
 
 
-def _world(scenario: Scenario, world: World) -> Iterator[Breach]:
+def _world(scenario: Scenario, world: WorldScenario) -> Iterator[Breach]:
     if world.recovery_ns >= scenario.horizon_ns:
         yield Breach(
             world,

@@ -17,7 +17,7 @@ from qsctl.profiles.client_profile import WORK_UNIT_BYTES as WORK_UNIT_BYTES
 from qsctl.profiles.client_profile import Queue as Queue
 from qsctl.profiles.ranges import default_profile
 from qsctl.sim.scenario.client import ClientGroup as ClientGroup
-from qsctl.sim.scenario.client import Interval as Interval
+from qsctl.sim.scenario.client import ClientInterval as ClientInterval
 from qsctl.sim.scenario.durable import Access as Access
 from qsctl.sim.scenario.durable import DurableQueue as DurableQueue
 from qsctl.sim.scenario.durable import Flow as Flow
@@ -25,7 +25,7 @@ from qsctl.sim.scenario.durable import FlowSettings, SpoolSettings
 from qsctl.sim.scenario.engine import Engine
 from qsctl.sim.scenario.places import Places
 from qsctl.sim.scenario.replay import Replay
-from qsctl.sim.scenario.world import World
+from qsctl.sim.scenario.world import WorldScenario
 
 _DEFAULT: Final = default_profile()
 KILOBYTE_BYTES: Final = 1024
@@ -347,7 +347,7 @@ class WorkloadConsumer:
     count: int = 1
     rejects: float = 0.0
     silent: float = 0.0
-    absences: tuple[Interval, ...] = ()
+    absences: tuple[ClientInterval, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -385,7 +385,7 @@ class Scenario:
     changes: tuple[TimedChange, ...] = ()
     workload: Workload | None = None
     engine: Engine | None = None
-    world: World | None = None
+    world: WorldScenario | None = None
     replay: Replay | None = None
     description: str = ""
     places: Places | None = field(default=None, compare=False, repr=False)

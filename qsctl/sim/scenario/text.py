@@ -48,12 +48,12 @@ def scenario_digest(scenario: Scenario) -> str:
 
 def _text(scenario: Scenario, *, portable: bool) -> str:
     lines = ['<?xml version="1.0" encoding="UTF-8"?>']
-    _Writer(scenario.model, portable).write(SCENARIO, scenario, {}, lines, 0)
+    _ScenarioWriter(scenario.model, portable).write(SCENARIO, scenario, {}, lines, 0)
     return "\n".join(lines) + "\n"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class _Writer:
+class _ScenarioWriter:
     """Writes for one model; `portable`: traces by their content."""
 
     model: Model

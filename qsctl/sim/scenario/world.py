@@ -39,7 +39,7 @@ class RandomFaults:
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class WorldScenario:
     """A cluster and what happens to it."""
 
     instances: int = 0

@@ -19,14 +19,14 @@ from typing import Any, Final, cast
 import msgspec
 from lxml import etree
 
-from qsctl.config.document import Document, Limits, parse_document, read_file, text_of
+from qsctl.config.document import Document, DocumentLimits, parse_document, read_file, text_of
 from qsctl.config.problems import ConfigError, Problem, Severity, shown
 from qsctl.config.variables import substitute
 from qsctl.core.settings import ServiceSettings
 from qsctl.errors import UNREADABLE, NotFound
 from qsctl.eventlog.run_folder import SERVICE_FILE
 from qsctl.shipped import shipped
-from qsctl.sim.scenario.build import Reading, build, elements_of
+from qsctl.sim.scenario.build import ScenarioReading, build, elements_of
 from qsctl.sim.scenario.forms import SCENARIO
 from qsctl.sim.scenario.places import places_of
 from qsctl.sim.scenario.rules import breaches_of
@@ -40,7 +40,7 @@ DEFAULT_READY: Final = "burst"
 _START_BYTES: Final = 400
 """The root element of a ready file stands this near its beginning."""
 
-LIMITS: Final = Limits(size_bytes=16 * 1024 * 1024, elements=500_000)
+LIMITS: Final = DocumentLimits(size_bytes=16 * 1024 * 1024, elements=500_000)
 
 
 def read_scenario(
@@ -138,7 +138,7 @@ def schema_problems(root: etree._Element, name: str) -> list[Problem]:
     return [Problem(Severity.ERROR, name, entry.line, "", shown(entry.message)) for entry in entries]
 
 
-def _with_absolute_paths(scenario: Scenario, folder: Path, reading: Reading) -> Scenario:
+def _with_absolute_paths(scenario: Scenario, folder: Path, reading: ScenarioReading) -> Scenario:
     """Traces and schedules are named relative to the scenario; from here on the working directory does not matter."""
 
     def absolute(stream: Traffic | WorkloadProducer) -> Traffic | WorkloadProducer:
@@ -182,7 +182,7 @@ def _with_absolute_paths(scenario: Scenario, folder: Path, reading: Reading) -> 
     return absolute_scenario
 
 
-class _FileReading(Reading):
+class _FileReading(ScenarioReading):
     """Reads what a scenario refers to: profile files and the simulated service's configuration."""
 
     def __init__(self, folder: Path, variables: dict[str, str], environment: dict[str, str]) -> None:

@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 from msgspec import structs
 
-from qsctl.core.client.consumer import Consumer
+from qsctl.core.client.consumer import QueueReader
 from qsctl.core.client.producer import Producer
 from qsctl.core.messages import (
     Acknowledgment,
@@ -94,7 +94,7 @@ def hosted_queues(service: ServiceSettings) -> list[HostedQueue]:
 
 
 @dataclass(slots=True)
-class ProducerProgram:
+class SimulatedProducer:
     """A program with a producer: it writes what arrives for it, and waits while the producer's window is full."""
 
     state: Producer
@@ -122,7 +122,7 @@ class ProducerProgram:
 
 
 @dataclass(slots=True)
-class ConsumerProgram:
+class SimulatedConsumer:
     """A program with a consumer: it serves one sample at a time, then acknowledges, rejects, or stays silent."""
 
     number: int
@@ -133,7 +133,7 @@ class ConsumerProgram:
     silent: float
     service_key: Any
     answer_key: Any
-    state: Consumer
+    state: QueueReader
     is_present: bool = True
     presence: int = 0
     """Counts absences: a service that was in progress when it left is void."""
@@ -143,7 +143,7 @@ class ConsumerProgram:
     def join(self) -> ConsumerJoined:
         """Begin anew, with nothing received."""
         self.is_present = True
-        self.state = Consumer(self.queue.full_name, self.state.consumer_guid)
+        self.state = QueueReader(self.queue.full_name, self.state.consumer_guid)
         return ConsumerJoined(self.queue.full_name, self.state.consumer_guid)
 
     def leave(self) -> ConsumerLeft:
@@ -179,13 +179,13 @@ class ConsumerProgram:
         return self.state.pop_answers()
 
 
-def producers_of(workload: Workload, queues: list[HostedQueue]) -> list[ProducerProgram]:
+def producers_of(workload: Workload, queues: list[HostedQueue]) -> list[SimulatedProducer]:
     """Return every producer, numbered in the order of the scenario.
 
     Raises:
         InvalidInput: a topic that no queue is for.
     """
-    producers: list[ProducerProgram] = []
+    producers: list[SimulatedProducer] = []
     for declared in workload.producers:
         hosts = [queue for queue in queues if queue.topic_name == declared.topic_name]
         if not hosts:
@@ -198,18 +198,18 @@ def producers_of(workload: Workload, queues: list[HostedQueue]) -> list[Producer
             for queue in hosts:
                 if queue.participant == participant:
                     state.queue_appeared(queue.full_name, queue.acknowledges)
-            producers.append(ProducerProgram(state, participant, declared.lifespan_ns))
+            producers.append(SimulatedProducer(state, participant, declared.lifespan_ns))
     return producers
 
 
-def consumers_of(scenario: Scenario, replication: int, queues: list[HostedQueue]) -> list[ConsumerProgram]:
+def consumers_of(scenario: Scenario, replication: int, queues: list[HostedQueue]) -> list[SimulatedConsumer]:
     """Return every consumer, numbered in the order of the scenario.
 
     Raises:
         InvalidInput: a queue that the service does not have or that is ambiguous, or a service rate of 0.
     """
     assert scenario.workload is not None
-    consumers: list[ConsumerProgram] = []
+    consumers: list[SimulatedConsumer] = []
     for position, declared in enumerate(scenario.workload.consumers):
         queue = queue_named(declared.queue, queues)
         for number in range(declared.count):
@@ -218,7 +218,7 @@ def consumers_of(scenario: Scenario, replication: int, queues: list[HostedQueue]
                 for purpose in ("service", "answer")
             )
             consumers.append(
-                ConsumerProgram(
+                SimulatedConsumer(
                     len(consumers),
                     queue,
                     SECOND_NS / service_rate(declared),
@@ -227,7 +227,7 @@ def consumers_of(scenario: Scenario, replication: int, queues: list[HostedQueue]
                     declared.silent,
                     service_key,
                     answer_key,
-                    Consumer(queue.full_name, guid_of(CONSUMER, len(consumers))),
+                    QueueReader(queue.full_name, guid_of(CONSUMER, len(consumers))),
                 )
             )
     return consumers

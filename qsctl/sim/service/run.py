@@ -34,7 +34,7 @@ from qsctl.sim.arrivals.cursor import ArrivalCursor
 from qsctl.sim.model import CHUNK_ROWS, EVENT_ROW, Event, ModelRun, Rows, Stop
 from qsctl.sim.scenario.scenario import Scenario
 from qsctl.sim.service.peers import (
-    ConsumerProgram,
+    SimulatedConsumer,
     absences_of,
     arrivals_scenario,
     consumers_of,
@@ -267,18 +267,18 @@ class SharedReaderQueueRun:
         for message in messages:
             self._at(now + self._delay_ns, _TO_SERVICE, None, message)
 
-    def _deliver(self, now: Nanoseconds, consumer: ConsumerProgram, delivery: Delivery) -> None:
+    def _deliver(self, now: Nanoseconds, consumer: SimulatedConsumer, delivery: Delivery) -> None:
         if not consumer.is_present:
             return  # lost on the way: the service is notified that the consumer has left, and redelivers the sample
         consumer.receive(delivery)
         self._serve(now, consumer)
 
-    def _serve(self, now: Nanoseconds, consumer: ConsumerProgram) -> None:
+    def _serve(self, now: Nanoseconds, consumer: SimulatedConsumer) -> None:
         service_ns = consumer.begin()
         if service_ns is not None:
             self._at(now + service_ns, _SERVED, consumer, consumer.presence)
 
-    def _served(self, now: Nanoseconds, consumer: ConsumerProgram, presence: int) -> None:
+    def _served(self, now: Nanoseconds, consumer: SimulatedConsumer, presence: int) -> None:
         if presence != consumer.presence:
             return  # it left meanwhile
         self._send(now, consumer.end())

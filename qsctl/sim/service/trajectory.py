@@ -24,7 +24,7 @@ from qsctl.sim.scenario.scenario import Scenario
 from qsctl.sim.service.peers import arrivals_scenario
 from qsctl.sim.service.run import SharedReaderQueueRun
 from qsctl.sim.splitting.question import Question, no_such_queue
-from qsctl.sim.splitting.trajectory import Tally
+from qsctl.sim.splitting.trajectory import QueueTally
 
 _ENDED: Final = (*LOSSES, Outcome.DELIVERED, Outcome.ELIDED)
 
@@ -62,13 +62,13 @@ class BranchingRun(SharedReaderQueueRun):
         """Return how many samples a queue holds at most; 0 for any number."""
         return next(max(0, queue.max_count) for queue in self._queues if queue.full_name == full_name)
 
-    def tally(self, full_name: str) -> Tally:
+    def tally(self, full_name: str) -> QueueTally:
         """Return what a queue has counted since the warm-up."""
         counts = self._log.counts_of(full_name)
         if not self._log.is_warm:
-            return Tally(0, 0, 0)
+            return QueueTally(0, 0, 0)
         lost = sum(counts.by_outcome[outcome] for outcome in LOSSES)
-        return Tally(lost, sum(counts.by_outcome[outcome] for outcome in _ENDED), counts.high_water_mark)
+        return QueueTally(lost, sum(counts.by_outcome[outcome] for outcome in _ENDED), counts.high_water_mark)
 
     def depth(self, full_name: str, in_work_units: bool) -> int:
         """Return the samples in a queue, or their work units."""
@@ -131,7 +131,7 @@ class ServiceTrajectory:
         """See `Trajectory`."""
         self._run.step(until_ns)
 
-    def tally(self) -> Tally:
+    def tally(self) -> QueueTally:
         """See `Trajectory`."""
         return self._run.tally(self._queue)
 

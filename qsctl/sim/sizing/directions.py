@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from qsctl.sim.sizing.targets import Setting, Target
+from qsctl.sim.sizing.targets import Target, VariedSetting
 
 
 class Change(StrEnum):
@@ -38,7 +38,7 @@ class Effect:
     """What a larger value of a setting does to a target, and why."""
 
     target: Target
-    setting: Setting
+    setting: VariedSetting
     direction: Direction
     reason: str
 
@@ -111,7 +111,7 @@ _DURABLE: Final = re.compile(r"durable-queue\[[^\]]+\]/(?P<setting>[a-z-]+)")
 """Whose messages are G-1's of its clients, and of the queue."""
 
 
-def effect_of(setting: Setting, target: Target) -> Effect:
+def effect_of(setting: VariedSetting, target: Target) -> Effect:
     """Return what a larger value of a setting does to a target, by the table."""
     change, reason = change_of(setting.path, target.measure, target.queue)
     if change is Change.UNKNOWN:

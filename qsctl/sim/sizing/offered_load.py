@@ -11,7 +11,7 @@ from typing import Final
 
 from qsctl.instant import MILLISECOND_NS, SECOND_NS
 from qsctl.profiles.client_profile import ClientProfile, Queue
-from qsctl.profiles.sizing import KILOBYTE_BYTES, Load
+from qsctl.profiles.sizing import KILOBYTE_BYTES, ClientLoad
 from qsctl.sim.scenario.overlay import overlay
 from qsctl.sim.scenario.scenario import (
     ClientGroup,
@@ -34,7 +34,7 @@ _MESSAGES: Final = 200_000
 """About as many are simulated, in one to ten seconds."""
 
 
-def offered_per_second(profile: ClientProfile, load: Load) -> float:
+def offered_per_second(profile: ClientProfile, load: ClientLoad) -> float:
     """Return the messages a second that one client is offered."""
     if load.bits_per_second:
         return load.bits_per_second / 8 / load.message_bytes
@@ -43,7 +43,7 @@ def offered_per_second(profile: ClientProfile, load: Load) -> float:
     return round(min(_RATE_MAX, UTILIZATION * wanted * SECOND_NS / (load.round_trip_ns or ROUND_TRIP_NS)), 6)
 
 
-def scenario_of(profile: ClientProfile, load: Load) -> Scenario:
+def scenario_of(profile: ClientProfile, load: ClientLoad) -> Scenario:
     """Return the scenario of a profile under a load."""
     rate = offered_per_second(profile, load)
     size = ConstantSize(load.message_bytes)

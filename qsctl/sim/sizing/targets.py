@@ -40,7 +40,7 @@ ALWAYS_SHARE: Final = 0.05
 """What "always" means in a target of zero: no number of runs shows more than that less than some share differs."""
 
 
-class Kind(StrEnum):
+class TargetKind(StrEnum):
     """What a target is about."""
 
     MEAN = "mean"
@@ -64,7 +64,7 @@ class Target:
     queue: str
     operator: str
     bound: float
-    kind: Kind = Kind.MEAN
+    kind: TargetKind = TargetKind.MEAN
     share: float = ALWAYS_SHARE
     wanted: bool = True
 
@@ -90,7 +90,7 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class VariedSetting:
     """What may be varied: from `low` to `high`, or only the `choices`."""
 
     text: str
@@ -117,7 +117,7 @@ def parse_target(text: str, measures: Sequence[str]) -> Target:
             raise UsageError(
                 f"--target {text!r} asks for one exact value", remedy="Use < or <=; only a target of zero takes =."
             )
-        return Target(text, measure, queue, operator, bound, Kind.ALWAYS if operator == "=" else Kind.MEAN)
+        return Target(text, measure, queue, operator, bound, TargetKind.ALWAYS if operator == "=" else TargetKind.MEAN)
     measure, queue, operator, bound = _comparison(text, probability["inner"], measures)
     share = _number(text, probability["share"])
     if probability["operator"] == "=" or not 0.0 < share < 1.0:
@@ -127,7 +127,7 @@ def parse_target(text: str, measures: Sequence[str]) -> Target:
             remedy="Ask for less, or more, than a share between 0 and 100 %: 'P(discards(D-1)>0)<5%'.",
         )
     wanted = probability["operator"] in {">", ">="}
-    return Target(text, measure, queue, operator, bound, Kind.SHARE, 1.0 - share if wanted else share, wanted)
+    return Target(text, measure, queue, operator, bound, TargetKind.SHARE, 1.0 - share if wanted else share, wanted)
 
 
 def parse_bound(text: str, measures: Sequence[str]) -> tuple[str, str, float]:
@@ -181,7 +181,7 @@ def _number(text: str, bound: str) -> float:
         raise UsageError(f"--target {text!r}: {bound!r} is not a number", remedy="Write 0, 0.001 or 0.1%.") from None
 
 
-def parse_setting(text: str) -> Setting:
+def parse_setting(text: str) -> VariedSetting:
     """Read one `--vary`: `max-depth(D-1)`, `max-depth(D-1)=100..20000`, `PATH=100,200,400`.
 
     Raises:
@@ -197,7 +197,7 @@ def parse_setting(text: str) -> Setting:
     if not values:
         if path.rpartition("/")[2] not in RANGES:
             raise UsageError(f"--vary {text!r} gives no range", remedy="Write it as in --vary 'PATH=100..20000'.")
-        return Setting(text, path, lowest, highest)
+        return VariedSetting(text, path, lowest, highest)
     limits = _RANGE.fullmatch(values)
     if limits:
         low, high = int(limits["low"]), int(limits["high"])
@@ -216,7 +216,7 @@ def parse_setting(text: str) -> Setting:
         raise UsageError(
             f"--vary {text!r}: {low}..{high} is not within {lowest}..{highest}", remedy="Give a range inside it."
         )
-    return Setting(text, path, low, high, choices)
+    return VariedSetting(text, path, low, high, choices)
 
 
 def _split(text: str) -> tuple[str, str]:

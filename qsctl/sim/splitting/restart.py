@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from qsctl.instant import Nanoseconds
 from qsctl.sim.splitting.question import Asked, Question
-from qsctl.sim.splitting.trajectory import Tally, Trajectory
+from qsctl.sim.splitting.trajectory import QueueTally, Trajectory
 
 NEVER_BELOW: Final = -(2**62)
 NEVER_ABOVE: Final = 2**62
@@ -64,7 +64,7 @@ class SplitRun:
 
 
 @dataclass(slots=True)
-class _Waiting:
+class _WaitingTrajectories:
     """Trajectories that are still to go on from a state; each ends below level `born`."""
 
     saved: Any
@@ -107,7 +107,7 @@ def split_run(
     highs = (*thresholds, NEVER_ABOVE)
     sample = SplitRun(0.0, 0.0, 0, 1, [0] * count, squares=[0.0] * count)
     begun = [0.0] * count
-    waiting: list[_Waiting] = []
+    waiting: list[_WaitingTrajectories] = []
     born = level = branch = turns = 0
     if begin_ns > 0:
         run.skip(begin_ns)
@@ -137,7 +137,7 @@ def split_run(
             births = _births(born, level, reached, factors)
             if len(births) > 1:
                 born = births.pop()
-                waiting.append(_Waiting(run.save(), reached, before, messages, births))
+                waiting.append(_WaitingTrajectories(run.save(), reached, before, messages, births))
                 sample.trajectories += len(births)
             level = reached
             if level >= born:
@@ -165,7 +165,7 @@ def _births(born: int, level: int, reached: int, factors: tuple[int, ...]) -> li
     return births
 
 
-def _counts_of(question: Question) -> Callable[[Tally], tuple[int, int]]:
+def _counts_of(question: Question) -> Callable[[QueueTally], tuple[int, int]]:
     """Return what is counted: messages lost, and messages; or whether a run is one that was asked for, and 0."""
     if question.asked is Asked.LOSS_RATIO:
         return lambda tally: (tally.lost, tally.ended)

@@ -10,7 +10,7 @@ from qsctl.sim.scenario.scenario import Model, Scenario
 from qsctl.sim.splitting.question import Question
 
 
-class Tally(NamedTuple):
+class QueueTally(NamedTuple):
     """What a queue has counted since the end of the warm-up; all 0 before."""
 
     lost: int
@@ -49,7 +49,7 @@ class Trajectory(Protocol):
         """Go on to an instant, whatever the importance is."""
         ...
 
-    def tally(self) -> Tally:
+    def tally(self) -> QueueTally:
         """Return what has been counted on the way to the present state."""
         ...
 

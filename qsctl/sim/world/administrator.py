@@ -18,7 +18,7 @@ from qsctl.core.queue.hosting import participant_identifier, queue_identifier, s
 from qsctl.core.settings import ServiceSettings, queues_of
 from qsctl.identity import SampleIdentity
 from qsctl.instant import MILLISECOND_NS, Nanoseconds
-from qsctl.sim.world.agenda import Agenda
+from qsctl.sim.world.agenda import WorldAgenda
 
 ASKS_AGAIN_NS: Final[Nanoseconds] = 300 * MILLISECOND_NS
 """After so long a service that has not answered is sent the command again."""
@@ -30,7 +30,7 @@ _CREATED: Final = frozenset({ReturnCode.OK, ReturnCode.DUPLICATED, ReturnCode.AL
 
 
 @dataclass(slots=True, eq=False)
-class Replacement:
+class QueueReplacement:
     """A queue, or the queues of a shared subscriber, deleted and created again."""
 
     queues: tuple[str, ...]
@@ -71,7 +71,7 @@ class Replacement:
         return self.created_at if self.is_creating else self.deleted_at
 
 
-class Administrator:
+class WorldAdministrator:
     """What is asked for, and what became of it.
 
     Args:
@@ -88,7 +88,7 @@ class Administrator:
         self,
         settings: ServiceSettings,
         service_count: int,
-        agenda: Agenda,
+        agenda: WorldAgenda,
         *,
         orders: bool,
         new_request: Callable[[], SampleIdentity],
@@ -101,9 +101,9 @@ class Administrator:
         self._orders = orders
         self._new_request = new_request
         self._send = send
-        self.replacements: list[Replacement] = []
+        self.replacements: list[QueueReplacement] = []
         """All so far, in the order of asking."""
-        self.on_ask: list[Callable[[Replacement], None]] = []
+        self.on_ask: list[Callable[[QueueReplacement], None]] = []
         """Called when a deletion is asked for."""
 
     @property
@@ -119,7 +119,7 @@ class Administrator:
         if any(not each.is_over and set(each.queues) & set(queues) for each in self.replacements):
             return
         now = self._agenda.now
-        replacement = Replacement(queues, deletion, creation, grace_ns, now, self._new_request(), now)
+        replacement = QueueReplacement(queues, deletion, creation, grace_ns, now, self._new_request(), now)
         self.replacements.append(replacement)
         for note in self.on_ask:
             note(replacement)
@@ -188,7 +188,7 @@ class Administrator:
 
     # How.
 
-    def _ask(self, replacement: Replacement) -> None:
+    def _ask(self, replacement: QueueReplacement) -> None:
         """Send the present command to those that have not answered it, and look again."""
         command = replacement.creation if replacement.is_creating else replacement.deletion
         waits_for = replacement.lacking if replacement.is_over else set(self._services) - replacement.answered
@@ -198,7 +198,7 @@ class Administrator:
         request = replacement.request
         self._agenda.after(ASKS_AGAIN_NS, lambda: self._look(replacement, request))
 
-    def _look(self, replacement: Replacement, request: SampleIdentity) -> None:
+    def _look(self, replacement: QueueReplacement, request: SampleIdentity) -> None:
         if replacement.request != request or (self._go_on(replacement) and not replacement.lacking):
             return
         if replacement.is_over and (not replacement.lacking or self._is_replaced_again(replacement)):
@@ -207,7 +207,7 @@ class Administrator:
             replacement.request, replacement.is_refused = self._new_request(), False
         self._ask(replacement)
 
-    def _is_replaced_again(self, replacement: Replacement) -> bool:
+    def _is_replaced_again(self, replacement: QueueReplacement) -> bool:
         return any(
             set(each.queues) & set(replacement.queues)
             for each in self.replacements[self.replacements.index(replacement) + 1 :]
@@ -221,7 +221,7 @@ class Administrator:
             for each in self.replacements
         )
 
-    def _go_on(self, replacement: Replacement) -> bool:
+    def _go_on(self, replacement: QueueReplacement) -> bool:
         """Go on to the next command, if enough have answered this one; whether that was so."""
         answered, now = len(replacement.answered), self._agenda.now
         if answered < self._quorum or (answered < len(self._services) and now - replacement.began_ns < WAITS_NS):

@@ -21,7 +21,7 @@ RECENT_COUNT: Final = 400
 """Lines of a history that are kept to be shown with a violation."""
 
 
-class Agenda:
+class WorldAgenda:
     """What is due, by instant."""
 
     def __init__(self) -> None:
@@ -53,7 +53,7 @@ class Agenda:
 class Trace:
     """Everything that was done, as a hash, and the last of it as text."""
 
-    def __init__(self, agenda: Agenda) -> None:
+    def __init__(self, agenda: WorldAgenda) -> None:
         self._agenda = agenda
         self._hash = hashlib.blake2b(digest_size=16)
         self._encode = msgspec.msgpack.Encoder().encode

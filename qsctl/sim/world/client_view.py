@@ -27,7 +27,7 @@ from qsctl.core.messages import AckResponse, Delivery, SampleFlag, Write, WriteA
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.instant import INFINITE_NS, Nanoseconds
-from qsctl.sim.world.administrator import Administrator
+from qsctl.sim.world.administrator import WorldAdministrator
 from qsctl.sim.world.invariants.base import Invariant
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class ClientView(Invariant):
         self,
         clock: Callable[[], Nanoseconds],
         settings: Mapping[str, SharedReaderQueueSettings],
-        administrator: Administrator,
+        administrator: WorldAdministrator,
     ) -> None:
         super().__init__(clock)
         self._settings = settings

@@ -7,7 +7,7 @@ import dataclasses
 from qsctl.core.queue.settings import ReplicationSettings, SharedReaderQueueSettings
 from qsctl.core.settings import ServiceSettings, queues_of
 from qsctl.sim.scenario.scenario import Scenario
-from qsctl.sim.scenario.world import World
+from qsctl.sim.scenario.world import WorldScenario
 
 
 def instance_name(number: int) -> str:
@@ -79,7 +79,7 @@ def created_settings(scenario: Scenario, name: str, number: int) -> SharedReader
     )
 
 
-def _changed(queue: SharedReaderQueueSettings, world: World, count: int) -> SharedReaderQueueSettings:
+def _changed(queue: SharedReaderQueueSettings, world: WorldScenario, count: int) -> SharedReaderQueueSettings:
     if not queue.replication.enabled:
         return queue
     master_timeout_ns = world.master_timeout_ns or queue.replication.master_timeout_ns

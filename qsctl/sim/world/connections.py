@@ -12,7 +12,7 @@ from typing import TypeAlias
 from qsctl.core.messages import Delivery, Inbound, Outbound, ProducerLeft, Write, WriteAcknowledgment
 from qsctl.core.queue.shared_reader_queue import SharedReaderQueue
 from qsctl.instant import Nanoseconds
-from qsctl.sim.world.agenda import Agenda, Trace
+from qsctl.sim.world.agenda import Trace, WorldAgenda
 from qsctl.sim.world.consuming import ConsumerProgram
 from qsctl.sim.world.history import Audience
 from qsctl.sim.world.network import Network
@@ -41,7 +41,7 @@ class Connections:
         self,
         programs: Mapping[str, Program],
         services: Mapping[int, SimulatedService],
-        agenda: Agenda,
+        agenda: WorldAgenda,
         network: Network,
         trace: Trace,
         observers: Audience,

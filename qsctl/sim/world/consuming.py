@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
-from qsctl.core.client.consumer import Consumer
+from qsctl.core.client.consumer import QueueReader
 from qsctl.core.messages import Acknowledgment, AckResponse, ConsumerJoined, ConsumerLeft, Delivery
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.instant import Nanoseconds
 from qsctl.sim.service.peers import HostedQueue
-from qsctl.sim.world.agenda import Agenda
+from qsctl.sim.world.agenda import WorldAgenda
 from qsctl.sim.world.session import Session
 
 
@@ -42,7 +42,7 @@ class ConsumerProgram:
         mean_service_ns: float,
         rejects: float,
         silent: float,
-        agenda: Agenda,
+        agenda: WorldAgenda,
         random: Random,
         on_answer: Callable[[Guid, str, SampleIdentity, AckResponse], None],
     ) -> None:
@@ -57,7 +57,7 @@ class ConsumerProgram:
         self._on_answer = on_answer
         self.sessions: dict[int, Session] = {}
         self._life = 0
-        self._state = Consumer(queue.full_name, guids(0))
+        self._state = QueueReader(queue.full_name, guids(0))
         self._senders: dict[SampleIdentity, list[int]] = {}
         """Who sent a sample that is held: each is answered."""
         self._serving: Delivery | None = None
@@ -110,7 +110,7 @@ class ConsumerProgram:
     def start(self) -> None:
         """Run again, with a new reader."""
         self.is_up = True
-        self._state = Consumer(self.queue.full_name, self._guids(self._life))
+        self._state = QueueReader(self.queue.full_name, self._guids(self._life))
         self._senders.clear()
 
     def hold(self, *, holds: bool) -> None:

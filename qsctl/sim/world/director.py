@@ -15,7 +15,7 @@ from qsctl.instant import Nanoseconds, parse_duration
 from qsctl.resource import ResourceIdentifier
 from qsctl.sim.world.disk import DiskState
 from qsctl.sim.world.invariants.base import Ledger
-from qsctl.sim.world.invariants.samples import Answers
+from qsctl.sim.world.invariants.samples import AnswersOfProducers
 from qsctl.sim.world.network import Conditions
 from qsctl.sim.world.schedule import Schedule, Step
 from qsctl.sim.world.service import SimulatedService
@@ -64,7 +64,9 @@ class Director:
         InvalidInput: a schedule names a service, a program or a queue that the world does not have.
     """
 
-    def __init__(self, world: World, schedules: Sequence[Schedule], ledger: Ledger, answers: Answers) -> None:
+    def __init__(
+        self, world: World, schedules: Sequence[Schedule], ledger: Ledger, answers: AnswersOfProducers
+    ) -> None:
         self._world = world
         self._ledger = ledger
         self._answers = answers

@@ -26,7 +26,7 @@ class Counts:
     """The longest time, while samples were open, without an acceptance or a delivery."""
 
 
-class Figures(Observer):
+class WorldFigures(Observer):
     """Counts, as things happen.
 
     Args:

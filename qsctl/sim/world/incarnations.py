@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from qsctl.core.high_availability.ballot import NEW_MEMBER, NO_LOG, NO_VOTER
 from qsctl.core.records import Enqueued, EpochBegan, Removed
 from qsctl.identity import SampleIdentity
-from qsctl.sim.world.administrator import Administrator
+from qsctl.sim.world.administrator import WorldAdministrator
 from qsctl.sim.world.disk import StreamFile
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class Incarnations:
         administrator: whose commands create queues.
     """
 
-    def __init__(self, services: Mapping[int, SimulatedService], administrator: Administrator) -> None:
+    def __init__(self, services: Mapping[int, SimulatedService], administrator: WorldAdministrator) -> None:
         self._services = services
         self._administrator = administrator
         self._known: dict[tuple[str, int], int] = {}

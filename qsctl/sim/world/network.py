@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from random import Random
 
 from qsctl.instant import MICROSECOND_NS, Nanoseconds
-from qsctl.sim.world.agenda import Action, Agenda
+from qsctl.sim.world.agenda import Action, WorldAgenda
 
 
 @dataclass(slots=True)
@@ -29,7 +29,7 @@ class Conditions:
 class Network:
     """Carries datagrams from node to node."""
 
-    def __init__(self, agenda: Agenda, random: Random, conditions: Conditions) -> None:
+    def __init__(self, agenda: WorldAgenda, random: Random, conditions: Conditions) -> None:
         self._agenda = agenda
         self._random = random
         self.conditions = conditions

@@ -21,7 +21,7 @@ from qsctl.core.messages import AckResponse, SampleFlag, Write, WriteAcknowledgm
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.instant import Nanoseconds
 from qsctl.sim.service.peers import HostedQueue
-from qsctl.sim.world.agenda import Agenda
+from qsctl.sim.world.agenda import WorldAgenda
 from qsctl.sim.world.session import Session
 
 WINDOW_COUNT: Final = 64
@@ -29,7 +29,7 @@ WINDOW_COUNT: Final = 64
 
 
 @dataclass(slots=True)
-class _Open:
+class _OpenSample:
     """A sample without an answer: its last attempt, when and to whom that was sent, and who refused it, by queue."""
 
     write: Write
@@ -68,7 +68,7 @@ class ProducerProgram:
         writes_again_ns: Nanoseconds,
         persistence: float,
         relays: bool,
-        agenda: Agenda,
+        agenda: WorldAgenda,
         random: Random,
         on_write: Callable[[int, Write], None],
         on_refused: Callable[[str, Write], None],
@@ -89,7 +89,7 @@ class ProducerProgram:
         self._on_outcome = on_outcome
         self.sessions: dict[int, Session] = {}
         self._backlog: deque[tuple[bytes, SampleIdentity | None]] = deque()
-        self._open: dict[SampleIdentity, _Open] = {}
+        self._open: dict[SampleIdentity, _OpenSample] = {}
         self._attempts: dict[SampleIdentity, int] = {}
         """How often a sample was written: each attempt is answered for itself."""
         self._relayed_count = 0
@@ -212,7 +212,7 @@ class ProducerProgram:
         opened = []
         for write in writes:
             attempt = self._attempts[write.identity] = self._attempts.get(write.identity, 0) + 1
-            each = self._open[write.identity] = _Open(structs.replace(write, attempt=attempt), self._agenda.now)
+            each = self._open[write.identity] = _OpenSample(structs.replace(write, attempt=attempt), self._agenda.now)
             opened.append(each)
         for outcome in state.pop_outcomes():  # of queues that acknowledge nothing
             self._open.pop(outcome.identity, None)
@@ -227,7 +227,7 @@ class ProducerProgram:
         self._relayed_count += 1
         return [known[self._relayed_count % len(known)]]
 
-    def _send(self, samples: Sequence[_Open], services: Sequence[int]) -> None:
+    def _send(self, samples: Sequence[_OpenSample], services: Sequence[int]) -> None:
         for service in services:
             session = self.sessions[service]
             if not session.is_open:
@@ -254,7 +254,7 @@ class ProducerProgram:
         self._write_again([each for each in self._open.values() if now - each.sent_ns >= self._writes_again_ns])
         self._look_later()
 
-    def _write_again(self, samples: Sequence[_Open]) -> None:
+    def _write_again(self, samples: Sequence[_OpenSample]) -> None:
         """Send samples once more, to all: a new attempt, which every service answers for itself."""
         if self.is_held:
             return

@@ -12,7 +12,7 @@ from qsctl.identity import Guid, SampleIdentity
 from qsctl.instant import SECOND_NS
 from qsctl.sim.scenario.scenario import Scenario
 from qsctl.sim.service.peers import CONSUMER, PRODUCER, HostedQueue, guid_of, queue_named, service_rate
-from qsctl.sim.world.agenda import Agenda
+from qsctl.sim.world.agenda import WorldAgenda
 from qsctl.sim.world.consuming import ConsumerProgram
 from qsctl.sim.world.producing import ProducerProgram
 
@@ -23,7 +23,7 @@ LIVES_MAX: Final = 10_000
 def producers_of(
     scenario: Scenario,
     queues: Sequence[HostedQueue],
-    agenda: Agenda,
+    agenda: WorldAgenda,
     random: Callable[[str], Random],
     on_write: Callable[[int, Write], None],
     on_refused: Callable[[str, Write], None],
@@ -68,7 +68,7 @@ def producers_of(
 def consumers_of(
     scenario: Scenario,
     queues: Sequence[HostedQueue],
-    agenda: Agenda,
+    agenda: WorldAgenda,
     random: Callable[[str], Random],
     on_answer: Callable[[Guid, str, SampleIdentity, AckResponse], None],
 ) -> list[ConsumerProgram]:

@@ -22,7 +22,7 @@ from qsctl.core.settings import ServiceSettings
 from qsctl.errors import Refused
 from qsctl.identity import DrawIncarnation, SampleIdentity
 from qsctl.instant import SECOND_NS, Nanoseconds
-from qsctl.sim.world.agenda import Agenda, Trace
+from qsctl.sim.world.agenda import Trace, WorldAgenda
 from qsctl.sim.world.configuration import instance_name
 from qsctl.sim.world.disk import Disk, DiskRefuses
 from qsctl.sim.world.history import Audience
@@ -76,7 +76,7 @@ class SimulatedService:
         settings: ServiceSettings,
         names: Sequence[str],
         *,
-        agenda: Agenda,
+        agenda: WorldAgenda,
         trace: Trace,
         disk: Disk,
         random: Random,

@@ -13,7 +13,7 @@ from typing import Final, Generic, TypeAlias, TypeVar
 
 from qsctl.core.messages import Inbound, Outbound
 from qsctl.instant import MILLISECOND_NS, Nanoseconds
-from qsctl.sim.world.agenda import Action, Agenda
+from qsctl.sim.world.agenda import Action, WorldAgenda
 from qsctl.sim.world.network import Network
 
 RETRANSMISSION_NS: Final[Nanoseconds] = 10 * MILLISECOND_NS
@@ -28,7 +28,9 @@ Deliver: TypeAlias = Callable[[Message], None]
 class _Direction(Generic[Message]):
     """One way of a session: in order."""
 
-    def __init__(self, agenda: Agenda, network: Network, sender: str, receiver: str, deliver: Deliver[Message]) -> None:
+    def __init__(
+        self, agenda: WorldAgenda, network: Network, sender: str, receiver: str, deliver: Deliver[Message]
+    ) -> None:
         self._agenda = agenda
         self._network = network
         self._nodes = (sender, receiver)
@@ -88,7 +90,7 @@ class Session:
 
     def __init__(
         self,
-        agenda: Agenda,
+        agenda: WorldAgenda,
         network: Network,
         program: str,
         service: str,

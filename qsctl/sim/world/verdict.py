@@ -14,7 +14,7 @@ from qsctl.instant import Nanoseconds
 from qsctl.sim.scenario.scenario import Scenario
 from qsctl.sim.world.client_view import ClientView
 from qsctl.sim.world.director import Director
-from qsctl.sim.world.figures import Counts, Figures
+from qsctl.sim.world.figures import Counts, WorldFigures
 from qsctl.sim.world.invariants.base import Invariant, Ledger
 from qsctl.sim.world.invariants.configuration import SameConfiguration
 from qsctl.sim.world.invariants.deliveries import AttemptsAsConfigured, OneDeliveryWithoutTheFlag, ThresholdHolds
@@ -22,7 +22,7 @@ from qsctl.sim.world.invariants.liveness import QueuesDrain
 from qsctl.sim.world.invariants.replicas import CommittedIsNeverOverwritten, OneMasterAnEpoch
 from qsctl.sim.world.invariants.samples import (
     AcceptedIsNeverLost,
-    Answers,
+    AnswersOfProducers,
     DeliveredWasSent,
     RefusedIsNeverDelivered,
     WritingAgainChangesNothing,
@@ -78,8 +78,8 @@ class JudgedWorld:
             schedules.append(read_schedule(Path(declared.schedule)))
         clock = self._clock
         self.ledger = ledger = Ledger()
-        answers = Answers()
-        self._figures = Figures(clock, world.producers)
+        answers = AnswersOfProducers()
+        self._figures = WorldFigures(clock, world.producers)
         self.invariants: list[Invariant] = invariants_of(world, ledger)
         world.observers.add(ledger, answers, self._figures, *self.invariants)
         for invariant in self.invariants:

@@ -35,8 +35,8 @@ from qsctl.sim.arrivals.cursor import ArrivalCursor
 from qsctl.sim.scenario.intervals import occurrences
 from qsctl.sim.scenario.scenario import Scenario
 from qsctl.sim.service.peers import arrivals_scenario, guid_of, hosted_queues
-from qsctl.sim.world.administrator import Administrator
-from qsctl.sim.world.agenda import Agenda, Trace
+from qsctl.sim.world.administrator import WorldAdministrator
+from qsctl.sim.world.agenda import Trace, WorldAgenda
 from qsctl.sim.world.configuration import (
     configuration_settings,
     created_settings,
@@ -82,7 +82,7 @@ class World(Surroundings):
         self.scenario = scenario
         self.declared = declared
         self._seed = scenario.seed
-        self.agenda = Agenda()
+        self.agenda = WorldAgenda()
         self.trace = Trace(self.agenda)
         conditions = Conditions(
             workload.delay_ns, workload.delay_ns + declared.delay_variation_ns, declared.loss, declared.duplication
@@ -130,7 +130,7 @@ class World(Surroundings):
         """When the time without faults and new samples begins."""
         self._arrivals = ArrivalCursor(arrivals_scenario(scenario), 0, self.load_until_ns)
         self._command_count = 0
-        self.administrator = Administrator(
+        self.administrator = WorldAdministrator(
             settings[0],
             count,
             self.agenda,

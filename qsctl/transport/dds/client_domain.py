@@ -19,7 +19,7 @@ LEAVE_NS: Final[Nanoseconds] = 2 * SECOND_NS
 """How long a leaving client waits until its last messages are received; a service that is gone never receives them."""
 
 
-class Port(Protocol):
+class DomainPort(Protocol):
     """What a client domain turns."""
 
     def look(self, changes: Changes) -> None:
@@ -41,7 +41,7 @@ class ClientDomain:
     def __init__(self, participant: Participant) -> None:
         self.participant = participant
         self.discovery = Discovery(participant)
-        self._ports: list[Port] = []
+        self._ports: list[DomainPort] = []
 
     @contextmanager
     def left_on_failure(self) -> Iterator[None]:
@@ -51,7 +51,7 @@ class ClientDomain:
             yield
             undo.pop_all()
 
-    def add(self, port: Port) -> None:
+    def add(self, port: DomainPort) -> None:
         """Let the pump turn this port; it learns of the endpoints that are there already."""
         port.look(Changes(self.discovery.endpoints()))
         self._ports.append(port)

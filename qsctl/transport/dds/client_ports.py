@@ -30,7 +30,7 @@ from qsctl.transport.dds.bodies import octets_of
 from qsctl.transport.dds.channels import FrameWriter, Handshake
 from qsctl.transport.dds.discovery import Changes, RemoteEndpoint
 from qsctl.transport.dds.endpoints import SAMPLE_SIZE_BYTES_MAX
-from qsctl.transport.dds.matches import Matches, QueueAppeared, QueueDeleted, QueueVanished, ReappearedPeers
+from qsctl.transport.dds.matches import DeletedByCommand, Matches, QueueAppeared, QueueVanished, ReappearedPeers
 from qsctl.transport.dds.participant import Participant
 from qsctl.transport.dds.qos import partition_qos, reader_qos
 from qsctl.transport.dds.raw import close_entity
@@ -46,7 +46,7 @@ from qsctl.transport.dds.wire_types import (
     producer_acknowledgment_topic,
 )
 
-ProducerNews: TypeAlias = QueueAppeared | QueueVanished | QueueDeleted | WriteAcknowledgment
+ProducerNews: TypeAlias = QueueAppeared | QueueVanished | DeletedByCommand | WriteAcknowledgment
 ConsumerNews: TypeAlias = QueueAppeared | QueueVanished | Delivery
 
 _LOG: Final = logging.getLogger("qsctl.client")
@@ -152,7 +152,7 @@ class ProducerPort:
                 queue = frame.queue_name
                 if not frame.identities and queue:
                     self._unanswered.forget(queue)
-                    received.append(QueueDeleted(queue))
+                    received.append(DeletedByCommand(queue))
                 if frame.sender != NIL_GUID:
                     received += self._of_replica(frame)
                     continue

@@ -33,7 +33,7 @@ from qsctl.transport.dds.endpoint_policies import (
     words_of,
 )
 from qsctl.transport.dds.loop_time import BEHIND_MAX_NS, TimeShare
-from qsctl.transport.dds.mismatches import Kind, Mismatch, Side, mismatches, partitions_meet
+from qsctl.transport.dds.mismatches import Mismatch, MismatchKind, Side, mismatches, partitions_meet
 from qsctl.transport.dds.participant import Participant
 from qsctl.transport.dds.peer_faults import UNKNOWN_PEER
 from qsctl.transport.dds.raw import ONE_THREAD_AT_A_TIME, close_entity
@@ -267,13 +267,15 @@ class IncompatiblePeers:
         found = self._reasons(peer, matched or candidates)
         if matched:
             # What matches for all that is readable as far as values are within the bounds.
-            found = [each for each in found if each.kind is Kind.BOUND]
+            found = [each for each in found if each.kind is MismatchKind.BOUND]
         is_last = peer.looks_count >= LOOKS_MAX
         if found and (is_last or found == peer.found):
             self._report(peer, found)
         elif is_last:
             if not matched:
-                self._report(peer, [Mismatch(Kind.TYPE, "its type is not described, and the library refuses it")])
+                self._report(
+                    peer, [Mismatch(MismatchKind.TYPE, "its type is not described, and the library refuses it")]
+                )
             peer.is_done = True
         peer.found = found
 
@@ -303,7 +305,7 @@ class IncompatiblePeers:
         peer.looks_count += 1
         self._unsettled = True
         if peer.looks_count > 1:
-            self._report(peer, [Mismatch(Kind.NAME, f"the service has no such topic; it has {meant!r}")])
+            self._report(peer, [Mismatch(MismatchKind.NAME, f"the service has no such topic; it has {meant!r}")])
 
     def _side(self, endpoint: _Endpoint) -> Side:
         return Side(endpoint.is_writer, endpoint.said.type_name, endpoint.policies, self._outline(endpoint))

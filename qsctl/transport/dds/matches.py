@@ -28,7 +28,7 @@ class QueueVanished(NamedTuple):
     queue: str
 
 
-class QueueDeleted(NamedTuple):
+class DeletedByCommand(NamedTuple):
     """A queue was deleted by a command [QS 5.4.2]: it acknowledges nothing any more."""
 
     queue: str

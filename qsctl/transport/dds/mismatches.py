@@ -23,13 +23,13 @@ from qsctl.transport.dds.endpoint_policies import (
     SCOPES,
     EndpointPolicies,
 )
-from qsctl.transport.dds.type_outlines import Bounded, Member, TypeOutline
+from qsctl.transport.dds.type_outlines import Bounded, OutlineMember, TypeOutline
 
 DIFFERENCES_MAX: Final = 3
 """Differences of two types that are named; the rest is counted."""
 
 
-class Kind(StrEnum):
+class MismatchKind(StrEnum):
     """What does not fit."""
 
     NAME = "name"
@@ -53,7 +53,7 @@ class Kind(StrEnum):
 class Mismatch:
     """One thing that does not fit, and in a sentence what the peer has, what the service has, and what to change."""
 
-    kind: Kind
+    kind: MismatchKind
     text: str
 
 
@@ -76,7 +76,9 @@ def mismatches(peer: Side, ours: Side) -> list[Mismatch]:
     """
     found: list[Mismatch] = []
     if peer.type_name != ours.type_name:
-        found.append(Mismatch(Kind.NAME, f"its type is named {peer.type_name!r}, here it is {ours.type_name!r}"))
+        found.append(
+            Mismatch(MismatchKind.NAME, f"its type is named {peer.type_name!r}, here it is {ours.type_name!r}")
+        )
     elif peer.outline is not None and ours.outline is not None:
         found += type_mismatches(peer.outline, ours.outline, peer_writes=peer.is_writer)
     found += _policy_mismatches(peer, ours)
@@ -88,32 +90,34 @@ def _policy_mismatches(peer: Side, ours: Side) -> Iterator[Mismatch]:
     writes, reads = ("it writes", "the service reads") if peer.is_writer else ("the service writes", "it reads")
     offers, asks = ("it offers", "the service asks for") if peer.is_writer else ("the service offers", "it asks for")
 
-    def words(kind: Kind, names: tuple[str, ...], offer: int, request: int) -> Mismatch:
+    def words(kind: MismatchKind, names: tuple[str, ...], offer: int, request: int) -> Mismatch:
         return Mismatch(kind, f"{offers} {_word(names, offer)}, {asks} {_word(names, request)}")
 
     if offered.representations[0] not in asked.representations:
         represented = " or ".join(REPRESENTATIONS.get(each, str(each)) for each in asked.representations)
         first = REPRESENTATIONS.get(offered.representations[0], str(offered.representations[0]))
-        yield Mismatch(Kind.REPRESENTATION, f"{writes} {first}, {reads} {represented}")
+        yield Mismatch(MismatchKind.REPRESENTATION, f"{writes} {first}, {reads} {represented}")
     if offered.reliability < asked.reliability:
-        yield words(Kind.RELIABILITY, RELIABILITIES, offered.reliability, asked.reliability)
+        yield words(MismatchKind.RELIABILITY, RELIABILITIES, offered.reliability, asked.reliability)
     if offered.durability < asked.durability:
-        yield words(Kind.DURABILITY, DURABILITIES, offered.durability, asked.durability)
+        yield words(MismatchKind.DURABILITY, DURABILITIES, offered.durability, asked.durability)
     if offered.ownership != asked.ownership:
-        yield words(Kind.OWNERSHIP, OWNERSHIPS, offered.ownership, asked.ownership)
+        yield words(MismatchKind.OWNERSHIP, OWNERSHIPS, offered.ownership, asked.ownership)
     if not partitions_meet(peer.policies.partitions, ours.policies.partitions):
         yield Mismatch(
-            Kind.PARTITION,
+            MismatchKind.PARTITION,
             f"it is in partition {_partitions(peer.policies)}, the service in {_partitions(ours.policies)}",
         )
     if offered.liveliness < asked.liveliness:
-        yield words(Kind.LIVELINESS, LIVELINESSES, offered.liveliness, asked.liveliness)
+        yield words(MismatchKind.LIVELINESS, LIVELINESSES, offered.liveliness, asked.liveliness)
     if offered.destination_order < asked.destination_order:
-        yield words(Kind.DESTINATION_ORDER, DESTINATION_ORDERS, offered.destination_order, asked.destination_order)
+        yield words(
+            MismatchKind.DESTINATION_ORDER, DESTINATION_ORDERS, offered.destination_order, asked.destination_order
+        )
     for kind, offer_ns, request_ns in (
-        (Kind.LIVELINESS, offered.liveliness_lease_ns, asked.liveliness_lease_ns),
-        (Kind.DEADLINE, offered.deadline_ns, asked.deadline_ns),
-        (Kind.LATENCY_BUDGET, offered.latency_budget_ns, asked.latency_budget_ns),
+        (MismatchKind.LIVELINESS, offered.liveliness_lease_ns, asked.liveliness_lease_ns),
+        (MismatchKind.DEADLINE, offered.deadline_ns, asked.deadline_ns),
+        (MismatchKind.LATENCY_BUDGET, offered.latency_budget_ns, asked.latency_budget_ns),
     ):
         if offer_ns > request_ns:
             yield Mismatch(kind, f"{offers} {_duration(offer_ns)}, {asks} {_duration(request_ns)} at most")
@@ -122,7 +126,7 @@ def _policy_mismatches(peer: Side, ours: Side) -> Iterator[Mismatch]:
         or (asked.coherent_access and not offered.coherent_access)
         or (asked.ordered_access and not offered.ordered_access)
     ):
-        yield words(Kind.PRESENTATION, SCOPES, offered.access_scope, asked.access_scope)
+        yield words(MismatchKind.PRESENTATION, SCOPES, offered.access_scope, asked.access_scope)
 
 
 def partitions_meet(one: tuple[bytes, ...], other: tuple[bytes, ...]) -> bool:
@@ -156,11 +160,11 @@ def type_mismatches(peer: TypeOutline, ours: TypeOutline, *, peer_writes: bool) 
 def _differences(peer: TypeOutline, ours: TypeOutline, path: str, peer_writes: bool) -> Iterator[Mismatch]:
     where = f"{path}: " if path else ""
     if peer.kind != ours.kind:
-        yield Mismatch(Kind.TYPE, f"{where}its type is a {peer.kind}, here it is a {ours.kind}")
+        yield Mismatch(MismatchKind.TYPE, f"{where}its type is a {peer.kind}, here it is a {ours.kind}")
         return
     if peer.extensibility != ours.extensibility:
         yield Mismatch(
-            Kind.EXTENSIBILITY, f"{where}its type is @{peer.extensibility}, here it is @{ours.extensibility}"
+            MismatchKind.EXTENSIBILITY, f"{where}its type is @{peer.extensibility}, here it is @{ours.extensibility}"
         )
     if peer.kind == "enum":
         yield from _differences_of_literals(peer, ours, where)
@@ -175,33 +179,35 @@ def _differences(peer: TypeOutline, ours: TypeOutline, path: str, peer_writes: b
     if peer.extensibility != "final" and ours.extensibility != "final":
         return
     if lacking := [label for label in known if label not in theirs]:
-        yield Mismatch(Kind.TYPE, f"{where}its type has no member {', '.join(lacking[:5])}")
+        yield Mismatch(MismatchKind.TYPE, f"{where}its type has no member {', '.join(lacking[:5])}")
     if extra := [label for label in theirs if label not in known]:
-        yield Mismatch(Kind.TYPE, f"{where}its type has a member {', '.join(extra[:5])} that is not known here")
+        yield Mismatch(MismatchKind.TYPE, f"{where}its type has a member {', '.join(extra[:5])} that is not known here")
     if not lacking and not extra and list(theirs) != list(known):
-        yield Mismatch(Kind.TYPE, f"{where}its members are in the order {', '.join(list(theirs)[:8])}")
+        yield Mismatch(MismatchKind.TYPE, f"{where}its members are in the order {', '.join(list(theirs)[:8])}")
 
 
-def _differences_of_members(peer: Member, ours: Member, path: str, peer_writes: bool) -> Iterator[Mismatch]:
+def _differences_of_members(
+    peer: OutlineMember, ours: OutlineMember, path: str, peer_writes: bool
+) -> Iterator[Mismatch]:
     if peer.is_key != ours.is_key:
-        yield Mismatch(Kind.KEY, f"{path} is {_key(peer)} in its type, here it is {_key(ours)}")
+        yield Mismatch(MismatchKind.KEY, f"{path} is {_key(peer)} in its type, here it is {_key(ours)}")
     if peer.is_optional != ours.is_optional:
-        yield Mismatch(Kind.TYPE, f"{path} is {_optional(peer)} in its type, here it is {_optional(ours)}")
+        yield Mismatch(MismatchKind.TYPE, f"{path} is {_optional(peer)} in its type, here it is {_optional(ours)}")
     if peer.number != ours.number:
-        yield Mismatch(Kind.TYPE, f"{path} has the id {peer.number} in its type, here {ours.number}")
+        yield Mismatch(MismatchKind.TYPE, f"{path} has the id {peer.number} in its type, here {ours.number}")
     if peer.type.form != ours.type.form:
-        yield Mismatch(Kind.TYPE, f"{path} is {shown(peer.type)} in its type, here {shown(ours.type)}")
+        yield Mismatch(MismatchKind.TYPE, f"{path} is {shown(peer.type)} in its type, here {shown(ours.type)}")
     elif peer.type.inside is not None and ours.type.inside is not None:
         yield from _differences(peer.type.inside, ours.type.inside, path, peer_writes)
     written, read = (peer.type.bounds, ours.type.bounds) if peer_writes else (ours.type.bounds, peer.type.bounds)
     if peer.type.form == ours.type.form and any(_is_wider(*each) for each in zip(written, read, strict=False)):
-        yield Mismatch(Kind.BOUND, f"{path} is {shown(peer.type)} in its type, here {shown(ours.type)}")
+        yield Mismatch(MismatchKind.BOUND, f"{path} is {shown(peer.type)} in its type, here {shown(ours.type)}")
 
 
 def _differences_of_literals(peer: TypeOutline, ours: TypeOutline, where: str) -> Iterator[Mismatch]:
     if peer.literals != ours.literals:
         theirs, known = (", ".join(f"{name}={value}" for name, value in each.literals[:8]) for each in (peer, ours))
-        yield Mismatch(Kind.TYPE, f"{where}its literals are {theirs}, here {known}")
+        yield Mismatch(MismatchKind.TYPE, f"{where}its literals are {theirs}, here {known}")
 
 
 def shown(each: Bounded) -> str:
@@ -216,15 +222,15 @@ def _is_wider(written: int, read: int) -> bool:
     return read != 0 and (written == 0 or written > read)
 
 
-def _key(member: Member) -> str:
+def _key(member: OutlineMember) -> str:
     return "a key" if member.is_key else "no key"
 
 
-def _label(member: Member) -> str:
+def _label(member: OutlineMember) -> str:
     return member.name or f"#{member.number}"
 
 
-def _optional(member: Member) -> str:
+def _optional(member: OutlineMember) -> str:
     return "optional" if member.is_optional else "not optional"
 
 

@@ -33,7 +33,7 @@ from cyclonedds.qos import Policy
 from cyclonedds.sub import DataReader
 from cyclonedds.topic import Topic
 
-from qsctl.config.transport_properties import DOMAIN_ID_MAX, TcpSettings
+from qsctl.config.transport_properties import DOMAIN_ID_MAX, TcpTransport
 from qsctl.endings import leaves
 from qsctl.errors import Refused, Unavailable, UsageError
 from qsctl.instant import SECOND_NS, Nanoseconds
@@ -72,7 +72,7 @@ class DomainSettings:
     interface: str = LOOPBACK
     peers: tuple[str, ...] = ()
     lease_duration_ns: Nanoseconds = LEASE_DURATION_NS
-    tcp: TcpSettings | None = None
+    tcp: TcpTransport | None = None
     participant_index_max: int = 99
     verbosity: str = "severe"
     """What Cyclone DDS itself logs, in its own words, on standard error."""

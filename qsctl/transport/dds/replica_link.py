@@ -51,7 +51,7 @@ _TAKES_MAX: Final = 16
 _TAKE_COUNT: Final = 16
 
 
-class Received(NamedTuple):
+class ReceivedLetter(NamedTuple):
     """A letter, and whose it is."""
 
     sender: str
@@ -197,9 +197,9 @@ class ReplicaLink:
 
     # Letters.
 
-    def poll(self) -> list[Received]:
+    def poll(self) -> list[ReceivedLetter]:
         """Return the letters that have come, a turn's share of them."""
-        received: list[Received] = []
+        received: list[ReceivedLetter] = []
         for _ in range(_TAKES_MAX):
             pieces = self._reader.take(_TAKE_COUNT)
             if pieces is None:
@@ -248,7 +248,7 @@ class ReplicaLink:
         self._reader.close()
         close_entity(self._subscriber)
 
-    def _add(self, piece: Piece, received: list[Received]) -> None:
+    def _add(self, piece: Piece, received: list[ReceivedLetter]) -> None:
         """Put a piece to those before it; pieces of one that was not announced are of no member."""
         if not any(each.name == piece.sender and each.run == piece.run for each in self._peers.values()):
             return
@@ -267,7 +267,7 @@ class ReplicaLink:
                 lambda octets: letter_from_octets(octets, piece.sender),
                 lambda _: piece.sender,
             )
-            received += [Received(piece.sender, letter) for letter in letters]
+            received += [ReceivedLetter(piece.sender, letter) for letter in letters]
 
     def _partition(self, name: str) -> str:
         return hashlib.sha256(f"{self._cluster}\0{name}".encode()).hexdigest()[:32]

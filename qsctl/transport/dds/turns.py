@@ -14,7 +14,7 @@ from typing import Final, Generic, Protocol, TypeVar
 from qsctl.core.messages import Inbound
 
 Taken = TypeVar("Taken")
-SourceKind = TypeVar("SourceKind", bound="Source")
+SourceKind = TypeVar("SourceKind", bound="MessageSource")
 
 READER_SHARE: Final = 256
 """A turn takes about so many messages of a reader and no more."""
@@ -26,7 +26,7 @@ TAKES_MAX: Final = 64
 """A turn takes from a reader so often at most, whatever it gets: what cannot be read costs time and gives nothing."""
 
 
-class Source(Protocol):
+class MessageSource(Protocol):
     """What has messages for the engine."""
 
     def poll(self, inbox: list[Inbound], /) -> object:

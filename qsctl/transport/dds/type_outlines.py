@@ -49,7 +49,7 @@ class Bounded:
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class OutlineMember:
     """A member of a structure, by its id; the name is empty where the description has only a hash of it."""
 
     number: int
@@ -66,7 +66,7 @@ class TypeOutline:
     kind: str
     name: str = ""
     extensibility: str = ""
-    members: tuple[Member, ...] = ()
+    members: tuple[OutlineMember, ...] = ()
     literals: tuple[tuple[str, int], ...] = ()
 
 
@@ -95,14 +95,14 @@ def outline_of(identifier: bytes, fetch: Fetch) -> TypeOutline:
         NotYet: a description is missing.
         Malformed: a description cannot be read, or is larger than anything that is looked at.
     """
-    return _Reader(fetch).named(decoded(_identifier, identifier), 0)
+    return _OutlineReader(fetch).named(decoded(_identifier, identifier), 0)
 
 
 def _identifier(octets: bytes) -> Any:
     return TypeIdentifier.deserialize(octets, has_header=False, use_version_2=True)
 
 
-class _Reader:
+class _OutlineReader:
     def __init__(self, fetch: Fetch) -> None:
         self._fetch = fetch
         self._known: dict[bytes, TypeOutline] = {}
@@ -141,7 +141,7 @@ class _Reader:
     def _structure(self, structure: Any, depth: int) -> TypeOutline:
         flags = structure.struct_flags
         extensibility = "final" if flags.IS_FINAL else "mutable" if flags.IS_MUTABLE else "appendable"
-        members: list[Member] = []
+        members: list[OutlineMember] = []
         if structure.header.base_type.discriminator != 0:
             members.extend(self.named(structure.header.base_type, depth + 1).members)
         self._members_count += len(structure.member_seq)
@@ -150,7 +150,7 @@ class _Reader:
         for each in structure.member_seq:
             common = each.common
             members.append(
-                Member(
+                OutlineMember(
                     common.member_id,
                     _name(each.detail),
                     self.bounded(common.member_type_id, depth + 1),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from qsctl.cli.administer.queue_options import QueueOptions
-from qsctl.cli.administer.snippets import Snippet, Surroundings, queue_of
+from qsctl.cli.administer.snippets import Snippet, SnippetPlace, queue_of
 from qsctl.core.queue.settings import (
     DistributionSettings,
     HistoricalStatistics,
@@ -82,7 +82,7 @@ def test_options_and_xml_give_the_same_queue_with_what_it_inherits() -> None:
         statistics=StatisticsSettings(2 * SECOND_NS, HistoricalStatistics(one_minute=True)),
         replication=ReplicationSettings(queue_instances=3),
     )
-    around = Surroundings(service, participant, participant.subscribers[0])
+    around = SnippetPlace(service, participant, participant.subscribers[0])
     xml = """
         <shared_reader_queue name="Orders" session="Slow">
           <topic_name>T</topic_name>

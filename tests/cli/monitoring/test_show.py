@@ -16,7 +16,7 @@ from qsctl.cli.monitoring.listing_source import no_match
 from qsctl.eventlog.reader import open_run
 from qsctl.eventlog.schema import LogLevel
 from qsctl.profiles.formats.file import parse_profiles
-from qsctl.profiles.listings.model import QueueStatistics
+from qsctl.profiles.listings.model import ListedQueueStatistics
 from qsctl.profiles.listings.read import read_listings
 from qsctl.sim.run import run as simulate
 from qsctl.sim.scenario.xml import read_scenario
@@ -63,10 +63,10 @@ def shown(*arguments: str) -> str:
     return done.stdout
 
 
-def counted(folder: Path, replication: int) -> dict[tuple[str, str], QueueStatistics]:
+def counted(folder: Path, replication: int) -> dict[tuple[str, str], ListedQueueStatistics]:
     """The run's counters, as a listing has them."""
     return {
-        (row["client"], row["queue"]): QueueStatistics(
+        (row["client"], row["queue"]): ListedQueueStatistics(
             row["queue"], row["length_messages"], row["length_work_units"], row["high_water_mark_work_units"],
             row["max_depth_work_units"], row["discarded_messages"] + row["evicted_messages"], row["delivered_messages"],
         )
@@ -94,7 +94,7 @@ def test_a_run_s_listing_reads_back_to_its_counters(runs: Path, level: str, repl
     assert {key: read[key] for key in counters} == counters
     for key in set(read) - set(counters):
         depth = 9000 if key[1] == "D-3" and not key[0].startswith("web") else read[key].max_depth_work_units
-        assert read[key] == QueueStatistics(key[1], 0, 0, 0, depth, 0, 0)
+        assert read[key] == ListedQueueStatistics(key[1], 0, 0, 0, depth, 0, 0)
     assert [client.name for client in found.clients] == ["web/1", "web/2", "web/3", "desk/1", "desk/2"]
 
 

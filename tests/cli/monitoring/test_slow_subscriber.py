@@ -15,7 +15,13 @@ from typer.testing import CliRunner
 from qsctl.cli.monitoring.listing_source import load_run
 from qsctl.cli.monitoring.slow_subscriber import mechanism
 from qsctl.eventlog.schema import LogLevel
-from qsctl.profiles.listings.model import ClientConnection, ClientQueues, Listings, QueueStatistics, SlowSubscriber
+from qsctl.profiles.listings.model import (
+    ClientConnection,
+    ClientQueues,
+    ListedQueueStatistics,
+    Listings,
+    SlowSubscriber,
+)
 from qsctl.profiles.listings.slowness import REASONS, loss_limit_bits_per_second, slow_clients
 from qsctl.profiles.listings.write import write_connections
 from qsctl.sim.listings.broker_listings import connections
@@ -109,8 +115,8 @@ def test_the_figures_decide(changed: dict[str, Any], reason: str) -> None:
 
 
 def test_what_is_listed_of_a_client_is_one_client_and_one_that_keeps_up_is_none() -> None:
-    queues = tuple(QueueStatistics(name, 0, 0, 0, 20_000, 0, 9) for name in ("G-1", "D-2", "D-3", "C-1"))
-    full = QueueStatistics("D-1", 700, 1500, 2000, 2000, 12, 40)
+    queues = tuple(ListedQueueStatistics(name, 0, 0, 0, 20_000, 0, 9) for name in ("G-1", "D-2", "D-3", "C-1"))
+    full = ListedQueueStatistics("D-1", 700, 1500, 2000, 2000, 12, 40)
     found = Listings(
         clients=(ClientQueues("a", queues=(queues[0], full, *queues[1:])), ClientQueues("b", queues=queues)),
         slow_subscribers=(SlowSubscriber("a", slow_subscriber=True, blocked_percent=93.0),),

@@ -11,7 +11,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from qsctl.cli.output.plain_table import Layout
+from qsctl.cli.output.plain_table import ColumnLayout
 from qsctl.cli.output.results import Column
 
 WIDTH = 400
@@ -37,21 +37,21 @@ def as_rich_shows_it(columns: list[Column], rows: list[list[str]]) -> list[str]:
 def test_lines_are_those_of_rich(columns: list[Column], data: st.DataObject) -> None:
     cells = st.lists(TEXT, min_size=len(columns), max_size=len(columns))
     rows = data.draw(st.lists(cells, min_size=1, max_size=5))
-    lines = Layout(columns, WIDTH).lines(rows)
+    lines = ColumnLayout(columns, WIDTH).lines(rows)
     assert lines is not None
     assert list(lines) == as_rich_shows_it(columns, rows)
 
 
 def test_what_must_be_folded_is_left_to_rich() -> None:
     columns = [Column("a", "A"), Column("b", "B")]
-    assert Layout(columns, 23).lines([["x" * 10, "y" * 10]]) is not None
-    assert Layout(columns, 22).lines([["x" * 10, "y" * 10]]) is None
-    assert Layout(columns, 100).lines([["two\nlines", ""]]) is None
-    assert Layout(columns, 100).lines([["全角", ""]]) is None, "wider than it is long"
+    assert ColumnLayout(columns, 23).lines([["x" * 10, "y" * 10]]) is not None
+    assert ColumnLayout(columns, 22).lines([["x" * 10, "y" * 10]]) is None
+    assert ColumnLayout(columns, 100).lines([["two\nlines", ""]]) is None
+    assert ColumnLayout(columns, 100).lines([["全角", ""]]) is None, "wider than it is long"
 
 
 def test_a_later_share_of_the_rows_has_no_heading_and_is_not_narrower() -> None:
-    layout = Layout([Column("a", "A"), Column("b", "B", "right")], 100)
+    layout = ColumnLayout([Column("a", "A"), Column("b", "B", "right")], 100)
     assert list(layout.lines([["long", "1"]]) or ()) == ["A      B", "────────", "long   1"]
     assert list(layout.lines([["x", "22"]]) or ()) == ["x      22"]
     assert list(layout.lines([["y", "3"]]) or ()) == ["y       3"]

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from qsctl.cli.samples.input import MAX_SAMPLE_BYTES
-from qsctl.cli.samples.produce_results import Produced, QueueResult
+from qsctl.cli.samples.produce_results import ProducedSamples, QueueResult
 from qsctl.errors import ExitStatus
 from tests.cli.shell import Outcome, Shell
 from tests.patience import PATIENCE_S
@@ -325,7 +325,7 @@ def test_a_mistake_is_told_on_standard_error(
     ],
 )
 def test_the_exit_status_of_produce(queues: list[QueueResult], status: ExitStatus) -> None:
-    assert Produced("P", "T", 5, "", "", tuple(queues)).exit_status is status
+    assert ProducedSamples("P", "T", 5, "", "", tuple(queues)).exit_status is status
 
 
 TYPED = (

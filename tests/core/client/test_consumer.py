@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from qsctl.core.client.consumer import Consumer
+from qsctl.core.client.consumer import QueueReader
 from qsctl.core.client.producer import Producer
 from qsctl.core.client.replier import Replier
 from qsctl.core.client.requester import Requester
@@ -24,7 +24,7 @@ def delivery(
 
 
 def test_a_sample_is_answered_once() -> None:
-    consumer = Consumer("T@S", ME)
+    consumer = QueueReader("T@S", ME)
     consumer.receive(delivery(1))
     (delivered,) = consumer.deliver(5)
     consumer.acknowledge(delivered.identity, AckResponse.REJECTED)
@@ -35,7 +35,7 @@ def test_a_sample_is_answered_once() -> None:
 
 
 def test_a_sample_that_comes_again_before_it_is_taken_is_taken_once() -> None:
-    consumer = Consumer("T@S", ME)
+    consumer = QueueReader("T@S", ME)
     consumer.receive(delivery(1))
     consumer.receive(delivery(1, flags=1))
     assert [each.flags for each in consumer.deliver(5)] == [1]
@@ -43,7 +43,7 @@ def test_a_sample_that_comes_again_before_it_is_taken_is_taken_once() -> None:
 
 
 def test_a_sample_that_comes_again_while_it_is_worked_on_is_answered_once_and_not_taken_again() -> None:
-    consumer = Consumer("T@S", ME)
+    consumer = QueueReader("T@S", ME)
     consumer.receive(delivery(1))
     (delivered,) = consumer.deliver(5)
     consumer.receive(delivery(1, flags=1))
@@ -57,7 +57,7 @@ def test_a_sample_that_comes_again_while_it_is_worked_on_is_answered_once_and_no
 
 
 def test_the_answers_to_twins_that_were_both_taken_are_one() -> None:
-    consumer = Consumer("T@S", ME)
+    consumer = QueueReader("T@S", ME)
     for flags in (0, 1, 1):
         consumer.receive(delivery(1, flags=flags))
         consumer.deliver(1)
@@ -70,7 +70,7 @@ def test_the_answers_to_twins_that_were_both_taken_are_one() -> None:
 
 
 def test_acknowledging_all_answers_a_taken_sample_whose_twin_waits() -> None:
-    consumer = Consumer("T@S", ME)
+    consumer = QueueReader("T@S", ME)
     consumer.receive(delivery(1))
     consumer.deliver(1)
     consumer.receive(delivery(1, flags=1))
@@ -80,7 +80,7 @@ def test_acknowledging_all_answers_a_taken_sample_whose_twin_waits() -> None:
 
 
 def test_a_sample_that_comes_again_after_its_answer_is_a_new_delivery() -> None:
-    consumer = Consumer("T@S", ME)
+    consumer = QueueReader("T@S", ME)
     for _ in range(2):
         consumer.receive(delivery(1))
         consumer.acknowledge(consumer.deliver(1)[0].identity)
@@ -88,7 +88,7 @@ def test_a_sample_that_comes_again_after_its_answer_is_a_new_delivery() -> None:
 
 
 def test_acknowledging_all_settles_what_was_taken_and_nothing_else() -> None:
-    consumer = Consumer("T@S", ME)
+    consumer = QueueReader("T@S", ME)
     for number in range(5):
         consumer.receive(delivery(number))
     consumer.deliver(2)
@@ -102,7 +102,7 @@ def of_epoch(epoch: int, number: int) -> Delivery:
 
 
 def test_what_a_former_master_sent_is_refused_once_a_later_one_delivered() -> None:
-    consumer = Consumer("T@S", ME)
+    consumer = QueueReader("T@S", ME)
     assert [consumer.receive(of_epoch(*each)) for each in ((4, 1), (4, 2), (5, 2), (4, 3), (5, 4))] == [
         True, True, True, False, True,
     ]  # fmt: skip
@@ -111,31 +111,31 @@ def test_what_a_former_master_sent_is_refused_once_a_later_one_delivered() -> No
 
 
 def test_epochs_are_compared_by_their_lower_bits() -> None:
-    consumer = Consumer("T@S", ME)
+    consumer = QueueReader("T@S", ME)
     assert [consumer.receive(of_epoch(epoch, 1)) for epoch in (0xFFFF, 0x10001, 0xFFFE)] == [True, True, False]
 
 
 def test_what_says_no_epoch_is_of_no_former_master() -> None:
-    consumer = Consumer("T@S", ME)
+    consumer = QueueReader("T@S", ME)
     assert [consumer.receive(each) for each in (of_epoch(7, 1), delivery(2), of_epoch(6, 3))] == [True, True, False]
 
 
 def test_replicas_that_began_again_are_heard() -> None:
-    consumer = Consumer("T@S", ME)
+    consumer = QueueReader("T@S", ME)
     consumer.receive(of_epoch(9, 1))
     consumer.forget_epoch()
     assert consumer.receive(of_epoch(1, 1))
 
 
 def test_availability_is_checked() -> None:
-    consumer = Consumer("T@S", ME)
+    consumer = QueueReader("T@S", ME)
     assert consumer.availability(False, 3).unacked_threshold == 3
     with pytest.raises(UsageError, match="-2"):
         consumer.availability(True, -2)
 
 
 def test_a_reply_goes_to_its_request_and_a_strange_one_is_acknowledged_away() -> None:
-    requester = Requester(Producer("Q", WRITER), Consumer("QReply@S", ME))
+    requester = Requester(Producer("Q", WRITER), QueueReader("QReply@S", ME))
     first, second = requester.request(b"1"), requester.request(b"2")
     for number, related in ((1, second), (2, first), (3, second), (4, SampleIdentity(ME, 9))):
         requester.consumer.receive(delivery(number, related=related))
@@ -153,7 +153,7 @@ def test_a_reply_goes_to_its_request_and_a_strange_one_is_acknowledged_away() ->
 
 
 def test_a_reply_carries_the_request_and_its_source() -> None:
-    replier = Replier(Consumer("Q@S", ME), Producer("QReply", WRITER))
+    replier = Replier(QueueReader("Q@S", ME), Producer("QReply", WRITER))
     replier.producer.queue_appeared("QReply@S", True)
     request = delivery(7, source=Guid(b"a" * 16))
     replier.consumer.receive(request)

@@ -28,7 +28,7 @@ from qsctl.core.high_availability.replica import Replica
 from qsctl.core.high_availability.slave import Slave
 from qsctl.core.high_availability.steady_time import SteadyTime
 from qsctl.core.messages import AckResponse, Delivery, WriteAcknowledgment
-from qsctl.core.queue.restore import Replay
+from qsctl.core.queue.restore import QueueReplay
 from qsctl.core.records import Assigned, Enqueued, QueueRecord
 
 Mutant = Callable[[pytest.MonkeyPatch], None]
@@ -118,21 +118,21 @@ def accepts_a_stale_master(patch: pytest.MonkeyPatch) -> None:
 
 def forgets_the_flag_on_take_over(patch: pytest.MonkeyPatch) -> None:
     """What was assigned is delivered again as if for the first time."""
-    begin = Replay._begin_epoch
+    begin = QueueReplay._begin_epoch
 
-    def forget(self: Replay, *, flags_all: bool) -> None:
+    def forget(self: QueueReplay, *, flags_all: bool) -> None:
         flags = {sample.position: sample.redelivered for sample in self._held}
         begin(self, flags_all=flags_all)
         for sample in self._held:
             sample.redelivered = flags[sample.position]
 
-    patch.setattr(Replay, "_begin_epoch", forget)
+    patch.setattr(QueueReplay, "_begin_epoch", forget)
 
 
 def forgets_the_flag_without_synchronization(patch: pytest.MonkeyPatch) -> None:
     """A new master takes for undelivered what its predecessor sent before the assignment was committed."""
-    begin = Replay._begin_epoch
-    patch.setattr(Replay, "_begin_epoch", lambda self, *, flags_all: begin(self, flags_all=False))
+    begin = QueueReplay._begin_epoch
+    patch.setattr(QueueReplay, "_begin_epoch", lambda self, *, flags_all: begin(self, flags_all=False))
 
 
 def forgets_identities(patch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from qsctl.core.integration.database import Database
-from qsctl.core.integration.dispositions import Context, Disposition
+from qsctl.core.integration.dispositions import Disposition, ProcedureContext
 from qsctl.core.integration.engine import IntegrationEngine
 from qsctl.core.integration.events import Changed, Event
 from qsctl.core.integration.message import STATE_NAMES, Message, MessageId
@@ -15,21 +15,21 @@ from qsctl.core.integration.messages import (
     Acknowledged,
     Answered,
     Arrived,
-    Delivery,
+    ConnectionDelivery,
     Inbound,
     Outbound,
-    Refused,
+    SenderRefused,
 )
-from qsctl.core.integration.procedures import Mode, Output
-from qsctl.core.integration.records import Failed, Moved, Record, Removed, Started, Stored
+from qsctl.core.integration.procedures import ProcedureMode, ProcedureOutput
+from qsctl.core.integration.records import CopyRemoved, Failed, Moved, Record, Started, Stored
 from qsctl.core.integration.routes import (
     ANY_TRANSACTION,
     DetailKind,
     ErrorControl,
-    Produced,
     Route,
     RouteDetail,
     Step,
+    TranslationProduced,
 )
 from qsctl.core.integration.settings import (
     EngineSettings,
@@ -39,19 +39,19 @@ from qsctl.core.integration.settings import (
     ThreadSettings,
 )
 
-CONTINUE = Output(Disposition.CONTINUE)
+CONTINUE = ProcedureOutput(Disposition.CONTINUE)
 
 
 @dataclass(frozen=True)
 class Procedure:
     """Returns what its function returns; without one it lets everything pass."""
 
-    does: Callable[[Message], Sequence[Output]] = lambda _: (CONTINUE,)
+    does: Callable[[Message], Sequence[ProcedureOutput]] = lambda _: (CONTINUE,)
     duration_ns: int = 0
     name: str = "procedure"
-    modes: list[tuple[Mode, Context]] = field(default_factory=list)
+    modes: list[tuple[ProcedureMode, ProcedureContext]] = field(default_factory=list)
 
-    def run(self, mode: Mode, context: Context, message: Message | None) -> Sequence[Output]:
+    def run(self, mode: ProcedureMode, context: ProcedureContext, message: Message | None) -> Sequence[ProcedureOutput]:
         self.modes.append((mode, context))
         return () if message is None else self.does(message)
 
@@ -61,7 +61,7 @@ class Procedure:
 
 def returns(disposition: Disposition, **fields: object) -> Procedure:
     """A procedure that returns every message with this disposition."""
-    return Procedure(lambda _: (Output(disposition, **fields),))  # type: ignore[arg-type]
+    return Procedure(lambda _: (ProcedureOutput(disposition, **fields),))  # type: ignore[arg-type]
 
 
 def splits(*payloads: bytes) -> Procedure:
@@ -83,7 +83,7 @@ class Translation:
 
 def makes(*payloads: bytes, takes_ns: int = 0) -> Translation:
     """A translation with these results."""
-    return Translation(tuple(Produced(payload, takes_ns) for payload in payloads))
+    return Translation(tuple(TranslationProduced(payload, takes_ns) for payload in payloads))
 
 
 def raw(*to: str, pre: Sequence[Procedure] = ()) -> RouteDetail:
@@ -174,7 +174,9 @@ class Scene:
         return "\n".join(line for line in lines if line != "start")
 
     def deliveries(self, thread: str | None = None) -> list[bytes]:
-        return [each.payload for each in self.sent if isinstance(each, Delivery) and thread in {None, each.thread}]
+        return [
+            each.payload for each in self.sent if isinstance(each, ConnectionDelivery) and thread in {None, each.thread}
+        ]
 
     def _take(self) -> None:
         while True:
@@ -191,7 +193,7 @@ class Scene:
                     self.lines.append(f"! {event.what} {event.name}: {event.text}")
             for message in ready.messages:
                 self.lines.append(self._message(message))
-                if isinstance(message, Delivery) and self.acknowledges:
+                if isinstance(message, ConnectionDelivery) and self.acknowledges:
                     self.engine.receive(self.now, Acknowledged(message.thread, message.mid))
 
     def _record(self, record: Record) -> str:
@@ -206,16 +208,16 @@ class Scene:
                 return f"move {_name(self._names[serial])} {STATE_NAMES[state]} {owner}"
             case Failed(_, serial, _, _, error, text):
                 return f"fail {_name(self._names[serial])} {error} {text}"
-            case Removed(_, serial, cause):
+            case CopyRemoved(_, serial, cause):
                 return f"remove {_name(self._names[serial])} {cause.name.lower()}"
 
     def _message(self, message: Outbound) -> str:
         match message:
             case Accepted(thread, token):
                 return f"< accepted {thread} {token}"
-            case Refused(thread, token):
+            case SenderRefused(thread, token):
                 return f"< refused {thread} {token}"
-            case Delivery(thread, mid, payload):
+            case ConnectionDelivery(thread, mid, payload):
                 again = " possible duplicate" if message.is_possible_duplicate else ""
                 return f"< deliver {thread} {_name(mid)} {payload.decode()}{again}"
             case Answered(mid, text, remedy):

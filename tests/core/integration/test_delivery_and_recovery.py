@@ -10,9 +10,9 @@ from qsctl.core.integration.messages import (
     Acknowledged,
     Arrived,
     Connected,
+    ConnectionDelivery,
     ConnectionLost,
     Delete,
-    Delivery,
     Inbound,
     ProcessStarted,
     ProcessStopped,
@@ -21,7 +21,7 @@ from qsctl.core.integration.messages import (
     ThreadStarted,
     ThreadStopped,
 )
-from qsctl.core.integration.procedures import Output
+from qsctl.core.integration.procedures import ProcedureOutput
 from qsctl.core.integration.settings import EngineSettings, ProcessSettings
 from qsctl.instant import INFINITE_NS
 from tests.core.integration.scene import (
@@ -107,7 +107,7 @@ def test_what_was_being_written_is_sent_again_as_a_possible_duplicate() -> None:
     again = scene.restart()
     again.acknowledges = True
     assert [line for line in again.lines if line.startswith("<")] == ["< deliver out 1.2 1 possible duplicate"]
-    mid = next(each.mid for each in again.sent if isinstance(each, Delivery))
+    mid = next(each.mid for each in again.sent if isinstance(each, ConnectionDelivery))
     again.do(Acknowledged("out", mid))
     assert [line for line in again.lines if line.startswith("<")][1:] == ["< deliver out 1.4 2"]
 
@@ -117,7 +117,7 @@ def test_a_refused_message_is_tried_again_and_keeps_its_place() -> None:
         thread("in", inbound(route(raw("out")))), thread("out", outbound(retries=1, retry_interval_ns=10))
     )
     scene = Scene(settings, acknowledges=False).arrive("in", b"1", b"2")
-    first = next(each.mid for each in scene.sent if isinstance(each, Delivery))
+    first = next(each.mid for each in scene.sent if isinstance(each, ConnectionDelivery))
     scene.do(Acknowledged("out", first, is_accepted=False)).until(9)
     assert scene.deliveries() == [b"1"], "not before the interval is over"
     scene.until(10)
@@ -129,7 +129,7 @@ def test_a_refused_message_is_tried_again_and_keeps_its_place() -> None:
 
 def test_an_answer_for_another_message_changes_nothing() -> None:
     scene = Scene(plain(), acknowledges=False).arrive("in", b"1", b"2")
-    first = next(each.mid for each in scene.sent if isinstance(each, Delivery))
+    first = next(each.mid for each in scene.sent if isinstance(each, ConnectionDelivery))
     scene.do(Acknowledged("out", first), Acknowledged("out", first))
     assert scene.deliveries() == [b"1", b"2"]
     assert len(scene.engine.messages()) == 1
@@ -176,7 +176,7 @@ def test_a_reply_that_continues_to_nobody_is_error_104() -> None:
 
 def test_a_reply_that_does_not_come_has_the_message_sent_again_and_then_fail() -> None:
     scene = Scene(replying(timeout_ns=100)).arrive("in", b"1").until(1000)
-    assert [each.is_possible_duplicate for each in scene.sent if isinstance(each, Delivery)] == [False, True]
+    assert [each.is_possible_duplicate for each in scene.sent if isinstance(each, ConnectionDelivery)] == [False, True]
     assert [(each.error, each.error_text) for each in scene.engine.database.failed()] == [
         (405, "no reply came in time, 2 times")
     ]
@@ -267,14 +267,16 @@ def test_state_7_needs_the_whole_process_stopped() -> None:
 
 
 def test_a_resent_message_gets_a_new_id_keeps_its_source_and_leaves_the_error_database() -> None:
-    bad = Procedure(lambda m: (Output(Disposition.ERROR if not m.flags & Flag.RESENT else Disposition.CONTINUE),))
+    bad = Procedure(
+        lambda m: (ProcedureOutput(Disposition.ERROR if not m.flags & Flag.RESENT else Disposition.CONTINUE),)
+    )
     scene = Scene(plain(procedures=[bad])).arrive("in", b"x")
     failed = scene.engine.database.failed()[0]
     scene.take_lines()
     scene.do(Resend(failed.mid, ResendPlace.INBOUND_PRE_TPS))
     assert scene.deliveries() == [b"x"]
     assert not scene.engine.database.failed()
-    delivery = next(each for each in scene.sent if isinstance(each, Delivery))
+    delivery = next(each for each in scene.sent if isinstance(each, ConnectionDelivery))
     assert delivery.source_mid == failed.source_mid
     assert "store 1.2 inbound pre-TPS in x\nremove 1.1 resent" in scene.take_lines()
 

@@ -11,20 +11,20 @@ from hypothesis import strategies as st
 from qsctl.core.integration.database import Database
 from qsctl.core.integration.dispositions import Disposition
 from qsctl.core.integration.events import Ended, Entered, Fate, Left, Received
-from qsctl.core.integration.lifecycle import Held
+from qsctl.core.integration.lifecycle import HeldMessage
 from qsctl.core.integration.message import Message, State
 from qsctl.core.integration.message_queue import MessageQueue
 from qsctl.core.integration.messages import (
     Accepted,
     Connected,
+    ConnectionDelivery,
     ConnectionLost,
-    Delivery,
     ProcessStarted,
     ProcessStopped,
     ThreadStarted,
     ThreadStopped,
 )
-from qsctl.core.integration.procedures import Output
+from qsctl.core.integration.procedures import ProcedureOutput
 from qsctl.core.integration.records import Moved
 from qsctl.core.integration.settings import EngineSettings, ProcessSettings
 from tests.core.integration.scene import (
@@ -44,11 +44,11 @@ PROCESSES = ("p", "q")
 THREADS = ("logged", "unlogged", "near", "far")
 
 
-def sometimes(message: Message) -> tuple[Output, ...]:
+def sometimes(message: Message) -> tuple[ProcedureOutput, ...]:
     """Every third message in two, every fifth dropped: by its number, so that a restart does the same."""
     number = int(message.payload.partition(b".")[0])
     if number % 5 == 4:
-        return (Output(Disposition.KILL),)
+        return (ProcedureOutput(Disposition.KILL),)
     if number % 3 == 2:
         return (CONTINUE, CONTINUE._replace(payload=message.payload + b".2"))
     return (CONTINUE,)
@@ -139,7 +139,7 @@ class Story:
             (each.source, each.payload, each.priority, each.is_possible_duplicate)
             for scene in self.scenes
             for each in scene.sent
-            if isinstance(each, Delivery) and each.thread == to
+            if isinstance(each, ConnectionDelivery) and each.thread == to
         ]
 
 
@@ -249,7 +249,7 @@ def test_a_queue_is_by_priority_then_by_place(steps: list[tuple[str, int, int]])
         if what == "put":
             mid = (0, 1, number)
             message = Message(0, mid, mid, State.PRE_TRANSLATION, number, "p", "x", "in", "", priority)  # type: ignore[arg-type]
-            queue.put(Held(message))
+            queue.put(HeldMessage(message))
             model.append((-priority, number))
         elif what == "take":
             model.sort()

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from qsctl.core.integration.dispositions import ALLOWED, Context, Disposition
+from qsctl.core.integration.dispositions import ALLOWED, Disposition, ProcedureContext
 from qsctl.core.integration.message import State
 from qsctl.core.integration.messages import (
     Connected,
+    ConnectionDelivery,
     ConnectionLost,
-    Delivery,
     ProcessStopped,
     ThreadStopped,
 )
-from qsctl.core.integration.procedures import Mode, Output, ProcedureFailed
+from qsctl.core.integration.procedures import ProcedureFailed, ProcedureMode, ProcedureOutput
 from qsctl.core.integration.settings import EngineSettings
 from qsctl.instant import INFINITE_NS
 from tests.core.integration.scene import (
@@ -126,7 +126,7 @@ def test_a_stack_gives_each_result_to_the_next_procedure() -> None:
 
 
 def test_a_procedure_that_breaks_off_sends_its_message_to_the_error_database() -> None:
-    def fails(_: object) -> tuple[Output, ...]:
+    def fails(_: object) -> tuple[ProcedureOutput, ...]:
         raise ProcedureFailed("no segment PID")
 
     scene = Scene(plain(procedures=[Procedure(fails)])).arrive("in", b"x")
@@ -174,8 +174,8 @@ DESTINATIONS = {
 @pytest.mark.parametrize("disposition", DESTINATIONS)
 def test_dispositions_of_an_inbound_procedure(disposition: Disposition) -> None:
     scene = Scene(both_ways(returns(disposition, destination="out"))).arrive("a", b"x")
-    assert [each.thread for each in scene.sent if isinstance(each, Delivery)] == DESTINATIONS[disposition]
-    is_allowed = disposition in ALLOWED[Context.INBOUND_DATA] and disposition is not Disposition.ERROR
+    assert [each.thread for each in scene.sent if isinstance(each, ConnectionDelivery)] == DESTINATIONS[disposition]
+    is_allowed = disposition in ALLOWED[ProcedureContext.INBOUND_DATA] and disposition is not Disposition.ERROR
     assert [each.error for each in scene.engine.database.failed()] == ([] if is_allowed else [201])
     assert not scene.engine.messages()
 
@@ -210,7 +210,9 @@ def test_over_from_outbound_goes_to_the_inbound_pre_tps_queue_and_a_circle_ends(
 
 
 def test_proto_goes_to_the_head_whatever_waits() -> None:
-    proto = Procedure(lambda m: (Output(Disposition.PROTO if m.payload == b"first" else Disposition.CONTINUE),))
+    proto = Procedure(
+        lambda m: (ProcedureOutput(Disposition.PROTO if m.payload == b"first" else Disposition.CONTINUE),)
+    )
     settings = one_process(
         thread("in", inbound(route(raw("a")), priority=9000)),
         thread("a", inbound(route(raw("a")), procedures=[proto]), outbound()),
@@ -222,10 +224,10 @@ def test_proto_goes_to_the_head_whatever_waits() -> None:
 def test_retry_runs_again_after_a_while_and_keeps_its_place() -> None:
     seen: list[int] = []
 
-    def until_third(message: object) -> tuple[Output, ...]:
+    def until_third(message: object) -> tuple[ProcedureOutput, ...]:
         seen.append(message.attempts)  # type: ignore[attr-defined]
         again = message.payload == b"a" and message.attempts < 2  # type: ignore[attr-defined]
-        return (Output(Disposition.RETRY if again else Disposition.CONTINUE),)
+        return (ProcedureOutput(Disposition.RETRY if again else Disposition.CONTINUE),)
 
     settings = one_process(
         thread("in", inbound(route(raw("out")), procedures=[Procedure(until_third)]), tps_retry_interval_ns=10),
@@ -257,7 +259,13 @@ def test_procedures_run_in_modes_start_run_time_and_shutdown() -> None:
         thread("in", inbound(route(raw("out")), procedures=[procedure]), interval_ns=50), thread("out", outbound())
     )
     Scene(settings).arrive("in", b"x").until(120).do(ThreadStopped("in")).until(500)
-    assert [mode for mode, _ in procedure.modes] == [Mode.START, Mode.RUN, Mode.TIME, Mode.TIME, Mode.SHUTDOWN]
+    assert [mode for mode, _ in procedure.modes] == [
+        ProcedureMode.START,
+        ProcedureMode.RUN,
+        ProcedureMode.TIME,
+        ProcedureMode.TIME,
+        ProcedureMode.SHUTDOWN,
+    ]
 
 
 # Priorities.

@@ -7,11 +7,18 @@ import pytest
 from qsctl.core.integration.dispositions import Disposition
 from qsctl.core.integration.message import State
 from qsctl.core.integration.messages import (
+    ConnectionDelivery,
     Delete,
-    Delivery,
     ProcessStarted,
 )
-from qsctl.core.integration.routes import DetailKind, ErrorControl, Produced, RouteDetail, Severity, XpmError
+from qsctl.core.integration.routes import (
+    DetailKind,
+    ErrorControl,
+    ErrorSeverity,
+    RouteDetail,
+    TranslationProduced,
+    XpmError,
+)
 from qsctl.core.integration.settings import EngineSettings
 from tests.core.integration.scene import (
     CONTINUE,
@@ -67,7 +74,7 @@ def test_results_wait_in_the_partial_queue_until_every_route_detail_is_done() ->
 def test_a_chain_gives_each_result_to_the_next_translation() -> None:
     class Doubles(Translation):
         def run(self, message):  # type: ignore[no-untyped-def, override]
-            return iter((Produced(message.payload + b"0"), Produced(message.payload + b"1")))
+            return iter((TranslationProduced(message.payload + b"0"), TranslationProduced(message.payload + b"1")))
 
     settings = one_process(
         thread("in", inbound(route(translate("out", by=[makes(b"a", b"b"), Doubles(())])))), thread("out", outbound())
@@ -95,11 +102,11 @@ def test_one_result_goes_to_every_destination() -> None:
         thread("in", inbound(route(raw("a", "b")))), thread("a", outbound()), thread("b", outbound())
     )
     scene = Scene(settings).arrive("in", b"x")
-    assert [each.thread for each in scene.sent if isinstance(each, Delivery)] == ["a", "b"]
+    assert [each.thread for each in scene.sent if isinstance(each, ConnectionDelivery)] == ["a", "b"]
 
 
-def failing(severity: Severity, control: ErrorControl = ErrorControl.SKIP) -> EngineSettings:
-    steps = (Produced(b"a"), XpmError(severity, "bad date"), Produced(b"b"))
+def failing(severity: ErrorSeverity, control: ErrorControl = ErrorControl.SKIP) -> EngineSettings:
+    steps = (TranslationProduced(b"a"), XpmError(severity, "bad date"), TranslationProduced(b"b"))
     return one_process(
         thread(
             "in",
@@ -118,15 +125,15 @@ def failing(severity: Severity, control: ErrorControl = ErrorControl.SKIP) -> En
 @pytest.mark.parametrize(
     ("severity", "control", "delivered", "failed"),
     [
-        (Severity.ACTION, ErrorControl.SKIP, [b"before", b"a", b"b", b"after"], []),
-        (Severity.ACTION, ErrorControl.CURDETAIL, [b"before", b"after"], [303]),
-        (Severity.ACTION, ErrorControl.ALLDETAIL, [], [303]),
-        (Severity.CURDETAIL, ErrorControl.SKIP, [b"before", b"after"], [303]),
-        (Severity.ALLDETAIL, ErrorControl.SKIP, [], [303]),
+        (ErrorSeverity.ACTION, ErrorControl.SKIP, [b"before", b"a", b"b", b"after"], []),
+        (ErrorSeverity.ACTION, ErrorControl.CURDETAIL, [b"before", b"after"], [303]),
+        (ErrorSeverity.ACTION, ErrorControl.ALLDETAIL, [], [303]),
+        (ErrorSeverity.CURDETAIL, ErrorControl.SKIP, [b"before", b"after"], [303]),
+        (ErrorSeverity.ALLDETAIL, ErrorControl.SKIP, [], [303]),
     ],
 )
 def test_an_xpmerror_reaches_as_far_as_its_severity(
-    severity: Severity, control: ErrorControl, delivered: list[bytes], failed: list[int]
+    severity: ErrorSeverity, control: ErrorControl, delivered: list[bytes], failed: list[int]
 ) -> None:
     scene = Scene(failing(severity, control)).arrive("in", b"x")
     assert scene.deliveries() == delivered
@@ -137,7 +144,7 @@ def test_an_xpmerror_reaches_as_far_as_its_severity(
 
 
 def test_alldetail_throws_the_partial_queue_away_before_the_source_fails() -> None:
-    text = Scene(failing(Severity.ALLDETAIL)).arrive("in", b"x").take_lines()
+    text = Scene(failing(ErrorSeverity.ALLDETAIL)).arrive("in", b"x").take_lines()
     assert (
         without_blanks(
             """
@@ -191,7 +198,7 @@ def test_reroute_goes_to_the_head_of_the_pre_translation_queue_as_if_newly_come(
     assert scene.deliveries() == [b"x", b"again"]
     text = scene.take_lines()
     assert "store 1.3 partial p_xlate x" in text and "move 1.3 pre-translation p_xlate" in text
-    assert [each.mid.number for each in scene.sent if isinstance(each, Delivery)] == [2, 4]
+    assert [each.mid.number for each in scene.sent if isinstance(each, ConnectionDelivery)] == [2, 4]
 
 
 def test_a_circle_of_reroutes_ends_in_the_error_database() -> None:

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from qsctl.core.selector.expression import (
     EVERYTHING,
     And,
-    Comparison,
     Expression,
     Field,
     Not,
@@ -20,6 +19,7 @@ from qsctl.core.selector.expression import (
     Relation,
     SequenceNumber,
     StatusMask,
+    TermComparison,
 )
 from qsctl.core.selector.matches import MAX_ALTERNATIVES, identities_of, matches
 from qsctl.core.selector.parse import parse_selector
@@ -100,10 +100,10 @@ def test_the_index_knows_the_identities_that_a_selector_pins(
 
 
 def test_alternatives_are_bounded_and_still_hide_nothing() -> None:
-    numbers = Or(tuple(Comparison(Field.SEQUENCE_NUMBER, Relation.EQUAL, SequenceNumber(n)) for n in range(100)))
+    numbers = Or(tuple(TermComparison(Field.SEQUENCE_NUMBER, Relation.EQUAL, SequenceNumber(n)) for n in range(100)))
     guids = Or(
         tuple(
-            Comparison(Field.WRITER_GUID, Relation.EQUAL, Octets(n.to_bytes(16, "big")))
+            TermComparison(Field.WRITER_GUID, Relation.EQUAL, Octets(n.to_bytes(16, "big")))
             for n in range(MAX_ALTERNATIVES // 100 + 1)
         )
     )
@@ -113,14 +113,16 @@ def test_alternatives_are_bounded_and_still_hide_nothing() -> None:
 GUIDS = [guid_from_hex("1"), guid_from_hex("2")]
 SAMPLES = list(itertools.product([SampleIdentity(guid, n) for guid in GUIDS for n in (1, 2)], StatusMask))
 leaves = st.one_of(
-    st.builds(Comparison, st.just(Field.WRITER_GUID), st.sampled_from(Relation), st.sampled_from(GUIDS).map(Octets)),
     st.builds(
-        Comparison,
+        TermComparison, st.just(Field.WRITER_GUID), st.sampled_from(Relation), st.sampled_from(GUIDS).map(Octets)
+    ),
+    st.builds(
+        TermComparison,
         st.just(Field.SEQUENCE_NUMBER),
         st.sampled_from(Relation),
         st.sampled_from([1, 2]).map(SequenceNumber),
     ),
-    st.builds(Comparison, st.integers(1, 7).map(StatusMask), st.sampled_from(Relation), st.just(Field.STATUS)),
+    st.builds(TermComparison, st.integers(1, 7).map(StatusMask), st.sampled_from(Relation), st.just(Field.STATUS)),
 )
 trees = st.recursive(
     leaves,

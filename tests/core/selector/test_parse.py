@@ -11,7 +11,6 @@ from qsctl.core.selector.expression import (
     EVERYTHING,
     And,
     Boolean,
-    Comparison,
     Expression,
     Field,
     Integer,
@@ -22,6 +21,7 @@ from qsctl.core.selector.expression import (
     SequenceNumber,
     StatusMask,
     Term,
+    TermComparison,
     Text,
 )
 from qsctl.core.selector.parse import MAX_SIZE_BYTES, MAX_TOKENS, SelectorSyntaxError, parse_selector
@@ -32,8 +32,8 @@ SENT = StatusMask.SENT_MESSAGE_STATUS
 GUID_1 = Octets(bytes(15) + b"\1")
 
 
-def equal(left: Term, right: Term) -> Comparison:
-    return Comparison(left, Relation.EQUAL, right)
+def equal(left: Term, right: Term) -> TermComparison:
+    return TermComparison(left, Relation.EQUAL, right)
 
 
 A, B, C = (equal(Integer(0), Integer(number)) for number in (1, 2, 3))
@@ -51,7 +51,7 @@ READINGS = {
     "@original_sample_identity.sequence_number = (0,1)": And(
         (equal(Field.WRITER_GUID, GUID_1), equal(Field.SEQUENCE_NUMBER, SequenceNumber(1)))
     ),
-    "@original_sample_identity.sequence_number <> (2,3)": Comparison(
+    "@original_sample_identity.sequence_number <> (2,3)": TermComparison(
         Field.SEQUENCE_NUMBER, Relation.NOT_EQUAL, SequenceNumber(2 * 2**32 + 3)
     ),
     "(-1, 0xFFFFFFFF) = @original_sample_identity.sequence_number": equal(SequenceNumber(-1), Field.SEQUENCE_NUMBER),
@@ -67,7 +67,7 @@ READINGS = {
     "(0 = 1 AND 0 = 2) AND 0 = 3": And((And((A, B)), C)),
     "0 = 1 AND 0 = 2 AND 0 = 3": And((A, B, C)),
     "((0 = 1))": A,
-    "tRuE <> false": Comparison(Boolean(True), Relation.NOT_EQUAL, Boolean(False)),
+    "tRuE <> false": TermComparison(Boolean(True), Relation.NOT_EQUAL, Boolean(False)),
     "'' = 'AND &hex('": equal(Text(""), Text("AND &hex(")),
     "+5 = -5": equal(Integer(5), Integer(-5)),
     "0x1f = 0X1F": equal(Integer(31), Integer(31)),
@@ -160,21 +160,23 @@ relations = st.sampled_from(Relation)
 guids = st.binary(min_size=16, max_size=16).map(Octets)
 
 
-def alike(constant: Term) -> st.SearchStrategy[Comparison]:
-    return st.builds(Comparison, st.just(constant), relations, constants.filter(lambda c: type(c) is type(constant)))
+def alike(constant: Term) -> st.SearchStrategy[TermComparison]:
+    return st.builds(
+        TermComparison, st.just(constant), relations, constants.filter(lambda c: type(c) is type(constant))
+    )
 
 
 comparisons = st.one_of(
-    st.builds(Comparison, st.just(Field.STATUS), relations, st.integers(1, 7).map(StatusMask)),
-    st.builds(Comparison, st.just(Field.WRITER_GUID), relations, guids),
-    st.builds(Comparison, guids, relations, st.just(Field.WRITER_GUID)),
+    st.builds(TermComparison, st.just(Field.STATUS), relations, st.integers(1, 7).map(StatusMask)),
+    st.builds(TermComparison, st.just(Field.WRITER_GUID), relations, guids),
+    st.builds(TermComparison, guids, relations, st.just(Field.WRITER_GUID)),
     st.builds(
-        Comparison, st.just(Field.SEQUENCE_NUMBER), relations, st.integers(-(2**63), 2**63 - 1).map(SequenceNumber)
+        TermComparison, st.just(Field.SEQUENCE_NUMBER), relations, st.integers(-(2**63), 2**63 - 1).map(SequenceNumber)
     ),
-    st.builds(Comparison, st.integers(-(2**63), 2**63 - 1).map(Integer), relations, st.just(Integer(3))),
-    st.builds(Comparison, st.booleans().map(Boolean), relations, st.booleans().map(Boolean)),
+    st.builds(TermComparison, st.integers(-(2**63), 2**63 - 1).map(Integer), relations, st.just(Integer(3))),
+    st.builds(TermComparison, st.booleans().map(Boolean), relations, st.booleans().map(Boolean)),
     st.builds(
-        Comparison,
+        TermComparison,
         st.text(st.characters(codec="utf-8", exclude_characters="'"), max_size=9).map(Text),
         relations,
         st.just(Text("a")),

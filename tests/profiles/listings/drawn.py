@@ -13,9 +13,9 @@ from qsctl.profiles.listings.model import (
     ClientConnection,
     ClientQueues,
     ControlQueue,
+    ListedQueueStatistics,
     NeighborConnection,
     NeighborQueues,
-    QueueStatistics,
     SlowSubscriber,
 )
 
@@ -30,8 +30,8 @@ def optional(strategy: st.SearchStrategy) -> st.SearchStrategy:
     return st.none() | strategy
 
 
-def statistics(queue: str) -> st.SearchStrategy[QueueStatistics]:
-    return st.builds(QueueStatistics, st.just(queue), *([COUNTS] * 6))
+def statistics(queue: str) -> st.SearchStrategy[ListedQueueStatistics]:
+    return st.builds(ListedQueueStatistics, st.just(queue), *([COUNTS] * 6))
 
 
 CLIENTS = st.builds(

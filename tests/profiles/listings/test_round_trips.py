@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from qsctl.profiles.listings.model import ClientQueues, Listings, NeighborQueues, QueueStatistics, SlowSubscriber
+from qsctl.profiles.listings.model import ClientQueues, ListedQueueStatistics, Listings, NeighborQueues, SlowSubscriber
 from qsctl.profiles.listings.read import read_listings
 from qsctl.profiles.listings.write import write_clients, write_connections, write_neighbors, write_slow_subscribers
 from tests.example_counts import examples
@@ -32,8 +32,8 @@ def flowed(text: str) -> str:
 def test_the_flowed_client_has_the_values_that_it_states() -> None:
     (client,) = fixture("client_flowed.txt").clients
     assert client.queues == (
-        *(QueueStatistics(name, 0, 0, 0, 20_000, 0, 0) for name in ("G-1", "D-1", "D-2", "D-3")),
-        QueueStatistics("C-1", 0, 0, 1, 20_000, 0, 3),
+        *(ListedQueueStatistics(name, 0, 0, 0, 20_000, 0, 0) for name in ("G-1", "D-1", "D-2", "D-3")),
+        ListedQueueStatistics("C-1", 0, 0, 1, 20_000, 0, 3),
     )
     assert (client.name, client.subscriptions, client.client_id, client.uptime_s) == ("solace1", 2, 151, 172)
     assert (client.user, client.computer, client.process_id) == ("whani", "dev184", 11035)
@@ -50,7 +50,7 @@ def test_the_flowed_neighbour_has_the_values_that_it_states() -> None:
     assert [each.name for each in neighbor.connections] == ["Conn-1", "Conn-2", "Conn-3", "Conn-4"]
     for connection in neighbor.connections:
         assert connection.queues == tuple(
-            QueueStatistics(name, 0, 0, 0, 20_000, 0, 0) for name in ("G-1", "D-1", "D-2", "D-3")
+            ListedQueueStatistics(name, 0, 0, 0, 20_000, 0, 0) for name in ("G-1", "D-1", "D-2", "D-3")
         )
 
 
@@ -123,7 +123,7 @@ def test_several_clients_of_a_captured_session() -> None:
     first, second = fixture("clients.txt").clients
     assert (first.name, first.slow_subscriber, first.large_message, first.parse_error) == ("desk-1", True, True, None)
     assert first.others == (("Client Address", "192.0.2.17:51022"),)
-    assert first.queues[1] == QueueStatistics("D-1", 611, 2001, 2001, 2000, 38280, 1_563_644)
+    assert first.queues[1] == ListedQueueStatistics("D-1", 611, 2001, 2001, 2000, 38280, 1_563_644)
     assert (second.name, second.queues[1].delivered_messages) == ("desk-2", 4711)
 
 

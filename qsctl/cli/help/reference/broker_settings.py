@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from qsctl.cli.help.reference.markdown import code, table, text_in_markdown
 from qsctl.profiles.ranges import SETTINGS
-from qsctl.profiles.setting import Setting
+from qsctl.profiles.setting import ProfileSetting
 
 _HOW = """\
 The first table has what the simulator knows of a profile, by the words of the CLI, the names of SEMP v2, the path
@@ -21,15 +21,15 @@ def page() -> str:
     return f"{_HOW}\n\n## In the simulator\n\n{simulated}\n\n## All settings\n\n{every}"
 
 
-def _simulated(setting: Setting) -> bool:
+def _simulated(setting: ProfileSetting) -> bool:
     return bool(setting.scenario)
 
 
-def _names(setting: Setting) -> tuple[str, ...]:
+def _names(setting: ProfileSetting) -> tuple[str, ...]:
     return code(" ".join(setting.cli)), code(setting.semp_v2), code(f"profile/{setting.scenario}"), setting.source
 
 
-def _values(setting: Setting) -> tuple[str, ...]:
+def _values(setting: ProfileSetting) -> tuple[str, ...]:
     if setting.choices:
         values = ", ".join(code(str(each)) for each in setting.choices)
     elif setting.maximum:

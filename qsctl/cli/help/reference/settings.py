@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 
 from qsctl.cli.help.reference.markdown import code, table, text_in_markdown
-from qsctl.config.form import Place, Shape, settings_in
+from qsctl.config.form import SettingPlace, Shape, settings_in
 from qsctl.config.tables.service import SERVICE
 
 _HOW = """\
@@ -28,16 +28,16 @@ def page() -> str:
     return "\n\n".join(parts)
 
 
-def _element(place: Place) -> str:
+def _element(place: SettingPlace) -> str:
     inner = place.path.removesuffix(f"property/{place.setting.tag}") if _is_property(place) else place.path
     return inner.rstrip("/") if _is_property(place) else inner.rpartition("/")[0]
 
 
-def _is_property(place: Place) -> bool:
+def _is_property(place: SettingPlace) -> bool:
     return place.setting.shape is Shape.PROPERTY
 
 
-def _row(place: Place) -> tuple[str, ...]:
+def _row(place: SettingPlace) -> tuple[str, ...]:
     setting = place.setting
     name = place.path.removeprefix(_element(place)).lstrip("/")
     option = f" Option: `{setting.option.name}`." if setting.option else ""
@@ -47,7 +47,7 @@ def _row(place: Place) -> tuple[str, ...]:
     return code(name), text_in_markdown(setting.value.allowed), _default(place), setting.section, meaning
 
 
-def _default(place: Place) -> str:
+def _default(place: SettingPlace) -> str:
     default, when_present = place.default, place.setting.when_present
     written = "" if default is None or default == "" else code(place.setting.value.write(default))
     if when_present is None:

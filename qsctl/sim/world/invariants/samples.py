@@ -9,7 +9,7 @@ from qsctl.core.messages import AckResponse, Delivery, Outbound, SampleFlag, Wri
 from qsctl.core.records import Enqueued, Record, RemovalCause
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.instant import Nanoseconds
-from qsctl.sim.world.administrator import Administrator
+from qsctl.sim.world.administrator import WorldAdministrator
 from qsctl.sim.world.history import Observer
 from qsctl.sim.world.invariants.base import Invariant, Ledger, dead_letters, removals
 
@@ -27,7 +27,7 @@ class AcceptedIsNeverLost(Invariant):
         self,
         clock: Callable[[], Nanoseconds],
         records: Callable[[], Iterable[tuple[int, str, int, Record]]],
-        administrator: Administrator,
+        administrator: WorldAdministrator,
     ) -> None:
         super().__init__(clock)
         self._records = records
@@ -73,7 +73,7 @@ class DeliveredWasSent(Invariant):
     name = "P2"
     rule = "what is delivered was written, to this queue and with this payload"
 
-    def __init__(self, clock: Callable[[], Nanoseconds], administrator: Administrator) -> None:
+    def __init__(self, clock: Callable[[], Nanoseconds], administrator: WorldAdministrator) -> None:
         super().__init__(clock)
         self._administrator = administrator
         self._payloads: dict[SampleIdentity, bytes] = {}
@@ -183,7 +183,7 @@ class WritingAgainChangesNothing(Invariant):
                     )
 
 
-class Answers(Observer):
+class AnswersOfProducers(Observer):
     """Not a rule: what producers were answered, for schedules that wait for it."""
 
     def __init__(self) -> None:

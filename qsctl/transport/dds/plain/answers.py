@@ -25,7 +25,7 @@ PENDING_MAX: Final = 100_000
 """Answers that wait for a reader that is not matched, or does not read; beyond them none is kept."""
 
 
-class AnswerChannel:
+class PlainAnswerChannel:
     """Answers to one reader. They wait until it is matched, and while it has no room.
 
     Args:
@@ -81,7 +81,7 @@ class ProducerAnswers:
         self.topic_name = write_acknowledgment_topic(topic_name)
         self._origins = origins
         self._replicas = replicas
-        self._channels: dict[bytes, list[AnswerChannel]] = {}
+        self._channels: dict[bytes, list[PlainAnswerChannel]] = {}
         """By the prefix of the process."""
 
     def asks(self, process: bytes) -> bool:
@@ -98,7 +98,7 @@ class ProducerAnswers:
         if not is_alone(endpoint, everyone):
             return
         topic = self._participant.topic(self.topic_name, PlainWriteAcknowledgment)
-        channel = AnswerChannel(self._participant, topic, endpoint)
+        channel = PlainAnswerChannel(self._participant, topic, endpoint)
         self._channels.setdefault(endpoint.participant, []).append(channel)
 
     def reader_vanished(self, endpoint: RemoteEndpoint) -> None:
