@@ -18,7 +18,6 @@ from types import FrameType
 from typing import Final
 
 from qsctl.config.budgets import ServiceLimits
-from qsctl.config.rules.replication import configuration_replication_of, instances_of
 from qsctl.config.settings import ServiceConfiguration
 from qsctl.core.events import Event
 from qsctl.core.messages import CommandReply, CommandRequest, Inbound, QueueName
@@ -43,7 +42,7 @@ from qsctl.service.open_service import (
 from qsctl.service.places import places_of
 from qsctl.service.recording.recordings import Recordings, is_recording_request
 from qsctl.service.recording.reporting import Reporting
-from qsctl.service.replication import Replication
+from qsctl.service.replication import Replication, member_count
 from qsctl.service.rereading import Rereading, follow_files
 from qsctl.service.samples_first import read_samples_first
 from qsctl.service.steady_clock import steady_clock
@@ -105,7 +104,7 @@ class Daemon:
         )
         self._replication: Replication | None = None
         clock: Callable[[], Nanoseconds] = time.time_ns
-        if instances_of(hosted.settings(), configuration_replication_of(configuration)):
+        if member_count(configuration, hosted.settings()):
             clock = steady_clock()
             self._replication = Replication(
                 self.engine,

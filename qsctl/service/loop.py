@@ -285,11 +285,7 @@ class ServiceLoop:
         return self._compaction is not None
 
     def compact_on(self) -> None:
-        """Compact a share more of the stores for which it pays; begin with it, if none is in progress.
-
-        Raises:
-            Damaged: the disk refuses; the service must stop.
-        """
+        """Compact a share more of the stores for which it pays; begin with it, if none is in progress."""
         if self._compaction is None:
             self._record_count = 0
             self._compaction = self._compact_in_shares()

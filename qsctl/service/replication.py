@@ -19,6 +19,7 @@ from qsctl.core.high_availability.configuration import Configuration
 from qsctl.core.high_availability.frames import Frame
 from qsctl.core.high_availability.member import Member
 from qsctl.core.high_availability.roles import RoleChanged
+from qsctl.core.settings import ServiceSettings
 from qsctl.errors import Damaged
 from qsctl.instant import MILLISECOND_NS, SECOND_NS, Nanoseconds
 from qsctl.service import replica_stores
@@ -45,6 +46,23 @@ REPORTED_AGAIN_AFTER_NS: Final[Nanoseconds] = 60 * SECOND_NS
 
 COMPLAINTS_MAX: Final = 1_000
 """Complaints that are remembered."""
+
+
+def member_count(configuration: ServiceConfiguration, hosted: ServiceSettings) -> int:
+    """Return the number of members of a service's cluster; 0: it is in none.
+
+    A queue that a command deleted may be created again by another one: a service that its file makes a member of a
+    cluster stays one while it hosts no replicated queue.
+
+    Args:
+        configuration: as it was read.
+        hosted: what the service hosts: a stored configuration may have taken its place [QS 2.14.1].
+
+    Raises:
+        Refused: two parts name different numbers.
+    """
+    settings = configuration_replication_of(configuration)
+    return instances_of(hosted, settings) or instances_of(configuration.service, settings)
 
 
 class Replication:
@@ -80,7 +98,7 @@ class Replication:
         self._clock = clock
         self._log = log
         settings = configuration_replication_of(configuration)
-        name, count = engine.hosted.application_name, instances_of(engine.hosted.settings(), settings)
+        name, count = engine.hosted.application_name, member_count(configuration, engine.hosted.settings())
         self._store = stores.open_replica_log(replica_stores.RECORDS)
         kept = self._store.members
         self.membership = Membership(name, count, members or (kept if len(kept) == count and name in kept else ()))

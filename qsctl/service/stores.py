@@ -294,11 +294,7 @@ class Stores:
     def compact_in_shares(
         self, capture: Callable[[QueueName], Shares], service: Iterable[ServiceRecord]
     ) -> Iterator[None]:
-        """See `qsctl.service.upkeep.compact_in_shares`.
-
-        Raises:
-            Damaged: the disk refuses.
-        """
+        """See `qsctl.service.upkeep.compact_in_shares`."""
         return upkeep.compact_in_shares(self, capture, service)
 
     def keep_logs_short(self, files_max: int = FILES_MAX) -> Iterator[None]:

@@ -67,13 +67,16 @@ def compact_in_shares(
 ) -> Iterator[None]:
     """Compact the stores for which it pays, a part between two yields; batches may be stored meanwhile.
 
-    `service` and, before each part, `capture` must be the state that all stored records give.
-
-    Raises:
-        Damaged: the disk refuses.
+    `service` and, before each part, `capture` must be the state that all stored records give. What the disk refuses is
+    noted as a failure of the store.
     """
     if stores.service and stores.service.worth_compacting():
-        stores.service.compact(service)
+        try:
+            stores.service.compact(service)
+        except DiskFull:
+            stores.files.room.release()
+        except Damaged as error:
+            stores.service_failure = error  # the whole of it is stored anew once the disk accepts it
     for name, store in list(stores.queues.items()):
         if stores.queues.get(name) is store and name not in stores.failures and store.worth_compacting():
             try:

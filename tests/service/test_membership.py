@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from qsctl.config.settings import ServiceConfiguration
+from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
 from qsctl.service.membership import UNCHANGED_NS, Membership
+from qsctl.service.replication import member_count
+from tests.core.high_availability.cluster import queue
 
 
 def test_the_first_so_many_that_stay_together_are_the_members() -> None:
@@ -40,3 +44,13 @@ def test_letters_of_another_cluster_are_told_by_their_names() -> None:
     assert membership.agrees(("A", "B", "C"))
     assert membership.agrees(())
     assert not membership.agrees(("A", "B", "D"))
+
+
+def test_a_service_stays_a_member_while_the_replicated_queue_of_its_file_is_deleted() -> None:
+    """A member that was restarted between a deletion and a creation refused the creation for good."""
+    subscriber = SharedSubscriberSettings("S", queues=(queue("orders", instances=3),))
+    configured = ServiceSettings("A", (DomainParticipantSettings("P", 0, (subscriber,)),))
+    hosted = ServiceSettings("A", (DomainParticipantSettings("P", 0, (SharedSubscriberSettings("S"),)),))
+    assert member_count(ServiceConfiguration("C", configured), hosted) == 3
+    assert member_count(ServiceConfiguration("C", hosted), configured) == 3
+    assert member_count(ServiceConfiguration("C", hosted), hosted) == 0

@@ -236,3 +236,20 @@ def test_that_a_sample_was_settled_rides_on_the_next_sync_or_is_settled_when_the
     again = service(tmp_path, queue())
     assert [sample.identity.sequence_number for sample in again.engine.hosted.samples(ORDERS)] == [3, 4]
     again.stores.close()
+
+
+def test_a_disk_that_refuses_to_compact_the_service_s_state_ends_no_service(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stores = Stores(tmp_path, FilesystemSettings(), "app", keeps_service_state=True)
+    error = Damaged("the disk refuses it")
+
+    def refuse(_: object) -> None:
+        raise error
+
+    assert stores.service is not None
+    monkeypatch.setattr(type(stores.service), "worth_compacting", lambda _: True)
+    monkeypatch.setattr(type(stores.service), "compact", lambda _, records: refuse(records))
+    assert list(stores.compact_in_shares(lambda _: iter(()), [])) == []
+    assert stores.service_failure is error
+    stores.close()
