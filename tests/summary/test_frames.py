@@ -56,26 +56,34 @@ def picked(found: Any, *names: str) -> set[tuple[Any, ...]]:
     return set(rows)
 
 
+def measured(table: Any, keys: Sequence[str]) -> Any:
+    """Return a declared table as its measure gives it: with the columns grouped by alone, and clients by number."""
+    names, number = tables._KEY_FIELDS, tables._INT
+    of_keys = {**names, "client_id": number}
+    own = [field for field in table.fields if field.name not in names]
+    return tables.StructType([*(tables.StructField(name, of_keys[name]) for name in keys), *own])
+
+
 def test_every_measure_has_its_declared_schema(spark: Any) -> None:
     messages, seen, holding = frame(spark, [row()]), Observation(S, 2 * S), Holding(frozenset({1}))
     moved = moves(messages, seen, EVERY_KEY, S, holding)
     series = windows(moved, EVERY_KEY, S)
     events = spark.createDataFrame([], tables.EVENTS)
     slow = slow_subscribers(moved, seen, EVERY_KEY)
-    places = spark.createDataFrame([], tables.measured(tables.PLACES, EVERY_KEY))
+    places = spark.createDataFrame([], measured(tables.PLACES, EVERY_KEY))
     wanted = spark.createDataFrame([], tables.WANTED_RANKS)
     for found, table in (
-        (cells(messages, seen, EVERY_KEY, exact=True), tables.measured(tables.CELLS, EVERY_KEY)),
-        (cells(messages, seen, EVERY_KEY, exact=False), tables.measured(tables.CELLS, EVERY_KEY)),
+        (cells(messages, seen, EVERY_KEY, exact=True), measured(tables.CELLS, EVERY_KEY)),
+        (cells(messages, seen, EVERY_KEY, exact=False), measured(tables.CELLS, EVERY_KEY)),
         (waits_at_ranks(messages, places, wanted, seen, EVERY_KEY, [(1, 2)]), tables.RANKED),
-        (moved, tables.measured(tables.MOVES, EVERY_KEY)),
-        (series, tables.measured(tables.WINDOWS, EVERY_KEY)),
-        (depth(series, EVERY_KEY), tables.measured(tables.DEPTH, EVERY_KEY)),
-        (littles_law(moved, seen, EVERY_KEY), tables.measured(tables.LITTLES_LAW, EVERY_KEY)),
-        (slow, tables.measured(tables.SLOW_SUBSCRIBERS, EVERY_KEY)),
-        (done_cells(messages, seen, EVERY_KEY, G_1_ALONE), tables.measured(tables.DONE_CELLS, EVERY_KEY)),
-        (with_recorded_percentages(slow, events, seen), tables.measured(tables.SLOW_SUBSCRIBERS, EVERY_KEY)),
-        (connections(events, seen, ["client_id"]), tables.measured(tables.CONNECTIONS, ["client_id", "replication"])),
+        (moved, measured(tables.MOVES, EVERY_KEY)),
+        (series, measured(tables.WINDOWS, EVERY_KEY)),
+        (depth(series, EVERY_KEY), measured(tables.DEPTH, EVERY_KEY)),
+        (littles_law(moved, seen, EVERY_KEY), measured(tables.LITTLES_LAW, EVERY_KEY)),
+        (slow, measured(tables.SLOW_SUBSCRIBERS, EVERY_KEY)),
+        (done_cells(messages, seen, EVERY_KEY, G_1_ALONE), measured(tables.DONE_CELLS, EVERY_KEY)),
+        (with_recorded_percentages(slow, events, seen), measured(tables.SLOW_SUBSCRIBERS, EVERY_KEY)),
+        (connections(events, seen, ["client_id"]), measured(tables.CONNECTIONS, ["client_id", "replication"])),
     ):
         made = {field.name: field.dataType for field in found.schema}
         assert made == {field.name: field.dataType for field in table}
@@ -85,7 +93,7 @@ def test_every_measure_scans_the_log_once_and_joins_and_sorts_in_groups(spark: A
     frame(spark, [row()]).write.parquet(str(tmp_path / "log"))
     messages = spark.read.schema(tables.MESSAGES).parquet(str(tmp_path / "log"))
     seen, keys, holding = Observation(S, 2 * S), ("client_id", "queue"), Holding(frozenset({1}))
-    places = spark.createDataFrame([(1, "a", 0, 7, 1)], tables.measured(tables.PLACES, (*keys, "replication")))
+    places = spark.createDataFrame([(1, "a", 0, 7, 1)], measured(tables.PLACES, (*keys, "replication")))
     wanted = spark.createDataFrame([(1, 1)], tables.WANTED_RANKS)
     moved = moves(messages, seen, keys, S, holding)
     series = windows(moved, keys, S)
@@ -226,7 +234,7 @@ EVENTS = [
 
 def test_connections_are_what_happened_at_each_client_since_the_warm_up(spark: Any) -> None:
     events = spark.createDataFrame(EVENTS, tables.EVENTS)
-    columns = [field.name for field in tables.measured(tables.CONNECTIONS, ["client_id", "replication"])]
+    columns = [field.name for field in measured(tables.CONNECTIONS, ["client_id", "replication"])]
     assert picked(connections(events, Observation(2 * S, 9 * S), ["client_id"]), *columns) == {
         (0, 0, 7, 2, 3 * S, 0, 11, 2, 0, 0, 0), (0, 1, 5, 0, None, 0, 0, 0, 0, 0, 0),
         (1, 0, 0, 0, None, 2, 0, 0, 0, 0, 0), (2, 0, 0, 0, None, 0, 0, 0, 3, 4, 5),
