@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, is_hypothesis_test, settings
+from hypothesis import HealthCheck, settings
 
 from tests.campaigns import CAMPAIGN_VARIABLE
 from tests.processes import running
@@ -106,7 +106,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
     items.sort(key=rank)
     for item in items:
-        if is_hypothesis_test(getattr(item, "obj", None)):
+        if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
             item.add_marker("campaign")
         item.add_marker(pytest.mark.xdist_group("spark" if rank(item) <= 1 else str(item.path)))
 
