@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from enum import IntEnum
 from typing import Final
 
+import msgspec
+
 
 class ExitStatus(IntEnum):
     """What `qsctl` exits with. 0 is success; the rest say how a command came to nothing."""
@@ -143,9 +145,9 @@ class OutputClosed(QsctlError):
     exit_status = ExitStatus.OUTPUT_CLOSED
 
 
-UNREADABLE: Final = (ValueError, TypeError, IndexError, RecursionError, OverflowError)
+UNREADABLE: Final = (msgspec.MsgspecError, ValueError, TypeError, IndexError, RecursionError, OverflowError)
 """What decoding raises for octets that are not what they should be, whoever wrote them.
 
-The errors of msgspec, and text that is not UTF-8, are ValueErrors; nesting ends in a RecursionError, a size that no
-machine has in an OverflowError.
+Text that is not UTF-8 is a ValueError, as msgspec's own errors are since 0.20; nesting ends in a RecursionError, a size
+that no machine has in an OverflowError.
 """
