@@ -159,6 +159,26 @@ def test_what_is_not_installed_is_named_and_nothing_else_misses_it(
     assert not (tmp_path / "run").exists()
 
 
+def test_only_a_tag_of_a_version_makes_one(tmp_path: Path) -> None:
+    """Any other tag with a digit in it would be taken for a version."""
+    files = (ROOT / "pyproject.toml", ROOT / ".distributions/service/pyproject.toml")
+    tables = [tomllib.loads(file.read_text())["tool"]["hatch"]["version"]["raw-options"]["scm"] for file in files]
+    assert tables[0] == tables[1]
+
+    def git(*words: str) -> None:
+        mine = ("-c", "user.name=t", "-c", "user.email=t@example.com")
+        subprocess.run(["git", *mine, *words], cwd=tmp_path, check=True, capture_output=True)
+
+    git("init")
+    git("commit", "--allow-empty", "-m", "first")
+    git("tag", "v0.2.0")
+    git("commit", "--allow-empty", "-m", "second")
+    for name in ("landed-58", "v0.2.0-landed", "2026-11-26", "v0.3.0rc1"):
+        git("tag", name)
+    described = subprocess.run(tables[0]["git"]["describe_command"], cwd=tmp_path, check=True, capture_output=True)
+    assert described.stdout.startswith(b"v0.2.0-1-g")
+
+
 def test_images_are_named_after_the_version_that_is_released_next_or_was_last() -> None:
     """A tag of an image is typed by users: one version in all files."""
     folder = ROOT / "qsctl"
