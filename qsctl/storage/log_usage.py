@@ -1,7 +1,7 @@
 """What a stream has in each file of the write-ahead log, so that a file goes without being read [QS 2.14.2].
 
 Decides: whether anything in a file is still needed. What was recorded of a position that began and ended is not, once
-so many have ended after it that its identity is of no use any more (`Codec.remembered_count`).
+so many have ended after it that its identity is of no use any more (`RecordCodec.remembered_count`).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class LogUsage:
     """The same of all files, and where each payload is that is only there.
 
     Args:
-        remembered_count: see `Codec.remembered_count`.
+        remembered_count: see `RecordCodec.remembered_count`.
     """
 
     def __init__(self, remembered_count: int) -> None:

@@ -42,11 +42,11 @@ class LiveSource:
         self._notice = ""
 
     def title(self) -> str:
-        """See `Source`."""
+        """See `LookSource`."""
         return f"qsctl top   {self._where}   {datetime.now().astimezone():%H:%M:%S}"
 
     def look(self, of: str = "") -> Look:
-        """See `Source`."""
+        """See `LookSource`."""
         self._notice = ""
         try:
             service = self._opened_service()
@@ -62,10 +62,10 @@ class LiveSource:
         return Look(seen.heading, seen.figures, seen.rows, seen.summary, seen.note or self._notice)
 
     def steer(self, speed_steps: int, seek_steps: int, *, is_stopped: bool) -> None:
-        """See `Source`: a service has its own time."""
+        """See `LookSource`: a service has its own time."""
 
     def close(self) -> None:
-        """See `Source`."""
+        """See `LookSource`."""
         self._service = None
         with contextlib.redirect_stderr(io.StringIO()):  # what it reports would be written over the screen
             self._opened.close()

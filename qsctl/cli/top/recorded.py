@@ -111,23 +111,23 @@ class RunSource:
         self._deliveries: pa.Table | None = None
 
     def title(self) -> str:
-        """See `Source`."""
+        """See `LookSource`."""
         at, horizon = self.clock.now() / SECOND_NS, self.clock.horizon_ns / SECOND_NS
         how = "stopped" if self.clock.is_stopped else f"{self.clock.speed:g} times as fast"
         end = "   the end" if at >= horizon else ""
         return f"qsctl top   {self._run.folder.name}   {at:.3f} s of {horizon:.3f} s   {how}{end}"
 
     def look(self, of: str = "") -> Look:
-        """See `Source`."""
+        """See `LookSource`."""
         now = self.clock.now()
         return self._consumers(of, now) if of else self.at(now)
 
     def steer(self, speed_steps: int, seek_steps: int, *, is_stopped: bool) -> None:
-        """See `Source`."""
+        """See `LookSource`."""
         self.clock.steer(speed_steps, seek_steps, is_stopped=is_stopped)
 
     def close(self) -> None:
-        """See `Source`: everything was read."""
+        """See `LookSource`: everything was read."""
 
     def at(self, now_ns: Nanoseconds) -> Look:
         """Return the queues as they were at an instant of the run."""

@@ -40,7 +40,7 @@ class Deliveries:
 
     Args:
         context: the queue.
-        consumers: those who joined, by GUID; changed by `Membership`.
+        consumers: those who joined, by GUID; changed by `ConsumerMembership`.
         reader_cache: what waits outside: it is let in where something left.
         routes: whether the queue is the reply queue of another one [QS 2.11].
     """

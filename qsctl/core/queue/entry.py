@@ -3,8 +3,8 @@
 Decides: what becomes of a sample that arrives: a duplicate, refused, left to wait outside, or held. There are four ways
 in: a producer's write, a sample that waited outside, a dead letter, and what a command brings; each asks `_refusal_of`,
 or `Limits.refusal_of` where only the limits count, and each ends in `_hold`. What a store or a master's log has, went
-one of these ways before, and is held by `Replay`. How many fit is `limits`', in which order those outside come in
-`reader_cache`'s.
+one of these ways before, and is held by `QueueReplay`. How many fit is `limits`', in which order those outside
+come in `reader_cache`'s.
 """
 
 from __future__ import annotations

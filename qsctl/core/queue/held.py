@@ -1,8 +1,8 @@
 """What a queue holds, by identity, and the identities that it lately let go [QS 2.9 and 5.2.2].
 
 Decides: how long a retired identity is remembered so that a second sample with it is known as a duplicate. Whatever a
-queue holds has been through `Held.enter`: what `Entry` enqueued, and what `Replay` found in a store or in the log of a
-replication group, where an `Entry` had decided it before.
+queue holds has been through `Held.enter`: what `Entry` enqueued, and what `QueueReplay` found in a store or in the
+log of a replication group, where an `Entry` had decided it before.
 """
 
 from __future__ import annotations

@@ -173,7 +173,7 @@ class SharedReaderQueue:
         self._entry.refuse(now, write, reason)
 
     def bar(self, write: Write) -> BounceReason | None:
-        """See `Entry.bar`."""
+        """Return why no replica could enqueue a sample, or None; see `Entry.bar`."""
         return self._entry.bar(write)
 
     def join(self, now: Nanoseconds, joined: ConsumerJoined) -> None:

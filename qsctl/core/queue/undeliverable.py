@@ -101,7 +101,7 @@ class DeadLetterLine:
         self.call(now)
 
     def call_all(self, now: Nanoseconds) -> None:
-        """The dead-letter queue has other settings: what it did not accept it may accept, too."""
+        """Let each queue try again: with other settings, what was not accepted may be, too."""
         for source in self.barred:
             source.go_on_at_once(now)
         self.barred.clear()

@@ -93,6 +93,10 @@ class FrameWriter:
         self._is_flushed = not self._backlog
         return self._is_flushed
 
+    def hold_without(self, handle: int) -> None:
+        """Write nothing from now on if this reader, which was matched, is gone."""
+        self.is_held = self.is_held or self.writer.has_lost(handle)
+
     def take_back(self) -> tuple[int, ...]:
         """Drop what waits, and return the positions of the samples in it: they were never written."""
         positions = tuple(position for _, positions in self._backlog for position in positions)
@@ -197,7 +201,7 @@ class SampleChannel:
     def flush(self) -> bool:
         """Send this turn's samples. False: the consumer's cache is full, some wait."""
         writer = self._frames
-        writer.is_held = writer.is_held or writer.writer.has_lost(self.handle)
+        writer.hold_without(self.handle)
         if self._pending:
             pending, self._pending = self._pending, []
             at = 0

@@ -86,19 +86,15 @@ class DeliveryChannel:
 
     def put(self, deliveries: Sequence[Delivery]) -> None:
         """Send samples with this turn's flush."""
-        self._look()
+        self._writer.hold_without(self.endpoint.handle)
         for delivery in deliveries:
             self._writer.put(pack_delivery(delivery, self._header), (delivery.position,))
 
     def flush(self) -> bool:
         """Send what was put. False: the consumer's cache is full, some waits."""
         if self._writer.backlog_count:
-            self._look()
+            self._writer.hold_without(self.endpoint.handle)
         return self._writer.flush()
-
-    def _look(self) -> None:
-        writer = self._writer
-        writer.is_held = writer.is_held or writer.writer.has_lost(self.endpoint.handle)
 
     def take_back(self) -> tuple[int, ...]:
         """Return the positions of the samples that were put and never written; they are sent no more."""
