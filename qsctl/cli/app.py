@@ -82,7 +82,7 @@ def _root(_version: VersionOption = False) -> None:
 
 
 def build_app(words: Sequence[str] = ()) -> typer.Typer:
-    """The command line, with the commands of every module of `COMMAND_MODULES`.
+    """Return the command line, with the commands of every module of `COMMAND_MODULES`.
 
     Args:
         words: those of one command line, where nothing else is asked of the application: where the first names a

@@ -394,7 +394,7 @@ def _name_too_long(error: OSError) -> NotFound:
 
 
 def _refused(error: OSError) -> Refused:
-    """What the operating system refused where no command expects it: a full disk, a directory without permission."""
+    """Return the error for what the system refused where no command expects it: a full disk, a missing permission."""
     place = f"{error.filename}: " if error.filename else ""
     return Refused(
         f"{place}{error.strerror or error}", remedy="The system refuses: check the disk's space and the permissions."

@@ -37,7 +37,7 @@ MOST_WORDS: Final = 500
 
 
 def queues(typed: typer.Context, incomplete: str) -> list[str]:
-    """The queues of the service: by name where that is clear, with the subscriber or the topic once one is typed."""
+    """Return the service's queues: by name where that is clear, with subscriber or topic once one is typed."""
     from qsctl.resource import parse_resource
 
     with _service(typed) as service:
@@ -58,26 +58,26 @@ def queues(typed: typer.Context, incomplete: str) -> list[str]:
 
 
 def topics_and_queues(typed: typer.Context, incomplete: str) -> list[str]:
-    """What can be written to: queues, and topics by name."""
+    """Return what can be written to: queues, and topics by name."""
     with _service(typed) as service:
         topics = [each.topic_name for each in service.hosted().queues if not each.is_dead_letter]
     return [*queues(typed, incomplete), *topics]
 
 
 def subscribers(typed: typer.Context, _incomplete: str) -> list[str]:
-    """The shared subscribers of the service."""
+    """Return the shared subscribers of the service."""
     with _service(typed) as service:
         return [each.rpartition("/")[2] for each in service.hosted().subscribers]
 
 
 def participants(typed: typer.Context, _incomplete: str) -> list[str]:
-    """The domain participants of the service."""
+    """Return the domain participants of the service."""
     with _service(typed) as service:
         return [each.rpartition("/")[2] for each in service.hosted().participants]
 
 
 def services(typed: typer.Context, _incomplete: str) -> list[str]:
-    """The application names of the services that answer."""
+    """Return the application names of the services that answer."""
     with _service(typed) as service:
         return [each.service for each in service.service_data()]
 
@@ -92,24 +92,24 @@ def resources(typed: typer.Context, _incomplete: str) -> list[str]:
 
 
 def scenarios(_typed: typer.Context, incomplete: str) -> list[str]:
-    """The ready scenarios, and XML files."""
+    """Return the ready scenarios, and XML files."""
     from qsctl.sim.scenario.xml import ready_scenarios
 
     return [*ready_scenarios(), *_files(incomplete, ".xml")]
 
 
 def paths(typed: typer.Context, _incomplete: str) -> list[str]:
-    """The paths of `--set` in the scenario on the command line."""
+    """Return the paths of `--set` in the scenario on the command line."""
     return [f"{path}=" for path in _paths_of_scenario(typed)]
 
 
 def bare_paths(typed: typer.Context, _incomplete: str) -> list[str]:
-    """The paths of a scenario that `size --vary` can vary."""
+    """Return the paths of a scenario that `size --vary` can vary."""
     return _paths_of_scenario(typed)
 
 
 def runs(_typed: typer.Context, incomplete: str) -> list[str]:
-    """The run folders where `qsctl simulate` makes them, the sweeps, and those in the folder that is typed."""
+    """Return the run folders where `qsctl simulate` makes them, the sweeps, and those in the folder that is typed."""
     from qsctl.eventlog.run_folder import DEFAULT_PARENT, RUN_FILE
 
     folders = [*DEFAULT_PARENT.glob(f"*/{RUN_FILE}"), *Path("qsctl-sweeps").glob("*/sweep.json")]
@@ -120,7 +120,7 @@ def runs(_typed: typer.Context, incomplete: str) -> list[str]:
 
 
 def types(typed: typer.Context, _incomplete: str) -> list[str]:
-    """The types that are built in, and those of the service's queues."""
+    """Return the types that are built in, and those of the service's queues."""
     from qsctl.config.type_model import BUILTIN_TYPES
 
     built_in = list(BUILTIN_TYPES)
@@ -132,21 +132,21 @@ def types(typed: typer.Context, _incomplete: str) -> list[str]:
 
 
 def contexts(_typed: typer.Context, _incomplete: str) -> list[str]:
-    """The contexts by name."""
+    """Return the contexts by name."""
     from qsctl.cli.context.file import read_contexts
 
     return list(read_contexts().by_name)
 
 
 def profile_settings(_typed: typer.Context, _incomplete: str) -> list[str]:
-    """The settings of client profiles by their names in SEMP v2."""
+    """Return the settings of client profiles by their names in SEMP v2."""
     from qsctl.profiles.ranges import SETTINGS
 
     return [each.semp_v2 for each in SETTINGS if each.semp_v2]
 
 
 def profile_assignments(typed: typer.Context, incomplete: str) -> list[str]:
-    """The settings of client profiles, ready for a value."""
+    """Return the settings of client profiles, ready for a value."""
     return [f"{name}=" for name in profile_settings(typed, incomplete)]
 
 
@@ -207,7 +207,7 @@ def _quietly(completers: Sequence[Completer]) -> Callable[[typer.Context, str], 
 
 @contextmanager
 def _service(typed: typer.Context) -> Iterator[Administration]:
-    """The service that the command line names.
+    """Return the service that the command line names.
 
     Raises:
         NotFound: none lives in the state directory, or it holds too much.

@@ -40,7 +40,7 @@ def open_connection(
     discard_damaged: bool = False,
     key_file: Path | None = None,
 ) -> Iterator[Connection]:
-    """A connection to the service at this location.
+    """Return a connection to the service at this location.
 
     Args:
         service: `embedded:`, `embedded:FILE.xml#NAME` for what a new instance starts with, or `dds:DOMAIN`, see
@@ -110,7 +110,7 @@ def check_location(service: str) -> None:
 
 
 def _named_configuration(place: str, *, is_required: bool) -> NamedConfiguration | None:
-    """What a new embedded instance starts with: `FILE.xml` or `FILE.xml#NAME`, else the user's own file.
+    """Return what a new embedded instance starts with: `FILE.xml` or `FILE.xml#NAME`, else the user's own file.
 
     None where there is neither: the service then has one shared subscriber and no queues.
 
@@ -165,7 +165,7 @@ def _named_configuration(place: str, *, is_required: bool) -> NamedConfiguration
 
 
 def seconds(duration: str, option: str) -> float:
-    """A duration that an option gave, in seconds; `infinite` is ten years.
+    """Return a duration that an option gave, in seconds; `infinite` is ten years.
 
     Raises:
         UsageError: it is not a duration; names the option.

@@ -39,7 +39,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
 
 
 def variables_of(assignments: Sequence[str] | None) -> dict[str, str]:
-    """The mapping that `--var NAME=VALUE` options make [QS 3.4].
+    """Return the mapping that `--var NAME=VALUE` options make [QS 3.4].
 
     Raises:
         UsageError: one has no `=`, no proper name, or a name is given twice with two values.
@@ -55,7 +55,7 @@ def variables_of(assignments: Sequence[str] | None) -> dict[str, str]:
 
 
 def assignments_of(assignments: Sequence[str] | None, option: str = "--set") -> dict[str, str]:
-    """The mapping that `--set PATH=VALUE` options make, in order; the value may contain `=`.
+    """Return the mapping that `--set PATH=VALUE` options make, in order; the value may contain `=`.
 
     Raises:
         UsageError: one has no `=` or no path.

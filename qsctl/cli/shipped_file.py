@@ -26,11 +26,11 @@ class ShippedFile(Result):
     field_help: ClassVar[Mapping[str, str]] = {"text": "the file's content", "file": "where it was written"}
 
     def document(self) -> Plain:
-        """The content, or where it is."""
+        """Return the content, or where it is."""
         return {"file": self.file} if self.file else {"text": self.text}
 
     def blocks(self) -> list[Block]:
-        """The content as it is, or a sentence."""
+        """Return the content as it is, or a sentence."""
         return [TextBlock(f"{self.file} is written", "good")] if self.file else [LinesBlock(self.text.splitlines())]
 
 

@@ -341,20 +341,20 @@ class ServiceEngine:
         return (self.hosted.by_name[name] for name in names if name in self.hosted.by_name)
 
     def snapshot(self) -> Iterator[Record]:
-        """The records that replay to the present state: the service's, then each recorded queue's."""
+        """Return the records that replay to the present state: the service's, then each recorded queue's."""
         yield from self.snapshot_service()
         for queue in self.hosted.by_name.values():
             if queue.journaled:
                 yield from snapshot(queue)
 
     def snapshot_service(self) -> Iterator[ServiceRecord]:
-        """The configuration as it is now, for the service's own store."""
+        """Return the configuration as it is now, for the service's own store."""
         yield self.hosted.started()
         if self.hosted.followed is not None:
             yield self.hosted.followed
 
     def snapshot_queue(self, name: str) -> Iterator[QueueRecord]:
-        """What one queue holds, for its store; payloads on disk only are named, see `qsctl.core.payloads`.
+        """Return what one queue holds, for its store; payloads on disk only are named, see `qsctl.core.payloads`.
 
         Raises:
             KeyError: no queue has this full name.
@@ -362,7 +362,7 @@ class ServiceEngine:
         return snapshot(self.hosted.by_name[name])
 
     def capture_queue(self, name: str) -> Capture:
-        """The same, a share at a time while the service goes on.
+        """Return the same records, a share at a time while the service goes on.
 
         Raises:
             KeyError: no queue has this full name.

@@ -242,26 +242,26 @@ class HostedService:
         )
 
     def dead_letters_of(self, queue: SharedReaderQueue) -> SharedReaderQueue | None:
-        """The queue that takes a queue's dead letters [QS 2.12]."""
+        """Return the queue that takes a queue's dead letters [QS 2.12]."""
         return self._hosting.dead_letters_of(queue)
 
     def settings(self) -> ServiceSettings:
-        """The configuration as it is now."""
+        """Return the configuration as it is now."""
         return self._hosting.settings()
 
     def participants(self) -> Mapping[ResourceIdentifier, DomainParticipantSettings]:
-        """The domain participants, in the order of the configuration."""
+        """Return the domain participants, in the order of the configuration."""
         return self._hosting.participants()
 
     def subscribers(self) -> Mapping[ResourceIdentifier, SharedSubscriberSettings]:
-        """The shared subscribers with the queues they hold now."""
+        """Return the shared subscribers with the queues they hold now."""
         return {
             subscriber_identifier(participant, name): hosted.current_settings()
             for (participant, name), hosted in self._hosting.subscribers.items()
         }
 
     def queues(self) -> Mapping[ResourceIdentifier, SharedReaderQueueSettings]:
-        """The queues, dead-letter queues and implicit reply queues included."""
+        """Return the queues, dead-letter queues and implicit reply queues included."""
         return {
             queue_identifier(participant, name, queue.settings): queue.settings
             for (participant, name), hosted in self._hosting.subscribers.items()
@@ -301,7 +301,7 @@ class HostedService:
         self.outbox.service_stream.record(QueueCreated(participant, name, settings, incarnation))
 
     def deleted_with(self, queue: ResourceIdentifier) -> list[ResourceIdentifier]:
-        """The queues that go when this one is deleted: it, and its implicit reply queue.
+        """Return the queues that go when this one is deleted: it, and its implicit reply queue.
 
         Raises:
             NotFound: there is no such queue.
@@ -410,7 +410,7 @@ class HostedService:
         self.outbox.service_stream.record(SubscriberDeleted(participant, name))
 
     def queue(self, resource: ResourceIdentifier) -> SharedReaderQueue:
-        """The queue of this identifier.
+        """Return the queue of this identifier.
 
         Raises:
             NotFound: there is none, or it is of the other kind.
@@ -425,12 +425,12 @@ class HostedService:
         return queue
 
     def samples(self, queue: ResourceIdentifier, after_position: int = 0) -> Iterator[Sample]:
-        """The held samples in queue order, those behind a position."""
+        """Return the held samples in queue order, those behind a position."""
         held = self.queue(queue).held
         return iter(held.newer_than(after_position)) if after_position else iter(held)
 
     def sample(self, queue: ResourceIdentifier, identity: SampleIdentity) -> Sample | None:
-        """The held sample of this identity, by index."""
+        """Return the held sample of this identity, by index."""
         return self.queue(queue).held.known.get(identity)
 
     def flush(self, now: Nanoseconds, queue: ResourceIdentifier, samples: Iterable[Sample]) -> int:
@@ -465,7 +465,7 @@ class HostedService:
         return [sample is not None and found.flag(sample) for sample in samples]
 
     def _mastered(self, queue: ResourceIdentifier) -> SharedReaderQueue:
-        """The queue of this identifier, whose samples this service may change.
+        """Return the queue of this identifier, whose samples this service may change.
 
         Raises:
             NotFound: there is no such queue.
@@ -482,7 +482,7 @@ class HostedService:
     def status(
         self, now: Nanoseconds, queue: ResourceIdentifier, *, with_consumers: bool = False
     ) -> SharedReaderQueueStatus:
-        """The status as a command answers it: reading starts `change` again from zero [QS 5.4.4]."""
+        """Return the status as a command answers it: reading starts `change` again from zero [QS 5.4.4]."""
         return self.statistics.status(now, self.queue(queue).name, with_consumers=with_consumers)
 
     def request_shutdown(self) -> None:

@@ -46,7 +46,7 @@ def fill_payloads(ready: Ready, read: ReadPayload) -> None:
 
 
 def records_with_payloads(records: Iterable[Record], read: ReadPayload) -> Iterator[Record]:
-    """The records with every payload in them; for a snapshot too, before a store is compacted to it."""
+    """Return the records with every payload in them; for a snapshot too, before a store is compacted to it."""
     for record in records:
         if type(record) is Enqueued and record.payload_from is not None:
             payload = read(*record.payload_from)

@@ -44,7 +44,7 @@ class ServiceAnswers(Result):
     row_fields: ClassVar[tuple[str, ...]] = ("return_code", "resource", "message", "service")
 
     def document(self) -> Plain:
-        """An object: the first answer, and the others under `services`."""
+        """Return an object: the first answer, and the others under `services`."""
         rows = self.rows()
         return {**rows[0], **({"services": rows} if len(rows) > 1 else {})}
 
@@ -61,7 +61,7 @@ class ServiceAnswers(Result):
         ]
 
     def blocks(self) -> list[Block]:
-        """The code and the message on one line; the service before it where there are several."""
+        """Return the code and the message on one line; the service before it where there are several."""
         several = len(self.answers) > 1
         return [
             TextBlock(

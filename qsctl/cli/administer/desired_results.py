@@ -50,12 +50,12 @@ class Planned(Result):
         return ExitStatus.NO if is_plan and (self.begins or not self.plan.is_nothing) else ExitStatus.DONE
 
     def document(self) -> Plain:
-        """The service, the file, and a list of all that differs."""
+        """Return the service, the file, and a list of all that differs."""
         steps = len(self.plan.steps) + self.begins
         return {"service": self.service, "file": self.file, "steps": steps, "differences": self.rows()}
 
     def rows(self) -> list[Row]:
-        """A step, obstacle, restart or extra a row."""
+        """Return a row for each step, obstacle, restart or extra."""
         done = self.done
         begun = None if done is None else True
         rows = [_row("step", action="begin service", reason="there is none", done=begun)] * self.begins
@@ -73,7 +73,7 @@ class Planned(Result):
         return [*rows, *(_row("extra", each, "not in the file") for each in self.plan.extras)]
 
     def blocks(self) -> Sequence[Block]:
-        """The steps in order; then what is in the way, and what is left."""
+        """Return the steps in order; then what is in the way, and what is left."""
         plan, blocks = self.plan, list[Block]()
         if self.begins:
             blocks.append(TextBlock(f"A service begins with {self.file}: none is there."))

@@ -98,7 +98,7 @@ class Statuses(Result):
     }
 
     def document(self) -> Plain:
-        """A list with one object a queue, statistics nested."""
+        """Return a list with one object a queue, statistics nested."""
         return [
             {**row, "consumers": [fields_of(each) for each in status.consumers]} if self.detailed else row
             for row, (_, status) in zip(self._rows(plain), self.statuses, strict=True)
@@ -109,7 +109,7 @@ class Statuses(Result):
         return self._rows(_mean)
 
     def blocks(self) -> list[Block]:
-        """What operators look at first, or everything."""
+        """Return what operators look at first, or everything."""
         rows = self.rows()
         if self.detailed:
             columns = [Column("field", "Field"), Column("value", "Value", "right")]
@@ -171,11 +171,11 @@ class QueueDataList(Result):
         return [{**fields_of(queue, *names), "service": service} for service, queue in self.queues]
 
     def document(self) -> Plain:
-        """An object with the queues."""
+        """Return an object with the queues."""
         return {"queues": self.rows()}
 
     def blocks(self) -> list[Block]:
-        """A table of queues."""
+        """Return a table of queues."""
         rows = self.rows()
         columns = [
             *service_column(rows),
@@ -197,7 +197,7 @@ class ServiceHolds(QueueDataList):
     services: tuple[str, ...]
 
     def document(self) -> Plain:
-        """An object with queues and containers."""
+        """Return an object with queues and containers."""
         return {
             "queues": self.rows(),
             "subscribers": list(dict.fromkeys(name for _, name in self.subscribers)),
@@ -206,7 +206,7 @@ class ServiceHolds(QueueDataList):
         }
 
     def blocks(self) -> list[Block]:
-        """The queues, then where more can be made."""
+        """Return the queues, then where more can be made."""
         rows: list[Row] = [
             {"service": service, "resource": name} for service, name in (*self.participants, *self.subscribers)
         ]
@@ -215,7 +215,7 @@ class ServiceHolds(QueueDataList):
 
 
 def holdings(found: Sequence[FromService[ServiceData]]) -> ServiceHolds:
-    """What services host, by service."""
+    """Return what services host, by service."""
     from qsctl.client.administration import FromService
 
     return ServiceHolds(
@@ -292,7 +292,7 @@ class Messages(ListResult):
 
 
 def instant_text(instant_ns: int) -> str:
-    """An instant since 1970 as ISO 8601 in UTC, to the microsecond; empty when no calendar has it."""
+    """Return an instant since 1970 as ISO 8601 in UTC, to the microsecond; empty when no calendar has it."""
     try:
         instant = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=instant_ns // 1000)
     except OverflowError:

@@ -41,11 +41,11 @@ class KeyList(ListResult):
     }
 
     def rows(self) -> Sequence[Row]:
-        """A key a row, newest first."""
+        """Return a row for each key, newest first."""
         return [{"number": each, "signs": not at, "accepted": True} for at, each in enumerate(self.numbers)]
 
     def blocks(self) -> list[Block]:
-        """What was done, and a table."""
+        """Return what was done, and a table."""
         columns = [Column("number", "Key"), Column("signs", "Signs"), Column("accepted", "Accepted")]
         done: list[Block] = [TextBlock(self.text, "good")] if self.text else []
         return [*done, TableBlock(columns, self.rows())]

@@ -28,19 +28,19 @@ class LiveConfiguration(Result):
     }
 
     def document(self) -> Plain:
-        """The service and its values."""
+        """Return the service and its values."""
         return {"service": self.service, "values": self.values}
 
     def rows(self) -> Sequence[Row]:
-        """A value a row."""
+        """Return a row for each value."""
         return [{**each, "service": self.service} for each in self.values]
 
     def xml(self) -> str:
-        """The file that `qsctl diff`, `validate` and `serve` take."""
+        """Return the file that `qsctl diff`, `validate` and `serve` take."""
         return self.text
 
     def blocks(self) -> Sequence[Block]:
-        """A table of the values."""
+        """Return a table of the values."""
         return [TableBlock([Column("path", "Path"), Column("value", "Value")], self.values)]
 
 

@@ -79,7 +79,7 @@ def _default(place: SettingPlace) -> str:
 
 
 def _parameter(setting: Setting) -> str:
-    """The name of the parameter that an option's value arrives in."""
+    """Return the name of the parameter that an option's value arrives in."""
     return setting.option.name.removeprefix("--").replace("-", "_") if setting.option else ""
 
 
@@ -97,7 +97,7 @@ class QueueOptions(OptionGroup):
         }
 
     def given(self) -> list[str]:
-        """The options that were given, as they are typed."""
+        """Return the options that were given, as they are typed."""
         return [f"--{name.replace('_', '-')}" for name in self._given]
 
     def settings(self, name: str) -> SharedReaderQueueSettings:
@@ -167,7 +167,7 @@ class QueueOptions(OptionGroup):
 
 
 def _value(row: Setting, given: Any) -> Any:
-    """The value of a setting from what was typed."""
+    """Return the value of a setting from what was typed."""
     from qsctl.config.values import DURATION, LIMIT
 
     option = row.option
@@ -184,7 +184,7 @@ def _value(row: Setting, given: Any) -> Any:
 
 
 def check_name(name: str, kind: str) -> str:
-    """The name itself, when XML and resource identifiers can carry it.
+    """Return the name itself, when XML and resource identifiers can carry it.
 
     Raises:
         UsageError: it is empty, too long, or has other characters than letters, digits, `_` and `.`.
@@ -201,7 +201,7 @@ def check_name(name: str, kind: str) -> str:
 
 
 def check_topic(topic: str) -> str:
-    """The topic itself, when it can be one.
+    """Return the topic itself, when it can be one.
 
     Raises:
         UsageError: it is empty, too long, or has characters that a topic or `TOPIC@SUBSCRIBER` cannot have.

@@ -38,7 +38,7 @@ class RecordingStates(Result):
     }
 
     def document(self) -> Plain:
-        """An object: the first recording, and the others under `services`."""
+        """Return an object: the first recording, and the others under `services`."""
         rows = self.rows()
         return {**rows[0], **({"services": rows} if len(rows) > 1 else {})}
 
@@ -47,7 +47,7 @@ class RecordingStates(Result):
         return [{"service": each.service, **fields_of(each.body)} for each in self.recordings]
 
     def blocks(self) -> list[Block]:
-        """A line a service."""
+        """Return a line for each service."""
         several = len(self.recordings) > 1
         return [
             TextBlock(

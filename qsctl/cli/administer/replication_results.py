@@ -46,7 +46,7 @@ class Replications(Result):
     }
 
     def document(self) -> Plain:
-        """A list with one object a replica."""
+        """Return a list with one object a replica."""
         return self.rows()
 
     def rows(self) -> list[Row]:
@@ -90,5 +90,5 @@ class Replications(Result):
 
 
 def replication_fields(status: SharedReaderQueueStatus) -> dict[str, Plain]:
-    """The fields of a queue's replica, for the status of the queue; None where it is not replicated."""
+    """Return the fields of a queue's replica, for the status of the queue; None where it is not replicated."""
     return {name: getattr(status.replication, name, None) for name in REPLICATION_HELP}

@@ -59,7 +59,7 @@ class Replies(ListResult):
         ]
 
     def blocks(self) -> Sequence[Block]:
-        """A line a reply, and its body as JSON; the service before it where there are several."""
+        """Return a line for each reply, and its body as JSON; the service before it where there are several."""
         import json
 
         several = len({each.replying_service for each in self.replies}) > 1

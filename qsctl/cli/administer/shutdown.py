@@ -63,7 +63,7 @@ def shutdown(
 
 
 def _services_hit(administration: Administration) -> list[Hit]:
-    """The services that would stop, each with what it holds."""
+    """Return the services that would stop, each with what it holds."""
     held: dict[str, list[int]] = {each.service: [] for each in administration.service_data()}
     for service, status in administration.statuses():
         held[service].append(status.current_message_count)

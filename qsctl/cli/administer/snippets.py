@@ -47,7 +47,7 @@ class SnippetPlace:
 
 
 def read_snippet(file: Path | None, xml: str | None) -> Snippet | None:
-    """The XML that was given, or None.
+    """Return the XML that was given, or None.
 
     Raises:
         UsageError: it was given twice.
@@ -67,7 +67,7 @@ def read_snippet(file: Path | None, xml: str | None) -> Snippet | None:
 
 
 def surroundings(connection: Connection, container: ResourceIdentifier) -> SnippetPlace:
-    """What is known of the place that a resource identifier names.
+    """Return what is known of the place that a resource identifier names.
 
     A remote service resolves what is left out by itself; here the defaults of [QS 3.3] stand in for it.
     """
@@ -101,7 +101,7 @@ def check_queue(name: str, options: QueueOptions, snippet: Snippet | None) -> No
 def queue_of(
     name: str, options: QueueOptions, snippet: Snippet | None, around: SnippetPlace
 ) -> SharedReaderQueueSettings:
-    """A queue's settings from options or from XML, with what it inherits.
+    """Return a queue's settings from options or from XML, with what it inherits.
 
     Raises:
         UsageError: the name contradicts the XML.
@@ -127,7 +127,7 @@ def queue_of(
 
 
 def subscriber_of(name: str, session: str, snippet: Snippet | None, around: SnippetPlace) -> SharedSubscriberSettings:
-    """A shared subscriber's settings: an empty one with one session, or what the XML has.
+    """Return a shared subscriber's settings: an empty one with one session, or what the XML has.
 
     Raises:
         UsageError: the name contradicts the XML.
@@ -147,7 +147,7 @@ def subscriber_of(name: str, session: str, snippet: Snippet | None, around: Snip
 
 
 def queue_of_xml(snippet: Snippet, around: SnippetPlace) -> SharedReaderQueueSettings:
-    """The settings of a `<shared_reader_queue>` or `<dead_letter_shared_reader_queue>`.
+    """Return the settings of a `<shared_reader_queue>` or `<dead_letter_shared_reader_queue>`.
 
     Raises:
         InvalidInput: the XML is wrong; every problem with its line.
@@ -164,7 +164,7 @@ def queue_of_xml(snippet: Snippet, around: SnippetPlace) -> SharedReaderQueueSet
 
 
 def subscriber_of_xml(snippet: Snippet, around: SnippetPlace) -> SharedSubscriberSettings:
-    """The settings of a `<shared_subscriber>`, its queues included.
+    """Return the settings of a `<shared_subscriber>`, its queues included.
 
     Raises:
         InvalidInput: the XML is wrong; every problem with its line.
@@ -175,7 +175,7 @@ def subscriber_of_xml(snippet: Snippet, around: SnippetPlace) -> SharedSubscribe
 
 
 def checked_selector(text: str) -> str:
-    """The selector itself, when it can be read: a wrong one is reported before the service is opened.
+    """Return the selector itself, when it can be read: a wrong one is reported before the service is opened.
 
     Raises:
         SelectorSyntaxError: with the column and what was expected there.
@@ -188,7 +188,7 @@ def checked_selector(text: str) -> str:
 
 
 def _check_nameless(name: str, snippet: Snippet, kind: str) -> None:
-    """A name on the command line is for XML without one: a name of its own must not be overruled silently."""
+    """Refuse XML that has a name where the command line gives another: neither is overruled silently."""
     from qsctl.config.document import parse_document
     from qsctl.core.admin.request import xml_of_body
 

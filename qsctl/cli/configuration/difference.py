@@ -51,11 +51,11 @@ class ConfigurationDifference(Result):
         return {"same": self.same, "first": self.first, "second": self.second, "differences": self.differences}
 
     def rows(self) -> Sequence[Row]:
-        """A difference a row."""
+        """Return a row for each difference."""
         return self.differences
 
     def blocks(self) -> Sequence[Block]:
-        """A table, or the lines that differ."""
+        """Return a table, or the lines that differ."""
         if self.same:
             return [TextBlock("The configurations are the same.", "good")]
         if self.as_unified:
@@ -109,7 +109,7 @@ def diff(
 
 
 def _effective(source: str, config_name: str | None, variables: Mapping[str, str], default_files: bool) -> _Element:
-    """The effective `<dds>`; the service's own name is not compared."""
+    """Return the effective `<dds>`; the service's own name is not compared."""
     from qsctl.config.configuration_xml import configuration_element
     from qsctl.config.load import load_configuration
 

@@ -38,29 +38,29 @@ class EffectiveConfiguration(Result):
     }
 
     def document(self) -> Plain:
-        """The settings under their names, units in the names; with --origins also the values with their origins."""
+        """Return the settings under their names, with units in the names; with --origins also where each is from."""
         document: dict[str, Plain] = {"name": self.name, "configuration": self.configuration}
         if self.with_origins:
             document["values"] = self.values
         return document
 
     def rows(self) -> Sequence[Row]:
-        """A value a row."""
+        """Return a row for each value."""
         return self.values
 
     def xml(self) -> str:
-        """The canonical XML: it validates, and renders to itself."""
+        """Return the canonical XML: it validates, and renders to itself."""
         return self.text
 
     def blocks(self) -> Sequence[Block]:
-        """The values, entity by entity."""
+        """Return the values, entity by entity."""
         columns = [Column("path", "Path"), Column("value", "Value")]
         if self.with_origins:
             columns.append(Column("origin", "Origin"))
         return [TableBlock(columns, rows, title=title) for title, rows in self._by_entity().items()]
 
     def _by_entity(self) -> dict[str, list[Row]]:
-        """The values under the service, participant, subscriber, session or queue that they belong to."""
+        """Return the values under the service, participant, subscriber, session or queue that they belong to."""
         entities: dict[str, list[Row]] = {}
         for row in self.values:
             path = str(row["path"])

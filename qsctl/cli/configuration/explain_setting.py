@@ -40,7 +40,7 @@ class ExplainedSettings(Result):
         return self.settings
 
     def blocks(self) -> Sequence[Block]:
-        """A paragraph a setting."""
+        """Return a paragraph for each setting."""
         return [TextBlock(_paragraph(each)) for each in self.settings]
 
 

@@ -48,7 +48,7 @@ class StarterFile(Result):
     }
 
     def blocks(self) -> Sequence[Block]:
-        """What was written and how to go on; the text itself for standard output."""
+        """Return what was written and how to go on; the text itself for standard output."""
         if self.file == "-":
             return [TextBlock(self.text.rstrip("\n"))]
         blocks = [TextBlock(f"Wrote {self.file}.", "good"), TextBlock(f"Check it: qsctl validate {self.file}")]

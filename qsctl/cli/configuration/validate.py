@@ -81,16 +81,16 @@ class Validation(Result):
         return ExitStatus.NO if self.valid and not self.served else self.status
 
     def document(self) -> Plain:
-        """The counts and the problems."""
+        """Return the counts and the problems."""
         verdict = fields_of(self, "valid", "served", "file_count", "error_count", "unsupported_count", "warning_count")
         return {**verdict, "services": self.services, "problems": self.problems}
 
     def rows(self) -> Sequence[Row]:
-        """A problem a row."""
+        """Return a row for each problem."""
         return self.problems
 
     def blocks(self) -> Sequence[Block]:
-        """The problems as a compiler prints them, then a line that sums up."""
+        """Return the problems as a compiler prints them, then a line that sums up."""
         blocks: list[Block] = [TextBlock(text, _STYLES[severity]) for severity, text in self.texts]
         files = counted(self.file_count, "file")
         counts = f"{counted(self.error_count, 'error')}, {counted(self.warning_count, 'warning')}"

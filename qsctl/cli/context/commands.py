@@ -38,14 +38,14 @@ class ContextList(ListResult):
     }
 
     def rows(self) -> Sequence[Row]:
-        """A context a row."""
+        """Return a row for each context."""
         return [
             {"name": each.name, "in_use": each.name == self.in_use, **{key: each.options.get(key) for key in OPTIONS}}
             for each in self.contexts
         ]
 
     def blocks(self) -> list[TableBlock]:
-        """A table; a star marks the one in use."""
+        """Return a table; a star marks the one in use."""
         rows = [{**row, "mark": "*" if row["in_use"] else ""} for row in self.rows()]
         columns = [Column("mark", ""), Column("name", "Context"), Column("service", "Service")]
         rest = [Column("state_dir", "State directory"), Column("target", "Target"), Column("timeout", "Timeout")]

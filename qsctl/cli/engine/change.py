@@ -228,13 +228,13 @@ def _data_of(file: Path, found: Sequence[Message]) -> bytes:
 
 
 def _now(content: Database) -> int:
-    """The newest time in a database: its clock may be that of a simulation."""
+    """Return the newest time in a database: its clock may be that of a simulation."""
     held = [*content.recovery.values(), *content.errors.values()]
     return max((max(each.created_at_ns, each.entered_at_ns, each.outbound_at_ns) for each in held), default=0)
 
 
 def _advice(found: Iterable[Message]) -> tuple[str, ...]:
-    """What has to stop before these messages are deleted: one line for each thread and process."""
+    """Return what has to stop before these messages are deleted: one line for each thread and process."""
     from qsctl.core.integration.administration import Keeper, requirement_of
 
     needed: dict[str, list[Message]] = {}
@@ -269,7 +269,7 @@ def _in_use(database: Path, advice: Sequence[str], verb: str) -> Refused:
 
 @contextmanager
 def _opened(database: Path, advice: Sequence[str], verb: str) -> Iterator[RecoveryStore]:
-    """The store, open for the time of one change; an engine may have come in between."""
+    """Return the store, open for the time of one change; an engine may have come in between."""
     from qsctl.sim.engine.recovery_store import RecoveryStore, is_in_use
 
     if is_in_use(database):

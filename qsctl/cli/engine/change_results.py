@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def counted(messages: int) -> str:
-    """A number of messages in words."""
+    """Return a number of messages in words."""
     return f"{messages:,} message{'' if messages == 1 else 's'}"
 
 
@@ -114,7 +114,7 @@ class Resent(ListResult):
         ]
 
     def blocks(self) -> Sequence[Block]:
-        """A table, and what was done."""
+        """Return a table, and what was done."""
         columns = [
             Column("mid", "Message Id"),
             Column("error", "Error", "right"),

@@ -34,7 +34,7 @@ def read_database(path: Path) -> tuple[Database, bool]:
 
 
 def whole_database(path: Path) -> Database:
-    """The same for a command that changes it.
+    """Read both databases of a file for a command that changes them.
 
     Raises:
         Damaged: it has damaged places, too.

@@ -37,7 +37,7 @@ DryRunOption = Annotated[
 
 
 def date_order(text: str) -> DateOrder:
-    """The value of `--date-order`.
+    """Return the value of `--date-order`.
 
     Raises:
         UsageError: it is none.

@@ -64,7 +64,7 @@ MESSAGE_HELP: Final = {
 
 
 def message_row(message: ListedMessage, now: Moment | None, *, with_data: bool = False) -> Row:
-    """A message as an object with stable names."""
+    """Return a message as an object with stable names."""
     from qsctl.dumps.groups import age_ns
     from qsctl.dumps.states import meaning_of
 
@@ -165,7 +165,7 @@ class Dumped(ListResult):
         }
 
     def blocks(self) -> Sequence[Block]:
-        """The listing that operators know, or a table of groups."""
+        """Return the listing that operators know, or a table of groups."""
         from qsctl.dumps.write import listing
 
         if self.groups is None:
@@ -229,11 +229,11 @@ class MessageCount(Result):
         return ExitStatus.DAMAGED if self.is_damaged else ExitStatus.DONE
 
     def document(self) -> Plain:
-        """The number."""
+        """Return the number."""
         return {"messages": self.messages}
 
     def blocks(self) -> Sequence[Block]:
-        """The number alone, for scripts."""
+        """Return the number alone, for scripts."""
         return [TextBlock(str(self.messages))]
 
 
@@ -268,7 +268,7 @@ class States(ListResult):
         ]
 
     def blocks(self) -> Sequence[Block]:
-        """A table."""
+        """Return a table."""
         columns = [
             Column("state", "State", "right"),
             Column("name", "Name"),

@@ -60,7 +60,7 @@ class Ran(Result):
         return ExitStatus.DAMAGED if self.run.damage else ExitStatus.DONE
 
     def document(self) -> Plain:
-        """The run, and its queues."""
+        """Return the run, and its queues."""
         run = self.run
         return {
             "scenario": self.scenario,
@@ -212,7 +212,7 @@ class InterruptedRun(Result):
         return ExitStatus.NO if self.report.violations else ExitStatus.DONE
 
     def document(self) -> Plain:
-        """The points, and what came out wrong."""
+        """Return the points, and what came out wrong."""
         report = self.report
         return {
             "scenario": report.scenario,
@@ -236,7 +236,7 @@ class InterruptedRun(Result):
         return [fields_of(each, *self.field_help) for each in self.report.rows]
 
     def blocks(self) -> Sequence[Block]:
-        """The table, and the verdict."""
+        """Return the table, and the verdict."""
         report = self.report
         columns = [
             Column("after", "Interrupted after"),

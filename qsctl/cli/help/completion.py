@@ -53,7 +53,7 @@ class CompletionScript(Result):
     field_help: ClassVar[Mapping[str, str]] = {"shell": "the shell it is for", "script": "the text"}
 
     def blocks(self) -> list[Block]:
-        """The script alone, so that it can be piped."""
+        """Return the script alone, so that it can be piped."""
         return [TextBlock(self.script.rstrip("\n"))]
 
 

@@ -55,7 +55,7 @@ class Health(Result):
         return ExitStatus.DONE if all(each.good for each in self.findings if each.needed) else ExitStatus.NO
 
     def document(self) -> Plain:
-        """An object with the findings."""
+        """Return an object with the findings."""
         return {"findings": self.rows()}
 
     def rows(self) -> Sequence[Row]:
@@ -63,7 +63,7 @@ class Health(Result):
         return [fields_of(each) for each in self.findings]
 
     def blocks(self) -> Sequence[Block]:
-        """The list, then what to do."""
+        """Return the list, then what to do."""
         rows: list[Row] = [
             {
                 "state": "ok" if each.good else "missing" if each.needed else "note",

@@ -52,7 +52,7 @@ class HelpResult(ListResult):
         return [{"path": path} for path in self.written] or list(self.topics)
 
     def blocks(self) -> Sequence[Block]:
-        """The page laid out, or the list by groups."""
+        """Return the page laid out, or the list by groups."""
         if self.text:
             return [MarkdownBlock(self.text)]
         if self.written:

@@ -114,7 +114,7 @@ class PeerKinds(ListResult):
         return [fields_of(each) for each in self.kinds]
 
     def blocks(self) -> Sequence[Block]:
-        """The table, and where more stands."""
+        """Return the table, and where more stands."""
         columns = [
             Column("application", "Application"),
             Column("can", "Can"),

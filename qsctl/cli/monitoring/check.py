@@ -101,7 +101,7 @@ class CheckResult(Result):
         ] or [common]
 
     def document(self) -> Row:
-        """The line and its values."""
+        """Return the line and its values."""
         return {
             "status": self.status.name,
             "text": self.text,
@@ -110,7 +110,7 @@ class CheckResult(Result):
         }
 
     def blocks(self) -> Sequence[Block]:
-        """The line."""
+        """Return the line."""
         unit = unit_of(self.measure)
         items = [
             performance(each.label, each.value, unit, self.warning, self.critical, each.high)

@@ -36,7 +36,7 @@ class ServiceValues:
 
 
 def of_services(measure: str, service: TargetOptions, expected_count: int) -> ServiceValues:
-    """The values of the services that answer.
+    """Return the values of the services that answer.
 
     Raises:
         UsageError: no measure has this name, or the location is wrong.
@@ -75,7 +75,7 @@ def of_services(measure: str, service: TargetOptions, expected_count: int) -> Se
 
 
 def of_dead_letters(queue: str, measure: str, service: TargetOptions) -> list[Checked]:
-    """The values of a dead-letter queue, or of all.
+    """Return the values of a dead-letter queue, or of all.
 
     Raises:
         NotFound: there is none; NoAnswer: no service answered in time.

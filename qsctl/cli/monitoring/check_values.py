@@ -38,7 +38,7 @@ class Checked:
 
 
 def unit_of(measure: str) -> str:
-    """The unit of measure in performance data: a percentage, a time, a counter, or none."""
+    """Return the unit of measure in performance data: a percentage, a time, a counter, or none."""
     from qsctl.cli.monitoring.check_service import SERVICE_MEASURES
 
     if measure in SERVICE_MEASURES:
@@ -51,7 +51,7 @@ def unit_of(measure: str) -> str:
 
 
 def known_measure(measure: str, names: Iterable[str]) -> str:
-    """The measure, where there is one of that name.
+    """Return the measure, where there is one of that name.
 
     Raises:
         UsageError: there is none.
@@ -65,7 +65,7 @@ def known_measure(measure: str, names: Iterable[str]) -> str:
 def of_clients(
     client: str, queue: str, measure: str, run: Path | None, listing: Path | None, replication: int
 ) -> list[Checked]:
-    """The values of clients whose name fits, of their queues whose name fits.
+    """Return the values of clients whose name fits, of their queues whose name fits.
 
     Raises:
         NotFound: no client, or no queue of theirs, has such a name; no run, no file.
@@ -128,7 +128,7 @@ def _checked(label: str, figures: ListedQueueStatistics, measure: str) -> Checke
 
 
 def of_recorded_queues(run: Path, queue: str, measure: str, replication: int) -> list[Checked]:
-    """The values of shared reader queues of a run, by their names.
+    """Return the values of shared reader queues of a run, by their names.
 
     Raises:
         NotFound: no such run, replication or queue.
@@ -160,7 +160,7 @@ def is_recorded_service(run: Path) -> bool:
 
 
 def of_service(queue: str, measure: str, service: TargetOptions) -> list[Checked]:
-    """The values of a queue's status at a service, one a service that answers.
+    """Return the values of a queue's status at a service, one a service that answers.
 
     Raises:
         NotFound: there is no such queue; NoAnswer: no service answered in time.

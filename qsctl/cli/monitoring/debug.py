@@ -61,7 +61,7 @@ class Bundle(Result):
         return ExitStatus.PARTLY_DONE if self.missing else ExitStatus.DONE
 
     def document(self) -> Plain:
-        """The parts and what is missing."""
+        """Return the parts and what is missing."""
         return {
             "file": self.file,
             "parts": [{"name": name, "size_bytes": size} for name, size in self.parts],
@@ -74,7 +74,7 @@ class Bundle(Result):
         return [*here, *({"name": name, "size_bytes": None, "reason": reason} for name, reason in self.missing)]
 
     def blocks(self) -> Sequence[Block]:
-        """The file, then what is missing."""
+        """Return the file, then what is missing."""
         names = ", ".join(name for name, _ in self.parts)
         return [
             TextBlock(f"{self.file}: {names}", "good"),
@@ -202,7 +202,7 @@ def _packages() -> Plain:
 
 
 def _listed(directory: Path) -> Plain:
-    """The files below a state directory, without what is in them."""
+    """Return the files below a state directory, without what is in them."""
     found: list[Plain] = []
     for path in sorted(directory.rglob("*"))[:FILES_MAX]:
         status = path.lstat()

@@ -100,12 +100,12 @@ class ExplainedDiscards(Result):
         ]
 
     def document(self) -> Plain:
-        """The causes and the totals."""
+        """Return the causes and the totals."""
         totals: list[Plain] = [{"of": of, "side": side, "messages": count} for of, side, count in self.totals]
         return {"source": self.source, "causes": list(self.rows()), "totals": totals, "notes": list(self.notes)}
 
     def blocks(self) -> Sequence[Block]:
-        """A table of losses by cause; then what helps, and how to check it."""
+        """Return a table of losses by cause; then what helps, and how to check it."""
         rows = self.rows()
         if not rows:
             return [TextBlock(f"{self.source}: no message was discarded.", "good"), *self._notes()]

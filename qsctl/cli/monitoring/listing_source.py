@@ -78,7 +78,7 @@ def check_source(run: Path | None, listing: Path | None) -> None:
 
 
 def chosen(things: Iterable[_Named], pattern: str, kind: str, where: str) -> list[_Named]:
-    """The things whose name fits the pattern, in their order.
+    """Return the things whose name fits the pattern, in their order.
 
     Raises:
         NotFound: none does; the remedy lists names that are near.
@@ -93,7 +93,7 @@ def chosen(things: Iterable[_Named], pattern: str, kind: str, where: str) -> lis
 
 
 def no_match(names: Sequence[str], pattern: str, kind: str, where: str) -> NotFound:
-    """The error of a name that nothing has."""
+    """Return the error of a name that nothing has."""
     near = difflib.get_close_matches(pattern, list(dict.fromkeys(names))[:10_000], n=3, cutoff=0.5)
     some = near or list(dict.fromkeys(names))[:5]
     more = " and others" if len(set(names)) > len(some) else ""
@@ -104,14 +104,14 @@ def no_match(names: Sequence[str], pattern: str, kind: str, where: str) -> NotFo
 
 
 def name_of(thing: object) -> str:
-    """The `name` of a dataclass that has one."""
+    """Return the `name` of a dataclass that has one."""
     name = getattr(thing, "name")  # noqa: B009 - the rows of different listings have no common base
     assert isinstance(name, str)
     return name
 
 
 def only(listings: Listings, **kept: Sequence[object]) -> Listings:
-    """A listing of these things alone, with the notes of the whole."""
+    """Return a listing of these things alone, with the notes of the whole."""
     from qsctl.profiles.listings.model import Listings as Made
 
     return dataclasses.replace(Made(notes=listings.notes), **{name: tuple(value) for name, value in kept.items()})  # type: ignore[arg-type]

@@ -61,7 +61,7 @@ def parse_range(text: str, option: str) -> Range:
 
 
 def status_of(value: float, warning: Range | None, critical: Range | None) -> CheckStatus:
-    """The status of one value."""
+    """Return the status of one value."""
     if critical is not None and critical.alerts(value):
         return CheckStatus.CRITICAL
     if warning is not None and warning.alerts(value):
@@ -89,6 +89,6 @@ def number(value: float) -> str:
 
 
 def one_line(text: str) -> str:
-    """A text that is no performance data and no second line."""
+    """Return a text that is no performance data and no second line."""
     line = " ".join(text.split()).replace("|", "/")
     return "".join(character if character.isprintable() else "?" for character in line)

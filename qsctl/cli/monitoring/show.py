@@ -238,7 +238,7 @@ def _none_is_slow(name: str) -> str:
 
 
 def _notes(state: RunState) -> tuple[str, ...]:
-    """What a person should know of a run's figures."""
+    """Return what a person should know of a run's figures."""
     info = state.run.info
     notes = []
     if not state.replication.complete:

@@ -50,7 +50,7 @@ class ShownListing(Result):
     }
 
     def document(self) -> Plain:
-        """What is listed, nested."""
+        """Return what is listed, nested."""
         listed = fields_of(self.listings, "clients", "neighbors", "slow_subscribers", "connections")
         return {**{name: rows for name, rows in listed.items() if rows}, "notes": list(self.notes)}
 
@@ -59,7 +59,7 @@ class ShownListing(Result):
         return list(self._rows())
 
     def blocks(self) -> Sequence[Block]:
-        """The listing, as the broker prints it."""
+        """Return the listing, as the broker prints it."""
         from qsctl.profiles.listings.write import (
             write_clients,
             write_connections,
@@ -83,7 +83,7 @@ class ShownListing(Result):
         return [TextBlock("\n".join(texts).rstrip("\n"))]
 
     def prometheus(self) -> str:
-        """The figures as metrics."""
+        """Return the figures as metrics."""
         from qsctl.profiles.listings.prometheus import prometheus_text
 
         return prometheus_text(self.listings)
@@ -124,7 +124,7 @@ class ShownProfiles(Result):
     }
 
     def document(self) -> Plain:
-        """A list with one object a profile."""
+        """Return a list with one object a profile."""
         return [
             {
                 **fields_of(each.profile),
@@ -138,7 +138,7 @@ class ShownProfiles(Result):
         return [fields_of(each.profile) for each in self.profiles]
 
     def blocks(self) -> Sequence[Block]:
-        """The listings."""
+        """Return the listings."""
         from qsctl.profiles.formats.listing import detail
 
         texts = [detail(each.profile, users=each.users) for each in self.profiles]

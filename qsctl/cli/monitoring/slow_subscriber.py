@@ -81,11 +81,11 @@ class ExplainedSlowness(Result):
         ]
 
     def document(self) -> Plain:
-        """The clients and the notes."""
+        """Return the clients and the notes."""
         return {"source": self.source, "clients": list(self.rows()), "notes": list(self.notes)}
 
     def blocks(self) -> Sequence[Block]:
-        """A table of the clients; then the figures of each, and what helps against each reason."""
+        """Return a table of the clients; then the figures of each, and what helps against each reason."""
         notes: list[Block] = [TextBlock(note, "faint") for note in self.notes]
         if not self.clients:
             return [TextBlock(f"{self.source}: no client is slow.", "good"), *notes]

@@ -97,7 +97,7 @@ class Waited(Result):
         ]
 
     def blocks(self) -> list[Block]:
-        """A sentence."""
+        """Return a sentence."""
         found = ", ".join(f"{name} is {value:g}" for name, value in self.values.items()) or "it is there"
         return [TextBlock(f"{self.queue_name}: {found}, after {self.waited_s:.1f} s", "good")]
 
@@ -162,7 +162,7 @@ def wait(
 def _look(
     administration: Administration, queue: str, conditions: tuple[StatusCondition, ...]
 ) -> tuple[str, dict[str, float], str]:
-    """The queue's full name, the figures, and what is not yet so."""
+    """Return the queue's full name, the figures, and what is not yet so."""
     from qsctl.cli.administer.get_results import Statuses
     from qsctl.core.admin.resolve import short_name
 

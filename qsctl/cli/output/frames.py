@@ -45,15 +45,15 @@ class Frame(Result):
     field_help: ClassVar[Mapping[str, str]] = {}
 
     def document(self) -> Plain:
-        """The result's, with the time."""
+        """Return the result's document with the time."""
         return {"at": self.at, "rows": self.result.document()}
 
     def rows(self) -> Sequence[Row]:
-        """The result's, each with the time in front."""
+        """Return the result's rows, each with the time in front."""
         return [{"at": self.at, **row} for row in self.result.rows()]
 
     def blocks(self) -> Sequence[Block]:
-        """The result's."""
+        """Return the result's blocks."""
         return self.result.blocks()
 
     @property
@@ -139,12 +139,12 @@ class _Captured(io.StringIO):
         return self._encoding
 
     def isatty(self) -> bool:
-        """The table is made as for the terminal."""
+        """Return True: the table is made as for the terminal."""
         return True
 
 
 def _plain(value: Plain) -> object:
-    """Lists in place of other sequences, which JSON's writer does not know."""
+    """Return lists in place of other sequences, which JSON's writer does not know."""
     if isinstance(value, str) or value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, Sequence):

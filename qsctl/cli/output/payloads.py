@@ -51,7 +51,7 @@ class ContentReader:
         return ContentReader(self.types, type_name) if type_name in self.types else ContentReader()
 
     def read(self, payload: bytes | None) -> tuple[Plain, str | None]:
-        """The content and its encoding; both None where it was not read from disk.
+        """Return the content and its encoding; both None where it was not read from disk.
 
         A content that is not of the type is shown as it is, with its encoding.
 
@@ -71,7 +71,7 @@ class ContentReader:
 
 
 def shown(content: Plain, encoding: str | None) -> str:
-    """A table cell: one line, cut where it is long."""
+    """Return a table cell: one line, cut where it is long."""
     if encoding is None:
         return "(on disk)"
     if encoding == JSON:
@@ -83,7 +83,7 @@ def shown(content: Plain, encoding: str | None) -> str:
 
 
 def shown_in(row: Mapping[str, Plain]) -> str:
-    """The table cell of a row that has `payload` and `payload_encoding`."""
+    """Return the table cell of a row that has `payload` and `payload_encoding`."""
     encoding = row["payload_encoding"]
     return shown(row["payload"], None if encoding is None else str(encoding))
 

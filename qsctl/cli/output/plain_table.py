@@ -31,7 +31,7 @@ class ColumnLayout:
         """Whether the heading has been given out."""
 
     def lines(self, rows: Sequence[Sequence[str]]) -> Iterator[str] | None:
-        """A line a row; before the first share the heading and a rule. None where rich must fold.
+        """Return a line for each row; before the first share the heading and a rule. None where rich must fold.
 
         Args:
             rows: the cells as texts, one a column.

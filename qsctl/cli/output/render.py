@@ -48,7 +48,7 @@ _PIPE_WIDTH = 100_000
 
 
 def console(stream: TextIO) -> Console:
-    """A rich console for people on this stream."""
+    """Return a rich console for people on this stream."""
     from rich.console import Console
 
     return Console(
@@ -100,14 +100,14 @@ def is_unicode() -> bool:
 
 
 def show_lines_of_json(rows: Sequence[Row]) -> None:
-    """A document a line."""
+    """Print each document on a line."""
     is_ascii = not is_unicode()
     for row in rows:
         print(shown_json(json.dumps(row, ensure_ascii=is_ascii)))
 
 
 def show_template(rows: Sequence[Row], template: str) -> None:
-    """A line of a template for each row. A file gets the data, a terminal what it may be given."""
+    """Print a line of a template for each row. A file gets the data, a terminal what it may be given."""
     from qsctl.cli.output.template import line_maker
 
     line = line_maker(template)
@@ -200,12 +200,12 @@ def layout_of(out: Console, block: TableBlock, *, wide: bool) -> ColumnLayout:
 
 
 def rule_of(out: Console) -> str:
-    """What the line below a heading is made of."""
+    """Return the character that the line below a heading is made of."""
     return "─" if out.encoding.startswith("utf") else "-"
 
 
 def show_rows(out: Console, layout: ColumnLayout, block: TableBlock, *, fits: bool = False) -> None:
-    """The rows of a table, below its heading where the layout had no rows yet.
+    """Print the rows of a table, below its heading where the layout had no rows yet.
 
     Args:
         out: where they go.
@@ -316,7 +316,7 @@ def _indented(value: Plain) -> str:
 
 
 def show_csv(rows: Sequence[Row], *, heading: bool = True) -> None:
-    """A line a row, below the names of the fields."""
+    """Print a line for each row, below the names of the fields."""
     names = rows.names if isinstance(rows, LazyRows) else list(dict.fromkeys(name for row in rows for name in row))
     if not rows:
         return

@@ -111,7 +111,7 @@ Block: TypeAlias = TableBlock | TextBlock | LinesBlock | MarkdownBlock
 
 
 def plain(value: object) -> Plain:
-    """Data as JSON knows it: enums by value, octets as hexadecimal, paths as text, dataclasses as objects."""
+    """Return data as JSON knows it: enums by value, octets as hexadecimal, paths as text, dataclasses as objects."""
     if value is None or (isinstance(value, bool | int | float | str) and not isinstance(value, Enum)):
         return value
     if isinstance(value, Enum):
@@ -178,7 +178,7 @@ class Result:
         return [{"value": document}]
 
     def xml(self) -> str:
-        """A document for `-o xml`, where the result is one.
+        """Return a document for `-o xml`, where the result is one.
 
         Raises:
             UsageError: this command's result has no XML.
@@ -194,7 +194,7 @@ class Result:
         raise UsageError("this command prints no metrics", remedy="Choose -o table, json, jsonl, yaml or csv.")
 
     def blocks(self) -> Sequence[Block]:
-        """What a person sees, in order."""
+        """Return what a person sees, in order."""
         rows = self.rows()
         names = list(dict.fromkeys(name for row in rows for name in row))
         return [TableBlock([Column(name, name.replace("_", " ")) for name in names], rows)]
@@ -208,7 +208,7 @@ class ListResult(Result):
         """One flat mapping a line, and one object of the list."""
 
     def document(self) -> Plain:
-        """A list with one object a row."""
+        """Return a list with one object a row."""
         return self.rows()
 
 
@@ -225,10 +225,10 @@ class PartialResult(ListResult):
 
     @abstractmethod
     def table(self) -> TableBlock:
-        """What a person sees of this part."""
+        """Return what a person sees of this part."""
 
     def blocks(self) -> Sequence[Block]:
-        """The table alone."""
+        """Return the table alone."""
         return [self.table()]
 
 
@@ -242,5 +242,5 @@ class Done(Result):
     row_fields: ClassVar[tuple[str, ...]] = ("message",)
 
     def blocks(self) -> Sequence[Block]:
-        """The one line."""
+        """Return the one line."""
         return [TextBlock(self.message)]

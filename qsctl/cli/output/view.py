@@ -103,11 +103,11 @@ class _Viewed(Result):
         self.prometheus = result.prometheus  # type: ignore[method-assign]
 
     def rows(self) -> Sequence[Row]:
-        """The rows, with the columns alone."""
+        """Return the rows, with the columns alone."""
         return self._rows
 
     def document(self) -> Plain:
-        """A list of the rows; without columns the document itself, sorted, where it is a list with an item a row."""
+        """Return a list of the rows; without columns the document itself, sorted where it has an item for each row."""
         if self._view.columns:
             return self._rows
         document = self._result.document()

@@ -209,7 +209,7 @@ def size(
 
 
 def _check(scenario: Path | None) -> str:
-    """The command that finds the least burst by simulation, with a depth that admits nothing beyond it."""
+    """Return the command that finds the least burst by simulation, with a depth that admits nothing beyond it."""
     file = shlex.quote(str(scenario)) if scenario is not None else "SCENARIO"
     line = f"qsctl size {file} --target 'waiting_messages(G-1)=0' --vary 'min-msg-burst(G-1)' "
     line += "--set 'profile[sized]/queue[G-1]/max-depth=2'"

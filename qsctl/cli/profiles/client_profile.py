@@ -131,7 +131,7 @@ def _value(setting: ProfileSetting, spelled: str, text: str) -> Value:
 
 
 def _changed(file: Path, which: ProfileChoice, changes: dict[str, Value], output: OutputFile) -> ProfileText:
-    """The file's profiles with one of them changed; what a profile left to its default stays so."""
+    """Return the file's profiles with one of them changed; what a profile left to its default stays so."""
     from qsctl.profiles.formats.file import lost_fields, write_profiles
 
     read, chosen = which.open(file)

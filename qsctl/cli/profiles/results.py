@@ -56,7 +56,7 @@ class ShownProfile(Result):
     }
 
     def document(self) -> Plain:
-        """The profile with its settings."""
+        """Return the profile with its settings."""
         return {
             **fields_of(self.profile, "name", "message_vpn"),
             **fields_of(self, "file", "format"),
@@ -64,7 +64,7 @@ class ShownProfile(Result):
         }
 
     def rows(self) -> Sequence[Row]:
-        """A setting a row."""
+        """Return a row for each setting."""
         from qsctl.profiles.ranges import SETTINGS, value_of
 
         return [
@@ -81,13 +81,13 @@ class ShownProfile(Result):
         ]
 
     def xml(self) -> str:
-        """The `<profiles>` file of a scenario."""
+        """Return the `<profiles>` file of a scenario."""
         from qsctl.profiles.formats.file import every_field, write_profiles
 
         return write_profiles([every_field(self.profile)], Format.XML)
 
     def blocks(self) -> Sequence[Block]:
-        """The name, then the settings with what the default is where it differs."""
+        """Return the name, then the settings with what the default is where it differs."""
         from qsctl.profiles.ranges import SETTINGS, value_of
 
         rows: list[Row] = []
@@ -131,13 +131,13 @@ class ProfileText(Result):
     }
 
     def xml(self) -> str:
-        """The text itself, where its format is XML."""
+        """Return the text itself, where its format is XML."""
         if self.format in {"xml", "semp-v1"}:
             return self.text
         return super().xml()
 
     def blocks(self) -> Sequence[Block]:
-        """The text, or where it is."""
+        """Return the text, or where it is."""
         if not self.file:
             return [TextBlock(self.text.rstrip("\n"))]
         names = ", ".join(self.profiles[:10]) + (" …" if len(self.profiles) > 10 else "")
@@ -165,7 +165,7 @@ class ProfileDifference(Result):
         return ExitStatus.NO if self.differences else ExitStatus.DONE
 
     def rows(self) -> Sequence[Row]:
-        """A setting a row."""
+        """Return a row for each setting."""
         return [fields_of(each) for each in self.differences]
 
     def document(self) -> Plain:
@@ -173,7 +173,7 @@ class ProfileDifference(Result):
         return {"same": not self.differences, **fields_of(self, "first", "second", "differences")}
 
     def blocks(self) -> Sequence[Block]:
-        """A table, or a line."""
+        """Return a table, or a line."""
         if not self.differences:
             return [TextBlock("The profiles are the same.", "good")]
         rows: list[Row] = [
@@ -210,11 +210,11 @@ class LintedProfile(Result):
         return ExitStatus.NO if any(each.weight == "warning" for each in self.findings) else ExitStatus.DONE
 
     def rows(self) -> Sequence[Row]:
-        """A finding a row."""
+        """Return a row for each finding."""
         return [fields_of(each) for each in self.findings]
 
     def document(self) -> Plain:
-        """The profile with its findings."""
+        """Return the profile with its findings."""
         return fields_of(self, "profile", "findings")
 
     def blocks(self) -> Sequence[Block]:
@@ -254,11 +254,11 @@ class SizedProfile(Result):
     }
 
     def rows(self) -> Sequence[Row]:
-        """A line a row."""
+        """Return a row for each line."""
         return [fields_of(each) for each in self.sizing.lines]
 
     def document(self) -> Plain:
-        """The lines, what limits and what to do."""
+        """Return the lines, what limits and what to do."""
         return {
             "profile": self.profile,
             **fields_of(self.sizing, "lines", "limit", "is_enough"),
@@ -267,7 +267,7 @@ class SizedProfile(Result):
         }
 
     def blocks(self) -> Sequence[Block]:
-        """The verdict, the arithmetic, and how to check it."""
+        """Return the verdict, the arithmetic, and how to check it."""
         columns = [
             Column("quantity", "Quantity"), Column("value", "Value", "right"), Column("unit", "Unit"),
             Column("formula", "Formula"), Column("numbers", "With its numbers"),

@@ -163,7 +163,7 @@ def bench(
 
 
 def _queue(administration: Administration, named: str, *, persistent: bool) -> tuple[ResourceIdentifier, bool]:
-    """The queue to use, and whether it was made for this.
+    """Return the queue to use, and whether it was made for this.
 
     Raises:
         UsageError: the queue that was named holds samples, or options are for one that is created.

@@ -50,7 +50,7 @@ class Benchmark(Result):
         return [{**row, "failures": "; ".join(self.failures), "run_folder": self.run_folder}]
 
     def blocks(self) -> list[Block]:
-        """The load, the rates, the latencies."""
+        """Return the load, the rates, the latencies."""
         load, counts, rates = self.load, self.counts, self.rates
         wanted = f"{load['per_second']:g}/s" if load["per_second"] else "as fast as possible"
         blocks: list[Block] = [

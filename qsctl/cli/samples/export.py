@@ -57,7 +57,7 @@ class Exported(Result):
     }
 
     def blocks(self) -> list[Block]:
-        """A sentence."""
+        """Return a sentence."""
         size = f"{self.size_bytes:,} octets of content"
         return [
             TextBlock(f"{counted(self.sample_count, 'sample')} of {self.queue_name} in {self.file}, {size}", "good")

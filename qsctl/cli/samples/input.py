@@ -58,7 +58,7 @@ class Content:
 
 
 def payloads(content: Content, type_name: str) -> Iterator[bytes | None]:
-    """The payload of every sample to write, in order; None: what is to come is not there yet, write what there is.
+    """Yield the payload of each sample to write, in order; None: more is to come, write what there is.
 
     Raises:
         NotFound: the file is not there.
@@ -105,7 +105,7 @@ def _whole(stream: IO[bytes], source: str) -> Iterator[bytes]:
 
 
 def _lines(stream: IO[bytes], source: str) -> Iterator[bytes | None]:
-    """The lines, and None whenever what is to come is not there yet."""
+    """Yield the lines, and None whenever what is to come is not there yet."""
     number, rest = 0, b""
     while True:
         with reading(source):

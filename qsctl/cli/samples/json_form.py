@@ -34,7 +34,7 @@ def check_text_fits(type_name: str) -> None:
 
 
 def payload_of_json(document: str, type_name: str, types: TypeLibrary | None) -> bytes:
-    """A JSON document as a payload.
+    """Return a JSON document as a payload.
 
     Without type definitions, in a queue of text or octets: a JSON string is its text, anything else stays JSON, written
     compactly. With them: CDR of the queue's type.
@@ -72,7 +72,7 @@ def _refuse_constant(name: str) -> float:
 
 
 def read_type_file(path: Path | None) -> TypeLibrary | None:
-    """The types that an XML file defines, in `<types>` or in a whole configuration; None without a file.
+    """Return the types that an XML file defines, in `<types>` or in a whole configuration; None without a file.
 
     Raises:
         ConfigError: the file cannot be read or a definition is wrong; every problem with its line.
@@ -107,7 +107,7 @@ def reader_of(administration: Administration, queue: ResourceIdentifier, types: 
 
 
 def _origins(administration: Administration) -> dict[str, str]:
-    """The type of each queue by `<topic>@<subscriber>`, as a dead letter names where it comes from."""
+    """Return the type of each queue by `<topic>@<subscriber>`, as a dead letter names where it comes from."""
     found: dict[str, str] = {}
     for service in administration.service_data():
         for data in service.body.queues:

@@ -78,7 +78,7 @@ class MovedSamples(Result):
         return ExitStatus.PARTLY_DONE if self.moved_count else ExitStatus.REFUSED
 
     def document(self) -> Plain:
-        """An object with the targets."""
+        """Return an object with the targets."""
         return {
             "source": self.source,
             "targets": [each.row for each in self.targets],
@@ -94,7 +94,7 @@ class MovedSamples(Result):
         ]
 
     def blocks(self) -> list[Block]:
-        """A sentence, and a table where there is more than one target or more to say."""
+        """Return a sentence, and a table where there is more than one target or more to say."""
         verb = f"would be {self.verb}" if self.is_trial else self.verb
         to = f" to {self.targets[0].target}" if len(self.targets) == 1 else ""
         there_count = sum(each.duplicate_count for each in self.targets)

@@ -72,7 +72,7 @@ class Peeked(ListResult):
         ]
 
     def blocks(self) -> list[Block]:
-        """A table of fields a sample, then its content, whole."""
+        """Return a table of fields for each sample, then its content, whole."""
         columns = [Column("field", "Field"), Column("value", "Value")]
         blocks: list[Block] = []
         for row in self.rows():

@@ -65,7 +65,7 @@ class ProducedSamples(Result):
         return [{**common, **fields_of(queue)} for queue in self.queues]
 
     def blocks(self) -> list[Block]:
-        """A line a queue."""
+        """Return a line for each queue."""
         return [_line(self, queue) for queue in self.queues]
 
 

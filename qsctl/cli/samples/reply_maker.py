@@ -15,7 +15,7 @@ ReplyMaker: TypeAlias = Callable[[bytes], bytes | None]
 
 
 def reply_maker(text: str | None, command_line: str | None) -> ReplyMaker:
-    """What makes replies from the options --text and --exec.
+    """Return what makes replies from the options --text and --exec.
 
     Raises:
         UsageError: neither or both are given, or the command is not quoted as a shell would have it.
@@ -36,7 +36,7 @@ def reply_maker(text: str | None, command_line: str | None) -> ReplyMaker:
 
 
 def _output(words: list[str], content: bytes) -> bytes | None:
-    """What the command prints; None where it fails.
+    """Return what the command prints; None where it fails.
 
     Raises:
         NotFound, InvalidInput: it cannot be run.

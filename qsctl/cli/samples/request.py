@@ -28,7 +28,7 @@ class RequestReplies(Result):
     row_fields: ClassVar[tuple[str, ...]] = ("request", "reply")
 
     def rows(self) -> Sequence[Row]:
-        """A reply a row."""
+        """Return a row for each reply."""
         return [{"request": self.request, "reply": reply} for reply in self.replies]
 
     def document(self) -> Plain:
@@ -36,7 +36,7 @@ class RequestReplies(Result):
         return {"request": self.request, "replies": list(self.replies)}
 
     def blocks(self) -> Sequence[Block]:
-        """The replies alone."""
+        """Return the replies alone."""
         return [TextBlock(reply) for reply in self.replies]
 
 

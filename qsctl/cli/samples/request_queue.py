@@ -25,7 +25,7 @@ class RequestQueuePlace(NamedTuple):
 
 
 def request_queue(queue: str, service: str, wait_s: float) -> RequestQueuePlace:
-    """The queue that a name means: `Q`, `S/Q`, `P/S/Q`, `TOPIC@S` or a resource identifier, as in other commands.
+    """Return the queue that a name means, as in other commands: `Q`, `S/Q`, `P/S/Q`, `TOPIC@S`, an identifier.
 
     `TOPIC@S` is enough by itself. For the other forms the services of this domain are queried.
 
@@ -57,7 +57,7 @@ def request_queue(queue: str, service: str, wait_s: float) -> RequestQueuePlace:
 
 
 def request_content(text: str | None, file: Path | None) -> bytes:
-    """The octets to send: the text, the file's content, or standard input.
+    """Return the octets to send: the text, the file's content, or standard input.
 
     Raises:
         UsageError: both are given.

@@ -75,7 +75,7 @@ def format_of(file: Path, chosen: FileFormat | None) -> FileFormat:
 
 @contextlib.contextmanager
 def new_file(file: Path, *, force: bool) -> Iterator[Path]:
-    """A file to write that takes its name at the end of the block, synced; nothing of it is left when that fails.
+    """Open a file that takes its name at the end of the block, synced; nothing of it is left when that fails.
 
     Raises:
         UsageError: a file of that name exists, or the directory cannot be written.
@@ -145,7 +145,7 @@ class ParquetWriter:
 
 @contextlib.contextmanager
 def source_file(file: Path) -> Iterator[Path]:
-    """The file to read twice: itself, or what standard input had.
+    """Give the file to read twice: itself, or what standard input had.
 
     Raises:
         NotFound, InvalidInput: see `input_files.reading`.
@@ -299,7 +299,7 @@ def _without_nulls(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _guid_of(file: Path) -> Guid:
-    """The same for the same content: a file that is imported again brings the same samples."""
+    """Return the same GUID for the same content: a file that is imported again brings the same samples."""
     digest = blake2b(digest_size=GUID_SIZE_BYTES)
     with file.open("rb") as stream:
         while part := stream.read(READ_BYTES):

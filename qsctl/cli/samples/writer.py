@@ -65,7 +65,7 @@ class SampleOrigin:
         )
 
     def identity(self, index: int) -> SampleIdentity:
-        """The identity of the sample at this index, from 0."""
+        """Return the identity of the sample at this index, from 0."""
         return SampleIdentity(self.writer_guid, self.first_sequence_number + index)
 
 

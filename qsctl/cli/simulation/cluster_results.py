@@ -32,7 +32,7 @@ def _queue_rows(queues: Sequence[ReplicatedQueue]) -> list[Row]:
 
 
 def _queue_blocks(queues: Sequence[ReplicatedQueue], *, is_summed: bool) -> list[Block]:
-    """A table of the queues; `is_summed`: counts are of several repetitions, times the longest of one."""
+    """Return a table of the queues; `is_summed`: counts are of several repetitions, times the longest of one."""
     if not queues:
         return []
     total, largest = (" Σ", " max") if is_summed else ("", "")
@@ -76,7 +76,7 @@ def _verdict_rows(verdicts: Sequence[RuleVerdict]) -> list[Row]:
 
 
 def _verdict_blocks(verdicts: Sequence[RuleVerdict]) -> list[Block]:
-    """A table of the rules; of each broken one what was found, and the schedule that breaks it."""
+    """Return a table of the rules; of each broken one what was found, and the schedule that breaks it."""
     if not verdicts:
         return []
     columns = [

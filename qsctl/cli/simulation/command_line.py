@@ -13,7 +13,7 @@ def command_line(
     variables: Mapping[str, str],
     assignments: Mapping[str, str],
 ) -> str:
-    """A command with what it was given, quoted for a shell.
+    """Return a command with what it was given, quoted for a shell.
 
     Args:
         command: as in `simulate`.

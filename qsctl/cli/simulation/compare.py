@@ -89,7 +89,7 @@ class Compared(Result):
         ]
 
     def blocks(self) -> Sequence[Block]:
-        """The sentence, then the measures that decide."""
+        """Return the sentence, then the measures that decide."""
         shown = [each for each in self.comparison.differences if each.measure in SHOWN]
         several = len({each.point.key for each in shown}) > 1
         columns = [

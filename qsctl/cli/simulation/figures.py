@@ -57,7 +57,7 @@ class _Sum:
             self.done.add(row)
 
     def figures(self, client: str | None, queue: str) -> QueueFigures:
-        """The sums as figures."""
+        """Return the sums as figures."""
         ranks = nearest_ranks(self.histogram, PERCENTILES.values(), self.wait_max_ns or 0)
         percentiles: dict[str, Any] = {f"wait_{name}_ns": rank for name, rank in zip(PERCENTILES, ranks, strict=True)}
         return QueueFigures(
@@ -113,7 +113,7 @@ def figures_of_counters(counters: pa.Table, place: Callable[[int, str], str | No
 
 
 def group_of(scenario: Scenario) -> Callable[[int, str], str]:
-    """The name of the group that a client number belongs to; a client without a group is its own."""
+    """Return the name of the group that a client number belongs to; a client without a group is its own."""
     bounds: list[tuple[int, str]] = []
     first = 0
     for group in scenario.groups:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def run_progress(
     name: str, replications: int, *, compiled: bool = False
 ) -> Iterator[Callable[[ReplicationProgress], None] | None]:
-    """A bar on standard error with messages so far and the time left; nothing where that is no terminal.
+    """Show on standard error a bar with messages so far and the time left; nothing where that is no terminal.
 
     A model that is `compiled` is announced: the first run waits a quarter of a minute for it.
     """
@@ -73,7 +73,7 @@ class Stopped:
 
 @contextmanager
 def stop_on_interrupt() -> Iterator[Stopped]:
-    """The first Ctrl-C ends the run at its next slice and keeps what there is; the second one ends it at once."""
+    """End the run at its next slice at the first Ctrl-C, which keeps what there is; at once at the second."""
     import signal
     import threading
 

@@ -75,7 +75,7 @@ class RareResult(SimulateResult):
         }
 
     def blocks(self) -> Sequence[Block]:
-        """The figure first, then what it rests on."""
+        """Return the figure first, then what it rests on."""
         found = self.estimate
         if found is None or not found.seen:
             return [TextBlock(self._unseen(), "bad"), TextBlock(f"Again: {self.reproduce}", "faint")]

@@ -62,7 +62,7 @@ class BrokerReplay(ReplayResult):
         return self.simulated.rows()
 
     def blocks(self) -> Sequence[Block]:
-        """What a simulation shows."""
+        """Return what a simulation shows."""
         return self.simulated.blocks()
 
 
@@ -121,7 +121,7 @@ class Replayed(ReplayResult):
         return [fields_of(each, "queue", "measure", "unit", "then", "now", "low", "high") for each in self.measured]
 
     def blocks(self) -> Sequence[Block]:
-        """The sentence, the table, the differences, and where the run is."""
+        """Return the sentence, the table, the differences, and where the run is."""
         columns = [
             Column("queue", "Queue"),
             Column("measure", "Measure"),

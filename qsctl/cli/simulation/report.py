@@ -46,11 +46,11 @@ class Reported(Result):
     row_fields: ClassVar[tuple[str, ...]] = tuple(field_help)
 
     def document(self) -> Plain:
-        """The file and the verdict; the text is for people."""
+        """Return the file and the verdict; the text is for people."""
         return fields_of(self, *self.field_help)
 
     def blocks(self) -> Sequence[Block]:
-        """The verdict and the file, or the report itself."""
+        """Return the verdict and the file, or the report itself."""
         if self.text:
             return [LinesBlock(self.text.splitlines())]
         return [*(TextBlock(sentence) for sentence in self.verdict), TextBlock(f"Report: {self.file}")]

@@ -264,7 +264,7 @@ def _enough(
 
 
 def _start_light() -> None:
-    """What would cost a short simulation more than itself, before numpy is imported.
+    """Turn off what would cost a short simulation more than itself, before numpy is imported.
 
     Linear algebra's threads, which spin while they wait for work that never comes here, and a garbage collector that
     looks through what the imports made a hundred times.
@@ -276,7 +276,7 @@ def _start_light() -> None:
 def figures_shown(
     report: RunReport, scenario: Scenario, by: By | None, spark: bool, cluster: ClusterOptions
 ) -> tuple[tuple[QueueFigures, ...], By, tuple[str, ...]]:
-    """The table's lines: Spark's of the event log, or the simulator's own."""
+    """Return the table's lines: Spark's of the event log, or the simulator's own."""
     from qsctl.cli.simulation.figures import client_count, figures_of_counters, group_of
     from qsctl.errors import UsageError
 
@@ -340,5 +340,5 @@ def _ready() -> ReadyScenarios:
 
 
 def workers_for(replications: int) -> int:
-    """A process costs about a second to start: a few replications are done in this one."""
+    """Return how many processes to use: one costs a second to start, so that this one does a few replications."""
     return min(os.cpu_count() or 1, replications) if replications >= 4 else 1

@@ -157,7 +157,7 @@ class Simulated(SimulateResult):
         return [figures_row(each) for each in self.queues]
 
     def blocks(self) -> Sequence[Block]:
-        """What operators look for, in the order in which they do."""
+        """Return what operators look for, in the order in which they do."""
         blocks: list[Block] = [TextBlock(self._headline())]
         if self.description:
             blocks.append(TextBlock(self.description, "faint"))

@@ -139,7 +139,7 @@ class Sized(Result):
         }
 
     def blocks(self) -> Sequence[Block]:
-        """The answer in words, then the evidence."""
+        """Return the answer in words, then the evidence."""
         sizing = self.sizing
         columns = [
             *(Column(setting.path, setting.text.partition("=")[0], "right") for setting in sizing.settings),

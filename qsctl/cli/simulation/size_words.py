@@ -172,7 +172,7 @@ def _violation(target: Target) -> str:
 
 
 def evidence_text(evidence: TargetEvidence) -> str:
-    """The runs that violate a target that is about runs, else a mean with its interval in the measure's unit."""
+    """Return the runs that violate a target that is about runs, else a mean with its interval in the measure's unit."""
     from qsctl.sim.sizing.targets import TargetKind
     from qsctl.summary.evidence import Basis
 

@@ -220,14 +220,14 @@ def figures_row(figures: QueueFigures) -> dict[str, Plain]:
 
 
 def place_of(figures: QueueFigures) -> str:
-    """A group in words: `desks-1 D-1`."""
+    """Return a group in words: `desks-1 D-1`."""
     return " ".join(str(value) for key in KEYS if (value := getattr(figures, key)) is not None)
 
 
 def queue_blocks(
     queues: Sequence[QueueFigures], own_names: Mapping[str, str] | None = None, *, grouped: bool = False
 ) -> Sequence[Block]:
-    """The counters as `show client … stats queue` has them [P7500], and the wait beside.
+    """Return the counters as `show client … stats queue` has them [P7500], and the wait beside.
 
     A row of several clients or replications has for each figure whether it is their sum or the largest of them.
     `own_names` are a model's own words for columns; `grouped`: rows are of groups of clients, named as one.
@@ -386,7 +386,7 @@ def happening_rows(happenings: Sequence[Happening]) -> list[Row]:
 
 
 def happening_blocks(happenings: Sequence[Happening]) -> list[Block]:
-    """The events that were raised, one line each, with the reason."""
+    """Return the events that were raised, one line each, with the reason."""
     if not happenings:
         return []
     rows: list[Row] = [

@@ -127,7 +127,7 @@ class SweepTable(Result):
         ]
 
     def blocks(self) -> Sequence[Block]:
-        """A line a point and queue."""
+        """Return a line for each point and queue."""
         lines: dict[tuple[str, str], dict[str, Plain]] = {}
         for each in self.measures:
             line = lines.setdefault((str(each.point), each.queue), {"queue": each.queue, **dict(each.point.values)})
@@ -202,7 +202,7 @@ def selection_document(selection: Selection) -> Plain:
 
 
 def interval_text(measure: str, interval: Interval) -> str:
-    """A mean with its half width, in the measure's unit."""
+    """Return a mean with its half width, in the measure's unit."""
     if measure.startswith("time_"):
         text, half = short_duration(interval.mean), short_duration(interval.half_width)
     elif measure == "loss_ratio":

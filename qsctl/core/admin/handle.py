@@ -264,7 +264,7 @@ def _subscriber(host: HostedService, resource: ResourceIdentifier) -> ResourceId
 
 
 def _known(resource: ResourceIdentifier, kind: ResourceKind, known: Iterable[ResourceIdentifier]) -> ResourceIdentifier:
-    """The resource itself, when the service has it.
+    """Return the resource itself, when the service has it.
 
     Raises:
         Refused: it is of another kind.

@@ -37,7 +37,7 @@ _MASKS: Final = {status: StatusMask(1 << status) for status in MessageStatus}
 
 
 def message_status(state: SampleState) -> MessageStatus:
-    """A held sample's status as selectors and replies name it."""
+    """Return a held sample's status as selectors and replies name it."""
     return _STATUSES.get(state, MessageStatus.UNDELIVERED)
 
 
@@ -49,7 +49,7 @@ def is_selected(sample: Sample, expression: Expression) -> bool:
 def candidates(
     host: HostedService, queue: ResourceIdentifier, expression: Expression, after_position: int = 0
 ) -> Iterator[Sample]:
-    """The samples behind a position among which are those that a selector picks, in queue order.
+    """Return the samples behind a position among which are those that a selector picks, in queue order.
 
     A selector that pins identities is answered from the queue's index, but for dead letters: they have their own.
     """
@@ -107,7 +107,7 @@ class SampleReading:
         """Whether the last reply was given."""
 
     def go_on(self, _now: Nanoseconds) -> list[Reply]:
-        """The next share, which may be empty."""
+        """Return the next share, which may be empty."""
         if self._is_under_way and self._kept_back is not None and not self._is_still_wanted(self._kept_back):
             self._kept_back = None
             self._wanted_count += 1

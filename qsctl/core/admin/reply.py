@@ -153,6 +153,6 @@ class Reply(msgspec.Struct, frozen=True):
 
 
 def refusal(error: QsctlError, retcode: ReturnCode = ReturnCode.ERROR) -> Reply:
-    """The answer to a command that cannot be carried out: what is wrong, and what to do."""
+    """Return the answer to a command that cannot be carried out: what is wrong, and what to do."""
     text = f"{error.message}. {error.remedy}" if error.remedy else error.message
     return Reply(retcode, text, not_found=isinstance(error, NotFound))

@@ -85,7 +85,7 @@ def command_of(
 
 
 def xml_of_body(body: str, action: CommandAction = CommandAction.CREATE) -> str:
-    r"""The XML of `str://"…"`, or of a body that is XML itself.
+    r"""Return the XML of `str://"…"`, or of a body that is XML itself.
 
     [QS 5.4.1] prints the text as a C string, `str://"<a b=\"c\">"`, and senders copy its backslashes:
     where an attribute's quotation mark has one, all are escapes.

@@ -15,7 +15,7 @@ from qsctl.resource import ResourceIdentifier, ResourceKind, parse_resource
 
 
 def resolve_queue(text: str, data: ServiceData) -> ResourceIdentifier:
-    """The queue that `text` names.
+    """Return the queue that `text` names.
 
     Raises:
         NotFound: the service has no such queue; the remedy names what is near.
@@ -45,7 +45,7 @@ def queues_named(text: str, data: ServiceData) -> list[QueueData]:
 
 
 def resolve_subscriber(text: str, data: ServiceData) -> ResourceIdentifier:
-    """The shared subscriber that `text` names; an empty text means the only one there is.
+    """Return the shared subscriber that `text` names; an empty text means the only one there is.
 
     Raises:
         NotFound: the service has no such subscriber.
@@ -55,7 +55,7 @@ def resolve_subscriber(text: str, data: ServiceData) -> ResourceIdentifier:
 
 
 def resolve_participant(text: str, data: ServiceData) -> ResourceIdentifier:
-    """The domain participant that `text` names; an empty text means the only one there is.
+    """Return the domain participant that `text` names; an empty text means the only one there is.
 
     Raises:
         NotFound: the service has no such participant.
@@ -65,12 +65,12 @@ def resolve_participant(text: str, data: ServiceData) -> ResourceIdentifier:
 
 
 def short_name(resource: ResourceIdentifier) -> str:
-    """The names alone, `P/S/Q`: what error messages and tables show."""
+    """Return the names alone, `P/S/Q`: what error messages and tables show."""
     return "/".join(name for _, name in resource.names)
 
 
 def nearest(name: str, known: Sequence[str]) -> str:
-    """A sentence that helps after a wrong name: what is near, else what there is."""
+    """Return a sentence that helps after a wrong name: what is near, else what there is."""
     if not known:
         return "There is none yet."
     by_tail = {each.rsplit("/", 1)[-1]: each for each in known}

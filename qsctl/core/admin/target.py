@@ -79,7 +79,7 @@ def matches(pattern: str, application_name: str) -> bool:
 
 
 def check_pattern(pattern: str) -> str:
-    """The pattern itself, when a command may carry it.
+    """Return the pattern itself, when a command may carry it.
 
     Raises:
         UsageError: it is empty or too long.
@@ -124,7 +124,7 @@ def _elements(pattern: str) -> list[_Element]:
 
 
 def _bracket(pattern: str, at: int) -> tuple[_Bracket, int] | None:
-    """The set that begins behind `[` and where it ends; None: nothing closes it, so the `[` stands for itself."""
+    """Return the set that begins behind `[`, and where it ends; None: nothing closes it, the `[` is literal."""
     negated = pattern[at : at + 1] in ("!", "^")
     at += negated
     first = at

@@ -97,7 +97,7 @@ class Producer:
         return len(self._open) < self.window_count
 
     def queue_appeared(self, queue: str, acknowledges: bool) -> None:
-        """A queue of the topic is there; `acknowledges` is its `app_ack_sample_to_producer` [QS Table 3.15]."""
+        """Note a queue of the topic; `acknowledges` is its `app_ack_sample_to_producer` [QS Table 3.15]."""
         was_alone = not self._queues
         self._queues[queue] = acknowledges
         self._renew_acknowledging()
@@ -113,7 +113,7 @@ class Producer:
             self._complete_unawaited()
 
     def queue_vanished(self, queue: str) -> None:
-        """A queue is gone. A sample waits on only where no other queue answers for it."""
+        """Note that a queue is gone. A sample waits on only where no other queue answers for it."""
         self._queues.pop(queue, None)
         self._renew_acknowledging()
         for number, each in list(self._open.items()):
@@ -123,7 +123,7 @@ class Producer:
                     self._complete(number, each)
 
     def queue_deleted(self, queue: str) -> list[SampleIdentity]:
-        """A queue was deleted: what it has not answered it does not hold, which is a refusal. Gives those samples."""
+        """Take for refused what a deleted queue has not answered, for it does not hold it; return those samples."""
         self._queues.pop(queue, None)
         self._renew_acknowledging()
         refused = [(number, each) for number, each in self._open.items() if queue in each.waiting_for]
@@ -202,7 +202,7 @@ class Producer:
         return True
 
     def unacknowledged(self) -> list[SampleIdentity]:
-        """The identities of the samples that are not acknowledged, in the order of writing."""
+        """Return the identities of the samples that are not acknowledged, in the order of writing."""
         return [each.write.identity for each in self._open.values()]
 
     def pop_writes(self) -> list[Write]:

@@ -61,7 +61,7 @@ class ReplicaCompaction:
             self._capture = None
 
     def forget_capture(self) -> None:
-        """The replica is no master any more: the state may never be committed."""
+        """Drop the captured state: the replica is no master any more, and it may never be committed."""
         self._capture = None
 
     def _is_worth_it(self, index: int) -> bool:

@@ -87,7 +87,7 @@ class Database:
         return sorted((each for each in self.errors.values() if self.counts(each)), key=_by_id)
 
     def unfinished(self) -> list[Message]:
-        """Copies that an interrupted change left behind."""
+        """Return copies that an interrupted change left behind."""
         held = [*self.recovery.values(), *self.errors.values()]
         return [each for each in held if not self.counts(each)]
 

@@ -69,7 +69,7 @@ class MessageQueue:
         return self._held.pop(mid, None)
 
     def highest_priority(self) -> int | None:
-        """That of the message that goes next."""
+        """Return the priority of the message that goes next."""
         found = self.first()
         return None if found is None else found.message.priority
 

@@ -239,7 +239,7 @@ class ProtocolThread:
         self._wake()
 
     def _of_reply(self, verdict: StackVerdict) -> StackVerdict:
-        """A reply that continues goes to the thread that the message came from that it answers."""
+        """Send a reply that continues to the thread from which the message came that it answers."""
         if verdict.disposition is not Disposition.CONTINUE:
             return verdict
         target = self._reserved.message.source if self._reserved is not None else ""

@@ -100,7 +100,7 @@ def _translate(detail: RouteDetail, chain: Sequence[Translation], given: StackVe
 
 
 def _raise(translation: Translation, severity: ErrorSeverity, text: str) -> None:
-    """What `xpmerror` does: under `action`, what the translation's error control says."""
+    """Raise what `xpmerror` asks for: under `action`, what the translation's error control says."""
     reach = translation.error_control.value if severity is ErrorSeverity.ACTION else severity.value
     if reach == ErrorControl.SKIP:
         return

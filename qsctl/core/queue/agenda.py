@@ -18,7 +18,7 @@ class Sleeper(Protocol):
     wakes_at_ns: Nanoseconds
 
     def next_deadline(self) -> Nanoseconds | None:
-        """The earliest deadline; None when there is none."""
+        """Return the earliest deadline; None when there is none."""
 
     def advance(self, now: Nanoseconds) -> None:
         """Do what is due at `now`."""
@@ -49,7 +49,7 @@ class Agenda:
         sleeper.wakes_at_ns = INFINITE_NS
 
     def next_deadline(self) -> Nanoseconds | None:
-        """The earliest deadline of all; None when nobody waits for anything."""
+        """Return the earliest deadline of all; None when nobody waits for anything."""
         entries = self._entries
         while entries:
             at_ns, _, sleeper = entries[0]

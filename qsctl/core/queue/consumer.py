@@ -95,7 +95,7 @@ class Ring:
         return bool(self._eligible >> consumer.place & 1)
 
     def choose(self, other_than: Consumer | None = None) -> Consumer | None:
-        """The eligible consumer whose turn it is, which makes it the one served last; None when nobody is eligible.
+        """Return the eligible consumer whose turn it is, from then on the one served last; None: nobody is eligible.
 
         `other_than` is chosen only when nobody else can be ([QS 2.9]: to a different consumer).
         """

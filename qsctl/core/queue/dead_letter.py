@@ -57,7 +57,7 @@ def dead_letter_identity(origin: DeadLetterOrigin) -> SampleIdentity:
 def letter(
     now: Nanoseconds, sample: Sample, position: int, origin: DeadLetterOrigin, expires_at_ns: Nanoseconds
 ) -> Sample:
-    """The sample as the dead-letter queue holds it: its payload and redelivered flag, a new life.
+    """Return the sample as the dead-letter queue holds it: its payload and redelivered flag, a new life.
 
     Args:
         now: when it is moved.

@@ -32,17 +32,17 @@ class DeliveryGroup:
         self.waiting_count = 0
 
     def append(self, sample: Sample) -> None:
-        """A new sample, behind all others."""
+        """Append a new sample, behind all others."""
         self._fresh.append(sample)
         self.waiting_count += 1
 
     def put_back(self, sample: Sample) -> None:
-        """A sample whose delivery failed."""
+        """Put back a sample whose delivery failed."""
         heappush(self._returned, (sample.position, sample))
         self.waiting_count += 1
 
     def first(self) -> Sample:
-        """The sample whose turn it is; there must be one."""
+        """Return the sample whose turn it is; there must be one."""
         fresh, returned = self._fresh, self._returned
         if fresh and not returned and fresh[0].state is _ENQUEUED:
             return fresh[0]
@@ -71,7 +71,7 @@ class DeliveryGroup:
         return samples
 
     def drop(self) -> None:
-        """A waiting sample left the queue; its state says which."""
+        """Drop a waiting sample that left the queue; its state says which."""
         self.waiting_count -= 1
         if len(self._fresh) + len(self._returned) > 2 * self.waiting_count + 64:
             self._fresh = deque(sample for sample in self._fresh if sample.state is _ENQUEUED)

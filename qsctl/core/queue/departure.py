@@ -33,7 +33,7 @@ class Departure:
         self.unsent = frozenset(unsent)
 
     def take(self, count_max: int) -> Iterator[Sample]:
-        """The next so many, each when it is asked for; without those that meanwhile were acknowledged or timed out."""
+        """Yield the next so many, each when it is asked for, but those acknowledged or timed out meanwhile."""
         left = self._left
         for _ in range(min(count_max, len(left))):
             sample = self._samples.pop(left.popleft())

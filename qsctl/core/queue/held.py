@@ -74,11 +74,11 @@ class Held:
         del self.known[identity]
 
     def retired(self) -> tuple[SampleIdentity, ...]:
-        """The remembered identities, oldest first."""
+        """Return the remembered identities, oldest first."""
         return tuple(self._retired)
 
     def newer_than(self, position: int) -> list[Sample]:
-        """The held samples behind a position, in queue order."""
+        """Return the held samples behind a position, in queue order."""
         newer = takewhile(lambda sample: sample.position > position, filter(None, reversed(self.known.values())))
         return list(newer)[::-1]
 

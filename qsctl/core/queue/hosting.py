@@ -42,7 +42,7 @@ def queue_identifier(participant: str, subscriber: str, settings: SharedReaderQu
 
 
 def reply_topic(settings: SharedReaderQueueSettings) -> str:
-    """The topic of a queue's replies [QS Table 3.14]; empty when it has no `reply_type`."""
+    """Return the topic of a queue's replies [QS Table 3.14]; empty when it has no `reply_type`."""
     return (settings.reply_topic or f"{settings.topic_name}Reply") if settings.reply_type else ""
 
 
@@ -63,7 +63,7 @@ def tied_queues(
 
 
 def implicit_reply_queue(settings: SharedReaderQueueSettings) -> SharedReaderQueueSettings:
-    """The reply queue that a `reply_type` brings: configured like the queue itself [QS 2.11, Table 3.14]."""
+    """Return the reply queue that a `reply_type` brings: configured like the queue itself [QS 2.11, Table 3.14]."""
     return replace(
         settings,
         name=f"{settings.name}Reply",
@@ -94,7 +94,7 @@ class HostedSubscriber:
         self.queues = {name: self.queues[name] for name in names}
 
     def current_settings(self) -> SharedSubscriberSettings:
-        """The configuration as it is now; implicit reply queues come back by themselves."""
+        """Return the configuration as it is now; implicit reply queues come back by themselves."""
         declared = (queue.settings for name, queue in self.queues.items() if name not in self.implicit)
         return replace(self.settings, queues=tuple(declared))
 
@@ -169,7 +169,7 @@ class Hosting:
         return listed
 
     def settings(self) -> ServiceSettings:
-        """The configuration as it is now."""
+        """Return the configuration as it is now."""
         return replace(self._settings, participants=tuple(map(self._current, self._participants.values())))
 
     def participants(self) -> dict[ResourceIdentifier, DomainParticipantSettings]:
@@ -282,7 +282,7 @@ class Hosting:
                 del self.by_topic[topic]
 
     def removed_with(self, participant: str, subscriber: str, name: str) -> list[SharedReaderQueue]:
-        """The queues that go with this one, itself first.
+        """Return the queues that go with this one, itself first.
 
         Raises:
             Refused: it is an implicit reply queue itself, or holds the dead letters of a queue that remains.
@@ -302,7 +302,7 @@ class Hosting:
         return [hosted.queues[each] for each in names]
 
     def dead_letters_of(self, queue: SharedReaderQueue) -> SharedReaderQueue | None:
-        """The queue that takes a queue's dead letters [QS 2.12]."""
+        """Return the queue that takes a queue's dead letters [QS 2.12]."""
         name = queue.settings.dead_letter_queue
         return self.queues[f"{queue.name.rpartition('/')[0]}/{name}"] if name else None
 
@@ -395,7 +395,7 @@ def _check(hosted: HostedSubscriber, settings: SharedReaderQueueSettings) -> Non
 
 
 def _check_replication(hosted: HostedSubscriber, settings: SharedReaderQueueSettings) -> None:
-    """A queue and its dead letters are one replication group: one log, one master, one quorum.
+    """Check that a queue and its dead letters are one replication group: one log, one master, one quorum.
 
     Raises:
         Refused: one of the two is not replicated, or not as the other.

@@ -28,7 +28,7 @@ class QueueLifespan:
         self._at_ns = self._expiry_ns = -1
 
     def expiry(self, written_at_ns: Nanoseconds, lifespan_ns: Nanoseconds, enqueued_at_ns: Nanoseconds) -> Nanoseconds:
-        """The instant at which a sample expires.
+        """Return the instant at which a sample expires.
 
         A producer's lifespan, when finite, takes precedence over the queue's, be it longer or shorter. It runs from the
         arrival of the sample, the queue's from the moment it is held: a sample may wait outside a full queue.
@@ -66,7 +66,7 @@ class Lifespans:
         self._living_count += 1
 
     def leave(self) -> None:
-        """A watched sample reached a final state."""
+        """Forget a watched sample that reached a final state."""
         self._living_count -= 1
         if len(self._row) + len(self._heap) > 2 * self._living_count + 64:
             self._row = deque(sample for sample in self._row if sample.state < _FIRST_FINAL_STATE)
@@ -83,7 +83,7 @@ class Lifespans:
         return min(row[0].expires_at_ns if row else INFINITE_NS, heap[0][0] if heap else INFINITE_NS)
 
     def overdue(self, now: Nanoseconds, count_max: int = INFINITE_NS) -> list[Sample]:
-        """The samples past their lifespan at `now`, in the order in which they passed it; they are watched no more.
+        """Return the samples past their lifespan at `now`, in the order of its end, and watch them no more.
 
         With `count_max` only the first so many; the others stay due.
         """

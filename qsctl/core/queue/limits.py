@@ -109,7 +109,7 @@ class Limits:
         return _QUEUE_FULL
 
     def grow(self, now: Nanoseconds, size_bytes: int) -> None:
-        """A sample was enqueued."""
+        """Count a sample that was enqueued."""
         self.count += 1
         self.in_memory_bytes += size_bytes + SAMPLE_METADATA_BYTES
         if not self.limited:
@@ -123,7 +123,7 @@ class Limits:
                 self._outbox.events.append(HighWatermarkPassed(now, self._queue))
 
     def shrink(self, now: Nanoseconds, size_bytes: int) -> None:
-        """A sample left."""
+        """Count a sample that left."""
         self.count -= 1
         self.in_memory_bytes -= size_bytes + SAMPLE_METADATA_BYTES
         if not self.limited:
@@ -137,7 +137,7 @@ class Limits:
                 self._outbox.events.append(LowWatermarkPassed(now, self._queue))
 
     def find_full(self, now: Nanoseconds) -> None:
-        """The queue has no room: told once until there is some again."""
+        """Report that the queue has no room, once until there is some again."""
         if not self._full:
             self._full = True
             self._outbox.events.append(QueueFilled(now, self._queue))
@@ -160,7 +160,7 @@ class Limits:
 
 
 def _mark(limit: int, percent: int | None, *, rounded_up: bool) -> int:
-    """A watermark in whole samples or bytes; no mark, or none of an unlimited measure, is never reached.
+    """Return a watermark in whole samples or bytes; no mark, or none of an unlimited measure, is never reached.
 
     A whole number is above the exact mark just when it is above the mark rounded down, and below it just when it is
     below the mark rounded up.

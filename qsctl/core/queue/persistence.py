@@ -15,7 +15,7 @@ _REDELIVERED = int(SampleFlag.REDELIVERED)
 
 
 def enqueued_record(queue: str, sample: Sample, payload_from: tuple[str, int] | None) -> Enqueued:
-    """The record of a held sample; `payload_from` says where a payload is that is not in memory."""
+    """Return the record of a held sample; `payload_from` says where a payload is that is not in memory."""
     dead_letter = sample.dead_letter
     if dead_letter is not None:
         return Enqueued(

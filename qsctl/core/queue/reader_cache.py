@@ -60,20 +60,20 @@ class ReaderCache:
         return expires_at_ns
 
     def first(self) -> Arrival | None:
-        """The sample that is let in next."""
+        """Return the sample that is let in next."""
         for arrival in self.arrivals.values():
             return arrival
         return None
 
     def leave(self, identity: SampleIdentity) -> None:
-        """A sample was let in, or gave up."""
+        """Forget a sample that was let in, or gave up."""
         del self.arrivals[identity]
         if len(self._expiries) > 2 * len(self.arrivals) + 64:
             self._expiries = [entry for entry in self._expiries if self._is_waiting(*entry)]
             heapify(self._expiries)
 
     def of_writer(self, writer_guid: Guid) -> list[SampleIdentity]:
-        """What a producer has waiting."""
+        """Return what a producer has waiting."""
         return [identity for identity in self.arrivals if identity.writer_guid == writer_guid]
 
     def next_deadline(self) -> Nanoseconds:

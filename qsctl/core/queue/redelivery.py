@@ -68,7 +68,7 @@ class Redelivery:
         self._in_flight[sample.position] = sample
 
     def end(self, sample: Sample) -> None:
-        """The answer came, or is no longer awaited."""
+        """Forget a sample whose answer came, or is no longer awaited."""
         self._in_flight.pop(sample.position, None)
 
     def next_deadline(self) -> Nanoseconds:
@@ -78,7 +78,7 @@ class Redelivery:
         return INFINITE_NS
 
     def overdue(self, now: Nanoseconds, count_max: int = INFINITE_NS) -> list[Sample]:
-        """The samples whose answer is due at `now` and has not come, longest waiting first; at most so many."""
+        """Return the samples whose answer is due at `now` and has not come, longest waiting first; at most so many."""
         late: list[Sample] = []
         for sample in islice(self._in_flight.values(), min(count_max, len(self._in_flight))):
             if later(sample.sent_at_ns, self.response_timeout_ns) > now:

@@ -300,7 +300,7 @@ def _resume_undeliverable(now: Nanoseconds, queue: SharedReaderQueue, sample: Sa
 
 
 def snapshot(queue: SharedReaderQueue) -> Iterator[QueueRecord]:
-    """The fewest records that replay to the state of a queue, for a store that is compacted.
+    """Return the fewest records that replay to the state of a queue, for a store that is compacted.
 
     A payload that is on disk only is named by `payload_from`: the old store still has it.
     """
@@ -326,7 +326,7 @@ class Capture:
         self._round = 0
 
     def take(self, count: int) -> list[QueueRecord]:
-        """The records of about so many samples."""
+        """Return the records of about so many samples."""
         held, name, left = self._queue.held, self._queue.name, self._left
         if len(left) <= count << self._round:
             # What came since is held, too. Each round takes larger shares than the one before, or a queue that is

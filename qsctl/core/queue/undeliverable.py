@@ -185,7 +185,7 @@ class Undeliverables:
         self._outbox.events.append(DeadLetterDeferred(now, queue.name, sample.identity, self.place.name, reason))
 
     def leave(self, now: Nanoseconds, queue: UndeliverableSource, sample: Sample, *, moves: bool) -> None:
-        """A sample leaves its queue that may have waited here; `moves`: for the dead letters."""
+        """Forget a sample that leaves its queue and may have waited here; `moves`: for the dead letters."""
         waiting = self.waiting
         if self.barred.pop(sample.position, None) is not None:
             if not self.barred and self.place is not None:

@@ -113,7 +113,7 @@ class SelectorBuilder:
         return Built(TermComparison(left.node, Relation(str(relation)), right.node), 0, left.offset)
 
     def field(self, children: list[Token]) -> Built:
-        """A field's name."""
+        """Return a field by its name."""
         try:
             return _leaf(Field(str(children[0])), children[0])
         except ValueError:
@@ -138,7 +138,7 @@ class SelectorBuilder:
         return _leaf(SequenceNumber(sequence_number_from_pair(high, low)), children[0])
 
     def integer(self, children: list[Token]) -> Built:
-        """A long, or a long long with L behind it."""
+        """Return a long, or a long long with L behind it."""
         token = children[0]
         value = _integer(token)
         bits = 64 if token[-1] in "lL" else 32
@@ -150,7 +150,7 @@ class SelectorBuilder:
         return _leaf(Integer(value), token)
 
     def boolean(self, children: list[Token]) -> Built:
-        """TRUE or FALSE."""
+        """Return TRUE or FALSE."""
         return _leaf(Boolean(children[0].lower() == "true"), children[0])
 
     def string(self, children: list[Token]) -> Built:

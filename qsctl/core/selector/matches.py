@@ -45,7 +45,7 @@ def matches(expression: Expression, identity: SampleIdentity, status: StatusMask
 
 
 def identities_of(expression: Expression) -> frozenset[SampleIdentity] | None:
-    """The identities that a selected sample can have; None: any, so the queue must be scanned.
+    """Return the identities that a selected sample can have; None: any, so the queue must be scanned.
 
     A queue looks these up and asks `matches` about each: selecting one sample does not cost a scan.
     """
@@ -76,7 +76,7 @@ def _equal(left: Term, right: Term, identity: SampleIdentity, status: StatusMask
 
 
 def _pins(expression: Expression, wanted: bool) -> frozenset[_Pin] | None:
-    """What a sample must be for `expression` to be `wanted`, as alternatives; None: it may be anything."""
+    """Return what a sample must be for `expression` to be `wanted`, as alternatives; None: it may be anything."""
     match expression:
         case TermComparison(left, relation, right):
             if (relation is Relation.EQUAL) is not wanted:

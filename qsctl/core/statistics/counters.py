@@ -144,7 +144,7 @@ class QueueStatistics:
         return status
 
     def publication(self, now: Nanoseconds, queue_name: str, current: CurrentCounts) -> SharedReaderQueueStatus:
-        """The same status, read without resetting anything (chapter 6)."""
+        """Return the same status, read without resetting anything (chapter 6)."""
         if now >= self._period_ends_at_ns:
             self._close_period(now)
         total = self.counters()
@@ -168,7 +168,7 @@ class QueueStatistics:
         )
 
     def counters(self) -> Counters:
-        """The counters since the queue was created."""
+        """Return the counters since the queue was created."""
         return Counters(*(getattr(self, name) for name in _TOTALS))
 
     def _in_period(self) -> tuple[int, int, int]:
@@ -335,7 +335,7 @@ class QueueStatistics:
         self._restored += event.count
 
     def _count_nothing(self, _event: SampleDeadLettered | DeadLetterDeferred) -> None:
-        """A dead letter is counted as the removal that follows; one that has to wait is still held."""
+        """Count nothing: a dead letter is counted as the removal that follows; one that has to wait is still held."""
 
 
 def _counts_in(name: str) -> Callable[[QueueStatistics, Event], None]:

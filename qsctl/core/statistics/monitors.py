@@ -58,7 +58,7 @@ class Monitor:
             self._outbox.messages.append(StatusPublication(self.queue.name, status, rests_on))
 
     def counts(self) -> CurrentCounts:
-        """What the queue holds. An acknowledged sample leaves at once, so none is ever counted as acknowledged."""
+        """Return what the queue holds. An acknowledged sample leaves at once, so that none is counted as that."""
         queue = self.queue
         held = len(queue.held) if self.at_rest_count is None else self.at_rest_count
         outside, undeliverable = len(queue.reader_cache), queue.undeliverable_count()

@@ -47,7 +47,7 @@ class Counters(msgspec.Struct, frozen=True):
     queue_full_count: int = 0
 
     def since(self, before: Counters) -> Counters:
-        """What was counted after `before`."""
+        """Return what was counted after `before`."""
         pairs = zip(msgspec.structs.astuple(self), msgspec.structs.astuple(before), strict=True)
         return Counters(*(now - then for now, then in pairs))
 

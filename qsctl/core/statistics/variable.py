@@ -64,13 +64,13 @@ class Summary:
             self.merge(Summary(count))
 
     def deviation(self) -> float:
-        """The standard deviation of the values themselves, not an estimate for a larger population."""
+        """Return the standard deviation of the values themselves, not an estimate for a larger population."""
         if self.count < 2:
             return 0.0
         return sqrt(max(0, self.count * self.squares - self.total * self.total)) / self.count
 
     def values(self) -> tuple[int, int, int, int, int]:
-        """What the constructor takes."""
+        """Return what the constructor takes."""
         return self.count, self.total, self.squares, self.minimum, self.maximum
 
 
@@ -126,7 +126,7 @@ class Window:
         return whole
 
     def state(self) -> WindowState:
-        """What `restore` takes."""
+        """Return what `restore` takes."""
         return WindowState(self.period_ns, tuple((index, summary.values()) for index, summary in self._buckets))
 
     def restore(self, state: WindowState) -> None:
@@ -195,7 +195,7 @@ class WindowedVariable:
         return self._variable([self._rate(window, now, current, current_since_ns) for window in self._windows])
 
     def states(self) -> tuple[WindowState, ...]:
-        """The windows, to be stored."""
+        """Return the windows, to be stored."""
         return tuple(window.state() for window in self._windows)
 
     def restore(self, states: tuple[WindowState, ...]) -> None:

@@ -221,7 +221,7 @@ class EgressRun:
             self.arrays.kernel(drain, int(c), until_ns)
 
     def _count_at_ingress(self) -> Rows:
-        """What the broker has accepted and not whole yet when the run ends waits: it came, and is in no queue."""
+        """Count as waiting what the broker has accepted but not whole when the run ends: it is in no queue."""
         arrays = self.arrays
         left = self._rows[arrays.state["position"] :]
         if self.now_ns < self._scenario.horizon_ns:

@@ -41,7 +41,7 @@ class SlowSubscribers:
         self.missed_keepalives = 0
 
     def tick(self, now_ns: Nanoseconds, clients: npt.NDArray[Any], more: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """A second ended at `now_ns`: bring every client up to date; the clients whose state changed."""
+        """Bring every client up to date when a second ended at `now_ns`; return the clients whose state changed."""
         blocked = clients["blocked"] != 0
         more["blocked_ns"][blocked] += now_ns - more["blocked_since"][blocked]
         more["blocked_since"][blocked] = now_ns

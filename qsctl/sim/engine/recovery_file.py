@@ -185,7 +185,7 @@ def _copy(path: Path, folder: Path) -> Path:
 
 
 def _log_generation(path: Path) -> bytes:
-    """The salts in the header of the log, which are new whenever it begins anew."""
+    """Return the salts in the header of the log, which are new whenever it begins anew."""
     try:
         with path.with_name(path.name + LOG).open("rb") as log:
             return log.read(_LOG_HEADER.size)

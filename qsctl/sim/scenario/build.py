@@ -134,7 +134,7 @@ def build(form: Form, element: etree._Element, reading: ScenarioReading, given: 
 
 
 def _in_plain_units(change: dict[str, object]) -> dict[str, object]:
-    """A port's new rate may be written as in `<port>`; models have bits a second."""
+    """Return a change in the units of the models: a port's new rate, written as in `<port>`, in bits a second."""
     path, value = str(change.get("path")), str(change.get("value"))
     if path.startswith("port[") and path.endswith("/rate"):
         with contextlib.suppress(InvalidInput):  # the rules say what may stand there
