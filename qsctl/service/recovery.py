@@ -14,17 +14,16 @@ Decides: the contract of a store that fails [QS 2.4, 2.14.2].
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
 from qsctl.core.engine import ServiceEngine
 from qsctl.errors import Damaged
-from qsctl.instant import Nanoseconds
+from qsctl.instant import MILLISECOND_NS, Nanoseconds
 from qsctl.service.restore import mended
 from qsctl.service.stores import Stores
 
-AGAIN_AFTER_S: Final = 0.5
+AGAIN_AFTER_NS: Final[Nanoseconds] = 500 * MILLISECOND_NS
 """How long to wait between two attempts at a disk that refuses."""
 
 Report: TypeAlias = Callable[[str, str, str], None]
@@ -47,7 +46,7 @@ class Recovery:
         self._clock = clock
         self._refuses = False
         self._reported_service_failure = False
-        self._next_attempt_s = 0.0
+        self._next_attempt_ns: Nanoseconds = 0
         self.report: Report = lambda *_: None
 
     @property
@@ -71,10 +70,10 @@ class Recovery:
 
     def attempt(self, *, at_once: bool = False) -> None:
         """Look whether the disk accepts again what it refused, now and then."""
-        now_s = time.monotonic()
-        if now_s < self._next_attempt_s and not at_once:
+        now = self._stores.environment.steady()
+        if now < self._next_attempt_ns and not at_once:
             return
-        self._next_attempt_s = now_s + AGAIN_AFTER_S
+        self._next_attempt_ns = now + AGAIN_AFTER_NS
         if self._stores.is_scarce:
             self._stores.make_room()
         self._stores.files.room.keep()

@@ -17,6 +17,7 @@ from qsctl.config.filesystem import FilesystemSettings, Synchronization
 from qsctl.core.messages import QueueName
 from qsctl.errors import Refused
 from qsctl.identity import NIL_INCARNATION, Incarnation
+from qsctl.service.environment import HOST_ENVIRONMENT, Environment
 from qsctl.service.places import HostedPlace
 from qsctl.service.queue_codec import QUEUE_CODEC
 from qsctl.storage.base import Extent, Storage
@@ -30,13 +31,14 @@ from qsctl.storage.names import (
     queue_files,
     queue_stem,
     register_file,
+    replicas_stem,
     reserve_file,
     service_file,
     volatile_register,
 )
 from qsctl.storage.register import Register
+from qsctl.storage.replica_log import RecordsCodec, ReplicaLog
 from qsctl.storage.room import DiskFull, Room
-from qsctl.storage.sqlite import SqliteStorage
 from qsctl.storage.write_ahead_log import WriteAheadLog
 
 Done = TypeVar("Done")
@@ -54,6 +56,7 @@ class StoreFiles:
         claim_wait_s: how long to wait for another service that has it.
         log_label: distinguishes the write-ahead logs of a service's processes; empty where there is one process.
         discards_damaged: whether to go on with what is whole where something is lost; else nothing is changed then.
+        environment: where they are.
 
     Raises:
         InvalidInput: the directory does not exist, or a name cannot be part of a file name.
@@ -70,8 +73,11 @@ class StoreFiles:
         claim_wait_s: float = WAIT_S,
         log_label: str = "",
         discards_damaged: bool = False,
+        environment: Environment = HOST_ENVIRONMENT,
     ) -> None:
         self.directory = directory
+        self._environment = environment
+        disk = self._disk = environment.disk
         self.discards_damaged = discards_damaged
         self.incarnations: dict[QueueName, Incarnation] = {}
         """Those of the queues, as far as they are known."""
@@ -79,10 +85,10 @@ class StoreFiles:
         self.application_name = application_name
         self.volatile_directory = volatile_directory
         prefix = filesystem.file_prefix
-        self.claim = claim or Claim(directory, prefix, application_name)
-        self.room = Room(reserve_file(directory, prefix, application_name))
+        self.claim = claim or Claim(directory, prefix, application_name, disk)
+        self.room = Room(reserve_file(directory, prefix, application_name, disk), disk, environment.steady)
         self._claim_wait_s = claim_wait_s
-        self._service_file = service_file(directory, prefix, application_name)
+        self._service_file = service_file(directory, prefix, application_name, disk)
         self._owners: dict[Path, QueueName] = {}
         self._registers: dict[bool, Register] = {}
         """Of persistent stores (True), and of those that only an embedded service keeps (False)."""
@@ -126,6 +132,7 @@ class StoreFiles:
             place.subscriber,
             place.domain_id,
             self.application_name,
+            self._disk,
         )
         other = self._owners.get(stem, name)
         if other != name:
@@ -176,7 +183,8 @@ class StoreFiles:
         is_noted = self._register(True).extent(stem.name) is not None
         if is_noted or any(stem.name in log.names() for log in self.logs.values()):
             return True
-        return any(each.name.startswith((f"{stem.name}.db", f"{stem.name}_")) for each in self.directory.iterdir())
+        names = self._disk.names(self.directory)
+        return any(name.startswith((f"{stem.name}.db", f"{stem.name}_")) for name in names)
 
     def open_service(self, *, discards_damaged: bool | None = None) -> Storage:
         """The store of the service's state.
@@ -187,7 +195,7 @@ class StoreFiles:
         """
         self.hold()
         known = self._register(True).extent(self._service_file.name)
-        if not (self._service_file.exists() or self._register(True).was_there):
+        if self._disk.status_at(self._service_file) is None and not self._register(True).was_there:
             self._report_files_of_nobody_known()
         filesystem = self.filesystem
         if filesystem.synchronization is Synchronization.NORMAL:
@@ -196,13 +204,14 @@ class StoreFiles:
         discards = self.discards_damaged if discards_damaged is None else discards_damaged
         if not discards:
             refuse_loss(self.damage, filesystem.synchronization)
+        open_database = self._environment.open_database
         return self.with_reserve(
-            partial(SqliteStorage, self._service_file, filesystem, QUEUE_CODEC, known, discards_damaged=discards)
+            partial(open_database, self._service_file, filesystem, QUEUE_CODEC, known, discards_damaged=discards)
         )
 
     def _report_files_of_nobody_known(self) -> None:
         """Without the service's state and the register, nothing says which queues should be there."""
-        found = queue_files(self.directory, self.filesystem.file_prefix, self.application_name)
+        found = queue_files(self.directory, self.filesystem.file_prefix, self.application_name, self._disk)
         if found:
             what = "the service's state and the register are missing: whose files these are cannot be known"
             self._damage.append(DamageReport(found[0], 0, 0, DamageKind.UNREADABLE, what))
@@ -243,13 +252,23 @@ class StoreFiles:
         """The same of the service's state."""
         self._register(True).note({self._service_file.name: store.extent})
 
-    def extent_of_log(self, stem: Path) -> Extent | None:
-        """How far the log of the replicas reached at least; None: nothing is known of it."""
-        return self._register(True).extent(stem.name)
+    def open_replica_log(self, records: RecordsCodec) -> ReplicaLog:
+        """Open the log of this process's replicas. No file is made before it is written.
 
-    def note_log(self, stem: Path, extent: Extent) -> None:
-        """Note how far the log of the replicas reaches."""
-        self._register(True).note({stem.name: extent})
+        Raises:
+            InvalidInput: a name cannot be part of a file's.
+            Damaged: the disk refuses.
+        """
+        register = self._register(True)
+        stem = replicas_stem(self.directory, self.filesystem.file_prefix, self.application_name, self._disk)
+        return self._environment.open_replica_log(
+            stem,
+            self.filesystem,
+            records,
+            register.extent(stem.name),
+            lambda extent: register.note({stem.name: extent}),
+            self._disk,
+        )
 
     def forget(self, name: QueueName, place: HostedPlace) -> None:
         """Expect the files of a queue no more: they are about to be deleted."""
@@ -301,14 +320,15 @@ class StoreFiles:
         discards = discards_damaged
         if not place.is_persistent:
             assert self.volatile_directory is not None
-            stem = private_stem(self.volatile_directory, name)
+            stem = private_stem(self.volatile_directory, name, self._disk)
             return self._logged(stem, known, is_persistent=False, discards_damaged=discards)
         stem = self.stem(name, place)
         self._owners[stem] = name
         if place.settings.persistence.in_memory_state:
             return self._logged(stem, known, is_persistent=True, discards_damaged=discards)
         file = stem.with_name(stem.name + ".db")
-        return SqliteStorage(file, self.filesystem, QUEUE_CODEC, known, discards_damaged=discards)
+        open_database = self._environment.open_database
+        return open_database(file, self.filesystem, QUEUE_CODEC, known, discards_damaged=discards)
 
     def carry_over_logs(self, *, own_too: bool) -> None:
         """Bring what other processes of this service left in their logs to the queues' own files; that of this one's
@@ -317,12 +337,14 @@ class StoreFiles:
         Raises:
             Damaged: the disk refuses.
         """
-        own = log_stem(self.directory, self.filesystem.file_prefix, self.application_name)
+        own = log_stem(self.directory, self.filesystem.file_prefix, self.application_name, disk=self._disk)
         register = self._register(True)
-        for stem in sorted(existing_logs(own)):
+        for stem in sorted(existing_logs(own, self._disk)):
             if stem != own or own_too:
                 known, discards = register.extent(stem.name), self.discards_damaged
-                carry = partial(carry_over, stem, self.filesystem, QUEUE_CODEC, known, discards_damaged=discards)
+                carry = partial(
+                    carry_over, stem, self.filesystem, QUEUE_CODEC, known, self._disk, discards_damaged=discards
+                )
                 self._damage += self.with_reserve(carry)
                 register.forget([stem.name])
 
@@ -331,9 +353,10 @@ class StoreFiles:
     ) -> LoggedStorage:
         log = self.logs.get(is_persistent)
         if log is None:
-            where = log_stem(stem.parent, self.filesystem.file_prefix, self.application_name, self._log_label)
+            prefix, label = self.filesystem.file_prefix, self._log_label
+            where = log_stem(stem.parent, prefix, self.application_name, label, self._disk)
             known_log = self._register(is_persistent).extent(where.name)
-            log = WriteAheadLog(where, self.filesystem, known_log, discards_damaged=discards_damaged)
+            log = WriteAheadLog(where, self.filesystem, known_log, discards_damaged=discards_damaged, disk=self._disk)
             self.logs[is_persistent] = log
         if log.is_to_mend:
             log.mend()
@@ -346,11 +369,11 @@ class StoreFiles:
     def _register(self, is_persistent: bool) -> Register:
         if is_persistent not in self._registers:
             if is_persistent:
-                path = register_file(self.directory, self.filesystem.file_prefix, self.application_name)
+                path = register_file(self.directory, self.filesystem.file_prefix, self.application_name, self._disk)
             else:
                 assert self.volatile_directory is not None
                 path = volatile_register(self.volatile_directory)
-            self._registers[is_persistent] = Register(path)
+            self._registers[is_persistent] = Register(path, self._disk)
         return self._registers[is_persistent]
 
 

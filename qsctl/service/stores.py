@@ -28,6 +28,7 @@ from qsctl.core.records import (
 from qsctl.errors import Damaged
 from qsctl.identity import Incarnation
 from qsctl.service import upkeep
+from qsctl.service.environment import HOST_ENVIRONMENT, Environment
 from qsctl.service.guarded_writes import GuardedWrites
 from qsctl.service.payload_reader import payload_reader
 from qsctl.service.places import HostedPlace, Places
@@ -40,7 +41,6 @@ from qsctl.storage.claim import WAIT_S, Claim
 from qsctl.storage.damage import DamageReport, refuse_loss
 from qsctl.storage.log_upkeep import checkpoint_all
 from qsctl.storage.logged import LoggedStorage
-from qsctl.storage.names import replicas_stem
 from qsctl.storage.replica_log import RecordsCodec, ReplicaLog
 from qsctl.storage.room import DiskFull
 from qsctl.storage.write_ahead_log import FILES_MAX
@@ -64,6 +64,7 @@ class Stores:
         holds_samples: whether the queues' own files are opened; False in a process that only coordinates those
             that hold them.
         discards_damaged: whether to go on with what is whole where something is lost; else nothing is changed then.
+        environment: where the files are.
 
     Raises:
         InvalidInput: the directory does not exist, or a name cannot be part of a file name.
@@ -84,7 +85,9 @@ class Stores:
         log_label: str = "",
         holds_samples: bool = True,
         discards_damaged: bool = False,
+        environment: Environment = HOST_ENVIRONMENT,
     ) -> None:
+        self.environment = environment
         self.files = StoreFiles(
             directory,
             filesystem,
@@ -94,6 +97,7 @@ class Stores:
             claim_wait_s=claim_wait_s,
             log_label=log_label,
             discards_damaged=discards_damaged,
+            environment=environment,
         )
         self._is_judged = False
         """Whether what was found at the start was whole, or was given up: nothing is noted before that."""
@@ -130,8 +134,7 @@ class Stores:
         files = self.files
         if any(each.settings.persistence.kind is PersistenceKind.PERSISTENT for each in self._places.values()):
             files.hold()
-        stem = replicas_stem(files.directory, files.filesystem.file_prefix, files.application_name)
-        return ReplicaLog(stem, files.filesystem, records, files.extent_of_log(stem), partial(files.note_log, stem))
+        return files.open_replica_log(records)
 
     @property
     def damage(self) -> list[DamageReport]:

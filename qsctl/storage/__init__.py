@@ -13,6 +13,8 @@ A stream's state is its checkpoints and, behind them, the records in the log wit
 log says how far they reach; what lies beyond was not finished, and is cut when they are opened. Files are only appended
 to, or replaced whole by a rename.
 
+Files are reached through the seam `file_system` alone, but for those of a database, which its library opens itself.
+
 Invariants, and why a crash at any place keeps them (`tests/storage/test_power_loss.py` and `test_replicas.py` try):
 
 - append: a group begins with a mark that says how many frames before it were durable. What was not synced may be there

@@ -7,7 +7,6 @@ behind, as checkpoints of the write-ahead log; those of qsctl 0.1, which had no 
 from __future__ import annotations
 
 import dataclasses
-import os
 from collections.abc import Callable, Collection, Iterable, Iterator, KeysView, Sequence
 from itertools import chain
 from pathlib import Path
@@ -21,9 +20,11 @@ from qsctl.storage.compaction import ROOM_FOR_FILES, Compaction, Whole
 from qsctl.storage.damage import DamageKind, DamageReport, refuse_loss
 from qsctl.storage.data_files import OFFSET_BITS, DataFiles
 from qsctl.storage.file_sequence import SEAL, shortfall
+from qsctl.storage.file_system import HOST, FileSystem
 from qsctl.storage.frames import FRAME_HEADER, spans
+from qsctl.storage.names import read_whole
 from qsctl.storage.room import refusal
-from qsctl.storage.segment_file import HEADER_SIZE_BYTES, find_bodies, read_bytes, refuse_form
+from qsctl.storage.segment_file import HEADER_SIZE_BYTES, find_bodies, refuse_form
 from qsctl.storage.segment_log import SegmentLog
 
 _COPY_POSITION: Final = 2**64 - 1
@@ -45,6 +46,7 @@ class Checkpoints:
         ended: positions that ended since, of which nothing need be there.
         commit: makes durable how far they reach; what is dead is deleted afterwards.
         discards_damaged: whether to go on with what is whole where something is lost; else nothing is changed then.
+        disk: where the files are.
 
     Raises:
         InvalidInput: a link or a device stands in a file's place.
@@ -63,17 +65,23 @@ class Checkpoints:
         ended: Collection[int] = (),
         commit: Callable[[Extent], None] = lambda _: None,
         discards_damaged: bool = True,
+        disk: FileSystem = HOST,
     ) -> None:
-        magic = int.from_bytes(os.urandom(4)) or 1
+        magic = int.from_bytes(disk.draw(4)) or 1
         size, synchronization = settings.file_max_size_bytes, settings.synchronization
-        self._metadata = SegmentLog(
-            stem, "m", contiguous=True, mark=magic, file_max_size_bytes=size, synchronization=synchronization
-        )
-        self._data = DataFiles(
+        self._metadata, data = (
             SegmentLog(
-                stem, "d", contiguous=False, mark=magic, file_max_size_bytes=size, synchronization=synchronization
+                stem,
+                letter,
+                contiguous=letter == "m",
+                mark=magic,
+                file_max_size_bytes=size,
+                synchronization=synchronization,
+                disk=disk,
             )
+            for letter in "md"
         )
+        self._data = DataFiles(data)
         self._codec = codec
         self._compaction: Compaction | None = None
         self._missing: set[int] = set()
@@ -209,7 +217,7 @@ class Checkpoints:
                         if not first <= location < end:
                             index = location >> OFFSET_BITS
                             first, end = index << OFFSET_BITS, (index + 1) << OFFSET_BITS
-                            buffer = read_bytes(self._data.log.path(index))
+                            buffer = read_whole(self._data.log.path(index), self._data.log.disk)
                         at = location - first
                         _, length, _ = header_at(buffer, at)
                         fill(record, "payload", buffer[at + overhead : at + header_size + length])
@@ -224,7 +232,9 @@ class Checkpoints:
         """Return what stands in the files of metadata, a file at a time."""
         log, codec = self._metadata, self._codec
         for index in list(log.sizes):
-            buffer = read_bytes(log.path(index))[: log.sizes[index]]  # no more than was read when it was opened
+            buffer = read_whole(log.path(index), log.disk)[
+                : log.sizes[index]
+            ]  # no more than was read when it was opened
             if index in log.damaged_indexes:
                 places = find_bodies(buffer, log.headers[index]).bodies
             else:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import os
 import time
 from collections.abc import Callable
@@ -23,6 +22,7 @@ import msgspec
 
 from qsctl.errors import UNREADABLE, Damaged, Refused
 from qsctl.instant import SECOND_NS, Nanoseconds
+from qsctl.storage.file_system import HOST, FileSystem
 from qsctl.storage.names import claim_file, open_private
 
 WAIT_S: Final = 5.0
@@ -50,15 +50,17 @@ class Claim:
 
     Args:
         directory, prefix, application_name: what the names of the files are made of.
+        disk: where they are.
 
     Raises:
         InvalidInput: the directory does not exist, or a name cannot be part of a file name.
     """
 
-    def __init__(self, directory: Path, prefix: str, application_name: str) -> None:
+    def __init__(self, directory: Path, prefix: str, application_name: str, disk: FileSystem = HOST) -> None:
         self._descriptor = -1
+        self._disk = disk
         self.is_held = False
-        self.path = claim_file(directory, prefix, application_name)
+        self.path = claim_file(directory, prefix, application_name, disk)
         self._application_name = application_name
 
     def hold(self, wait_s: float = WAIT_S) -> None:
@@ -102,10 +104,9 @@ class Claim:
         if not self.is_held:
             return
         try:
-            there, held = self.path.lstat(), os.fstat(self._descriptor)
-            if (there.st_dev, there.st_ino) == (held.st_dev, held.st_ino):
+            if self._disk.status(self._descriptor).is_same(self._disk.status_at(self.path)):
                 return
-            self._move_to(os.open(self.path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW))
+            self._move_to(self._disk.open(self.path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW))
         except OSError as error:
             raise Damaged(
                 f"the stores in {self.path.parent} are not there: {self.path.name}: {error.strerror}",
@@ -116,12 +117,12 @@ class Claim:
         """Hold another lock file instead: that of the same directory, on a file system that was mounted again."""
         former, self._descriptor = self._descriptor, descriptor
         if self._lock():
-            os.close(former)
+            self._disk.close(former)
             self._write_holder()
             return
         holder = self._holder()
         self._descriptor = former
-        os.close(descriptor)
+        self._disk.close(descriptor)
         raise Damaged(
             f"{holder or 'another process'} uses the stores in {self.path.parent} by now",
             remedy="Stop one of the two services.",
@@ -131,7 +132,7 @@ class Claim:
         """Let go of the files."""
         self.is_held = False
         if self._descriptor >= 0:
-            os.close(self._descriptor)
+            self._disk.close(self._descriptor)
             self._descriptor = -1
 
     def __del__(self) -> None:
@@ -146,28 +147,24 @@ class Claim:
 
     def _open(self) -> None:
         if self._descriptor < 0:
-            self._descriptor = open_private(self.path, os.O_RDWR)
+            self._descriptor = open_private(self.path, os.O_RDWR, self._disk)
 
     def _lock(self) -> bool:
-        try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True
+        return self._disk.lock(self._descriptor, waits=False)
 
     def _write_holder(self) -> None:
         """Note which service holds the files. It also shows whether the directory can be written; it needs no room."""
         text = msgspec.json.encode(Holder(os.getpid(), self._application_name, time.time_ns()))
         try:
-            os.ftruncate(self._descriptor, 0)
-            os.pwrite(self._descriptor, text, 0)
+            self._disk.cut(self._descriptor, 0)
+            self._disk.write_at(self._descriptor, text, 0)
         except OSError as error:
             if error.errno not in _NO_ROOM:
                 raise
 
     def _holder(self) -> Holder | None:
         try:
-            return msgspec.json.decode(os.pread(self._descriptor, _HOLDER_SIZE_BYTES_MAX, 0), type=Holder)
+            return msgspec.json.decode(self._disk.read_at(self._descriptor, _HOLDER_SIZE_BYTES_MAX, 0), type=Holder)
         except (OSError, *UNREADABLE):
             return None  # it is being written, or there was no room for it
 
@@ -183,6 +180,7 @@ def _received(path: Path, application_name: str, sent: _Descriptor | None, is_he
     claim = Claim.__new__(Claim)
     claim.path = path
     claim._application_name = application_name
+    claim._disk = HOST
     claim._descriptor = sent.detach() if sent is not None else -1
     claim.is_held = is_held
     return claim

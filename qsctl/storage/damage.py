@@ -14,6 +14,7 @@ from typing import Final
 
 from qsctl.config.filesystem import Synchronization
 from qsctl.errors import Damaged
+from qsctl.storage.file_system import HOST, FileSystem
 
 _SHOWN_MAX: Final = 5
 """More places than these are counted, not listed."""
@@ -84,11 +85,11 @@ def refuse_loss(reports: Iterable[DamageReport], synchronization: Synchronizatio
         )
 
 
-def set_aside_name(file: Path) -> Path:
+def set_aside_name(file: Path, disk: FileSystem = HOST) -> Path:
     """A free name beside `file` for its damaged original: `<file>.damaged`, then `.damaged2` and so on."""
     number = 1
     while True:
         candidate = file.with_name(f"{file.name}.damaged{number if number > 1 else ''}")
-        if not candidate.exists():
+        if disk.status_at(candidate) is None:
             return candidate
         number += 1

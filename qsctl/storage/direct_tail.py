@@ -14,7 +14,8 @@ from pathlib import Path
 from threading import Lock
 from typing import Final
 
-from qsctl.storage.segment_file import write_all
+from qsctl.storage.file_system import HOST, FileSystem
+from qsctl.storage.names import write_all
 
 SECTORS_BYTES: Final = (512, 4096)
 """What a disk is written in: the smaller, where it takes that."""
@@ -33,10 +34,12 @@ class DirectTail:
         path: of the file, which is not a link.
         descriptor: the same file, open for reading and writing; it stays the caller's.
         size_bytes: how much of it is in use; what follows reads as zeros, or is beyond its end.
+        disk: where it is.
     """
 
-    def __init__(self, path: Path, descriptor: int, size_bytes: int) -> None:
+    def __init__(self, path: Path, descriptor: int, size_bytes: int, disk: FileSystem = HOST) -> None:
         self._path = path
+        self._disk = disk
         self._descriptor = descriptor
         self._direct = -1
         self._sectors = list(SECTORS_BYTES)
@@ -74,7 +77,7 @@ class DirectTail:
                 self._sectors.pop(0)
                 self._sector = None
             if not self._sectors:
-                write_all(self._descriptor, data, self._written_bytes)
+                write_all(self._descriptor, data, self._written_bytes, disk=self._disk)
             self._pending.clear()
             self._written_bytes += len(data)
             self._remember(data)
@@ -83,7 +86,7 @@ class DirectTail:
         """Let go of it; what was not flushed is forgotten."""
         self._pending.clear()
         if self._direct >= 0:
-            os.close(self._direct)
+            self._disk.close(self._direct)
             self._direct = -1
         self._buffer = None
 
@@ -97,11 +100,11 @@ class DirectTail:
             if self._direct < 0:
                 return False
             if self._sector is None:
-                self._sector = os.pread(self._descriptor, self._written_bytes - start, start)
+                self._sector = self._disk.read_at(self._descriptor, self._written_bytes - start, start)
             left = memoryview(self._sector + data)
             while left:
                 piece, left = left[:_PIECE_BYTES], left[_PIECE_BYTES:]
-                write_all(self._direct, self._aligned(piece, size), start, size)
+                write_all(self._direct, self._aligned(piece, size), start, size, disk=self._disk)
                 start += len(piece)
         except OSError as error:
             if error.errno in _NO_DIRECT:
@@ -112,10 +115,10 @@ class DirectTail:
     def _opened(self) -> int:
         """The file once more, for writing past the page cache; -1: that cannot be, or another one has its name now."""
         with suppress(OSError):
-            descriptor = os.open(self._path, os.O_WRONLY | os.O_DIRECT | os.O_CLOEXEC | os.O_NOFOLLOW)
-            if os.path.samestat(os.fstat(descriptor), os.fstat(self._descriptor)):
+            descriptor = self._disk.open(self._path, os.O_WRONLY | os.O_DIRECT | os.O_CLOEXEC | os.O_NOFOLLOW)
+            if self._disk.status(descriptor).is_same(self._disk.status(self._descriptor)):
                 return descriptor
-            os.close(descriptor)
+            self._disk.close(descriptor)
         return -1
 
     def _aligned(self, piece: memoryview, size: int) -> memoryview:

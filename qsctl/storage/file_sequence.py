@@ -14,6 +14,7 @@ from typing import Final
 
 from qsctl.storage.base import Extent
 from qsctl.storage.damage import DamageKind, DamageReport
+from qsctl.storage.file_system import FileSystem
 from qsctl.storage.segment_file import (
     HEADER_SIZE_BYTES,
     TEMPORARY,
@@ -27,14 +28,15 @@ SEAL: Final = b"\xc0"
 """The last body of a file that another one follows: where that one is not there, it was lost."""
 
 
-def existing_indexes(stem: Path, letter: str) -> list[int]:
+def existing_indexes(stem: Path, letter: str, disk: FileSystem) -> list[int]:
     """The indexes of the files that are there, ascending; what a crashed replacement left is deleted."""
     pattern = re.compile(rf"{re.escape(f'{stem.name}_{letter}')}(0|[1-9][0-9]*)\.db({re.escape(TEMPORARY)})?")
     found = []
-    for path in stem.parent.iterdir() if stem.parent.is_dir() else ():
-        match = pattern.fullmatch(path.name)
+    directory = disk.resolved(stem.parent)
+    for name in disk.names(directory) if directory is not None else ():
+        match = pattern.fullmatch(name)
         if match and match[2]:
-            path.unlink(missing_ok=True)
+            disk.unlink(stem.with_name(name))
         elif match:
             found.append(int(match[1]))
     return sorted(found)

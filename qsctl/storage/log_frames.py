@@ -16,7 +16,7 @@ import msgspec
 
 from qsctl.errors import UNREADABLE
 from qsctl.storage.base import Extent, StoredHardState
-from qsctl.storage.frames import Scan
+from qsctl.storage.frames import FRAME_HEADER, Scan
 from qsctl.storage.segment_file import HEADER_SIZE_BYTES, SegmentContent
 
 _ENTRY: Final = struct.Struct("<cIQII")
@@ -208,6 +208,20 @@ def without_unfinished_tail(content: SegmentContent) -> SegmentContent:
         bodies=before, gaps=[gap._replace(size_bytes=rest, torn=True)], end=gap.offset, next_number=len(before)
     )
     return content._replace(found=found)
+
+
+def written_last(content: SegmentContent) -> int:
+    """Return the offset from which what a file has may never have been synced, by its last mark; -1: nothing is.
+
+    Each group is written once the one before is durable, and says with its mark how many frames that are.
+    """
+    bodies = content.found.bodies
+    for start, end in reversed(bodies):
+        if end - start == _MARK.size and content.buffer[start] == _IS_MARK:
+            _, durable_count, is_tracked = _MARK.unpack_from(content.buffer, start)
+            is_inside = is_tracked and durable_count < len(bodies)
+            return bodies[durable_count][0] - FRAME_HEADER.size if is_inside else -1
+    return -1
 
 
 def entries_at(buffers: dict[int, bytes], places: Iterable[Place]) -> Iterator[tuple[Place, bytes, bytes]]:

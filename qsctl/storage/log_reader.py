@@ -11,7 +11,8 @@ from typing import TypeAlias
 
 from qsctl.storage.frames import spans
 from qsctl.storage.log_frames import LogContent, Place, entries_at
-from qsctl.storage.segment_file import HEADER_SIZE_BYTES, find_bodies, read_bytes
+from qsctl.storage.names import read_whole
+from qsctl.storage.segment_file import HEADER_SIZE_BYTES, find_bodies
 from qsctl.storage.segment_log import SegmentLog
 
 _Read: TypeAlias = tuple[LogContent, dict[int, bytes]]
@@ -70,7 +71,7 @@ class LogReader:
         return self._file_content
 
     def _read_into(self, content: _Read, index: int) -> None:
-        buffer = read_bytes(self._log.path(index))[: self._log.sizes[index]]
+        buffer = read_whole(self._log.path(index), self._log.disk)[: self._log.sizes[index]]
         if index in self._log.damaged_indexes:
             bodies = find_bodies(buffer, self._log.headers[index]).bodies
         else:

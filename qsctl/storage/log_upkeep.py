@@ -16,6 +16,7 @@ from qsctl.errors import Damaged
 from qsctl.storage.base import Extent
 from qsctl.storage.codec import RecordCodec
 from qsctl.storage.damage import DamageReport
+from qsctl.storage.file_system import HOST, FileSystem
 from qsctl.storage.logged import LoggedStorage
 from qsctl.storage.room import DiskFull
 from qsctl.storage.write_ahead_log import FILES_MAX, WriteAheadLog
@@ -105,7 +106,13 @@ def checkpoint_all(
 
 
 def carry_over(
-    stem: Path, settings: FilesystemSettings, codec: RecordCodec, known: Extent | None, *, discards_damaged: bool = True
+    stem: Path,
+    settings: FilesystemSettings,
+    codec: RecordCodec,
+    known: Extent | None,
+    disk: FileSystem = HOST,
+    *,
+    discards_damaged: bool = True,
 ) -> Sequence[DamageReport]:
     """Write all that a log has to its streams' own files, and delete it: its process will not come again.
 
@@ -114,7 +121,7 @@ def carry_over(
     Raises:
         Damaged: something is lost, see `WriteAheadLog`, or the disk refuses; it can be done again.
     """
-    log = WriteAheadLog(stem, settings, known, discards_damaged=discards_damaged)
+    log = WriteAheadLog(stem, settings, known, discards_damaged=discards_damaged, disk=disk)
     try:
         checkpoint_all(log, log.names(), codec, discards_damaged=discards_damaged)
     except Damaged:
@@ -124,10 +131,10 @@ def carry_over(
     return log.damage
 
 
-def existing_logs(stem: Path) -> set[Path]:
+def existing_logs(stem: Path, disk: FileSystem = HOST) -> set[Path]:
     """The stems of the logs that are there, of all the processes that a service had."""
     pattern = re.compile(rf"({re.escape(stem.name)}(?:@[A-Za-z0-9_.-]+)?)_w[0-9]+\.db")
-    found = (pattern.fullmatch(path.name) for path in stem.parent.iterdir())
+    found = (pattern.fullmatch(name) for name in disk.names(stem.parent))
     return {stem.with_name(match[1]) for match in found if match}
 
 

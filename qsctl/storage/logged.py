@@ -78,6 +78,7 @@ class LoggedStorage(WritesThenSyncs):
             ended=self.in_log.ended_in_log,
             commit=self._commit_snapshot,
             discards_damaged=discards_damaged,
+            disk=log.disk,
         )
         self.was_there = self._own.was_there
         if entry.extent is None:

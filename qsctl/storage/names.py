@@ -6,14 +6,15 @@ nor through a symbolic link, and that only the owner may read what is stored.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import re
-import shutil
 from pathlib import Path
 from typing import Final
 
 from qsctl.errors import InvalidInput
+from qsctl.storage.file_system import HOST, FileSystem
 
 FILE_MODE: Final = 0o600
 DIRECTORY_MODE: Final = 0o700
@@ -40,32 +41,32 @@ def allowed_part(what: str, text: str, *, may_be_empty: bool = False) -> str:
     )
 
 
-def service_file(directory: Path, prefix: str, application_name: str) -> Path:
+def service_file(directory: Path, prefix: str, application_name: str, disk: FileSystem = HOST) -> Path:
     """`[directory]/[prefix]service@[appName].db` [QS 2.14.1].
 
     Raises:
         InvalidInput: a part is not allowed, or the directory is not one.
     """
     parts = (_prefix(prefix) + "service", allowed_part("the application name", application_name))
-    return inside(directory, "@".join(parts) + ".db")
+    return inside(directory, "@".join(parts) + ".db", disk)
 
 
-def claim_file(directory: Path, prefix: str, application_name: str) -> Path:
+def claim_file(directory: Path, prefix: str, application_name: str, disk: FileSystem = HOST) -> Path:
     """`[directory]/[prefix]stores@[appName].lock`: held by the service that uses the stores.
 
     Raises:
         InvalidInput: a part is not allowed, or the directory is not one.
     """
-    return _stores_file(directory, prefix, application_name, ".lock")
+    return _stores_file(directory, prefix, application_name, ".lock", disk)
 
 
-def register_file(directory: Path, prefix: str, application_name: str) -> Path:
+def register_file(directory: Path, prefix: str, application_name: str, disk: FileSystem = HOST) -> Path:
     """`[directory]/[prefix]stores@[appName].json`: which stores should be there.
 
     Raises:
         InvalidInput: a part is not allowed, or the directory is not one.
     """
-    return _stores_file(directory, prefix, application_name, ".json")
+    return _stores_file(directory, prefix, application_name, ".json", disk)
 
 
 def volatile_register(directory: Path) -> Path:
@@ -73,38 +74,43 @@ def volatile_register(directory: Path) -> Path:
     return directory.with_name(directory.name + ".json")
 
 
-def log_stem(directory: Path, prefix: str, application_name: str, label: str = "") -> Path:
+def log_stem(directory: Path, prefix: str, application_name: str, label: str = "", disk: FileSystem = HOST) -> Path:
     """`[directory]/[prefix]log@[appName]`: the write-ahead log of a process; `@[label]` behind it where there are more.
 
     Raises:
         InvalidInput: a part is not allowed, or the directory is not one.
     """
     parts = (_prefix(prefix) + "log", allowed_part("the application name", application_name))
-    return inside(directory, "@".join((*parts, label) if label else parts))
+    return inside(directory, "@".join((*parts, label) if label else parts), disk)
 
 
-def replicas_stem(directory: Path, prefix: str, application_name: str) -> Path:
+def replicas_stem(directory: Path, prefix: str, application_name: str, disk: FileSystem = HOST) -> Path:
     """`[directory]/[prefix]replicas@[appName]`: the log of a process's replicas.
 
     Raises:
         InvalidInput: a part is not allowed, or the directory is not one.
     """
-    return inside(
-        directory, "@".join((_prefix(prefix) + "replicas", allowed_part("the application name", application_name)))
-    )
+    parts = (_prefix(prefix) + "replicas", allowed_part("the application name", application_name))
+    return inside(directory, "@".join(parts), disk)
 
 
-def reserve_file(directory: Path, prefix: str, application_name: str) -> Path:
+def reserve_file(directory: Path, prefix: str, application_name: str, disk: FileSystem = HOST) -> Path:
     """`[directory]/[prefix]stores@[appName].reserve`: room that is given up when the disk is full.
 
     Raises:
         InvalidInput: a part is not allowed, or the directory is not one.
     """
-    return _stores_file(directory, prefix, application_name, ".reserve")
+    return _stores_file(directory, prefix, application_name, ".reserve", disk)
 
 
 def queue_stem(
-    directory: Path, prefix: str, topic_name: str, subscriber: str, domain_id: int, application_name: str
+    directory: Path,
+    prefix: str,
+    topic_name: str,
+    subscriber: str,
+    domain_id: int,
+    application_name: str,
+    disk: FileSystem = HOST,
 ) -> Path:
     """`[directory]/[prefix][topicName]@[sharedSubscriberName]@[domainId]@[appName]` [QS 2.14.2].
 
@@ -120,16 +126,16 @@ def queue_stem(
         str(domain_id),
         allowed_part("the application name", application_name),
     )
-    return inside(directory, "@".join(parts))
+    return inside(directory, "@".join(parts), disk)
 
 
-def queue_files(directory: Path, prefix: str, application_name: str) -> list[Path]:
+def queue_files(directory: Path, prefix: str, application_name: str, disk: FileSystem = HOST) -> list[Path]:
     """The files of an application's queues that are there, of either kind of store; see `queue_stem`."""
     of_queues = re.compile(rf"{re.escape(prefix)}.+@.+@[0-9]+@{re.escape(application_name)}(_[dm][0-9]+)?\.db")
-    return sorted(path for path in directory.iterdir() if of_queues.fullmatch(path.name))
+    return sorted(directory / name for name in disk.names(directory) if of_queues.fullmatch(name))
 
 
-def private_stem(directory: Path, queue: str) -> Path:
+def private_stem(directory: Path, queue: str, disk: FileSystem = HOST) -> Path:
     """A file name for any queue name, for state of one process alone: other characters become `%XX`.
 
     Raises:
@@ -138,16 +144,17 @@ def private_stem(directory: Path, queue: str) -> Path:
     name = "".join(each if _ALLOWED.fullmatch(each) else _escaped(each) for each in queue)
     if len(name) > FILE_NAME_SIZE_BYTES_MAX - _RESERVED_BYTES:
         name = f"{name[:100]}%{hashlib.sha256(queue.encode()).hexdigest()}"
-    return inside(directory, name)
+    return inside(directory, name, disk)
 
 
-def inside(directory: Path, name: str) -> Path:
+def inside(directory: Path, name: str, disk: FileSystem = HOST) -> Path:
     """`name` in the directory, once it is sure that it is in no other.
 
     Raises:
         InvalidInput: the directory does not exist, the name is too long or leads elsewhere.
     """
-    if not directory.is_dir():
+    resolved = disk.resolved(directory)
+    if resolved is None:
         raise InvalidInput(
             f"the storage directory {str(directory)!r} does not exist", remedy="Create it, or name another one."
         )
@@ -157,35 +164,35 @@ def inside(directory: Path, name: str) -> Path:
             f"the file name {name!r} is longer than {size_bytes_max} bytes",
             remedy="Shorten the topic, shared subscriber or application name, or the file prefix.",
         )
-    resolved = directory.resolve()
     path = resolved / name
     if path.parent != resolved or name in {"", ".", ".."}:
         raise InvalidInput(f"the file name {name!r} leads out of {str(directory)!r}", remedy="Use plain names.")
     return path
 
 
-def refuse_link(path: Path) -> None:
+def refuse_link(path: Path, disk: FileSystem = HOST) -> None:
     """Refuse what would redirect a store.
 
     Raises:
         InvalidInput: a symbolic link, or something that is no plain file, stands at `path`.
     """
-    if path.is_symlink() or (path.exists() and not path.is_file()):
+    found = disk.status_at(path)
+    if found is not None and not found.is_plain:
         raise InvalidInput(f"{path} is not a plain file", remedy="Remove the link or device; qsctl makes its own file.")
 
 
-def open_private(path: Path, flags: int) -> int:
+def open_private(path: Path, flags: int, disk: FileSystem = HOST) -> int:
     """A descriptor of a plain file that only its owner may read; it is made when it is not there.
 
     Raises:
         InvalidInput: a link or a device stands there.
         OSError: the operating system refuses.
     """
-    refuse_link(path)
-    return os.open(path, flags | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, FILE_MODE)
+    refuse_link(path, disk)
+    return disk.open(path, flags | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, FILE_MODE)
 
 
-def unshare(path: Path) -> None:
+def unshare(path: Path, disk: FileSystem = HOST) -> None:
     """Give a file under several names, as `cp -al` makes them, a content of its own under this one.
 
     What is written here must not appear in a copy of the directory, nor in its original.
@@ -194,37 +201,79 @@ def unshare(path: Path) -> None:
         InvalidInput: a link or a device stands there.
         OSError: the disk refuses; the file is as before.
     """
-    refuse_link(path)
-    try:
-        if path.stat().st_nlink < _SHARED_COUNT:
-            return
-    except FileNotFoundError:
+    found = disk.status_at(path)
+    if found is None or (found.is_plain and found.name_count < _SHARED_COUNT):
         return
-    temporary = path.with_name(path.name + ".own")
+    write_whole(path, ".own", read_whole(path, disk), disk)
+
+
+def read_whole(path: Path, disk: FileSystem = HOST, size_bytes: int = -1) -> bytes:
+    """Return the first `size_bytes` of a file; by default all of it.
+
+    Raises:
+        InvalidInput: a link or a device stands there.
+        OSError: it is not there, or the disk refuses.
+    """
+    refuse_link(path, disk)
+    descriptor = disk.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:
-        with path.open("rb") as source, os.fdopen(open_private(temporary, os.O_WRONLY | os.O_TRUNC), "wb") as copy:
-            shutil.copyfileobj(source, copy)
-            copy.flush()
-            os.fsync(copy.fileno())
-        temporary.rename(path)
+        if size_bytes < 0:
+            size_bytes = disk.status(descriptor).size_bytes
+        found = disk.read_at(descriptor, size_bytes, 0)
+        while 0 < len(found) < size_bytes and (more := disk.read_at(descriptor, size_bytes - len(found), len(found))):
+            found += more
+        return found
+    finally:
+        disk.close(descriptor)
+
+
+def write_whole(path: Path, suffix: str, data: bytes, disk: FileSystem = HOST) -> None:
+    """Put a file of this content in the place of another one, atomically and durably, by way of one with this suffix.
+
+    Raises:
+        InvalidInput: a link or a device stands there.
+        OSError: the disk refuses; the file is as before.
+    """
+    temporary = path.with_name(path.name + suffix)
+    descriptor = open_private(temporary, os.O_WRONLY | os.O_TRUNC, disk)
+    try:
+        try:
+            write_all(descriptor, data, 0, disk=disk)
+            disk.sync_all(descriptor)
+        finally:
+            disk.close(descriptor)
+        disk.rename(temporary, path)
     except BaseException:
-        temporary.unlink(missing_ok=True)
+        disk.unlink(temporary)
         raise
-    sync_directory(path.parent)
+    disk.sync_directory(path.parent)
+
+
+def write_all(
+    descriptor: int, data: bytes | memoryview, offset: int, unit_bytes: int = 1, *, disk: FileSystem = HOST
+) -> None:
+    """Write every byte at `offset`, however often the operating system takes only a part: so many whole units of it.
+
+    Raises:
+        OSError: the disk refuses, or takes nothing.
+    """
+    view = memoryview(data)
+    while view:
+        written = disk.write_at(descriptor, view, offset) // unit_bytes * unit_bytes
+        if not written:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        offset += written
+        view = view[written:]
 
 
 def sync_directory(directory: Path) -> None:
     """Make the names in a directory as durable as its files."""
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    HOST.sync_directory(directory)
 
 
-def _stores_file(directory: Path, prefix: str, application_name: str, suffix: str) -> Path:
+def _stores_file(directory: Path, prefix: str, application_name: str, suffix: str, disk: FileSystem) -> Path:
     parts = (_prefix(prefix) + "stores", allowed_part("the application name", application_name))
-    return inside(directory, "@".join(parts) + suffix)
+    return inside(directory, "@".join(parts) + suffix, disk)
 
 
 def _prefix(prefix: str) -> str:

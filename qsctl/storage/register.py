@@ -8,7 +8,6 @@ register is one small file, replaced as a whole.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -22,7 +21,8 @@ from qsctl.errors import UNREADABLE
 from qsctl.identity import NIL_INCARNATION, Incarnation, WholeIncarnation
 from qsctl.storage.base import Extent
 from qsctl.storage.damage import DamageKind, DamageReport, set_aside_name
-from qsctl.storage.names import open_private, refuse_link, sync_directory
+from qsctl.storage.file_system import HOST, FileSystem
+from qsctl.storage.names import read_whole, refuse_link, write_whole
 from qsctl.storage.room import refusal
 
 FORMAT_VERSION: Final = 1
@@ -52,8 +52,9 @@ class Register:
         Damaged: the disk refuses.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, disk: FileSystem = HOST) -> None:
         self.path = path
+        self._disk = disk
         self.damage: list[DamageReport] = []
         self.was_there = False
         self._pending: dict[str, Extent | None] = {}
@@ -62,7 +63,7 @@ class Register:
         self._pending_incarnations: dict[str, Incarnation] = {}
         self._to_set_aside: Path | None = None
         """The name under which the file is kept that could not be read, once another is written."""
-        refuse_link(path)
+        refuse_link(path, disk)
         try:
             read = self._read()
             self._stores, self._incarnations = (read.stores, read.incarnations) if read else ({}, {})
@@ -105,7 +106,7 @@ class Register:
         """Delete the register."""
         self._stores.clear()
         self._pending.clear()
-        self.path.unlink(missing_ok=True)
+        self._disk.unlink(self.path)
 
     def _change(self, changes: Mapping[str, Extent | None]) -> None:
         self._pending |= changes
@@ -118,11 +119,11 @@ class Register:
                 self._stores[name] = extent
         if not (self._pending or self._pending_incarnations):
             return
-        with contextlib.suppress(OSError), _alone(self.path.parent):
+        with contextlib.suppress(OSError), self._alone():
             if self._to_set_aside is not None:
-                self.path.rename(self._to_set_aside)
+                self._disk.rename(self.path, self._to_set_aside)
                 self._to_set_aside = None
-            read = self._read() if self.path.exists() else None
+            read = self._read()
             stores = read.stores if read else dict(self._stores)
             noted = (read.incarnations if read else self._incarnations) | self._pending_incarnations
             incarnations = {name: each for name, each in noted.items() if each != NIL_INCARNATION}
@@ -140,17 +141,21 @@ class Register:
     def _write(self, stores: dict[str, Extent], incarnations: dict[str, Incarnation]) -> None:
         register = _Register(FORMAT_VERSION, stores, _checksum(stores), incarnations, _checksum(incarnations))
         data = msgspec.json.format(msgspec.json.encode(register, order="sorted"), indent=1)
-        temporary = self.path.with_name(self.path.name + ".tmp")
-        with os.fdopen(open_private(temporary, os.O_WRONLY | os.O_TRUNC), "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.rename(self.path)
-        sync_directory(self.path.parent)
+        write_whole(self.path, ".tmp", data, self._disk)
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Be the only process that changes a register in the directory."""
+        descriptor = self._disk.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            self._disk.lock(descriptor, waits=True)
+            yield
+        finally:
+            self._disk.close(descriptor)
 
     def _read(self) -> _Register | None:
         try:
-            found = msgspec.json.decode(self.path.read_bytes(), type=_Register)
+            found = msgspec.json.decode(read_whole(self.path, self._disk), type=_Register)
         except FileNotFoundError:
             return None
         except UNREADABLE as error:
@@ -164,21 +169,11 @@ class Register:
 
     def _set_aside(self, why: str) -> None:
         """Keep what cannot be read under another name, once another is written."""
-        kept = self._to_set_aside = set_aside_name(self.path)
-        size_bytes = self.path.stat().st_size
+        kept = self._to_set_aside = set_aside_name(self.path, self._disk)
+        found = self._disk.status_at(self.path)
+        size_bytes = 0 if found is None else found.size_bytes
         what = f"the register of the stores cannot be read ({why}): what else is missing cannot be known"
         self.damage.append(DamageReport(self.path, 0, size_bytes, DamageKind.UNREADABLE, what, kept))
-
-
-@contextmanager
-def _alone(directory: Path) -> Iterator[None]:
-    """Be the only process that changes a register in the directory."""
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
 
 
 def _checksum(noted: Mapping[str, Extent | Incarnation]) -> int:

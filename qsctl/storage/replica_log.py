@@ -12,7 +12,6 @@ register of the directory has how far the log reached when it was closed in orde
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple, assert_never
@@ -25,8 +24,9 @@ from qsctl.storage.base import Extent, Sync
 from qsctl.storage.codec import Record
 from qsctl.storage.damage import DamageKind, DamageReport
 from qsctl.storage.file_sequence import shortfall
+from qsctl.storage.file_system import HOST, FileSystem
 from qsctl.storage.frames import Scan
-from qsctl.storage.log_frames import mark_body, without_unfinished_tail
+from qsctl.storage.log_frames import mark_body, without_unfinished_tail, written_last
 from qsctl.storage.replica_stream import (
     Appended,
     Dropped,
@@ -74,6 +74,8 @@ class ReplicaLog:
         records: the codec of the records.
         known: how far it reached at least, by the register of the directory; None: nothing is known of it.
         note: called with how far it reaches, for the register: where it begins, and where it is closed in order.
+        disk: where the files are.
+        compacted_over_bytes: one that is shorter is not worth compacting.
 
     Raises:
         InvalidInput: a link or a device stands in a file's place.
@@ -87,6 +89,9 @@ class ReplicaLog:
         records: RecordsCodec,
         known: Extent | None = None,
         note: Callable[[Extent], None] = lambda _: None,
+        disk: FileSystem = HOST,
+        *,
+        compacted_over_bytes: int = COMPACTED_OVER_BYTES,
     ) -> None:
         self._settings = settings
         self._records = records
@@ -94,11 +99,13 @@ class ReplicaLog:
             stem,
             "r",
             contiguous=True,
-            mark=int.from_bytes(os.urandom(4)) or 1,
+            mark=int.from_bytes(disk.draw(4)) or 1,
             file_max_size_bytes=_TIMES_FILE_MAX_SIZE * settings.file_max_size_bytes,
             synchronization=settings.synchronization,
             judge=_without_what_was_never_synced,
+            unsure_from=written_last,
             in_sectors=True,
+            disk=disk,
         )
         self._streams: dict[str, StreamReader] = {}
         self.members: Sequence[str] = ()
@@ -109,6 +116,7 @@ class ReplicaLog:
             raise refusal(stem, error, is_clean=True) from error
         self._log.damage += shortfall(self._log.path, known, self.extent, self._log.damage)
         self._note = note
+        self._compacted_over_bytes = compacted_over_bytes
         self._compacted_bytes = 0
 
     @property
@@ -174,7 +182,7 @@ class ReplicaLog:
     def is_worth_compacting(self) -> bool:
         """Whether it has become twice as long as the last compaction left it, or what is in it is damaged."""
         written_bytes = sum(self._log.sizes.values())
-        is_long = written_bytes > COMPACTED_OVER_BYTES + 2 * self._compacted_bytes
+        is_long = written_bytes > self._compacted_over_bytes + 2 * self._compacted_bytes
         return (is_long or self.is_damaged) and not self.has_failed and bool(self._log.sizes)
 
     def compact(self, streams: Mapping[str, StoredStream]) -> Sync:

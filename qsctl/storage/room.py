@@ -11,11 +11,13 @@ import errno
 import os
 import sqlite3
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 from qsctl.errors import Damaged, ExitStatus
 from qsctl.instant import MILLISECOND_NS, Nanoseconds
+from qsctl.storage.file_system import HOST, FileSystem
 from qsctl.storage.names import open_private
 
 RESERVE_BYTES: Final = 512 * 1024
@@ -94,10 +96,20 @@ def _has_no_room(directory: Path) -> bool:
 
 
 class Room:
-    """The room in one directory. Nothing is kept before `keep`."""
+    """The room in one directory. Nothing is kept before `keep`.
 
-    def __init__(self, reserve: Path) -> None:
+    Args:
+        reserve: the file.
+        disk: where it is.
+        steady: nanoseconds on a clock that is never set.
+    """
+
+    def __init__(
+        self, reserve: Path, disk: FileSystem = HOST, steady: Callable[[], Nanoseconds] = time.monotonic_ns
+    ) -> None:
         self._reserve = reserve
+        self._steady = steady
+        self._disk = disk
         self._is_kept = False
         self._look_at_ns: Nanoseconds = 0
         """When to look again, on the monotonic clock: to ask the system at each write costs every sample's latency."""
@@ -106,14 +118,13 @@ class Room:
 
     def keep(self) -> None:
         """Look how much room there is, and make the reserve where there is plenty."""
-        now = time.monotonic_ns()
+        now = self._steady()
         if now < self._look_at_ns:
             return
         try:
-            found = os.statvfs(self._reserve.parent)
+            free_bytes = self._disk.free_bytes(self._reserve.parent)
         except OSError:
             return  # what is written next says what is wrong
-        free_bytes = found.f_bavail * found.f_frsize
         self._look_at_ns = now + _AMPLE_FOR_NS if free_bytes >= AMPLE_BYTES else 0
         if free_bytes >= PLENTY_BYTES:
             self.is_scarce = False
@@ -128,9 +139,10 @@ class Room:
         self._is_kept = False
         self._look_at_ns = 0
         try:
-            if not self._reserve.stat().st_size:
+            found = self._disk.status_at(self._reserve)
+            if found is None or not found.size_bytes:
                 return False
-            self._reserve.unlink()
+            self._disk.unlink(self._reserve)
         except OSError:
             return False
         return True
@@ -140,13 +152,13 @@ class Room:
         self._is_kept = False
         self._look_at_ns = 0
         with contextlib.suppress(OSError):
-            self._reserve.unlink(missing_ok=True)
+            self._disk.unlink(self._reserve)
 
     def _make(self) -> None:
         with contextlib.suppress(OSError):
-            descriptor = open_private(self._reserve, os.O_RDWR)
+            descriptor = open_private(self._reserve, os.O_RDWR, self._disk)
             try:
-                os.posix_fallocate(descriptor, 0, RESERVE_BYTES)
+                self._disk.allocate(descriptor, 0, RESERVE_BYTES)
             finally:
-                os.close(descriptor)
+                self._disk.close(descriptor)
             self._is_kept = True

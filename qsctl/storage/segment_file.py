@@ -16,8 +16,9 @@ from zlib import crc32
 
 from qsctl.errors import Refused
 from qsctl.storage.damage import DamageKind, DamageReport
+from qsctl.storage.file_system import FileSystem
 from qsctl.storage.frames import FRAME_HEADER, Marks, Scan, constant_marks, frame, numbered_marks, scan
-from qsctl.storage.names import open_private, refuse_link, sync_directory
+from qsctl.storage.names import open_private, read_whole, refuse_link, write_all
 
 FORMAT_VERSION: Final = 2
 """What is written. Files of format 1 (qsctl 0.1) are read: they do not say whose they are, and number no frames."""
@@ -165,22 +166,9 @@ def _headers(buffer: bytes, stream: int) -> Iterator[tuple[SegmentHeader, bool]]
                 yield header, version == _FORMAT_1 or whose == stream & _STREAM_MASK
 
 
-def read_bytes(path: Path, size_bytes: int = -1) -> bytes:
-    """The first `size_bytes` of a file; by default all of it.
-
-    Raises:
-        InvalidInput: a link or a device stands there.
-        OSError: the disk refuses.
-    """
-    refuse_link(path)
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-    with os.fdopen(descriptor, "rb") as file:
-        return file.read(size_bytes)
-
-
-def read_segment(path: Path, assumed: SegmentHeader, size_bytes: int = -1) -> SegmentContent:
-    """Read and check a file, or so much of it. `assumed` is used where both copies of the header are damaged."""
-    buffer = read_bytes(path, size_bytes)
+def read_segment(path: Path, assumed: SegmentHeader, size_bytes: int, disk: FileSystem) -> SegmentContent:
+    """Read and check so much of a file, -1: all. `assumed` is used where both copies of the header are damaged."""
+    buffer = read_whole(path, disk, size_bytes)
     header = decode_header(buffer, assumed.stream)
     return SegmentContent(header, buffer, find_bodies(buffer, header or assumed))
 
@@ -227,59 +215,44 @@ def reports_of(path: Path, content: SegmentContent) -> list[DamageReport]:
     return reports
 
 
-def create_segment(path: Path, header: SegmentHeader) -> int:
+def create_segment(path: Path, header: SegmentHeader, disk: FileSystem) -> int:
     """A new file with its header, open for reading and writing.
 
     Raises:
         InvalidInput: a link or a device stands there.
         OSError: the disk refuses; the file is gone again.
     """
-    descriptor = open_private(path, os.O_RDWR | os.O_TRUNC)
+    descriptor = open_private(path, os.O_RDWR | os.O_TRUNC, disk)
     try:
-        write_all(descriptor, header.encode(), 0)
+        write_all(descriptor, header.encode(), 0, disk=disk)
     except OSError:
-        os.close(descriptor)
-        path.unlink(missing_ok=True)
+        disk.close(descriptor)
+        disk.unlink(path)
         raise
     return descriptor
 
 
-def is_same_file(descriptor: int, path: Path) -> bool:
+def is_same_file(descriptor: int, path: Path, disk: FileSystem) -> bool:
     """Whether the open file is the one at `path`."""
     try:
-        return os.path.samestat(os.fstat(descriptor), path.stat())
+        return disk.status(descriptor).is_same(disk.status_at(path))
     except OSError:
         return False
 
 
-def allocate(descriptor: int, offset: int, size_bytes: int) -> bool:
+def allocate(descriptor: int, offset: int, size_bytes: int, disk: FileSystem) -> bool:
     """Have the file system allocate room, which reads as zeros; False: it knows no such thing, or has not so much.
 
     Raises:
         OSError: the disk refuses.
     """
     try:
-        os.posix_fallocate(descriptor, offset, size_bytes)
+        disk.allocate(descriptor, offset, size_bytes)
     except OSError as error:
         if error.errno in _NOT_AHEAD:
             return False
         raise
     return True
-
-
-def write_all(descriptor: int, data: bytes | memoryview, offset: int, unit_bytes: int = 1) -> None:
-    """Write every byte at `offset`, however often the operating system takes only a part: so many whole units of it.
-
-    Raises:
-        OSError: the disk refuses, or takes nothing.
-    """
-    view = memoryview(data)
-    while view:
-        written = os.pwrite(descriptor, view, offset) // unit_bytes * unit_bytes
-        if not written:
-            raise OSError(errno.EIO, os.strerror(errno.EIO))
-        offset += written
-        view = view[written:]
 
 
 class Replacement:
@@ -290,14 +263,15 @@ class Replacement:
         OSError: the disk refuses.
     """
 
-    def __init__(self, path: Path, header: SegmentHeader) -> None:
+    def __init__(self, path: Path, header: SegmentHeader, disk: FileSystem) -> None:
         self.header = header
+        self._disk = disk
         self.size_bytes = HEADER_SIZE_BYTES
         self.frame_count = 0
         self._path = path
         self._temporary = path.with_name(path.name + TEMPORARY)
         self._synced_bytes = 0
-        self._descriptor = create_segment(self._temporary, header)
+        self._descriptor = create_segment(self._temporary, header, disk)
 
     def add(self, bodies: Iterable[bytes]) -> None:
         """Write more. Now and then it is synced, so that the last sync has little to do.
@@ -308,11 +282,11 @@ class Replacement:
         try:
             for batch in _batches(bodies):
                 data = frame(batch, self.header.marks, self.frame_count)
-                write_all(self._descriptor, data, self.size_bytes)
+                write_all(self._descriptor, data, self.size_bytes, disk=self._disk)
                 self.size_bytes += len(data)
                 self.frame_count += len(batch)
             if self.size_bytes - self._synced_bytes > _SYNC_AFTER_BYTES:
-                os.fdatasync(self._descriptor)
+                self._disk.sync(self._descriptor)
                 self._synced_bytes = self.size_bytes
         except BaseException:
             self.abandon()
@@ -325,63 +299,63 @@ class Replacement:
             OSError: the disk refuses; what has the name stays.
         """
         try:
-            os.fsync(self._descriptor)
-            self._temporary.rename(self._path)
+            self._disk.sync_all(self._descriptor)
+            self._disk.rename(self._temporary, self._path)
         except OSError:
             self.abandon()
             raise
         self._close()
-        sync_directory(self._path.parent)
+        self._disk.sync_directory(self._path.parent)
         return self.size_bytes
 
     def abandon(self) -> None:
         """Leave nothing behind."""
         self._close()
-        self._temporary.unlink(missing_ok=True)
+        self._disk.unlink(self._temporary)
 
     def _close(self) -> None:
         if self._descriptor >= 0:
-            os.close(self._descriptor)
+            self._disk.close(self._descriptor)
             self._descriptor = -1
 
 
-def replace_segment(path: Path, header: SegmentHeader, bodies: Iterable[bytes]) -> int:
+def replace_segment(path: Path, header: SegmentHeader, bodies: Iterable[bytes], disk: FileSystem) -> int:
     """Put a file with these bodies in the place of another one, atomically and durably; returns its size.
 
     Raises:
         InvalidInput: a link or a device stands there.
         OSError: the disk refuses; the file is as before.
     """
-    replacement = Replacement(path, header)
+    replacement = Replacement(path, header, disk)
     replacement.add(bodies)
     return replacement.finish()
 
 
-def read_frame(descriptor: int, offset: int) -> tuple[tuple[int, int, int], bytes]:
+def read_frame(descriptor: int, offset: int, disk: FileSystem) -> tuple[tuple[int, int, int], bytes]:
     """The frame header at `offset`, and as much of its body as is there."""
-    first = os.pread(descriptor, FRAME_HEADER.size + 4096, offset)
+    first = disk.read_at(descriptor, FRAME_HEADER.size + 4096, offset)
     if len(first) < FRAME_HEADER.size:
         return (0, 0, 0), b""
     header = FRAME_HEADER.unpack_from(first)
     body = first[FRAME_HEADER.size :][: header[1]]
     if len(body) < header[1]:
-        body += os.pread(descriptor, header[1] - len(body), offset + len(first))
+        body += disk.read_at(descriptor, header[1] - len(body), offset + len(first))
     return header, body
 
 
-def read_frame_of(path: Path, offset: int) -> tuple[tuple[int, int, int], bytes]:
+def read_frame_of(path: Path, offset: int, disk: FileSystem) -> tuple[tuple[int, int, int], bytes]:
     """The same of a file that is not open.
 
     Raises:
         InvalidInput: a link or a device stands there.
         OSError: the file is gone or the disk refuses.
     """
-    refuse_link(path)
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    refuse_link(path, disk)
+    descriptor = disk.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:
-        return read_frame(descriptor, offset)
+        return read_frame(descriptor, offset, disk)
     finally:
-        os.close(descriptor)
+        disk.close(descriptor)
 
 
 def _batches(bodies: Iterable[bytes]) -> Iterator[list[bytes]]:

@@ -17,8 +17,9 @@ from qsctl.storage.base import Extent
 from qsctl.storage.damage import DamageKind, DamageReport, set_aside_name
 from qsctl.storage.deletions import Deletions
 from qsctl.storage.file_sequence import SEAL, FileSequence, existing_indexes
+from qsctl.storage.file_system import HOST, FileSystem
 from qsctl.storage.frames import frame
-from qsctl.storage.names import open_private, sync_directory, unshare
+from qsctl.storage.names import open_private, read_whole, unshare
 from qsctl.storage.segment_file import (
     FORMAT_VERSION,
     HEADER_SIZE_BYTES,
@@ -30,7 +31,6 @@ from qsctl.storage.segment_file import (
     create_segment,
     decode_header,
     first_mark,
-    read_bytes,
     read_frame_of,
     read_segment,
     refuse_unknown_forms,
@@ -52,7 +52,10 @@ class SegmentLog:
         begins_anywhere: whether the oldest files may have been dropped; else there is a base that says so.
         judge: decides about the content of the last file where its end does not say enough of itself.
         on_read: called by `open` once all was read, before an unfinished tail is cut; it may raise.
+        unsure_from: gives the offset from which what the last file has may never have been synced; -1: nothing. That is
+            written again when the log is opened: no later sync makes up for one that failed in an earlier process.
         in_sectors: under FULL what is appended goes to the disk with the next sync, see `direct_tail`; else at once.
+        disk: where the files are.
     """
 
     def __init__(
@@ -67,9 +70,12 @@ class SegmentLog:
         begins_anywhere: bool = False,
         judge: Callable[[SegmentContent], SegmentContent] = lambda content: content,
         on_read: Callable[[SegmentLog], None] = lambda _: None,
+        unsure_from: Callable[[SegmentContent], int] = lambda _: -1,
         in_sectors: bool = False,
+        disk: FileSystem = HOST,
     ) -> None:
         self.stem = stem
+        self.disk = disk
         self.letter = letter
         self.contiguous = contiguous
         self.mark = mark
@@ -88,11 +94,12 @@ class SegmentLog:
         self._begins_anywhere = begins_anywhere
         self._judge = judge
         self._on_read = on_read
+        self._unsure_from = unsure_from
         self._in_sectors = in_sectors and synchronization is Synchronization.FULL
         self._stream = stream_of(self.path(0))
         self._written: WrittenFile | None = None
         self._needs_directory_sync = False
-        self._deletions = Deletions()
+        self._deletions = Deletions(disk)
 
     def path(self, index: int) -> Path:
         """The file of this index."""
@@ -109,11 +116,11 @@ class SegmentLog:
             Refused: a file has a form that only another version reads.
             OSError: the disk refuses.
         """
-        indexes = existing_indexes(self.stem, self.letter)
+        indexes = existing_indexes(self.stem, self.letter, self.disk)
         for index in [each for each in indexes if until is not None and each > until.index]:
             indexes.remove(index)
-            self.path(index).unlink()
-        found = ((index, read_bytes(self.path(index), HEADER_SIZE_BYTES)) for index in indexes)
+            self.disk.unlink(self.path(index))
+        found = ((index, read_whole(self.path(index), self.disk, HEADER_SIZE_BYTES)) for index in indexes)
         headers = {index: decode_header(start, self._stream) for index, start in found}
         known = {index: header for index, header in headers.items() if header is not None}
         refuse_unknown_forms({self.path(index): header for index, header in known.items()})
@@ -127,7 +134,7 @@ class SegmentLog:
         for index in indexes:
             assumed = self._new_header(index)._replace(version=version)
             size_bytes = until.size_bytes if until is not None and index == until.index else -1
-            content = files.own(index, read_segment(self.path(index), assumed, size_bytes), assumed)
+            content = files.own(index, read_segment(self.path(index), assumed, size_bytes, self.disk), assumed)
             if index == indexes[-1]:
                 content = self._judge(content)
             self.headers[index] = content.header or assumed
@@ -140,7 +147,7 @@ class SegmentLog:
             self._report(missing, report)
             self.damaged_indexes.add(indexes[-1])  # what comes next begins a file of its own
         self._on_read(self)
-        self._resume()
+        self._resume(content if indexes else None)
         if until is not None and self.last_index == until.index and self._written is not None:
             self.cut(until.index, self.sizes[until.index], self.next_number)
 
@@ -197,7 +204,7 @@ class SegmentLog:
             with self._failing():
                 self._written.sync()
                 if self._needs_directory_sync:
-                    sync_directory(self.stem.parent)
+                    self.disk.sync_directory(self.stem.parent)
                     self._needs_directory_sync = False
 
     def flush(self) -> None:
@@ -252,7 +259,7 @@ class SegmentLog:
         if index == self.last_index and self._written is not None:
             self.flush()
             return self._written.read_frame(offset)
-        return read_frame_of(self.path(index), offset)
+        return read_frame_of(self.path(index), offset, self.disk)
 
     def rewrite(self, index: int, bodies: Iterable[bytes]) -> None:
         """Replace a file by one that holds only these bodies, atomically and durably.
@@ -262,13 +269,14 @@ class SegmentLog:
         """
         assert index != self.written_index, "the file is being written to"
         if index in self.damaged_indexes:
-            os.link(self.path(index), self._keep_damaged(index))
+            self.disk.link(self.path(index), self._keep_damaged(index))
         header = self._new_header(index)
-        self.sizes[index], self.headers[index] = replace_segment(self.path(index), header, bodies), header
+        self.sizes[index] = replace_segment(self.path(index), header, bodies, self.disk)
+        self.headers[index] = header
 
     def begin_base(self, index: int) -> Replacement:
         """Begin a file that will supersede all others; its index is beyond those that will be there then."""
-        return Replacement(self.path(index), self._new_header(index)._replace(is_base=True))
+        return Replacement(self.path(index), self._new_header(index)._replace(is_base=True), self.disk)
 
     def put_base(self, base: Replacement, commit: Callable[[Extent], None]) -> None:
         """Let the base, which is whole, supersede the other files, atomically and durably, and drop those.
@@ -285,7 +293,7 @@ class SegmentLog:
         self._release()
         self.headers[index] = base.header
         self.sizes[index] = size_bytes
-        self._write_to(index, open_private(self.path(index), os.O_RDWR), size_bytes)
+        self._write_to(index, open_private(self.path(index), os.O_RDWR, self.disk), size_bytes)
         self.next_number = base.frame_count
         commit(Extent("segments", index, size_bytes))
         self.drop(old)
@@ -293,8 +301,8 @@ class SegmentLog:
     def drop(self, indexes: Iterable[int]) -> None:
         """Give up files; a damaged one is set aside under another name, for those who want to look at it."""
         for index in list(indexes):
-            if index in self.damaged_indexes and self.path(index).exists():
-                self.path(index).rename(self._keep_damaged(index))
+            if index in self.damaged_indexes and self.disk.status_at(self.path(index)) is not None:
+                self.disk.rename(self.path(index), self._keep_damaged(index))
             else:
                 self._deletions.add(self.path(index))
             self.sizes.pop(index, None)
@@ -321,7 +329,7 @@ class SegmentLog:
     def _keep_damaged(self, index: int) -> Path:
         """The name a damaged file is kept under from now on; its reports say so."""
         path = self.path(index)
-        kept = set_aside_name(path)
+        kept = set_aside_name(path, self.disk)
         self.damaged_indexes.discard(index)
         self.damage = [replace(each, kept_as=kept) if each.file == path else each for each in self.damage]
         return kept
@@ -331,19 +339,23 @@ class SegmentLog:
         if report.kind is not DamageKind.TORN_TAIL:
             self.damaged_indexes.add(index)
 
-    def _resume(self) -> None:
+    def _resume(self, content: SegmentContent | None) -> None:
         """Go on writing to the last file, unless it is damaged or of an earlier kind: then `write` begins another."""
         if (index := self.last_index) < 0 or index in self.damaged_indexes:
             return
-        unshare(self.path(index))
+        unshare(self.path(index), self.disk)
         torn = [report for report in self.damage if report.file == self.path(index)]
-        written = self._write_to(index, open_private(self.path(index), os.O_RDWR), self.path(index).stat().st_size)
+        descriptor = open_private(self.path(index), os.O_RDWR, self.disk)
+        written = self._write_to(index, descriptor, self.disk.status(descriptor).size_bytes)
         if torn and torn[0].offset < HEADER_SIZE_BYTES:
             self.headers[index] = self._new_header(index)
             written.overwrite(self.headers[index].encode())
             self.cut(index, HEADER_SIZE_BYTES, 0)
         elif torn:
             self.cut(index, torn[0].offset, self.next_number)
+        unsure_from = self._unsure_from(content) if content is not None else -1
+        if content is not None and 0 <= unsure_from < self.sizes[index]:
+            written.overwrite(content.buffer[unsure_from : self.sizes[index]], unsure_from)
         # A process that was killed may have written it and not lived to sync it: what comes next rests on it.
         self._needs_directory_sync = True
         self.sync()
@@ -355,7 +367,12 @@ class SegmentLog:
         """Append to this file from now on, which is open."""
         expected_bytes = self.file_max_size_bytes if self.synchronization is Synchronization.FULL else 0
         self._written = WrittenFile(
-            self.path(index), descriptor, length_bytes, expected_bytes=expected_bytes, in_sectors=self._in_sectors
+            self.path(index),
+            descriptor,
+            length_bytes,
+            expected_bytes=expected_bytes,
+            in_sectors=self._in_sectors,
+            disk=self.disk,
         )
         return self._written
 
@@ -363,13 +380,13 @@ class SegmentLog:
         """Begin the next file, then seal the one before: where that one is sealed, this one was there."""
         index = self.last_index + 1
         header = self._new_header(index)._replace(size_before_bytes=self.sizes.get(index - 1, 0))
-        descriptor = create_segment(self.path(index), header)
+        descriptor = create_segment(self.path(index), header, self.disk)
         try:
             self._seal()
             self.seal()
         except OSError:
-            os.close(descriptor)
-            self.path(index).unlink(missing_ok=True)
+            self.disk.close(descriptor)
+            self.disk.unlink(self.path(index))
             raise
         self._write_to(index, descriptor, HEADER_SIZE_BYTES)
         self.sizes[index] = HEADER_SIZE_BYTES
@@ -382,7 +399,9 @@ class SegmentLog:
         if not self.contiguous or self._written is None:
             return
         if self.synchronization is not Synchronization.OFF:
-            sync_directory(self.stem.parent)  # the seal must not outlive the name of the file that it stands for
+            self.disk.sync_directory(
+                self.stem.parent
+            )  # the seal must not outlive the name of the file that it stands for
         seal = frame([SEAL], self.headers[index := self.last_index].marks, self.next_number)
         with contextlib.suppress(OSError):
             self.put(FrameBatch(index, self.sizes[index], seal, 1))

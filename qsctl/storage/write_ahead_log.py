@@ -17,6 +17,7 @@ from qsctl.errors import Damaged
 from qsctl.storage.base import Extent, Sync
 from qsctl.storage.damage import DamageKind, DamageReport, refuse_loss
 from qsctl.storage.file_sequence import shortfall
+from qsctl.storage.file_system import HOST, FileSystem
 from qsctl.storage.frames import FRAME_HEADER, is_whole
 from qsctl.storage.log_frames import (
     LogContent,
@@ -29,9 +30,10 @@ from qsctl.storage.log_frames import (
     mark_body,
     table_body,
     without_unfinished_tail,
+    written_last,
 )
 from qsctl.storage.log_reader import LogReader
-from qsctl.storage.names import refuse_link
+from qsctl.storage.names import open_private
 from qsctl.storage.room import refusal
 from qsctl.storage.segment_log import SegmentLog
 
@@ -63,6 +65,7 @@ class WriteAheadLog:
         settings: how they are written.
         known: how far it reached at least when that was last noted.
         discards_damaged: whether to go on with what is whole where something is lost; else nothing is changed then.
+        disk: where the files are, and those of its streams.
 
     Raises:
         InvalidInput: a link or a device stands in a file's place.
@@ -70,9 +73,16 @@ class WriteAheadLog:
     """
 
     def __init__(
-        self, stem: Path, settings: FilesystemSettings, known: Extent | None = None, *, discards_damaged: bool = True
+        self,
+        stem: Path,
+        settings: FilesystemSettings,
+        known: Extent | None = None,
+        *,
+        discards_damaged: bool = True,
+        disk: FileSystem = HOST,
     ) -> None:
         self.stem = stem
+        self.disk = disk
         self.settings = settings
         self.streams: dict[int, Stream] = {}
         """The table, by number."""
@@ -305,10 +315,13 @@ class WriteAheadLog:
         try:
             for file in [each for each in self._log.sizes if each >= index]:
                 if file > index:
-                    self._log.path(file).unlink(missing_ok=True)
+                    self.disk.unlink(self._log.path(file))
                     continue
-                refuse_link(self._log.path(file))
-                os.truncate(self._log.path(file), size_bytes)
+                descriptor = open_private(self._log.path(file), os.O_RDWR, self.disk)
+                try:
+                    self.disk.cut(descriptor, size_bytes)
+                finally:
+                    self.disk.close(descriptor)
             self._changed.update(self.streams)
             log = self._open()
             log.seal()
@@ -349,13 +362,15 @@ class WriteAheadLog:
             self.stem,
             "w",
             contiguous=True,
-            mark=int.from_bytes(os.urandom(4)) or 1,
+            mark=int.from_bytes(self.disk.draw(4)) or 1,
             file_max_size_bytes=TIMES_FILE_MAX_SIZE * self.settings.file_max_size_bytes,
             synchronization=self.settings.synchronization,
             begins_anywhere=True,
             judge=without_unfinished_tail,
             on_read=self._refuse_loss,
+            unsure_from=written_last,
             in_sectors=True,
+            disk=self.disk,
         )
         content, buffers = LogContent(), dict[int, bytes]()
         for index, found in log.open():

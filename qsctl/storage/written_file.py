@@ -5,11 +5,12 @@ Decides: when octets reach the operating system. Where somebody waits for each s
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from qsctl.storage.direct_tail import SECTORS_BYTES, DirectTail
-from qsctl.storage.segment_file import allocate, is_same_file, read_frame, reserved_until, write_all
+from qsctl.storage.file_system import FileSystem
+from qsctl.storage.names import write_all
+from qsctl.storage.segment_file import allocate, is_same_file, read_frame, reserved_until
 
 
 class WrittenFile:
@@ -21,12 +22,21 @@ class WrittenFile:
         length_bytes: how long it is; behind its content it reads as zeros.
         expected_bytes: how long it is expected to become; 0: that is unknown, and no room is allocated ahead.
         in_sectors: what is appended waits for `flush`, see `direct_tail`; else it is written at once.
+        disk: where it is.
     """
 
     def __init__(
-        self, path: Path, descriptor: int, length_bytes: int, *, expected_bytes: int, in_sectors: bool
+        self,
+        path: Path,
+        descriptor: int,
+        length_bytes: int,
+        *,
+        expected_bytes: int,
+        in_sectors: bool,
+        disk: FileSystem,
     ) -> None:
         self.path = path
+        self._disk = disk
         self._descriptor = descriptor
         self._length_bytes = length_bytes
         self._expected_bytes = expected_bytes
@@ -36,7 +46,7 @@ class WrittenFile:
     @property
     def is_there(self) -> bool:
         """Whether it is still the file that has its name."""
-        return is_same_file(self._descriptor, self.path)
+        return is_same_file(self._descriptor, self.path, self._disk)
 
     def append(self, data: bytes, offset: int) -> None:
         """Write at its end, which is at `offset`; where there may be no room for it later, at once.
@@ -47,17 +57,17 @@ class WrittenFile:
         end = offset + len(data)
         self._reserve(end)
         if not self._in_sectors:
-            write_all(self._descriptor, data, offset)
+            write_all(self._descriptor, data, offset, disk=self._disk)
             return
         if self._tail is None:
-            self._tail = DirectTail(self.path, self._descriptor, offset)
+            self._tail = DirectTail(self.path, self._descriptor, offset, self._disk)
         self._tail.append(data)
         if end > self._length_bytes:
             self._tail.flush()
 
-    def overwrite(self, data: bytes) -> None:
-        """Write at its beginning, where nothing waits to be flushed."""
-        write_all(self._descriptor, data, 0)
+    def overwrite(self, data: bytes, offset: int = 0) -> None:
+        """Write where something was written before, while nothing waits to be flushed."""
+        write_all(self._descriptor, data, offset, disk=self._disk)
 
     def cut(self, size_bytes: int) -> None:
         """Let it end there.
@@ -67,7 +77,7 @@ class WrittenFile:
         """
         if self._tail is not None:
             self._tail.cut(size_bytes)
-        os.ftruncate(self._descriptor, size_bytes)
+        self._disk.cut(self._descriptor, size_bytes)
         self._length_bytes = size_bytes
 
     def trim(self, size_bytes: int) -> None:
@@ -91,7 +101,7 @@ class WrittenFile:
             OSError: the disk refuses; what was written since the last sync may or may not be there.
         """
         self.flush()
-        os.fdatasync(self._descriptor)
+        self._disk.sync(self._descriptor)
 
     def read_frame(self, offset: int) -> tuple[tuple[int, int, int], bytes]:
         """The frame header at `offset`, and as much of its body as is there.
@@ -99,13 +109,13 @@ class WrittenFile:
         Raises:
             OSError: the disk refuses.
         """
-        return read_frame(self._descriptor, offset)
+        return read_frame(self._descriptor, offset, self._disk)
 
     def close(self) -> None:
         """Let go of it; what was not flushed is forgotten."""
         if self._tail is not None:
             self._tail.close()
-        os.close(self._descriptor)
+        self._disk.close(self._descriptor)
 
     def _reserve(self, size_bytes: int) -> None:
         """Allocate room ahead: a sync then has no block to allocate. Nothing is written for it."""
@@ -113,5 +123,5 @@ class WrittenFile:
             return
         until = reserved_until(self._length_bytes, size_bytes, self._expected_bytes)
         until += -until % SECTORS_BYTES[-1]
-        if allocate(self._descriptor, self._length_bytes, until - self._length_bytes):
+        if allocate(self._descriptor, self._length_bytes, until - self._length_bytes, self._disk):
             self._length_bytes = until

@@ -21,7 +21,7 @@ from qsctl.core.messages import (
 )
 from qsctl.core.queue.settings import PersistenceSettings
 from qsctl.identity import SampleIdentity
-from qsctl.service.recovery import AGAIN_AFTER_S
+from qsctl.service.recovery import AGAIN_AFTER_NS
 from qsctl.service.stores import Stores
 from tests.service.pipelines import IN_MEMORY, ON_DISK, READER, WRITER, pipelined, queue, service
 
@@ -85,7 +85,7 @@ class Trial:
         until = time.monotonic() + 60
         while self.loop.recovery.is_needed:
             assert time.monotonic() < until, f"still {self.loop.stores.failure}"
-            time.sleep(AGAIN_AFTER_S / 5)
+            time.sleep(AGAIN_AFTER_NS / 5e9)
             self.loop.rest()
 
     def close(self) -> None:

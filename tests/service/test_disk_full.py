@@ -28,7 +28,7 @@ from qsctl.errors import Refused
 from qsctl.identity import SampleIdentity
 from qsctl.resource import ResourceKind
 from qsctl.service.embedded import open_embedded
-from qsctl.service.recovery import AGAIN_AFTER_S
+from qsctl.service.recovery import AGAIN_AFTER_NS
 from qsctl.storage import sqlite
 from tests.service import embedded_commands
 from tests.service.disk_trials import QUEUES, VOLATILE, Trial, refusing, restarted
@@ -258,7 +258,7 @@ def test_a_sample_with_a_consumer_when_the_store_fails_comes_again_with_the_flag
     monkeypatch.undo()
     until, again = time.monotonic() + 60, []
     while not again and time.monotonic() < until:
-        time.sleep(AGAIN_AFTER_S / 5)
+        time.sleep(AGAIN_AFTER_NS / 5e9)
         again = [each for each in trial.turn() if isinstance(each, Delivery)]
     assert [each.identity for each in again] == [first.identity]
     assert again[0].flags & 1, "redelivered"

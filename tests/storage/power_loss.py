@@ -53,8 +53,8 @@ class Disk:
         """So many syncs from now the power fails: that one is not done."""
         self.refuses_next = False
         """Whether the next sync fails. What it was to cover counts as written for the system, and never will be."""
-        self._forgotten: dict[int, bytes] = {}
-        """What a file held when a sync of it failed."""
+        self._forgotten: dict[int, set[int]] = {}
+        """By file, where the sectors begin that a sync that failed was to cover, and that were not written since."""
         self._synced: dict[int, bytes] = {}
         self._names: list[dict[str, int]] = [{}]
         """As of the last sync of the directory, and as they were at each sync since."""
@@ -65,6 +65,8 @@ class Disk:
     def __enter__(self) -> Self:
         self._patches.setattr(os, "fsync", self._sync)
         self._patches.setattr(os, "fdatasync", self._sync)
+        self._pwrite = os.pwrite
+        self._patches.setattr(os, "pwrite", self._write)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -89,7 +91,7 @@ class Disk:
         content = os.pread(descriptor, status.st_size, 0) if not stat.S_ISDIR(status.st_mode) else b""
         if self.refuses_next:
             self.refuses_next = False
-            self._forgotten[status.st_ino] = content
+            self._forget(status.st_ino, content)
             raise OSError(errno.EIO, os.strerror(errno.EIO))
         if stat.S_ISDIR(status.st_mode):
             self._names = self._names[-1:]
@@ -106,16 +108,24 @@ class Disk:
                 names[path.name] = number
         self._names.append(names)
 
+    def _write(self, descriptor: int, data: bytes | memoryview, offset: int) -> int:
+        count = self._pwrite(descriptor, data, offset)
+        if forgotten := self._forgotten.get(os.fstat(descriptor).st_ino):
+            forgotten.difference_update(range(offset - offset % SECTOR_BYTES, offset + count, SECTOR_BYTES))
+        return count
+
+    def _forget(self, number: int, content: bytes) -> None:
+        """Count what a sync was to cover as written: no later sync covers it, unless it is written again."""
+        old = self._synced.get(number, b"").ljust(len(content), b"\0")
+        sectors = (slice(at, at + SECTOR_BYTES) for at in range(0, len(content), SECTOR_BYTES))
+        self._forgotten.setdefault(number, set()).update(each.start for each in sectors if content[each] != old[each])
+
     def _written(self, number: int, content: bytes) -> bytes:
-        """What a sync makes durable: all but the sectors that are as a sync that failed found them."""
-        forgotten = self._forgotten.get(number)
-        if forgotten is None:
-            return content
+        """Return what a sync makes durable: all but the sectors that a failed one has forgotten."""
         old, written = self._synced.get(number, b"").ljust(len(content), b"\0"), bytearray(content)
-        for at in range(0, len(content), SECTOR_BYTES):
-            here = slice(at, at + SECTOR_BYTES)
-            if content[here] == forgotten[here]:
-                written[here] = old[here]
+        for at in self._forgotten.get(number, ()):
+            here = slice(at, min(at + SECTOR_BYTES, len(content)))
+            written[here] = old[here]
         return bytes(written)
 
     def _left(self, number: int, chance: random.Random) -> bytes:

@@ -19,7 +19,7 @@ from qsctl.storage.names import open_private
 _open, _pwrite = os.open, os.pwrite
 
 
-class FileSystem:
+class Mount:
     """What stands behind a file: how small its sectors are, and what it was given."""
 
     def __init__(self, sector_bytes: int, at_most: int = 1 << 30) -> None:
@@ -67,12 +67,12 @@ STEPS = st.lists(
 
 
 @pytest.mark.parametrize(
-    "system", [lambda: FileSystem(512), lambda: FileSystem(4096), lambda: FileSystem(0), lambda: FileSystem(512, 1024)]
+    "system", [lambda: Mount(512), lambda: Mount(4096), lambda: Mount(0), lambda: Mount(512, 1024)]
 )
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
 @given(steps=STEPS, start=st.integers(0, 1_100))
 def test_the_file_is_what_was_appended_and_not_cut(
-    tmp_path: Path, system: Callable[[], FileSystem], steps: Sequence[tuple[str, int]], start: int
+    tmp_path: Path, system: Callable[[], Mount], steps: Sequence[tuple[str, int]], start: int
 ) -> None:
     path = tmp_path / "file"
     path.unlink(missing_ok=True)
@@ -112,7 +112,7 @@ def test_the_file_is_what_was_appended_and_not_cut(
 def test_what_a_sync_writes_is_little_more_than_what_is_new(tmp_path: Path) -> None:
     path = tmp_path / "file"
     descriptor = open_private(path, os.O_RDWR)
-    system = FileSystem(512)
+    system = Mount(512)
     with system.mounted():
         tail = DirectTail(path, descriptor, 0)
         for _ in range(100):

@@ -206,6 +206,31 @@ def test_what_is_stored_anew_after_a_failed_sync_survives_a_power_failure(
     again.close()
 
 
+@pytest.mark.parametrize("synced_count", [0, 1, 3])
+@pytest.mark.parametrize("seed", range(5))
+def test_group_of_a_failed_sync_is_durable_after_a_restart(tmp_path: Path, seed: int, synced_count: int) -> None:
+    chance = random.Random(seed)
+    directory, left = tmp_path / "before", tmp_path / "after"
+    directory.mkdir()
+    held = {position: chance.randbytes(300) for position in range(5)}
+    with Disk(directory) as disk:
+        store = logged(directory)
+        for position in range(synced_count):
+            store.append([enqueued(position, held[position])])
+        disk.refuses_next = True
+        with pytest.raises(Damaged):
+            store.append([enqueued(position, held[position]) for position in range(synced_count, 5)])
+        kill(store)
+        store = logged(directory)
+        assert alive(store.load()) == held, "as the system has it in memory"
+        store.append([enqueued(9, b"rests on all of it")])
+        kill(store)
+        disk.leave(left, chance)
+    again = logged(left)
+    assert alive(again.load()) == held | {9: b"rests on all of it"}
+    again.close()
+
+
 @pytest.mark.campaign
 @KINDS
 @pytest.mark.parametrize("seed", range(FAILURES))

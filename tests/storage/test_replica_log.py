@@ -202,6 +202,27 @@ def test_a_sync_that_failed_is_not_tried_again(tmp_path: Path) -> None:
         log.close()
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_vote_of_a_failed_sync_is_durable_after_a_restart(tmp_path: Path, seed: int) -> None:
+    directory, left = tmp_path / "before", tmp_path / "after"
+    directory.mkdir()
+    with Disk(directory) as disk:
+        log = opened(directory)
+        do(log, StateSet("g", StoredHardState(1, "a")))
+        disk.refuses_next = True
+        with pytest.raises(Damaged):  # more than a sector: the last one is written again with whatever comes next
+            do(log, StateSet("g", StoredHardState(2, "b")), log.append("g", 1, records(1, 20), truncates=False))
+        kill_log(log._log)
+        log = opened(directory)
+        assert found(log)["g"].hard_state == StoredHardState(2, "b"), "as the system has it in memory"
+        do(log, StateSet("another", StoredHardState(1, "a")))
+        kill_log(log._log)
+        disk.leave(left, random.Random(seed))
+    again = opened(left)
+    assert found(again)["g"].hard_state == StoredHardState(2, "b")
+    again.close()
+
+
 def test_a_flipped_bit_never_changes_what_is_found_unreported(tmp_path: Path) -> None:
     whole, flipped = tmp_path / "whole", tmp_path / "flipped"
     whole.mkdir()

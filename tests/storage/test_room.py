@@ -8,7 +8,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from qsctl.storage import room as module
 from qsctl.storage.room import AMPLE_BYTES, PLENTY_BYTES, SCARCE_BYTES, Room
 
 
@@ -20,7 +19,6 @@ class Disk:
         self.asked_count = 0
         self.now_ns = 1
         monkeypatch.setattr(os, "statvfs", self._statvfs)
-        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic_ns=lambda: self.now_ns))
 
     def _statvfs(self, _path: object) -> SimpleNamespace:
         self.asked_count += 1
@@ -33,7 +31,7 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
 
 
 def test_a_disk_with_little_room_is_looked_at_with_each_write(disk: Disk, tmp_path: Path) -> None:
-    room = Room(tmp_path / "reserve")
+    room = Room(tmp_path / "reserve", steady=lambda: disk.now_ns)
     disk.free_bytes = AMPLE_BYTES - 1
     room.keep()
     disk.free_bytes = SCARCE_BYTES - 1
@@ -46,7 +44,7 @@ def test_a_disk_with_little_room_is_looked_at_with_each_write(disk: Disk, tmp_pa
 
 
 def test_a_disk_with_ample_room_is_looked_at_twenty_times_a_second(disk: Disk, tmp_path: Path) -> None:
-    room = Room(tmp_path / "reserve")
+    room = Room(tmp_path / "reserve", steady=lambda: disk.now_ns)
     disk.free_bytes = AMPLE_BYTES
     for _ in range(1_000):
         room.keep()
@@ -55,7 +53,7 @@ def test_a_disk_with_ample_room_is_looked_at_twenty_times_a_second(disk: Disk, t
 
 
 def test_the_disk_is_looked_at_again_once_the_reserve_was_given_up(disk: Disk, tmp_path: Path) -> None:
-    room = Room(tmp_path / "reserve")
+    room = Room(tmp_path / "reserve", steady=lambda: disk.now_ns)
     disk.free_bytes = AMPLE_BYTES
     room.keep()
     assert room.release()

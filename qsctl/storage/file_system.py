@@ -1,0 +1,220 @@
+"""The seam to files: what a store asks of a file system, and the one of the operating system.
+
+Decides: through which calls storage reaches files. A store is given a `FileSystem`; `HOST` is the operating system's,
+a simulated world has one of its own over a block device that tears, fills and hangs. Whatever is refused is an
+`OSError`, as the operating system raises it. A database file is not reached through it: its library opens files itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import stat
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+
+class FileStatus(NamedTuple):
+    """What a file system knows of a file. `name_count` is how many names it has; `is_plain`: no link, no device."""
+
+    device: int
+    number: int
+    size_bytes: int
+    name_count: int
+    is_plain: bool
+
+    def is_same(self, other: FileStatus | None) -> bool:
+        """Whether the other one is of the same file."""
+        return other is not None and (self.device, self.number) == (other.device, other.number)
+
+
+class Deletion(Protocol):
+    """A deletion that was begun."""
+
+    def done(self) -> bool:
+        """Whether it is over."""
+
+    def result(self) -> object:
+        """Wait until it is over."""
+
+
+class FileSystem(Protocol):
+    """Files by path, and open ones by descriptor. Each method raises OSError where it is refused."""
+
+    def open(self, path: Path, flags: int, mode: int = 0) -> int:
+        """Return a descriptor, opened with flags of `os.open`; a directory may be opened to be locked."""
+
+    def close(self, descriptor: int) -> None:
+        """Let go of a descriptor, and of its lock."""
+
+    def read_at(self, descriptor: int, size_bytes: int, offset: int) -> bytes:
+        """Return the octets from an offset on, as many as there are of so many."""
+
+    def write_at(self, descriptor: int, data: bytes | memoryview, offset: int) -> int:
+        """Write a beginning of the octets at an offset, and return how many."""
+
+    def cut(self, descriptor: int, size_bytes: int) -> None:
+        """Let a file be this long; what is added reads as zeros."""
+
+    def allocate(self, descriptor: int, offset: int, size_bytes: int) -> None:
+        """Have room, which reads as zeros."""
+
+    def sync(self, descriptor: int) -> None:
+        """Make durable what was written to a file, and its length."""
+
+    def sync_all(self, descriptor: int) -> None:
+        """Make durable the file with everything that is known of it."""
+
+    def sync_directory(self, directory: Path) -> None:
+        """Make durable the names in a directory."""
+
+    def lock(self, descriptor: int, *, waits: bool) -> bool:
+        """Have the only lock on a file; False: another process has it, and it was not waited for."""
+
+    def status(self, descriptor: int) -> FileStatus:
+        """Return what is known of an open file."""
+
+    def status_at(self, path: Path) -> FileStatus | None:
+        """Return what is known of what has this name, be it a link; None: nothing has it."""
+
+    def rename(self, path: Path, target: Path) -> None:
+        """Give a file another name, in the place of whatever has that."""
+
+    def link(self, path: Path, target: Path) -> None:
+        """Give a file a second name."""
+
+    def unlink(self, path: Path) -> None:
+        """Take a name away; nothing where nothing has it."""
+
+    def begin_unlink(self, path: Path) -> Deletion:
+        """Do the same while nothing waits for it; one that is refused is left."""
+
+    def names(self, directory: Path) -> Sequence[str]:
+        """Return the names in a directory, in no order."""
+
+    def resolved(self, directory: Path) -> Path | None:
+        """Return where a directory really is; None: there is none."""
+
+    def free_bytes(self, directory: Path) -> int:
+        """Return how much room there is for those who have no privilege."""
+
+    def draw(self, count: int) -> bytes:
+        """Return random octets, by which the content of one file is told from that of another."""
+
+
+@cache
+def _thread() -> ThreadPoolExecutor:
+    """Return the one thread for the deletions of all stores: they are on one disk."""
+    return ThreadPoolExecutor(1, thread_name_prefix="qsctl-deletions")
+
+
+class HostFileSystem:
+    """The operating system's file systems."""
+
+    def open(self, path: Path, flags: int, mode: int = 0) -> int:
+        """See `FileSystem.open`."""
+        return os.open(path, flags, mode)
+
+    def close(self, descriptor: int) -> None:
+        """See `FileSystem.close`."""
+        os.close(descriptor)
+
+    def read_at(self, descriptor: int, size_bytes: int, offset: int) -> bytes:
+        """See `FileSystem.read_at`."""
+        return os.pread(descriptor, size_bytes, offset)
+
+    def write_at(self, descriptor: int, data: bytes | memoryview, offset: int) -> int:
+        """See `FileSystem.write_at`."""
+        return os.pwrite(descriptor, data, offset)
+
+    def cut(self, descriptor: int, size_bytes: int) -> None:
+        """See `FileSystem.cut`."""
+        os.ftruncate(descriptor, size_bytes)
+
+    def allocate(self, descriptor: int, offset: int, size_bytes: int) -> None:
+        """See `FileSystem.allocate`."""
+        os.posix_fallocate(descriptor, offset, size_bytes)
+
+    def sync(self, descriptor: int) -> None:
+        """See `FileSystem.sync`."""
+        os.fdatasync(descriptor)
+
+    def sync_all(self, descriptor: int) -> None:
+        """See `FileSystem.sync_all`."""
+        os.fsync(descriptor)
+
+    def sync_directory(self, directory: Path) -> None:
+        """See `FileSystem.sync_directory`."""
+        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def lock(self, descriptor: int, *, waits: bool) -> bool:
+        """See `FileSystem.lock`. It ends with the processes that have it, however they end."""
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX if waits else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+    def status(self, descriptor: int) -> FileStatus:
+        """See `FileSystem.status`."""
+        return _status(os.fstat(descriptor))
+
+    def status_at(self, path: Path) -> FileStatus | None:
+        """See `FileSystem.status_at`."""
+        try:
+            return _status(path.lstat())
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+    def rename(self, path: Path, target: Path) -> None:
+        """See `FileSystem.rename`."""
+        path.rename(target)
+
+    def link(self, path: Path, target: Path) -> None:
+        """See `FileSystem.link`."""
+        os.link(path, target)
+
+    def unlink(self, path: Path) -> None:
+        """See `FileSystem.unlink`."""
+        path.unlink(missing_ok=True)
+
+    def begin_unlink(self, path: Path) -> Deletion:
+        """See `FileSystem.begin_unlink`. It takes up to a millisecond: there is a thread for it."""
+        return _thread().submit(self._unlink_quietly, path)
+
+    def names(self, directory: Path) -> Sequence[str]:
+        """See `FileSystem.names`."""
+        return [each.name for each in directory.iterdir()]
+
+    def resolved(self, directory: Path) -> Path | None:
+        """See `FileSystem.resolved`."""
+        return directory.resolve() if directory.is_dir() else None
+
+    def free_bytes(self, directory: Path) -> int:
+        """See `FileSystem.free_bytes`."""
+        found = os.statvfs(directory)
+        return found.f_bavail * found.f_frsize
+
+    def draw(self, count: int) -> bytes:
+        """See `FileSystem.draw`."""
+        return os.urandom(count)
+
+    def _unlink_quietly(self, path: Path) -> None:
+        with contextlib.suppress(OSError):
+            self.unlink(path)
+
+
+HOST: FileSystem = HostFileSystem()
+"""The operating system's."""
+
+
+def _status(found: os.stat_result) -> FileStatus:
+    return FileStatus(found.st_dev, found.st_ino, found.st_size, found.st_nlink, stat.S_ISREG(found.st_mode))
