@@ -44,7 +44,6 @@ from qsctl.service.recording.recordings import Recordings, is_recording_request
 from qsctl.service.recording.reporting import Reporting
 from qsctl.service.replication import Replication, member_count
 from qsctl.service.rereading import Rereading, follow_files
-from qsctl.service.samples_first import read_samples_first
 from qsctl.service.steady_clock import steady_clock
 from qsctl.service.supervisor import NOBODY, Supervisor
 from qsctl.service.sync_thread import QUICK_SYNC_S
@@ -235,12 +234,7 @@ class Daemon:
             if (limits := self._given_limits) is not None:
                 self._given_limits = None
                 self._obey(limits)
-            inbox, hears = (self._poll(), False) if self._replication is None else self._hear(self._replication)
-            deadline = self._loop.next_deadline()
-            now = self._loop.clock()
-            if inbox or hears or (deadline is not None and deadline <= now):
-                self._loop.begin(inbox)
-            finished = self._loop.pop_finished()
+            finished, is_busy = self._loop.serve(self._poll)
             for released in finished:
                 self._hand_on(released)
             if self._counts and self._tally.refresh() and self._report_figures is not None:
@@ -248,13 +242,13 @@ class Daemon:
             for domain_id in self.transport.namesakes():
                 report_namesake(self.log, self.engine.hosted.application_name, domain_id)
             self._follow_recording()
-            if inbox or hears or finished:
+            if is_busy:
                 continue
             self._flush()
             if self._loop.is_compacting:
                 self._loop.compact_on()
                 continue
-            deadline = self._loop.next_deadline()
+            deadline, now = self._loop.next_deadline(), self._loop.clock()
             self.transport.wait(IDLE_NS if deadline is None else max(0, min(IDLE_NS, deadline - now)))
             if self._loop.clock() - now >= IDLE_NS:
                 self._loop.rest()
@@ -302,12 +296,6 @@ class Daemon:
             {name: each.taken_ns for name, each in time_shares.items()},
             int(memory.is_high),
         )
-
-    def _hear(self, replication: Replication) -> tuple[list[Inbound], bool]:
-        """Process the other replicas' letters; return what has come for the engine, and whether there was a letter."""
-        letters = replication.poll()
-        inbox = read_samples_first(letters, self._poll, self._loop.begin)
-        return inbox, replication.receive(letters)
 
     def _poll(self) -> list[Inbound]:
         """Return what has come for the engine; what is about recordings or the configuration is answered here."""

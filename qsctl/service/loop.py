@@ -11,7 +11,7 @@ import contextlib
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from qsctl.config.budgets import ServiceLimits
 from qsctl.core.engine import ServiceEngine
@@ -23,20 +23,18 @@ from qsctl.instant import Nanoseconds
 from qsctl.service.admission import EndpointTrial, refusal_of
 from qsctl.service.places import places_of
 from qsctl.service.recovery import Recovery
+from qsctl.service.replication import Replication
 from qsctl.service.restore import adopt, incarnations_of
+from qsctl.service.samples_first import read_samples_first
 from qsctl.service.stores import Stores
-from qsctl.service.sync_thread import SyncThread
 from qsctl.service.withholding import explained
 from qsctl.storage.base import Sync
-
-if TYPE_CHECKING:
-    from qsctl.service.replication import Replication
 
 Clock: TypeAlias = Callable[[], Nanoseconds]
 """Unix nanoseconds."""
 
 COMPACT_AFTER_RECORDS: Final = 500_000
-"""How many records may be stored before a busy service looks whether a store is worth compacting."""
+"""How many records may be stored by default before a busy service looks whether a store is worth compacting."""
 
 COMPACT_QUIET_AFTER_RECORDS: Final = 5_000
 """How many, when the service has nothing to do."""
@@ -60,6 +58,7 @@ class ServiceLoop:
         quick_sync_s: a disk that syncs in less is waited for; 0: none is. By default each is.
         replication: what steps the engine as a member of a cluster; None: nothing is replicated.
         limits: gives those of the service.
+        compact_after_records: with so many records stored a busy service looks whether a store is worth compacting.
     """
 
     def __init__(
@@ -74,6 +73,7 @@ class ServiceLoop:
         quick_sync_s: float = math.inf,
         replication: Replication | None = None,
         limits: Callable[[], ServiceLimits] = ServiceLimits,
+        compact_after_records: int = COMPACT_AFTER_RECORDS,
     ) -> None:
         self.engine = engine
         self.stores = stores
@@ -89,12 +89,13 @@ class ServiceLoop:
         self._turn = Turn(
             self._stepped, self._refusal_of, turns_ahead_max=turns_ahead_max, records_ahead_max=records_ahead_max
         )
-        self._syncs = SyncThread(on_finished, quick_sync_s=quick_sync_s)
+        self._syncs = stores.environment.open_syncs(on_finished, quick_sync_s=quick_sync_s)
         self._syncing: Group | None = None
         self._finished: list[Released] = []
         self._failure: BaseException | None = None
         self._may_ride = False
         """Whether the latest group was not synced: what it has to say may ride on the sync of the next."""
+        self._compact_after_records = compact_after_records
         self._record_count = 0
         self._compaction: Iterator[None] | None = None
 
@@ -126,6 +127,36 @@ class ServiceLoop:
             done.service_records.extend(released.service_records)
         return done
 
+    def serve(self, poll: Callable[[], list[Inbound]]) -> tuple[list[Released], bool]:
+        """Let in what has come, and do what is due; return what may leave, and whether there was anything.
+
+        This is one pass of a running service; it sleeps between two until `next_deadline`, or until something comes.
+
+        Args:
+            poll: returns a share of what has come for the engine.
+
+        Raises:
+            Damaged: the disk refuses; the service must stop.
+        """
+        hears = False
+        if self._replication is None:
+            inbox = poll()
+        else:
+            letters = self._replication.poll()
+            inbox = read_samples_first(letters, poll, self.begin)
+            hears = self._replication.receive(letters)
+        if inbox or hears or self._is_due:
+            self.begin(inbox)
+            finished = self._pop_finished()
+        else:
+            finished = self.pop_finished()
+        return finished, bool(inbox or hears or finished)
+
+    @property
+    def _is_due(self) -> bool:
+        deadline = self.next_deadline()
+        return deadline is not None and deadline <= self.clock()
+
     def begin(self, inbox: Sequence[Inbound] = ()) -> None:
         """Let the engine receive messages and do what is due, and have its records stored.
 
@@ -155,6 +186,9 @@ class ServiceLoop:
         self._go_on()
         if self._replication is not None:
             self._replication.go_on()  # a sync of the replicas' log may be over
+        return self._pop_finished()
+
+    def _pop_finished(self) -> list[Released]:
         finished, self._finished = self._finished, []
         if self.stores.failures:
             for released in finished:
@@ -301,7 +335,7 @@ class ServiceLoop:
         return self.stores.compact_in_shares(self.engine.capture_queue, self.engine.snapshot_service())
 
     def _keep_small(self) -> None:
-        if self._compaction is not None or self._record_count >= COMPACT_AFTER_RECORDS:
+        if self._compaction is not None or self._record_count >= self._compact_after_records:
             self.compact_on()
         elif self.stores.is_log_long:
             self._compaction = self.stores.keep_logs_short()

@@ -7,14 +7,16 @@ process starts again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias
 
 from qsctl.core.high_availability.member import OF_NO_REPLICA, WRITES_MAX, Member
+from qsctl.core.high_availability.replica import Replica
 from qsctl.core.high_availability.roles import StoredLog
 from qsctl.errors import Damaged
 from qsctl.instant import Nanoseconds
 from qsctl.service import replica_stores
+from qsctl.service.environment import OpenSyncs, Syncs
 from qsctl.service.sync_thread import SyncThread
 from qsctl.storage.base import StoredHardState, Sync
 from qsctl.storage.replica_log import ReplicaLog
@@ -33,6 +35,7 @@ class ReplicaWrites:
         clock: the wall clock.
         on_synced: called in another thread when a sync is over; must not block.
         quick_sync_s: a disk that syncs in less is waited for; 0: none is.
+        open_syncs: makes what syncs the log, and what compacts it.
     """
 
     def __init__(
@@ -44,13 +47,14 @@ class ReplicaWrites:
         *,
         on_synced: Callable[[], object],
         quick_sync_s: float,
+        open_syncs: OpenSyncs = SyncThread,
     ) -> None:
         self._member = member
         self._log = log
         self._clock = clock
-        self._syncs = SyncThread(on_synced, quick_sync_s=quick_sync_s)
-        self._compactions = SyncThread(on_synced, quick_sync_s=0)
-        self._in_progress: SyncThread | None = None
+        self._syncs = open_syncs(on_synced, quick_sync_s=quick_sync_s)
+        self._compactions = open_syncs(on_synced, quick_sync_s=0)
+        self._in_progress: Syncs | None = None
         self._numbers: dict[str, int] = {}
         """The last write of each stream in what is in progress."""
         self._dropped: list[str] = []
@@ -63,6 +67,10 @@ class ReplicaWrites:
         self._streams |= dict.fromkeys(member.outlived, OF_NO_REPLICA)
         member.stored_before = self._stored_before
         self._members: list[str] | None = None
+        self._hosted: Mapping[str, Replica] | None = None
+        """The replicas when it was last looked which of the streams are still there."""
+        self._was_written = False
+        """Whether it was not looked since whether the log is worth compacting."""
         self.report_failure: ReportFailure = lambda _: None
 
     def keep_members(self, names: list[str]) -> None:
@@ -106,9 +114,12 @@ class ReplicaWrites:
         self._compactions.close()
         self._log.close()
 
-    def _next(self) -> tuple[Sync | None, SyncThread]:
+    def _next(self) -> tuple[Sync | None, Syncs]:
         """Write what is to be written; return what is left to do, and where."""
-        writes = self._member.pop_writes()
+        writes, hosted = self._member.pop_writes(), self._member.replicas
+        if not writes and hosted is self._hosted and self._members is None and not self._was_written:
+            return None, self._syncs
+        self._hosted, self._was_written = hosted, False
         present = {stream for stream, each in self._member.replicas.items() if each.is_persistent}
         gone = sorted(self._streams.keys() - present)
         operations: list[Operation] = [operation for stream in gone for operation in self._end(stream)]
@@ -129,6 +140,7 @@ class ReplicaWrites:
             operations.append(MembersKnown(self._members))
             self._members = None
         if operations:
+            self._was_written = True
             return self._log.write(operations), self._syncs
         if self._log.is_worth_compacting:
             present_streams = replica_stores.present(self._member.replicas.values())

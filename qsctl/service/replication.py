@@ -7,29 +7,28 @@ of the service steps the member as it would step the engine alone.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Final, Protocol
 
 from qsctl.config.rules.replication import configuration_replication_of, instances_of, replicated_queues
 from qsctl.config.settings import ServiceConfiguration
 from qsctl.core.engine import ServiceEngine
 from qsctl.core.high_availability.cluster_configuration import CONFIGURATION_STREAM
+from qsctl.core.high_availability.compaction import COMPACTED_OVER_COUNT
 from qsctl.core.high_availability.configuration import Configuration
 from qsctl.core.high_availability.frames import Frame
 from qsctl.core.high_availability.member import Member
 from qsctl.core.high_availability.roles import RoleChanged
+from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.core.settings import ServiceSettings
 from qsctl.errors import Damaged
 from qsctl.instant import MILLISECOND_NS, SECOND_NS, Nanoseconds
 from qsctl.service import replica_stores
-from qsctl.service.logger import ServiceLog
 from qsctl.service.membership import Membership
 from qsctl.service.named_configuration import differences, in_one_line
 from qsctl.service.replica_writes import ReplicaWrites
 from qsctl.service.stores import Stores
-from qsctl.transport.dds.replica_link import SILENCE_NS, ReceivedLetter, ReplicaLink, link_qos
-from qsctl.transport.dds.service_transport import ServiceTransport
+from qsctl.transport.dds.letter_box import SILENCE_NS, Link, ReceivedLetter
 
 _QUEUES: Final = ""
 """In the place of a stream: the letters of the queues."""
@@ -49,9 +48,9 @@ COMPLAINTS_MAX: Final = 1_000
 
 
 def member_count(configuration: ServiceConfiguration, hosted: ServiceSettings) -> int:
-    """Return the number of members of a service's cluster; 0: it is in none.
+    """Return how many members the cluster of a service has; 0: it is in none.
 
-    A queue that a command deleted may be created again by another one: a service that its file makes a member of a
+    A queue that a command deleted may be created again by another one: the service that its file makes a member of a
     cluster stays one while it hosts no replicated queue.
 
     Args:
@@ -63,6 +62,35 @@ def member_count(configuration: ServiceConfiguration, hosted: ServiceSettings) -
     """
     settings = configuration_replication_of(configuration)
     return instances_of(hosted, settings) or instances_of(configuration.service, settings)
+
+
+class OpensLinks(Protocol):
+    """What carries letters, see `ServiceTransport`."""
+
+    def open_replica_link(
+        self,
+        cluster: str,
+        started_at_ns: Nanoseconds,
+        replicated: Sequence[SharedReaderQueueSettings],
+        silence_ns: Nanoseconds,
+    ) -> Link:
+        """Open the letters between the replicas of queues."""
+
+    def open_configuration_link(self, cluster: str, started_at_ns: Nanoseconds, silence_ns: Nanoseconds) -> Link:
+        """Open the letters about the configuration."""
+
+
+class Lines(Protocol):
+    """What is told to people, see `ServiceLog`."""
+
+    def info(self, event: str, **fields: object) -> None:
+        """Note what is as it should be."""
+
+    def warning(self, event: str, **fields: object) -> None:
+        """Note what may need attention."""
+
+    def error(self, event: str, **fields: object) -> None:
+        """Note what needs attention."""
 
 
 class Replication:
@@ -77,6 +105,7 @@ class Replication:
         log: the service's lines.
         on_synced: called in another thread when a sync is over; must not block.
         quick_sync_s: a disk that syncs in less is waited for.
+        compacted_over_count: entries that a replica's log keeps before it is compacted.
 
     Raises:
         Refused: the members named are not as many as `queue_instances`, or this service is not among them.
@@ -90,10 +119,11 @@ class Replication:
         configuration: ServiceConfiguration,
         members: Sequence[str],
         clock: Callable[[], Nanoseconds],
-        log: ServiceLog,
+        log: Lines,
         *,
         on_synced: Callable[[], object],
         quick_sync_s: float,
+        compacted_over_count: int = COMPACTED_OVER_COUNT,
     ) -> None:
         self._clock = clock
         self._log = log
@@ -107,13 +137,20 @@ class Replication:
             engine,
             self.membership.stand_ins,
             started_at=self._started_at_ns,
-            jitter=random.SystemRandom().random,
+            jitter=stores.environment.jitter,
+            compacted_over_count=compacted_over_count,
             configuration=settings,
             keeps_configuration=stores.service is not None,
         )
         resting = replica_stores.restore(self.member, self._store)
         self._writes = ReplicaWrites(
-            self.member, self._store, resting, clock, on_synced=on_synced, quick_sync_s=quick_sync_s
+            self.member,
+            self._store,
+            resting,
+            clock,
+            on_synced=on_synced,
+            quick_sync_s=quick_sync_s,
+            open_syncs=stores.environment.open_syncs,
         )
         self._writes.report_failure = self._report_failure
         if self.membership.is_known:
@@ -124,16 +161,18 @@ class Replication:
         # Clusters of one configuration in one domain do not see each other where their members are named.
         self._mark = ",".join((self.cluster, *sorted(members)))
         self._configuration = configuration
-        self._links: dict[str, ReplicaLink] = {}
+        self._links: dict[str, Link] = {}
         """The letters about the configuration, and all others, by the stream that is written about."""
         self._complaints: dict[tuple[str, ...], Nanoseconds] = {}
         self._all_sent = True
+        self.on_change: Callable[[RoleChanged], object] = lambda _: None
+        """Called with each change of a replica's role."""
 
-    def start(self, transport: ServiceTransport) -> None:
+    def start(self, transport: OpensLinks) -> None:
         """Begin to take part, with letters over this transport."""
-        qos = link_qos(replicated_queues(self.member.engine.hosted.settings()))
+        replicated = replicated_queues(self.member.engine.hosted.settings())
         silence_ns = SILENT_TIMEOUTS * self.member.master_timeout_ns or SILENCE_NS
-        self._links[_QUEUES] = transport.open_replica_link(self._mark, self._started_at_ns, qos, silence_ns)
+        self._links[_QUEUES] = transport.open_replica_link(self._mark, self._started_at_ns, replicated, silence_ns)
         if self.member.configuration is not None:
             self._links[CONFIGURATION_STREAM] = transport.open_configuration_link(
                 self._mark, self._started_at_ns, silence_ns
@@ -151,6 +190,8 @@ class Replication:
         """Process what the others sent, and who came or went; whether there was something."""
         now = self._clock()
         self._look(now)
+        if not letters:
+            return False
         for sender, letter in letters:
             if not self.membership.agrees(letter.members):
                 self._complain("cluster_disagrees", now, service=sender, members=list(letter.members))
@@ -163,7 +204,7 @@ class Replication:
                 "replica_frame_refused", now, about=(refused.stream, refused.sender, refused.kind),
                 queue=refused.stream, service=refused.sender, kind=refused.kind, reason=refused.reason,
             )  # fmt: skip
-        return bool(letters)
+        return True
 
     def go_on(self, *, waits: bool = False) -> None:
         """Write what the replicas have to write, and let leave what may."""
@@ -208,9 +249,11 @@ class Replication:
     # Members.
 
     def _look(self, now: Nanoseconds) -> None:
-        links = list(self._links.values())
-        changes = [link.pop_is_changed() for link in links]
-        if not any(changes) and self.membership.is_known:
+        links = self._links.values()
+        changed_count = 0
+        for link in links:
+            changed_count += link.pop_is_changed()
+        if not changed_count and self.membership.is_known:
             return
         another = ""
         if any(link.namesake is not None for link in links):
@@ -239,8 +282,11 @@ class Replication:
         self._report_membership()
 
     def _send(self) -> None:
+        outgoing = self.member.pop_frames()
+        if not outgoing and self._all_sent:
+            return
         letters: dict[tuple[str, str], list[Frame]] = {}
-        for recipient, frame in self.member.pop_frames():
+        for recipient, frame in outgoing:
             link = frame.stream if frame.stream in self._links else _QUEUES
             letters.setdefault((link, recipient), []).append(frame)
         if not self._links:
@@ -263,6 +309,7 @@ class Replication:
             self._log.info("cluster_incomplete", name=self.cluster, text=self.membership.lack)
 
     def _report_change(self, change: RoleChanged) -> None:
+        self.on_change(change)
         self._log.info(
             "role",
             queue=change.stream,

@@ -12,7 +12,7 @@ from typing import Final
 
 from qsctl.core.high_availability.frames import Entries
 from qsctl.core.messages import Inbound
-from qsctl.transport.dds.replica_link import ReceivedLetter
+from qsctl.transport.dds.letter_box import ReceivedLetter
 
 POLLS_MAX: Final = 8
 """Shares of samples that letters wait for at most: twice a producer's window, and a few milliseconds."""

@@ -136,7 +136,7 @@ class Stranger:
         return self._runs(name)[0]
 
     def _runs(self, name: str) -> list[str]:
-        return [each.run for each in self.link._peers.values() if each.name == name and each.run != RUN]
+        return [each.run for each in self.link.box._peers.values() if each.name == name and each.run != RUN]
 
     def send(self, recipient: str, run: str, *frames: Frame) -> None:
         """Send a letter in the name and number of a process that is heard."""

@@ -274,9 +274,13 @@ class Member:
 
         An instant that has passed: now.
         """
-        if self._messages or self._batches or any(each.clients.has_released for each in self.replicas.values()):
+        if self._messages or self._batches:
             return 0
-        own = min((each.next_deadline() for each in self.replicas.values()), default=INFINITE_NS)
+        own = INFINITE_NS
+        for replica in self.replicas.values():
+            if replica.clients.has_released:
+                return 0
+            own = min(own, replica.next_deadline())
         if self.configuration is not None:
             own = min(own, self.configuration.next_deadline())
         engine = self.engine.next_deadline()

@@ -17,10 +17,11 @@ from qsctl.transport.dds.channels import RETURN_NS
 from qsctl.transport.dds.discovery import Discovery, RemoteEndpoint
 from qsctl.transport.dds.endpoint_trial import CANNOT_BE_MADE, reason_of
 from qsctl.transport.dds.endpoints import QueueEndpoints, TopicEndpoints, Unsent
+from qsctl.transport.dds.letter_box import SILENCE_NS
 from qsctl.transport.dds.participant import Participant
 from qsctl.transport.dds.plain.flow import FlowDomains
 from qsctl.transport.dds.plain.topic import ClassOf, PlainSurroundings, PlainTopic, class_of_builtin
-from qsctl.transport.dds.replica_link import SILENCE_NS, LinkQos, ReplicaLink
+from qsctl.transport.dds.replica_link import LinkQos, ReplicaLink
 from qsctl.transport.dds.turns import Rotation, read_all
 from qsctl.transport.dds.wire_types import producer_acknowledgment_topic
 

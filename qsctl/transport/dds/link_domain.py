@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from qsctl.instant import Nanoseconds
 from qsctl.transport.dds.discovery import Discovery
+from qsctl.transport.dds.letter_box import SILENCE_NS
 from qsctl.transport.dds.participant import Participant
-from qsctl.transport.dds.replica_link import SILENCE_NS, ReplicaLink
+from qsctl.transport.dds.replica_link import ReplicaLink
 
 
 class LinkDomain:

@@ -1,8 +1,8 @@
 """What replicas say to each other, over DDS [QS 7.1]: one reader a member, and a writer to each of the others.
 
 Decides: who belongs together. Members of one cluster announce its name; each reads a partition of its own, so that a
-letter reaches its addressee alone. What a process announces of itself is a claim: see `correspondents`. Letters may
-be lost: to a peer that does not read them they do not pile up, for replicas say again what matters.
+letter reaches its addressee alone. Letters may be lost: to a peer that does not read them they do not pile up, for
+replicas say again what matters. What makes a letter of what comes is `letter_box`'s.
 """
 
 from __future__ import annotations
@@ -17,53 +17,24 @@ from cyclonedds.sub import DataReader, Subscriber
 
 from qsctl.core.high_availability.frames import Frame
 from qsctl.core.queue.settings import SharedReaderQueueSettings
-from qsctl.instant import SECOND_NS, Nanoseconds
+from qsctl.instant import Nanoseconds
 from qsctl.transport.dds.boundary import Malformed
 from qsctl.transport.dds.channels import FrameWriter
-from qsctl.transport.dds.correspondents import Correspondents
 from qsctl.transport.dds.discovery import RemoteEndpoint
+from qsctl.transport.dds.letter_box import SILENCE_NS, LetterBox, ReceivedLetter, Seen
 from qsctl.transport.dds.participant import Participant
 from qsctl.transport.dds.qos import map_qos, partition_qos, reader_qos
 from qsctl.transport.dds.raw import close_entity
-from qsctl.transport.dds.replica_letters import (
-    LETTER_VERSION,
-    Assembly,
-    Letter,
-    Piece,
-    letter_from_octets,
-    piece_from_octets,
-    pieces_of,
-)
+from qsctl.transport.dds.replica_letters import piece_from_octets
 from qsctl.transport.dds.replica_wire import REPLICATION_TOPIC, WireReplicaPiece
 from qsctl.transport.dds.serialized_reader import SerializedReader
 
 WAITING_PIECES_MAX: Final = 256
 """With so many pieces waiting for a peer, a further letter to it is dropped."""
 
-PEERS_MAX: Final = 256
-"""Endpoints of one cluster that are looked after; more are none of ours."""
-
-SILENCE_NS: Final[Nanoseconds] = 2 * SECOND_NS
-"""What a member may be silent by default before another process of its name is heard."""
-
 _ROLE: Final = "replica"
 _TAKES_MAX: Final = 16
 _TAKE_COUNT: Final = 16
-
-
-class ReceivedLetter(NamedTuple):
-    """A letter, and whose it is."""
-
-    sender: str
-    letter: Letter
-
-
-class Seen(NamedTuple):
-    """A member as its process announces it: its name, its run, and when that began on its own clock."""
-
-    name: str
-    run: str
-    started_at_ns: Nanoseconds
 
 
 class LinkQos(NamedTuple):
@@ -113,17 +84,11 @@ class ReplicaLink:
         assert participant.entity is not None
         self._participant = participant
         self._cluster = cluster
-        self._own = Seen(name, run, started_at_ns)
+        self.box = LetterBox(Seen(name, run, started_at_ns), REPLICATION_TOPIC, participant.boundary, silence_ns, clock)
         self._topic = participant.topic(REPLICATION_TOPIC, WireReplicaPiece)
-        self._peers: dict[int, Seen] = {}
         self._writers: dict[str, FrameWriter] = {}
-        self._assemblies: dict[tuple[str, str], Assembly] = {}
-        self._correspondents = Correspondents(silence_ns)
-        self._clock = clock
-        self._number = 0
         self.dropped_count = 0
         """Letters that were not sent, for their addressee did not read those before."""
-        self._is_changed = False
         traits = {
             "role": _ROLE,
             "cluster": cluster.encode().hex(),
@@ -155,45 +120,34 @@ class ReplicaLink:
             seen = Seen(name, traits.get("run", ""), int(traits.get("since", "")))
         except ValueError as error:
             raise Malformed(f"a replica announces what cannot be read: {error}") from error
-        if cluster == self._cluster and seen != self._own and len(self._peers) < PEERS_MAX:
-            self._peers[endpoint.handle] = seen
-            self._is_changed = True
-            if seen.name != self._own.name and seen.name not in self._writers:
-                self._writers[seen.name] = FrameWriter(
-                    self._participant,
-                    self._topic,
-                    partition=self._partition(seen.name),
-                    traits={"role": _ROLE},
-                    extra=self._qos.of_writers,
-                )
+        if cluster == self._cluster and self.box.appeared(endpoint.handle, seen) and seen.name not in self._writers:
+            self._writers[seen.name] = FrameWriter(
+                self._participant,
+                self._topic,
+                partition=self._partition(seen.name),
+                traits={"role": _ROLE},
+                extra=self._qos.of_writers,
+            )
 
     def vanished(self, endpoint: RemoteEndpoint) -> None:
         """Note that a reader is gone, and send it no more if it was the last of that name."""
-        seen = self._peers.pop(endpoint.handle, None)
-        if seen is None:
-            return
-        self._is_changed = True
-        self._assemblies.pop((seen.name, seen.run), None)
-        self._correspondents.forget(seen.name, seen.run)
-        if all(each.name != seen.name for each in self._peers.values()):
-            writer = self._writers.pop(seen.name, None)
-            if writer is not None:
-                writer.discard()
+        writer = self._writers.pop(self.box.vanished(endpoint.handle), None)
+        if writer is not None:
+            writer.discard()
 
     @property
     def peers(self) -> frozenset[str]:
-        """The names of the other members that are there."""
-        return frozenset(each.name for each in self._peers.values()) - {self._own.name}
+        """See `Link.peers`."""
+        return self.box.peers
 
     @property
     def namesake(self) -> Seen | None:
-        """Another process that announces itself by this member's name; None: there is none."""
-        return next((each for each in self._peers.values() if each.name == self._own.name), None)
+        """See `Link.namesake`."""
+        return self.box.namesake
 
     def pop_is_changed(self) -> bool:
-        """Whether others came or went since the last call."""
-        is_changed, self._is_changed = self._is_changed, False
-        return is_changed
+        """See `Link.pop_is_changed`."""
+        return self.box.pop_is_changed()
 
     # Letters.
 
@@ -205,7 +159,7 @@ class ReplicaLink:
             if pieces is None:
                 break
             for piece in pieces:
-                self._add(piece, received)
+                received += self.box.receive(piece)
         return received
 
     def send(self, recipients: Sequence[str], members: Sequence[str], frames: Sequence[Frame]) -> None:
@@ -219,10 +173,8 @@ class ReplicaLink:
                 writers.append(writer)
         if not writers:
             return
-        self._number += 1
-        letter = Letter(LETTER_VERSION, tuple(members), tuple(frames))
         try:
-            pieces = list(pieces_of(letter, self._own.name, self._own.run, self._number))
+            pieces = self.box.pieces(members, frames)
         except OverflowError:
             self.dropped_count += len(writers)
             return
@@ -247,27 +199,6 @@ class ReplicaLink:
         self._writers.clear()
         self._reader.close()
         close_entity(self._subscriber)
-
-    def _add(self, piece: Piece, received: list[ReceivedLetter]) -> None:
-        """Put a piece to those before it; pieces of one that was not announced are of no member."""
-        if not any(each.name == piece.sender and each.run == piece.run for each in self._peers.values()):
-            return
-        if not self._correspondents.hears(self._clock(), piece.sender, piece.run):
-            if piece.index == 0:
-                self._participant.boundary.refuse(
-                    REPLICATION_TOPIC, piece.sender, f"another process is heard as {piece.sender}: two have one name"
-                )
-            return
-        assembly = self._assemblies.setdefault((piece.sender, piece.run), Assembly())
-        data = assembly.add(piece)
-        if data is not None:
-            letters = self._participant.boundary.each(
-                REPLICATION_TOPIC,
-                (data,),
-                lambda octets: letter_from_octets(octets, piece.sender),
-                lambda _: piece.sender,
-            )
-            received += [ReceivedLetter(piece.sender, letter) for letter in letters]
 
     def _partition(self, name: str) -> str:
         return hashlib.sha256(f"{self._cluster}\0{name}".encode()).hexdigest()[:32]

@@ -46,7 +46,7 @@ from qsctl.transport.dds.link_domain import LinkDomain
 from qsctl.transport.dds.namesakes import LOOK_EVERY_NS, Namesakes, service_policy
 from qsctl.transport.dds.participant import DomainSettings, Participant, Waiter
 from qsctl.transport.dds.plain.topic import ClassOf, class_of_builtin
-from qsctl.transport.dds.replica_link import LinkQos, ReplicaLink
+from qsctl.transport.dds.replica_link import ReplicaLink, link_qos
 from qsctl.transport.dds.signed_commands import RUN_BYTES, CommandVerifier
 
 MessageKind = TypeVar("MessageKind")
@@ -223,14 +223,18 @@ class ServiceTransport:
         return [domain_id for domain_id, namesakes in self._namesakes.items() if namesakes.look()]
 
     def open_replica_link(
-        self, cluster: str, started_at_ns: Nanoseconds, qos: LinkQos, silence_ns: Nanoseconds
+        self,
+        cluster: str,
+        started_at_ns: Nanoseconds,
+        replicated: Sequence[SharedReaderQueueSettings],
+        silence_ns: Nanoseconds,
     ) -> ReplicaLink:
         """Open the letters between replicas: in the domain of the first domain participant, which all members have.
 
         Args:
             cluster: the name that all members share.
             started_at_ns: when this process began.
-            qos: what the configuration adds to that of the letters.
+            replicated: the replicated queues; what the first asks for is added to the letters' quality of service.
             silence_ns: see `ReplicaLink`.
 
         Raises:
@@ -240,7 +244,7 @@ class ServiceTransport:
         if delivery is None:
             raise Refused("replicas need a domain participant", remedy="Give the service a <domain_participant>.")
         run = self._run or secrets.token_hex(8)
-        return delivery.open_replica_link(cluster, run, started_at_ns, qos, silence_ns)
+        return delivery.open_replica_link(cluster, run, started_at_ns, link_qos(replicated), silence_ns)
 
     def open_configuration_link(self, cluster: str, started_at_ns: Nanoseconds, silence_ns: Nanoseconds) -> ReplicaLink:
         """Open the letters about the configuration: in a participant of their own in the administration's domain.
