@@ -73,7 +73,7 @@ def _refusal(engine: ServiceEngine, request: CommandRequest, error: QsctlError) 
 
 
 def _created_places(engine: ServiceEngine, request: CommandRequest) -> Iterator[tuple[QueueName, HostedPlace]]:
-    """The queues that a command would create, where the engine has what they would stand in."""
+    """Return the queues that a command would create, where the engine has what they would stand in."""
     queues: tuple[SharedReaderQueueSettings, ...]
     match request.command:
         case CreateQueue(subscriber, settings) if len(subscriber.names) == 2:

@@ -168,7 +168,7 @@ def systemd_unit(arguments: Sequence[str]) -> str:
 
 @contextmanager
 def written_pid(path: Path | None) -> Iterator[None]:
-    """The process id in a file for as long as the context lasts.
+    """Keep the process id in a file for as long as the context lasts.
 
     Raises:
         InvalidInput: the file cannot be written.

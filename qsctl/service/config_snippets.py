@@ -57,7 +57,7 @@ class ConfigSnippets:
 
 
 def _with_session(xml: str, subscriber: SharedSubscriberSettings | None) -> str:
-    """The body with the subscriber's first session where it names none: people on the command line need not know it."""
+    """Return the body with the subscriber's first session where it names none, which a person need not know."""
     from lxml import etree
 
     from qsctl.config.document import BODY_LIMITS, parse_document

@@ -25,7 +25,7 @@ _PARTICIPANT_QOS = "participant_qos"
 def places_of_configuration(
     configuration: ServiceConfiguration, settings: DomainSettings, administration_domain_id: int | None = None
 ) -> ServicePlaces:
-    """The domains of a service.
+    """Return the domains of a service.
 
     Args:
         configuration: its configuration.

@@ -55,7 +55,7 @@ def open_embedded(
     now: Callable[[], Nanoseconds] = time.time_ns,
     discard_damaged: bool = False,
 ) -> Iterator[EmbeddedService]:
-    """The service in a state directory, for one command.
+    """Open the service in a state directory, for one command.
 
     Args:
         state_dir: made on first use, for its owner alone.

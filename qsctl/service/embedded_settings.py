@@ -27,7 +27,7 @@ DEFAULT_FILESYSTEM: Final = FilesystemSettings(synchronization=Synchronization.N
 
 
 def settings_of(given: Configuration | None) -> tuple[ServiceSettings, FilesystemSettings, bool]:
-    """The engine's settings, how files are written, and whether the configuration outlives SHUTDOWN."""
+    """Return the engine's settings, how files are written, and whether the configuration outlives SHUTDOWN."""
     if given is None:
         return DEFAULT_SETTINGS, DEFAULT_FILESYSTEM, False
     if isinstance(given, ServiceSettings):

@@ -40,7 +40,7 @@ class GuardedWrites:
     def begin_group(
         self, batch: Mapping[QueueName, Sequence[Record]], stores: Mapping[QueueName, Storage], *, may_defer: bool
     ) -> Sync | None:
-        """The same for queues that share a write-ahead log: one append, and one sync."""
+        """Begin the same for queues that share a write-ahead log: one append, and one sync."""
         names = [name for name in batch if name not in self.failures]
         streams = [(store, batch[name]) for name in names if isinstance(store := stores[name], LoggedStorage)]
         if not streams:
@@ -54,7 +54,7 @@ class GuardedWrites:
         return None if sync is None or may_defer else partial(self.finish_all, names, sync)
 
     def finish_all(self, names: Sequence[QueueName], sync: Sync) -> None:
-        """The second half for queues that share a log."""
+        """Do the second half for queues that share a log."""
         try:
             self._files.with_reserve(sync)
         except Damaged as error:
@@ -65,7 +65,7 @@ class GuardedWrites:
             self.fail(name, error)
 
     def finish(self, name: QueueName, sync: Sync) -> None:
-        """The second half."""
+        """Do the second half."""
         if name in self.failures:
             return
         try:

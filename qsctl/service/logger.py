@@ -66,7 +66,7 @@ _DDS_WORDS: Final = {Verbosity.DDS_WARNINGS: "warning", Verbosity.TRACING: "warn
 
 
 def dds_verbosity(verbosity: Verbosity) -> str:
-    """What Cyclone DDS itself logs."""
+    """Return what Cyclone DDS itself logs."""
     return "none" if verbosity is Verbosity.SILENT else _DDS_WORDS.get(verbosity, "severe")
 
 
@@ -238,7 +238,7 @@ class ServiceLog:
             self.warning(event, **fields)
 
     def trace(self, event: str, **fields: object) -> None:
-        """What became of one sample."""
+        """Log what became of one sample."""
         self._write(Verbosity.TRACING, event, fields)
 
     def peer_fault(self, fault: PeerFault) -> None:

@@ -64,7 +64,7 @@ class NamedConfiguration:
         return is_same and not filesystem_differences(named, instance.filesystem, state_directory)
 
     def drift(self, instance: Instance, hosted: ServiceSettings, state_directory: Path) -> Refused | None:
-        """What is to be said where the service of a state directory is configured otherwise; None where it is not.
+        """Return what to say where the service of a state directory is configured otherwise; None where it is not.
 
         Raises:
             Refused: the user named a configuration that no service of this version could have.
@@ -87,7 +87,7 @@ class NamedConfiguration:
 
 
 def settings_digest(configuration: Configuration) -> str:
-    """A digest of all that an instance takes over from a configuration: equal for equal meaning."""
+    """Return a digest of all that an instance takes over from a configuration: equal for equal meaning."""
     parts: list[object] = [_settings(configuration)]
     if isinstance(configuration, ServiceConfiguration):
         parts += [configuration.filesystem, configuration.service_qos.persistence]

@@ -69,7 +69,7 @@ class DaemonOptions:
 def open_service(
     configuration: ServiceConfiguration, options: DaemonOptions, *, holds_samples: bool = True
 ) -> tuple[ServiceEngine, Stores]:
-    """An engine that goes on where the last run stopped, with its stores.
+    """Open an engine that goes on where the last run stopped, with its stores.
 
     Args:
         configuration: what is hosted, unless a stored configuration takes its place [QS 2.14.1].
@@ -117,7 +117,7 @@ def log_damage(log: ServiceLog, stores: Stores) -> None:
 
 
 def drift_of(configuration: ServiceConfiguration, hosted: ServiceSettings) -> list[str]:
-    """What the stored configuration [QS 2.14.1] makes of the one that the service was started with, in words."""
+    """Return what the stored configuration [QS 2.14.1] makes of the one that the service was started with, in words."""
     found = differences(configuration, hosted)
     drift = [f"the stored configuration is in force, not {configuration.name} as it was read: {in_one_line(found)}"]
     return drift if found else []

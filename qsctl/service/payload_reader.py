@@ -11,7 +11,7 @@ from qsctl.core.records import Enqueued
 
 
 def payload_reader(turns: Sequence[Ready], stored: Callable[[QueueName, int], bytes]) -> ReadPayload:
-    """Reads a payload with `stored`, which raises KeyError where the store has none, else from these turns."""
+    """Return what reads a payload with `stored`, which raises KeyError where it has none, else from these turns."""
     fresh: dict[tuple[QueueName, int], bytes] = {}
 
     def read(queue: QueueName, position: int) -> bytes:

@@ -104,7 +104,7 @@ def mended(records: Iterable[Record]) -> Iterator[Record]:
 
 
 def _deleted_places(records: Iterable[Record]) -> Places:
-    """The places of the queues that the records delete: their files may have outlived them."""
+    """Return the places of the queues that the records delete: their files may have outlived them."""
     known: dict[QueueName, HostedPlace] = {}
     deleted: dict[QueueName, HostedPlace] = {}
     domains: dict[str, int] = {}

@@ -158,7 +158,7 @@ class StateDirectory:
             ) from error
 
     def read_instance(self) -> Instance | None:
-        """The instance that lives here; None when there is none.
+        """Return the instance that lives here; None when there is none.
 
         Raises:
             Damaged: its file cannot be read.
@@ -232,7 +232,7 @@ class StateDirectory:
         _replace(self._configuration_file, text.encode())
 
     def read_statistics(self) -> bytes | None:
-        """The statistics as the last command left them; None: there are none.
+        """Return the statistics as the last command left them; None: there are none.
 
         Raises:
             Damaged: they are damaged. They are only numbers: the service can do without.
@@ -308,7 +308,7 @@ class StateDirectory:
         return hashlib.blake2b(msgspec.msgpack.encode(sorted(seen)), digest_size=STAMP_BYTES).digest()
 
     def lost_instance(self) -> list[DamageReport]:
-        """A report, if there is what an instance leaves, where there is none and none was stopped."""
+        """Return a report, if there is what an instance leaves, where there is none and none was stopped."""
         left = self._statistics_file.exists() or volatile_register(self.volatile).exists()
         if self.is_stopping or not (left or any(self.volatile.iterdir())):
             return []
@@ -335,7 +335,7 @@ class StateDirectory:
         self._stopping_file.unlink(missing_ok=True)
 
     def fingerprint(self, directory: Path) -> tuple[tuple[str, int, int], ...]:
-        """Changes whenever another command has changed a store here or in `directory`."""
+        """Return what changes whenever another command has changed a store here or in `directory`."""
         seen = []
         for folder in {self.volatile, directory}:
             for entry in os.scandir(folder) if folder.is_dir() else ():

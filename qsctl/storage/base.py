@@ -62,7 +62,7 @@ class Shares(Protocol):
         """Whether the last part was given."""
 
     def take(self, count: int) -> Sequence[Record]:
-        """The records about so many positions, as they are now; all that is left, where that is not much more."""
+        """Return the records about so many positions, as they are now, or about all where few more are left."""
 
 
 class Extent(msgspec.Struct, frozen=True, array_like=True):
@@ -110,7 +110,7 @@ class Storage(Protocol):
         """
 
     def write(self, records: Sequence[Record]) -> Sync | None:
-        """The first half of `append`; returns the second, or None where there is nothing left to do.
+        """Do the first half of `append`; return the second, or None where there is nothing left to do.
 
         Until that is done, nothing of the batch is sure, and no other method but `payload` may be called.
 
@@ -119,7 +119,7 @@ class Storage(Protocol):
         """
 
     def write_deferred(self, records: Sequence[Record]) -> Sync | None:
-        """The same for what may wait for the sync of the next batch, or for `sync`: no message rests on it.
+        """Do the same for what may wait for the sync of the next batch, or for `sync`: no message rests on it.
 
         Raises:
             Damaged: the disk refused; nothing of the batch will be loaded.
@@ -139,14 +139,14 @@ class Storage(Protocol):
         """
 
     def load_from(self, index: int) -> Iterator[Record]:
-        """The records from this index on.
+        """Return the records from this index on.
 
         Raises:
             Compacted: a snapshot replaced the first of them.
         """
 
     def payload(self, position: int) -> bytes:
-        """The payload at a position, for queues that keep it on disk only.
+        """Return the payload at a position, for queues that keep it on disk only.
 
         Raises:
             KeyError: there is none, or the position ended.

@@ -69,23 +69,23 @@ class RecordCodec(Protocol):
         """What was recorded of so many positions is kept after they ended, the latest ones."""
 
     def encode(self, records: Sequence[Record]) -> Encoded:
-        """The records as bodies."""
+        """Return the records as bodies."""
 
     def decode(self, body: bytes) -> Sequence[Record]:
-        """The records of a body, in order; a payload is still to be filled in, see `fill`.
+        """Return the records of a body, in order; a payload is still to be filled in, see `fill`.
 
         Raises:
             UnreadableRecord: the body cannot be read.
         """
 
     def position_of(self, record: Record) -> int | None:
-        """The position that a record begins, ends or is about; None for one that is about none."""
+        """Return the position that a record begins, ends or is about; None for one that is about none."""
 
     def ended_by(self, record: Record) -> int | None:
-        """The position that ends with a record; None: none does."""
+        """Return the position that ends with a record; None: none does."""
 
     def decode_all(self, bodies: Sequence[bytes]) -> Sequence[Record]:
-        """The records of many bodies, which is quicker than one by one.
+        """Return the records of many bodies, which is quicker than one by one.
 
         Raises:
             UnreadableRecord: one of them cannot be read.

@@ -87,7 +87,7 @@ class DataFiles:
         self.drop([index for index, count in self._live_counts.items() if not count and index != last])
 
     def file_of(self, position: int) -> int:
-        """The file that has a held sample."""
+        """Return the file that has a held sample."""
         return self.locations[position] >> OFFSET_BITS
 
     def is_held_in(self, index: int, position: int) -> bool:
@@ -104,7 +104,7 @@ class DataFiles:
         return location >> OFFSET_BITS, location & OFFSET_MASK
 
     def payload(self, position: int) -> bytes:
-        """The payload of a held sample.
+        """Return the payload of a held sample.
 
         Raises:
             KeyError: no such sample is held.
@@ -121,7 +121,7 @@ class DataFiles:
         return body[POSITION.size :]
 
     def sparse(self) -> set[int]:
-        """The files that are worth writing anew; the one that is written to is not."""
+        """Return the files that are worth writing anew; the one that is written to is not."""
         if self.stray_files:
             self.log.seal()
         written, damaged = self.log.written_index, self.log.damaged_indexes | self.stray_files
@@ -132,7 +132,7 @@ class DataFiles:
         }
 
     def held_in(self, indexes: set[int]) -> dict[int, list[int]]:
-        """The samples held in each of some files."""
+        """Return the samples held in each of some files."""
         inside: dict[int, list[int]] = {index: [] for index in indexes}
         for position, location in self.locations.items() if indexes else ():
             if location >> OFFSET_BITS in indexes:
@@ -153,6 +153,6 @@ class DataFiles:
         self.stray_files.discard(index)
 
     def _leave_former_files(self, positions: Iterable[int]) -> None:
-        """Samples that are held already are somewhere else from now on."""
+        """Take samples that are held already out of the files that they were in."""
         for position in self.locations.keys() & positions:
             self._live_counts[self.file_of(position)] -= 1

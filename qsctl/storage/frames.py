@@ -35,17 +35,17 @@ class Marks(NamedTuple):
     secret: int
 
     def at(self, number: int) -> int:
-        """The mark of the frame with this number, counted from 0."""
+        """Return the mark of the frame with this number, counted from 0."""
         return (self.first + number * self.step) % _ALL
 
 
 def numbered_marks(mark: int) -> Marks:
-    """The marks that follow from a file's 32 random bits: half of them in the open, to be searched for, all secret."""
+    """Return the marks that follow from a file's 32 random bits: half in the open, to be searched for, all secret."""
     return Marks(mark & _SIGN_MASK or 1, _NUMBER_ONE, mark)  # not 0: zeros are room that was allocated
 
 
 def constant_marks(mark: int) -> Marks:
-    """The same for a file of version 0.1."""
+    """Return the same for a file of version 0.1."""
     return Marks(mark, 0, 0)
 
 
@@ -74,7 +74,7 @@ class Scan(NamedTuple):
 
 
 def frame(bodies: Iterable[bytes], marks: Marks, number: int = 0) -> bytes:
-    """The bodies, framed, one after the other; the first frame has this number.
+    """Return the bodies, framed, one after the other; the first frame has this number.
 
     Raises:
         OverflowError: a body is longer than a frame can say.
@@ -125,7 +125,7 @@ def scan(buffer: bytes, marks: Marks, start: int = 0) -> Scan:
 
 
 def spans(buffer: bytes, start: int, end: int) -> list[tuple[int, int]]:
-    """The (start, end) of every body between two offsets of which `scan` found every frame whole."""
+    """Return the (start, end) of every body between two offsets of which `scan` found every frame whole."""
     unpack, header_size = FRAME_HEADER.unpack_from, FRAME_HEADER.size
     bodies: list[tuple[int, int]] = []
     at = start
@@ -144,7 +144,7 @@ def is_whole(header: tuple[int, int, int], body: bytes, marks: Marks) -> bool:
 
 
 def _marks_of(marks: Marks, number: int, count: int) -> tuple[Iterable[int], Iterable[int]]:
-    """The marks of so many frames, and each with the secret added: ranges where possible, which cost nothing."""
+    """Return the marks of so many frames, and each with the secret added: ranges where possible, which cost nothing."""
     start, step, secret = marks.at(number), marks.step, marks.secret
     stop = start + count * step
     if step and stop <= _ALL:

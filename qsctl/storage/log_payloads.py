@@ -25,7 +25,7 @@ class HasPayloads(Protocol):
         """Whether a position is held whose payload is in the log only."""
 
     def payload(self, position: int) -> bytes:
-        """The payload at a held position."""
+        """Return the payload at a held position."""
 
 
 class WithPayloads:

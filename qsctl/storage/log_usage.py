@@ -71,7 +71,7 @@ class LogUsage:
         usage.position_max = self.position_max = max(self.position_max, *positions)
 
     def begin_one(self, usage: FileUsage, position: int, location: int) -> None:
-        """The same of one position."""
+        """Note one position that begins in a file."""
         if position not in self.locations:
             usage.live_count += 1
         self.locations[position] = location

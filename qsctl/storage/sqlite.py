@@ -286,7 +286,7 @@ class SqliteStorage(WritesThenSyncs):
             self._report(DamageReport(self.path, 0, 0, DamageKind.UNREADABLE, what))
 
     def _open(self) -> sqlite3.Connection:
-        """A connection to a sound file; a damaged one is replaced by what can be read of it."""
+        """Return a connection to a sound file; a damaged one is replaced by what can be read of it."""
         if self.path.stat().st_size and is_damaged(self.path):
             what = "the database file is damaged, or it is none"
             self._refuse_loss([DamageReport(self.path, 0, self.path.stat().st_size, DamageKind.CHECKSUM, what)])

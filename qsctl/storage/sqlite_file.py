@@ -46,7 +46,7 @@ _AUTO_VACUUM: Final = {Vacuum.NONE: 0, Vacuum.FULL: 1}
 
 
 def connect(path: Path, settings: FilesystemSettings, trace: StatementTrace | None = None) -> sqlite3.Connection:
-    """A connection with the configured settings, none of which but `<vacuum>` the file itself remembers.
+    """Return a connection with the configured settings, none of which but `<vacuum>` the file itself remembers.
 
     Raises:
         sqlite3.Error: the file is no database, is locked, or the disk refuses.
@@ -170,7 +170,7 @@ def is_damaged(path: Path) -> bool:
 
 
 def format_of(path: Path) -> int:
-    """The format of a sound file; 0 where nothing was written yet.
+    """Return the format of a sound file; 0 where nothing was written yet.
 
     Raises:
         sqlite3.Error: the file is locked, or the disk refuses.
@@ -180,7 +180,7 @@ def format_of(path: Path) -> int:
 
 
 def begun_and_unfinished(path: Path) -> list[DamageReport]:
-    """An empty file is what a crash leaves while a store is made, or what damage leaves: say so."""
+    """Return the damage of an empty file: what a crash leaves while a store is made, or what damage leaves."""
     if path.is_file() and not path.is_symlink() and path.stat().st_size == 0:
         return [DamageReport(path, 0, 0, DamageKind.TORN_TAIL, "the file is empty: begun and never finished")]
     return []

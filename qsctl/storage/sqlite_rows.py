@@ -30,12 +30,12 @@ def stream_of(path: Path) -> int:
 
 
 def batch_marks(stream: int, number: int) -> Marks:
-    """What begins the frames in a batch."""
+    """Return what begins the frames in a batch."""
     return numbered_marks(crc32(POSITION.pack(number & _UNSIGNED), stream))
 
 
 def payload_checksums(stream: int, positions: Sequence[int], data: Sequence[bytes]) -> list[int]:
-    """The checksums of payloads, each in its place."""
+    """Return the checksums of payloads, each in its place."""
     pack = POSITION.pack
     return [crc32(body, crc32(pack(position), stream)) for position, body in zip(positions, data, strict=True)]
 
@@ -61,7 +61,7 @@ class Payloads:
         self._last_position = -1
 
     def find(self, position: int) -> bytes | None:
-        """The payload; None when there is none, or it is damaged."""
+        """Return the payload; None when there is none, or it is damaged."""
         row: tuple[object, object] | None
         if position <= self._last_position:
             query = "SELECT body, checksum FROM payload WHERE position = ?"

@@ -37,6 +37,6 @@ class StatementTrace:
 
 
 def redact(statement: str) -> str:
-    """The statement on one line, its literals of octets and text replaced by their size."""
+    """Return the statement on one line, its literals of octets and text replaced by their size."""
     shown = _BLOB.sub(lambda match: f"<{len(match[1]) // 2} octets>", statement)
     return " ".join(_TEXT.sub(lambda match: f"<{len(match[0]) - 2} characters>", shown).split())

@@ -36,11 +36,12 @@ from qsctl.sim.scenario.scenario import (
     WorkloadConsumer,
     WorkloadProducer,
 )
+from qsctl.sim.splitting.branchable import trajectory_of
 from qsctl.sim.splitting.levels import pilot_samples, plan_levels
 from qsctl.sim.splitting.question import Question, parse_question
 from qsctl.sim.splitting.restart import NEVER_ABOVE, NEVER_BELOW, Levels, SplitRun
 from qsctl.sim.splitting.samples import draw_samples
-from qsctl.sim.splitting.trajectory import QueueTally, Trajectory, trajectory_of
+from qsctl.sim.splitting.trajectory import QueueTally, Trajectory
 from qsctl.summary.rare import PILOTS, RareEstimate, draw_enough, effective, estimate, samples_needed
 from tests.campaigns import trials
 from tests.example_counts import examples

@@ -13,6 +13,7 @@ from typing import Annotated, ClassVar, Final
 import typer
 
 from qsctl.cli.command import Commands
+from qsctl.cli.help.finding import Finding
 from qsctl.cli.help.peer_kinds import PEER_KINDS, PeerKinds
 from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock, fields_of
 from qsctl.cli.panels import MORE_PANEL
@@ -21,17 +22,6 @@ from qsctl.distribution import installed, is_missing
 from qsctl.errors import ExitStatus
 
 COMMANDS: Final = Commands(panel=MORE_PANEL)
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One part that was looked at. `needed` parts make the answer no when they are missing."""
-
-    part: str
-    good: bool
-    needed: bool
-    found: str
-    remedy: str = ""
 
 
 @dataclass(frozen=True)

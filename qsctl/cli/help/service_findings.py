@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from qsctl.cli.help.doctor import Finding
+from qsctl.cli.help.finding import Finding
 from qsctl.cli.monitoring.service_look import look_at
 from qsctl.cli.output.results import counted
 from qsctl.errors import NotFound, QsctlError, UsageError

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -14,6 +15,9 @@ from qsctl.cli.option_groups import OptionGroup
 from qsctl.cli.panels import SAMPLES_PANEL
 from qsctl.cli.samples.produce_results import ProducedSamples
 from qsctl.cli.service_options import TargetOptions
+
+if TYPE_CHECKING:
+    from qsctl.cli.samples.writer import SampleOrigin
 
 COMMANDS: Final = Commands(panel=SAMPLES_PANEL)
 
@@ -105,12 +109,47 @@ def produce(
     Exits with 0 when all were accepted, 3 when only some were, 7 when none was, 8 when a queue did not answer.
     """
     from qsctl.cli.samples.input import Content, payloads
-    from qsctl.cli.samples.writer import SampleOrigin, write_all
+    from qsctl.cli.samples.writer import write_all
     from qsctl.client.topics import topic_named
 
-    of = SampleOrigin.given(origin)
+    of = origin_of(origin)
     content = Content(tuple(text or ()), tuple(json or ()), file, lines, types, count)
     content.check()
     with service.open() as administration:
         topic = topic_named(name, administration.hosted())
         return write_all(administration.connection, topic, payloads(content, topic.type_name), of)
+
+
+def origin_of(options: OriginOptions) -> SampleOrigin:
+    """Read what the command line gave; empty texts mean the defaults.
+
+    Raises:
+        UsageError: a GUID, an identity or the lifespan is not written as it must be.
+    """
+    from qsctl.cli.samples.writer import SampleOrigin
+    from qsctl.core.messages import SampleFlag
+    from qsctl.errors import UsageError
+    from qsctl.identity import (
+        GUID_SIZE_BYTES,
+        NIL_GUID,
+        NIL_IDENTITY,
+        Guid,
+        guid_from_hex,
+        identity_from_text,
+    )
+    from qsctl.instant import parse_duration
+
+    writer = guid_from_hex(options.writer_guid) if options.writer_guid else Guid(os.urandom(GUID_SIZE_BYTES))
+    related = identity_from_text(options.related_identity) if options.related_identity else NIL_IDENTITY
+    lifespan_ns = parse_duration(options.lifespan)
+    if lifespan_ns == 0:
+        raise UsageError("--lifespan 0 leaves no time", remedy="Give a duration such as 30s, or infinite.")
+    return SampleOrigin(
+        writer,
+        options.first_sequence_number,
+        guid_from_hex(options.source_guid) if options.source_guid else writer,
+        guid_from_hex(options.related_source_guid) if options.related_source_guid else NIL_GUID,
+        related,
+        lifespan_ns,
+        SampleFlag.REPLICATE if options.replicate else SampleFlag.NONE,
+    )

@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from qsctl.cli.samples.produce import OriginOptions
 from qsctl.cli.samples.produce_results import ProducedSamples, QueueResult
 from qsctl.client.connection import Connection
 from qsctl.client.topics import TopicQueues
 from qsctl.core.messages import AckResponse, SampleFlag, Write
-from qsctl.errors import Interrupted, PartlyDone, QsctlError, UsageError
+from qsctl.errors import Interrupted, PartlyDone, QsctlError
 from qsctl.identity import (
-    GUID_SIZE_BYTES,
-    NIL_GUID,
-    NIL_IDENTITY,
     Guid,
     SampleIdentity,
-    guid_from_hex,
-    identity_from_text,
 )
-from qsctl.instant import Nanoseconds, parse_duration
+from qsctl.instant import Nanoseconds
 
 BATCH_SAMPLES: Final = 1000
 BATCH_BYTES: Final = 4 * 1024 * 1024
@@ -41,28 +34,6 @@ class SampleOrigin:
     related_identity: SampleIdentity
     lifespan_ns: Nanoseconds
     flags: int = SampleFlag.NONE
-
-    @classmethod
-    def given(cls, options: OriginOptions) -> SampleOrigin:
-        """Read what the command line gave; empty texts mean the defaults.
-
-        Raises:
-            UsageError: a GUID, an identity or the lifespan is not written as it must be.
-        """
-        writer = guid_from_hex(options.writer_guid) if options.writer_guid else Guid(os.urandom(GUID_SIZE_BYTES))
-        related = identity_from_text(options.related_identity) if options.related_identity else NIL_IDENTITY
-        lifespan_ns = parse_duration(options.lifespan)
-        if lifespan_ns == 0:
-            raise UsageError("--lifespan 0 leaves no time", remedy="Give a duration such as 30s, or infinite.")
-        return cls(
-            writer,
-            options.first_sequence_number,
-            guid_from_hex(options.source_guid) if options.source_guid else writer,
-            guid_from_hex(options.related_source_guid) if options.related_source_guid else NIL_GUID,
-            related,
-            lifespan_ns,
-            SampleFlag.REPLICATE if options.replicate else SampleFlag.NONE,
-        )
 
     def identity(self, index: int) -> SampleIdentity:
         """Return the identity of the sample at this index, from 0."""

@@ -52,10 +52,10 @@ def simulate_rare(
         InvalidInput: the scenario has no such queue, its queue has no limit, or nothing in it is random.
     """
     from qsctl.sim.scenario.randomness import is_deterministic
+    from qsctl.sim.splitting.branchable import trajectory_of
     from qsctl.sim.splitting.levels import plan_levels
     from qsctl.sim.splitting.question import no_limit, parse_question
     from qsctl.sim.splitting.samples import draw_samples
-    from qsctl.sim.splitting.trajectory import trajectory_of
     from qsctl.summary.cost import Cost
     from qsctl.summary.rare import draw_enough, estimate, samples_needed
 

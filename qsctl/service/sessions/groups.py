@@ -30,7 +30,7 @@ class SessionGroup:
 
 
 def session_groups(settings: ServiceSettings) -> tuple[SessionGroup, ...]:
-    """The groups of a configuration, in its order."""
+    """Return the groups of a configuration, in its order."""
     group_of: dict[SessionKey, set[SessionKey]] = {}
     for participant in settings.participants:
         for subscriber in participant.subscribers:
@@ -46,7 +46,7 @@ def session_groups(settings: ServiceSettings) -> tuple[SessionGroup, ...]:
 
 
 def part_of(settings: ServiceSettings, group: SessionGroup) -> ServiceSettings:
-    """The configuration with the queues of one group only; participants and subscribers all stay."""
+    """Return the configuration with the queues of one group only; participants and subscribers all stay."""
     return with_queues(
         settings,
         lambda participant, subscriber, queue: (

@@ -73,7 +73,7 @@ class SessionFailed(NamedTuple):
     remedy: str
 
     def error(self) -> QsctlError:
-        """The error again, for the coordinator to raise."""
+        """Return the error again, for the coordinator to raise."""
         return self.kind(self.message, remedy=self.remedy)
 
 
@@ -127,7 +127,7 @@ class PipedCommands:
             self._link.send(message)
 
     def close(self) -> None:
-        """The pipe stays open for the last words."""
+        """Leave the pipe open for the last words."""
 
     def _listen(
         self,

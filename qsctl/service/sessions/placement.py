@@ -35,12 +35,12 @@ class Placement:
                     self._put(index, participant.name, subscriber.name, [queue.name for queue in subscriber.queues])
 
     def holder(self, queue: QueueName) -> ProcessIndex | None:
-        """The process of a queue, an implicit reply queue included; None: there is no such queue."""
+        """Return the process of a queue, an implicit reply queue included; None: there is no such queue."""
         found = self._by_queue.get(queue)
         return self._by_queue.get(queue.removesuffix("Reply")) if found is None else found
 
     def holders(self) -> set[ProcessIndex]:
-        """The processes that hold queues."""
+        """Return the processes that hold queues."""
         return set(self._by_queue.values())
 
     def follow(self, command: Command, records: Iterable[Record]) -> dict[ProcessIndex, Command]:

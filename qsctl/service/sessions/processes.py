@@ -93,7 +93,7 @@ class SessionProcess:
             raise self.loss() from None
 
     def loss(self) -> NoAnswer:
-        """What to say when it is gone without a word."""
+        """Return what to say when it is gone without a word."""
         self._process.join(TERMINATE_AFTER_S)
         code = self._process.exitcode
         how = (
@@ -131,7 +131,7 @@ class Mail:
         self._waiting: deque[tuple[SessionProcess, FromSession]] = deque()
 
     def put(self, process: SessionProcess, message: FromSession) -> None:
-        """Called by the listeners."""
+        """Put a message for the coordinator; called by the listeners."""
         self._waiting.append((process, message))
         self._wake()
 

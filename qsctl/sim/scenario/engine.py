@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 from qsctl.core.integration.message import PRIORITY_DEFAULT
 from qsctl.core.integration.routes import DetailKind, ErrorControl, ErrorSeverity
 from qsctl.instant import INFINITE_NS, SECOND_NS, Nanoseconds
-
-if TYPE_CHECKING:
-    from qsctl.sim.scenario.scenario import Arrivals, ClientInterval, Size
+from qsctl.sim.scenario.client import ClientInterval
+from qsctl.sim.scenario.traffic import Arrivals, Size
 
 
 class Behaviour(StrEnum):

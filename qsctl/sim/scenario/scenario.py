@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
-from typing import Final, TypeAlias
+from typing import Final
 
 from qsctl.core.settings import ServiceSettings
 from qsctl.instant import INFINITE_NS, MILLISECOND_NS, SECOND_NS, Nanoseconds
@@ -25,6 +25,19 @@ from qsctl.sim.scenario.durable import FlowSettings, SpoolSettings
 from qsctl.sim.scenario.engine import Engine
 from qsctl.sim.scenario.places import Places
 from qsctl.sim.scenario.replay import Replay
+from qsctl.sim.scenario.traffic import Arrivals as Arrivals
+from qsctl.sim.scenario.traffic import ConstantArrivals as ConstantArrivals
+from qsctl.sim.scenario.traffic import ConstantSize as ConstantSize
+from qsctl.sim.scenario.traffic import ExponentialSize as ExponentialSize
+from qsctl.sim.scenario.traffic import LognormalSize as LognormalSize
+from qsctl.sim.scenario.traffic import MixedSize as MixedSize
+from qsctl.sim.scenario.traffic import MmppArrivals as MmppArrivals
+from qsctl.sim.scenario.traffic import OnOffArrivals as OnOffArrivals
+from qsctl.sim.scenario.traffic import ParetoSize as ParetoSize
+from qsctl.sim.scenario.traffic import PoissonArrivals as PoissonArrivals
+from qsctl.sim.scenario.traffic import Size as Size
+from qsctl.sim.scenario.traffic import TraceArrivals as TraceArrivals
+from qsctl.sim.scenario.traffic import UniformSize as UniformSize
 from qsctl.sim.scenario.world import WorldScenario
 
 _DEFAULT: Final = default_profile()
@@ -149,100 +162,6 @@ class Port:
     """Of one link."""
     links: int = 1
     """Links of an aggregation group (802.3ad): each client's connection keeps to one of them, in turn by its number."""
-
-
-@dataclass(frozen=True, slots=True)
-class ConstantSize:
-    """Every message has the same length."""
-
-    size_bytes: int = 1024
-
-
-@dataclass(frozen=True, slots=True)
-class UniformSize:
-    """Any length from minimum to maximum, both included."""
-
-    minimum_bytes: int
-    maximum_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class LognormalSize:
-    """Median and sigma of the logarithm; cut at the maximum, never below 1."""
-
-    median_bytes: int
-    sigma: float
-    maximum_bytes: int = 10_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class ExponentialSize:
-    """Exponential lengths around a mean; cut at the maximum, never below 1."""
-
-    mean_bytes: int
-    maximum_bytes: int = 10_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class ParetoSize:
-    """Many small and few very large: P(length > x) = (minimum ÷ x)^shape; cut at the maximum."""
-
-    minimum_bytes: int
-    shape: float
-    maximum_bytes: int = 10_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class MixedSize:
-    """Lengths with weights."""
-
-    sizes_bytes: tuple[int, ...]
-    weights: tuple[float, ...]
-
-
-Size: TypeAlias = ConstantSize | UniformSize | LognormalSize | ExponentialSize | ParetoSize | MixedSize
-
-
-@dataclass(frozen=True, slots=True)
-class PoissonArrivals:
-    """Independent exponential gaps."""
-
-    rate_per_second: float
-
-
-@dataclass(frozen=True, slots=True)
-class ConstantArrivals:
-    """Equal gaps; a group's clients are spread evenly over the first one."""
-
-    rate_per_second: float
-
-
-@dataclass(frozen=True, slots=True)
-class OnOffArrivals:
-    """Poisson bursts at `rate_per_second`, exponential or fixed on and off periods."""
-
-    rate_per_second: float
-    on_ns: Nanoseconds
-    off_ns: Nanoseconds
-    fixed: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class MmppArrivals:
-    """A Markov-modulated Poisson process: a rate and a mean stay a state, next state uniform among the others."""
-
-    rates_per_second: tuple[float, ...]
-    mean_stays_ns: tuple[Nanoseconds, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class TraceArrivals:
-    """Recorded arrivals: CSV or Parquet with `time_ns`, `size_bytes` and optionally `topic_id`, `client`, `queue`."""
-
-    path: str
-
-
-Arrivals: TypeAlias = PoissonArrivals | ConstantArrivals | OnOffArrivals | MmppArrivals | TraceArrivals
 
 
 @dataclass(frozen=True, slots=True)

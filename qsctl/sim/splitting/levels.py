@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from qsctl.sim.scenario.scenario import Scenario
+from qsctl.sim.splitting.branchable import trajectory_of
 from qsctl.sim.splitting.question import Question
 from qsctl.sim.splitting.restart import Levels, SplitRun, split_run
-from qsctl.sim.splitting.trajectory import trajectory_of
 
 STEP: Final = 2.5
 """By how much the crossings of a threshold are rarer than those of the one before: at least. Each that is crossed goes

@@ -10,9 +10,9 @@ from typing import Final
 
 from qsctl.endings import children_without_signals, end_with_parent
 from qsctl.sim.scenario.scenario import Scenario
+from qsctl.sim.splitting.branchable import trajectory_of
 from qsctl.sim.splitting.question import Question
 from qsctl.sim.splitting.restart import Levels, SplitRun, split_run
-from qsctl.sim.splitting.trajectory import trajectory_of
 
 POLL_SECONDS: Final = 0.1
 PARTS: Final = 8

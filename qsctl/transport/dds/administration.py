@@ -250,7 +250,7 @@ class AdminEndpoints:
         self._writers.close()
 
     def _read(self, data: bytes) -> CommandRequest | None:
-        """The command of a request; None where there is none for the engine: it is for others, or answered here.
+        """Return the command of a request; None where there is none for the engine: it is for others, or answered here.
 
         Raises:
             Malformed: the octets are no request.

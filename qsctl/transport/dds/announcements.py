@@ -154,12 +154,12 @@ def take_participant(reader: BuiltinDataReader) -> Announcement | None:
 
 
 def writer_key(reader_reference: int, handle: int) -> bytes | None:
-    """The GUID of a writer that a reader is matched with; None: it is not, any more."""
+    """Return the GUID of a writer that a reader is matched with; None: it is not, any more."""
     return _matched(layer.ddspy_get_matched_publication_data, reader_reference, handle)
 
 
 def reader_key(writer_reference: int, handle: int) -> bytes | None:
-    """The GUID of a reader that a writer is matched with; None: it is not, any more."""
+    """Return the GUID of a reader that a writer is matched with; None: it is not, any more."""
     return _matched(layer.ddspy_get_matched_subscription_data, writer_reference, handle)
 
 

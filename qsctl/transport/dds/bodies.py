@@ -61,7 +61,7 @@ _VARIABLES: Final = ("sending_latency", "enqueue_throughput", "dequeue_throughpu
 
 
 def octets_of(value: IdlStruct) -> bytes:
-    """A value as standard XCDR1, encapsulation header included."""
+    """Return a value as standard XCDR1, encapsulation header included."""
     return bytes(value.serialize(use_version_2=False))
 
 
@@ -94,19 +94,19 @@ def _enumerations(kind: type[IdlStruct]) -> tuple[str, ...]:
 
 
 def wire_identity(identity: SampleIdentity) -> WireIdentity:
-    """An identity as it travels."""
+    """Return an identity as it travels."""
     high, low = sequence_number_pair(identity.sequence_number)
     return WireIdentity(WireGuid(bytes(identity.writer_guid)), WireSequenceNumber(high, low))
 
 
 def identity_from_wire(wire: Any) -> SampleIdentity:
-    """The inverse of `wire_identity`."""
+    """Return the inverse of `wire_identity`."""
     number = wire.sequence_number
     return SampleIdentity(Guid(bytes(wire.writer_guid.value)), sequence_number_from_pair(number.high, number.low))
 
 
 def wire_status(status: SharedReaderQueueStatus) -> WireQueueStatus:
-    """A queue's status as it is published [QS 6.2] and answered (5.4.4)."""
+    """Return a queue's status as it is published [QS 6.2] and answered (5.4.4)."""
     return WireQueueStatus(
         queue_name=status.queue_name,
         **{name: getattr(status.total, name) for name in _COUNTERS},
@@ -122,7 +122,7 @@ def wire_status(status: SharedReaderQueueStatus) -> WireQueueStatus:
 
 
 def status_from_wire(wire: Any) -> SharedReaderQueueStatus:
-    """The inverse of `wire_status`, but for the rounding to 32-bit floats."""
+    """Return the inverse of `wire_status`, but for the rounding to 32-bit floats."""
     return SharedReaderQueueStatus(
         queue_name=wire.queue_name,
         total=Counters(**{name: getattr(wire, name) for name in _COUNTERS}),
@@ -167,14 +167,14 @@ def _replication_from_wire(wire: Any) -> ReplicationStatus | None:
 
 
 def wire_service_data(data: ServiceData, domain_ids: Mapping[str, int]) -> WireServiceData:
-    """What a service hosts. `domain_ids` by the name of the domain participant."""
+    """Return what a service hosts. `domain_ids` by the name of the domain participant."""
     return WireServiceData(
         [wire_queue_data(queue, domain_ids) for queue in data.queues], list(data.participants), list(data.subscribers)
     )
 
 
 def service_data_from_wire(wire: Any) -> ServiceData:
-    """The inverse of `wire_service_data`."""
+    """Return the inverse of `wire_service_data`."""
     return ServiceData(
         tuple(queue_data_from_wire(each) for each in wire.shared_reader_queue_data_list),
         tuple(wire.participants),
@@ -197,7 +197,7 @@ def wire_queue_data(queue: QueueData, domain_ids: Mapping[str, int]) -> WireQueu
 
 
 def queue_data_from_wire(wire: Any) -> QueueData:
-    """The inverse of `wire_queue_data`, without the domain."""
+    """Return the inverse of `wire_queue_data`, without the domain."""
     return QueueData(
         wire.queue_name,
         wire.topic_name,
@@ -209,7 +209,7 @@ def queue_data_from_wire(wire: Any) -> QueueData:
 
 
 def message_from_wire(wire: Any) -> MessageData:
-    """A sample of a queue [QS 5.4.6], of a peer that lays it out otherwise than `packed_replies`."""
+    """Return a sample of a queue [QS 5.4.6], of a peer that lays it out otherwise than `packed_replies`."""
     payload = bytes(wire.sample_buffer.value)
     return MessageData(
         queue_name=wire.queue_name,
@@ -257,7 +257,7 @@ class DeadLetter(msgspec.Struct, frozen=True):
 
 
 def dead_letter_from_octets(octets: bytes) -> DeadLetter:
-    """The inverse of `dead_letter_octets`.
+    """Return the inverse of `dead_letter_octets`.
 
     Raises:
         Malformed: the octets are no `DeadLetter_t`.

@@ -162,7 +162,7 @@ def decoded(decode: Callable[[Item], Result], data: Item) -> Result:
 
 
 def _reason_of(error: Exception) -> str:
-    """What was wrong; for what is not declared, the kind of the error and the line that raised it."""
+    """Return what was wrong; for what is not declared, the kind of the error and the line that raised it."""
     text = str(error)[:REASON_CHARACTERS_MAX]
     if isinstance(error, Malformed):
         return text

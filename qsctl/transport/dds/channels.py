@@ -117,7 +117,7 @@ class FrameWriter:
         close_entity(self._publisher)
 
     def discard(self) -> None:
-        """The same while there are others to serve: the writer goes in time."""
+        """Do the same while there are others to serve: the writer goes in time."""
         self._backlog.clear()
         self._participant.discard(self.writer.release(), self._publisher)
 

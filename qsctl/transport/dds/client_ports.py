@@ -123,11 +123,11 @@ class ProducerPort:
                 _LOG.info("queue %s: %d replicas are there, %d were", queue, len(now), len(before))
 
     def matched_queues(self) -> dict[str, bool]:
-        """The queues that are matched now, and whether each acknowledges."""
+        """Return the queues that are matched now, and whether each acknowledges."""
         return self._matches.matched()
 
     def poll(self) -> list[ProducerNews]:
-        """What has come since the last call."""
+        """Return what has come since the last call."""
         news, self._news = self._news, []
         news += self._receive()
         if len(self._unanswered):
@@ -163,7 +163,7 @@ class ProducerPort:
         return received
 
     def _of_replica(self, frame: frames.AnswerFrame) -> list[ProducerNews]:
-        """What the answers of a replica say of its queue."""
+        """Return what the answers of a replica say of its queue."""
         queue, replica = frame.queue_name, frame.sender.hex()
         answers = (
             frames.answer_of(queue, identity, response)
@@ -306,7 +306,7 @@ class ConsumerPort:
         return services <= {each for handle, each in self._answer_readers.items() if handle in matched}
 
     def poll(self) -> list[ConsumerNews]:
-        """What has come since the last call."""
+        """Return what has come since the last call."""
         news, self._news = self._news, []
         news += self._receive()
         return news
@@ -348,7 +348,7 @@ class ConsumerPort:
         channel.put(self._reported)
 
     def require_feedback(self) -> FrameWriter:
-        """The writer of availability.
+        """Return the writer of availability.
 
         Raises:
             UsageError: the port was opened without feedback.

@@ -92,7 +92,7 @@ class Changes:
 
 
 def participant_of(key: bytes) -> bytes:
-    """The participant that an endpoint belongs to, by the endpoint's key."""
+    """Return the participant that an endpoint belongs to, by the endpoint's key."""
     return key[:_PREFIX_BYTES]
 
 
@@ -125,7 +125,7 @@ class Discovery:
         return tuple(self._known.values())
 
     def look(self, ready: Collection[object] | None = None) -> Changes:
-        """What changed; cheap when nothing did.
+        """Return what changed; cheap when nothing did.
 
         Args:
             ready: what `Waiter.ready` gave, where that was asked.

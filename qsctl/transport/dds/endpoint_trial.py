@@ -77,6 +77,6 @@ def try_endpoints(participant: Participant, subscriber: str, settings: SharedRea
 
 
 def reason_of(error: BaseException) -> str:
-    """What was wrong, in one line."""
+    """Return what was wrong, in one line."""
     text = error.message if isinstance(error, QsctlError) else getattr(error, "msg", "") or str(error)
     return " ".join(str(text).split())

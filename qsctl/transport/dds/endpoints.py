@@ -109,7 +109,7 @@ class TopicEndpoints:
         return {self.topic_name, producer_acknowledgment_topic(self.topic_name), *plain}
 
     def reader_appeared(self, endpoint: RemoteEndpoint) -> None:
-        """A producer waits for answers on its own partition."""
+        """Note a producer that waits for answers on its own partition."""
         guid = endpoint.guid
         if guid == NIL_GUID or endpoint.traits.get("role") != "answers" or guid in self._channels:
             return
@@ -122,7 +122,7 @@ class TopicEndpoints:
         self._unsent[self] = None
 
     def reader_vanished(self, endpoint: RemoteEndpoint) -> None:
-        """The producer's reader is gone, and with it who would read the answers."""
+        """Note that the producer's reader is gone, and with it who would read the answers."""
         channel = self._channels.get(endpoint.guid)
         if channel is not None and channel.handle == endpoint.handle:
             del self._channels[endpoint.guid]
@@ -267,7 +267,7 @@ class QueueEndpoints:
         return {self.topic_name, *self.plain.concerned}
 
     def reader_appeared(self, endpoint: RemoteEndpoint) -> None:
-        """A reader of the queue's topic: a consumer when it names the subscriber, else it only gets copies."""
+        """Note a reader of the queue's topic: a consumer when it names the subscriber, else it only gets copies."""
         guid = endpoint.guid
         if (
             guid == NIL_GUID
@@ -285,7 +285,7 @@ class QueueEndpoints:
         self._joining.append(channel)
 
     def reader_vanished(self, endpoint: RemoteEndpoint, inbox: list[Inbound]) -> None:
-        """A consumer left or its lease is over."""
+        """Note that a consumer left, or that its lease is over."""
         for at, channel in enumerate(self._joining):
             if channel.handle == endpoint.handle:
                 del self._joining[at]

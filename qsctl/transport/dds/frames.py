@@ -65,13 +65,13 @@ PADDING: Final = (b"", b"\0\0\0", b"\0\0", b"\0")
 
 @lru_cache(64)
 def _plain(size: int) -> struct.Struct:
-    """A sample with a payload of this size, padding included, as most are: lifespan and related identity are octets."""
+    """Return the layout of most samples with a payload of this size, padded: lifespan and relation are octets."""
     return struct.Struct(f"<I8s16siI16s16s24s16sI{size}s{-size & 3}x")
 
 
 @lru_cache(64)
 def _read(size: int) -> struct.Struct:
-    """The same octets, the route in one piece."""
+    """Return the layout of the same octets, the route in one piece."""
     return struct.Struct(f"<I8s16siI{_ROUTE.size}sI{size}s{-size & 3}x")
 
 
@@ -98,7 +98,7 @@ def pack_sample(
     flags: int = 0,
     lifespan_ns: Nanoseconds = INFINITE_NS,
 ) -> bytes:
-    """The octets of one sample inside a frame, padded to four."""
+    """Return the octets of one sample inside a frame, padded to four."""
     number = identity.sequence_number
     size = len(payload)
     if lifespan_ns >= INFINITE_NS and related_identity is NIL_IDENTITY:
@@ -120,7 +120,7 @@ def pack_sample(
 
 
 def pack_deliveries(deliveries: Iterable[Delivery]) -> list[bytes]:
-    """The octets of each sample inside a frame to its consumer, which is the reader that they are related to.
+    """Return the octets of each sample inside a frame to its consumer, which is the reader that they are related to.
 
     Every payload must be there, as it is to be read.
     """
@@ -163,7 +163,7 @@ def _with_attempt(packed: bytes, attempt: int) -> bytes:
 
 
 def frame_of(packed: Sequence[bytes]) -> bytes:
-    """A frame from packed samples."""
+    """Return a frame from packed samples."""
     return b"".join((ENCAPSULATION, _COUNT.pack(len(packed)), *packed))
 
 
@@ -184,7 +184,7 @@ def frames_of(packed: Iterable[bytes]) -> list[tuple[bytes, int]]:
 
 
 def parse_frame(data: bytes, participant: str, topic_name: str) -> list[Write]:
-    """The samples of a frame as `Write`s of a topic.
+    """Return the samples of a frame as `Write`s of a topic.
 
     Raises:
         MalformedFrame: the octets end early or claim more than they hold, or a number is negative: no store and no
@@ -221,7 +221,7 @@ def parse_frame(data: bytes, participant: str, topic_name: str) -> list[Write]:
 
 
 def parse_deliveries(data: bytes, queue: str, consumer_guid: Guid) -> list[Delivery]:
-    """The samples of a frame as a consumer of a queue knows them.
+    """Return the samples of a frame as a consumer of a queue knows them.
 
     Raises:
         MalformedFrame: the octets end early or claim more than they hold.
@@ -259,7 +259,7 @@ def _members_of(route: bytes) -> tuple[Guid, Guid, SampleIdentity, Guid]:
 
 
 def _samples(data: bytes) -> Iterable[tuple[Any, ...]]:
-    """The members of each sample, as `_read` gives them."""
+    """Return the members of each sample, as `_read` gives them."""
     _require_little_endian(data)
     end = len(data)
     if end < 8:
@@ -281,7 +281,7 @@ def _samples(data: bytes) -> Iterable[tuple[Any, ...]]:
 
 
 def _walk(data: bytes, count: int) -> Iterator[tuple[Any, ...]]:
-    """Samples of several sizes, one after the other; the last one's padding may be missing."""
+    """Return samples of several sizes, one after the other; the last one's padding may be missing."""
     at, end = 8, len(data)
     for _ in range(count):
         if at + _HEAD.size > end:
@@ -300,13 +300,13 @@ def _lifespan_ns(octets: bytes) -> Nanoseconds:
 
 
 def pack_answer(identity: SampleIdentity, response: int) -> bytes:
-    """The octets of one acknowledgment inside a frame."""
+    """Return the octets of one acknowledgment inside a frame."""
     number = identity.sequence_number
     return _ANSWER.pack(identity.writer_guid, number >> 32, number & 0xFFFF_FFFF, response)
 
 
 def pack_answers(answers: Iterable[WriteAcknowledgment | Acknowledgment]) -> list[bytes]:
-    """The octets of each acknowledgment inside a frame."""
+    """Return the octets of each acknowledgment inside a frame."""
     pack = _ANSWER.pack
     packed: list[bytes] = []
     for each in answers:  # a call of `pack_answer` for each takes as long as all else
@@ -317,12 +317,12 @@ def pack_answers(answers: Iterable[WriteAcknowledgment | Acknowledgment]) -> lis
 
 
 def flags_of(write: Write) -> int:
-    """The flags of a sample on the wire."""
+    """Return the flags of a sample on the wire."""
     return write.flags & FLAGS_MASK | write.attempt << _ATTEMPT_SHIFT
 
 
 def pack_replica_answers(answers: Iterable[WriteAcknowledgment]) -> list[bytes]:
-    """The octets of each answer of a replica inside a frame: which attempt it rejects, and why."""
+    """Return the octets of each answer of a replica inside a frame: which attempt it rejects, and why."""
     return [
         pack_answer(
             each.identity,
@@ -335,13 +335,13 @@ def pack_replica_answers(answers: Iterable[WriteAcknowledgment]) -> list[bytes]:
 
 
 def answer_of(queue: str, identity: SampleIdentity, response: int) -> WriteAcknowledgment:
-    """What a producer is answered by a response on the wire."""
+    """Return what a producer is answered by a response on the wire."""
     kind = AckResponse.ACCEPTED if response & RESPONSE_MASK == AckResponse.ACCEPTED else AckResponse.REJECTED
     return WriteAcknowledgment(queue, identity, kind, 0, response >> _ATTEMPT_SHIFT, bool(response & LACKS_MASTER))
 
 
 def answers_of(sender: bytes, queue_name: str, packed: Sequence[bytes]) -> bytes:
-    """An acknowledgment frame from packed ones. `queue_name` is at most 255 octets."""
+    """Return an acknowledgment frame from packed ones. `queue_name` is at most 255 octets."""
     name = queue_name.encode() + b"\0"
     return b"".join(
         (
@@ -355,7 +355,7 @@ def answers_of(sender: bytes, queue_name: str, packed: Sequence[bytes]) -> bytes
 
 
 def parse_answers(data: bytes) -> AnswerFrame:
-    """The inverse of `answers_of`.
+    """Return the inverse of `answers_of`.
 
     Raises:
         MalformedFrame: the octets end early, claim more than they hold, or name no queue.
@@ -387,7 +387,7 @@ def parse_answers(data: bytes) -> AnswerFrame:
 
 
 def parse_consumer_answers(data: bytes) -> AnswerFrame:
-    """The same for what a service is sent: who answers, and in one of the ways of `AckResponse`.
+    """Return the same for what a service is sent: who answers, and in one of the ways of `AckResponse`.
 
     Raises:
         MalformedFrame: as `parse_answers`; or no consumer sent it, or a response is none of 0 to 2.

@@ -311,7 +311,7 @@ class IncompatiblePeers:
         return Side(endpoint.is_writer, endpoint.said.type_name, endpoint.policies, self._outline(endpoint))
 
     def _outline(self, endpoint: _Endpoint) -> TypeOutline | None:
-        """The outline of an endpoint's type; None: there is no description, or not yet."""
+        """Return the outline of an endpoint's type; None: there is no description, or not yet."""
         identifier = endpoint.said.type_id
         if identifier is None:
             return None

@@ -57,7 +57,7 @@ class LibraryLog:
 
     @contextlib.contextmanager
     def instead_of_stderr(self) -> Iterator[None]:
-        """A domain made in here writes to the pipe; to `stderr`, where that cannot be.
+        """Have a domain that is made in here write to the pipe; to `stderr`, where that cannot be.
 
         The domain owns the stream, and closes it when it is deleted.
         """
@@ -121,12 +121,12 @@ class LibraryLog:
                 boundary.refuse(topic_name, peer or UNKNOWN_PEER, "no value of the topic's type", count=count)
 
     def _boundaries_of(self, domain_id: int) -> list[Boundary]:
-        """That of the domain, or of all where the line names none of ours; one takes part in a domain for all."""
+        """Return the domain's boundary, or one of each where the line names none of ours: one takes part for all."""
         known = self._boundaries.get(domain_id)
         return known[:1] if known else [each[0] for each in self._boundaries.values() if each][:1]
 
     def _open(self) -> int | None:
-        """A new C stream into the pipe."""
+        """Open a new C stream into the pipe."""
         if self._pipe is None:
             self._pipe, self._write_end = os.pipe()
             os.set_blocking(self._pipe, False)
@@ -147,7 +147,7 @@ def _without_octets(text: str) -> str:
 
 
 def _standard_error() -> ctypes.c_void_p | None:
-    """The variable of the C library that names the stream; other libraries than GNU's may have none that can be set."""
+    """Return the C library's variable that names the stream; others than GNU's may have none that can be set."""
     try:
         return ctypes.c_void_p.in_dll(ctypes.CDLL(None), "stderr")
     except (OSError, ValueError):

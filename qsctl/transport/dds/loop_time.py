@@ -182,7 +182,7 @@ class LoopTime:
         self.connection.leave(worker)
 
     def note_samples(self) -> None:
-        """Samples, or answers to them, have come: for a moment everything else keeps to its share."""
+        """Note that samples, or answers to them, have come: for a moment everything else keeps to its share."""
         self._busy_until = self.clock() + BUSY_NS
 
     def is_contended(self, now: Nanoseconds) -> bool:

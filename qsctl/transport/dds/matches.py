@@ -61,7 +61,7 @@ class Matches:
         return gone
 
     def newly(self, participants: AbstractSet[bytes]) -> list[QueueAppeared]:
-        """The queues that these participants announce and that are not matched yet; they are from now on.
+        """Return the queues that these participants announce and that are not matched yet; they are from now on.
 
         Participants and no names: a service that was killed and started again is a new one before the old one's lease
         is over, and several may share a name, as the sessions of one service do.
@@ -83,7 +83,7 @@ class Matches:
         return new
 
     def matched(self) -> dict[str, bool]:
-        """The matched queues, and whether each acknowledges."""
+        """Return the matched queues, and whether each acknowledges."""
         return {
             endpoint.topic_name: endpoint.traits.get("acks") == "1"
             for handle, endpoint in self._announced.items()
@@ -91,7 +91,7 @@ class Matches:
         }
 
     def replicas(self) -> dict[str, set[str]]:
-        """The marks of the replicas of each matched queue that is replicated and answers."""
+        """Return the marks of the replicas of each matched queue that is replicated and answers."""
         found: dict[str, set[str]] = {}
         for handle, endpoint in self._announced.items():
             traits = endpoint.traits

@@ -27,7 +27,7 @@ _TAKE_COUNT: Final = 100
 
 
 def service_policy(service_name: str, run: str) -> Any:
-    """The user data of a service's participants."""
+    """Return the user data of a service's participants."""
     return Policy.Userdata(b";".join((_PREFIX, run.encode(), service_name.encode("utf-8", "replace"))))
 
 
@@ -68,7 +68,7 @@ class Namesakes:
         self._reader = None
 
     def _run_of(self, user_data: bytes) -> bytes | None:
-        """The run of another service of the same name; None for all others."""
+        """Return the run of another service of the same name; None for all others."""
         prefix, _, rest = user_data.partition(b";")
         run, _, name = rest.partition(b";")
         return run if prefix == _PREFIX and name == self._name and run != self._run else None

@@ -100,7 +100,7 @@ def reply_octets(message: CommandReply, body: bytes, flags: int) -> bytes:
 
 
 def parse_reply(data: bytes) -> ReplyParts:
-    """The inverse of `reply_octets`.
+    """Return the inverse of `reply_octets`.
 
     Raises:
         NotPlain: it is laid out in another way, or broken.
@@ -120,7 +120,7 @@ def parse_reply(data: bytes) -> ReplyParts:
 
 
 def parse_message(data: bytes) -> MessageData:
-    """The inverse of `message_octets`.
+    """Return the inverse of `message_octets`.
 
     Raises:
         NotPlain: it is laid out in another way, or broken.
@@ -152,7 +152,7 @@ def parse_message(data: bytes) -> MessageData:
 
 
 def _origin(data: bytes, at: int) -> tuple[int, Guid, Guid, SampleIdentity, Guid, int]:
-    """The members that an earlier version of a service does not write."""
+    """Return the members that an earlier version of a service does not write."""
     flags, source, related, guid, high, low, reader, until_high, until_low = _MESSAGE_ORIGIN.unpack_from(data, at)
     identity = SampleIdentity(Guid(guid), sequence_number_from_pair(high, low))
     expires_at_ns = INFINITE_NS if until_high < 0 else sequence_number_from_pair(until_high, until_low)
@@ -160,7 +160,7 @@ def _origin(data: bytes, at: int) -> tuple[int, Guid, Guid, SampleIdentity, Guid
 
 
 def _incarnations(data: bytes, at: int) -> dict[str, Any]:
-    """The last members, which an earlier version of a service does not write either."""
+    """Return the last members, which an earlier version of a service does not write either."""
     if at + _MESSAGE_INCARNATION.size > len(data):
         return {}
     high, low, position_high, position_low, from_high, from_low = _MESSAGE_INCARNATION.unpack_from(data, at)
@@ -194,7 +194,7 @@ def _aligned(at: int) -> int:
 
 
 def _octets(data: bytes, at: int, *, aligned: bool = True) -> tuple[bytes, int]:
-    """A sized run of octets, and where the next member begins."""
+    """Return a sized run of octets, and where the next member begins."""
     (size,) = _SIZE.unpack_from(data, at)
     start = at + _SIZE.size
     end = start + size

@@ -78,7 +78,7 @@ class DomainSettings:
     """What Cyclone DDS itself logs, in its own words, on standard error."""
 
     def document(self, *, stands_for: int | None = None) -> str:
-        """The XML that Cyclone DDS is configured with.
+        """Return the XML that Cyclone DDS is configured with.
 
         Args:
             stands_for: the domain id by which others know the domain, where this process has another for it.
@@ -274,7 +274,7 @@ class Waiter:
 
 @functools.cache
 def _waitset_functions() -> Any:
-    """The library's functions of waitsets: the binding has no way to be given which conditions are true."""
+    """Return the library's functions of waitsets: the binding cannot be told which conditions are true."""
     library = ctypes.CDLL(DDS._dll_handle._name)  # a handle of its own, see `announcements`
     library.dds_waitset_attach.argtypes = [ctypes.c_int32, ctypes.c_int32, ctypes.c_void_p]
     library.dds_waitset_detach.argtypes = [ctypes.c_int32, ctypes.c_int32]
@@ -360,7 +360,7 @@ class Participant:
         )
 
     def topic(self, name: str, data_type: type[Any]) -> Topic[Any]:
-        """The topic of this name and type, made once.
+        """Return the topic of this name and type, made once.
 
         Raises:
             Refused: the name is used with another type here, or the name cannot be a topic.
@@ -377,7 +377,7 @@ class Participant:
         return topic
 
     def trial_topic(self, name: str, data_type: type[Any]) -> Topic[Any]:
-        """A topic that the caller closes: nothing of it stays in the participant.
+        """Return a topic that the caller closes: nothing of it stays in the participant.
 
         Raises:
             Refused: as from `topic`.

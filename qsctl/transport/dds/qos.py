@@ -36,7 +36,7 @@ _INFINITE_SEC: Final = 2**31 - 1
 
 
 def writer_qos(*, traits: Mapping[str, str] | None = None, extra: Sequence[Any] = (), in_xcdr2: bool = False) -> Qos:
-    """A reliable writer that never blocks: a full cache is answered at once, and the caller keeps the sample."""
+    """Return a reliable writer that never blocks: a full cache is answered at once, and the caller keeps the sample."""
     wire = _XCDR2 if in_xcdr2 else _ALIGNED_WIRE
     return Qos(*extra, _NEVER_BLOCK, Policy.History.KeepAll, wire, *_said(traits))
 
@@ -49,7 +49,7 @@ def reader_qos(
     extra: Sequence[Any] = (),
     only_xcdr1: bool = False,
 ) -> Qos:
-    """A reliable reader; `subscriber` makes it a queue consumer [QS 2.5]."""
+    """Return a reliable reader; `subscriber` makes it a queue consumer [QS 2.5]."""
     shared = [Policy.Property(SHARED_SUBSCRIBER_PROPERTY, subscriber, True)] if subscriber else []
     return Qos(
         *extra,
@@ -65,13 +65,13 @@ def reader_qos(
 def plain_reader_qos(
     *, traits: Mapping[str, str] | None = None, samples_max: int = PLAIN_SAMPLES_MAX, extra: Sequence[Any] = ()
 ) -> Qos:
-    """A reliable reader of both representations, for what applications without qsctl write."""
+    """Return a reliable reader of both representations, for what applications without qsctl write."""
     limits = Policy.ResourceLimits(max_samples=samples_max, max_instances=-1, max_samples_per_instance=samples_max)
     return Qos(*extra, _NEVER_BLOCK, Policy.History.KeepAll, limits, _BOTH, *_said(traits))
 
 
 def last_value_qos(*, in_xcdr2: bool = False) -> Qos:
-    """Monitoring: a late reader gets each queue's last status [QS Table 3.5]."""
+    """Return the QoS of monitoring: a late reader gets each queue's last status [QS Table 3.5]."""
     return Qos(
         Policy.Reliability.Reliable(SECOND_NS),
         Policy.History.KeepLast(1),
@@ -125,7 +125,7 @@ def map_qos(xml: str) -> MappedQos:
 
 
 def _kind(element: Any, **allowed: Any) -> Any:
-    """The kind that an element names; one that names none means the policy's default, the first of `allowed`."""
+    """Return the kind that an element names; one that names none means the policy's default, the first of `allowed`."""
     text = (element.findtext("kind") or "").strip()
     if not text:
         return next(iter(allowed.values()))

@@ -64,7 +64,7 @@ def batching_functions() -> tuple[Callable[[bool], None], Callable[[int], int]] 
 
 @functools.cache
 def _matching_functions() -> Any:
-    """The library's functions that report what a writer is matched with."""
+    """Return the library's functions that report what a writer is matched with."""
     library = ctypes.CDLL(DDS._dll_handle._name)  # a handle of its own, see `announcements`
     library.dds_get_status_changes.argtypes = [ctypes.c_int32, ctypes.c_void_p]
     library.dds_get_matched_subscriptions.argtypes = [ctypes.c_int32, ctypes.c_void_p, ctypes.c_size_t]
@@ -143,7 +143,7 @@ class RawWriter:
         return int(writer.get_publication_matched_status().current_count)
 
     def matched_handles(self) -> frozenset[int]:
-        """The handles of the matched readers, as the builtin topic of subscriptions names them."""
+        """Return the handles of the matched readers, as the builtin topic of subscriptions names them."""
         room = self.matched_count()
         while room:
             handles = (ctypes.c_uint64 * room)()
@@ -189,7 +189,7 @@ class RawReader:
         return [data for data, _ in self.take_with_info(count)]
 
     def take_with_info(self, count: int = TAKE_COUNT) -> list[tuple[bytes, Any]]:
-        """The same, each with the binding's `SampleInfo`, which names its writer by a handle.
+        """Return the same, each with the binding's `SampleInfo`, which names its writer by a handle.
 
         Raises:
             DDSException: the reader is gone.

@@ -66,7 +66,7 @@ class BothRepresentations(Generic[Writer]):
         return bool(self._raw(self.second).matched_handles() - self._raw(self.first).matched_handles())
 
     def in_xcdr2(self, octets: bytes) -> bytes:
-        """The same sample, as the twin writes it."""
+        """Return the same sample, as the twin writes it."""
         return bytes(self._kind.deserialize(octets).serialize(use_version_2=True))
 
     def writers(self) -> tuple[Writer, ...]:
@@ -80,7 +80,7 @@ class BothRepresentations(Generic[Writer]):
 
 
 def raw_of_frames(writer: FrameWriter) -> RawWriter:
-    """The writer inside one that keeps a backlog."""
+    """Return the writer inside one that keeps a backlog."""
     return writer.writer
 
 

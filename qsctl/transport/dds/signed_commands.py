@@ -228,7 +228,7 @@ def _mac(key: AdministrationKey, run: bytes, head: bytes, covered: bytes) -> byt
 
 
 def _covered(request: Any) -> bytes:
-    """What a request means, as octets: equal for equal requests only."""
+    """Return what a request means, as octets: equal for equal requests only."""
     identity = identity_from_wire(request.request_identity)
     parts = (
         request.service_name.encode("utf-8", "surrogatepass"),

@@ -109,7 +109,7 @@ class _OutlineReader:
         self._members_count = 0
 
     def named(self, identifier: Any, depth: int) -> TypeOutline:
-        """The outline of a type that is identified by a hash."""
+        """Return the outline of a type that is identified by a hash."""
         if identifier.discriminator not in (_COMPLETE, _MINIMAL):
             return TypeOutline(self.bounded(identifier, depth).form)
         octets = bytes(identifier.serialize(use_version_2=True))[4:]
@@ -161,7 +161,7 @@ class _OutlineReader:
         return TypeOutline("struct", _name(structure.header), extensibility, tuple(members))
 
     def bounded(self, identifier: Any, depth: int) -> Bounded:
-        """The type of a member or an element."""
+        """Return the outline of the type of a member or an element."""
         kind = identifier.discriminator
         if depth > DEPTH_MAX:
             raise Malformed(f"the type is nested more than {DEPTH_MAX} deep")
@@ -181,7 +181,7 @@ class _OutlineReader:
         return Bounded(f"type {kind}")
 
     def _by_hash(self, identifier: Any, depth: int) -> Bounded:
-        """A member's type with a description of its own: aliases and collections are looked through."""
+        """Return a member's type with a description of its own: aliases and collections are looked through."""
         described = self._fetch(bytes(identifier.serialize(use_version_2=True))[4:])
         if described is None:
             raise NotYet
@@ -215,6 +215,6 @@ def _object(octets: bytes) -> Any:
 
 
 def _name(detail: Any) -> str:
-    """The name in a header or a member's detail; a minimal description has none."""
+    """Return the name in a header or a member's detail; a minimal description has none."""
     named = getattr(detail, "detail", detail)
     return str(getattr(named, "name", "") or getattr(named, "type_name", "") or "")

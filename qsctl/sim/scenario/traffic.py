@@ -1,0 +1,105 @@
+"""How often messages come, and how large they are: what is drawn for each.
+
+The draws themselves are in `sim/arrivals`, the elements of a scenario in `forms`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from qsctl.instant import Nanoseconds
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantSize:
+    """Every message has the same length."""
+
+    size_bytes: int = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class UniformSize:
+    """Any length from minimum to maximum, both included."""
+
+    minimum_bytes: int
+    maximum_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class LognormalSize:
+    """Median and sigma of the logarithm; cut at the maximum, never below 1."""
+
+    median_bytes: int
+    sigma: float
+    maximum_bytes: int = 10_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class ExponentialSize:
+    """Exponential lengths around a mean; cut at the maximum, never below 1."""
+
+    mean_bytes: int
+    maximum_bytes: int = 10_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class ParetoSize:
+    """Many small and few very large: P(length > x) = (minimum ÷ x)^shape; cut at the maximum."""
+
+    minimum_bytes: int
+    shape: float
+    maximum_bytes: int = 10_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class MixedSize:
+    """Lengths with weights."""
+
+    sizes_bytes: tuple[int, ...]
+    weights: tuple[float, ...]
+
+
+Size: TypeAlias = ConstantSize | UniformSize | LognormalSize | ExponentialSize | ParetoSize | MixedSize
+
+
+@dataclass(frozen=True, slots=True)
+class PoissonArrivals:
+    """Independent exponential gaps."""
+
+    rate_per_second: float
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantArrivals:
+    """Equal gaps; a group's clients are spread evenly over the first one."""
+
+    rate_per_second: float
+
+
+@dataclass(frozen=True, slots=True)
+class OnOffArrivals:
+    """Poisson bursts at `rate_per_second`, exponential or fixed on and off periods."""
+
+    rate_per_second: float
+    on_ns: Nanoseconds
+    off_ns: Nanoseconds
+    fixed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MmppArrivals:
+    """A Markov-modulated Poisson process: a rate and a mean stay a state, next state uniform among the others."""
+
+    rates_per_second: tuple[float, ...]
+    mean_stays_ns: tuple[Nanoseconds, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TraceArrivals:
+    """Recorded arrivals: CSV or Parquet with `time_ns`, `size_bytes` and optionally `topic_id`, `client`, `queue`."""
+
+    path: str
+
+
+Arrivals: TypeAlias = PoissonArrivals | ConstantArrivals | OnOffArrivals | MmppArrivals | TraceArrivals
