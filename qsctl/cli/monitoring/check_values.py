@@ -122,9 +122,14 @@ def _rows(listings: Listings) -> Iterator[tuple[str, ListedQueueStatistics]]:
 
 def _checked(label: str, figures: ListedQueueStatistics, measure: str) -> Checked:
     most = figures.max_depth_work_units
+    value = getattr(figures, RATIOS.get(measure, measure))
+    if value is None or (measure in RATIOS and most is None):
+        raise InvalidInput(
+            f"{measure} of {label} could not be read", remedy="`qsctl show client --listing FILE` names what it found."
+        )
     if measure in RATIOS:
-        return Checked(label, 100.0 * getattr(figures, RATIOS[measure]) / most if most else 0.0)
-    return Checked(label, getattr(figures, measure), most if measure.endswith("_work_units") else None)
+        return Checked(label, 100.0 * value / most if most else 0.0)
+    return Checked(label, value, most if measure.endswith("_work_units") else None)
 
 
 def of_recorded_queues(run: Path, queue: str, measure: str, replication: int) -> list[Checked]:

@@ -61,6 +61,8 @@ class ExplainedDiscards(Result):
     causes: tuple[Explained, ...]
     totals: tuple[tuple[str, str, int], ...] = ()
     """Of captured statistics: whose, `egress` or `ingress`, and the total that they state."""
+    usage: tuple[str, ...] = ()
+    """How full the spool and its endpoints were, where it was captured: a line each."""
     notes: tuple[str, ...] = ()
 
     field_help: ClassVar[Mapping[str, str]] = {
@@ -75,6 +77,7 @@ class ExplainedDiscards(Result):
         "lever": "what helps",
         "command": "a simulation that shows what it would do; empty where the simulator has no such cause",
         "totals": "-o json and yaml: the totals that captured statistics state",
+        "usage": "-o json and yaml: how full the message spool and its fullest queues were, where it was captured",
     }
 
     def rows(self) -> Sequence[Row]:
@@ -102,13 +105,14 @@ class ExplainedDiscards(Result):
     def document(self) -> Plain:
         """Return the causes and the totals."""
         totals: list[Plain] = [{"of": of, "side": side, "messages": count} for of, side, count in self.totals]
-        return {"source": self.source, "causes": list(self.rows()), "totals": totals, "notes": list(self.notes)}
+        lists = {"usage": list(self.usage), "notes": list(self.notes)}
+        return {"source": self.source, "causes": list(self.rows()), "totals": totals, **lists}
 
     def blocks(self) -> Sequence[Block]:
         """Return a table of losses by cause; then what helps, and how to check it."""
         rows = self.rows()
         if not rows:
-            return [TextBlock(f"{self.source}: no message was discarded.", "good"), *self._notes()]
+            return [TextBlock(f"{self.source}: no message was discarded.", "good"), *self._checks(), *self._notes()]
         several = len({row["of"] for row in rows}) > 1
         columns = [
             *([Column("of", "Of")] if several else []),
@@ -136,6 +140,7 @@ class ExplainedDiscards(Result):
             balance = f"; the causes come to {-rest:,} more" if rest < 0 else balance
             lines.append(f"{of}: {total:,} {side} discards in total{balance}.")
         lines += self._spool_checks()
+        lines += self.usage
         return [TextBlock("\n".join(lines), "faint")] if lines else []
 
     def _spool_checks(self) -> list[str]:
@@ -145,7 +150,7 @@ class ExplainedDiscards(Result):
         lines = []
         for side, key in SPOOL_FIGURES.items():
             stated = next((each.messages for each in self.causes if each.of == BROKER and each.cause.key == key), None)
-            told = [each for each in self.causes if each.of == SPOOL and each.cause.side == side and each.cause.is_loss]
+            told = [each for each in _of_spool(self.causes) if each.cause.side == side and each.cause.is_loss]
             if stated is not None and told:
                 lines.append(
                     f"{SPOOL}: its {side} causes come to {sum(each.messages for each in told):,} of these {stated:,}."
@@ -204,21 +209,56 @@ def discards(
         notes.append("What the message spool dropped or refused has causes of its own: `show message-spool stats`.")
     if found.clients or found.neighbors:
         notes.append("A listing of queues counts congestion alone: `show stats client` has the other causes.")
-    if not (found.discards or found.clients or found.neighbors):
+    if not (found.discards or found.clients or found.neighbors or found.spools or found.endpoints):
         notes.append(
             "This listing has no discards: capture `show stats client`, `show message-spool stats` or "
             "`show client … stats queue`."
         )
-    return ExplainedDiscards(name, tuple(causes), totals, tuple(notes))
+    return ExplainedDiscards(name, tuple(causes), totals, tuple(_usage_lines(found)), tuple(notes))
+
+
+def _of_spool(causes: Sequence[Explained]) -> list[Explained]:
+    """Return the spool's own causes: of all of it, or where these are not there, of each message VPN."""
+    from qsctl.profiles.listings.discards import SPOOL, of_message_vpn
+
+    of_all = [each for each in causes if each.of == SPOOL]
+    return of_all or [each for each in causes if each.of.startswith(of_message_vpn(""))]
+
+
+def _usage_lines(found: Listings) -> list[str]:
+    """Return how full each part of the spool was, and the endpoints that were nearest to their quota."""
+    lines = []
+    for spool in found.spools:
+        if spool.usage_mb is None and spool.spooled_messages is None:
+            continue
+        parts = [] if spool.usage_mb is None else [f"{spool.usage_mb:,.4g} MB"]
+        if spool.usage_mb is not None and spool.maximum_usage_mb:
+            parts = [f"{spool.usage_mb:,.6g} of {spool.maximum_usage_mb:,.6g} MB"]
+        parts += [] if spool.spooled_messages is None else [f"{spool.spooled_messages:,} messages"]
+        lines.append(f"{spool.of}: {', '.join(parts)} spooled.")
+    full = [
+        (each.usage_mb / each.maximum_usage_mb, each)
+        for each in found.endpoints
+        if each.usage_mb is not None and each.maximum_usage_mb
+    ]
+    lines += [
+        f"{each.kind} {each.name}: {each.usage_mb:,.6g} of {each.maximum_usage_mb:,.6g} MB spooled."
+        for part, each in sorted(full, key=lambda one: -one[0])[:_FULLEST]
+        if part >= _NEARLY_FULL
+    ]
+    return lines
+
+
+_FULLEST: Final = 5
+_NEARLY_FULL: Final = 0.8
+"""Of its quota: the broker's own default for the event that an endpoint fills up."""
 
 
 def _spool_is_untold(causes: Sequence[Explained]) -> bool:
     """Return whether there are discards of the spool, and its own statistics are not there."""
-    from qsctl.profiles.listings.discards import SPOOL, SPOOL_FIGURES
+    from qsctl.profiles.listings.discards import SPOOL_FIGURES
 
-    return any(each.cause.key in SPOOL_FIGURES.values() for each in causes) and not any(
-        each.of == SPOOL for each in causes
-    )
+    return any(each.cause.key in SPOOL_FIGURES.values() for each in causes) and not _of_spool(causes)
 
 
 def _of_statistics(found: Listings) -> list[Explained]:

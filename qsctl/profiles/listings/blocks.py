@@ -30,15 +30,16 @@ def read_client(source: ListingText) -> ClientQueues:
     """Read one client, whose label is next.
 
     Raises:
-        ListingError: it cannot be understood; with what was noted before.
+        NotUnderstoodError: it cannot be understood.
     """
     at = source.place
     labelled = read_labelled(source, CLIENT_LABELS)
-    name = _name(source, labelled.values, "Client", at)
+    name = str(labelled.values.get("name") or "")
     where = f"client {name}"
     read_heading(source, CLIENT_TABLE)
     rows = read_rows(source, CLIENT_TABLE, _CLIENT_QUEUES, where)
     check_complete(source, rows, _expected(rows), where)
+    _check_name(source, name, "Client", at)
     values: dict[str, Any] = {**labelled.values, "name": name}
     return ClientQueues(**values, others=tuple(labelled.others), queues=_statistics(rows))
 
@@ -47,11 +48,11 @@ def read_neighbor(source: ListingText) -> NeighborQueues:
     """Read one neighbour, whose label is next.
 
     Raises:
-        ListingError: it cannot be understood; with what was noted before.
+        NotUnderstoodError: it cannot be understood.
     """
-    at = source.place
+    start = source.place
     labelled = read_labelled(source, NEIGHBOR_LABELS)
-    name = _name(source, labelled.values, "Neighbor", at)
+    name = str(labelled.values.get("name") or "")
     where = f"neighbor {name}"
     read_heading(source, CONTROL_TABLE)
     control = read_rows(source, CONTROL_TABLE, CONTROL_QUEUES, where)
@@ -60,14 +61,16 @@ def read_neighbor(source: ListingText) -> NeighborQueues:
     while _CONNECTION.fullmatch(source.peek()):
         at = source.place
         connection = source.take()
-        if any(connection == each.name for each in connections):
-            source.note(f"{connection} stands a second time", path=where, found=connection, allowed="each once", at=at)
         rows = read_rows(source, NEIGHBOR_TABLE, NEIGHBOR_QUEUES, f"{where} {connection}")
         check_complete(source, rows, NEIGHBOR_QUEUES, f"{where} {connection}")
+        if any(connection == each.name for each in connections):
+            source.note(f"{connection} stands a second time", path=where, found=connection, allowed="each once", at=at)
+            continue
         connections.append(NeighborConnection(connection, _statistics(rows)))
     if not connections or is_row(source):
         found = source.peek() or "the end of the text"
         source.fail("a data connection is expected", path=where, found=found, allowed="Conn-1")
+    _check_name(source, name, "Neighbor", start)
     values: dict[str, Any] = {**labelled.values, "name": name}
     return NeighborQueues(
         **values,
@@ -77,17 +80,15 @@ def read_neighbor(source: ListingText) -> NeighborQueues:
     )
 
 
-def _name(source: ListingText, values: dict[str, Any], label: str, at: int) -> str:
-    name = values.get("name")
+def _check_name(source: ListingText, name: str, label: str, at: int) -> None:
     if not name:
-        source.note(f"{label} has no name", allowed=f"{label}: NAME", at=at)
-    return str(name or "")
+        source.fail(f"{label} has no name", allowed=f"{label}: NAME", at=at)
 
 
-def _expected(rows: list[tuple[str, list[int]]]) -> tuple[str, ...]:
-    """Return a client of a TIBCO appliance has one queue, of any other broker five."""
+def _expected(rows: list[tuple[str, list[int | None]]]) -> tuple[str, ...]:
+    """Return the queues that a client has: of a TIBCO appliance one, of any other broker five."""
     return (APPLICATION_QUEUE,) if any(name == APPLICATION_QUEUE for name, _ in rows) else PRIORITY_QUEUES
 
 
-def _statistics(rows: list[tuple[str, list[int]]]) -> tuple[ListedQueueStatistics, ...]:
+def _statistics(rows: list[tuple[str, list[int | None]]]) -> tuple[ListedQueueStatistics, ...]:
     return tuple(ListedQueueStatistics(queue, *figures) for queue, figures in rows)

@@ -1,11 +1,14 @@
-"""The columns of `slow-subscriber` and `connections wide`: names, other names that headings may have, SEMP elements.
+"""What tables and labelled lines are called: names, other names that headings may have, SEMP elements.
 
-The look of these two tables is not public: they are read by whatever heading they have, in any order, and written in
-the style of the event thresholds of [SOL-QUEUES]. Element names are those of SEMP v1 replies.
+The look of `slow-subscriber` and `connections wide` is not public: they are read by whatever heading they have, in any
+order, and written in the style of the event thresholds of [SOL-QUEUES]. Queues, topic endpoints and the message spool
+are listed as tables or, as `detail`, in lines of a label and a value; both have the words of one table here. Element
+names are those of SEMP v1 replies.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Final
 
@@ -34,6 +37,25 @@ def _write_percent(value: Value) -> str:
 PERCENT: Final = LabelKind("a percentage from 0 to 100", read_percent, _write_percent)
 
 
+def read_megabytes(text: str) -> float:
+    """Return a size in MB, with or without its unit.
+
+    Raises:
+        ValueError: it is none, or larger than any spool.
+    """
+    if _SIZE.fullmatch(text) is None:
+        raise ValueError(text)
+    number = float(re.split(r" ?M", text, maxsplit=1, flags=re.IGNORECASE)[0])
+    if number > _LARGEST_MB:
+        raise ValueError(text)
+    return number
+
+
+_SIZE: Final = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,12})?(?:e[-+]?[0-9]{1,2})?(?: ?(?:MB|MiB))?", re.IGNORECASE)
+_LARGEST_MB: Final = 1e12
+MEGABYTES: Final = LabelKind("a size in MB", read_megabytes, str)
+
+
 @dataclass(frozen=True, slots=True)
 class TableColumn:
     """One column: `heading` as we write it, `aliases` other headings, plain (letters, digits and % alone)."""
@@ -46,6 +68,8 @@ class TableColumn:
     """Of a SEMP reply, below `<client>` or its `<connection>`."""
     element_kind: LabelKind | None = None
     """Where the reply writes it in another way than the table."""
+    other_elements: tuple[str, ...] = ()
+    """Of replies to a sibling command, or of another version."""
 
     @property
     def keys(self) -> frozenset[str]:
@@ -112,3 +136,78 @@ ONLY_OF_CONNECTIONS: Final = frozenset(column.field for column in CONNECTION_COL
     column.field for column in SLOW_COLUMNS
 }
 """A table with one of these is of connections."""
+
+ENDPOINT_COLUMNS: Final = (
+    TableColumn(
+        "name", "Queue Name", TEXT,
+        ("queue", "name", "endpointname", "topicendpointname", "topicendpoint", "queuenamemessagevpn",
+         "topicendpointnamemessagevpn", "endpointnamemessagevpn"),
+        "name",
+    ),
+    TableColumn("message_vpn", "Message VPN", TEXT, ("vpn", "msgvpn", "messagevpnname"), "message-vpn"),
+    TableColumn(
+        "spooled_messages", "Messages Spooled", COUNT,
+        ("currentmessagesspooled", "nummessagesspooled", "msgsspooled", "spooledmsgs", "spooledmessages"),
+        "num-messages-spooled",
+    ),
+    TableColumn(
+        "usage_mb", "Spool Usage (MB)", MEGABYTES, ("currentspoolusagemb", "usagemb", "currentspoolusage"),
+        "current-spool-usage-in-mb",
+    ),
+    TableColumn("high_water_mark_mb", "HWM (MB)", MEGABYTES, ("highwatermarkmb",), "high-water-mark-in-mb"),
+    TableColumn(
+        "maximum_usage_mb", "Max Spool Usage (MB)", MEGABYTES,
+        ("quotamb", "quota", "spoolquotamb", "maximumspoolusagemb", "maxspoolusage", "maximumspoolusage"), "quota",
+    ),
+    TableColumn("bind_count", "Bind Count", COUNT, ("bindcount", "currentbindcount"), "bind-count"),
+    TableColumn("max_bind_count", "Max Bind Count", COUNT, ("maximumbindcount",), "max-bind-count"),
+    TableColumn(
+        "unacknowledged_messages", "Total Delivered Unacked Msgs", COUNT,
+        ("deliveredunackedmsgs", "unackedmsgs", "totaldeliveredunackedmessages"), "total-delivered-unacked-msgs",
+    ),
+    TableColumn(
+        "max_unacknowledged_per_flow", "Max Delivered Unacked Msgs Per Flow", COUNT, (),
+        "max-delivered-unacked-msgs-per-flow",
+    ),
+    TableColumn("access_type", "Access Type", TEXT, ("access",), "access-type"),
+    TableColumn("max_redelivery", "Max Redelivery", COUNT, ("maxredeliverycount",), "max-redelivery"),
+    TableColumn("max_message_bytes", "Max Message Size", COUNT, ("maxmessagesizeb",), "max-message-size"),
+)  # fmt: skip
+"""Of `show queue …` and `show topic-endpoint …`; a heading may have the message VPN below the name."""
+
+SPOOL_COLUMNS: Final = (
+    TableColumn("name", "Message VPN", TEXT, ("messagevpnname", "vpnname", "vpn"), "name"),
+    TableColumn("config_status", "Config Status", TEXT, ("messagespoolconfigstatus",), "config-status"),
+    TableColumn("operational_status", "Operational Status", TEXT, (), "operational-status"),
+    TableColumn(
+        "maximum_usage_mb", "Maximum Spool Usage", MEGABYTES,
+        ("maximumspoolusagemb", "maxspoolusagemb", "maxspoolusage", "quotamb", "spoolquotamb", "maximummb"),
+        "max-disk-usage", other_elements=("maximum-spool-usage-mb",),
+    ),
+    TableColumn(
+        "usage_mb", "Current Persistent Store Usage (MB)", MEGABYTES,
+        ("currentspoolusagemb", "currentspoolusage", "spoolusagemb", "currentmessagespoolusagemb", "usagemb"),
+        "current-persist-usage", other_elements=("current-spool-usage-mb",),
+    ),
+    TableColumn(
+        "spooled_messages", "Number of Messages Currently Spooled", COUNT,
+        ("currentmessagesspooled", "messagesspooled", "nummessagesspooled", "messagescurrentlyspooled"),
+        "total-messages-currently-spooled", other_elements=("current-messages-spooled",),
+    ),
+    TableColumn(
+        "message_count_percent", "Message Count Utilization", PERCENT, ("queuemessageresourceutilization",),
+        "message-count-utilization-percentage",
+    ),
+    TableColumn(
+        "unacknowledged_percent", "Delivered Unacked Msgs Utilization", PERCENT, (),
+        "delivered-unacked-msgs-utilization-percentage",
+    ),
+    TableColumn(
+        "spool_files_percent", "Spool Files Utilization", PERCENT, (), "spool-files-utilization-percentage"
+    ),
+    TableColumn(
+        "disk_partition_percent", "Active Disk Partition Usage", PERCENT, ("diskpartitionusage",),
+        "active-disk-partition-usage",
+    ),
+)  # fmt: skip
+"""Of `show message-spool`, whose table of message VPNs has their names in the first column."""

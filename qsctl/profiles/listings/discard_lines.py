@@ -2,7 +2,8 @@
 
 `show stats client`, `show client … stats` and `show message-vpn … stats` have a total for each side and its causes
 below it; the side of a cause whose words both sides have is that of the total above it. `show message-spool stats` has
-causes of its own. A colon behind a label is read too. Lines between that are no discards are passed over.
+causes of its own, with a colon behind each label. A banner names the side above each part (`*** Egress Discards ***`).
+Lines between that are no discards are passed over.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ _ENDS: Final = re.compile(
     r"|[^\s>#|]{1,200}[>#][ \t]+\S)|\*{3,}"
 )
 """Between two figures: what follows belongs to another client, or to another command."""
+_BANNER: Final = re.compile(r"\*{3,}[ \t]{0,80}(?:Ingress|Egress)\b[^*\n]{0,80}\*{3,}", re.IGNORECASE)
+"""Between two figures: the next part of the same statistics."""
 _Place = tuple[d.Statistics, d.Side | None, str]
 """A label: of which statistics, the side whose total it is, its plain words."""
 
@@ -102,15 +105,14 @@ def _figure(match: re.Match[str]) -> int | None:
         return None
 
 
-def read_discard_lines(source: ListingText, of: str) -> Discards:
+def read_discard_lines(source: ListingText, of: str) -> Discards | None:
     """Read the discards of one kind of statistics from the next one on, and leave the source behind the last of them.
+
+    None where no figure of them can be read.
 
     Args:
         source: before the first of them.
         of: whose they are; those of the message spool are its own, unless they are a queue's.
-
-    Raises:
-        ListingError: too many figures of the file are no numbers.
     """
     totals: dict[str, int | None] = {"egress": None, "ingress": None}
     causes: dict[str, int] = {}
@@ -119,7 +121,7 @@ def read_discard_lines(source: ListingText, of: str) -> Discards:
     end = source.at
     for match in _figures(source.text, source.at, len(source.text)):
         statistics, total, words = _place(match)
-        if kind is not None and (statistics != kind or _ENDS.search(source.text, end, match.start())):
+        if kind is not None and (statistics != kind or _is_end(source.text[end : match.start()])):
             break
         count = _figure(match)
         if count is None and statistics == "clients":
@@ -130,15 +132,31 @@ def read_discard_lines(source: ListingText, of: str) -> Discards:
         if total is not None:
             if totals[total] is not None:
                 break  # of the next client
-            side, totals[total] = total, count or 0
-        elif count is not None or statistics == "clients":
+            side, totals[total] = total, count
+        elif count is not None:
             cause = d.cause_named(statistics, side, words)
             assert cause is not None, "the pattern has no other words"
             if cause.key in causes:
                 break
-            causes[cause.key] = count or 0
+            causes[cause.key] = count
         kind, end = statistics, match.end()
     assert kind is not None, "a list of discards begins here"
     source.at = end
-    whose = d.SPOOL if kind == "spool" and not of.startswith(d.QUEUE) else of
+    if not causes and totals["egress"] is None and totals["ingress"] is None:
+        return None
+    whose = _of_spool(of) if kind == "spool" else of
     return Discards(whose, tuple(causes.items()), totals["egress"], totals["ingress"])
+
+
+def _is_end(between: str) -> bool:
+    """Return whether what stands between two figures begins something else."""
+    if _ENDS.search(f".{between}") is None:
+        return False
+    return _ENDS.search(f".{_BANNER.sub('', between)}") is not None
+
+
+def _of_spool(of: str) -> str:
+    """Return whose the statistics of the spool are: a queue's or a topic endpoint's, a message VPN's, or all of it."""
+    if of.startswith((d.QUEUE, d.TOPIC_ENDPOINT)):
+        return of
+    return d.of_message_vpn(of.removeprefix(d.MESSAGE_VPN)) if of.startswith(d.MESSAGE_VPN) else d.SPOOL

@@ -300,8 +300,17 @@ TOTALS: Final[dict[Statistics, dict[Side, str]]] = {
 SPOOL: Final = "message spool"
 """Whose the statistics of the spool are, where they are not those of one queue or topic endpoint."""
 QUEUE: Final = "queue "
+TOPIC_ENDPOINT: Final = "topic endpoint "
+MESSAGE_VPN: Final = "message VPN "
+CLIENT: Final = "client "
+"""What a name has before it, where it is stated whose something is."""
 SPOOL_FIGURES: Final[dict[Side, str]] = {"egress": "msg_spool_egress", "ingress": "msg_spool_ingress"}
 """The causes of the clients' statistics whose messages the spool's own tell apart."""
+
+
+def of_message_vpn(name: str) -> str:
+    """Return whose the statistics of a message VPN's part of the spool are."""
+    return f"{SPOOL} of {MESSAGE_VPN}{name}"
 
 
 def plain_words(text: str) -> str:

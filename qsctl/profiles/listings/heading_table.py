@@ -1,32 +1,68 @@
-"""Tables that are read by their heading: `slow-subscriber`, `connections wide`.
+"""Tables that are read by their heading: `slow-subscriber`, `connections wide`, queues, message VPNs of the spool.
 
 A rule of dashes gives the columns; the lines above it, up to three, are their headings; blank line ends the table. A
-row whose figures are all blank goes on with the names of the row above, as the broker folds long names.
+row whose figures are all blank goes on with the names of the row above, as the broker folds long names. Where the
+heading has the message VPN below the name, the last line of a row that is not indented is the message VPN.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from qsctl.profiles.listings.columns import (
     CONNECTION_COLUMNS,
+    ENDPOINT_COLUMNS,
     ONLY_OF_CONNECTIONS,
     SLOW_COLUMNS,
+    SPOOL_COLUMNS,
     TableColumn,
     plain_heading,
 )
+from qsctl.profiles.listings.discards import of_message_vpn
 from qsctl.profiles.listings.labels import TEXT, UNSPECIFIED
-from qsctl.profiles.listings.model import ClientConnection, SlowSubscriber
+from qsctl.profiles.listings.model import ClientConnection, EndpointUsage, SlowSubscriber, SpoolUsage
 from qsctl.profiles.listings.text import ListingText
+
+TableRow: TypeAlias = SlowSubscriber | ClientConnection | EndpointUsage | SpoolUsage
+
+
+@dataclass(frozen=True, slots=True)
+class _TableKind:
+    """A table: its columns, those of which it needs one, and what a row is made into."""
+
+    columns: tuple[TableColumn, ...]
+    needed: frozenset[str]
+    make: Callable[..., TableRow]
+
+
+def _endpoint(**row: Any) -> EndpointUsage:
+    return EndpointUsage(**row)
+
+
+def _spool_of_message_vpn(name: str, **row: Any) -> SpoolUsage:
+    return SpoolUsage(of_message_vpn(name), **row)
+
+
+_KINDS: Final = (
+    _TableKind(SLOW_COLUMNS, frozenset({"slow_subscriber", "blocked_percent"}), SlowSubscriber),
+    _TableKind(CONNECTION_COLUMNS, ONLY_OF_CONNECTIONS, ClientConnection),
+    _TableKind(ENDPOINT_COLUMNS, frozenset({"spooled_messages", "usage_mb", "high_water_mark_mb"}), _endpoint),
+    _TableKind(
+        SPOOL_COLUMNS, frozenset({"spooled_messages", "usage_mb", "maximum_usage_mb"}), _spool_of_message_vpn
+    ),
+)  # fmt: skip
 
 _RULE: Final = re.compile(r"\s*-{2,}(?:[ +|]+-{2,})*\s*\Z")
 _DASHES: Final = re.compile(r"-{2,}")
 HEADING_LINES: Final = 3
 _MOST_COLUMNS: Final = 100
-ALLOWED_COLUMNS: Final = "Client, and one of Slow Subscriber, Blocked %, State, Send-Q and the like"
+ALLOWED_COLUMNS: Final = (
+    "Client, and one of Slow Subscriber, Blocked %, State, Send-Q and the like; Queue Name or Message VPN, and one of "
+    "Messages Spooled, Spool Usage (MB) and the like"
+)
 """What a table needs to be read."""
 _MOST_FOLDS: Final = 10
 """Lines that one name may go on in."""
@@ -61,10 +97,8 @@ def is_heading(source: ListingText, at: int) -> bool:
 
 def unknown_headings(source: ListingText, at: int) -> str | None:
     """Return the headings of the table whose heading begins at a line, where its columns are not known; else None."""
-    headings, columns = _layout(source, at)[2:]
-    fields = {column.field for column in columns if column is not None}
-    known = "name" in fields and (fields & ONLY_OF_CONNECTIONS or fields & {"slow_subscriber", "blocked_percent"})
-    return None if known else ", ".join(heading.strip() for heading in headings)
+    layout = _layout(source, at)
+    return None if layout.kind is not None else ", ".join(heading.strip() for heading in layout.headings)
 
 
 def pass_over_table(source: ListingText, at: int) -> None:
@@ -73,33 +107,53 @@ def pass_over_table(source: ListingText, at: int) -> None:
     source.at = min(len(source.text), lines[-1].at + len(_whole_line(source, lines[-1].at)))
 
 
-def read_table(source: ListingText, at: int) -> list[SlowSubscriber] | list[ClientConnection]:
-    """Read the table whose heading begins at a line, whose columns are known, and leave the source behind it.
-
-    Raises:
-        ListingError: too much of it cannot be understood.
-    """
-    rule, starts, _, columns = _layout(source, at)
+def read_table(source: ListingText, at: int) -> list[TableRow]:
+    """Read the table whose heading begins at a line, whose columns are known, and leave the source behind it."""
+    layout = _layout(source, at)
+    assert layout.kind is not None, "the columns are known"
+    rule = layout.rule
     body = _lines(source, rule.at + len(_whole_line(source, rule.at)) + 1)
-    rows = _rows(source, body, starts, columns)
+    rows = _rows(source, body, layout)
     source.at = body[-1].at + len(_whole_line(source, body[-1].at)) if body else rule.at + len(rule.text)
     source.at = min(source.at, len(source.text))
-    if any(column is not None and column.field in ONLY_OF_CONNECTIONS for column in columns):
-        return [ClientConnection(**row) for row in rows]
-    return [SlowSubscriber(**row) for row in rows]
+    return [layout.kind.make(**row) for row in rows]
 
 
-def _layout(source: ListingText, at: int) -> tuple[_Line, list[int], list[str], list[TableColumn | None]]:
-    """Return the rule of dashes, where each column begins, the headings, and the columns that they are."""
+@dataclass(frozen=True, slots=True)
+class _TableLayout:
+    """Where the columns begin and what they are; `kind` None: the table is not known."""
+
+    rule: _Line
+    starts: list[int]
+    headings: list[str]
+    columns: list[TableColumn | None]
+    kind: _TableKind | None
+
+    @property
+    def has_message_vpn_below(self) -> bool:
+        """Whether the first column holds the name and below it the message VPN."""
+        return plain_heading(self.headings[0]).endswith("namemessagevpn")
+
+
+def _layout(source: ListingText, at: int) -> _TableLayout:
     top = _lines(source, at, HEADING_LINES + 1)
     rule = next(number for number, line in enumerate(top) if number and _RULE.match(line.text))
     starts = [0, *(match.start() for match in _DASHES.finditer(top[rule].text))][:_MOST_COLUMNS]
     del starts[1]  # the first column begins with the line
     headings = [" ".join(words) for words in zip(*(_cut(line.text, starts) for line in top[:rule]), strict=True)]
     plain = [plain_heading(heading) for heading in headings]
-    wanted = {key: column for column in CONNECTION_COLUMNS for key in column.keys}
-    connections = any(name in wanted and wanted[name].field in ONLY_OF_CONNECTIONS for name in plain)
-    return top[rule], starts, headings, _chosen(plain, CONNECTION_COLUMNS if connections else SLOW_COLUMNS)
+    found = [(_chosen(plain, kind.columns), kind) for kind in _KINDS]
+    known = [
+        (sum(column is not None for column in columns), -number, columns, kind)
+        for number, (columns, kind) in enumerate(found)
+        if (fields := {column.field for column in columns if column is not None})
+        and "name" in fields
+        and fields & kind.needed
+    ]
+    if not known:
+        return _TableLayout(top[rule], starts, headings, [], None)
+    _, _, columns, kind = max(known, key=lambda each: each[:2])
+    return _TableLayout(top[rule], starts, headings, columns, kind)
 
 
 def _whole_line(source: ListingText, at: int) -> str:
@@ -122,29 +176,44 @@ def _chosen(plain: Sequence[str], known: Sequence[TableColumn]) -> list[TableCol
     return chosen
 
 
-def _rows(
-    source: ListingText, body: Sequence[_Line], starts: Sequence[int], columns: Sequence[TableColumn | None]
-) -> list[dict[str, Any]]:
+def _rows(source: ListingText, body: Sequence[_Line], layout: _TableLayout) -> list[dict[str, Any]]:
     texts: list[tuple[list[str], int]] = []
+    below: dict[int, str] = {}
+    columns = layout.columns
     figures = [number for number, column in enumerate(columns) if column is not None and column.kind is not TEXT]
     folds = 0
     for line in body:
-        cells = _cut(line.text, starts)
-        for start in starts[1:]:
-            if "|" not in line.text and line.text[start - 1 : start].strip():
-                source.note(
-                    "a cell is wider than its column", found=line.text[max(0, start - 20) : start + 20].strip(),
-                    allowed="cells as wide as the dashes above them", at=line.at,
-                )  # fmt: skip
-                break
+        cells = _cells(source, line, layout.starts)
+        if cells is None:
+            continue
         folded = bool(texts) and not any(cells[number] for number in figures)
-        if folded and folds < _MOST_FOLDS:
+        if folded and layout.has_message_vpn_below and not line.text.startswith(" "):
+            below[len(texts) - 1] = cells[0]
+        elif folded and folds < _MOST_FOLDS:
             folds += 1
             texts[-1] = [above + more for above, more in zip(texts[-1][0], cells, strict=True)], texts[-1][1]
         else:
             folds = 0
             texts.append((cells, line.at))
-    return [_row(source, cells, at, columns) for cells, at in texts]
+    rows = [_row(source, cells, at, columns) for cells, at in texts]
+    for number, message_vpn in below.items():
+        rows[number]["message_vpn"] = message_vpn
+    return [row for row in rows if row["name"]]
+
+
+def _cells(source: ListingText, line: _Line, starts: Sequence[int]) -> list[str] | None:
+    """Return a row's cells; where one is wider than its column, the row's words, if there is one for each column."""
+    for start in starts[1:]:
+        if "|" not in line.text and line.text[start - 1 : start].strip():
+            words = line.text.split()
+            if len(words) == len(starts):
+                return words
+            source.note(
+                "a cell is wider than its column", found=line.text[max(0, start - 20) : start + 20].strip(),
+                allowed="cells as wide as the dashes above them", at=line.at,
+            )  # fmt: skip
+            return None
+    return _cut(line.text, starts)
 
 
 def _row(source: ListingText, cells: Sequence[str], at: int, columns: Sequence[TableColumn | None]) -> dict[str, Any]:
@@ -156,9 +225,9 @@ def _row(source: ListingText, cells: Sequence[str], at: int, columns: Sequence[T
             row[column.field] = column.kind.read(cell)
         except ValueError:
             source.note(
-                f"{column.heading} is not {column.kind.allowed}", path=f"client {cells[0]}", found=cell,
+                f"{column.heading} is not {column.kind.allowed}", path=f"row {cells[0]}", found=cell,
                 allowed=column.kind.allowed, at=at,
             )  # fmt: skip
     if not row["name"]:
-        source.note("a row has no client", allowed="a name below Client", at=at)
+        source.note("a row has no name", allowed="a name in the first column", at=at)
     return row

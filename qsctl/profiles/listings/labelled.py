@@ -44,12 +44,12 @@ def read_labelled(source: ListingText, labels: tuple[Label, ...]) -> Labelled:
     """Read the values from the first label, which is next, to the table's banner, and leave the source there.
 
     Raises:
-        ListingError: no table follows.
+        NotUnderstoodError: no table follows.
     """
     start = source.place
     first = labels[0].text
     again = re.compile(rf"^[ \t]*{re.escape(first)}\s*:(?=\s|\Z)", re.MULTILINE)
-    stop = STOP.search(source.text, start)
+    stop = source.next_match(STOP, start)
     if stop is None or again.search(source.text, start + 1, stop.start()) is not None:
         source.fail(
             f"no table of queues follows {first}: {_line_at(source.text, start)}",

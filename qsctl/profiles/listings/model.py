@@ -23,15 +23,15 @@ LARGEST_COUNT: Final = 2**64 - 1
 
 @dataclass(frozen=True, slots=True)
 class ListedQueueStatistics:
-    """One row of a table of queues, its columns in the table's order."""
+    """One row of a table of queues, its columns in the table's order. None: the figure could not be read."""
 
     queue: str
-    length_messages: int
-    length_work_units: int
-    high_water_mark_work_units: int
-    max_depth_work_units: int
-    discarded_messages: int
-    delivered_messages: int
+    length_messages: int | None
+    length_work_units: int | None
+    high_water_mark_work_units: int | None
+    max_depth_work_units: int | None
+    discarded_messages: int | None
+    delivered_messages: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +76,8 @@ class ControlQueue:
     """One row of a neighbour's control queues."""
 
     queue: str
-    length_messages: int
-    high_water_mark_messages: int
+    length_messages: int | None
+    high_water_mark_messages: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +148,45 @@ class Discards:
 
 
 @dataclass(frozen=True, slots=True)
+class SpoolUsage:
+    """The message spool of a broker or of a message VPN, of `show message-spool [message-vpn *] [detail]`."""
+
+    of: str
+    """`message spool`, or `message spool of message VPN NAME`."""
+    config_status: str | None = None
+    operational_status: str | None = None
+    maximum_usage_mb: float | None = None
+    usage_mb: float | None = None
+    spooled_messages: int | None = None
+    message_count_percent: float | None = None
+    """Of the messages that the broker can spool; the other resources likewise."""
+    unacknowledged_percent: float | None = None
+    spool_files_percent: float | None = None
+    disk_partition_percent: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointUsage:
+    """One queue or topic endpoint of `show queue *` and its siblings, in the table's form or as `detail`."""
+
+    name: str
+    kind: str = "queue"
+    """`queue` or `topic endpoint`."""
+    message_vpn: str | None = None
+    spooled_messages: int | None = None
+    usage_mb: float | None = None
+    high_water_mark_mb: float | None = None
+    maximum_usage_mb: float | None = None
+    bind_count: int | None = None
+    max_bind_count: int | None = None
+    unacknowledged_messages: int | None = None
+    max_unacknowledged_per_flow: int | None = None
+    access_type: str | None = None
+    max_redelivery: int | None = None
+    max_message_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Listings:
     """All that a file says, in its order. `notes`: what a reader should know, such as a page that is missing."""
 
@@ -156,6 +195,8 @@ class Listings:
     slow_subscribers: tuple[SlowSubscriber, ...] = ()
     connections: tuple[ClientConnection, ...] = ()
     discards: tuple[Discards, ...] = ()
+    spools: tuple[SpoolUsage, ...] = ()
+    endpoints: tuple[EndpointUsage, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property

@@ -1,4 +1,8 @@
-"""What is wrong with a listing: each problem with file and line, and the one error that carries them all."""
+"""What is wrong with a listing: each problem with file and line, as a finding, or in the one error of a whole file.
+
+A value that cannot be read costs that value: it is a finding, a line among the notes of what was read. Only a file of
+which nothing can be read is an error.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +13,52 @@ from qsctl.config.problems import Problem, Severity, shown
 from qsctl.errors import InvalidInput
 
 MOST_PROBLEMS: Final = 20
-"""Of one file: a file that is something else altogether would have one in every line."""
+"""Of one file that are told; more are counted, for a file that is something else would have one in every line."""
 
 
 class ListingError(InvalidInput):
-    """A text that is no listing, or one with rows that cannot be understood."""
+    """A text that is no listing, or one of which nothing can be understood."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = tuple(problems)
         count = "1 error" if len(problems) == 1 else f"{len(problems)} errors"
         text = "\n".join(str(problem) for problem in problems)
         super().__init__(f"the listing has {count}\n{text}", remedy="Capture the command's whole output, as it is.")
+
+
+class Findings:
+    """The problems of one file so far, the first `MOST_PROBLEMS` of them; the others are counted."""
+
+    def __init__(self) -> None:
+        self.problems: list[Problem] = []
+        self.uncounted = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether further ones are only counted."""
+        return len(self.problems) >= MOST_PROBLEMS
+
+    def add(self, *problems: Problem) -> None:
+        """Add problems."""
+        for one in problems:
+            if self.is_full:
+                self.uncounted += 1
+            else:
+                self.problems.append(one)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Each as one line, and how many more there are."""
+        more = (f"and {self.uncounted} more that could not be read",) if self.uncounted else ()
+        return (*(finding(one) for one in self.problems), *more)
+
+
+def finding(one: Problem) -> str:
+    """Return a problem as one line, for a note."""
+    place = f"{one.file}:{one.line}" if one.line else one.file
+    parts = [each for each in (one.path, f"found {one.found}" if one.found else "") if each]
+    what = f" ({'; '.join(parts)})" if parts else ""
+    return f"{place}: {one.message}{what}"
 
 
 def problem(file: str, line: int, message: str, *, path: str = "", found: str = "", allowed: str = "") -> Problem:

@@ -16,13 +16,15 @@ _MOST_WORDS: Final = 60
 """Of a banner or a heading: what has more of them is none."""
 
 BAR: Final = "|"
+NO_FIGURE: Final = "-"
+"""What is written for a figure that could not be read."""
 
 
 def read_heading(source: ListingText, table: QueueTable) -> None:
     """Consume what stands above the rows, from the line above the banner to the rule.
 
     Raises:
-        ListingError: it is not this table's.
+        NotUnderstoodError: it is not this table's.
     """
     if source.peek() == "Listed":
         for _ in range(_MOST_WORDS):
@@ -68,8 +70,12 @@ def is_row(source: ListingText) -> bool:
     return source.peek() not in {BAR, END} and source.peek(1) == BAR
 
 
-def read_rows(source: ListingText, table: QueueTable, names: Sequence[str], where: str) -> list[tuple[str, list[int]]]:
-    """Consume the rows that are next: each queue's name and its figures.
+def read_rows(
+    source: ListingText, table: QueueTable, names: Sequence[str], where: str
+) -> list[tuple[str, list[int | None]]]:
+    """Consume the rows that are next: each queue's name and its figures; None where one cannot be read.
+
+    A row of a queue that is not known, or that was listed before, is left out and noted.
 
     Args:
         source: behind the rule, or behind a connection's name.
@@ -78,24 +84,28 @@ def read_rows(source: ListingText, table: QueueTable, names: Sequence[str], wher
         where: whose queues they are, for messages.
 
     Raises:
-        ListingError: a row is cut, or too much is wrong.
+        NotUnderstoodError: a row is cut.
     """
-    rows: list[tuple[str, list[int]]] = []
+    rows: list[tuple[str, list[int | None]]] = []
     while is_row(source):
         at = source.place
         name = source.take()
+        is_wanted = False
         if name not in names:
             source.note(f"there is no queue {name}", path=where, found=name, allowed=", ".join(names), at=at)
         elif any(name == each for each, _ in rows):
             source.note(f"queue {name} stands a second time", path=where, found=name, allowed="each once", at=at)
+        else:
+            is_wanted = True
         figures = [_cell(source, table.columns[1 + number], f"{where} {name}") for number in range(len(table.fields))]
         if source.peek() == BAR:
             source.take()
-        rows.append((name, figures))
+        if is_wanted:
+            rows.append((name, figures))
     return rows
 
 
-def _cell(source: ListingText, column: str, where: str) -> int:
+def _cell(source: ListingText, column: str, where: str) -> int | None:
     if source.peek() != BAR:
         found = source.peek() or "the end of the text"
         source.fail("the row ends too early", path=where, found=found, allowed=f"| and the figure of {column}")
@@ -104,17 +114,19 @@ def _cell(source: ListingText, column: str, where: str) -> int:
     word = source.peek()
     if word in {BAR, END}:
         source.note(f"{column} is empty", path=where, allowed="a whole number", at=at)
-        return 0
+        return None
     source.take()
+    if word == NO_FIGURE:
+        return None
     try:
         return read_count(word)
     except ValueError:
         source.note(f"{column} is not a whole number", path=where, found=word, allowed="a whole number", at=at)
-        return 0
+        return None
 
 
 def check_complete(
-    source: ListingText, rows: Sequence[tuple[str, list[int]]], names: Sequence[str], where: str
+    source: ListingText, rows: Sequence[tuple[str, list[int | None]]], names: Sequence[str], where: str
 ) -> None:
     """Note the queues that a table has not: a listing that was cut."""
     missing = [name for name in names if all(name != each for each, _ in rows)]

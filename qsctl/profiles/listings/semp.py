@@ -14,25 +14,35 @@ from typing import Any, Final
 from lxml.etree import _Element
 
 from qsctl.config.document import DocumentLimits, parse_document, text_of
-from qsctl.config.problems import ConfigError, Problem, line_of, path_of
+from qsctl.config.problems import ConfigError, line_of, path_of
 from qsctl.profiles.listings import discards as d
-from qsctl.profiles.listings.columns import CONNECTION_COLUMNS, SLOW_COLUMNS, TableColumn
+from qsctl.profiles.listings.columns import (
+    CONNECTION_COLUMNS,
+    ENDPOINT_COLUMNS,
+    SLOW_COLUMNS,
+    SPOOL_COLUMNS,
+    TableColumn,
+)
 from qsctl.profiles.listings.labels import COUNT, TEXT, YES_NO, LabelKind, Value, read_count
 from qsctl.profiles.listings.model import (
     PRIORITY_QUEUES,
     ClientConnection,
     ClientQueues,
     Discards,
+    EndpointUsage,
     ListedQueueStatistics,
     Listings,
     SlowSubscriber,
+    SpoolUsage,
 )
-from qsctl.profiles.listings.problems import MOST_PROBLEMS, ListingError, problem
+from qsctl.profiles.listings.problems import Findings, ListingError, problem
 
 LIMITS: Final = DocumentLimits(size_bytes=32 * 1024 * 1024)
 MOST_PAGES: Final = 100_000
 
-_PAGE: Final = re.compile(rb"(?:<\?xml[^>]{0,200}\?>\s*)?<rpc-reply(?=[\s>/])")
+PAGE: Final = re.compile(r"(?:<\?xml[^>]{0,200}\?>\s{0,100})?<rpc-reply(?=[\s>/])")
+"""Where a reply begins."""
+_PAGE: Final = re.compile(PAGE.pattern.encode())
 _CLOSE: Final = b"</rpc-reply>"
 _QUEUE_ELEMENTS: Final = (
     "length-msgs", "length-work", "high-water-mark-work", "max-work", "discards-msgs", "delivered-msgs",
@@ -52,6 +62,8 @@ _CLIENT_ELEMENTS: Final = {
     "eliding-enabled": ("eliding_enabled", YES_NO),
     "eliding-topics": ("eliding_topics", COUNT),
 }
+_NO_FIGURES: Final = frozenset({"N/A", "n/a", "-"})
+"""What a reply has where a figure does not apply."""
 _FLAGS: Final = {"true": "Yes", "false": "No"}
 
 
@@ -61,6 +73,8 @@ class _FoundPage:
     slow: list[SlowSubscriber] = field(default_factory=list)
     connections: list[ClientConnection] = field(default_factory=list)
     discards: list[Discards] = field(default_factory=list)
+    spools: list[SpoolUsage] = field(default_factory=list)
+    endpoints: list[EndpointUsage] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
 
@@ -70,52 +84,50 @@ class _SempReading:
     def __init__(self, name: str) -> None:
         self.name = name
         self.offset = 0
-        self.problems: list[Problem] = []
+        self.findings = Findings()
 
     def note(self, element: _Element, message: str, found: str = "", allowed: str = "") -> None:
+        """Note what is wrong with an element; what it holds is left out."""
         line = self.offset + line_of(element)
-        self.add(problem(self.name, line, message, path=path_of(element), found=found, allowed=allowed))
-
-    def add(self, one: Problem) -> None:
-        self.problems.append(one)
-        if len(self.problems) >= MOST_PROBLEMS:
-            raise ListingError(self.problems)
-
-
-def looks_like_semp(data: bytes) -> bool:
-    """Return whether it is XML at all, or a reply in the middle of what a terminal wrote."""
-    return data.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"<" or _PAGE.search(data) is not None
+        self.findings.add(problem(self.name, line, message, path=path_of(element), found=found, allowed=allowed))
 
 
 def read_semp(data: bytes, name: str) -> Listings:
     """Read the replies in a file.
 
+    Returns:
+        What they show; a value that cannot be read, a page that is none and a refusal are among the notes.
+
     Raises:
-        ListingError: it is no reply, one that says no, or one whose figures cannot be read; every problem of the file.
+        ListingError: nothing can be read: it is no reply, or one that refuses; every problem of the file.
     """
     reading = _SempReading(name)
     found = _FoundPage()
-    cookie = False
+    cookie = is_reply = False
     for number, page in enumerate(_pages(data, reading, found), 1):
         try:
             root = parse_document(page, name, LIMITS).root
         except ConfigError as error:
-            for one in error.problems:
-                reading.add(replace(one, line=one.line + reading.offset if one.line else 0))
+            reading.findings.add(
+                *(replace(one, line=one.line + reading.offset if one.line else 0) for one in error.problems)
+            )
             continue
         cookie = root.find("more-cookie") is not None
-        _read_page(root, reading, found, number)
-    if reading.problems:
-        raise ListingError(reading.problems)
+        is_reply |= _read_page(root, reading, found, number)
     if cookie:
         found.notes.append(f"{name}: the last page has a more-cookie: the reply goes on in a page that is not there")
-    return Listings(
+    listings = Listings(
         clients=tuple(found.clients),
         slow_subscribers=tuple(found.slow),
         connections=tuple(found.connections),
         discards=tuple(found.discards),
-        notes=tuple(found.notes),
+        spools=tuple(found.spools),
+        endpoints=tuple(found.endpoints),
+        notes=(*found.notes, *reading.findings.notes),
     )
+    if reading.findings.problems and listings.is_empty and not is_reply:
+        raise ListingError(reading.findings.problems)
+    return listings
 
 
 def _pages(data: bytes, reading: _SempReading, found: _FoundPage) -> Iterator[bytes]:
@@ -125,8 +137,7 @@ def _pages(data: bytes, reading: _SempReading, found: _FoundPage) -> Iterator[by
     """
     starts = [match.start() for match in _PAGE.finditer(data)]
     if len(starts) > MOST_PAGES:
-        reading.add(problem(reading.name, 0, "the file has too many pages", allowed=f"at most {MOST_PAGES}"))
-        raise ListingError(reading.problems)
+        raise ListingError([problem(reading.name, 0, "the file has too many pages", allowed=f"at most {MOST_PAGES}")])
     before = data[: starts[0]].removeprefix(b"\xef\xbb\xbf").strip() if starts else b""
     if not starts or b"<!" in before:
         yield data  # whatever it is: one document, and the parser says what is wrong
@@ -144,25 +155,26 @@ def _pages(data: bytes, reading: _SempReading, found: _FoundPage) -> Iterator[by
         found.notes.append(f"{reading.name}: {lines} around the replies passed over")
 
 
-def _read_page(root: _Element, reading: _SempReading, found: _FoundPage, number: int) -> None:
-    if root.tag != "rpc-reply":
+def _read_page(root: _Element, reading: _SempReading, found: _FoundPage, number: int) -> bool:
+    """Read one reply, and return whether it shows what is known, if only that nothing matched."""
+    if root.tag not in {"rpc-reply", "show"}:
         reading.note(root, "this is no reply of SEMP v1", found=f"<{root.tag}>", allowed="<rpc-reply>")
-        return
+        return False
     refusal = root.find("parse-error")
     if refusal is None:
         refusal = root.find("permission-error")
     result = root.find("execute-result")
     if refusal is not None:
         reading.note(refusal, "the broker refused the request", found=text_of(refusal), allowed="a reply with figures")
-        return
+        return False
     if result is not None and result.get("code") != "ok":
         said = f"{result.get('code', '')} {result.get('reason', '')}".strip()
         reading.note(result, "the broker answers with a failure", found=said, allowed='code="ok"')
-        return
-    show = root.find("rpc/show")
+        return False
+    show = root if root.tag == "show" else root.find("rpc/show")
     if show is None:
         reading.note(root, "the reply shows nothing", allowed="rpc-reply/rpc/show/client, or …/show/stats/client")
-        return
+        return False
     known = False
     for client in show.iterfind("client/*/client"):
         known = True
@@ -174,22 +186,57 @@ def _read_page(root: _Element, reading: _SempReading, found: _FoundPage, number:
         stats_of_vpn = vpn.find("stats")
         if stats_of_vpn is not None:
             known = True
-            _read_discards(stats_of_vpn, f"message VPN {_text(vpn, 'name')}", reading, found)
-    for spool in show.iterfind("message-spool/message-spool-stats"):
-        known = True
-        _read_discards(spool, d.SPOOL, reading, found, "spool")
-    for queue in show.iterfind("queue/queues/queue"):
-        stats_of_queue = queue.find("stats/message-spool-stats")
-        if stats_of_queue is not None:
-            known = True
-            _read_discards(stats_of_queue, f"{d.QUEUE}{_text(queue, 'name')}", reading, found, "spool")
-    if not known and show.find("client") is None:
+            _read_discards(stats_of_vpn, f"{d.MESSAGE_VPN}{_text(vpn, 'name')}", reading, found)
+    known |= _read_spool(show, reading, found)
+    known |= _read_endpoints(show.iterfind("queue/queues/queue"), d.QUEUE, reading, found)
+    known |= _read_endpoints(show.iterfind("topic-endpoint/topic-endpoints/*"), d.TOPIC_ENDPOINT, reading, found)
+    if not known and show.find("client") is None and show.find("queue") is None:
         inside = ", ".join(f"<{child.tag}>" for child in show) or "nothing"
         reading.note(
             show, f"page {number} shows what is no listing of clients", found=inside,
             allowed="<client> with client-queue, connection, slow-subscriber or stats; <stats>; <message-vpn>; "
-            "<message-spool> or <queue> with stats",
+            "<message-spool>; <queue> or <topic-endpoint>",
         )  # fmt: skip
+        return False
+    return True
+
+
+def _read_spool(show: _Element, reading: _SempReading, found: _FoundPage) -> bool:
+    """Read what `show message-spool …` has: usage and discards, of the broker and of message VPNs."""
+    known = False
+    for spool in show.iterfind("message-spool/message-spool-stats"):
+        known = True
+        _read_discards(spool, d.SPOOL, reading, found, "spool")
+    for info in show.iterfind("message-spool/message-spool-info"):
+        known = True
+        found.spools.append(SpoolUsage(d.SPOOL, **_columns(info, SPOOL_COLUMNS, reading)))
+    for vpn in show.iterfind("message-spool/message-vpn/vpn"):
+        known = True
+        of = d.of_message_vpn(_text(vpn, "name"))
+        usage = _columns(vpn, SPOOL_COLUMNS, reading)
+        if usage:
+            found.spools.append(SpoolUsage(of, **usage))
+        stats = vpn.find("message-spool-stats")
+        stats = vpn.find("stats/message-spool-stats") if stats is None else stats
+        if stats is not None:
+            _read_discards(stats, of, reading, found, "spool")
+    return known
+
+
+def _read_endpoints(endpoints: Iterator[_Element], prefix: str, reading: _SempReading, found: _FoundPage) -> bool:
+    """Read queues or topic endpoints: their usage below `<info>`, their discards below `<stats>`."""
+    known = False
+    for endpoint in endpoints:
+        name, info, stats = _text(endpoint, "name"), endpoint.find("info"), endpoint.find("stats/message-spool-stats")
+        if not name or (info is None and stats is None):
+            continue
+        known = True
+        usage = {} if info is None else _columns(info, ENDPOINT_COLUMNS, reading)
+        if usage.keys() - {"message_vpn", "access_type"}:
+            found.endpoints.append(EndpointUsage(name, prefix.strip(), **usage))
+        if stats is not None:
+            _read_discards(stats, f"{prefix}{name}", reading, found, "spool")
+    return known
 
 
 def _text(element: _Element, tag: str) -> str:
@@ -211,16 +258,19 @@ def _read_client(client: _Element, reading: _SempReading, found: _FoundPage) -> 
     connections = client.findall("connection")
     stats = client.find("stats")
     if queues:
-        statistics = [each for each in (_queue(queue, reading) for queue in queues) if each is not None]
-        names = [each.queue for each in statistics]
-        for twice in {each for each in names if names.count(each) > 1}:
-            reading.note(client, f"queue {twice} stands a second time", found=twice, allowed="each once")
-        found.clients.append(ClientQueues(name=name, **values, queues=tuple(statistics)))
+        statistics: dict[str, ListedQueueStatistics] = {}
+        for queue in queues:
+            row = _queue(queue, reading)
+            if row is not None and row.queue in statistics:
+                reading.note(queue, f"queue {row.queue} stands a second time", found=row.queue, allowed="each once")
+            elif row is not None:
+                statistics[row.queue] = row
+        found.clients.append(ClientQueues(name=name, **values, queues=tuple(statistics.values())))
     for connection in connections:
-        row = {"name": name, **_columns(connection, CONNECTION_COLUMNS, reading)}
+        columns = {"name": name, **_columns(connection, CONNECTION_COLUMNS, reading)}
         if "message_vpn" in values:
-            row["message_vpn"] = values["message_vpn"]
-        found.connections.append(ClientConnection(**row))
+            columns["message_vpn"] = values["message_vpn"]
+        found.connections.append(ClientConnection(**columns))
     if stats is not None:
         _read_discards(stats, f"client {name}", reading, found)
     if not queues and not connections and stats is None:
@@ -230,9 +280,13 @@ def _read_client(client: _Element, reading: _SempReading, found: _FoundPage) -> 
 def _columns(element: _Element, columns: tuple[TableColumn, ...], reading: _SempReading) -> dict[str, Any]:
     row: dict[str, Any] = {}
     for column in columns:
-        child = element.find(column.element) if column.element and column.field != "name" else None
-        if child is not None:
-            row[column.field] = _value(child, column.element_kind or column.kind, reading)
+        if column.field == "name":
+            continue
+        for tag in filter(None, (column.element, *column.other_elements)):
+            child = element.find(tag)
+            if child is not None:
+                row[column.field] = _value(child, column.element_kind or column.kind, reading)
+                break
     return row
 
 
@@ -240,6 +294,8 @@ def _value(element: _Element, kind: LabelKind, reading: _SempReading) -> Value:
     text = text_of(element)
     if not text:
         return "" if kind is TEXT else None
+    if kind is not TEXT and text in _NO_FIGURES:
+        return None
     try:
         return kind.read(_FLAGS.get(text, text) if kind is YES_NO else text)
     except ValueError:
@@ -253,18 +309,15 @@ def _queue(queue: _Element, reading: _SempReading) -> ListedQueueStatistics | No
     if name not in PRIORITY_QUEUES:
         reading.note(queue, "there is no such queue", found=name, allowed=", ".join(PRIORITY_QUEUES))
         return None
-    figures: list[int] = []
+    figures: list[int | None] = []
     for tag in _QUEUE_ELEMENTS:
         child = queue.find(tag)
+        number = None if child is None else _value(child, COUNT, reading)
         if child is None:
             reading.note(queue, f"<{tag}> is missing", allowed=", ".join(f"<{each}>" for each in _QUEUE_ELEMENTS))
-            return None
-        number = _value(child, COUNT, reading)
-        if not isinstance(number, int):
-            if not text_of(child):
-                reading.note(child, f"<{tag}> is empty", allowed="a whole number")
-            return None
-        figures.append(number)
+        elif not text_of(child):
+            reading.note(child, f"<{tag}> is empty", allowed="a whole number")
+        figures.append(number if isinstance(number, int) else None)
     return ListedQueueStatistics(name, *figures)
 
 

@@ -175,15 +175,15 @@ def _slow_client(
 
 
 def _lost(client: ClientQueues) -> int:
-    return sum(queue.discarded_messages for queue in client.queues)
+    return sum(queue.discarded_messages or 0 for queue in client.queues)
 
 
 def _queued(client: ClientQueues) -> str:
     """Return what is queued where it is not little."""
     full = [
-        f"{each.queue} holds {each.length_work_units:,} of {each.max_depth_work_units:,} work units"
+        f"{each.queue} holds {length:,} of {most:,} work units"
         for each in client.queues
-        if each.length_work_units * 2 >= each.max_depth_work_units > 0
+        if (length := each.length_work_units or 0) * 2 >= (most := each.max_depth_work_units or 0) > 0
     ]
     return ", ".join(full)
 

@@ -7,28 +7,55 @@ own. Line breaks are white space like any other: a listing and the same one as o
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final, NoReturn
 
-from qsctl.config.problems import Problem
-from qsctl.profiles.listings.problems import MOST_PROBLEMS, ListingError, problem
+from qsctl.profiles.listings.problems import Findings, problem
 
 _WORD: Final = re.compile(r"\||[^\s|]+")
 END: Final = ""
 """The word behind the last one."""
 
 
-class ListingText:
-    """A text under its name, where reading is in it, and what is wrong with it so far."""
+class NotUnderstoodError(Exception):
+    """What is next cannot be understood as what it looks like; why is among the findings."""
 
-    def __init__(self, text: str, name: str) -> None:
+
+class ListingText:
+    """A text under its name, where reading is in it, and what is wrong with it so far.
+
+    Args:
+        text: the lines.
+        name: what problems call the file.
+        numbers: of each line in the file; None: they are all there.
+    """
+
+    def __init__(self, text: str, name: str, numbers: Sequence[int] | None = None) -> None:
         self.text = text
         self.name = name
         self.at = 0
-        self.problems: list[Problem] = []
+        self.findings = Findings()
+        self._numbers = numbers
+        self._counted = 0, 0
+        """A position and the line breaks before it: the next one that is asked for is mostly behind it."""
+        self._searched: dict[re.Pattern[str], tuple[int, re.Match[str] | None]] = {}
 
     def line_of(self, position: int) -> int:
-        """Return the number of the line in which a position is, from 1."""
-        return self.text.count("\n", 0, position) + 1
+        """Return the number of the line in which a position is, from 1, as the file counts them."""
+        before, counted = self._counted
+        if position < before:
+            before, counted = 0, 0
+        at = counted + self.text.count("\n", before, position)
+        self._counted = position, at
+        return at + 1 if self._numbers is None else self._numbers[at]
+
+    def next_match(self, pattern: re.Pattern[str], position: int) -> re.Match[str] | None:
+        """Return the first match from a position on; asked for growing positions it searches the text once."""
+        start, found = self._searched.get(pattern, (-1, None))
+        if not 0 <= start <= position or (found is not None and found.start() < position):
+            found = pattern.search(self.text, position)
+            self._searched[pattern] = position, found
+        return found
 
     def peek(self, skip: int = 0) -> str:
         """Return the next word, or one further on; `END` behind the last one. Nothing is consumed."""
@@ -52,26 +79,23 @@ class ListingText:
         return found[0]
 
     def note(self, message: str, *, path: str = "", found: str = "", allowed: str = "", at: int | None = None) -> None:
-        """Note one problem and go on, until there are too many.
-
-        Raises:
-            ListingError: there are.
-        """
+        """Note one problem and go on."""
+        if self.findings.is_full:
+            self.findings.uncounted += 1
+            return
         line = self.line_of(self.place if at is None else at)
-        self.problems.append(problem(self.name, line, message, path=path, found=found, allowed=allowed))
-        if len(self.problems) >= MOST_PROBLEMS:
-            raise ListingError(self.problems)
+        self.findings.add(problem(self.name, line, message, path=path, found=found, allowed=allowed))
 
     def fail(
         self, message: str, *, path: str = "", found: str = "", allowed: str = "", at: int | None = None
     ) -> NoReturn:
-        """Give up at a place behind which nothing can be understood.
+        """Give up what is read.
 
         Raises:
-            ListingError: with this problem and those before it.
+            NotUnderstoodError: the problem is noted.
         """
         self.note(message, path=path, found=found, allowed=allowed, at=at)
-        raise ListingError(self.problems)
+        raise NotUnderstoodError(message)
 
     @property
     def place(self) -> int:

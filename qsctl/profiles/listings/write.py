@@ -21,6 +21,7 @@ from qsctl.profiles.listings.labels import (
 )
 from qsctl.profiles.listings.layout import CLIENT_TABLE, CONTROL_TABLE, NEIGHBOR_TABLE, QueueTable
 from qsctl.profiles.listings.model import ClientConnection, ClientQueues, NeighborQueues, SlowSubscriber
+from qsctl.profiles.listings.queue_rows import NO_FIGURE
 
 _LABEL_WIDTH: Final = 24
 
@@ -106,7 +107,8 @@ def _headed(word: str, width: int, number: int) -> str:
 
 
 def _row(table: QueueTable, name: str, thing: object) -> str:
-    cells = [f"{getattr(thing, field)}" for field in table.fields]
+    figures = [getattr(thing, field) for field in table.fields]
+    cells = [NO_FIGURE if figure is None else f"{figure}" for figure in figures]
     first = f"{name:<{table.widths[0]}}" if table.closed else f"{name:>{table.widths[0] - 1}} "
     padded = [f" {cell:>{width - 2}} " for cell, width in zip(cells, table.widths[1:], strict=True)]
     line = "|".join([first, *padded])

@@ -97,6 +97,27 @@ def test_the_spool_names_its_causes_and_comes_to_the_broker_s_figure() -> None:
     assert "capture" not in " ".join(document["notes"])
 
 
+def test_how_full_the_spool_and_its_queues_were_is_told(tmp_path: Path) -> None:
+    document = explained(FIXTURES / "discards.txt")
+    assert document["usage"] == ["message spool: 68,223.8 of 75,000 MB, 61,880,124 messages spooled."]
+    lines = "".join(
+        f"\nName : q{number}\nMessage VPN : v\nCurrent Spool Usage (MB) : {usage}\nMax Spool Usage (MB) : 100\n"
+        for number, usage in enumerate((79, 99, 80))
+    )
+    (tmp_path / "queues.txt").write_text(f"r> show queue * detail\n{lines}", encoding="utf-8")
+    assert explained(tmp_path / "queues.txt")["usage"] == [
+        "queue q1: 99 of 100 MB spooled.", "queue q2: 80 of 100 MB spooled.",
+    ]  # fmt: skip
+
+
+def test_the_spools_of_message_vpns_are_its_causes_where_all_of_it_is_not_captured(tmp_path: Path) -> None:
+    text = (FIXTURES / "discards.txt").read_text(encoding="utf-8").replace("Message VPN:\n", "Message VPN: a\n")
+    (tmp_path / "f.txt").write_text(text, encoding="utf-8")
+    table = CliRunner().invoke(command_line(), ["explain", "discards", str(tmp_path / "f.txt")]).stdout
+    assert "message spool: its egress causes come to 56,934,618 of these 56,934,618." in table
+    assert "show message-spool stats`." not in table
+
+
 def test_what_the_spool_did_is_asked_for_where_its_statistics_are_missing() -> None:
     notes = explained(FIXTURES / "discards_captured.xml")["notes"]
     assert any("show message-spool stats" in note for note in notes)

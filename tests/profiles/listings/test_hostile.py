@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -74,14 +75,31 @@ def clients() -> str:
     return next(path for path in FIXTURES if path.name == "clients.txt").read_text(encoding="utf-8")
 
 
-def test_every_bad_cell_is_named_with_its_line_in_one_error() -> None:
+def read_of(text: str) -> Listings:
+    found = outcome(text.encode())
+    assert isinstance(found, Listings), found
+    return found
+
+
+def test_a_cell_that_cannot_be_read_costs_that_cell_and_is_named_with_its_line() -> None:
     text = clients().replace("|   38280 |", "|   many! |").replace("38280", "some").replace(" 4711", " -4")
-    error = error_of(text)
-    assert [(each.line, each.path, each.found) for each in error.problems] == [
-        (20, "client desk-1 D-1", "some"), (38, "client desk-2 D-1", "-4"),
-    ]  # fmt: skip
-    assert "Discards (Msgs) is not a whole number" in error.message
-    assert "Delivered (Msgs)" in error.message
+    found = read_of(text)
+    assert found.notes == (
+        "f:20: Discards (Msgs) is not a whole number (client desk-1 D-1; found some)",
+        "f:38: Delivered (Msgs) is not a whole number (client desk-2 D-1; found -4)",
+    )
+    whole = read_of(clients())
+    for queues, others in zip(found.clients, whole.clients, strict=True):
+        for queue, other in zip(queues.queues, others.queues, strict=True):
+            unread = {"desk-1 D-1": "discarded_messages", "desk-2 D-1": "delivered_messages"}
+            field = unread.get(f"{queues.name} {queue.queue}")
+            assert queue == (other if field is None else dataclasses.replace(other, **{field: None}))
+
+
+def test_what_cannot_be_read_is_counted_where_there_is_much_of_it() -> None:
+    found = read_of("\n\n".join(clients().replace(" 0 |", " x |") for _ in range(20)))
+    assert len(found.notes) == problems.MOST_PROBLEMS + 1
+    assert "more that could not be read" in found.notes[-1]
 
 
 @pytest.mark.parametrize(
@@ -96,19 +114,20 @@ def test_every_bad_cell_is_named_with_its_line_in_one_error() -> None:
         ("  Message VPN:           markets\n", "  what is this\n", 6, "this line cannot be understood"),
         ("  Message VPN:           markets\n", "  Type: x\n", 6, "Type stands a second time"),
         ("Client:                  desk-1", "Client:", 3, "Client has no name"),
-        ("router1> show", "D-1 | 7 |", 1, "this row belongs to no listing"),
+        ("router1> show", "D-1 | 7 |", 1, "1 line belongs to no listing"),
     ],
 )
-def test_what_is_wrong_is_said_with_its_line(old: str, new: str, line: int, words: str) -> None:
-    problem = error_of(clients().replace(old, new, 1)).problems[0]
-    assert (problem.line, problem.message) == (line, words)
-    assert problem.allowed
+def test_what_is_wrong_is_noted_with_its_line_and_the_rest_is_read(old: str, new: str, line: int, words: str) -> None:
+    found = read_of(clients().replace(old, new, 1))
+    assert any(note.startswith(f"f:{line}: {words}") for note in found.notes), found.notes
+    assert "desk-2" in {client.name for client in found.clients}
 
 
-def test_a_client_without_a_table_is_refused() -> None:
+def test_a_client_without_a_table_is_noted() -> None:
     assert "no table of queues follows Client: desk-1" in error_of("Client: desk-1\n  Type: Primary\n").message
-    two = "Client: a\n  Type: Primary\n" + clients()[clients().index("Client:") :]
-    assert "no table of queues follows Client: a" in error_of(two).message
+    found = read_of("Client: a\n  Type: Primary\n" + clients()[clients().index("Client:") :])
+    assert any("no table of queues follows Client: a" in note for note in found.notes)
+    assert found.clients == read_of(clients()).clients
 
 
 def test_a_file_that_is_too_large_is_refused_before_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,11 +151,20 @@ def test_what_is_no_reply_is_said(text: str, words: str) -> None:
     assert words in error_of(text).message
 
 
-def test_problems_of_several_pages_are_told_together_with_the_lines_of_the_file() -> None:
+def test_problems_of_several_pages_are_noted_together_with_the_lines_of_the_file() -> None:
     text = next(path for path in FIXTURES if path.suffix == ".xml" and "two" in path.name).read_text(encoding="utf-8")
     bad = text.replace("<length-work>2500", "<length-work>wide").replace("<length-msgs>0<", "<length-msgs>none<")
     lines = [number for number, line in enumerate(bad.splitlines(), 1) if ">wide<" in line or ">none<" in line]
-    assert [each.line for each in error_of(bad).problems] == lines
+    found = read_of(bad)
+    assert [int(note.split(":")[1]) for note in found.notes if "is not a whole number" in note] == lines
+    assert [client.name for client in found.clients] == [client.name for client in read_of(text).clients]
+
+
+def test_a_page_that_is_cut_costs_that_page() -> None:
+    text = next(path for path in FIXTURES if path.suffix == ".xml" and "two" in path.name).read_text(encoding="utf-8")
+    found = read_of(text[: text.rindex("</primary-virtual-router>")])
+    assert [client.name for client in found.clients] == ["desk-1"]
+    assert any("this is not XML" in note for note in found.notes)
 
 
 def test_too_many_pages_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,6 +179,10 @@ def test_too_many_pages_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         "Client: a ", "Client: a\n", "a b\n--- ---\n", "G-1 | ", "*** ", "router> ", "a\n- -\n", "|", "Listed ",
         "Total Egress Discards: 1 ", "Client: a\nTotal Egress Discards: 1\n", "<rpc-reply/>",
         "name blocked%\n---- --------\n" + "x\n" * 50, "Client: a *** ",
+        "Message VPN: a\n", "Queue: a\nMessage VPN: b\n", "Client: a\n*** Egress Discards ***\n", "a\b", "a:  1 2\n",
+        "--More--\r", "--More--\n", "\x1b[K", "\x1b]", "\x1b[", "# CLI command: show queue a\n", "*** Ingress x ***\n",
+        "Spool Over Quota: 1\n*** Ingress ***\n", "Maximum Spool Usage:  1 MB\n",
+        "Queue Name  Messages Spooled\n----  ----\n" + "a   1\nb\n" * 20,
     ],
 )  # fmt: skip
 def test_a_long_text_of_one_piece_comes_to_an_end(piece: str) -> None:

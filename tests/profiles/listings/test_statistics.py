@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from qsctl.profiles.listings.discards import BY_KEY, CAUSES, SPOOL, SPOOL_FIGURES, TOTALS, cause_named
+from qsctl.profiles.listings.discards import BY_KEY, CAUSES, SPOOL, SPOOL_FIGURES, TOTALS, cause_named, of_message_vpn
 from qsctl.profiles.listings.model import Discards, Listings
 from qsctl.profiles.listings.problems import ListingError
 from qsctl.profiles.listings.read import read_listings
@@ -41,12 +41,14 @@ def test_the_spool_has_its_own_causes_which_come_to_what_the_clients_statistics_
 
 
 def test_each_message_vpn_has_its_own() -> None:
-    markets, billing = fixture("message_vpns.txt").discards
+    markets, billing, spool = fixture("message_vpns.txt").discards
     assert (markets.of, billing.of) == ("message VPN markets", "message VPN billing")
     assert counted(markets) == {"no_subscription_match": 12, "transmit_congestion": 40_101, "message_elided": 217}
     assert counted(billing) == {"msg_spool_egress": 118}
     assert (markets.total_egress, billing.total_egress, billing.total_ingress) == (40_318, 118, 0)
+    assert (spool.of, counted(spool)) == (of_message_vpn("billing"), {"endpoint_over_quota": 9, "ttl_expired": 118})
     assert not fixture("message_vpns.txt").notes
+    assert not fixture("discards.txt").notes
 
 
 def test_replies_are_read_from_what_a_terminal_wrote_around_them() -> None:
@@ -64,10 +66,9 @@ def test_replies_are_read_from_what_a_terminal_wrote_around_them() -> None:
 
 def test_the_line_of_a_problem_is_that_of_the_file_behind_a_prompt() -> None:
     text = (FIXTURES / "spool_captured.txt").read_text().replace(">77<", ">many<")
-    with pytest.raises(ListingError) as caught:
-        read(text)
-    (problem,) = caught.value.problems
-    assert text.splitlines()[problem.line - 1].strip().startswith("<total-ttl-expired-to-dmq-messages>")
+    (note,) = [each for each in read(text).notes if "is not a whole number" in each]
+    line = int(note.split(":")[1])
+    assert text.splitlines()[line - 1].strip().startswith("<total-ttl-expired-to-dmq-messages>")
 
 
 @pytest.mark.parametrize(
@@ -106,7 +107,13 @@ def test_a_table_of_something_else_is_passed_over() -> None:
         read("Service  TP   Port\n-------- ---- -----\nSMF      TCP  55555\n")
 
 
-def test_a_total_without_a_figure_is_an_error_with_its_line() -> None:
+def test_a_figure_that_cannot_be_read_costs_that_figure() -> None:
+    found = read("r> show stats client\nTotal Egress Discards: many\n" + TOTAL.splitlines()[1])
+    assert found.discards == (Discards("broker", (("transmit_congestion", 7),)),)
+    assert found.notes == ("f:2: Total Egress Discards is not a whole number (broker; found many)",)
+
+
+def test_a_total_without_a_figure_is_an_error_with_its_line_where_there_is_nothing_else() -> None:
     with pytest.raises(ListingError) as caught:
         read("r> show stats client\nTotal Egress Discards: many\n")
     assert (caught.value.problems[0].line, caught.value.problems[0].found) == (2, "many")

@@ -1,0 +1,109 @@
+"""What a captured file consists of: replies of SEMP v1, documents of SEMP v2, and the text of a CLI around them.
+
+A capture may hold several of them one after the other. Each kind is cut out with its line breaks left in its place, so
+that each reader sees its own part alone, with the lines of the file.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from qsctl.profiles.listings.problems import ListingError, problem
+from qsctl.profiles.listings.semp import MOST_PAGES, PAGE
+from qsctl.profiles.listings.semp_v2 import looks_like_semp_v2
+
+_CLOSE: Final = "</rpc-reply>"
+_DOCUMENT: Final = re.compile(r"^[ \t]*(?=[{\[])", re.MULTILINE)
+_VISIBLE: Final = re.compile(r"[^\n]+")
+_MARKS: Final = ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
+"""Byte order marks of what some shells write when output is redirected."""
+
+
+@dataclass(frozen=True, slots=True)
+class CapturedParts:
+    """The parts of a file; each has as many lines as the file. `semp`, `json`: empty where there is none."""
+
+    text: str
+    semp: str
+    json: str
+
+
+def decoded(data: bytes) -> tuple[str, int, str]:
+    """Return a file's text, the line of the first byte that is none, 0 without one, and that byte.
+
+    A byte that is no UTF-8 is replaced: it costs the value that it stands in.
+    """
+    for mark, encoding in _MARKS:
+        if data.startswith(mark):
+            return data.decode(encoding, "replace"), 0, ""
+    try:
+        return data.decode("utf-8-sig"), 0, ""
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        return data.decode("utf-8-sig", "replace"), line, f"byte 0x{data[error.start]:02x}"
+
+
+def parts_of(text: str, name: str) -> CapturedParts:
+    """Cut a text into its parts.
+
+    Raises:
+        ListingError: there are too many pages.
+    """
+    pages: list[tuple[int, int]] = []
+    starts = [match.start() for match in PAGE.finditer(text)]
+    if len(starts) > MOST_PAGES:
+        raise ListingError([problem(name, 0, "the file has too many pages", allowed=f"at most {MOST_PAGES}")])
+    for start, end in zip(starts, [*starts[1:], len(text)], strict=False):
+        close = text.rfind(_CLOSE, start, end)
+        pages.append((start, end if close < 0 else close + len(_CLOSE)))
+    rest = _without(text, pages)
+    documents = _documents(rest) if looks_like_semp_v2(rest.encode("utf-8", "replace")) else []
+    return CapturedParts(_without(rest, documents), _only(text, pages), _only(rest, documents))
+
+
+def _documents(text: str) -> list[tuple[int, int]]:
+    """Return where the documents begin and end that are whole; one that is not goes to the end of the text."""
+    decoder = json.JSONDecoder()
+    found: list[tuple[int, int]] = []
+    at = 0
+    while (start := _DOCUMENT.search(text, at)) is not None:
+        try:
+            _, end = decoder.raw_decode(text, start.end())
+        except (ValueError, RecursionError):
+            found.append((start.end(), len(text)))
+            break
+        while text[end : end + 1] in {"{", "["}:  # the next one in the same line
+            try:
+                _, end = decoder.raw_decode(text, end)
+            except (ValueError, RecursionError):
+                end = len(text)
+        found.append((start.end(), end))
+        at = end
+    return found
+
+
+def _only(text: str, spans: list[tuple[int, int]]) -> str:
+    """Return a text of which only these parts are left, and all line breaks."""
+    if not spans:
+        return ""
+    pieces: list[str] = []
+    at = 0
+    for start, end in spans:
+        pieces += ["\n" * text.count("\n", at, start), text[start:end]]
+        at = end
+    return "".join([*pieces, "\n" * text.count("\n", at)])
+
+
+def _without(text: str, spans: list[tuple[int, int]]) -> str:
+    """Return a text without these parts, but for their line breaks."""
+    if not spans:
+        return text
+    pieces: list[str] = []
+    at = 0
+    for start, end in spans:
+        pieces += [text[at:start], _VISIBLE.sub("", text[start:end])]
+        at = end
+    return "".join([*pieces, text[at:]])
