@@ -9,8 +9,9 @@ takes its own copy and acknowledges for itself [QS 2.4 and 2.6].
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import IntEnum, IntFlag
-from typing import Final, TypeAlias, final
+from typing import Final, TypeAlias, TypeGuard, final
 
 import msgspec
 
@@ -118,6 +119,10 @@ class ConsumerLeft(msgspec.Struct, frozen=True, array_like=True, tag="left", gc=
     consumer_guid: Guid
     hands_back: bool = False
     unsent: tuple[int, ...] = ()
+
+    def with_unsent(self, positions: Iterable[int]) -> ConsumerLeft:
+        """Return the same message, with more positions that never left; 0 is that of no sample."""
+        return msgspec.structs.replace(self, unsent=(*self.unsent, *(each for each in positions if each)))
 
 
 class ConsumerAvailability(msgspec.Struct, frozen=True, array_like=True, tag="availability", gc=False):
@@ -228,3 +233,8 @@ Inbound: TypeAlias = (
 )
 Outbound: TypeAlias = Delivery | WriteAcknowledgment | CommandReply | StatusPublication
 Message: TypeAlias = Inbound | Outbound
+
+
+def is_for(message: Outbound, left: ConsumerLeft) -> TypeGuard[Delivery]:
+    """Return whether a message is a delivery to a consumer that is gone."""
+    return type(message) is Delivery and (message.consumer_guid, message.queue) == (left.consumer_guid, left.queue)

@@ -30,6 +30,8 @@ The contract, in the order of doing. Each pass of a driver's loop looks like thi
   with a command that creates or deletes queues: the samples which an earlier run left in the files of a queue must be
   in it before others are [QS 2.14.2], and a queue that is deleted and created again has new files, which it gets only
   once the former ones are gone. What cannot be stored or offered is refused before the engine sees it, see `Admit`.
+  A consumer that left begins a part of its own: what has not left for it yet never will, and its delivery is no failed
+  one, see `ConsumerLeft.unsent`.
 - **Step** does nothing while the turn has to wait for the disk: when `TURNS_AHEAD_MAX` turns or `RECORDS_AHEAD_MAX`
   records wait for it (back-pressure), or behind a change of queues. `waits_for_disk` says so; the driver waits for its
   sync and goes on.
@@ -57,7 +59,7 @@ from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from qsctl.core.admin.command import CreateQueue, CreateSubscriber, DeleteQueue, DeleteSubscriber, UpdateQueue
 from qsctl.core.events import Event
-from qsctl.core.messages import CommandReply, CommandRequest, Inbound, Outbound
+from qsctl.core.messages import CommandReply, CommandRequest, ConsumerLeft, Inbound, Outbound, is_for
 from qsctl.core.ready import Input, Ready, StreamName
 from qsctl.core.records import (
     QueueChanged,
@@ -79,6 +81,7 @@ waits."""
 Admit: TypeAlias = Callable[[CommandRequest], CommandReply | None]
 """Returns the refusal of a command whose queues could not be stored or offered; None: the engine answers it."""
 
+_DIVIDING: Final = frozenset({CommandRequest, ConsumerLeft})
 _QUEUE_OF = attrgetter("queue")
 _CHANGING = CreateQueue | CreateSubscriber | DeleteQueue | DeleteSubscriber | UpdateQueue
 _CHANGES = frozenset({QueueChanged, QueueCreated, QueueDeleted, SubscriberCreated, SubscriberDeleted})
@@ -162,8 +165,8 @@ class Turn:
 
     def receive(self, messages: Sequence[Inbound] = ()) -> None:
         """Put messages behind those that have not been stepped. None at all: `step` does what is due."""
-        if CommandRequest in set(map(type, messages)):
-            self._parts.extend(_up_to_each_change(messages))
+        if not _DIVIDING.isdisjoint(map(type, messages)):
+            self._parts.extend(_parts_of(messages))
         else:
             self._parts.append(messages)
 
@@ -172,6 +175,8 @@ class Turn:
         if not self._parts or self.waits_for_disk:
             return False
         part = self._parts.popleft()
+        if part and type(part[0]) is ConsumerLeft:
+            part = [self._withdraw(part[0]), *part[1:]]
         last = part[-1] if part else None
         refusal = self.admit(last) if isinstance(last, CommandRequest) and _is_changing(last) else None
         engine = self.engine
@@ -249,6 +254,17 @@ class Turn:
         """
         return None if self.waits_for_disk else self.engine.next_deadline()
 
+    def _withdraw(self, left: ConsumerLeft) -> ConsumerLeft:
+        """Take back what has not left for a consumer that is gone; return the message that says so."""
+        unsent: list[int] = []
+        waiting = [each.messages for each in (*self._written, *self._gathering)]
+        for messages in (*(each.messages for each in self._released), *waiting):
+            gone = [each for each in messages if is_for(each, left)]
+            if gone:
+                messages[:] = [each for each in messages if not is_for(each, left)]
+                unsent += [each.position for each in gone]
+        return left.with_unsent(unsent) if unsent else left
+
     def _enter(self, ready: Ready) -> None:
         """Put a turn behind those before it."""
         batches = ready.batches
@@ -294,11 +310,14 @@ def _is_changing(request: CommandRequest) -> bool:
     return isinstance(request.command, _CHANGING)
 
 
-def _up_to_each_change(messages: Sequence[Inbound]) -> Iterator[Sequence[Inbound]]:
-    """Messages in parts, each but the last ending with a command that creates or deletes queues."""
+def _parts_of(messages: Sequence[Inbound]) -> Iterator[Sequence[Inbound]]:
+    """Yield messages in parts that end with a command which creates or deletes queues, or before a consumer's end."""
     start = 0
     for at, message in enumerate(messages):
-        if isinstance(message, CommandRequest) and _is_changing(message):
+        if type(message) is ConsumerLeft and start < at:
+            yield messages[start:at]
+            start = at
+        elif isinstance(message, CommandRequest) and _is_changing(message):
             yield messages[start : at + 1]
             start = at + 1
     if start < len(messages):

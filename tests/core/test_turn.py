@@ -10,6 +10,7 @@ from qsctl.core.messages import (
     CommandReply,
     CommandRequest,
     ConsumerJoined,
+    ConsumerLeft,
     Delivery,
     WriteAcknowledgment,
 )
@@ -19,6 +20,7 @@ from qsctl.core.queue.settings import (
     RedeliverySettings,
 )
 from qsctl.core.ready import SERVICE_STREAM
+from qsctl.identity import Guid
 from tests.core.turns import (
     ORDERS,
     PERSISTENT,
@@ -64,6 +66,41 @@ def test_a_stream_does_not_wait_for_another_one() -> None:
     turn.durable("P/S/bills", 2)
     assert acknowledged(turn) == [("bills", 1)]
     assert turn.is_idle
+
+
+OTHER = Guid(b"o" * 16)
+
+
+@pytest.mark.parametrize("at_once", [False, True], ids=["in a later pass", "with what it would have got"])
+@pytest.mark.parametrize("persistence", [PERSISTENT, PersistenceSettings()], ids=["persistent", "volatile"])
+def test_what_has_not_left_for_a_consumer_that_is_gone_was_no_attempt(
+    persistence: PersistenceSettings, at_once: bool
+) -> None:
+    turn = turn_of(queue("orders", persistence=persistence))
+    run(turn, ConsumerJoined("P/S/orders", READER), write(1))
+    group = turn.to_write()
+    coming = (write(2), ConsumerLeft("P/S/orders", READER), write(3))
+    if at_once:
+        run(turn, *coming)
+    else:
+        for each in coming:
+            run(turn, each)
+    run(turn, ConsumerJoined("P/S/orders", OTHER))
+    if group is not None:
+        report(turn, group)
+    write_all(turn)
+    deliveries = [each for each in sent(turn) if type(each) is Delivery]
+    assert [(each.consumer_guid, each.identity.sequence_number, each.attempt) for each in deliveries] == [
+        (OTHER, 1, 1), (OTHER, 2, 1), (OTHER, 3, 1),
+    ], "with no retries a failed attempt would have been the end of the sample"  # fmt: skip
+
+
+def test_what_has_left_for_a_consumer_that_vanishes_is_a_failed_attempt() -> None:
+    turn = turn_of(queue("orders", redelivery=RedeliverySettings(max_delivery_retries=1)))
+    run(turn, ConsumerJoined("P/S/orders", READER), write(1))
+    assert [each.attempt for each in sent(turn) if type(each) is Delivery] == [1]
+    run(turn, ConsumerLeft("P/S/orders", READER), ConsumerJoined("P/S/orders", OTHER))
+    assert [each.attempt for each in sent(turn) if type(each) is Delivery] == [2]
 
 
 def test_events_leave_with_the_last_of_their_turn_and_in_the_order_of_turns() -> None:

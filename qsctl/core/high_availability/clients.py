@@ -12,7 +12,16 @@ from operator import itemgetter
 
 import msgspec
 
-from qsctl.core.messages import EPOCH_SHIFT, FLAGS_MASK, AckResponse, Delivery, Outbound, WriteAcknowledgment
+from qsctl.core.messages import (
+    EPOCH_SHIFT,
+    FLAGS_MASK,
+    AckResponse,
+    ConsumerLeft,
+    Delivery,
+    Outbound,
+    WriteAcknowledgment,
+    is_for,
+)
 from qsctl.core.records import Enqueued, QueueRecord
 
 _RESTS_ON = itemgetter(0)
@@ -86,6 +95,16 @@ class Clients:
         for _, _, message in waiting[:free_count]:
             self.release(message)
         del waiting[:free_count]
+
+    def withdraw(self, left: ConsumerLeft) -> ConsumerLeft:
+        """Take back what has not left for a consumer that is gone; return the message that says so."""
+        unsent = [each.position for _, _, each in self._waiting if is_for(each, left)]
+        unsent += [each.position for each in self._released if is_for(each, left)]
+        if not unsent:
+            return left
+        self._waiting = [each for each in self._waiting if not is_for(each[2], left)]
+        self._released = [each for each in self._released if not is_for(each, left)]
+        return left.with_unsent(unsent)
 
     def forget_from(self, index: int) -> None:
         """Forget what rests on entries that were taken back."""

@@ -45,6 +45,7 @@ from qsctl.core.messages import (
     Acknowledgment,
     CommandReply,
     CommandRequest,
+    ConsumerLeft,
     Delivery,
     Inbound,
     Outbound,
@@ -243,6 +244,8 @@ class Member:
             elif type(message) is Acknowledgment and (replica := self._by_queue.get(message.queue)) is not None:
                 if replica.is_master:
                     others.append(message)
+            elif type(message) is ConsumerLeft and (replica := self._by_queue.get(message.queue)) is not None:
+                others.append(replica.clients.withdraw(message))
             elif type(message) is CommandRequest and configuration is not None and configuration.takes(message):
                 configuration.receive(now, message)
             elif type(message) is CommandRequest and (refused := self._refuse_reading(now, message)) is not None:

@@ -6,12 +6,13 @@ import msgspec
 import pytest
 
 from qsctl.core.high_availability.frames import Entries, Ordered, Relayed
-from qsctl.core.messages import SampleFlag, WriteAcknowledgment
+from qsctl.core.messages import ConsumerLeft, SampleFlag, WriteAcknowledgment
 from qsctl.core.records import Enqueued
 from qsctl.identity import Guid, SampleIdentity
 from tests.core.high_availability.cluster import STREAM, TIMEOUT_NS, Cluster, Process, held, join, queue, write
 
 LARGE = b"x" * 1_000
+OTHER = Guid(b"o" * 16)
 
 
 def slave_of(cluster: Cluster, master: Process) -> Process:
@@ -27,6 +28,18 @@ def test_the_master_accepts_and_a_slave_does_once_it_is_asked_again() -> None:
     assert (master.answers(), slave.answers()) == ([(1, 1)], [])
     cluster.send(slave.name, write(1, attempt=2))
     assert slave.answers() == [(1, 1)]
+
+
+def test_a_delivery_that_waits_for_a_quorum_when_its_consumer_vanishes_was_no_attempt() -> None:
+    cluster = Cluster()
+    master = cluster.elect()
+    cluster.send(master.name, join(), write(1))
+    assert master.deliveries() == [], "its assignment is not committed"
+    cluster.send(master.name, ConsumerLeft(STREAM, join().consumer_guid))
+    cluster.send(master.name, join(OTHER))
+    cluster.run_until(master.deliveries)
+    assert [(each.consumer_guid, each.attempt) for each in master.deliveries()] == [(OTHER, 1)]
+    assert held(master) == ["1 sent"], "with no retries a failed attempt would have been its end"
 
 
 def test_a_new_master_accepts_what_its_predecessor_may_not_have_answered() -> None:
