@@ -27,6 +27,7 @@ from qsctl.core.admin.command import (
     GetStatus,
     HeldSample,
     InsertSamples,
+    MoveSamples,
     RemoveSamples,
     Shutdown,
     StartRecording,
@@ -266,6 +267,43 @@ class Administration:
     def remove_samples(self, queue: ResourceIdentifier, samples: Sequence[HeldSample]) -> SamplesChanged:
         """Remove samples that are named one by one, as far as they are held."""
         return self._changed(RemoveSamples(queue.at(ResourceKind.MESSAGE), tuple(samples)))
+
+    def move_samples(
+        self,
+        source: ResourceIdentifier,
+        target: ResourceIdentifier,
+        samples: Sequence[HeldSample],
+        incarnation: Incarnation = NIL_INCARNATION,
+        *,
+        begins_anew: bool = False,
+        payloads: Sequence[bytes] = (),
+    ) -> SamplesChanged | None:
+        """Move samples that are named one by one from a queue to another of the same service, each in one step.
+
+        When this returns, what was moved is durable where the samples of both queues are.
+
+        Args:
+            source: the queue that holds them.
+            target: the queue that is to hold them.
+            samples: which they are.
+            incarnation: that of the source; nil: whichever has the name.
+            begins_anew: whether their lifespans begin now.
+            payloads: the payload of each, for a target that keeps in memory what the source has on disk only.
+
+        Returns:
+            What became of them; None: no service can do it in one step, for the queues are in different services,
+            processes or logs of replicas, or the service is of an earlier version. Nothing was changed then.
+        """
+        command = MoveSamples(
+            source.at(ResourceKind.MESSAGE),
+            target.at(ResourceKind.MESSAGE),
+            tuple(samples),
+            incarnation,
+            begins_anew,
+            tuple(payloads),
+        )
+        bodies = (each.reply.body for each in self.send(command))
+        return next((body for body in bodies if isinstance(body, SamplesChanged)), None)
 
     def configurations(self) -> list[FromService[ConfigurationText]]:
         """Return the whole configuration of each service as it is now."""

@@ -1,12 +1,17 @@
-"""Samples moved from a queue to others, at least once [QS 2.12, 5.4.3, 5.4.6]: what `move` and `requeue` do.
+"""Samples moved from a queue to others [QS 2.12, 5.4.3, 5.4.6]: what `move` and `requeue` do.
 
-Decides: the order, and how far one call goes. A part of the queue is read, flagged as redelivered, inserted where it is
+Decides: how a part of the queue is moved, and how far one call goes. Between two queues of one service that is one
+command, which moves each sample in one step: wherever this program or the service is killed, exactly one of the queues
+holds it, and consumers of both may work on.
+
+Where no service can do that, a sample moves at least once: between services, between processes of a service's sessions,
+and between queues that different logs of replicas are for. A part is read, flagged as redelivered, inserted where it is
 to go, and removed, each once the reply says that what was before is durable. Wherever this program or a service is
-killed, a sample lies in one of the two queues, or in both and flagged in both; the next call finds it in the target, or
-enqueues it there again.
+killed, a sample is in one of the two queues, or in both and flagged in both; the next call finds it in the target, or
+enqueues it there again. A consumer of the source that is sent one between the flagging and the removal processes it
+too, flagged: stop the consumers of a queue before it is moved to another service.
 
-Only samples that no consumer has are moved. A consumer of the source that is sent one between the flagging and the
-removal processes it too, flagged: stop the consumers of a queue before it is moved.
+Only samples that no consumer has are moved.
 """
 
 from __future__ import annotations
@@ -18,19 +23,19 @@ from typing import Final, TypeAlias, TypeVar
 
 from qsctl.client.administration import Administration
 from qsctl.core.admin.command import HeldSample
-from qsctl.core.admin.reply import MessageData
+from qsctl.core.admin.reply import MessageData, SamplesChanged
 from qsctl.core.inserted_sample import InsertedSample
-from qsctl.core.queue.insertion import OF_ONE_SAMPLE
+from qsctl.core.queue.insertion import OF_ONE_SAMPLE, Insertion
 from qsctl.errors import NotFound, UsageError
 from qsctl.identity import NIL_INCARNATION, SampleIdentity
 from qsctl.instant import INFINITE_NS
 from qsctl.resource import ResourceIdentifier
 
 BATCH_COUNT: Final = 256
-"""So many samples are read, inserted and removed together."""
+"""So many samples are read and moved together."""
 
 BATCH_BYTES: Final = 1024 * 1024
-"""So many octets of payload are inserted together, or one sample that is larger."""
+"""So many octets of payload are moved together, or one sample that is larger."""
 
 _T = TypeVar("_T")
 
@@ -86,6 +91,15 @@ class Transfer:
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
     _seen: set[tuple[SampleIdentity, str]] = field(default_factory=set)
+    _apart: set[ResourceIdentifier] = field(default_factory=set)
+    """The targets that a sample of this source cannot go to in one step."""
+    _sends_payloads: bool = False
+    """Whether the service was found to lack payloads: they are on disk only, and a target keeps its in memory."""
+
+    @property
+    def copies(self) -> bool:
+        """Whether samples go to a target that no service can move them to in one step: some may be in both queues."""
+        return bool(self._apart)
 
     @property
     def moved_count(self) -> int:
@@ -145,6 +159,37 @@ class Transfer:
         if self.is_trial:
             result.moved_count += len(samples)
             return True
+        if target not in self._apart:
+            if (goes_on := self._move_at_once(result, samples)) is not None:
+                return goes_on
+            self._apart.add(target)
+        return self._copy(result, samples)
+
+    def _move_at_once(self, result: Transferred, samples: Sequence[MessageData]) -> bool | None:
+        """Move samples inside their service; false: the target takes no more. None: that cannot be done."""
+        changed = self.administration.move_samples(
+            self.source,
+            result.target,
+            [_held(each) for each in samples],
+            samples[0].incarnation,
+            begins_anew=self.begins_anew,
+            payloads=[each.payload or b"" for each in samples] if self._sends_payloads else (),
+        )
+        if changed is None:
+            return None
+        _note(result, changed, changed.done_count)
+        goes_on = _goes_on(changed)
+        if changed.without_payload and self._sends_payloads:  # it has another size by now: another sample
+            result.refused_count += len(changed.without_payload)
+            result.reason = result.reason or Insertion.NO_PAYLOAD.value
+        elif changed.without_payload:
+            self._sends_payloads = True
+            goes_on = bool(self._move_at_once(result, [samples[at] for at in changed.without_payload])) and goes_on
+        return goes_on
+
+    def _copy(self, result: Transferred, samples: Sequence[MessageData]) -> bool:
+        """Flag samples, insert them where they are to go, and remove them; false: the target takes no more."""
+        target = result.target
         flagged = self.administration.flag_samples(self.source, [_held(each) for each in samples])
         with_consumers = set(flagged.refused)
         samples = [each for at, each in enumerate(samples) if at not in with_consumers]
@@ -156,13 +201,25 @@ class Transfer:
         done = [each for at, each in enumerate(samples) if at not in refused]
         if done:
             self.administration.remove_samples(self.source, [_held(each) for each in done])
-        result.moved_count += len(done)
-        result.duplicate_count += changed.duplicate_count
-        result.refused_count += len(refused)
-        result.reason = result.reason or changed.reason
-        # One whose lifespan is over leaves its queue by itself, and one of a taken identity stays; else there is no
-        # room, and will be none for the next.
-        return not refused or changed.reason in OF_ONE_SAMPLE
+        _note(result, changed, len(done))
+        return _goes_on(changed)
+
+
+def _note(result: Transferred, changed: SamplesChanged, moved_count: int) -> None:
+    """Count what became of a part."""
+    result.moved_count += moved_count
+    result.duplicate_count += changed.duplicate_count
+    result.refused_count += len(changed.refused)
+    result.reason = result.reason or changed.reason
+
+
+def _goes_on(changed: SamplesChanged) -> bool:
+    """Return whether the target may accept the next sample, after what became of a part.
+
+    One whose lifespan is over leaves its queue by itself, and one of a taken identity stays; else there is no room, and
+    will be none for the next.
+    """
+    return not changed.refused or changed.reason in OF_ONE_SAMPLE
 
 
 def in_parts(samples: Iterable[_T], size_of: Callable[[_T], int], count: int = BATCH_COUNT) -> Iterator[list[_T]]:

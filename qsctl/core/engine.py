@@ -28,11 +28,12 @@ from qsctl.core.messages import (
     Write,
 )
 from qsctl.core.queue.outbox import OpenStream
-from qsctl.core.queue.restore import Capture, QueueReplay, complete_moves, resume, snapshot, without
+from qsctl.core.queue.restore import Capture, QueueReplay, complete_moves, leave_moved, resume, snapshot, without
 from qsctl.core.queue.settings import UNLIMITED
 from qsctl.core.queue.shared_reader_queue import SharedReaderQueue
 from qsctl.core.ready import Ready
 from qsctl.core.records import (
+    MovedFrom,
     QueueRecord,
     Record,
     ServiceRecord,
@@ -125,6 +126,8 @@ class ServiceEngine:
         is looked up once.
         """
         now = self._no_earlier(now)
+        if self.hosted.latest_move is not None:
+            self.hosted.forget_latest_move()
         participant = topic_name = queue_name = None
         takers: Sequence[SharedReaderQueue] = ()
         by_topic, by_name = self.hosted.by_topic, self.hosted.by_name
@@ -180,6 +183,8 @@ class ServiceEngine:
     def advance(self, now: Nanoseconds) -> None:
         """Do everything that is due at `now`, and a share of what is long; `next_deadline` says whether more is due."""
         now = self._no_earlier(now)
+        if self.hosted.latest_move is not None:
+            self.hosted.forget_latest_move()
         self.hosted.outbox.agenda.advance(now)
         if self.answers.is_answering:
             self.answers.go_on(now)
@@ -270,14 +275,20 @@ class ServiceEngine:
                 resume(now, queue, is_restart=replays[name].is_restart)
 
     def _complete_moves(self, now: Nanoseconds, replays: Mapping[str, QueueReplay]) -> None:
-        """Let each queue complete its moves to the dead letters: two stores, which a crash may find at odds."""
+        """Complete the moves that a crash cut in two: they may be in two stores, of which only one has its record."""
+        moved: dict[QueueName, list[MovedFrom]] = {}
+        for replay in replays.values():
+            for left in replay.moved_from:
+                moved.setdefault(left.queue, []).append(left)
+        for name in sorted(moved.keys() & self.hosted.by_name.keys()):
+            leave_moved(now, self.hosted.by_name[name], moved[name], replays.get(name))
         for queue in self.hosted.by_name.values():
             place = self.hosted.dead_letters_of(queue)
             if place is None or not (queue.name in replays or (place.name in replays and self.hosted.restores(queue))):
                 continue
-            replay = replays.get(place.name)
+            of_place = replays.get(place.name)
             found = (each.dead_letter for each in place.held if each.dead_letter is not None)
-            complete_moves(now, queue, found if replay is None else replay.dead_letters)
+            complete_moves(now, queue, found if of_place is None else of_place.dead_letters)
 
     def lose_producers(self, now: Nanoseconds) -> int:
         """Every producer leaves: what waits outside full queues leaves with them [QS 2.15.4]; gives how many."""
@@ -311,7 +322,13 @@ class ServiceEngine:
                 queue.go_on(now)
 
     def suspend_queue(
-        self, now: Nanoseconds, name: str, records: Iterable[Record], refused: Mapping[int, SampleIdentity]
+        self,
+        now: Nanoseconds,
+        name: str,
+        records: Iterable[Record],
+        refused: Mapping[int, SampleIdentity],
+        *,
+        is_read: bool = True,
     ) -> None:
         """Set a queue back to what its store holds, and let it rest: it enqueues and delivers nothing.
 
@@ -320,6 +337,7 @@ class ServiceEngine:
             name: the queue's full name; one that is not hosted is passed over.
             records: what its store holds.
             refused: samples that count as never written, whatever the store holds of them, by position.
+            is_read: whether the store could be read; else nothing is known of what it holds.
         """
         for queue in self._named((name,)):
             queue.suspend()
@@ -329,6 +347,8 @@ class ServiceEngine:
             # A store knows a payload by its position, which is never used again in it.
             queue.held.next_position = max(queue.held.next_position, next_position)
             self.finish_restore(now)
+            if is_read:
+                self.hosted.complete_latest_move(now, queue)
             for identity in refused.values():
                 self.hosted.outbox.events.append(SampleBounced(self._now, name, identity, BounceReason.NOT_STORED))
 
@@ -383,6 +403,8 @@ class ServiceEngine:
 
     def _send_reply(self, resource: ResourceIdentifier | None, reply: CommandReply) -> None:
         queue = None if resource is None else self.hosted.by_name.get("/".join(name for _, name in resource.names))
+        if queue is not None and not queue.journaled and (move := self.hosted.latest_move) is not None:
+            queue = move.target  # what was moved rests on the record of the other queue
         stream = self.hosted.outbox.service_stream if queue is None else queue.stream
         answer = msgspec.structs.replace(reply, queue=stream.name, rests_on=stream.last_index)
         self.hosted.outbox.messages.append(answer)

@@ -7,7 +7,8 @@ be created or deleted is `queue.hosting`'s, return codes are `admin`'s.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import assert_never
+from itertools import repeat
+from typing import NamedTuple, assert_never
 
 import msgspec
 
@@ -36,6 +37,14 @@ from qsctl.errors import NotFound, Refused
 from qsctl.identity import NIL_INCARNATION, DrawIncarnation, Incarnation, SampleIdentity, WholeIncarnation
 from qsctl.instant import INFINITE_NS, Nanoseconds
 from qsctl.resource import ResourceIdentifier, ResourceKind
+
+
+class LatestMove(NamedTuple):
+    """What a command moved in the turn before; each sample as the source held it, and as the target does."""
+
+    source: SharedReaderQueue
+    target: SharedReaderQueue
+    samples: Sequence[tuple[Sample, Sample]]
 
 
 class HeldAtRest(msgspec.Struct, frozen=True, array_like=True):
@@ -86,6 +95,8 @@ class HostedService:
         self.shutting_down = False
         """A SHUTDOWN was accepted [QS 5.4.9]."""
         self._holds_back = False
+        self.latest_move: LatestMove | None = None
+        """Until the next turn: whether it could be stored is not known before."""
         self.of_group: Callable[[str], Incarnation] = _of_no_group
         """Gives what all members of a cluster call what a command creates, by full name; nil: it is drawn here."""
         self._host(now, ServiceStarted(settings, draw()))
@@ -454,6 +465,89 @@ class HostedService:
             raise Refused(f"queue {found.name} is being deleted", remedy="Choose another queue.")
         return [found.insert(now, each) for each in samples]
 
+    def move(
+        self,
+        now: Nanoseconds,
+        source: ResourceIdentifier,
+        target: ResourceIdentifier,
+        samples: Sequence[Sample | None],
+        payloads: Sequence[bytes],
+        *,
+        begins_anew: bool,
+    ) -> list[Insertion]:
+        """Let samples leave a queue for another of this service, each in one record; return what became of each.
+
+        A consumer is sent none of them before the next turn, which begins once the records are durable.
+
+        Args:
+            now: the instant.
+            source: the queue that holds them.
+            target: the queue that is to hold them.
+            samples: as the source holds them; None is not held.
+            payloads: the payload of each, for a target that keeps in memory what is on disk only; empty: not given.
+            begins_anew: whether their lifespans begin now.
+
+        Raises:
+            NotFound: there is no such queue.
+            Refused: the target is being deleted, the disk refuses the source, one of them has no master here, or they
+                are in different logs of replicas.
+        """
+        origin, place = self._mastered(source), self._mastered(target)
+        if place.is_shut:
+            raise Refused(f"queue {place.name} is being deleted", remedy="Choose another queue.")
+        if origin.context.is_suspended:
+            raise Refused(f"queue {origin.name} is suspended, for it cannot be stored", remedy="Make room on the disk.")
+        if (origin.is_replicated or place.is_replicated) and origin.stream is not place.stream:
+            raise Refused(
+                f"{origin.name} and {place.name} are not in one log of replicas",
+                remedy="Copy the samples to the one, then remove them from the other.",
+            )
+        became: list[Insertion] = []
+        moved: list[tuple[Sample, Sample]] = []
+        for sample, given in zip(samples, payloads or repeat(None, len(samples)), strict=True):
+            if sample is None or not origin.is_waiting(sample):
+                became.append(Insertion.NOT_WAITING)
+                continue
+            payload = sample.payload
+            if payload is None and given is not None and len(given) == sample.size_bytes:
+                payload = given
+            result, held = place.receive_moved(now, origin, sample, payload, begins_anew=begins_anew)
+            became.append(result)
+            if held is not None:
+                moved.append((sample, held))
+        if any(each.is_done for each in became):
+            self.outbox.moves_samples = True
+            self.latest_move = LatestMove(origin, place, moved)
+            place.serve_next(now)
+        return became
+
+    def forget_latest_move(self) -> None:
+        """Note that what was moved last is stored, unless the disk refuses one of its queues."""
+        move = self.latest_move
+        if move is not None and not (move.source.context.is_suspended or move.target.context.is_suspended):
+            self.latest_move = None
+
+    def complete_latest_move(self, now: Nanoseconds, queue: SharedReaderQueue) -> None:
+        """Let each sample that was moved last be in one queue again, where the disk refused a record of that.
+
+        As at a restart the record in the target decides. A queue that is only in memory holds what the other one's
+        store does not.
+
+        Args:
+            now: the instant.
+            queue: it was set back to what its store holds.
+        """
+        if self.latest_move is None or queue not in self.latest_move[:2]:
+            return
+        source, target, samples = self.latest_move
+        for was, held in samples:
+            in_source, in_target = _held_at(source, was), _held_at(target, held)
+            if in_source and in_target:
+                leaving = source if target.journaled else target
+                leaving.removal.end_moved(now, in_source if leaving is source else in_target)
+            elif not (in_source or in_target or source.journaled):
+                source.hold_again(now, was)
+
     def flag(self, queue: ResourceIdentifier, samples: Sequence[Sample | None]) -> list[bool]:
         """Flag samples as redelivered that no consumer has; returns for each whether it is. None is not.
 
@@ -521,3 +615,9 @@ def _be_all(queues: Iterable[SharedReaderQueue], incarnation: Incarnation) -> No
 def _of_no_group(_name: str) -> Incarnation:
     """Return the nil incarnation: a function of the module, for the simulator writes services by `pickle`."""
     return NIL_INCARNATION
+
+
+def _held_at(queue: SharedReaderQueue, sample: Sample) -> Sample | None:
+    """Return the sample that a queue holds in the place of one that it held before."""
+    held = queue.held.known.get(sample.identity)
+    return held if held is not None and held.position == sample.position else None

@@ -51,7 +51,9 @@ class Ready(NamedTuple):
     """One turn. Its lists belong to the receiver; messages and events are in the order of doing.
 
     A stream has one batch at the most; the batches are in the order of their first records. `may_lack_payloads` says
-    whether a payload may be on disk only, see `qsctl.core.payloads`.
+    whether a payload may be on disk only, see `qsctl.core.payloads`. With `moves_samples` all of its records are of one
+    command that moves samples from a queue to another: no batch may be durable before the one in front of it is, and
+    where one cannot be stored, none counts as stored.
     """
 
     batches: list[Batch]
@@ -59,6 +61,7 @@ class Ready(NamedTuple):
     events: list[Event]
     may_lack_payloads: bool = False
     inputs: Sequence[Input] = ()
+    moves_samples: bool = False
 
     @property
     def service_records(self) -> list[Record]:

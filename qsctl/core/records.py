@@ -4,6 +4,9 @@ A message never leaves before the record that it rests on is stored. Records of 
 is the sample's place in its queue and never reused. A move to the dead letters stores the dead letter first and the
 removal after; the dead letter says which sample it was, so that a restart completes a move that a crash cut in two.
 Replicated queues share one stream with their dead-letter queue: there the dead letter is the one record of the move.
+
+A command that moves a sample stores it in the target first, with the place that it came from, and the removal after.
+The record in the target is the move: wherever the records end, a sample whose target has it is not in its source.
 """
 
 from __future__ import annotations
@@ -44,6 +47,14 @@ class DeadLetterReason(IntEnum):
     MAX_RETRIES = 1
 
 
+class MovedFrom(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """The place that a command moved a sample from: a queue, by full name, its incarnation, and a position in it."""
+
+    queue: str
+    position: Count
+    incarnation: WholeIncarnation = NIL_INCARNATION
+
+
 class Enqueued(msgspec.Struct, frozen=True, array_like=True, tag=1, gc=False):
     """A sample was accepted. `expires_at_ns` is absolute, set once [QS 2.14.2.1].
 
@@ -51,7 +62,8 @@ class Enqueued(msgspec.Struct, frozen=True, array_like=True, tag=1, gc=False):
     (`<topic>@<subscriber>`) and its incarnation, why, and its position there (0: a store of version 0.1 did not say).
     Such a record's `identity` is that of the undelivered sample. `flags` have the bit REDELIVERED where a consumer may
     have processed it. `payload_from`, a queue and a position in it, stands in for a payload that is on disk only: the
-    driver puts the payload in its place before it stores the record, see `qsctl.core.payloads`.
+    driver puts the payload in its place before it stores the record, see `qsctl.core.payloads`. With `moved_from` the
+    record also removes the sample at that place.
     """
 
     queue: str
@@ -70,6 +82,7 @@ class Enqueued(msgspec.Struct, frozen=True, array_like=True, tag=1, gc=False):
     payload: bytes = b""
     payload_from: tuple[str, int] | None = None
     dead_letter_incarnation: WholeIncarnation = NIL_INCARNATION
+    moved_from: MovedFrom | None = None
 
 
 class Assigned(msgspec.Struct, frozen=True, array_like=True, tag=2, gc=False):

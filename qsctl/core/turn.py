@@ -29,7 +29,9 @@ The contract, in the order of doing. Each pass of a driver's loop looks like thi
 - **Receive.** Messages wait in the order in which they came until `step` hands them to the engine, in parts that end
   with a command that creates or deletes queues: the samples which an earlier run left in the files of a queue must be
   in it before others are [QS 2.14.2], and a queue that is deleted and created again has new files, which it gets only
-  once the former ones are gone. What cannot be stored or offered is refused before the engine sees it, see `Admit`.
+  once the former ones are gone. A command that moves samples between queues is a part, and a turn, of its own: where
+  the records end in the middle of it, each sample is in one of the queues, which needs the order of its batches. What
+  cannot be stored or offered is refused before the engine sees it, see `Admit`.
   A consumer that left begins a part of its own: what has not left for it yet never will, and its delivery is no failed
   one, see `ConsumerLeft.unsent`.
 - **Step** does nothing while the turn has to wait for the disk: when `TURNS_AHEAD_MAX` turns or `RECORDS_AHEAD_MAX`
@@ -37,9 +39,10 @@ The contract, in the order of doing. Each pass of a driver's loop looks like thi
   sync and goes on.
 - **Write.** A stream's records have consecutive indexes, from 1, and are appended in this order; those of different
   streams in any order, but that a dead letter must be durable no later than the removal from its queue, and a change of
-  the configuration no earlier than the records before it. Everything that gathered during one sync is one group, for a
-  sync takes as long for one record as for hundreds. A group that `changes_queues` is one turn alone; all before it is
-  durable.
+  the configuration no earlier than the records before it. Of a turn that `moves_samples` they are appended in the
+  order of its batches, and no file is synced before those in front of it. Everything that gathered during one sync is
+  one group, for a sync takes as long for one record as for hundreds. A group that `changes_queues` is one turn alone,
+  and so is one that moves samples; all before it is durable.
 - **Durable.** Streams are reported one by one, in any order, each as far as it is committed: synced here for a stream
   of this service alone. (A replicated stream is committed by a quorum; it is reported when that is known, and only
   what rests on it waits.) Report a group that changes queues once the samples that were found are in the engine.
@@ -57,7 +60,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
-from qsctl.core.admin.command import CreateQueue, CreateSubscriber, DeleteQueue, DeleteSubscriber, UpdateQueue
+from qsctl.core.admin.command import (
+    CreateQueue,
+    CreateSubscriber,
+    DeleteQueue,
+    DeleteSubscriber,
+    MoveSamples,
+    UpdateQueue,
+)
 from qsctl.core.events import Event
 from qsctl.core.messages import CommandReply, CommandRequest, ConsumerLeft, Inbound, Outbound, is_for
 from qsctl.core.ready import Input, Ready, StreamName
@@ -152,7 +162,7 @@ class Turn:
         """Whether a message among them rests on what another turn recorded: it need not wait for its own."""
         self._gathered_record_count = 0
         self._change: Ready | None = None
-        """A turn that created or deleted queues, until it has left."""
+        """A turn that created or deleted queues, or moved samples, until it has left."""
         self._is_change_written = False
         self._written: deque[Ready] = deque()
         """Turns that were handed to the driver and have not left as a whole, in order."""
@@ -181,7 +191,10 @@ class Turn:
         refusal = self.admit(last) if isinstance(last, CommandRequest) and _is_changing(last) else None
         engine = self.engine
         engine.receive_all(now, part if refusal is None else part[:-1])
-        engine.advance(now)
+        if _moves_samples(last):
+            self._parts.appendleft(())  # what is due is done once this is durable
+        else:
+            engine.advance(now)
         ready = engine.take_ready()
         if refusal is not None:
             ready.messages.append(refusal)
@@ -210,7 +223,7 @@ class Turn:
             self._gathers_foreign = False
             self._gathered_record_count = 0
         elif self._change is not None and not self._written and not self._is_change_written:
-            group = Group([self._change], changes_queues=True)
+            group = Group([self._change], changes_queues=not self._change.moves_samples)
             self._is_change_written = True
         else:
             return None
@@ -280,7 +293,7 @@ class Turn:
             if not {batch.stream for batch in batches}.issuperset(map(_QUEUE_OF, ready.messages)):
                 self._release_free(ready)
                 self._gathers_foreign = True
-        if not _CHANGES.isdisjoint(map(type, ready.service_records)):
+        if ready.moves_samples or not _CHANGES.isdisjoint(map(type, ready.service_records)):
             self._change = ready
         else:
             self._gathering.append(ready)
@@ -310,14 +323,23 @@ def _is_changing(request: CommandRequest) -> bool:
     return isinstance(request.command, _CHANGING)
 
 
+def _moves_samples(message: Inbound | None) -> bool:
+    return isinstance(message, CommandRequest) and isinstance(message.command, MoveSamples)
+
+
 def _parts_of(messages: Sequence[Inbound]) -> Iterator[Sequence[Inbound]]:
-    """Yield messages in parts that end with a command which creates or deletes queues, or before a consumer's end."""
+    """Yield messages in parts.
+
+    A command that creates or deletes queues ends one, a consumer's end begins one, and a command that moves samples is
+    one alone.
+    """
     start = 0
     for at, message in enumerate(messages):
-        if type(message) is ConsumerLeft and start < at:
+        is_alone = _moves_samples(message)
+        if start < at and (is_alone or type(message) is ConsumerLeft):
             yield messages[start:at]
             start = at
-        elif isinstance(message, CommandRequest) and _is_changing(message):
+        if is_alone or (isinstance(message, CommandRequest) and _is_changing(message)):
             yield messages[start : at + 1]
             start = at + 1
     if start < len(messages):

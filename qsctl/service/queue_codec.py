@@ -19,6 +19,7 @@ from qsctl.core.records import (
     Assigned,
     DeadLetterReason,
     Enqueued,
+    MovedFrom,
     Record,
     RemovalCause,
     Removed,
@@ -59,6 +60,18 @@ class _DeadLetterMetadata(_EnqueuedMetadata, frozen=True, array_like=True, tag=1
     """
 
     dead_letter_incarnation: int
+
+
+class _MovedMetadata(msgspec.Struct, frozen=True, array_like=True, tag=18, gc=False):
+    """The same of a sample that a command moved here from another queue of the service: see `Enqueued.moved_from`.
+
+    `sample` has what the record has besides.
+    """
+
+    queue: str
+    position: int
+    moved_from: MovedFrom
+    sample: _DeadLetterMetadata
 
 
 class _PlainMetadata(msgspec.Struct, frozen=True, array_like=True, tag=1, gc=False):
@@ -113,7 +126,7 @@ RUN_SAMPLES_MAX: Final = 64
 RUN_PAYLOAD_BYTES_MAX: Final = 4_096
 """How much of them: what damages a page takes so much, and a payload is read with the others of its body."""
 
-_SEVERAL: Final = frozenset({_DeadLetterMetadata, _SentMetadata, _RemovedRun, _SampleRun})
+_SEVERAL: Final = frozenset({_DeadLetterMetadata, _MovedMetadata, _SentMetadata, _RemovedRun, _SampleRun})
 """What is several records, or another one."""
 
 
@@ -128,6 +141,11 @@ class _SentHead(msgspec.Struct, frozen=True, array_like=True, tag=6, gc=False):
 
 
 class _DeadLetterHead(msgspec.Struct, frozen=True, array_like=True, tag=17, gc=False):
+    queue: str
+    position: int
+
+
+class _MovedHead(msgspec.Struct, frozen=True, array_like=True, tag=18, gc=False):
     queue: str
     position: int
 
@@ -156,7 +174,7 @@ class _RememberedHead(msgspec.Struct, frozen=True, array_like=True, tag=5, gc=Fa
 _ABOUT_A_SAMPLE: Final = frozenset({Enqueued, Assigned, Returned, Undeliverable, Removed})
 """The records that have a sample's position."""
 
-_Metadata: TypeAlias = Record | _DeadLetterMetadata | _SentMetadata | _RemovedRun | _SampleRun
+_Metadata: TypeAlias = Record | _DeadLetterMetadata | _MovedMetadata | _SentMetadata | _RemovedRun | _SampleRun
 
 
 _FIELDS: Final = attrgetter(*_EnqueuedMetadata.__struct_fields__)
@@ -164,12 +182,12 @@ _FIELDS: Final = attrgetter(*_EnqueuedMetadata.__struct_fields__)
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(_Metadata).decode
 _decode_head = msgspec.msgpack.Decoder(
-    _EnqueuedHead | _SentHead | _DeadLetterHead | _RemovedHead | _RememberedHead
+    _EnqueuedHead | _SentHead | _DeadLetterHead | _MovedHead | _RemovedHead | _RememberedHead
 ).decode
 _decode_run_head = msgspec.msgpack.Decoder(_RemovedRunHead).decode
 _decode_sample_run_head = msgspec.msgpack.Decoder(_SampleRunHead).decode
 
-_ENQUEUED_TAGS: Final = frozenset({1, 6, 17})
+_ENQUEUED_TAGS: Final = frozenset({1, 6, 17, 18})
 _REMOVED_TAG: Final = 4
 _REMOVED_RUN_TAG: Final = 7
 _SAMPLE_RUN_TAG: Final = 9
@@ -348,6 +366,9 @@ def _parts(found: _Metadata) -> Sequence[Record]:
         return (Enqueued(*sample), Assigned(queue, position, found.consumer_guid, 1))
     if isinstance(found, _SampleRun):
         return _samples_of(found)
+    if isinstance(found, _MovedMetadata):
+        *fields, incarnation = msgspec.structs.astuple(found.sample)
+        return (Enqueued(*(*fields, b"", None, incarnation, found.moved_from)),)
     if isinstance(found, _DeadLetterMetadata):
         *fields, incarnation = msgspec.structs.astuple(found)
         return (Enqueued(*(*fields, b"", None, incarnation)),)
@@ -383,8 +404,11 @@ def _samples_of(run: _SampleRun) -> Sequence[Record]:
     return [record for pair in zip(enqueued, assigned, strict=True) for record in pair]
 
 
-def _metadata(record: Enqueued) -> _EnqueuedMetadata:
+def _metadata(record: Enqueued) -> _EnqueuedMetadata | _MovedMetadata:
     fields = _FIELDS(record)
+    if record.moved_from is not None:
+        sample = _DeadLetterMetadata(*(*fields, record.dead_letter_incarnation))
+        return _MovedMetadata(record.queue, record.position, record.moved_from, sample)
     if record.dead_letter_incarnation:
         return _DeadLetterMetadata(*(*fields, record.dead_letter_incarnation))
     return _EnqueuedMetadata(*fields)
@@ -393,6 +417,7 @@ def _metadata(record: Enqueued) -> _EnqueuedMetadata:
 def _is_plain(record: Enqueued) -> bool:
     return (
         record.flags == 0
+        and record.moved_from is None
         and not record.dead_letter_from
         and record.dead_letter_reason is None
         and record.related_identity == NIL_IDENTITY

@@ -1,12 +1,13 @@
 """Which stores a batch of records goes to, in which order, and what they share [QS 2.14.2].
 
-Decides: that no sample is gone from its queue before it is among the dead letters. Queues that share a write-ahead log
-share an append, in which dead letters come first; between other files they are synced first.
+Decides: that no sample is gone from its queue before it is among the dead letters, or in the queue that a command moves
+it to. Queues that share a write-ahead log share an append, in which that is the order; other files are synced in it.
+Where one of the two cannot be stored, neither counts as stored.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 from qsctl.core.messages import QueueName
@@ -25,6 +26,40 @@ class QueueWrites:
         self.places: Places = {}
         self._queues = queues
         self._guarded = guarded
+
+    def write_moves(self, batch: Mapping[QueueName, Sequence[Record]]) -> Sync | None:
+        """Write the records of a turn that moves samples, in order; return the sync that is left to do, or None.
+
+        A file is synced before the next one is written, so that a sample is in its target before it leaves its source.
+        """
+        groups: list[list[QueueName]] = []
+        for name in batch:
+            log = log_of(self._queues[name])
+            if groups and log is not None and log_of(self._queues[groups[-1][-1]]) is log:
+                groups[-1].append(name)
+            else:
+                groups.append([name])
+        self._fail_with_others(batch)
+        left: Sync | None = None
+        for group in groups:
+            if left is not None:
+                left()
+                self._fail_with_others(batch)
+            left = self._write_group(group, batch, may_defer=False)
+            self._fail_with_others(batch)
+        return None if left is None else partial(self._end_moves, left, tuple(batch))
+
+    def _end_moves(self, sync: Sync, names: Iterable[QueueName]) -> None:
+        sync()
+        self._fail_with_others(names)
+
+    def _fail_with_others(self, names: Iterable[QueueName]) -> None:
+        """Store nothing more of any of these queues where one of them cannot be stored."""
+        failures = self._guarded.failures
+        failure = next((failures[name] for name in names if name in failures), None)
+        if failure is not None:
+            for name in names:
+                self._guarded.fail(name, failure.error)
 
     def write(self, batch: Mapping[QueueName, Sequence[Record]], *, may_defer: bool = False) -> Sync | None:
         """What is left to do for the queues' own stores. Those that share a log share an append, and a sync."""

@@ -99,7 +99,7 @@ class Recovery:
         else:
             failure.is_undone = True
         if failure.is_undone or not failure.is_reported:
-            self._engine.suspend_queue(now, name, records, failure.refused)
+            self._engine.suspend_queue(now, name, records, failure.refused, is_read=failure.is_undone)
         if not failure.is_reported:
             failure.is_reported = True
             self.report("storage_failed", name, failure.error.message)

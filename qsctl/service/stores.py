@@ -259,7 +259,10 @@ class Stores:
         )
         changes = streams.pop(SERVICE_STREAM, ())
         queues = {stream: records for stream, records in streams.items() if stream in self.queues}
-        sync = self._writes.write(queues, may_defer=may_defer)
+        if any(ready.moves_samples for ready in turns):
+            sync = self._writes.write_moves(queues)
+        else:
+            sync = self._writes.write(queues, may_defer=may_defer)
         if changes:
             # A change of the configuration waits for the records before it.
             if sync is not None:

@@ -12,8 +12,15 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from qsctl.core.admin.reply import QueueData, Reply, ReturnCode
-from qsctl.core.messages import AckResponse, CommandReply, Delivery, Outbound, QueueName, WriteAcknowledgment
+from qsctl.core.admin.reply import QueueData, Reply, ReturnCode, SamplesChanged
+from qsctl.core.messages import (
+    AckResponse,
+    CommandReply,
+    Delivery,
+    Outbound,
+    QueueName,
+    WriteAcknowledgment,
+)
 from qsctl.core.ready import Ready
 from qsctl.core.records import Enqueued, Record, RemovalCause, Removed
 from qsctl.core.statistics.status import SharedReaderQueueStatus
@@ -43,33 +50,41 @@ def withhold(turns: Sequence[Ready], failures: Mapping[QueueName, Failure], serv
             failure = failures.get(batch.stream)
             if failure is not None:
                 for record in batch.records:
-                    removal = _note(record, failure) or removal
+                    removal = _note(record, failure, moves=ready.moves_samples) or removal
         error = service if service is not None and ready.service_records else removal
         refused = {name: set(failure.refused.values()) for name, failure in failures.items()}
+        errors = {name: failure.error for name, failure in failures.items()}
         ready.messages[:] = [
-            kept for message in ready.messages if (kept := _withheld(message, refused, error)) is not None
+            kept for message in ready.messages if (kept := _withheld(message, refused, error, errors)) is not None
         ]
 
 
-def _note(record: Record, failure: Failure) -> Damaged | None:
+def _note(record: Record, failure: Failure, *, moves: bool) -> Damaged | None:
     if isinstance(record, Enqueued):
-        failure.refused[record.position] = record.identity
+        if not moves:  # what moves is in one of two stores, whichever that is: no producer hears of it
+            failure.refused[record.position] = record.identity
     elif isinstance(record, Removed) and record.cause is RemovalCause.FLUSHED:
         return failure.error
     return None
 
 
 def _withheld(
-    message: Outbound, refused: Mapping[QueueName, Set[SampleIdentity]], error: Damaged | None
+    message: Outbound,
+    refused: Mapping[QueueName, Set[SampleIdentity]],
+    error: Damaged | None,
+    errors: Mapping[QueueName, Damaged],
 ) -> Outbound | None:
     if isinstance(message, WriteAcknowledgment):
         if message.identity in refused.get(message.queue, ()):
             return msgspec.structs.replace(message, response=AckResponse.REJECTED)
     elif isinstance(message, Delivery):
         return None if message.queue in refused else message
-    elif isinstance(message, CommandReply) and error is not None and message.reply.retcode is ReturnCode.OK:
-        text = f"done, but it could not be stored: {error.message}. {error.remedy}"
-        return msgspec.structs.replace(message, reply=Reply(ReturnCode.ERROR, text))
+    elif isinstance(message, CommandReply) and message.reply.retcode is ReturnCode.OK:
+        if error is None and isinstance(message.reply.body, SamplesChanged):
+            error = errors.get(message.queue)
+        if error is not None:
+            text = f"done, but it could not be stored: {error.message}. {error.remedy}"
+            return msgspec.structs.replace(message, reply=Reply(ReturnCode.ERROR, text))
     return message
 
 

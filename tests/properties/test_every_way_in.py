@@ -1,7 +1,8 @@
 """Every way into a queue, under every limit: whatever is held was let in by one door, which held the limits.
 
-Ways: a producer's write, a sample that waited outside, a dead letter, what a command brings, a store, and the log of a
-replication group. A limit that is added to a queue or to its service belongs into `broken`, not into a test of its own.
+Ways: a producer's write, a sample that waited outside, a dead letter, what a command brings or moves, a store, and the
+log of a replication group. A limit that is added to a queue or to its service belongs into `broken`, not into a test of
+its own.
 """
 
 from __future__ import annotations
@@ -52,7 +53,9 @@ steps = st.lists(
         st.tuples(st.sampled_from(["write", "write", "write and wait", "insert", "insert dead letter"]), sizes),
         st.tuples(st.sampled_from(["write", "reject", "accept"]), st.integers(0, 5)),
         st.tuples(
-            st.sampled_from(["hold back", "go on", "go on", "refuse", "store again", "store again", "restart", "shut"]),
+            st.sampled_from(
+                ["hold back", "go on", "go on", "refuse", "store again", "store again", "restart", "shut", "requeue"]
+            ),
             st.just(0),
         ),
         st.tuples(st.sampled_from(["change", "change dead letters"]), limits),
@@ -116,6 +119,8 @@ class Service:
                 engine.holds_back = step == "hold back"
             case ("refuse" | "store again", _):
                 engine.refuse_samples(0, [queue.name for queue in self.queues()], refuses=step == "refuse")
+            case ("requeue", _):
+                self.requeue()
             case ("shut", _):
                 engine.hosted.shut(0, parse_resource(ORDERS))
             case ("restart", _):
@@ -127,6 +132,12 @@ class Service:
                 self.dead = replace(self.dead, limits=changed)
                 self.update(DEAD, self.dead)
         self.turn()
+
+    def requeue(self) -> None:
+        """Move what is dead back, as far as it may go."""
+        engine, dead, orders = self.engine, parse_resource(DEAD), parse_resource(ORDERS)
+        if not engine.hosted.is_shut(orders):
+            engine.hosted.move(0, dead, orders, [*engine.hosted.queue(dead).held], (), begins_anew=True)
 
     def update(self, resource: str, wanted: SharedReaderQueueSettings) -> None:
         command = UpdateQueue(parse_resource(resource), wanted)
@@ -187,7 +198,7 @@ def check_every_way(entered: list[Sample], orders: ResourceLimitSettings, dead: 
             if step != "restart":
                 assert list(broken(service, queue, step, before[queue.name])) == []
             assert {id(sample) for sample in queue.held} <= {id(sample) for sample in entered}
-        if held_back and step in ("write", "insert"):
+        if held_back and step in ("write", "insert", "requeue"):
             assert all(sample.dead_letter is not None for sample in entered[came:])
     follow(service)
 

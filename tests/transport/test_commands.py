@@ -27,6 +27,7 @@ from qsctl.core.admin.command import (
     GetStatus,
     HeldSample,
     InsertSamples,
+    MoveSamples,
     RemoveSamples,
     Shutdown,
     StartRecording,
@@ -78,6 +79,7 @@ from qsctl.transport.dds.wire_types import CommandReplyRetcode, OriginalCommandR
 
 SUBSCRIBER = parse_resource("/domain_participant/P/shared_subscriber/S")
 QUEUE = SUBSCRIBER.child(ResourceKind.SHARED_READER_QUEUE, "Q")
+DEAD = SUBSCRIBER.child(ResourceKind.DEAD_LETTER_SHARED_READER_QUEUE, "D")
 REQUEST = SampleIdentity(Guid(b"r" * 16), 2**40 + 1)
 SERVICE = ServiceSettings("Test")
 
@@ -161,6 +163,15 @@ def over_the_wire(command: Command) -> Command:
         InsertSamples(QUEUE.at(ResourceKind.MESSAGE), INSERTED),
         FlagSamples(QUEUE.at(ResourceKind.MESSAGE), HELD),
         RemoveSamples(QUEUE.at(ResourceKind.MESSAGE), HELD),
+        MoveSamples(QUEUE.at(ResourceKind.MESSAGE), DEAD.at(ResourceKind.MESSAGE), HELD),
+        MoveSamples(
+            QUEUE.at(ResourceKind.MESSAGE),
+            DEAD.at(ResourceKind.MESSAGE),
+            HELD,
+            Incarnation(2**62),
+            True,
+            (b"x", *(b"" for _ in HELD[1:])),
+        ),
         DeleteSubscriber(SUBSCRIBER),
         DeleteQueue(QUEUE, only_if_empty=True),
         DeleteSubscriber(SUBSCRIBER, only_if_empty=True),
@@ -337,6 +348,7 @@ COPIED = msgspec.structs.replace(
         (GetMessages(QUEUE), Reply(ReturnCode.OK, body=MESSAGE)),
         (GetMessages(QUEUE), Reply(ReturnCode.OK, body=COPIED)),
         (InsertSamples(QUEUE, ()), Reply(ReturnCode.OK, body=SamplesChanged(3, 1, (0, 2), "full"))),
+        (MoveSamples(QUEUE, DEAD, ()), Reply(ReturnCode.OK, body=SamplesChanged(3, 1, (0, 2), "full", (5,), (6, 7)))),
         (DeleteQueue(QUEUE), Reply(ReturnCode.ERROR, "there is none", not_found=True)),
         (Shutdown(), Reply(ReturnCode.UNSUPPORTED, "a daemon", native_retcode=3)),
     ],

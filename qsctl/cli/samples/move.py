@@ -73,9 +73,9 @@ def move(
 ) -> MovedSamples:
     """Move samples from a queue to another, with identity, related identities, flags and the end of their lifespan.
 
-    A sample that a consumer has stays. Each is in the target before it leaves the source, and is flagged as redelivered
-    there: after a kill it may be in both, and the next move finds it. Exits with 3 when the target refused some, and
-    with 7 when it refused all.
+    A sample that a consumer has stays. Inside one service each is in one queue at any time. Elsewhere each is in the
+    target before it leaves the source, and is flagged as redelivered there: after a kill it may be in both, and the
+    next move finds it. Exits with 3 when the target refused some, and with 7 when it refused all.
     """
     selector = checked_selector(transfer.select)
     with service.open() as administration:
@@ -117,9 +117,10 @@ def requeue(
 ) -> MovedSamples:
     """Put dead letters back into the queues that they come from, with their identity, to be delivered again.
 
-    Attempts and lifespan begin anew; the samples are flagged as redelivered. Each is back in its queue before it leaves
-    the dead letters: after a kill it may be in both, and the next call finds it. Exits with 3 when some stay, for their
-    queue is full or not hosted any more, and with 7 when all do.
+    Attempts and lifespan begin anew. Inside one service each is in one queue at any time, and is flagged as redelivered
+    only if a consumer may have processed it. Elsewhere each is flagged, and back in its queue before it leaves the dead
+    letters: after a kill it may be in both, and the next call finds it. Exits with 3 when some stay, for their queue is
+    full or not hosted any more, and with 7 when all do.
     """
     from qsctl.resource import ResourceKind
 
@@ -181,13 +182,14 @@ def _transferred(
         for _ in transfer.steps():
             pass
     except KeyboardInterrupt:
-        more = f"{BATCH_COUNT} more at most are, or are in both queues"
+        more = f"{BATCH_COUNT} more at most are{', or are in both queues' * transfer.copies}"
         raise Interrupted(f"interrupted; {transfer.moved_count} samples are {verb}; {more}") from None
     except QsctlError as error:
         if not transfer.moved_count:
             raise
         raise PartlyDone(
-            f"{error.message}\n{transfer.moved_count} are {verb}; {BATCH_COUNT} more at most are in both queues.",
+            f"{error.message}\n{transfer.moved_count} are {verb}; {BATCH_COUNT} more at most are"
+            f"{' in both queues' if transfer.copies else ', each in one queue'}.",
             remedy=error.remedy or "Run the command again: it goes on.",
         ) from None
     return _moved(transfer, source, verb)

@@ -8,7 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from qsctl.core.admin.command import FlagSamples, FlushQueue, GetMessages, InsertSamples, RemoveSamples
+from qsctl.core.admin.command import (
+    FlagSamples,
+    FlushQueue,
+    GetMessages,
+    InsertSamples,
+    MoveSamples,
+    RemoveSamples,
+)
 from qsctl.core.admin.handle import LongAnswer, handle
 from qsctl.core.admin.reply import Reply
 from qsctl.core.admin.target import matches
@@ -18,7 +25,7 @@ from qsctl.identity import SampleIdentity
 from qsctl.instant import Nanoseconds
 from qsctl.resource import ResourceIdentifier
 
-_OF_SAMPLES = FlushQueue | GetMessages | InsertSamples | FlagSamples | RemoveSamples
+_OF_SAMPLES = FlushQueue | GetMessages | InsertSamples | FlagSamples | RemoveSamples | MoveSamples
 
 Send: TypeAlias = Callable[[ResourceIdentifier | None, CommandReply], None]
 """Sends a reply that rests on the records of this queue; None: on those of the service."""

@@ -146,6 +146,25 @@ class RemoveSamples(msgspec.Struct, frozen=True, tag="remove_samples"):
     samples: tuple[HeldSample, ...]
 
 
+class MoveSamples(msgspec.Struct, frozen=True, tag="move_samples"):
+    """INSERT …/message of samples that another queue of the service holds: they leave that queue for this one.
+
+    An extension. Each sample moves in one step: wherever the service ends, exactly one of the two queues holds it. The
+    reply is sent once that is durable. Samples that a consumer has stay, and so does what the target refuses.
+
+    `queue` holds the samples, `incarnation` is its (nil: whichever has the name). With `begins_anew` lifespans begin
+    now. `payloads` are theirs, in the same order, for a target that keeps payloads in memory where the source has them
+    on disk only; empty: the service has what it needs.
+    """
+
+    queue: ResourceIdentifier
+    target: ResourceIdentifier
+    samples: tuple[HeldSample, ...]
+    incarnation: Incarnation = NIL_INCARNATION
+    begins_anew: bool = False
+    payloads: tuple[bytes, ...] = ()
+
+
 class CreateSubscriber(msgspec.Struct, frozen=True, tag="create_subscriber"):
     """CREATE a shared subscriber in a domain participant (5.4.7)."""
 
@@ -219,6 +238,7 @@ Command: TypeAlias = (
     | InsertSamples
     | FlagSamples
     | RemoveSamples
+    | MoveSamples
     | CreateSubscriber
     | DeleteSubscriber
     | Shutdown

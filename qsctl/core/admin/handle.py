@@ -24,6 +24,7 @@ from qsctl.core.admin.command import (
     GetRecording,
     GetStatus,
     InsertSamples,
+    MoveSamples,
     RemoveSamples,
     Shutdown,
     StartRecording,
@@ -34,7 +35,7 @@ from qsctl.core.admin.reading import SampleReading
 from qsctl.core.admin.removal import SampleRemoval
 from qsctl.core.admin.reply import QueueData, Reply, ReturnCode, ServiceData, refusal
 from qsctl.core.admin.resolve import nearest, short_name
-from qsctl.core.admin.samples import flag_samples, insert_samples, remove_samples
+from qsctl.core.admin.samples import flag_samples, insert_samples, move_samples, remove_samples
 from qsctl.core.hosted_service import HostedService
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.core.selector.parse import parse_selector
@@ -78,6 +79,8 @@ def handle(host: HostedService, now: Nanoseconds, command: Command) -> Sequence[
                 return [flag_samples(host, _queue(host, queue), held)]
             case RemoveSamples(queue, held):
                 return [remove_samples(host, now, _queue(host, queue), held)]
+            case MoveSamples(queue, target):
+                return [move_samples(host, now, _queue(host, queue), _queue(host, target), command)]
             case CreateSubscriber(participant, settings):
                 return [_create_subscriber(host, now, participant.bare, settings)]
             case DeleteSubscriber(subscriber, only_if_empty):

@@ -87,13 +87,17 @@ class SamplesChanged(msgspec.Struct, frozen=True, tag="samples_changed"):
     """What became of samples that a command names one by one (an extension).
 
     `refused` are the places, from 0, of those that were not done, and `reason` says why the first was not. An insertion
-    counts in `duplicate_count` those that the queue held already; they are done.
+    counts in `duplicate_count` those that the queue held already; they are done. A move lists by number, beside what
+    the target refused, in `absent` the samples that are not in the source any more or that a consumer has, and in
+    `without_payload` those whose payload the target needs.
     """
 
     done_count: int
     duplicate_count: int = 0
     refused: tuple[int, ...] = ()
     reason: str = ""
+    absent: tuple[int, ...] = ()
+    without_payload: tuple[int, ...] = ()
 
 
 class RecordingStatus(msgspec.Struct, frozen=True, tag="recording"):

@@ -1,8 +1,8 @@
 """Samples that a command inserts, flags or removes one by one (an extension).
 
-Decides: the reply. Inserting is the queue's, see `core.queue.insertion`. A client that moves samples flags them,
-inserts them, and removes them, and waits for each reply, which rests on the records: a crash in between leaves them in
-the source, or in both queues and flagged in both.
+Decides: the reply. Inserting is the queue's, see `core.queue.insertion`. Between queues of one service samples move in
+one step. A client that moves them elsewhere flags them, inserts them, and removes them, and waits for each reply, which
+rests on the records: a crash in between leaves them in the source, or in both queues and flagged in both.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from qsctl.core.admin.command import HeldSample
+from qsctl.core.admin.command import HeldSample, MoveSamples
 from qsctl.core.admin.reply import Reply, ReturnCode, SamplesChanged
 from qsctl.core.admin.resolve import short_name
 from qsctl.core.hosted_service import HostedService
@@ -20,6 +20,7 @@ from qsctl.core.queue.insertion import Insertion
 from qsctl.core.queue.sample import DeadLetterOrigin, Sample
 from qsctl.core.records import DeadLetterReason
 from qsctl.errors import Refused
+from qsctl.identity import NIL_INCARNATION
 from qsctl.instant import Nanoseconds
 from qsctl.resource import ResourceIdentifier
 
@@ -43,6 +44,38 @@ def insert_samples(
         done_count, became.count(Insertion.HELD_ALREADY), refused, became[refused[0]].value if refused else ""
     )
     return Reply(ReturnCode.OK, f"{done_count} of {len(became)} samples are in queue {short_name(queue)}", body)
+
+
+def move_samples(
+    host: HostedService, now: Nanoseconds, source: ResourceIdentifier, target: ResourceIdentifier, command: MoveSamples
+) -> Reply:
+    """Let samples leave a queue for another of the service; the reply says which stay.
+
+    Raises:
+        Refused: there are too many, both are one queue, the source is another than the one that is meant, or as
+            `HostedService.move` does.
+    """
+    samples = command.samples
+    _check_count(samples)
+    if source == target:
+        raise Refused(f"{short_name(source)} is both source and target", remedy="Name two queues.")
+    if command.payloads and len(command.payloads) != len(samples):
+        raise Refused(f"{len(samples)} samples are named with {len(command.payloads)} payloads", remedy="One each.")
+    if command.incarnation not in (NIL_INCARNATION, host.queue(source).incarnation):
+        raise Refused(f"queue {short_name(source)} was created anew", remedy="Read its samples again.")
+    held = [_held(host, source, each) for each in samples]
+    became = host.move(now, source, target, held, command.payloads, begins_anew=command.begins_anew)
+    absent = tuple(at for at, each in enumerate(became) if each is Insertion.NOT_WAITING)
+    lacking = tuple(at for at, each in enumerate(became) if each is Insertion.NO_PAYLOAD)
+    refused = tuple(
+        at
+        for at, each in enumerate(became)
+        if not each.is_done and each not in (Insertion.NOT_WAITING, Insertion.NO_PAYLOAD)
+    )
+    done_count = len(became) - len(refused) - len(absent) - len(lacking)
+    reason = became[refused[0]].value if refused else ""
+    body = SamplesChanged(done_count, became.count(Insertion.HELD_ALREADY), refused, reason, absent, lacking)
+    return Reply(ReturnCode.OK, f"{done_count} of {len(became)} samples are in queue {short_name(target)}", body)
 
 
 def flag_samples(host: HostedService, queue: ResourceIdentifier, samples: Sequence[HeldSample]) -> Reply:

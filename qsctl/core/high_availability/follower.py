@@ -36,6 +36,7 @@ class Follower:
         """The queues are in the state of this entry."""
         self.follows_commit = self.sends_payloads = False
         self._labels = {queue.label: queue for queue in queues}
+        self._queues = {queue.name: queue for queue in queues}
         self.names = frozenset((stream, *(queue.name for queue in queues)))
         self._begin()
 
@@ -138,3 +139,8 @@ class Follower:
                         # What is in the log of a group is of this group, also what it logged before it had a number.
                         origin = structs.replace(origin, incarnation=source.incarnation)
                         replays[source.name].complete_move(origin)
+                if replay.moved_from:
+                    place = replay.moved_from.pop()
+                    if place.queue in replays:
+                        place = structs.replace(place, incarnation=self._queues[place.queue].incarnation)
+                        replays[place.queue].leave_moved(place)

@@ -144,7 +144,7 @@ class Member:
         self._messages: list[Outbound] = []
         self._events: list[Event] = []
         self._inputs: list[Input] = []
-        self._may_lack_payloads = False
+        self._may_lack_payloads = self._moves_samples = False
 
     @property
     def streams(self) -> tuple[StreamName, ...]:
@@ -302,8 +302,9 @@ class Member:
         messages = [
             with_replication(each, self.statuses) if type(each) in WITH_STATUS else each for each in self._messages
         ]
-        ready = Ready(self._batches, messages, self._events, self._may_lack_payloads, self._inputs)
+        ready = Ready(self._batches, messages, self._events, self._may_lack_payloads, self._inputs, self._moves_samples)
         self._batches, self._messages, self._events, self._inputs = [], [], [], []
+        self._moves_samples = False
         return ready
 
     def admit(self, request: CommandRequest) -> CommandReply | None:
@@ -546,6 +547,7 @@ class Member:
         self._inputs += [each._replace(events_before=each.events_before + len(self._events)) for each in ready.inputs]
         self._events += ready.events
         self._may_lack_payloads |= ready.may_lack_payloads
+        self._moves_samples |= ready.moves_samples and bool(self._batches)
 
 
 def _has_log(stored: StoredLog) -> bool:

@@ -132,6 +132,7 @@ def without_payloads(records: Sequence[QueueRecord]) -> tuple[Entry, ...]:
         )
         if type(record) is Enqueued
         and record.dead_letter_reason is None
+        and record.moved_from is None
         and len(record.payload) > WITHOUT_PAYLOAD_OVER_BYTES
         else record
         for record in records

@@ -1,10 +1,10 @@
 """How a sample gets into a queue [QS 2.4, 2.9, 2.12 and 2.15.4].
 
-Decides: what becomes of a sample that arrives: a duplicate, refused, left to wait outside, or held. There are four ways
-in: a producer's write, a sample that waited outside, a dead letter, and what a command brings; each asks `_refusal_of`,
-or `Limits.refusal_of` where only the limits count, and each ends in `_hold`. What a store or a master's log has, went
-one of these ways before, and is held by `QueueReplay`. How many fit is `limits`', in which order those outside
-come in `reader_cache`'s.
+Decides: what becomes of a sample that arrives: a duplicate, refused, left to wait outside, or held. There are five ways
+in: a producer's write, a sample that waited outside, a dead letter, what a command brings, and what it moves here from
+another queue; each asks `_refusal_of`, or `Limits.refusal_of` where only the limits count, and each ends in `_hold`.
+What a store or a master's log has, went one of these ways before, and is held by `QueueReplay`. How many fit is
+`limits`', in which order those outside come in `reader_cache`'s.
 """
 
 from __future__ import annotations
@@ -12,21 +12,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
+from msgspec import structs
+
 from qsctl.core.events import BounceReason, DuplicateDropped, SampleBounced, SampleEnqueued, SampleReceived
 from qsctl.core.inserted_sample import InsertedSample
 from qsctl.core.messages import AckResponse, SampleFlag, Write, WriteAcknowledgment
 from qsctl.core.queue.context import QueueContext
 from qsctl.core.queue.dead_letter import CAUSES, letter, origin_of
-from qsctl.core.queue.insertion import Insertion, refused_insertion, sample_of
+from qsctl.core.queue.insertion import Insertion, moved_sample, refused_insertion, sample_of
 from qsctl.core.queue.lifespan import Lifespans, QueueLifespan
 from qsctl.core.queue.limits import Limits
 from qsctl.core.queue.persistence import enqueued_record
 from qsctl.core.queue.reader_cache import ReaderCache
-from qsctl.core.queue.sample import Cause, Sample
+from qsctl.core.queue.sample import Cause, Sample, SampleState
 from qsctl.core.queue.settings import ReplacementKind
 from qsctl.core.queue.undeliverable import DeadLetterLine, UndeliverableSource
-from qsctl.core.records import DeadLetterReason, Enqueued, Removed
-from qsctl.identity import Guid
+from qsctl.core.records import DeadLetterReason, Enqueued, MovedFrom, Removed
+from qsctl.identity import NIL_GUID, Guid
 from qsctl.instant import INFINITE_NS, Nanoseconds
 
 Offer: TypeAlias = Callable[[Nanoseconds, Sample], None]
@@ -215,21 +217,71 @@ class Entry:
         )
         if sample is None:
             return Insertion.NO_DEAD_LETTER
-        identity, size_bytes = sample.identity, sample.size_bytes
-        self._outbox.events.append(
-            SampleReceived(
-                now,
-                self._name,
-                identity,
-                size_bytes,
-                address=sample.related_source_guid,
-                is_dead_letter=sample.dead_letter is not None,
-            )
+        became = self._judge(now, sample)
+        if became is Insertion.ENQUEUED:
+            self._hold(now, sample, now, enqueued_record(self._name, sample, None) if self._journaled else None, True)
+            self._offer(now, sample)
+        return became
+
+    def receive_moved(
+        self, now: Nanoseconds, sample: Sample, source: MovedFrom, payload: bytes | None, *, begins_anew: bool
+    ) -> tuple[Insertion, Sample | None]:
+        """Enqueue a sample that a command moves here; it is offered to no consumer yet.
+
+        Args:
+            now: the instant.
+            sample: as the other queue holds it, which lets it go once it is enqueued here.
+            source: its place there.
+            payload: its payload where that is known; None: it is on disk only.
+            begins_anew: whether its lifespan begins now.
+
+        Returns:
+            What became of it, and the sample as it is held here; None: it was not enqueued.
+        """
+        context = self._context
+        moved = moved_sample(
+            now,
+            sample,
+            self._held.next_position,
+            self._lifespan,
+            is_dead_letter=context.settings.is_dead_letter,
+            begins_anew=begins_anew,
+            payload=payload,
         )
+        if moved is None:
+            return Insertion.NO_DEAD_LETTER, None
+        if payload is None and not (self._journaled and moved.size_bytes > context.on_disk_over_bytes):
+            return Insertion.NO_PAYLOAD, None
+        became = self._judge(now, moved)
+        if became is not Insertion.ENQUEUED:
+            return became, None
+        payload_from = (source.queue, source.position) if payload is None else None
+        record = enqueued_record(self._name, moved, payload_from, source) if self._journaled else None
+        self._hold(now, moved, now, record, True)
+        return became, moved
+
+    def hold_again(self, now: Nanoseconds, sample: Sample) -> None:
+        """Hold a sample again that left for another queue, which could not store it: behind the others.
+
+        The queue itself stores nothing, and had room for it.
+        """
+        again = structs.replace(
+            sample, position=self._held.next_position, state=SampleState.ARRIVED, holder=NIL_GUID, enqueued_at_ns=now
+        )
+        self._outbox.events.append(_received(now, self._name, again))
+        self._hold(now, again, now, None, True)
+        self._offer(now, again)
+
+    def _judge(self, now: Nanoseconds, sample: Sample) -> Insertion:
+        """Return what becomes of a sample that a command brings; ENQUEUED: hold it next."""
+        identity, size_bytes, held = sample.identity, sample.size_bytes, self._held
+        self._outbox.events.append(_received(now, self._name, sample))
         if (same := held.known.get(identity)) is not None:
             self._outbox.events.append(DuplicateDropped(now, self._name, identity))
             # Written to a queue of the name before this one, it may be another sample; on disk only its size is known.
-            is_same = same.size_bytes == size_bytes and same.payload in (None, sample.payload)
+            is_same = same.size_bytes == size_bytes and (
+                sample.payload is None or same.payload in (None, sample.payload)
+            )
             return Insertion.HELD_ALREADY if is_same else Insertion.HELD_ANOTHER
         reason = self._refusal_of(now, size_bytes, sample.expires_at_ns, waits=False)
         if reason is not None:
@@ -237,8 +289,6 @@ class Entry:
                 self._limits.find_full(now)
             self._outbox.events.append(SampleBounced(now, self._name, identity, reason))
             return refused_insertion(reason, holds_back=self._outbox.holds_back)
-        self._hold(now, sample, now, enqueued_record(self._name, sample, None) if self._journaled else None, True)
-        self._offer(now, sample)
         return Insertion.ENQUEUED
 
     def _refusal_of(
@@ -349,8 +399,8 @@ class Entry:
         """Enqueue: record, report and count; `_offer` it next.
 
         Args:
-            now: likewise.
-            sample: likewise.
+            now: the instant.
+            sample: what to hold, at the next position.
             received_at_ns: when it came.
             record: what is stored of it; None where the queue is not recorded.
             was_received_apart: whether its `SampleReceived` is among the events, however usual steps are reported.
@@ -389,3 +439,15 @@ class Entry:
             self._outbox.events.append(SampleBounced(now, self._name, write.identity, BounceReason.QUEUE_FULL))
         else:
             self._outbox.agenda.wake(self._context.sleeper, self._reader_cache.enter(write, now))
+
+
+def _received(now: Nanoseconds, queue: str, sample: Sample) -> SampleReceived:
+    """Return the event of a sample that a command brings to a queue."""
+    return SampleReceived(
+        now,
+        queue,
+        sample.identity,
+        sample.size_bytes,
+        address=sample.related_source_guid,
+        is_dead_letter=sample.dead_letter is not None,
+    )

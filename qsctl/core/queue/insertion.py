@@ -1,8 +1,9 @@
 """Samples that a command enqueues: moved from another queue, requeued, or imported (an extension).
 
 Decides: what of such a sample is kept, and what may become of it. Its identity, its related identities and its flags
-stay. It is flagged INSERTED, and REDELIVERED unless it is told otherwise: it may lie in two queues after a crash, and a
-consumer may have processed it. Attempts begin anew.
+stay, it is flagged INSERTED, and attempts begin anew. A sample that the command carries is flagged REDELIVERED unless
+it is told otherwise: a copy may be elsewhere, and may have been processed. One that moves inside the service is in one
+queue at any time, and keeps that flag as it is.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ class Insertion(Enum):
     NOT_STORED = "the service has suspended the queue: its disk is full or fails"
     EXPIRED = "its lifespan is over"
     NO_DEAD_LETTER = "a dead-letter queue takes only dead letters, with the queue that they come from and a reason"
+    NOT_WAITING = "its queue does not hold it any more, or a consumer has it"
+    NO_PAYLOAD = "its payload is on disk only, and the queue keeps payloads in memory"
 
     @property
     def is_done(self) -> bool:
@@ -107,4 +110,45 @@ def sample_of(
         flags=(inserted.flags & ~_OF_THE_SERVICE) | _INSERTED,
         dead_letter=origin,
         redelivered=inserted.redelivered,
+    )
+
+
+def moved_sample(
+    now: Nanoseconds,
+    sample: Sample,
+    position: int,
+    lifespan: QueueLifespan,
+    *,
+    is_dead_letter: bool,
+    begins_anew: bool,
+    payload: bytes | None,
+) -> Sample | None:
+    """Return a sample of another queue as this one holds it; None: it is no dead letter, and the queue takes no others.
+
+    Args:
+        now: the instant.
+        sample: as the other queue holds it.
+        position: its place in this queue.
+        lifespan: of this queue; it begins now, unless the sample has an end of its own and keeps it.
+        is_dead_letter: whether this queue holds dead letters; elsewhere where a dead letter came from is left out.
+        begins_anew: whether the lifespan begins now in any case.
+        payload: what to hold of it in memory; None: nothing, it is on disk.
+    """
+    if is_dead_letter and sample.dead_letter is None:
+        return None
+    has_end = sample.expires_at_ns < INFINITE_NS and not begins_anew
+    return Sample(
+        position=position,
+        identity=sample.identity if is_dead_letter else sample.original_identity,
+        payload=payload,
+        size_bytes=sample.size_bytes,
+        enqueued_at_ns=now,
+        expires_at_ns=sample.expires_at_ns if has_end else lifespan.expiry(now, INFINITE_NS, now),
+        source_guid=sample.source_guid,
+        related_source_guid=sample.related_source_guid,
+        related_identity=sample.related_identity,
+        related_reader_guid=sample.related_reader_guid,
+        flags=(sample.flags & ~_OF_THE_SERVICE) | _INSERTED,
+        dead_letter=sample.dead_letter if is_dead_letter else None,
+        redelivered=sample.redelivered,
     )

@@ -78,6 +78,7 @@ class Outbox:
         "holds_back",
         "inputs",
         "messages",
+        "moves_samples",
         "payload_size_bytes_max",
         "reports_each_step",
         "reports_inputs",
@@ -108,6 +109,8 @@ class Outbox:
         """Samples whose payload is on disk as soon as this batch is stored [QS 2.14.2]."""
         self.agenda = Agenda()
         self._has_spilled = False
+        self.moves_samples = False
+        """Whether a command moved samples in the open batch, see `Ready`."""
 
     def open_stream(self, name: StreamName) -> OpenStream:
         """Return a new stream, without records."""
@@ -142,8 +145,9 @@ class Outbox:
     def take(self) -> Ready:
         """Close the batch and open the next one. Payloads that are on disk only leave the memory here."""
         batches = [each.take() for each in self._begun]
-        ready = Ready(batches, self.messages, self.events, self._has_spilled, self.inputs or ())
+        ready = Ready(batches, self.messages, self.events, self._has_spilled, self.inputs or (), self.moves_samples)
         self._begun.clear()
+        self.moves_samples = False
         self.messages, self.events = [], []
         if self.inputs:
             self.inputs = []

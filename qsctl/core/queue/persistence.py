@@ -8,14 +8,23 @@ from __future__ import annotations
 from qsctl.core.messages import SampleFlag
 from qsctl.core.queue.sample import Sample
 from qsctl.core.queue.settings import PersistenceKind, SharedReaderQueueSettings
-from qsctl.core.records import Enqueued
+from qsctl.core.records import Enqueued, MovedFrom
 from qsctl.instant import INFINITE_NS
 
 _REDELIVERED = int(SampleFlag.REDELIVERED)
 
 
-def enqueued_record(queue: str, sample: Sample, payload_from: tuple[str, int] | None) -> Enqueued:
-    """Return the record of a held sample; `payload_from` says where a payload is that is not in memory."""
+def enqueued_record(
+    queue: str, sample: Sample, payload_from: tuple[str, int] | None, moved_from: MovedFrom | None = None
+) -> Enqueued:
+    """Return the record of a held sample.
+
+    Args:
+        queue: its full name.
+        sample: what is held.
+        payload_from: where a payload is that is not in memory.
+        moved_from: the place that it leaves by this record.
+    """
     dead_letter = sample.dead_letter
     if dead_letter is not None:
         return Enqueued(
@@ -36,6 +45,7 @@ def enqueued_record(queue: str, sample: Sample, payload_from: tuple[str, int] | 
             sample.payload or b"",
             payload_from,
             dead_letter.incarnation,
+            moved_from,
         )
     return Enqueued(
         queue,
@@ -53,6 +63,7 @@ def enqueued_record(queue: str, sample: Sample, payload_from: tuple[str, int] | 
         0,
         sample.payload or b"",
         payload_from,
+        moved_from=moved_from,
     )
 
 

@@ -137,6 +137,10 @@ class Removal:
         self._deliveries.serve(now, *groups)
         return len(going)
 
+    def end_moved(self, now: Nanoseconds, sample: Sample) -> None:
+        """Let a sample leave for another queue of the service, which has it by now; what waits here is not served."""
+        self.end(now, sample, Cause.FLUSH, RemovalCause.FLUSHED)
+
     def retry_dead_letters(self, now: Nanoseconds, count_max: int) -> None:
         """Move what waits for room among the dead letters, in the order of their deaths, as far as there is room.
 

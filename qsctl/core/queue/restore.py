@@ -29,6 +29,7 @@ from qsctl.core.records import (
     DeadLetterReason,
     Enqueued,
     EpochBegan,
+    MovedFrom,
     QueueRecord,
     Record,
     Remembered,
@@ -55,7 +56,7 @@ class QueueReplay:
         is_restart: whether its service starts; else it has been working.
     """
 
-    __slots__ = ("_by_position", "_held", "_one_of", "_queue", "dead_letters", "is_restart")
+    __slots__ = ("_by_position", "_held", "_one_of", "_queue", "dead_letters", "is_restart", "moved_from")
 
     def __init__(self, queue: SharedReaderQueue, *, is_restart: bool) -> None:
         self.is_restart = is_restart
@@ -63,6 +64,8 @@ class QueueReplay:
         self._held = held = queue.held
         self.dead_letters: list[DeadLetterOrigin] = []
         """Which samples of other queues came here as dead letters, in order, also where they left again."""
+        self.moved_from: list[MovedFrom] = []
+        """The places of other queues that commands moved samples from to here, also where those left again."""
         known_guids: dict[Guid, Guid] = {NIL_GUID: NIL_GUID}
         self._one_of = known_guids.setdefault
         """Called with a GUID twice, gives one object for it: records bring their own, and samples would keep them."""
@@ -123,6 +126,15 @@ class QueueReplay:
             del self._by_position[sample.position]
             self._held.retire(sample)
 
+    def leave_moved(self, place: MovedFrom) -> Sample | None:
+        """Let a sample go that is held in another queue since; return it, or None where it is gone already."""
+        if place.incarnation != self._queue.incarnation:
+            return None
+        sample = self._by_position.pop(place.position, None)
+        if sample is not None:
+            self._held.retire(sample)
+        return sample
+
     def deliveries_in_progress(self) -> dict[int, Guid]:
         """Return who was assigned what, by position."""
         return {sample.position: sample.holder for sample in self._held if sample.state is SampleState.SENT}
@@ -136,6 +148,7 @@ class QueueReplay:
             self._held.clear()
             self._by_position.clear()
             self.dead_letters.clear()
+            self.moved_from.clear()
         queue.be(incarnation)
 
     def _begin_epoch(self, *, flags_all: bool) -> None:
@@ -161,6 +174,8 @@ class QueueReplay:
             )
             self.dead_letters.append(dead_letter)
             identity = dead_letter_identity(dead_letter)
+        if record.moved_from is not None:
+            self.moved_from.append(record.moved_from)
         flags &= ~_REDELIVERED
         one_of, writer_guid, source_guid = self._one_of, identity.writer_guid, record.source_guid
         if (writer := one_of(writer_guid, writer_guid)) is not writer_guid:
@@ -223,6 +238,31 @@ def complete_moves(now: Nanoseconds, queue: SharedReaderQueue, dead_letters: Ite
         elif is_new:
             held.go_beyond(origin.position)
             stream.record(_remembered(queue))
+
+
+def leave_moved(
+    now: Nanoseconds, source: SharedReaderQueue, places: Iterable[MovedFrom], replay: QueueReplay | None
+) -> None:
+    """Let samples go that commands moved to other queues, should a crash have left them here too, before `resume`.
+
+    What was moved from another queue of this name, before it was deleted and created again, was of another incarnation.
+
+    Args:
+        now: the instant of the restart.
+        source: the queue that the samples were in.
+        places: their places, in no order.
+        replay: what is replayed into that queue; None: nothing, it works.
+    """
+    if replay is not None:
+        for place in places:
+            if replay.leave_moved(place) is not None:
+                source.stream.record(Removed(source.name, place.position, RemovalCause.FLUSHED))
+        return
+    positions = {place.position for place in places if place.incarnation == source.incarnation}
+    if positions and not source.is_following:
+        for sample in [each for each in source.held if each.position in positions]:
+            if source.is_waiting(sample):
+                source.removal.end_moved(now, sample)
 
 
 def resume(

@@ -16,6 +16,7 @@ from qsctl.core.queue.context import QueueContext
 from qsctl.core.queue.delivery import Deliveries
 from qsctl.core.queue.entry import Entry
 from qsctl.core.queue.held import Held
+from qsctl.core.queue.insertion import Insertion
 from qsctl.core.queue.lifespan import Lifespans
 from qsctl.core.queue.limits import Limits
 from qsctl.core.queue.membership import ConsumerMembership
@@ -25,7 +26,7 @@ from qsctl.core.queue.removal import Removal
 from qsctl.core.queue.sample import Cause, Sample
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.core.queue.undeliverable import DeadLetterLine, DeadLetterPlace, Undeliverables, UndeliverableSource
-from qsctl.core.records import DeadLetterReason, Remembered, RemovalCause, Returned
+from qsctl.core.records import DeadLetterReason, MovedFrom, Remembered, RemovalCause, Returned
 from qsctl.identity import NIL_GUID, NIL_INCARNATION, Guid, Incarnation
 from qsctl.instant import INFINITE_NS, Nanoseconds
 
@@ -207,6 +208,31 @@ class SharedReaderQueue:
             if self.journaled:
                 self.stream.record(Returned(self.name, sample.position, sample.attempts, redelivered=True))
         return True
+
+    def receive_moved(
+        self, now: Nanoseconds, source: SharedReaderQueue, sample: Sample, payload: bytes | None, *, begins_anew: bool
+    ) -> tuple[Insertion, Sample | None]:
+        """Let a sample of another queue move here; see `Entry.receive_moved`. It waits here, and is served next."""
+        place = MovedFrom(source.name, sample.position, source.incarnation)
+        became, held = self._entry.receive_moved(now, sample, place, payload, begins_anew=begins_anew)
+        if held is not None:
+            self.deliveries.groups.of_sample(held).append(held)
+        if became.is_done:
+            source.removal.end_moved(now, sample)
+        return became, held
+
+    def hold_again(self, now: Nanoseconds, sample: Sample) -> None:
+        """See `Entry.hold_again`."""
+        self._entry.hold_again(now, sample)
+
+    def serve_next(self, now: Nanoseconds) -> None:
+        """Send what waits with the next turn."""
+        self.deliveries.defer_all()
+        self.context.go_on_at_once(now)
+
+    def is_waiting(self, sample: Sample) -> bool:
+        """Whether it holds a sample, and no consumer has it."""
+        return self.held.known.get(sample.identity) is sample and sample.holder == NIL_GUID
 
     # What time does.
 

@@ -27,6 +27,7 @@ from qsctl.core.admin.command import (
     GetMessages,
     GetStatus,
     InsertSamples,
+    MoveSamples,
     RemoveSamples,
 )
 from qsctl.core.admin.reply import ReturnCode
@@ -401,6 +402,7 @@ def _queue_of(command: Command) -> ResourceIdentifier | None:
             | GetMessages(queue)
             | GetStatus(queue)
             | InsertSamples(queue)
+            | MoveSamples(queue)
             | RemoveSamples(queue)
         ):
             return queue

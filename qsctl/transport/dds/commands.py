@@ -33,6 +33,7 @@ from qsctl.core.admin.command import (
     GetStatus,
     HeldSample,
     InsertSamples,
+    MoveSamples,
     RemoveSamples,
     Shutdown,
     StartRecording,
@@ -44,7 +45,7 @@ from qsctl.core.inserted_sample import InsertedSample
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.core.settings import SharedSubscriberSettings
 from qsctl.errors import UNREADABLE, Refused, UsageError
-from qsctl.identity import NIL_INCARNATION, Incarnation, SampleIdentity
+from qsctl.identity import NIL_INCARNATION, Incarnation, SampleIdentity, WholeIncarnation
 from qsctl.resource import ResourceIdentifier, ResourceKind, parse_resource
 from qsctl.transport.dds.bodies import read_wire, wire_identity
 from qsctl.transport.dds.boundary import Malformed
@@ -76,8 +77,6 @@ _INSERTED: Final = msgspec.msgpack.Decoder(tuple[InsertedSample, ...])
 _HELD: Final = msgspec.msgpack.Decoder(tuple[HeldSample, ...])
 _SAMPLES: Final = msgspec.msgpack.Encoder()
 
-_Named = TypeVar("_Named", tuple[InsertedSample, ...], tuple[HeldSample, ...])
-
 _STRING_SCHEME: Final = "str://"
 
 RECORDING: Final = ResourceIdentifier(leaf=ResourceKind.RECORDING)
@@ -102,6 +101,21 @@ class _RecordingBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def command(self) -> StartRecording:
         return StartRecording(self.folder, self.level, self.max_bytes, self.sample_share)
+
+
+class _MovedBody(msgspec.Struct, frozen=True, array_like=True, tag="move"):
+    """The octet body of INSERT …/message where the string body names the queue that holds the samples.
+
+    It begins with a text, and no list of samples does: a service that reads no such body refuses it.
+    """
+
+    samples: tuple[HeldSample, ...]
+    incarnation: WholeIncarnation
+    begins_anew: bool
+    payloads: tuple[bytes, ...]
+
+
+_MOVED: Final = msgspec.msgpack.Decoder(_MovedBody)
 
 
 class SnippetReader(Protocol):
@@ -166,7 +180,7 @@ def command_from_wire(request: Any, snippets: SnippetReader) -> Command:
         case CommandActionKind.RTI_SERVICE_COMMAND_ACTION_DELETE:
             return _delete(resource, request.string_body, request.octet_body)
         case CommandActionKind.RTI_SERVICE_COMMAND_ACTION_INSERT:
-            return InsertSamples(_of_samples(resource), _samples(_INSERTED, request.octet_body))
+            return _insert(resource, request.string_body, request.octet_body)
         case CommandActionKind.RTI_SERVICE_COMMAND_ACTION_GET:
             return _get(resource, request.string_body, request.octet_body)
         case _:
@@ -237,6 +251,20 @@ def _delete(resource: ResourceIdentifier, body: str, octets: Any) -> Command:
     )
 
 
+def _insert(resource: ResourceIdentifier, body: str, octets: Any) -> Command:
+    if not body:
+        return InsertSamples(_of_samples(resource), _samples(_INSERTED, octets))
+    moved = _samples(_MOVED, octets)
+    return MoveSamples(
+        _of_samples(parse_resource(body)),
+        _of_samples(resource),
+        moved.samples,
+        moved.incarnation,
+        moved.begins_anew,
+        moved.payloads,
+    )
+
+
 FORCE_QUORUM: Final = "force_quorum"
 FORCE_QUORUM_TRIAL: Final = "force_quorum_trial"
 """The body of an ENABLE of a queue: what is to be enabled is a quorum; a trial only answers what would become of it."""
@@ -259,6 +287,9 @@ def _of_samples(resource: ResourceIdentifier) -> ResourceIdentifier:
     return resource
 
 
+_Named = TypeVar("_Named", tuple[InsertedSample, ...], tuple[HeldSample, ...], _MovedBody)
+
+
 def _samples(decoder: msgspec.msgpack.Decoder[_Named], octets: Any) -> _Named:
     try:
         return decoder.decode(bytes(octets))
@@ -278,6 +309,8 @@ def _octets(command: Command | RawCreate) -> bytes:
             return _SAMPLES.encode(samples)
         case RemoveSamples(_, held) | FlagSamples(_, held):
             return _SAMPLES.encode(held)
+        case MoveSamples(_, _, held, incarnation, begins_anew, payloads):
+            return _SAMPLES.encode(_MovedBody(held, incarnation, begins_anew, payloads))
         case _:
             return b""
 
@@ -362,6 +395,9 @@ def _parts(command: Command | RawCreate) -> tuple[CommandActionKind, str, str]:
             return CommandActionKind.RTI_SERVICE_COMMAND_ACTION_UPDATE, str(queue.at(ResourceKind.MESSAGE)), ""
         case RemoveSamples(queue, _):
             return CommandActionKind.RTI_SERVICE_COMMAND_ACTION_DELETE, str(queue.at(ResourceKind.MESSAGE)), ""
+        case MoveSamples(queue, target):
+            source = str(queue.at(ResourceKind.MESSAGE))
+            return CommandActionKind.RTI_SERVICE_COMMAND_ACTION_INSERT, str(target.at(ResourceKind.MESSAGE)), source
         case GetMessages(queue, selector):
             return CommandActionKind.RTI_SERVICE_COMMAND_ACTION_GET, str(queue.at(ResourceKind.MESSAGE)), selector
         case StartRecording(folder, level, max_bytes, sample_share):

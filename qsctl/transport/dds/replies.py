@@ -21,6 +21,7 @@ from qsctl.core.admin.command import (
     GetRecording,
     GetStatus,
     InsertSamples,
+    MoveSamples,
     RemoveSamples,
     StartRecording,
     StopRecording,
@@ -158,7 +159,7 @@ def _body_from(octets: bytes, command: Command | RawCreate) -> Body | None:
             return status_from_wire(read_wire(WireQueueStatus, octets))
         case StartRecording() | StopRecording() | GetRecording():
             return _from_json(octets, RecordingStatus)
-        case InsertSamples() | FlagSamples() | RemoveSamples():
+        case InsertSamples() | FlagSamples() | RemoveSamples() | MoveSamples():
             return _from_json(octets, SamplesChanged)
         case GetConfiguration():
             return _configuration_from(octets)

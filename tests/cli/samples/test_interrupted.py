@@ -31,10 +31,10 @@ def interrupted(monkeypatch: pytest.MonkeyPatch) -> Callable[[type, str], None]:
     def interrupt(owner: type, method: str) -> None:
         real, calls = getattr(owner, method), 0
 
-        def done_and_interrupted(*arguments: object) -> object:
+        def done_and_interrupted(*arguments: object, **named: object) -> object:
             nonlocal calls
             calls += 1
-            answer = real(*arguments)
+            answer = real(*arguments, **named)
             if calls == 2:
                 raise KeyboardInterrupt
             return answer
@@ -69,11 +69,24 @@ def test_import_states_what_was_on_its_way(
     assert contents(qsctl, "Copies") == ["0", "1", "2", "3"]
 
 
-def test_move_states_how_many_may_be_in_both_queues(
+def test_move_states_how_many_may_be_moved_besides(
     qsctl: Shell, interrupted: Callable[[type, str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert qsctl("produce", "Orders", *(f"--text={at}" for at in range(5))).status == 0
     monkeypatch.setattr(transfer, "BATCH_COUNT", 2)
+    interrupted(Administration, "move_samples")
+    done = qsctl("move", "Orders", "Copies")
+    assert done.status == ExitStatus.INTERRUPTED
+    assert error_of(done).endswith("interrupted; 2 samples are moved; 2 more at most are")
+    assert (contents(qsctl, "Orders"), contents(qsctl, "Copies")) == (["4"], ["0", "1", "2", "3"])
+
+
+def test_move_to_another_service_states_how_many_may_be_in_both_queues(
+    qsctl: Shell, interrupted: Callable[[type, str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert qsctl("produce", "Orders", *(f"--text={at}" for at in range(5))).status == 0
+    monkeypatch.setattr(transfer, "BATCH_COUNT", 2)
+    monkeypatch.setattr(Administration, "move_samples", lambda *_, **__: None)
     interrupted(Administration, "insert_samples")
     done = qsctl("move", "Orders", "Copies")
     assert done.status == ExitStatus.INTERRUPTED

@@ -33,7 +33,7 @@ def qsctl(tmp_path: Path) -> Shell:
     return shell
 
 
-def test_dead_letters_go_back_with_their_identity_and_flagged(qsctl: Shell) -> None:
+def test_dead_letters_go_back_with_their_identity(qsctl: Shell) -> None:
     done = qsctl("requeue", "Dead", "--limit", "2", "-o", "json")
     assert done.status == ExitStatus.DONE
     (target,) = done.document["targets"]
@@ -41,7 +41,7 @@ def test_dead_letters_go_back_with_their_identity_and_flagged(qsctl: Shell) -> N
     back = held(qsctl, "Orders")
     assert [row["payload"] for row in back] == ["4", "5", "1", "2"]
     assert [row["identity"] for row in back[2:]] == [f"{GUID}:1", f"{GUID}:2"]
-    assert [row["redelivered"] for row in back] == [False, False, True, True]
+    assert not any(row["redelivered"] for row in back), "each was in one queue at any time, and rejected, not processed"
     assert contents(qsctl, "Dead") == ["3"]
 
 

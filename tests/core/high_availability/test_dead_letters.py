@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from qsctl.core.messages import Acknowledgment, AckResponse
+from qsctl.core.admin.command import HeldSample, MoveSamples
+from qsctl.core.high_availability.follower import Follower
+from qsctl.core.messages import Acknowledgment, AckResponse, CommandRequest
 from qsctl.core.queue.settings import RedeliverySettings
 from qsctl.core.records import Enqueued
 from qsctl.errors import Refused
 from qsctl.identity import SampleIdentity
+from qsctl.resource import parse_resource
 from tests.core.high_availability.cluster import (
     OTHER_READER,
     READER,
@@ -16,6 +19,7 @@ from tests.core.high_availability.cluster import (
     TIMEOUT_NS,
     WRITER,
     Cluster,
+    Process,
     acknowledge,
     held,
     join,
@@ -52,6 +56,61 @@ def test_a_move_to_the_dead_letters_is_one_record() -> None:
     assert isinstance(record, Enqueued)
     assert (record.queue, record.dead_letter_from, record.dead_letter_position) == (DEAD, "Orders@S", 1)
     cluster.run_until(lambda: all(held(process) == [] and held(process, DEAD) == ["1 enqueued"] for process in cluster))
+
+
+def requeue(master: Process) -> CommandRequest:
+    """The command that moves the only dead letter back."""
+    queues = master.member.engine.hosted.by_name
+    (letter,) = queues[DEAD].held
+    assert letter.dead_letter is not None
+    origin = letter.dead_letter
+    sample = HeldSample(letter.position, origin.identity, origin.queue, origin.position, origin.incarnation)
+    s = "/domain_participant/P/shared_subscriber/S"
+    dead, orders = f"{s}/dead_letter_shared_reader_queue/dead", f"{s}/shared_reader_queue/orders"
+    command = MoveSamples(parse_resource(dead), parse_resource(orders), (sample,))
+    return CommandRequest(SampleIdentity(READER, 1), "*", command)
+
+
+def with_a_dead_letter() -> tuple[Cluster, Process]:
+    cluster = Cluster(3, LETTERS, ORDERS)
+    master = cluster.elect()
+    cluster.send_all(join())
+    cluster.send_all(write(1))
+    cluster.run_until(master.deliveries)
+    cluster.send(master.name, reject(1))
+    cluster.run_until(lambda: all(held(process, DEAD) == ["1 enqueued"] for process in cluster))
+    return cluster, master
+
+
+def test_a_dead_letter_goes_back_in_one_record_at_every_replica() -> None:
+    cluster, master = with_a_dead_letter()
+    before = master.replica.log.last_index
+    cluster.send(master.name, requeue(master))
+    cluster.run_until(lambda: all(held(process, DEAD) == [] for process in cluster))
+    cluster.run_until(lambda: all(held(process) == ["1 sent"] for process in cluster))
+    log = master.replica.log
+    _, record = log.entry(before + 1)
+    assert isinstance(record, Enqueued)
+    assert record.moved_from is not None
+    for end in range(before, log.last_index + 1):
+        fresh = Process("d", ("d", "e", "f"), (LETTERS, ORDERS), lambda: 0.5)
+        fresh.start(0)
+        queues = fresh.member.engine.hosted.by_name.values()
+        follower = Follower(DEAD, sorted(queues, key=lambda each: each.name != DEAD))
+        follower.begin(0, log.base)
+        follower.follow(log, end)
+        assert sum(len(each.held) for each in follower.queues) == 1, f"entry {end}: in neither queue, or in both"
+
+
+def test_a_dead_letter_that_goes_back_is_in_one_queue_whoever_is_master() -> None:
+    cluster, master = with_a_dead_letter()
+    cluster.cut(master.name)
+    cluster.send(master.name, requeue(master))
+    assert held(master, DEAD) == []
+    cluster.run_until(lambda: len(cluster.masters()) == 1 and cluster.masters() != [master.name])
+    cluster.heal()
+    cluster.run_until(lambda: all(held(process, DEAD) == ["1 enqueued"] for process in cluster))
+    assert all(held(process) == [] for process in cluster)
 
 
 def test_a_dead_letter_is_there_once_whoever_is_master() -> None:
