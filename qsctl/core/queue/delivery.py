@@ -7,8 +7,8 @@ acknowledged, perhaps late. Which consumer's turn it is decides `consumer`, in w
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Iterable
+from typing import Final, TypeAlias
 
 from qsctl.core.events import LateAcknowledgment, ReturnReason, SampleReturned, SampleSent
 from qsctl.core.messages import QUESTION_NUMBER_MIN, Acknowledgment, AckResponse, Delivery, SampleFlag
@@ -22,9 +22,10 @@ from qsctl.core.records import Assigned, RemovalCause, Returned
 from qsctl.identity import NIL_GUID, Guid, SampleIdentity
 from qsctl.instant import INFINITE_NS, Nanoseconds, later
 
-if TYPE_CHECKING:
-    from qsctl.core.queue.entry import Entry
-    from qsctl.core.queue.removal import Removal
+LetIn: TypeAlias = Callable[[Nanoseconds], None]
+"""Holds those who wait outside the queue, while there is room: `Entry.let_in`."""
+End: TypeAlias = Callable[[Nanoseconds, Sample, Cause, RemovalCause], None]
+"""Lets a sample leave for good: `Removal.end`."""
 
 _REDELIVERED: Final = int(SampleFlag.REDELIVERED)
 _END: Final = int(SampleFlag.END_OF_QUEUE)
@@ -85,10 +86,10 @@ class Deliveries:
         self.groups.routes = routes
         self.redelivery = Redelivery(context.settings.redelivery)
 
-    def connect(self, entry: Entry, removal: Removal) -> None:
+    def connect(self, let_in: LetIn, end: End) -> None:
         """Give it the ways into the queue and out of it."""
-        self._let_in = entry.let_in
-        self._end = removal.end
+        self._let_in = let_in
+        self._end = end
 
     def change(self) -> None:
         """Obey the queue's settings as they are now, see `Redelivery.change`."""

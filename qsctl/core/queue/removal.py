@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from qsctl.core.events import BounceReason, SampleRemoved
 from qsctl.core.queue.context import QueueContext
 from qsctl.core.queue.dead_letter import CAUSES, REASONS
+from qsctl.core.queue.delivery import Deliveries
 from qsctl.core.queue.lifespan import Lifespans
 from qsctl.core.queue.limits import Limits
 from qsctl.core.queue.sample import Cause, Sample, SampleState
@@ -20,9 +21,6 @@ from qsctl.core.queue.undeliverable import UNDELIVERABLE, DeadLetterLine, Undeli
 from qsctl.core.records import RemovalCause, Removed
 from qsctl.identity import NIL_GUID
 from qsctl.instant import INFINITE_NS, Nanoseconds
-
-if TYPE_CHECKING:
-    from qsctl.core.queue.delivery import Deliveries
 
 _DEAD_LETTER: Final = Cause.DEAD_LETTER
 _ENQUEUED: Final = SampleState.ENQUEUED

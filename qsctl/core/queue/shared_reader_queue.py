@@ -127,7 +127,7 @@ class SharedReaderQueue:
         self.removal = Removal(
             context, deliveries, self.limits, self.lifespans, self.undeliverables, self.dead_letter_line
         )
-        deliveries.connect(self._entry, self.removal)
+        deliveries.connect(self._entry.let_in, self.removal.end)
         # Most of what a service does: no detour.
         self.receive = self._entry.receive
         self.insert = self._entry.insert
