@@ -110,11 +110,6 @@ CALLED_FROM_OUTSIDE = {
     "qsctl.core.selector.build": {"SelectorBuilder"},  # lark, by the names of the grammar's rules
 }
 STILL_THERE = {
-    # They go with the half of the stores that only replicas needed, before those had a log of their own.
-    "qsctl.storage.base: Storage.set_hard_state",
-    "qsctl.storage.logged: LoggedStorage.set_hard_state",
-    "qsctl.storage.sqlite: SqliteStorage.set_hard_state",
-    "qsctl.storage.sqlite_tables: Tables.set_hard_state",
     # The campaigns of `tests/world` count the faults of a run by it.
     "qsctl.sim.world.verdict: JudgedWorld.done_counts",
 }

@@ -16,9 +16,8 @@ from qsctl.core.high_availability.outgoing import LogWrite
 from qsctl.core.high_availability.replica import Replica
 from qsctl.core.high_availability.roles import StoredLog
 from qsctl.core.records import QueueRecord
-from qsctl.storage import base
 from qsctl.storage.replica_log import RecordsCodec, ReplicaLog
-from qsctl.storage.replica_stream import Operation, StateSet, StoredStream
+from qsctl.storage.replica_stream import Operation, StateSet, StoredHardState, StoredStream
 
 RECORDS: Final = RecordsCodec(msgspec.msgpack.Encoder().encode, msgspec.msgpack.Decoder(list[QueueRecord]).decode)
 """Whole records, as replicas send them to each other: a replica keeps all payloads in memory."""
@@ -65,8 +64,8 @@ def _written(replica: Replica) -> StoredStream:
     return StoredStream(_stored_state(replica.ballot.state), log.base.index, log.base.records, records)
 
 
-def _stored_state(state: HardState) -> base.StoredHardState:
-    return base.StoredHardState(*msgspec.structs.astuple(state))
+def _stored_state(state: HardState) -> StoredHardState:
+    return StoredHardState(*msgspec.structs.astuple(state))
 
 
 def stored_log(stored: StoredStream) -> StoredLog:

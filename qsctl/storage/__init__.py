@@ -15,7 +15,7 @@ to, or replaced whole by a rename.
 
 Files are reached through the seam `file_system` alone, but for those of a database, which its library opens itself.
 
-Invariants, and why a crash at any place keeps them (`tests/storage/test_power_loss.py` and `test_replicas.py` try):
+Invariants, and why a crash at any place keeps them (`tests/storage/test_power_loss.py` tries):
 
 - append: a group begins with a mark that says how many frames before it were durable. What was not synced may be there
   in any part: from the first gap on it is cut, unless a later mark proves that it was durable; then it is damage, is
@@ -27,8 +27,6 @@ Invariants, and why a crash at any place keeps them (`tests/storage/test_power_l
   that group is durable a restart reads the old state, after it the new one; there is nothing between.
 - What is needed of a log file: payloads that are held, what it says of positions in the checkpoints, and what is
   remembered of those that ended. A sample that was consumed before its file is the oldest never leaves the log.
-- commit and truncation: records of a replica are checkpointed, and what they end is deleted, once they are committed. A
-  truncation is a group of the log, too: what it covers stands before it and does not count.
 - compaction: the whole state goes to a new file beside the old ones, under a temporary name; then as a checkpoint.
 - remove: the log forgets the stream durably before its files go; a stream of the same name is another one.
 - a sync that failed: what it covered is cut, counts as never written, and the log goes on in another file.

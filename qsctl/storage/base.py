@@ -7,8 +7,8 @@ that it finds.
 Records are numbered from 1. What a snapshot replaced is no longer there record by record: `load` gives the records of
 the snapshot first, whose effect is the same, then those that came later.
 
-A stream of a replica is *truncatable*: what is appended counts for nothing before `commit`, and may be taken back by
-`truncate` until then. In all others a record is committed as soon as it was appended.
+A record counts as soon as it was appended: nothing is taken back. The logs of replicas, of which what is not committed
+is taken back, are `storage.replica_log`'s.
 """
 
 from __future__ import annotations
@@ -29,25 +29,6 @@ Raises Damaged: the disk refuses; what was written may or may not be there."""
 
 
 _ALL: Final = 2**62
-
-
-class Compacted(LookupError):
-    """Records are no longer there one by one: a snapshot replaced them."""
-
-
-class StoredHardState(msgspec.Struct, frozen=True, array_like=True):
-    """What a replica must never forget: the latest epoch that it has seen, and which replica it voted for in it.
-
-    Also the log that a candidate must have at least (`floor_epoch`, `floor_index`), the incarnation of its group, and
-    those of the groups of this name that it was in before.
-    """
-
-    epoch: int = 0
-    vote: str = ""
-    floor_epoch: int = 0
-    floor_index: int = 0
-    incarnation: int = 0
-    left: tuple[int, ...] = ()
 
 
 class Shares(Protocol):
@@ -88,18 +69,6 @@ class Storage(Protocol):
     def damage(self) -> Sequence[DamageReport]:
         """What was found broken when the files were opened or read."""
 
-    @property
-    def snapshot_index(self) -> int:
-        """The last record that a snapshot stands for; 0: there is none."""
-
-    @property
-    def last_index(self) -> int:
-        """That of the last record; the next one appended has the next index."""
-
-    @property
-    def hard_state(self) -> StoredHardState:
-        """What was set last."""
-
     def append(self, records: Sequence[Record]) -> None:
         """Keep the records, all or none, as durable as configured when it returns.
 
@@ -138,13 +107,6 @@ class Storage(Protocol):
         A payload whose position ended since comes back empty: its space may be in use again.
         """
 
-    def load_from(self, index: int) -> Iterator[Record]:
-        """Return the records from this index on.
-
-        Raises:
-            Compacted: a snapshot replaced the first of them.
-        """
-
     def payload(self, position: int) -> bytes:
         """Return the payload at a position, for queues that keep it on disk only.
 
@@ -152,32 +114,11 @@ class Storage(Protocol):
             KeyError: there is none, or the position ended.
         """
 
-    def commit(self, index: int) -> None:
-        """Never truncate the records up to this index: what they end need not be kept.
-
-        It is not kept itself: a replica that restarts learns it again.
-        """
-
-    def truncate(self, from_index: int) -> None:
-        """Take back the records from this index on, durably when it returns: those that follow replace them.
-
-        Raises:
-            ValueError: one of them was committed.
-            Damaged: the disk refused; they may or may not be there.
-        """
-
-    def set_hard_state(self, state: StoredHardState) -> None:
-        """Keep it, as durable as configured when it returns.
-
-        Raises:
-            Damaged: the disk refused; the former state or this one will be found.
-        """
-
     def worth_compacting(self) -> bool:
         """Whether records that no longer matter take more room than those that do."""
 
     def compact(self, keep: Iterable[Record]) -> None:
-        """Replace the records up to the last one committed by the snapshot `keep`, atomically.
+        """Replace the records by the snapshot `keep`, atomically.
 
         After a crash either the old or the new content loads. A position that is held keeps the payload that the store
         has, whatever `keep` says: a queue that keeps payloads on disk only has none to give. Files that were found
@@ -190,7 +131,7 @@ class Storage(Protocol):
     def compact_in_shares(self, kept: Shares) -> Iterator[None]:
         """Do what `compact` does, a part between two yields, while records go on coming.
 
-        Before each part `kept` and what was committed must be one state. It comes to nothing where the store is closed,
+        Before each part `kept` and what was appended must be one state. It comes to nothing where the store is closed,
         destroyed or compacted meanwhile.
 
         Raises:

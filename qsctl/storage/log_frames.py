@@ -15,17 +15,14 @@ from typing import Final, NamedTuple
 import msgspec
 
 from qsctl.errors import UNREADABLE
-from qsctl.storage.base import Extent, StoredHardState
+from qsctl.storage.base import Extent
 from qsctl.storage.frames import FRAME_HEADER, Scan
 from qsctl.storage.segment_file import HEADER_SIZE_BYTES, SegmentContent
 
 _ENTRY: Final = struct.Struct("<cIQII")
 """Kind, stream number, index of the first record, number of records, size of their body."""
-_RECORD: Final = struct.Struct("<cIQI")
-"""The same in logs of an earlier form, which counted bodies, not records."""
 _MARK: Final = struct.Struct("<cQB")
 _IS_ENTRY: Final = b"E"[0]
-_IS_RECORD: Final = b"R"[0]
 _IS_MARK: Final = b"M"[0]
 _IS_TABLE: Final = b"T"[0]
 
@@ -42,57 +39,29 @@ class Stream(msgspec.Struct, frozen=True, array_like=True):
     name: str
     checkpointed: int = 0
     extent: Extent | None = None
-    hard_state: StoredHardState = StoredHardState()
-
-
-class Truncation(NamedTuple):
-    """Of a stream's records that stand before this place, those from an index on count as never appended."""
-
-    number: int
-    from_index: int
-    file: int
-    start: int
-
-    def left_of(self, place: Place) -> Place | None:
-        """Return what still counts of the records in a place, of the same stream; None: nothing."""
-        if (place.file, place.start) > (
-            self.file,
-            self.start,
-        ) or place.last_index < self.from_index:
-            return place
-        count = self.from_index - place.first_index
-        return place._replace(record_count=count, is_cut=True) if count > 0 else None
 
 
 class Table(msgspec.Struct, frozen=True, array_like=True):
-    """Streams that are new or changed, all of them where `is_whole`; `oldest_file`: those before are not needed.
-
-    `truncated`: of these streams, by number, what was appended from this index on does not count.
-    """
+    """Streams that are new or changed, all of them where `is_whole`; `oldest_file`: those before are not needed."""
 
     is_whole: bool
     oldest_file: int
     streams: list[Stream]
     forgotten: list[int]
-    truncated: dict[int, int] = {}
 
 
 class Place(NamedTuple):
-    """Records in the log: index of the first, how many, the file and the offset of the frame's body, and its end.
-
-    `is_cut`: there are more in the body, which were truncated.
-    """
+    """Records in the log: index of the first, how many, the file and the offset of the frame's body, and its end."""
 
     first_index: int
     record_count: int
     file: int
     start: int
     end: int
-    is_cut: bool = False
 
     @property
     def last_index(self) -> int:
-        """That of the last record that counts."""
+        """That of the last record."""
         return self.first_index + self.record_count - 1
 
 
@@ -119,14 +88,10 @@ def entry_parts(frame_body: bytes) -> tuple[int, bytes, bytes]:
         ValueError: it is none.
     """
     kind = frame_body[0] if frame_body else -1
-    if kind == _IS_ENTRY and len(frame_body) >= _ENTRY.size:
-        _, number, _, _, size_bytes = _ENTRY.unpack_from(frame_body)
-        start = _ENTRY.size
-    elif kind == _IS_RECORD and len(frame_body) >= _RECORD.size:
-        _, number, _, size_bytes = _RECORD.unpack_from(frame_body)
-        start = _RECORD.size
-    else:
+    if kind != _IS_ENTRY or len(frame_body) < _ENTRY.size:
         raise ValueError("no record of a write-ahead log")
+    _, number, _, _, size_bytes = _ENTRY.unpack_from(frame_body)
+    start = _ENTRY.size
     return number, frame_body[start : start + size_bytes], frame_body[start + size_bytes :]
 
 
@@ -136,8 +101,7 @@ class LogContent:
     def __init__(self) -> None:
         self.streams: dict[int, Stream] = {}
         self.places: dict[int, list[Place]] = {}
-        """The records of each stream, in order; those that were truncated, too."""
-        self.truncations: list[Truncation] = []
+        """The records of each stream, in order."""
         self.oldest_file = 0
         self.unreadable: list[tuple[int, int, int]] = []
         """File, start and end of bodies that cannot be read."""
@@ -150,9 +114,6 @@ class LogContent:
             kind = buffer[start] if end > start else -1
             if kind == _IS_ENTRY and end - start >= size:
                 _, number, index, count, _ = unpack(buffer, start)
-            elif kind == _IS_RECORD and end - start >= _RECORD.size:
-                _, number, index, _ = _RECORD.unpack_from(buffer, start)
-                count = 1
             else:
                 if kind == _IS_TABLE:
                     self._read_table(file, buffer, start, end)
@@ -178,7 +139,6 @@ class LogContent:
         for number in table.forgotten:
             self.streams.pop(number, None)
             self.places.pop(number, None)
-        self.truncations += [Truncation(*each, file, start) for each in table.truncated.items()]
 
 
 def without_unfinished_tail(content: SegmentContent) -> SegmentContent:
@@ -228,7 +188,6 @@ def entries_at(buffers: dict[int, bytes], places: Iterable[Place]) -> Iterator[t
     """Return each place with its body and its payload."""
     for place in places:
         buffer, start = buffers[place.file], place.start
-        head = _ENTRY if buffer[start] == _IS_ENTRY else _RECORD
-        *_, size_bytes = head.unpack_from(buffer, start)
-        start += head.size
+        *_, size_bytes = _ENTRY.unpack_from(buffer, start)
+        start += _ENTRY.size
         yield place, buffer[start : start + size_bytes], buffer[start + size_bytes : place.end]

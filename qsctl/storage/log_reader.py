@@ -29,8 +29,6 @@ class LogReader:
     """
 
     def __init__(self, log: SegmentLog, content: LogContent, buffers: dict[int, bytes]) -> None:
-        self.truncations = content.truncations
-        """All there are in the log; what writes one adds it."""
         self._log = log
         self._content: _Read | None = (content, buffers)
         self._file_content: _Read = (LogContent(), {})
@@ -47,9 +45,6 @@ class LogReader:
         """
         content, buffers = self._read() if file is None else self._read_file(file)
         places = content.places.get(number, [])
-        for truncation in self.truncations:
-            if truncation.number == number:
-                places = [left for place in places if (left := truncation.left_of(place)) is not None]
         first = after + 1
         return entries_at(buffers, (place for place in places if place.first_index + place.record_count > first))
 

@@ -1,13 +1,12 @@
-"""What the write-ahead log has of one stream: its records, where their payloads are, and how far it is committed.
+"""What the write-ahead log has of one stream: its records, and where their payloads are.
 
-Decides: what an append, a commit and a truncation change in that, and which records of a file of the log are needed
-when the file is to go. Reading the log once more gives the same.
+Decides: what an append changes in that, and which records of a file of the log are needed when the file is to go.
+Reading the log once more gives the same.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import deque
 from collections.abc import Iterator, Sequence, Set
 from itertools import accumulate, repeat
 from operator import add
@@ -50,10 +49,9 @@ class LogStream:
         log: shared with others.
         name: that of the stream.
         codec: that of the records.
-        is_truncatable: whether records count for nothing before `commit`, see `qsctl.storage.base`.
     """
 
-    def __init__(self, log: WriteAheadLog, name: str, codec: RecordCodec, *, is_truncatable: bool) -> None:
+    def __init__(self, log: WriteAheadLog, name: str, codec: RecordCodec) -> None:
         self.log = log
         self.codec = codec
         self.number = log.stream(name).number
@@ -62,13 +60,9 @@ class LogStream:
         """Positions of which the log says that they ended, and whose payload may be in the stream's own files."""
         self.damage: list[DamageReport] = []
         self.next_index = self.entry.checkpointed + 1
-        self.is_truncatable = is_truncatable
-        self._committed_index = self.entry.checkpointed
         self._read_at = -1
         self._read: dict[int, bytes] = {}
         """The payloads of the body that was read last, and where it is: those beside it are often wanted next."""
-        self._uncommitted: deque[tuple[int, int, int]] = deque()
-        """Of the records that end a position and are not committed yet: index, file and position."""
         self.replayed: list[Record] | None = self._replay()
 
     @property
@@ -77,22 +71,9 @@ class LogStream:
         return self.log.streams[self.number]
 
     @property
-    def ended_in_log(self) -> set[int]:
-        """The positions that end by records of the log, whether those are known to be committed or not.
-
-        A commit is learnt again after a restart; what it ended may have left its payload behind before.
-        """
-        return self.ended.union(position for _, _, position in self._uncommitted)
-
-    @property
     def last_index(self) -> int:
         """That of the last record."""
         return self.next_index - 1
-
-    @property
-    def committed_index(self) -> int:
-        """Up to here nothing is truncated."""
-        return self._committed_index if self.is_truncatable else self.last_index
 
     def part(self, encoded: Encoded) -> Part:
         """Return records as a part of a group."""
@@ -119,7 +100,7 @@ class LogStream:
         """
         self.replayed = None
         file, offset = place
-        first_index, self.next_index = self.next_index, self.next_index + len(records)
+        self.next_index += len(records)
         bodies = part.bodies
         usage = self.usage.of(file, self.last_index, encoded.piece_count)
         if encoded.positions:
@@ -127,60 +108,20 @@ class LogStream:
             starts = list(accumulate(map(add, sizes, repeat(_OVERHEAD_BYTES)), initial=file << FILE_BITS | offset))
             self.usage.begin(usage, encoded.positions, map(starts.__getitem__, encoded.carriers))
         if encoded.ended:
-            self._note_ended(first_index, records, encoded.ended, file, usage)
+            self.ended.update(self.usage.end(file, usage, encoded.ended))
         if own and not usage.is_touched:
             usage.is_touched = not own.isdisjoint(map(self.codec.position_of, records))
 
-    def _note_ended(
-        self, first_index: int, records: Sequence[Record], ended: Sequence[int], file: int, usage: FileUsage
-    ) -> None:
-        """Take note of the positions that end with records: where those may be truncated, once they are committed."""
-        if not self.is_truncatable:
-            self.ended.update(self.usage.end(file, usage, ended))
-            return
-        ended_by = self.codec.ended_by
-        for index, record in enumerate(records, first_index):
-            if (position := ended_by(record)) is not None:
-                self._uncommitted.append((index, file, position))
-
-    def commit(self, index: int) -> None:
-        """Never truncate the records up to this index."""
-        self._committed_index = index
-        files = self.usage.files
-        while self._uncommitted and self._uncommitted[0][0] <= index:
-            _, file, position = self._uncommitted.popleft()
-            self.ended.update(self.usage.end(file, files[file], (position,)))
-        for usage in files.values():
-            usage.ended_count = self.usage.ended_count
-
-    def truncate(self, from_index: int) -> None:
-        """Take back the records from this index on, durably. None of them was committed.
-
-        Raises:
-            Damaged: the disk refused; they may or may not be there.
-        """
-        try:
-            self.log.truncate(self.number, from_index)
-        finally:
-            self.read_again()
-
-    def read_again(self) -> None:
-        """Take note of what the log has, from the checkpoint on, once more."""
+    def forget(self) -> None:
+        """Note that nothing is needed of the log any more but what is appended from now on."""
         self.usage.clear()
         self.ended.clear()
-        self._uncommitted.clear()
         self.replayed = None
-        if self.is_truncatable:
-            committed_index = self._committed_index
-            self.next_index = self.entry.checkpointed + 1
-            self._replay()
-            self.commit(committed_index)
 
-    def load_from(self, first: int) -> Iterator[Record]:
-        """Return the records from an index on; what ended has no payload."""
-        for index, place, records in self._entries():
-            if place.last_index >= first:
-                yield from map(self.held, records[max(0, first - index) :])
+    def load(self) -> Iterator[Record]:
+        """Return the records behind the checkpoint; what ended has no payload."""
+        for _, records in self._entries():
+            yield from map(self.held, records)
 
     def held(self, record: Record) -> Record:
         """Return a record, without its payload where the position ended."""
@@ -269,7 +210,7 @@ class LogStream:
         carrier, position_of, ended_by = self.codec.carrier, self.codec.position_of, self.codec.ended_by
         in_file = FileUsage()
         file = -1
-        for index, place, records in self._entries():
+        for place, records in self._entries():
             if place.file != file:
                 file = place.file
                 in_file = usage.of(file, 0, 0)
@@ -286,20 +227,19 @@ class LogStream:
             if rest:
                 ended = [position for each in rest if (position := ended_by(each)) is not None]
                 if ended:
-                    self._note_ended(index, records, ended, file, in_file)
+                    self.ended.update(usage.end(file, in_file, ended))
                 elif not in_file.is_touched:
                     in_file.is_touched = any(at is not None and at not in seen for at in map(position_of, rest))
         self.next_index = max(self.next_index, in_file.last_index + 1)
         return found
 
-    def _entries(self) -> Iterator[tuple[int, Place, Sequence[Record]]]:
-        """Return what the log has behind the checkpoint: index of the first record, place and records of each body."""
+    def _entries(self) -> Iterator[tuple[Place, Sequence[Record]]]:
+        """Return what the log has behind the checkpoint: place and records of each body."""
         for place, body, payload in self.log.records(self.number):
-            index, _, records = self._body(place, body, payload)
-            yield index, place, records
+            yield place, self._body(place, body, payload).records
 
     def _body(self, place: Place, body: bytes, payload: bytes) -> Body:
-        """Return what counts of a body: what is behind the checkpoint, as far as it was not taken back."""
+        """Return what counts of a body: what is behind the checkpoint."""
         first_index = place.first_index
         skipped_count = max(0, self.entry.checkpointed + 1 - first_index)
         try:
@@ -311,8 +251,8 @@ class LogStream:
         except UnreadableRecord as error:
             self._report_unreadable(place, error)
             return Body(first_index + skipped_count, body, ())
-        if skipped_count or place.is_cut:
-            return Body(first_index + skipped_count, None, records[skipped_count : place.record_count])
+        if skipped_count:
+            return Body(first_index + skipped_count, None, records[skipped_count:])
         return Body(first_index, body, records)
 
     def _report_unreadable(self, place: Place, error: UnreadableRecord) -> None:

@@ -44,8 +44,6 @@ def keep_short(
         oldest = log.files[0] if log.files else log.last_file
         if len(log.files) <= files_max or oldest == log.last_file:
             return
-        if not all(stream.may_checkpoint(oldest) for stream in opened):
-            return
         done: list[LoggedStorage] = []
         for stream in opened:
             if not copies and stream.live_count_to(oldest):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, KeysView, Sequence
 from contextlib import suppress
-from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -16,7 +15,7 @@ from msgspec.structs import replace
 
 from qsctl.config.filesystem import FilesystemSettings
 from qsctl.errors import Damaged
-from qsctl.storage.base import Compacted, Extent, Shares, StoredHardState, Sync, WritesThenSyncs
+from qsctl.storage.base import Extent, Shares, Sync, WritesThenSyncs
 from qsctl.storage.checkpoints import Checkpoints
 from qsctl.storage.codec import Encoded, Record, RecordCodec
 from qsctl.storage.compaction import Whole
@@ -42,7 +41,6 @@ class LoggedStorage(WritesThenSyncs):
         log: shared with others; outlives this.
         codec: that of the records.
         known: how far its own files reached at least, where the log does not say.
-        is_truncatable: whether it is a replica's, see `qsctl.storage.base`.
         discards_damaged: whether to go on with what is whole where something is lost; else nothing is changed then.
 
     Raises:
@@ -58,13 +56,12 @@ class LoggedStorage(WritesThenSyncs):
         codec: RecordCodec,
         known: Extent | None = None,
         *,
-        is_truncatable: bool = False,
         discards_damaged: bool = True,
     ) -> None:
         self.log = log
         self.stem = stem
         self.codec = codec
-        self.in_log = LogStream(log, stem.name, codec, is_truncatable=is_truncatable)
+        self.in_log = LogStream(log, stem.name, codec)
         entry = self.in_log.entry
         self._moved_to = entry.checkpointed
         """Up to this record what is needed was written to the own files; the log says so later."""
@@ -75,7 +72,7 @@ class LoggedStorage(WritesThenSyncs):
             codec,
             known,
             until=entry.extent,
-            ended=self.in_log.ended_in_log,
+            ended=self.in_log.ended,
             commit=self._commit_snapshot,
             discards_damaged=discards_damaged,
             disk=log.disk,
@@ -94,25 +91,6 @@ class LoggedStorage(WritesThenSyncs):
         """See `Storage.extent`: of its own files; the log has another."""
         return self.in_log.entry.extent or self._own.extent
 
-    @property
-    def snapshot_index(self) -> int:
-        """See `Storage.snapshot_index`: what is in its own files."""
-        return self.in_log.entry.checkpointed
-
-    @property
-    def last_index(self) -> int:
-        """See `Storage.last_index`."""
-        return self.in_log.last_index
-
-    @property
-    def hard_state(self) -> StoredHardState:
-        """See `Storage.hard_state`."""
-        return self.in_log.entry.hard_state
-
-    def set_hard_state(self, state: StoredHardState) -> None:
-        """See `Storage.set_hard_state`."""
-        self.log.commit([replace(self.in_log.entry, hard_state=state)])
-
     def write(self, records: Sequence[Record]) -> Sync | None:
         """See `Storage.write`."""
         return write_group(self.log, [(self, records)]) if records else None
@@ -126,39 +104,18 @@ class LoggedStorage(WritesThenSyncs):
         """See `Storage.sync`."""
         self.log.sync()
 
-    def commit(self, index: int) -> None:
-        """See `Storage.commit`."""
-        before, index = self.in_log.committed_index, min(index, self.last_index)
-        if index > before:
-            if self._own.is_compacting:
-                self._own.follow(list(islice(self.in_log.load_from(before + 1), index - before)))
-            self.in_log.commit(index)
-
-    def truncate(self, from_index: int) -> None:
-        """See `Storage.truncate`."""
-        if from_index <= self.in_log.committed_index:
-            raise ValueError(f"{self.stem.name}: record {from_index} was committed")
-        if from_index <= self.last_index:
-            self.in_log.truncate(from_index)
-
     def load(self) -> Iterator[Record]:
         """See `Storage.load`. Records about positions that are not there are left out."""
         known: set[int] = set()
         in_log, carrier, position_of = self.in_log, self.codec.carrier, self.codec.position_of
         yield from map(in_log.without_ended, self._own.load(known)) if in_log.ended else self._own.load(known)
         replayed, in_log.replayed = in_log.replayed, None
-        for record in in_log.load_from(0) if replayed is None else map(in_log.held, replayed):
+        for record in in_log.load() if replayed is None else map(in_log.held, replayed):
             if type(record) is carrier:
                 known.add(record.position)
             elif (position := position_of(record)) is not None and position not in known:
                 continue
             yield record
-
-    def load_from(self, index: int) -> Iterator[Record]:
-        """See `Storage.load_from`."""
-        if index <= self.snapshot_index:
-            raise Compacted(f"{self.stem.name}: the records up to {self.snapshot_index} were compacted")
-        return self.in_log.load_from(index)
 
     def is_in_log(self, position: int) -> bool:
         """Whether a position is held whose payload is in the log only."""
@@ -209,11 +166,6 @@ class LoggedStorage(WritesThenSyncs):
     def renew(self, keep: Iterable[Record]) -> None:
         """See `Storage.renew`."""
         self._own.renew(with_payloads(keep, self))
-
-    def may_checkpoint(self, file: int) -> bool:
-        """Whether all records up to the end of this file of the log are committed."""
-        usage = self.in_log.usage.files
-        return max((usage[each].last_index for each in usage if each <= file), default=0) <= self.in_log.committed_index
 
     def checkpoint(self, file: int) -> Iterator[None]:
         """Write to its own files what of the log up to the end of this file is needed, a part between two yields.
@@ -276,9 +228,8 @@ class LoggedStorage(WritesThenSyncs):
         self._own.close()
 
     def follow(self, records: Sequence[Record]) -> None:
-        """Let a compaction in progress know of records that the log has now, where they are committed thereby."""
-        if not self.in_log.is_truncatable:
-            self._own.follow(records)
+        """Let a compaction in progress know of records that the log has now."""
+        self._own.follow(records)
 
     @property
     def checkpointed_positions(self) -> KeysView[int]:
@@ -287,10 +238,10 @@ class LoggedStorage(WritesThenSyncs):
 
     def _commit_snapshot(self, extent: Extent) -> None:
         """A compaction is whole: its base is all there is, and only what comes later is needed of the log."""
-        self._moved_to = self.in_log.committed_index
+        self._moved_to = self.in_log.last_index
         self.log.commit([replace(self.in_log.entry, checkpointed=self._moved_to, extent=extent)])
         self._own.forget(self.in_log.ended)
-        self.in_log.read_again()
+        self.in_log.forget()
 
     def _move(self, bodies: Sequence[Body]) -> None:
         """Write bodies to its own files; of positions that ended meanwhile without payload."""

@@ -11,8 +11,22 @@ from typing import TypeAlias
 
 import msgspec
 
-from qsctl.storage.base import StoredHardState
 from qsctl.storage.codec import Record
+
+
+class StoredHardState(msgspec.Struct, frozen=True, array_like=True):
+    """What a replica must never forget: the latest epoch that it has seen, and which replica it voted for in it.
+
+    Also the log that a candidate must have at least (`floor_epoch`, `floor_index`), the incarnation of its group, and
+    those of the groups of this name that it was in before.
+    """
+
+    epoch: int = 0
+    vote: str = ""
+    floor_epoch: int = 0
+    floor_index: int = 0
+    incarnation: int = 0
+    left: tuple[int, ...] = ()
 
 
 class StateSet(msgspec.Struct, frozen=True, array_like=True, tag=1):

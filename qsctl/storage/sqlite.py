@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -20,12 +19,13 @@ from typing import Final
 
 from qsctl.config.filesystem import FilesystemSettings, JournalMode
 from qsctl.errors import Damaged, Refused
-from qsctl.storage.base import Compacted, Extent, StoredHardState, Sync, WritesThenSyncs
+from qsctl.storage.base import Extent, Sync, WritesThenSyncs
 from qsctl.storage.codec import Record, RecordCodec, fill
 from qsctl.storage.damage import DamageKind, DamageReport, refuse_loss
 from qsctl.storage.names import open_private, unshare
 from qsctl.storage.room import DiskFailed, is_refused_by_system, refusal
 from qsctl.storage.sqlite_file import (
+    EARLIER_FORMAT,
     FAILURES,
     FORMAT_VERSION,
     SIDE_FILES,
@@ -63,7 +63,6 @@ class SqliteStorage(WritesThenSyncs):
         settings: how it is written.
         codec: that of the records.
         known: how far it reached at least when that was last noted.
-        is_truncatable: whether it is a replica's, see `qsctl.storage.base`.
         stream: whose file it is, in 32 bits; None: that of its name, see `sqlite_rows.stream_of`.
         discards_damaged: whether to go on with what is whole where something is lost; else nothing is changed then.
 
@@ -80,7 +79,6 @@ class SqliteStorage(WritesThenSyncs):
         codec: RecordCodec,
         known: Extent | None = None,
         *,
-        is_truncatable: bool = False,
         stream: int | None = None,
         discards_damaged: bool = True,
     ) -> None:
@@ -91,11 +89,6 @@ class SqliteStorage(WritesThenSyncs):
         self._stream = stream_of(path) if stream is None else stream
         self.was_there = False
         self._failed = False
-        self._is_truncatable = is_truncatable
-        self._uncommitted: deque[tuple[int, int]] = deque()
-        """Of the records that end a position and are not committed yet: index and position."""
-        self._ended: set[int] = set()
-        """Positions that ended and whose payload is deleted with the next batch."""
         self.damage: list[DamageReport] = begun_and_unfinished(path)
         self._refuse_missing(known)
         self._trace: StatementTrace | None = None
@@ -106,9 +99,6 @@ class SqliteStorage(WritesThenSyncs):
                 unshare(path.with_name(path.name + suffix))
             os.close(open_private(path, os.O_RDWR))
             self._use(self._open())
-            self._committed_index = self.snapshot_index
-            if is_truncatable:
-                self._note_ended(self.snapshot_index + 1, self._tables.load_from(self.snapshot_index + 1))
         except OSError as error:
             raise refusal(path, error, is_clean=True) from error
         except FAILURES as error:
@@ -123,51 +113,13 @@ class SqliteStorage(WritesThenSyncs):
 
     @property
     def extent(self) -> Extent:
-        """See `Storage.extent`. Less may be there of what can be truncated."""
-        return Extent("database", self.snapshot_index if self._is_truncatable else self.last_index)
+        """See `Storage.extent`."""
+        return Extent("database", self.last_index)
 
     @property
     def last_index(self) -> int:
-        """See `Storage.last_index`."""
+        """That of the last record; the next one appended has the next index."""
         return self._tables.next_index - 1
-
-    @property
-    def committed_index(self) -> int:
-        """Up to here nothing is truncated."""
-        return self._committed_index if self._is_truncatable else self.last_index
-
-    @property
-    def snapshot_index(self) -> int:
-        """See `Storage.snapshot_index`."""
-        return self._tables.snapshot_index
-
-    @property
-    def hard_state(self) -> StoredHardState:
-        """See `Storage.hard_state`."""
-        return self._tables.hard_state
-
-    def set_hard_state(self, state: StoredHardState) -> None:
-        """See `Storage.set_hard_state`."""
-        with self._transaction():
-            self._tables.set_hard_state(state)
-        self._tables.hard_state = state
-
-    def commit(self, index: int) -> None:
-        """See `Storage.commit`. What ends is deleted with the next batch."""
-        self._committed_index = max(self._committed_index, min(index, self.last_index))
-        while self._uncommitted and self._uncommitted[0][0] <= self._committed_index:
-            self._ended.add(self._uncommitted.popleft()[1])
-
-    def truncate(self, from_index: int) -> None:
-        """See `Storage.truncate`. One transaction."""
-        if from_index <= self.committed_index:
-            raise ValueError(f"{self.path}: record {from_index} was committed")
-        if from_index > self.last_index:
-            return
-        with self._transaction():
-            self._tables.truncate(from_index)
-        self._tables.count()
-        self._uncommitted = deque(each for each in self._uncommitted if each[0] < from_index)
 
     def write(self, records: Sequence[Record]) -> Sync | None:
         """See `Storage.write`. The database works and syncs in one go, without the interpreter."""
@@ -175,22 +127,13 @@ class SqliteStorage(WritesThenSyncs):
 
     def _store(self, records: Sequence[Record]) -> None:
         tables, encoded = self._tables, self._codec.encode(records)
-        gone = [*self._ended] if self._is_truncatable else encoded.ended
         with self._transaction():
             tables.insert_payloads(encoded.positions, encoded.data)
             tables.insert_batch(tables.next_index, len(records), encoded)
-            gone_count = tables.delete_payloads(gone)
-        first_index, tables.next_index = tables.next_index, tables.next_index + len(records)
+            gone_count = tables.delete_payloads(encoded.ended)
+        tables.next_index += len(records)
         tables.record_count += len(records)
         tables.held_count += len(encoded.positions) - gone_count
-        self._ended.difference_update(gone)
-        if self._is_truncatable:
-            self._note_ended(first_index, records)
-
-    def _note_ended(self, first_index: int, records: Iterable[Record]) -> None:
-        for index, record in enumerate(records, first_index):
-            if (position := self._codec.ended_by(record)) is not None:
-                self._uncommitted.append((index, position))
 
     def load(self) -> Iterator[Record]:
         """See `Storage.load`. Records about a sample that damage took away are left out.
@@ -214,8 +157,6 @@ class SqliteStorage(WritesThenSyncs):
             Damaged: its bytes do not match their checksum, or the file cannot be read.
         """
         try:
-            if position in self._ended:
-                raise KeyError(position)
             return self._tables.payload(position)
         except ValueError as error:
             raise Damaged(
@@ -233,14 +174,12 @@ class SqliteStorage(WritesThenSyncs):
     def compact(self, keep: Iterable[Record]) -> None:
         """See `Storage.compact`. One transaction: whatever becomes of it, the old or the new content loads."""
         self._refuse_after_failure()
-        index, records = self.committed_index, list(keep)
-        left = list(self._tables.load_from(index + 1)) if index < self.last_index else []
+        records = list(keep)
         if any(report.kept_as is None for report in self.damage):
             self.damage = copy_aside(self._connection, self.path, self.damage)
         with self._transaction():
-            self._tables.replace(index, records, left)
+            self._tables.replace(records)
         self._tables.count()
-        self._ended.clear()
         self._kept_count = sum(type(each) is not self._codec.carrier for each in records)
 
     def renew(self, keep: Iterable[Record]) -> None:
@@ -300,17 +239,17 @@ class SqliteStorage(WritesThenSyncs):
             version = 0
         elif version == 0 and self.path.stat().st_size:
             self._report_unfinished()
-        if version > FORMAT_VERSION:
+        if version not in (0, EARLIER_FORMAT, FORMAT_VERSION):
             raise Refused(
-                f"{self.path} has format {version}; this version reads format {FORMAT_VERSION}",
+                f"{self.path} has format {version}; this version reads formats {EARLIER_FORMAT} and {FORMAT_VERSION}",
                 remedy="Use the version of qsctl that wrote it.",
             )
         connection = connect(self.path, self.settings, self._trace)
         if version == 0:
             create_tables(connection, self._stream)
-        elif version < FORMAT_VERSION:
+        elif version == EARLIER_FORMAT:
             try:
-                self.damage += upgrade(connection, self.path, self._stream, version, self._refuse_loss)
+                self.damage += upgrade(connection, self.path, self._stream, self._refuse_loss)
             except BaseException:
                 connection.close()
                 raise
@@ -362,12 +301,6 @@ class SqliteStorage(WritesThenSyncs):
         if (expected or 1) < self._tables.next_index:
             self._report_missing(expected or 1, self._tables.next_index)
         self._report_stray(held)
-
-    def load_from(self, index: int) -> Iterator[Record]:
-        """See `Storage.load_from`."""
-        if index <= self.snapshot_index:
-            raise Compacted(f"{self.path}: the records up to {self.snapshot_index} were compacted")
-        return self._reading(self._tables.load_from(index))
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:

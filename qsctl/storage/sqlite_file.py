@@ -18,7 +18,9 @@ from qsctl.storage.room import is_refused_by_system
 from qsctl.storage.sqlite_trace import StatementTrace
 
 FORMAT_VERSION: Final = 3
-"""What is written. Files of format 1 (qsctl 0.1) and 2, which numbered batches, not records, become files of this."""
+"""What is written. Files of format 1 (qsctl 0.1) become files of this; format 2 was one of development versions."""
+
+EARLIER_FORMAT: Final = 1
 
 SIDE_FILES: Final = ("-journal", "-wal", "-shm")
 """What the database puts beside its file, depending on the journal mode."""

@@ -1,8 +1,7 @@
 """The rows of a database file, each with a checksum that covers whose file it is and which row [QS 2.14].
 
 A row of the table `batch` is a batch of records: `number` is the index of the first, `record_count` how many they are.
-A snapshot is a row, too: of the index that it reaches, with a count that is not above 0. `HARD_STATE_NUMBER` is that of
-the row with the hard state.
+A snapshot is a row, too: of the index that it reaches, with a count that is not above 0.
 
 Decides: what is checked. A row of another file, or one that stands in another one's place, is damage; so is a value of
 a type that is never written, for a database takes any.
@@ -18,8 +17,6 @@ from zlib import crc32
 
 from qsctl.storage.codec import POSITION
 from qsctl.storage.frames import Marks, numbered_marks
-
-HARD_STATE_NUMBER: Final = -1
 
 _UNSIGNED: Final = 2**64 - 1
 

@@ -10,14 +10,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Final
 
-import msgspec
-
-from qsctl.errors import UNREADABLE
-from qsctl.storage.base import StoredHardState
-from qsctl.storage.codec import Encoded, Positions, Record, RecordCodec, UnreadableRecord, fill
+from qsctl.storage.codec import Encoded, Positions, Record, RecordCodec, UnreadableRecord
 from qsctl.storage.damage import DamageKind
 from qsctl.storage.frames import frame, scan
-from qsctl.storage.sqlite_rows import HARD_STATE_NUMBER, Payloads, batch_marks, is_whole, payload_checksums
+from qsctl.storage.sqlite_rows import batch_marks, is_whole, payload_checksums
 
 ReportRow = Callable[[int, int, int, DamageKind, str], None]
 """Called with the number of a batch, offset and size in its body, and what is wrong there."""
@@ -47,7 +43,6 @@ class Tables:
         self.stream = stream
         self.codec = codec
         self._report = report
-        self.hard_state = self._read_hard_state()
         self.count()
 
     def count(self) -> None:
@@ -57,26 +52,9 @@ class Tables:
             "SELECT total(abs(record_count)) FROM batch WHERE typeof(record_count) = 'integer'"
         )
         self.next_index = self._number(_LAST_NUMBER) + 1
-        snapshots = "SELECT coalesce(max(number), 0) FROM batch WHERE number > 0 AND record_count <= 0"
-        self.snapshot_index = self._number(f"{snapshots} AND typeof(record_count) = 'integer'")
 
     def _number(self, query: str) -> int:
         return int(self.connection.execute(query).fetchone()[0])
-
-    def _read_hard_state(self) -> StoredHardState:
-        for number, _, body in self.connection.execute(f"{BATCHES} LIMIT 1", (HARD_STATE_NUMBER,)):
-            if number != HARD_STATE_NUMBER:
-                break
-            for start, end in scan(body, batch_marks(self.stream, number)).bodies if isinstance(body, bytes) else ():
-                with suppress(*UNREADABLE):
-                    return msgspec.msgpack.decode(body[start:end], type=StoredHardState)
-            self._report(number, 0, 0, DamageKind.CHECKSUM, "the hard state cannot be read")
-        return StoredHardState()
-
-    def set_hard_state(self, state: StoredHardState) -> None:
-        """Keep a replica's hard state."""
-        body = frame([msgspec.msgpack.encode(state)], batch_marks(self.stream, HARD_STATE_NUMBER))
-        self.connection.execute("INSERT OR REPLACE INTO batch VALUES (?, 0, ?)", (HARD_STATE_NUMBER, body))
 
     def payload(self, position: int) -> bytes:
         """Return the payload at a position.
@@ -94,45 +72,19 @@ class Tables:
             raise ValueError("it does not match its checksum")
         return bytes(body)
 
-    def truncate(self, from_index: int) -> None:
-        """Delete the records from this index on, and the payloads that they carry."""
-        execute, carrier = self.connection.execute, self.codec.carrier
-        begun = [each.position for each in self.load_from(from_index) if isinstance(each, carrier)]
-        for number, count, body in execute(BATCHES, (self.snapshot_index + 1,)).fetchall():
-            if number < from_index < end_of(number, count):  # one batch, of which some records stay
-                kept = list(self.records_of(number, body))[: from_index - number]
-                execute("DELETE FROM batch WHERE number = ?", (number,))
-                self.insert_batch(number, len(kept), self.codec.encode(kept))
-        execute("DELETE FROM batch WHERE number >= ?", (from_index,))
-        execute("UPDATE sqlite_sequence SET seq = ?", (from_index - 1,))
-        self.delete_payloads(begun)
-
-    def replace(self, index: int, kept: Sequence[Record], left: Sequence[Record]) -> None:
-        """Put a snapshot of the records up to an index in the place of all batches, and those behind it after it."""
+    def replace(self, kept: Sequence[Record]) -> None:
+        """Put a snapshot in the place of all batches."""
         execute = self.connection.execute
-        encoded, behind = self.codec.encode(kept), self.codec.encode(left)
+        encoded = self.codec.encode(kept)
         execute("CREATE TEMPORARY TABLE kept (position INTEGER PRIMARY KEY)")
-        positions = [(at,) for at in {*encoded.positions, *behind.positions}]
-        self.connection.executemany("INSERT INTO kept VALUES (?)", positions)
+        self.connection.executemany("INSERT INTO kept VALUES (?)", [(at,) for at in set(encoded.positions)])
         execute("DELETE FROM payload WHERE position NOT IN (SELECT position FROM kept)")
         execute("DROP TABLE kept")
-        execute("DELETE FROM batch WHERE number <> ?", (HARD_STATE_NUMBER,))
+        execute("DELETE FROM batch")
         found = {position for (position,) in execute("SELECT position FROM payload")}
         fresh = {at: data for at, data in zip(encoded.positions, encoded.data, strict=True) if at not in found}
         self.insert_payloads(list(fresh), list(fresh.values()))
-        self.insert_batch(index, -len(kept), encoded)
-        if left:
-            self.insert_batch(index + 1, len(left), behind)
-
-    def load_from(self, index: int) -> Iterator[Record]:
-        """Return the records from this index on, which are behind the snapshot."""
-        payloads = Payloads(self.connection, self.stream)
-        for number, _, body in self.connection.execute(BATCHES, (self.snapshot_index + 1,)):
-            for at, record in enumerate(self.records_of(number, body), number):
-                if at >= index:
-                    if isinstance(record, self.codec.carrier):
-                        fill(record, "payload", payloads.find(record.position) or b"")
-                    yield record
+        self.insert_batch(self.next_index - 1, -len(kept), encoded)
 
     def records_of(self, number: int, body: object) -> Iterator[Record]:
         """Return the records of one batch."""

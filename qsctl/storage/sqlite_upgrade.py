@@ -1,4 +1,4 @@
-"""Database files of earlier formats made files of this one, once: those of qsctl 0.1, and those of format 2.
+"""Database files of qsctl 0.1 made files of this format, once.
 
 Decides: that a damaged file is kept beside the new one. Until the last statement the file is what it was.
 """
@@ -19,7 +19,6 @@ from qsctl.storage.sqlite_rows import batch_marks, payload_checksum
 _FORMAT_1_MARK: Final = 0x5153_4442
 """Begins every record of a batch in a file of version 0.1, whose checksums cover the bytes and nothing else."""
 
-_FORMAT_2: Final = 2
 _UNREADABLE: Final = -1
 
 
@@ -27,10 +26,9 @@ def upgrade(
     connection: sqlite3.Connection,
     path: Path,
     stream: int,
-    version: int,
     refuse: Callable[[Sequence[DamageReport]], None],
 ) -> list[DamageReport]:
-    """Make a file of an earlier format one of this: all its rows, or none; returns what was found damaged.
+    """Make a file of version 0.1 one of this format: all its rows, or none; returns what was found damaged.
 
     `refuse` is called with that before anything is changed, and may raise.
 
@@ -38,7 +36,7 @@ def upgrade(
         OSError, sqlite3.Error: the disk refuses.
     """
     connection.execute("BEGIN IMMEDIATE")
-    damage = _upgrade(connection, stream, version)
+    damage = _upgrade(connection, stream)
     claim(connection, stream)
     if not damage:
         connection.execute("COMMIT")
@@ -48,14 +46,14 @@ def upgrade(
     refuse(found)
     reports = copy_aside(connection, path, found)
     connection.execute("BEGIN IMMEDIATE")
-    _upgrade(connection, stream, version)
+    _upgrade(connection, stream)
     claim(connection, stream)
     connection.execute("COMMIT")
     return reports
 
 
-def _upgrade(connection: sqlite3.Connection, stream: int, version: int) -> list[str]:
-    """Make the rows of a file of an earlier format those of this one.
+def _upgrade(connection: sqlite3.Connection, stream: int) -> list[str]:
+    """Make the rows of a file of version 0.1 those of this format.
 
     Its batches, which were numbered one by one, become a snapshot. What was damaged stays so, and no checksum fits it:
     returns what was found.
@@ -68,11 +66,10 @@ def _upgrade(connection: sqlite3.Connection, stream: int, version: int) -> list[
         if last and number != last + 1:
             damage.append(f"{number - last - 1} batches from number {last + 1} are missing")
         last, total_count = number, total_count + (count if isinstance(count, int) else 0)
-        marks = batch_marks(stream, number) if version == _FORMAT_2 else constant_marks(_FORMAT_1_MARK)
         if not isinstance(body, bytes):
             damage.append(f"batch {number} is damaged")
             continue
-        found = scan(body, marks)
+        found = scan(body, constant_marks(_FORMAT_1_MARK))
         bodies += [body[start:end] for start, end in found.bodies]
         gaps += [body[each.offset : each.offset + each.size_bytes] for each in found.gaps]
         if found.gaps or not found.bodies:
@@ -81,13 +78,11 @@ def _upgrade(connection: sqlite3.Connection, stream: int, version: int) -> list[
         snapshot = frame(bodies, batch_marks(stream, last)) + b"".join(gaps)
         connection.execute("DELETE FROM batch")
         connection.execute("INSERT INTO batch VALUES (?, ?, ?)", (last, -total_count, snapshot))
-    if version < _FORMAT_2:
-        damage += _upgrade_payloads(connection, stream)
-    return damage
+    return [*damage, *_upgrade_payloads(connection, stream)]
 
 
 def _upgrade_payloads(connection: sqlite3.Connection, stream: int) -> list[str]:
-    """Give the payloads of a file of version 0.1 the checksums of format 2."""
+    """Give the payloads of a file of version 0.1 the checksums of this format."""
     damaged_count = 0
     payloads: list[tuple[int, int]] = []
     for position, body, checksum in connection.execute("SELECT position, body, checksum FROM payload"):

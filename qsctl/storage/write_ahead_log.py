@@ -24,7 +24,6 @@ from qsctl.storage.log_frames import (
     Place,
     Stream,
     Table,
-    Truncation,
     entry_heads,
     entry_parts,
     mark_body,
@@ -213,17 +212,6 @@ class WriteAheadLog:
         file, offset = self._put(frames)
         return file, [offset + size for size in sizes]
 
-    def truncate(self, number: int, from_index: int) -> None:
-        """Let what a stream appended from this index on count for nothing, durably.
-
-        Raises:
-            Damaged: the disk refuses; it may have happened or not.
-        """
-        self._reader.forget()
-        file, offset = self._put(self._heads({number: from_index}))
-        self._reader.truncations.append(Truncation(number, from_index, file, offset))
-        self.sync(critical=True)
-
     def sync(self, *, critical: bool = False) -> None:
         """Make durable what was written, as configured.
 
@@ -401,7 +389,7 @@ class WriteAheadLog:
         self._numbers[stream.name] = stream.number
         self._changed.add(stream.number)
 
-    def _heads(self, truncated: dict[int, int] | None = None) -> list[bytes]:
+    def _heads(self) -> list[bytes]:
         """Return what a group begins with: its mark, and what is new in the table; in a new file all of it."""
         begins_file = self._log.is_full
         is_synced = self.settings.synchronization is not Synchronization.OFF
@@ -409,10 +397,10 @@ class WriteAheadLog:
         known_count = durable_count if file == self._log.last_index and not begins_file else 0
         heads = [mark_body(known_count if is_synced else None)]
         is_changed = self._changed or self._forgotten or self._oldest_file > self._noted_oldest_file
-        if begins_file or is_changed or truncated:
+        if begins_file or is_changed:
             numbers = self.streams if begins_file else self._changed
             streams = [self.streams[number] for number in numbers]
-            table = Table(begins_file, self._oldest_file, streams, self._forgotten, truncated or {})
+            table = Table(begins_file, self._oldest_file, streams, self._forgotten)
             heads.append(table_body(table))
         return heads
 

@@ -72,6 +72,17 @@ def as_loaded(records: Iterable[Record]) -> list[Record]:
     ]
 
 
+def alive(records: Iterable[Record]) -> dict[int, bytes]:
+    """Return the payloads of what is held, by position."""
+    held: dict[int, bytes] = {}
+    for record in records:
+        if isinstance(record, Enqueued):
+            held[record.position] = record.payload
+        elif isinstance(record, Removed):
+            held.pop(record.position, None)
+    return held
+
+
 class KeptInTwos:
     """What a queue holds, for `compact_in_shares`: two samples a share. `note` what is appended meanwhile."""
 

@@ -9,22 +9,15 @@ from qsctl.config.filesystem import FilesystemSettings
 from qsctl.core.records import Record
 from qsctl.storage.logged import LoggedStorage
 from tests.storage.contract import StoreContract
-from tests.storage.stream_contract import StreamContract
 from tests.storage.with_its_log import WithItsLog
 
 
-class TestLoggedStorage(StoreContract, StreamContract):
-    def open_stream(self, directory: Path, *, is_truncatable: bool) -> LoggedStorage:
-        return WithItsLog(directory, FilesystemSettings(), is_truncatable=is_truncatable)
-
+class TestLoggedStorage(StoreContract):
     def open(self, directory: Path) -> LoggedStorage:
         return WithItsLog(directory, FilesystemSettings())
 
 
-class TestLoggedStorageInSmallFiles(StoreContract, StreamContract):
-    def open_stream(self, directory: Path, *, is_truncatable: bool) -> LoggedStorage:
-        return WithItsLog(directory, FilesystemSettings(file_max_size_kb=0), is_truncatable=is_truncatable)
-
+class TestLoggedStorageInSmallFiles(StoreContract):
     def open(self, directory: Path) -> LoggedStorage:
         return WithItsLog(directory, FilesystemSettings(file_max_size_kb=0))
 
@@ -41,8 +34,6 @@ class Checkpointed(WithItsLog):
 def checkpoint_all(store: LoggedStorage) -> None:
     log = store.log
     for file in list(log.files[:-1]):
-        if not store.may_checkpoint(file):
-            return
         for _ in store.checkpoint(file):
             pass
         store.checkpointed(file)
@@ -50,9 +41,6 @@ def checkpoint_all(store: LoggedStorage) -> None:
         store.drop_dead()
 
 
-class TestCheckpointedStorage(StoreContract, StreamContract):
-    def open_stream(self, directory: Path, *, is_truncatable: bool) -> LoggedStorage:
-        return Checkpointed(directory, FilesystemSettings(file_max_size_kb=0), is_truncatable=is_truncatable)
-
+class TestCheckpointedStorage(StoreContract):
     def open(self, directory: Path) -> LoggedStorage:
         return Checkpointed(directory, FilesystemSettings(file_max_size_kb=0))

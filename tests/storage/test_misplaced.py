@@ -12,14 +12,14 @@ import pytest
 
 from qsctl.config.filesystem import FilesystemSettings
 from qsctl.core.records import Enqueued
+from qsctl.errors import Refused
 from qsctl.service.queue_codec import QUEUE_CODEC
-from qsctl.storage.base import Extent, Storage
+from qsctl.storage.base import Storage
 from qsctl.storage.frames import scan
 from qsctl.storage.segment_file import HEADER_SIZE_BYTES, decode_header, stream_of
 from qsctl.storage.sqlite import SqliteStorage
-from tests.storage.contract import enqueued
+from tests.storage.contract import alive, enqueued
 from tests.storage.own_files import OwnFiles
-from tests.storage.stream_contract import alive
 
 SMALL = FilesystemSettings(file_max_size_kb=1)
 LARGE = FilesystemSettings(file_max_size_kb=1000)
@@ -210,39 +210,30 @@ def test_a_store_of_version_0_1_is_read_and_goes_on_in_the_new_format(
 FORMAT_2 = Path(__file__).parent / "format_2_database"
 
 
-def test_a_database_whose_batches_were_numbered_one_by_one_is_carried_over(tmp_path: Path) -> None:
+def test_a_database_of_a_development_version_is_refused_and_stays_as_it_is(tmp_path: Path) -> None:
     path = tmp_path / f"{ORDERS}.db"
     shutil.copy(FORMAT_2 / path.name, path)
-    expected = {at: f"payload {at:04}".encode() for at in range(10)}
-    for count in range(3):
-        store = SqliteStorage(path, LARGE, QUEUE_CODEC, Extent("database", 7))
-        assert store.last_index == 7 + count, "the seventh batch was the last"
-        assert alive(store.load()) == expected
-        assert not store.damage
-        store.append([enqueued(100 + count, b"new")])
-        expected[100 + count] = b"new"
-        assert list(store.load_from(store.last_index)) == [enqueued(100 + count, b"new")]
-        store.close()
+    before = path.read_bytes()
+    with pytest.raises(Refused, match="has format 2; this version reads formats 1 and 3"):
+        database(tmp_path)
+    assert path.read_bytes() == before
 
 
 @pytest.mark.parametrize(
-    "change", ["UPDATE batch SET body = x'00' WHERE number = 3", "DELETE FROM batch WHERE number = 3"]
+    ("change", "lost"),
+    [
+        ("UPDATE batch SET body = x'00' WHERE number = 3", {2}),
+        ("DELETE FROM batch WHERE number = 3", {2}),
+        ("UPDATE payload SET body = x'00' WHERE position = 4", {4}),
+    ],
 )
-def test_damage_in_a_database_of_format_2_is_reported_and_kept_aside(tmp_path: Path, change: str) -> None:
-    path = tmp_path / f"{ORDERS}.db"
-    shutil.copy(FORMAT_2 / path.name, path)
-    altered(change)(path)
-    store = database(tmp_path)
-    assert alive(store.load()) == {at: f"payload {at:04}".encode() for at in range(10) if at not in (4, 5)}
-    assert store.damage[0].kept_as is not None
-    store.close()
-
-
-def test_damage_in_a_database_of_version_0_1_is_reported_and_kept_aside(tmp_path: Path) -> None:
+def test_damage_in_a_database_of_version_0_1_is_reported_and_kept_aside(
+    tmp_path: Path, change: str, lost: set[int]
+) -> None:
     path = tmp_path / f"{ORDERS}.db"
     shutil.copy(VERSION_0_1 / path.name, path)
-    altered("UPDATE payload SET body = x'00' WHERE position = 4")(path)
+    altered(change)(path)
     store = database(tmp_path)
-    assert loaded(store) == {at: f"payload {at:04}".encode() for at in range(10) if at != 4}
+    assert alive(store.load()) == {at: f"payload {at:04}".encode() for at in range(10) if at not in lost}
     assert store.damage[0].kept_as is not None
     store.close()

@@ -17,7 +17,6 @@ from qsctl.storage.damage import DamageKind
 from qsctl.storage.sqlite import SqliteStorage
 from qsctl.storage.sqlite_trace import redact
 from tests.storage.contract import StoreContract, enqueued, removed
-from tests.storage.stream_contract import StreamContract
 
 NAME = "QSOrder@S@0@qsctl.db"
 
@@ -33,10 +32,7 @@ def filled(directory: Path, count: int = 40, size: int = 300) -> None:
     store.close()
 
 
-class TestSqliteStorage(StoreContract, StreamContract):
-    def open_stream(self, directory: Path, *, is_truncatable: bool) -> SqliteStorage:
-        return SqliteStorage(directory / NAME, FilesystemSettings(), QUEUE_CODEC, is_truncatable=is_truncatable)
-
+class TestSqliteStorage(StoreContract):
     def open(self, directory: Path) -> SqliteStorage:
         return opened(directory)
 
@@ -127,7 +123,7 @@ def test_a_file_of_a_later_format_is_refused_and_left_alone(tmp_path: Path) -> N
         connection.execute("PRAGMA user_version = 99")
     connection.close()
     before = (tmp_path / NAME).read_bytes()
-    with pytest.raises(Refused, match="has format 99; this version reads format 3"):
+    with pytest.raises(Refused, match="has format 99; this version reads formats 1 and 3"):
         opened(tmp_path)
     assert (tmp_path / NAME).read_bytes() == before
 
@@ -189,7 +185,7 @@ def test_a_damaged_database_gives_what_is_whole_and_tells_the_rest(
         store = opened(directory)
     except Refused as error:
         assert 56 <= at < 64, "only the number of the format may make it look like a later one"
-        assert "this version reads format 2" in error.message
+        assert "this version reads formats 1 and 3" in error.message
         return
     found = list(store.load())
     for record in found:

@@ -13,10 +13,9 @@ from qsctl.storage.write_ahead_log import WriteAheadLog
 class WithItsLog(LoggedStorage):
     """A stream that has a log for itself."""
 
-    def __init__(self, directory: Path, filesystem: FilesystemSettings, *, is_truncatable: bool = False) -> None:
+    def __init__(self, directory: Path, filesystem: FilesystemSettings) -> None:
         log = WriteAheadLog(directory / "QSlog", filesystem)
-        stem = directory / "QSOrder@S@0@qsctl"
-        super().__init__(stem, filesystem, log, QUEUE_CODEC, is_truncatable=is_truncatable)
+        super().__init__(directory / "QSOrder@S@0@qsctl", filesystem, log, QUEUE_CODEC)
 
     def close(self) -> None:
         super().close()
