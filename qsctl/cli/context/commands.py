@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, ClassVar, Final
 
 import typer
 
+from qsctl.broker.access import CHARACTERS_MAX, Credentials, Secret, parse_address
 from qsctl.cli.command import Commands
-from qsctl.cli.context.file import OPTIONS, Context, changed_contexts, configuration_file, read_contexts
+from qsctl.cli.context.file import BROKER, OPTIONS, Context, changed_contexts, configuration_file, read_contexts
 from qsctl.cli.output.results import Column, Done, ListResult, Row, TableBlock
 from qsctl.cli.panels import SERVICE_PANEL
 from qsctl.errors import UsageError
@@ -18,6 +21,13 @@ from qsctl.errors import UsageError
 COMMANDS: Final = Commands(panel=SERVICE_PANEL, group="context", help="Name services, and choose the one in use.")
 
 NameArgument = Annotated[str, typer.Argument(metavar="CONTEXT", help="Name of the context.", show_default=False)]
+
+
+class SecretKind(StrEnum):
+    """What proves to a broker who asks."""
+
+    PASSWORD = "password"
+    TOKEN = "token"
 
 
 @dataclass(frozen=True)
@@ -35,12 +45,22 @@ class ContextList(ListResult):
         "timeout": "longest wait for an answer; null: not in the context",
         "target": "application name or pattern; null: not in the context",
         "key_file": "file of the key that commands are signed with; null: not in the context",
+        "broker": "address of the broker that --broker CONTEXT asks; null: not in the context",
+        "broker_username": "user name for the broker; null: not in the context",
+        "broker_ca_file": "file of the authorities whose certificates are trusted; null: those of the system",
+        "broker_secret": "password or token, whichever the context has for the broker; null: neither",
     }
 
     def rows(self) -> Sequence[Row]:
         """Return a row for each context."""
         return [
-            {"name": each.name, "in_use": each.name == self.in_use, **{key: each.options.get(key) for key in OPTIONS}}
+            {
+                "name": each.name,
+                "in_use": each.name == self.in_use,
+                **{key: each.options.get(key) for key in OPTIONS},
+                **{key: each.broker.get(key) for key in BROKER},
+                "broker_secret": next((key.removeprefix("broker_") for key in each.secrets), None),
+            }
             for each in self.contexts
         ]
 
@@ -50,6 +70,8 @@ class ContextList(ListResult):
         columns = [Column("mark", ""), Column("name", "Context"), Column("service", "Service")]
         rest = [Column("state_dir", "State directory"), Column("target", "Target"), Column("timeout", "Timeout")]
         rest.append(Column("key_file", "Key file"))
+        if any(row["broker"] for row in rows):
+            rest += [Column("broker", "Broker"), Column("broker_username", "User")]
         return [TableBlock([*columns, *rest], rows, empty="(no context: `qsctl context add NAME --service …`)")]
 
 
@@ -59,13 +81,15 @@ class ContextList(ListResult):
         "qsctl context add prod --service dds:7 --target Billing --use",
         "qsctl context add prod --service dds:7 --key-file /etc/qsctl/admin.key",
         "qsctl context add local --service embedded:queues.xml --state-dir ~/queues",
+        "qsctl context add site --broker https://broker.example:943 --broker-username ops --broker-secret password",
     ),
 )
 def add(
     name: NameArgument,
     service: Annotated[
-        str, typer.Option(metavar="LOCATION", help="Location of the service, as with --service of every command.")
-    ],
+        str | None,
+        typer.Option(metavar="LOCATION", help="Location of the service, as with --service of every command."),
+    ] = None,
     state_dir: Annotated[
         Path | None, typer.Option(help="Directory in which an embedded service keeps its state.")
     ] = None,
@@ -79,12 +103,38 @@ def add(
         Path | None,
         typer.Option(metavar="FILE", help="Key file that commands over DDS are signed with, see `qsctl key`."),
     ] = None,
+    broker: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL", help="Address of a broker's SEMP interface, for --broker CONTEXT of other commands."
+        ),
+    ] = None,
+    broker_username: Annotated[str | None, typer.Option(metavar="NAME", help="User name for the broker.")] = None,
+    broker_secret: Annotated[
+        SecretKind | None,
+        typer.Option(
+            help="What proves to the broker who asks. It is asked for on the terminal, or read from the first line of "
+            "standard input, and kept in the file of the contexts, which is for its owner alone."
+        ),
+    ] = None,
+    broker_ca_file: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Certificates of the authorities that are trusted, in PEM.",
+            show_default="the system's",
+        ),
+    ] = None,
     use: Annotated[bool, typer.Option("--use", help="Choice of this context from now on.")] = False,
 ) -> Done:
-    """Name a service, or give a name another one. Paths become absolute."""
+    """Name a service or a broker, or give a name another one. Paths become absolute."""
     if not name or name.startswith("-") or any(not each.isprintable() or each.isspace() for each in name):
         raise UsageError(f"{name!r} is no name for a context", remedy="Choose one without spaces.")
-    options = {"service": _checked_location(service)}
+    if service is None and broker is None:
+        raise UsageError("there is nothing to name", remedy="Give --service, --broker, or both.")
+    if broker is None and (broker_username or broker_secret or broker_ca_file):
+        raise UsageError("the broker's address is missing", remedy="Give --broker https://HOST:PORT, too.")
+    options = {} if service is None else {"service": _checked_location(service)}
     if state_dir is not None:
         options["state_dir"] = str(state_dir.expanduser().absolute())
     if timeout is not None:
@@ -97,10 +147,12 @@ def add(
 
         options["target"] = check_pattern(target)
     if key_file is not None:
-        options["key_file"] = _checked_key_file(key_file, service)
+        options["key_file"] = _checked_key_file(key_file, service or "an embedded one")
+    reached = {} if broker is None else _checked_broker(broker, broker_username, broker_ca_file)
+    secrets = {} if broker_secret is None else {f"broker_{broker_secret}": _secret(broker_secret, broker_username)}
     with changed_contexts() as contexts:
         is_new = name not in contexts.by_name
-        contexts.by_name[name] = Context(name, options)
+        contexts.by_name[name] = Context(name, options, reached, secrets)
         contexts.in_use = name if use else contexts.in_use
     return Done(f"context {name} is {'added' if is_new else 'changed'} in {configuration_file()}{', and in use' * use}")
 
@@ -147,6 +199,39 @@ def _checked_key_file(key_file: Path, service: str) -> str:
     path = key_file.expanduser().absolute()
     read_keys(path)
     return str(path)
+
+
+def _checked_broker(address: str, username: str | None, certificates: Path | None) -> dict[str, str]:
+    """Return what a context keeps of a broker, besides its secret.
+
+    Raises:
+        UsageError: the address is none, or the user name cannot be one.
+    """
+    found = {"broker": str(parse_address(address))}
+    if username:
+        found["broker_username"] = Credentials(username).username
+    if certificates is not None:
+        found["broker_ca_file"] = str(certificates.expanduser().absolute())
+    return found
+
+
+def _secret(kind: SecretKind, username: str | None) -> Secret:
+    """Read a password or a token: hidden on a terminal, else the first line of standard input.
+
+    Raises:
+        UsageError: there is none, or it cannot be one.
+    """
+    if kind is SecretKind.PASSWORD and not username:
+        raise UsageError("a password is of a user", remedy="Give --broker-username, too.")
+    if sys.stdin.isatty():
+        text = typer.prompt(f"{kind.capitalize()} for the broker", hide_input=True, err=True)
+    else:
+        text = sys.stdin.readline(CHARACTERS_MAX + 2).rstrip("\r\n")
+    if not text:
+        raise UsageError(f"the {kind} is empty", remedy="Write it on the first line of standard input.")
+    secret = Secret(text)
+    Credentials(username or "", secret) if kind is SecretKind.PASSWORD else Credentials(token=secret)
+    return secret
 
 
 def _checked_location(service: str) -> str:

@@ -2,7 +2,8 @@
 
 Decides: where it is (XDG base directories), what may stand in it, and how it is written: at once or not at all, for its
 owner alone. A context is a set of options of a service; where the command line and the environment leave one out, that
-of the context in use counts.
+of the context in use counts. It may name a broker, too, which counts where a command names the context with --broker:
+its address, and who asks it. A password or a token is used only while nobody but the owner may read the file.
 """
 
 from __future__ import annotations
@@ -15,10 +16,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from qsctl.errors import InvalidInput, NotFound
+from qsctl.broker.access import Secret
+from qsctl.errors import InvalidInput, NotFound, Refused
 
 OPTIONS: Final = ("service", "state_dir", "timeout", "target", "key_file")
 """The options that a context has, under the names that they have on the command line, with underscores."""
+
+BROKER: Final = ("broker", "broker_username", "broker_ca_file")
+"""What a context may say of a broker, and that may be shown."""
+SECRETS: Final = ("broker_password", "broker_token")
+"""What it may say, and that is never shown."""
 
 _IN_USE: Final = "context"
 _CONTEXTS: Final = "contexts"
@@ -26,10 +33,12 @@ _CONTEXTS: Final = "contexts"
 
 @dataclass(frozen=True)
 class Context:
-    """A named service: the options by which it is reached."""
+    """A named service: the options by which it is reached, and those of a broker."""
 
     name: str
     options: Mapping[str, str]
+    broker: Mapping[str, str] = field(default_factory=dict)
+    secrets: Mapping[str, Secret] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return f"{self.name} ({', '.join(f'{key} {value}' for key, value in self.options.items())})"
@@ -116,6 +125,21 @@ def changed_contexts() -> Iterator[Contexts]:
         temporary.replace(path)
 
 
+def check_that_secrets_are_kept() -> None:
+    """Refuse to use a password or a token that others may read.
+
+    Raises:
+        Refused: the file can be read by others.
+    """
+    path = configuration_file()
+    mode = path.stat().st_mode & 0o777
+    if mode & 0o077:
+        raise Refused(
+            f"{path} has the mode {mode:03o} and a password or token in it, which others may read",
+            remedy=f"Make it yours alone: chmod 600 {path}.",
+        )
+
+
 def _checked(path: Path, found: Mapping[str, Any]) -> Contexts:
     _known(path, "the file", found, (_IN_USE, _CONTEXTS))
     tables = _typed(path, _CONTEXTS, found.get(_CONTEXTS, {}), dict, "a table")
@@ -123,9 +147,15 @@ def _checked(path: Path, found: Mapping[str, Any]) -> Contexts:
     for name, table in tables.items():
         place = f"[{_CONTEXTS}.{name}]"
         options = _typed(path, place, table, dict, "a table")
-        _known(path, place, options, OPTIONS)
-        values = {key: _typed(path, f"{place} {key}", value, str, "a text") for key, value in options.items()}
-        contexts.by_name[name] = Context(name, values)
+        _known(path, place, options, (*OPTIONS, *BROKER, *SECRETS))
+        for key, value in options.items():
+            _typed(path, f"{place} {key}", value, str, "a text", is_secret=key in SECRETS)
+        contexts.by_name[name] = Context(
+            name,
+            {key: options[key] for key in OPTIONS if key in options},
+            {key: options[key] for key in BROKER if key in options},
+            {key: Secret(options[key]) for key in SECRETS if key in options},
+        )
     if contexts.in_use and contexts.in_use not in contexts.by_name:
         known = ", ".join(contexts.by_name) or "none"
         raise _wrong(path, f"{_IN_USE} is {contexts.in_use!r}, which is no context", f"one of: {known}")
@@ -138,9 +168,9 @@ def _known(path: Path, place: str, found: Mapping[str, Any], known: tuple[str, .
             raise _wrong(path, f"{place} has {key!r}", ", ".join(known))
 
 
-def _typed(path: Path, place: str, value: Any, kind: Callable[..., Any], name: str) -> Any:
+def _typed(path: Path, place: str, value: Any, kind: Callable[..., Any], name: str, *, is_secret: bool = False) -> Any:
     if type(value) is not kind:
-        raise _wrong(path, f"{place} is {value!r}", name)
+        raise _wrong(path, f"{place} is {'of another kind' if is_secret else repr(value)}", name)
     return value
 
 
@@ -153,5 +183,6 @@ def _text(contexts: Contexts) -> str:
     lines = [f"{_IN_USE} = {json.dumps(contexts.in_use)}"] if contexts.in_use else []
     for context in contexts.by_name.values():
         lines += ["", f"[{_CONTEXTS}.{json.dumps(context.name)}]"]
-        lines += [f"{key} = {json.dumps(value)}" for key, value in context.options.items()]
+        values = {**context.options, **context.broker, **{key: each.reveal() for key, each in context.secrets.items()}}
+        lines += [f"{key} = {json.dumps(value)}" for key, value in values.items()]
     return "\n".join(lines).lstrip("\n") + "\n"

@@ -55,10 +55,13 @@ class Drafts:
 
     Args:
         file: what problems call it.
+        is_written_by_hand: whether a name that is nearly a setting's is a mistake; a broker makes none, and a newer one
+            has settings that are not known here.
     """
 
-    def __init__(self, file: str) -> None:
+    def __init__(self, file: str, *, is_written_by_hand: bool = True) -> None:
         self.file = file
+        self._is_written_by_hand = is_written_by_hand
         self.problems: list[Problem] = []
         self._drafts: dict[tuple[str, str], Draft] = {}
         self._hints: dict[tuple[str, str], str] = {}
@@ -178,7 +181,7 @@ class Drafts:
         One that looks like a mistake is an error, for its value would be lost in silence; any other may belong to
         another version of the broker and is a warning.
         """
-        hint = self.hint(name, known, line=line)
+        hint = self.hint(name, known, line=line) if self._is_written_by_hand else ""
         note = self.error if hint else self.warn
         place = f"{draft.place}/{name}"
         note(f"{shown(name)} is no setting of a client profile that is known", line=line, place=place, found=found,

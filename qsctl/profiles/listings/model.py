@@ -136,6 +136,35 @@ class ClientConnection:
 
 
 @dataclass(frozen=True, slots=True)
+class ClientStatistics:
+    """What was sent to one client and received from it, as SEMP v2 monitoring counts it: all its queues together.
+
+    Counts are of data messages where the broker keeps these apart; rates are its averages over the last minute.
+    """
+
+    name: str
+    message_vpn: str | None = None
+    client_profile: str | None = None
+    client_username: str | None = None
+    client_address: str | None = None
+    uptime_s: int | None = None
+    slow_subscriber: bool | None = None
+    eliding_enabled: bool | None = None
+    eliding_topics: int | None = None
+    eliding_topics_high_water_mark: int | None = None
+    sent_messages: int | None = None
+    sent_bytes: int | None = None
+    received_messages: int | None = None
+    received_bytes: int | None = None
+    discarded_messages: int | None = None
+    """On their way to the client."""
+    sent_messages_per_second: int | None = None
+    sent_bytes_per_second: int | None = None
+    received_messages_per_second: int | None = None
+    received_bytes_per_second: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Discards:
     """The discards of one broker, message VPN or client, by cause."""
 
@@ -194,6 +223,7 @@ class Listings:
     neighbors: tuple[NeighborQueues, ...] = ()
     slow_subscribers: tuple[SlowSubscriber, ...] = ()
     connections: tuple[ClientConnection, ...] = ()
+    statistics: tuple[ClientStatistics, ...] = ()
     discards: tuple[Discards, ...] = ()
     spools: tuple[SpoolUsage, ...] = ()
     endpoints: tuple[EndpointUsage, ...] = ()

@@ -1,30 +1,54 @@
-"""Monitoring replies of SEMP v2: `…/clients`, `…/clients/NAME/connections`, `…/queues`, `…/topicEndpoints` as JSON.
+"""Monitoring replies of SEMP v2 as JSON: message VPNs, clients and their connections, queues, topic endpoints.
 
 A reply has its objects in `data`, one or a collection; a file may hold several pages one after the other, and what a
 terminal wrote around them. Objects are known by their attributes; others (subscriptions, flows) are passed over and
 counted. Numbers may be quoted, as exports of the cloud have them; one that cannot be read costs that figure alone.
 
-Source: SEMP v2 monitoring reference, MsgVpnClient, MsgVpnClientConnection, MsgVpnQueue, MsgVpnTopicEndpoint.
+Source: SEMP v2 monitoring reference, MsgVpn, MsgVpnClient, MsgVpnClientConnection, MsgVpnQueue, MsgVpnTopicEndpoint.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from qsctl.profiles.listings.discards import BY_KEY, QUEUE
 from qsctl.profiles.listings.labels import read_count
-from qsctl.profiles.listings.model import LARGEST_COUNT, ClientConnection, Discards, Listings, SlowSubscriber
+from qsctl.profiles.listings.model import (
+    LARGEST_COUNT,
+    ClientConnection,
+    ClientStatistics,
+    Discards,
+    Listings,
+    SlowSubscriber,
+)
 from qsctl.profiles.listings.problems import ListingError, problem
 
 _DOCUMENT: Final = re.compile(r"(?:^|(?<=[}\]]))[ \t]*(?=[{\[])", re.MULTILINE)
 """Where a document begins: at a line's start, or behind the one before it."""
 _BEGINS: Final = re.compile(rb"^(?:\xef\xbb\xbf)?[ \t]*[{\[]", re.MULTILINE)
-_NAMES: Final = ("clientName", "queueName", "topicEndpointName")
+_NAMES: Final = ("clientName", "queueName", "topicEndpointName", "msgVpnName")
 _OF_CONNECTIONS: Final = frozenset({"txQueueByteCount", "tcpState", "smoothedRoundTripTime", "fastRetransmitCount"})
 _OF_CLIENTS: Final = frozenset({"slowSubscriber", "txDiscardedMsgCount", "rxDiscardedMsgCount"})
+_OF_MESSAGE_VPNS: Final = frozenset({"discardedTxMsgCount", "discardedRxMsgCount", "counter"})
+"""Of a message VPN without any other name; before version 2.13 its counts stood in `counter`."""
+_STATISTICS: Final[Mapping[str, tuple[str, ...]]] = {
+    "uptime_s": ("uptime",),
+    "eliding_topics": ("elidingTopicCount",),
+    "eliding_topics_high_water_mark": ("elidingTopicPeakCount",),
+    "sent_messages": ("dataTxMsgCount", "txMsgCount"),
+    "sent_bytes": ("dataTxByteCount", "txByteCount"),
+    "received_messages": ("dataRxMsgCount", "rxMsgCount"),
+    "received_bytes": ("dataRxByteCount", "rxByteCount"),
+    "discarded_messages": ("txDiscardedMsgCount",),
+    "sent_messages_per_second": ("averageTxMsgRate", "txMsgRate"),
+    "sent_bytes_per_second": ("averageTxByteRate", "txByteRate"),
+    "received_messages_per_second": ("averageRxMsgRate", "rxMsgRate"),
+    "received_bytes_per_second": ("averageRxByteRate", "rxByteRate"),
+}
+"""Fields of `ClientStatistics` with the attributes of a client that have them; the first that is there counts."""
 _CAUSES: Final[Mapping[str, str]] = {
     "maxMsgSpoolUsageExceededDiscardedMsgCount": "endpoint_over_quota",
     "maxMsgSizeExceededDiscardedMsgCount": "spooled_too_big",
@@ -62,14 +86,18 @@ def read_semp_v2(data: bytes, name: str) -> Listings:
     Raises:
         ListingError: it is cut or no JSON, a reply is a refusal, or nothing of it can be listed.
     """
-    reading = _Reading(name)
+    reading = MonitoringReplies(name)
     for document, line in _documents(data, reading):
         reading.read(document, line)
     return reading.listings()
 
 
-class _Reading:
-    """What was found in one file."""
+class MonitoringReplies:
+    """What was found in the replies of one file, or of one broker.
+
+    Args:
+        name: what problems call it.
+    """
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -77,6 +105,7 @@ class _Reading:
         """Lines that belong to no reply."""
         self._clients: list[SlowSubscriber] = []
         self._connections: list[ClientConnection] = []
+        self._statistics: list[ClientStatistics] = []
         self._discards: list[Discards] = []
         self._others = 0
         self._unreadable: list[str] = []
@@ -102,6 +131,10 @@ class _Reading:
             paging = meta.get("paging")
             self._is_cut = isinstance(paging, dict) and bool(paging.get("nextPageUri"))
             objects = document.get("data")
+        self.add(objects)
+
+    def add(self, objects: object) -> None:
+        """Add an object, or those of a list."""
         for each in objects if isinstance(objects, list) else [objects]:
             if isinstance(each, dict):
                 self._object(each)
@@ -125,6 +158,7 @@ class _Reading:
         found = Listings(
             slow_subscribers=tuple(self._clients),
             connections=tuple(self._connections),
+            statistics=tuple(self._statistics),
             discards=tuple(self._discards),
             notes=tuple(notes),
         )
@@ -149,19 +183,43 @@ class _Reading:
             self._endpoint(f"{QUEUE}{queue}", each)
         elif isinstance(endpoint := each.get("topicEndpointName"), str) and _CAUSES.keys() & each.keys():
             self._endpoint(f"topic endpoint {endpoint}", each)
+        elif name is None and self._is_message_vpn(each):
+            self._message_vpn(str(each["msgVpnName"]), each)
         else:
             self._others += 1
 
+    @staticmethod
+    def _is_message_vpn(each: Mapping[str, Any]) -> bool:
+        return isinstance(each.get("msgVpnName"), str) and bool(_OF_MESSAGE_VPNS & each.keys())
+
+    def _message_vpn(self, name: str, each: Mapping[str, Any]) -> None:
+        of = f"message VPN {name}"
+        counter = each.get("counter")
+        counts = {**(counter if isinstance(counter, dict) else {}), **each}
+        egress, ingress = self._count(counts, "discardedTxMsgCount", of), self._count(counts, "discardedRxMsgCount", of)
+        self._discards.append(Discards(of, (), egress, ingress))
+
     def _client(self, name: str, each: Mapping[str, Any]) -> None:
-        slow = each.get("slowSubscriber")
-        slow = {"true": True, "false": False}.get(slow.lower()) if isinstance(slow, str) else slow
+        slow = _flag(each, "slowSubscriber")
+        self._statistics.append(
+            ClientStatistics(
+                name,
+                message_vpn=_text(each, "msgVpnName"),
+                client_profile=_text(each, "clientProfileName"),
+                client_username=_text(each, "clientUsername"),
+                client_address=_text(each, "clientAddress"),
+                slow_subscriber=slow,
+                eliding_enabled=_flag(each, "eliding"),
+                **{field: self._first(each, names, name) for field, names in _STATISTICS.items()},
+            )
+        )
         self._clients.append(
             SlowSubscriber(
                 name,
                 message_vpn=_text(each, "msgVpnName"),
                 client_username=_text(each, "clientUsername"),
                 client_address=_text(each, "clientAddress"),
-                slow_subscriber=slow if isinstance(slow, bool) else None,
+                slow_subscriber=slow,
             )
         )
         egress, ingress = self._count(each, "txDiscardedMsgCount", name), self._count(each, "rxDiscardedMsgCount", name)
@@ -191,6 +249,10 @@ class _Reading:
             causes[key] = causes.get(key, 0) + (self._count(each, attribute, of) or 0)
         self._discards.append(Discards(of, tuple(causes.items())))
 
+    def _first(self, each: Mapping[str, Any], attributes: Iterable[str], of: str) -> int | None:
+        """Return the first of these figures that is there."""
+        return next((self._count(each, name, of) for name in attributes if each.get(name) is not None), None)
+
     def _count(self, each: Mapping[str, Any], attribute: str, of: str) -> int | None:
         """Return a figure; None where there is none, or none that can be read."""
         value = each.get(attribute)
@@ -210,11 +272,17 @@ def _text(each: Mapping[str, Any], attribute: str) -> str | None:
     return value if isinstance(value, str) else None
 
 
+def _flag(each: Mapping[str, Any], attribute: str) -> bool | None:
+    value = each.get(attribute)
+    value = {"true": True, "false": False}.get(value.lower()) if isinstance(value, str) else value
+    return value if isinstance(value, bool) else None
+
+
 def _counted(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
-def _documents(data: bytes, reading: _Reading) -> Iterator[tuple[object, int]]:
+def _documents(data: bytes, reading: MonitoringReplies) -> Iterator[tuple[object, int]]:
     """Yield each JSON document of a file with its line; what stands between them is counted.
 
     Raises:

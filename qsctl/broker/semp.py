@@ -1,0 +1,272 @@
+"""A Solace broker asked by SEMP: collections of SEMP v2, page by page, and what only SEMP v1 lists.
+
+SEMP v2 monitoring has no figures of single priority queues, and no windows of connections: for these the `show`
+requests of SEMP v1 are sent, to the same port. Changes are those of client profiles, and are sent by
+`change_profile` and `create_profile` alone.
+
+Decides: which collections are asked for, and when paging ends. A page after the first is of the same collection at the
+same origin: where the broker calls itself by another name, as behind a proxy, its cursor is used with our own address.
+
+Source: SEMP v2 monitoring and configuration reference; "SEMP Features", "Paging"; "Legacy SEMP".
+"""
+
+from __future__ import annotations
+
+import json
+import urllib.parse
+from collections.abc import Iterator, Mapping, Sequence
+from html import escape
+from typing import TYPE_CHECKING, Any, Final
+
+from qsctl.broker.access import origin_of
+from qsctl.broker.client import HttpClient
+from qsctl.config.document import DocumentLimits, parse_document
+from qsctl.config.problems import ConfigError, shown
+from qsctl.errors import InvalidInput, NotFound, Refused
+from qsctl.profiles.formats import semp_v2 as profile_format
+from qsctl.profiles.formats.draft import Drafts
+from qsctl.profiles.formats.file import ProfileFile
+from qsctl.profiles.formats.kinds import Format
+from qsctl.profiles.listings.model import Listings
+from qsctl.profiles.listings.semp import LIMITS, read_semp
+from qsctl.profiles.listings.semp_v2 import MonitoringReplies
+
+if TYPE_CHECKING:
+    from lxml.etree import _Element
+
+_MONITOR: Final = "/SEMP/v2/monitor"
+_CONFIG: Final = "/SEMP/v2/config"
+_V1: Final = "/SEMP"
+PAGE_OBJECTS: Final = 100
+"""The most that a broker has in a page."""
+PAGES_MAX: Final = 1000
+"""Of one collection: a hundred thousand objects."""
+_CURSOR_CHARACTERS_MAX: Final = 8192
+
+CLIENTS: Final = "clients"
+QUEUES: Final = "queues"
+TOPIC_ENDPOINTS: Final = "topicEndpoints"
+
+
+class SempBroker:
+    """A broker, or one message VPN of it.
+
+    Args:
+        client: asks its origin.
+        message_vpn: the only one that is asked for; empty: every one that the user may see.
+    """
+
+    def __init__(self, client: HttpClient, message_vpn: str = "") -> None:
+        self._client = client
+        self._message_vpn = message_vpn
+        self.name = str(client.address)
+
+    def begin(self) -> None:
+        """Begin another look: what it may cost is counted anew."""
+        self._client.begin()
+
+    def message_vpns(self) -> tuple[str, ...]:
+        """Return the names of the message VPNs.
+
+        Raises:
+            NotFound: the user may see none.
+        """
+        if self._message_vpn:
+            return (self._message_vpn,)
+        names = tuple(
+            name
+            for each in self._collection(f"{_MONITOR}/msgVpns", "select=msgVpnName")
+            if isinstance(name := each.get("msgVpnName"), str)
+        )
+        if not names:
+            raise NotFound(f"{self.name} has no message VPN that this user may see", remedy="Use another user.")
+        return names
+
+    def listings(self, *collections: str) -> Listings:
+        """Return what SEMP v2 monitoring lists in collections of the message VPNs, and of these themselves."""
+        replies = MonitoringReplies(self.name)
+        replies.add(self._message_vpn_objects())
+        for vpn in self.message_vpns():
+            for collection in collections:
+                replies.add(list(self._collection(f"{_MONITOR}/msgVpns/{_quoted(vpn)}/{collection}")))
+        return replies.listings()
+
+    def client_queues(self, name: str = "*") -> Listings:
+        """Return the priority queues of clients whose name fits, as `show client NAME stats queues` of SEMP v1."""
+        return self._show_client(name, "<stats/><queues/>")
+
+    def connections(self, name: str = "*") -> Listings:
+        """Return the connections of clients whose name fits, as `show client NAME connections wide` of SEMP v1."""
+        return self._show_client(name, "<connections/><wide/>")
+
+    def slow_subscribers(self, name: str = "*") -> Listings:
+        """Return the slow subscribers whose name fits, as `show client NAME slow-subscriber` of SEMP v1."""
+        return self._show_client(name, "<slow-subscriber/>")
+
+    def statistics(self) -> Listings:
+        """Return the discards of the whole broker by cause, as `show stats client` of SEMP v1."""
+        return self._show("<stats><client/></stats>")
+
+    def profiles(self) -> ProfileFile:
+        """Return every client profile of the message VPNs.
+
+        Raises:
+            ProfileError: one cannot be read, or there is none.
+        """
+        drafts = Drafts(self.name, is_written_by_hand=False)
+        for vpn in self.message_vpns():
+            for page in self._pages(f"{_CONFIG}/msgVpns/{_quoted(vpn)}/clientProfiles"):
+                profile_format.read(json.dumps({"data": page["data"]}), drafts)
+        return ProfileFile(self.name, Format.SEMP_V2, drafts.finish(), tuple(drafts.problems))
+
+    def change_profile(self, message_vpn: str, name: str, attributes: Mapping[str, object]) -> None:
+        """Set attributes of a client profile; the others stay as they are.
+
+        Raises:
+            NoAnswer: it is not known whether it was done.
+            Refused, NotFound: the broker refuses.
+        """
+        target = f"{_CONFIG}/msgVpns/{_quoted(message_vpn)}/clientProfiles/{_quoted(name)}"
+        self._client.change("PATCH", target, _json(attributes), "application/json")
+
+    def create_profile(self, message_vpn: str, name: str, attributes: Mapping[str, object]) -> None:
+        """Create a client profile with attributes; the others have their default. Raises as `change_profile`."""
+        target = f"{_CONFIG}/msgVpns/{_quoted(message_vpn)}/clientProfiles"
+        self._client.change("POST", target, _json({"clientProfileName": name, **attributes}), "application/json")
+
+    def _message_vpn_objects(self) -> list[Mapping[str, Any]]:
+        if self._message_vpn:
+            (page,) = self._pages(f"{_MONITOR}/msgVpns/{_quoted(self._message_vpn)}", "", is_collection=False)
+            return [each for each in (page.get("data"),) if isinstance(each, dict)]
+        return list(self._collection(f"{_MONITOR}/msgVpns"))
+
+    def _collection(self, target: str, query: str = "") -> Iterator[Mapping[str, Any]]:
+        """Yield the objects of a collection."""
+        for page in self._pages(target, query):
+            yield from (each for each in page["data"] if isinstance(each, dict))
+
+    def _pages(self, target: str, query: str = "", *, is_collection: bool = True) -> Iterator[dict[str, Any]]:
+        """Yield the pages of a collection; each has a list `data`.
+
+        Raises:
+            InvalidInput: a page is none, or they do not end.
+        """
+        count = f"count={PAGE_OBJECTS}" if is_collection else ""
+        query = "&".join(part for part in (count, query) if part)
+        where = f"{self.name}{target}"
+        seen = set()
+        for _ in range(PAGES_MAX):
+            page = _document(self._client.get(f"{target}?{query}" if query else target), where)
+            if is_collection and not isinstance(page.setdefault("data", []), list):
+                raise InvalidInput(f"{where}: `data` of the reply is no list", remedy=_NOT_SEMP)
+            yield page
+            following = self._following(page, target, query, where)
+            if not following:
+                return
+            if following in seen:
+                raise InvalidInput(f"{where}: the paging comes back to a page that was there", remedy=_NOT_SEMP)
+            seen.add(following)
+            query = following
+        raise InvalidInput(f"{where}: more than {PAGES_MAX:,} pages", remedy="Ask for less, as with --message-vpn.")
+
+    def _following(self, page: Mapping[str, Any], target: str, query: str, where: str) -> str:
+        """Return the query of the next page; empty behind the last one.
+
+        Raises:
+            InvalidInput: the next page is elsewhere, and there is no cursor.
+        """
+        meta = page.get("meta")
+        paging = meta.get("paging") if isinstance(meta, dict) else None
+        if not isinstance(paging, dict):
+            return ""
+        uri, cursor = paging.get("nextPageUri"), paging.get("cursorQuery")
+        if isinstance(uri, str) and uri and len(uri) <= _CURSOR_CHARACTERS_MAX and uri.isascii() and uri.isprintable():
+            parts = urllib.parse.urlsplit(urllib.parse.urljoin(f"{self.name}{target}", uri.replace(" ", "%20")))
+            try:
+                is_ours = origin_of(parts.geturl()) == self._client.address.origin
+            except ValueError:
+                is_ours = False
+            if is_ours and parts.path == f"{self._client.address.path}{target}" and parts.query:
+                return parts.query
+        if isinstance(cursor, str) and cursor and len(cursor) <= _CURSOR_CHARACTERS_MAX:
+            kept = [each for each in query.split("&") if not each.startswith("cursor=")]
+            return "&".join([*kept, f"cursor={urllib.parse.quote(urllib.parse.unquote(cursor), safe='')}"])
+        if uri:
+            raise InvalidInput(
+                f"{where}: the next page is not of this collection at {self._client.address.origin}: "
+                f"{shown(str(uri)[:200])}",
+                remedy="Ask the broker at the address that it calls itself by.",
+            )
+        return ""
+
+    def _show_client(self, name: str, words: str) -> Listings:
+        vpn = f"<vpn-name>{escape(self._message_vpn)}</vpn-name>" if self._message_vpn else ""
+        paging = f"<count/><num-elements>{PAGE_OBJECTS}</num-elements>"
+        return self._show(f"<client><name>{escape(name)}</name>{vpn}{words}{paging}</client>")
+
+    def _show(self, what: str) -> Listings:
+        """Return what a `show` request of SEMP v1 lists, all pages of it."""
+        request = f"<rpc><show>{what}</show></rpc>"
+        replies, asked = [], set()
+        where = f"{self.name}{_V1}"
+        for _ in range(PAGES_MAX):
+            reply = self._client.query(_V1, request.encode(), "application/xml")
+            replies.append(reply)
+            asked.add(request)
+            request = _next_request(reply, where)
+            if not request:
+                return read_semp(b"\n".join(replies), where)
+            if request in asked:
+                raise InvalidInput(f"{where}: the paging comes back to a page that was there", remedy=_NOT_SEMP)
+        raise InvalidInput(f"{where}: more than {PAGES_MAX:,} pages", remedy="Ask for less, as with --message-vpn.")
+
+
+_NOT_SEMP: Final = "Check that the address is that of the broker's SEMP interface."
+
+
+def _quoted(name: str) -> str:
+    return urllib.parse.quote(name, safe="")
+
+
+def _json(attributes: Mapping[str, object]) -> bytes:
+    return json.dumps(attributes, ensure_ascii=False).encode()
+
+
+def _document(body: bytes, where: str) -> dict[str, Any]:
+    """Return a reply of SEMP v2.
+
+    Raises:
+        InvalidInput: it is none.
+    """
+    try:
+        found = json.loads(body)
+    except RecursionError:
+        raise InvalidInput(f"{where}: the reply is nested too deeply", remedy=_NOT_SEMP) from None
+    except ValueError:
+        raise InvalidInput(f"{where}: the reply is not JSON", remedy=_NOT_SEMP) from None
+    if not isinstance(found, dict) or not ("data" in found or "meta" in found):
+        raise InvalidInput(f"{where}: the reply has neither `data` nor `meta`", remedy=_NOT_SEMP)
+    return found
+
+
+def _next_request(reply: bytes, where: str) -> str:
+    """Return the request of the next page, as the reply has it; empty behind the last one.
+
+    Raises:
+        InvalidInput: the reply is no XML.
+        Refused: the next request would be another one than `show`.
+    """
+    from lxml import etree
+
+    try:
+        root = parse_document(reply, where, DocumentLimits(size_bytes=LIMITS.size_bytes)).root
+    except ConfigError as error:
+        first = error.problems[0].message if error.problems else "it cannot be read"
+        raise InvalidInput(f"{where}: the reply is no XML of SEMP v1: {first}", remedy=_NOT_SEMP) from None
+    requests: Sequence[_Element] = root.findall("more-cookie/rpc")
+    if not requests:
+        return ""
+    inside = [str(each.tag) for each in requests[0]]
+    if inside != ["show"]:
+        raise Refused(f"{where}: the broker asks for a request that is no `show`: {shown(str(inside)[:200])}")
+    return etree.tostring(requests[0], encoding="unicode", with_tail=False)

@@ -1,0 +1,146 @@
+"""`--broker URL|CONTEXT` of the commands that read listings or client profiles: the broker itself in place of a file.
+
+Decides: where address and credentials come from. The address is on the command line or in a context; a user name with a
+password, or a token, is in the environment or in a context, and never on the command line. Those of a context are sent
+to its own broker alone.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from qsctl.broker.access import Address, Credentials, Secret, parse_address
+from qsctl.cli.context.file import Context, check_that_secrets_are_kept, read_contexts
+from qsctl.cli.option_groups import OptionGroup
+from qsctl.cli.output.render import note
+from qsctl.errors import UsageError
+
+if TYPE_CHECKING:
+    from qsctl.broker.client import HttpClient
+    from qsctl.broker.semp import SempBroker
+
+_broker_option = partial(typer.Option, rich_help_panel="Broker")
+
+USERNAME: Final = "QSCTL_BROKER_USERNAME"
+PASSWORD: Final = "QSCTL_BROKER_PASSWORD"  # the variable's name
+TOKEN: Final = "QSCTL_BROKER_TOKEN"  # the variable's name
+CERTIFICATES: Final = "QSCTL_BROKER_CA_FILE"
+
+BrokerOption = Annotated[
+    str,
+    _broker_option(
+        metavar="URL|CONTEXT",
+        help="Broker that is asked by SEMP, https://HOST:PORT, or a context with one (`qsctl context add --broker`); "
+        f"credentials are in {USERNAME} and {PASSWORD}, in {TOKEN}, or in the context.",
+    ),
+]
+BrokerVpnOption = Annotated[
+    str,
+    _broker_option(
+        metavar="VPN", help="Message VPN that the broker is asked for.", show_default="every one that the user may see"
+    ),
+]
+BrokerTimeoutOption = Annotated[
+    str, _broker_option(metavar="DURATION", help="Longest wait for one answer of the broker, such as 500ms or 10s.")
+]
+
+
+@dataclass(frozen=True)
+class BrokerAddress(OptionGroup):
+    """A broker that is asked in place of a file."""
+
+    broker: BrokerOption = ""
+    broker_timeout: BrokerTimeoutOption = "10s"
+
+    @contextmanager
+    def opened(self, message_vpn: str | None) -> Iterator[SempBroker]:
+        """Yield the broker.
+
+        Raises:
+            UsageError: the address is none, or there is no such context.
+            Refused: others may read the password.
+        """
+        from qsctl.broker.semp import SempBroker
+
+        with http_client(self.broker, self.broker_timeout, "--broker") as client:
+            yield SempBroker(client, message_vpn or "")
+
+
+@dataclass(frozen=True)
+class BrokerOptions(BrokerAddress):
+    """A broker, or one message VPN of it."""
+
+    message_vpn: BrokerVpnOption = ""
+
+    @contextmanager
+    def open(self) -> Iterator[SempBroker]:
+        """Yield the broker; see `BrokerAddress.opened`."""
+        with self.opened(self.message_vpn) as broker:
+            yield broker
+
+
+@contextmanager
+def http_client(place: str, timeout: str, option: str) -> Iterator[HttpClient]:
+    """Yield a client of the server at an address, or of a context's broker.
+
+    Raises:
+        UsageError: the address is none, or there is no such context.
+        Refused: others may read the password.
+    """
+    from qsctl.broker.client import Bounds, HttpClient
+    from qsctl.cli.location import seconds
+
+    address, context = _placed(place, option)
+    credentials = _credentials(context, os.environ)
+    certificates = os.environ.get(CERTIFICATES) or (context.broker.get("broker_ca_file") if context else None)
+    attempt_s = seconds(timeout, "--broker-timeout")
+    if not attempt_s > 0:
+        raise UsageError(f"--broker-timeout {timeout} is no time to wait", remedy="Write it as in 10s.")
+    if credentials.is_given and not address.origin.is_encrypted:
+        note(f"Warning: {address.origin} is not encrypted: others on the way can read the credentials")
+    bounds = Bounds(attempt_s=attempt_s, request_s=6 * attempt_s)
+    path = None if certificates is None else Path(certificates)
+    with HttpClient(address, credentials, path, bounds) as client:
+        yield client
+
+
+def _placed(place: str, option: str) -> tuple[Address, Context | None]:
+    """Return the address, and the context whose credentials are for it."""
+    contexts = read_contexts()
+    if "://" not in place and "@" not in place:
+        context = contexts.named(place)
+        if "broker" not in context.broker:
+            raise UsageError(
+                f"context {place} has no broker", remedy=f"Add it: qsctl context add {place} --broker URL …"
+            )
+        return parse_address(context.broker["broker"], f"context {place}"), context
+    address = parse_address(place, option)
+    for context in contexts.by_name.values():
+        if "broker" in context.broker:
+            known = parse_address(context.broker["broker"], f"context {context.name}")
+            if known.origin == address.origin:
+                return address, context
+    return address, None
+
+
+def _credentials(context: Context | None, environment: Mapping[str, str]) -> Credentials:
+    """Return those of the environment, else those of the context; a token comes before a password."""
+    if token := environment.get(TOKEN):
+        return Credentials(token=Secret(token))
+    if username := environment.get(USERNAME):
+        return Credentials(username, Secret(environment.get(PASSWORD, "")))
+    if context is None or not (context.secrets or "broker_username" in context.broker):
+        return Credentials()
+    if context.secrets:
+        check_that_secrets_are_kept()
+    if "broker_token" in context.secrets:
+        return Credentials(token=context.secrets["broker_token"])
+    return Credentials(context.broker.get("broker_username", ""), context.secrets.get("broker_password", Secret("")))
