@@ -19,9 +19,10 @@ from tests.processes import running
 
 ROOT = Path(__file__).parent.parent
 
-# No test depends on the contexts of whoever runs it.
+# No test depends on the contexts of whoever runs it, nor on credentials.
 os.environ["QSCTL_CONFIG"] = os.devnull
-os.environ.pop("QSCTL_CONTEXT", None)
+for name in [each for each in os.environ if each == "QSCTL_CONTEXT" or each.startswith("QSCTL_BROKER_")]:
+    del os.environ[name]
 
 # Hundreds of tests start `qsctl`: where nothing may keep what was compiled, each start compiles all of it anew.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

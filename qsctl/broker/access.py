@@ -45,7 +45,7 @@ class Secret:
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """Who asks: a user name with a password, or a bearer token; nothing: nobody in particular."""
+    """A user name with a password, or a bearer token; nothing: requests are anonymous."""
 
     username: str = ""
     password: Secret = Secret("")
@@ -93,7 +93,7 @@ NOBODY: Final = Credentials()
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class HttpOrigin:
     """Scheme, host and port: the one place that credentials are for."""
 
     scheme: str
@@ -107,7 +107,7 @@ class Origin:
 
     @property
     def is_encrypted(self) -> bool:
-        """Whether nobody on the way can read what is sent: TLS, or no way at all."""
+        """Whether no one on the way can read what is sent: over TLS, or on this machine."""
         return self.scheme == "https" or self.host in _LOOPBACK
 
 
@@ -115,14 +115,14 @@ class Origin:
 class Address:
     """An origin with the path below which it is asked, `""` or `/prefix` without a slash at its end."""
 
-    origin: Origin
+    origin: HttpOrigin
     path: str = ""
 
     def __str__(self) -> str:
         return f"{self.origin}{self.path}"
 
 
-def origin_of(text: str) -> Origin:
+def origin_of(text: str) -> HttpOrigin:
     """Return the origin of an absolute address.
 
     Raises:
@@ -131,7 +131,7 @@ def origin_of(text: str) -> Origin:
     parts = urllib.parse.urlsplit(text)
     if parts.scheme not in _DEFAULT_PORTS or not parts.hostname or "@" in parts.netloc:
         raise ValueError(text)
-    return Origin(parts.scheme, parts.hostname.lower(), parts.port or _DEFAULT_PORTS[parts.scheme])
+    return HttpOrigin(parts.scheme, parts.hostname.lower(), parts.port or _DEFAULT_PORTS[parts.scheme])
 
 
 def parse_address(text: str, option: str = "--broker") -> Address:

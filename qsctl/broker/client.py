@@ -25,7 +25,7 @@ from typing import Final
 
 import urllib3
 from urllib3.connection import HTTPConnection, HTTPSConnection
-from urllib3.exceptions import HTTPError, NewConnectionError, SSLError
+from urllib3.exceptions import HTTPError, NameResolutionError, NewConnectionError, SSLError, TimeoutError
 from urllib3.util import Timeout
 
 from qsctl.broker.access import NOBODY, Address, Credentials
@@ -326,10 +326,11 @@ class HttpClient:
         return NoAnswer(f"{where}: {reason}", remedy="Try again, or give it more time.")
 
     def _reason(self, error: Exception, seconds: float = 0.0) -> str:
-        if self._deadline.has_passed or isinstance(error, urllib3.exceptions.TimeoutError):
-            return f"no whole answer within {seconds:.3g} s" if seconds else "no connection in time"
-        if isinstance(error, urllib3.exceptions.NameResolutionError):
+        if isinstance(error, NameResolutionError):
             return f"the name {self.address.origin.host} is not known"
+        is_late = isinstance(error, TimeoutError) and not isinstance(error, NewConnectionError)
+        if self._deadline.has_passed or is_late:
+            return f"no whole answer within {seconds:.3g} s" if seconds else "no connection in time"
         cause: BaseException = error
         while cause.__cause__ is not None:
             cause = cause.__cause__
@@ -394,7 +395,7 @@ def words_of(body: bytes) -> str:
     try:
         found = json.loads(body)
     except (ValueError, RecursionError):
-        reason = re.search(rb"<(?:parse-error|reason|execute-result[^>]*reason=)\W{0,3}([^<\"]{1,300})", body)
+        reason = re.search(rb"<(?:parse-error|execute-result[^>]{0,200}reason=)\W{0,3}([^<\"']{1,300})", body)
         return reason[1].decode("utf-8", "replace") if reason else ""
     if not isinstance(found, dict):
         return ""

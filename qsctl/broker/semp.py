@@ -99,25 +99,21 @@ class SempBroker:
         """Return the connections of clients whose name fits, as `show client NAME connections wide` of SEMP v1."""
         return self._show_client(name, "<connections/><wide/>")
 
-    def slow_subscribers(self, name: str = "*") -> Listings:
-        """Return the slow subscribers whose name fits, as `show client NAME slow-subscriber` of SEMP v1."""
-        return self._show_client(name, "<slow-subscriber/>")
-
     def statistics(self) -> Listings:
         """Return the discards of the whole broker by cause, as `show stats client` of SEMP v1."""
         return self._show("<stats><client/></stats>")
 
-    def profiles(self) -> ProfileFile:
-        """Return every client profile of the message VPNs.
+    def profiles(self, message_vpn: str = "") -> ProfileFile:
+        """Return every client profile of one message VPN, or of all.
 
         Raises:
-            ProfileError: one cannot be read, or there is none.
+            ProfileError: one cannot be read.
         """
         drafts = Drafts(self.name, is_written_by_hand=False)
-        for vpn in self.message_vpns():
+        for vpn in (message_vpn,) if message_vpn else self.message_vpns():
             for page in self._pages(f"{_CONFIG}/msgVpns/{_quoted(vpn)}/clientProfiles"):
                 profile_format.read(json.dumps({"data": page["data"]}), drafts)
-        return ProfileFile(self.name, Format.SEMP_V2, drafts.finish(), tuple(drafts.problems))
+        return ProfileFile(self.name, Format.SEMP_V2, drafts.finish(may_be_empty=True), tuple(drafts.problems))
 
     def change_profile(self, message_vpn: str, name: str, attributes: Mapping[str, object]) -> None:
         """Set attributes of a client profile; the others stay as they are.
@@ -181,12 +177,14 @@ class SempBroker:
             return ""
         uri, cursor = paging.get("nextPageUri"), paging.get("cursorQuery")
         if isinstance(uri, str) and uri and len(uri) <= _CURSOR_CHARACTERS_MAX and uri.isascii() and uri.isprintable():
-            parts = urllib.parse.urlsplit(urllib.parse.urljoin(f"{self.name}{target}", uri.replace(" ", "%20")))
             try:
+                parts = urllib.parse.urlsplit(urllib.parse.urljoin(f"{self.name}{target}", uri.replace(" ", "%20")))
                 is_ours = origin_of(parts.geturl()) == self._client.address.origin
             except ValueError:
                 is_ours = False
-            if is_ours and parts.path == f"{self._client.address.path}{target}" and parts.query:
+            else:
+                is_ours = is_ours and parts.path == f"{self._client.address.path}{target}"
+            if is_ours and parts.query:
                 return parts.query
         if isinstance(cursor, str) and cursor and len(cursor) <= _CURSOR_CHARACTERS_MAX:
             kept = [each for each in query.split("&") if not each.startswith("cursor=")]

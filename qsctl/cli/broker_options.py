@@ -38,18 +38,21 @@ BrokerOption = Annotated[
     str,
     _broker_option(
         metavar="URL|CONTEXT",
-        help="Broker that is asked by SEMP, https://HOST:PORT, or a context with one (`qsctl context add --broker`); "
+        help="Broker to read from by SEMP, https://HOST:PORT, or a context with one (`qsctl context add --broker`); "
         f"credentials are in {USERNAME} and {PASSWORD}, in {TOKEN}, or in the context.",
     ),
 ]
 BrokerVpnOption = Annotated[
     str,
     _broker_option(
-        metavar="VPN", help="Message VPN that the broker is asked for.", show_default="every one that the user may see"
+        metavar="VPN", help="Message VPN of the broker to read.", show_default="every one that the user may see"
     ),
 ]
 BrokerTimeoutOption = Annotated[
-    str, _broker_option(metavar="DURATION", help="Longest wait for one answer of the broker, such as 500ms or 10s.")
+    str,
+    _broker_option(
+        metavar="DURATION", help="Longest wait for one answer of the broker, a duration such as 500ms or 10s."
+    ),
 ]
 
 

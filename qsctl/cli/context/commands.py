@@ -24,7 +24,7 @@ NameArgument = Annotated[str, typer.Argument(metavar="CONTEXT", help="Name of th
 
 
 class SecretKind(StrEnum):
-    """What proves to a broker who asks."""
+    """The kinds of credentials for a broker."""
 
     PASSWORD = "password"
     TOKEN = "token"
@@ -113,8 +113,8 @@ def add(
     broker_secret: Annotated[
         SecretKind | None,
         typer.Option(
-            help="What proves to the broker who asks. It is asked for on the terminal, or read from the first line of "
-            "standard input, and kept in the file of the contexts, which is for its owner alone."
+            help="Kind of the credentials for the broker: they are typed on the terminal, or are the first line of "
+            "standard input, and are kept in the file of the contexts, which only its owner can read."
         ),
     ] = None,
     broker_ca_file: Annotated[

@@ -3,7 +3,7 @@
 Decides: where it is (XDG base directories), what may stand in it, and how it is written: at once or not at all, for its
 owner alone. A context is a set of options of a service; where the command line and the environment leave one out, that
 of the context in use counts. It may name a broker, too, which counts where a command names the context with --broker:
-its address, and who asks it. A password or a token is used only while nobody but the owner may read the file.
+its address, and who asks it. A password or a token is used only while the owner alone may read the file.
 """
 
 from __future__ import annotations

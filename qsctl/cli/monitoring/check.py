@@ -33,7 +33,7 @@ from qsctl.cli.monitoring.check_values import (
     of_service,
     unit_of,
 )
-from qsctl.cli.monitoring.listing_source import ListingOption, ReplicationOption, RunOption, check_source
+from qsctl.cli.monitoring.listing_source import ListingSource, ReplicationOption
 from qsctl.cli.monitoring.nagios import CheckStatus, Range, number, one_line, parse_range, performance, status_of
 from qsctl.cli.output import render
 from qsctl.cli.output.render import OutputFormat
@@ -145,6 +145,7 @@ _USAGE_ERROR: Final = cast("type[Exception]", typer.BadParameter.__mro__[1])
         "qsctl check client 'desks/*' --warning 0 --critical 1000  # discards of the newest run",
         "qsctl check client '*' --measure blocked_percent -w 20 -c 50 --run qsctl-runs/slow-subscriber-1",
         "qsctl check client solace1 --queue G-1 -m depth_percent -w 60 -c 80 --listing captured.txt",
+        "qsctl check client 'desks/*' -m blocked_percent -w 20 -c 50 --broker site",
     ),
 )
 def check_client(
@@ -159,19 +160,19 @@ def check_client(
     queue: Annotated[
         str, _measure_option(metavar="QUEUE", help="Queues to check, by name; ? stands for one character, * for any.")
     ] = "*",
-    run: RunOption = None,
-    listing: ListingOption = None,
     replication: ReplicationOption = 0,
+    *,
+    source: ListingSource,
 ) -> CheckResult:
     """Check a client's queues, or how long it was blocked: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN.
 
-    The worst of the values decides. Looks at a simulated run, or at a captured listing.
+    The worst of the values decides. Looks at a simulated run, at a captured listing, or at a broker.
     """
 
     def values() -> list[Checked]:
-        check_source(run, listing)
+        source.check()
         known_measure(measure, CLIENT_MEASURES)
-        return of_clients(name, queue, measure, run, listing, replication)
+        return of_clients(name, queue, measure, source, replication)
 
     return _checked(values, measure, warning, critical)
 
@@ -189,7 +190,8 @@ def check_queue(
     name: Annotated[
         str,
         typer.Argument(
-            metavar="QUEUE", help="Queue of the service; with --run or --listing one of a client, such as D-1."
+            metavar="QUEUE",
+            help="Queue of the service; with --run, --listing or --broker one of a client, such as D-1.",
         ),
     ],
     warning: WarningOption = "",
@@ -199,32 +201,31 @@ def check_queue(
         _measure_option(
             "--measure",
             "-m",
-            help=f"Figure to check, a number of `qsctl get status` or {OLDEST_AGE}; with --run or --listing one of "
-            f"{', '.join(QUEUE_MEASURES)}.",
+            help=f"Figure to check, a number of `qsctl get status` or {OLDEST_AGE}; with --run, --listing or "
+            f"--broker one of {', '.join(QUEUE_MEASURES)}.",
             show_default=f"{DEFAULT_SERVICE_MEASURE}, or {DEFAULT_QUEUE_MEASURE}",
         ),
     ] = "",
-    run: RunOption = None,
-    listing: ListingOption = None,
     replication: ReplicationOption = 0,
     *,
+    source: ListingSource,
     service: TargetOptions,
 ) -> CheckResult:
-    """Check a queue of our own service, of a run or of a listing: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN.
+    """Check a queue of our own service, a run, a listing or a broker: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN.
 
-    With --run or --listing the queue of every client is looked at, and the worst decides. Reading the status starts
-    the `change` counters again from zero, as `qsctl get status` does.
+    With --run, --listing or --broker the queue of every client is looked at, and the worst decides. Reading the status
+    starts the `change` counters again from zero, as `qsctl get status` does.
     """
-    if run is None and listing is None:
+    if source.run is None and not source.is_captured:
         chosen = measure or DEFAULT_SERVICE_MEASURE
         return _checked(lambda: of_service(name, chosen, service), chosen, warning, critical)
 
     def values() -> list[Checked]:
-        check_source(run, listing)
-        if run is not None and is_recorded_service(run):
-            return of_recorded_queues(run, name, measure or "length_messages", replication)
+        source.check()
+        if source.run is not None and is_recorded_service(source.run):
+            return of_recorded_queues(source.run, name, measure or "length_messages", replication)
         known_measure(measure or DEFAULT_QUEUE_MEASURE, QUEUE_MEASURES)
-        return of_clients("*", name, measure or DEFAULT_QUEUE_MEASURE, run, listing, replication)
+        return of_clients("*", name, measure or DEFAULT_QUEUE_MEASURE, source, replication)
 
     return _checked(values, measure or DEFAULT_QUEUE_MEASURE, warning, critical)
 

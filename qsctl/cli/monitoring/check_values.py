@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from qsctl.cli.monitoring.listing_source import load_listing, load_run, no_match
+from qsctl.cli.monitoring.listing_source import load_run, no_match
 from qsctl.errors import InvalidInput, UsageError
 
 if TYPE_CHECKING:
+    from qsctl.cli.monitoring.listing_source import ListingSource
     from qsctl.cli.service_options import TargetOptions
     from qsctl.profiles.listings.model import ListedQueueStatistics, Listings
 
@@ -62,9 +63,7 @@ def known_measure(measure: str, names: Iterable[str]) -> str:
     return measure
 
 
-def of_clients(
-    client: str, queue: str, measure: str, run: Path | None, listing: Path | None, replication: int
-) -> list[Checked]:
+def of_clients(client: str, queue: str, measure: str, source: ListingSource, replication: int) -> list[Checked]:
     """Return the values of clients whose name fits, of their queues whose name fits.
 
     Raises:
@@ -73,7 +72,7 @@ def of_clients(
     """
     from qsctl.profiles.listings.wildcard import matches
 
-    listings, where = _listings(run, listing, replication, measure)
+    listings, where = _listings(source, replication, measure)
     if measure == BLOCKED:
         blocked = {one.name: one.blocked_percent for one in listings.slow_subscribers}
         blocked |= {one.name: one.blocked_percent for one in listings.connections}
@@ -96,13 +95,14 @@ def of_clients(
     return [_checked(f"{name} {figures.queue}", figures, measure) for name, figures in chosen]
 
 
-def _listings(run: Path | None, listing: Path | None, replication: int, measure: str) -> tuple[Listings, str]:
-    if listing is not None:
-        return load_listing(listing), str(listing)
+def _listings(source: ListingSource, replication: int, measure: str) -> tuple[Listings, str]:
+    if source.is_captured:
+        found = source.listings(lambda broker: broker.connections() if measure == BLOCKED else broker.client_queues())
+        return found, source.where
     from qsctl.profiles.listings.model import Listings
     from qsctl.sim.listings import broker_listings
 
-    state = load_run(run, replication)
+    state = load_run(source.run, replication)
     where = str(state.run.folder)
     if measure == BLOCKED:
         return Listings(connections=tuple(broker_listings.connections(state))), where

@@ -1,4 +1,4 @@
-"""`qsctl explain discards FILE|RUN`: why messages were discarded, what helps, and how to see that before it is done."""
+"""`qsctl explain discards`: why messages were discarded, what helps, and how to see that before it is done."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Final
 
 import typer
 
+from qsctl.cli.broker_options import BrokerOptions
 from qsctl.cli.command import Commands
 from qsctl.cli.configuration import explain_setting
-from qsctl.cli.input_files import is_standard_input
 from qsctl.cli.monitoring import slow_subscriber
-from qsctl.cli.monitoring.listing_source import load_listing
+from qsctl.cli.monitoring.listing_source import captured, is_a_run, joined, optional
 from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock
 from qsctl.cli.panels import SIMULATION_PANEL
 
 if TYPE_CHECKING:
+    from qsctl.broker.semp import SempBroker
     from qsctl.profiles.listings.model import Listings
     from qsctl.sim.listings.discards import Explained
 
@@ -172,29 +173,32 @@ def _percent(share: object) -> str:
         "qsctl explain discards qsctl-runs/slow-subscriber-1",
         "qsctl explain discards captured.txt",
         "qsctl explain discards reply.xml -o json",
+        "qsctl explain discards --broker https://broker.example:943 --message-vpn markets",
     ),
 )
 def discards(
     source: Annotated[
-        Path,
+        Path | None,
         typer.Argument(
-            metavar="FILE|RUN",
+            metavar="[FILE|RUN]",
             help="Run folder; or what was captured: `show stats client`, `show message-spool stats`, listings, "
             "replies of SEMP; -: standard input.",
+            show_default=False,
         ),
-    ],
+    ] = None,
+    *,
+    broker: BrokerOptions,
 ) -> ExplainedDiscards:
     """Explain discards: how many by which cause, what helps, and the simulation that would show it.
 
     The total of egress discards that a broker states is mostly not congestion: causes are kept apart. Why the message
     spool dropped messages is in statistics of its own, which may be in the same file.
     """
-    if not is_standard_input(source) and source.is_dir():
+    if is_a_run(source, broker):
         from qsctl.sim.listings.discards import explain_run
 
         return ExplainedDiscards(str(source), tuple(explain_run(source)))
-    found = load_listing(source)
-    name = "standard input" if is_standard_input(source) else str(source)
+    found, name = captured(source, broker, _asked)
     causes = [*_of_statistics(found), *_of_queues(found)]
     order = {each.of: number for number, each in enumerate(found.discards)}
     causes.sort(key=lambda each: (order.get(each.of, -1), -each.messages))
@@ -202,12 +206,12 @@ def discards(
         (each.of, side, total)
         for each in found.discards
         for side, total in (("egress", each.total_egress), ("ingress", each.total_ingress))
-        if total is not None
+        if total
     )
     notes = list(found.notes)
     if _spool_is_untold(causes):
         notes.append("What the message spool dropped or refused has causes of its own: `show message-spool stats`.")
-    if found.clients or found.neighbors:
+    if any(each.queues for each in found.clients) or found.neighbors:
         notes.append("A listing of queues counts congestion alone: `show stats client` has the other causes.")
     if not (found.discards or found.clients or found.neighbors or found.spools or found.endpoints):
         notes.append(
@@ -252,6 +256,13 @@ def _usage_lines(found: Listings) -> list[str]:
 _FULLEST: Final = 5
 _NEARLY_FULL: Final = 0.8
 """Of its quota: the broker's own default for the event that an endpoint fills up."""
+
+
+def _asked(broker: SempBroker) -> Listings:
+    """Ask for the discards of message VPNs, clients and endpoints, and for those of the broker by cause."""
+    return joined(
+        broker.listings("clients", "queues", "topicEndpoints"), *optional(broker.statistics, broker.client_queues)
+    )
 
 
 def _spool_is_untold(causes: Sequence[Explained]) -> bool:

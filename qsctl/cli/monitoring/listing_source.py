@@ -1,4 +1,4 @@
-"""Where a listing comes from: a simulated run, or what was captured from a broker.
+"""Where a listing comes from: a simulated run, what was captured from a broker, or the broker itself.
 
 Decides: the newest run of `qsctl-runs` unless another source is named, and how names are matched.
 """
@@ -7,17 +7,20 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeGuard, TypeVar
 
 import typer
 
+from qsctl.cli.broker_options import BrokerOptions
 from qsctl.cli.input_files import STANDARD_INPUT, is_standard_input, reading
-from qsctl.errors import NotFound, UsageError
+from qsctl.errors import NotFound, Refused, UsageError
 
 if TYPE_CHECKING:
+    from qsctl.broker.semp import SempBroker
     from qsctl.profiles.listings.model import Listings
     from qsctl.sim.listings.run_state import RunState
 
@@ -37,6 +40,54 @@ ReplicationOption = Annotated[int, _source_option(min=0, help="Number of the rep
 _Named = TypeVar("_Named")
 
 
+@dataclass(frozen=True)
+class ListingSource(BrokerOptions):
+    """Where the figures are from: one of a run, a captured listing, a broker."""
+
+    run: RunOption = None
+    listing: ListingOption = None
+
+    @property
+    def is_captured(self) -> bool:
+        """Whether the figures are a broker's, captured or asked for now."""
+        return self.listing is not None or bool(self.broker)
+
+    @property
+    def where(self) -> str:
+        """What errors call the source."""
+        return self.broker or str(self.listing or self.run or "the newest run")
+
+    def check(self) -> None:
+        """Refuse two sources.
+
+        Raises:
+            UsageError: more than one is named.
+        """
+        given = [
+            option
+            for option, value in (("--run", self.run), ("--listing", self.listing), ("--broker", self.broker))
+            if value
+        ]
+        if len(given) > 1:
+            raise UsageError(f"{' and '.join(given)} are given together", remedy="Name one source.")
+
+    def listings(self, ask: Callable[[SempBroker], Listings]) -> Listings:
+        """Read the captured listing, or ask the broker.
+
+        Args:
+            ask: what the broker is asked for.
+
+        Raises:
+            NotFound: there is no such file.
+            ListingError: it is no listing; names every problem.
+            QsctlError: the broker does not answer, or refuses.
+        """
+        if self.listing is not None:
+            return load_listing(self.listing)
+        with self.open() as broker:
+            return ask(broker)
+
+
 def load_listing(file: Path) -> Listings:
     """Read a captured listing.
 
@@ -54,6 +105,57 @@ def load_listing(file: Path) -> Listings:
     return read_listings(data, str(file))
 
 
+def is_a_run(source: Path | None, broker: BrokerOptions) -> TypeGuard[Path]:
+    """Return whether a command explains a run folder.
+
+    Raises:
+        UsageError: neither a source nor a broker is named, or both are.
+    """
+    if (source is None) != bool(broker.broker):
+        what = "there is no source" if source is None else f"{source} and --broker are both given"
+        raise UsageError(what, remedy="Name a file, a run folder, or a broker with --broker.")
+    return source is not None and not is_standard_input(source) and source.is_dir()
+
+
+def captured(source: Path | None, broker: BrokerOptions, ask: Callable[[SempBroker], Listings]) -> tuple[Listings, str]:
+    """Return the listings of a file, or of the broker where none is named, and what they are called.
+
+    Raises:
+        QsctlError: see `load_listing`; the broker does not answer, or refuses.
+    """
+    if source is not None:
+        return load_listing(source), STANDARD_INPUT if is_standard_input(source) else str(source)
+    with broker.open() as opened:
+        return ask(opened), opened.name
+
+
+def joined(*parts: Listings) -> Listings:
+    """Return several listings as one, in their order."""
+    from qsctl.profiles.listings.model import Listings as Made
+
+    together = {
+        each.name: tuple(thing for part in parts for thing in getattr(part, each.name))
+        for each in dataclasses.fields(Made)
+    }
+    return Made(**together)
+
+
+def optional(*asked: Callable[[], Listings]) -> Iterator[Listings]:
+    """Yield what the broker lists; in place of what it refuses to list, a note.
+
+    SEMP v1 may be off, or forbidden for this user: what SEMP v2 has is of use without it.
+    """
+    from qsctl.profiles.listings.model import Listings as Made
+    from qsctl.profiles.listings.problems import ListingError
+
+    for ask in asked:
+        try:
+            yield ask()
+        except (Refused, NotFound, ListingError) as error:
+            yield Made(notes=(f"SEMP v1 was refused, which alone has queues and windows: {error.message}",))
+            return
+
+
 def load_run(run: Path | None, replication: int) -> RunState:
     """Read what a run knows of its clients.
 
@@ -65,16 +167,6 @@ def load_run(run: Path | None, replication: int) -> RunState:
     from qsctl.sim.listings.run_state import newest_run, read_run_state
 
     return read_run_state(newest_run() if run is None else run, replication)
-
-
-def check_source(run: Path | None, listing: Path | None) -> None:
-    """Refuse two sources.
-
-    Raises:
-        UsageError: both are named.
-    """
-    if run is not None and listing is not None:
-        raise UsageError("--run and --listing are both given", remedy="Name one source.")
 
 
 def chosen(things: Iterable[_Named], pattern: str, kind: str, where: str) -> list[_Named]:

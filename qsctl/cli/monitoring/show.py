@@ -1,4 +1,4 @@
-"""`qsctl show client`, `qsctl show cspf neighbor`: a run, or what was captured, in the look of the broker's listings.
+"""`qsctl show client`, `qsctl show cspf neighbor`: a run, a capture or a broker, in the look of the broker's listings.
 
 The words after the name are the broker's own commands [P7500], so that operators and scripts type what they know.
 """
@@ -12,10 +12,8 @@ import typer
 
 from qsctl.cli.command import Commands
 from qsctl.cli.monitoring.listing_source import (
-    ListingOption,
+    ListingSource,
     ReplicationOption,
-    RunOption,
-    check_source,
     chosen,
     load_listing,
     load_run,
@@ -25,13 +23,15 @@ from qsctl.cli.monitoring.listing_source import (
 from qsctl.cli.monitoring.show_results import ListedProfile, ShownListing, ShownProfiles
 from qsctl.cli.output.render import note
 from qsctl.cli.panels import SIMULATION_PANEL
-from qsctl.errors import UsageError
+from qsctl.errors import Refused, UsageError
 
 if TYPE_CHECKING:
+    from qsctl.broker.semp import SempBroker
+    from qsctl.profiles.listings.model import Listings
     from qsctl.sim.listings.run_state import RunState
 
 COMMANDS: Final = Commands(
-    panel=SIMULATION_PANEL, group="show", help="Show a run, or a captured listing, as the broker lists it."
+    panel=SIMULATION_PANEL, group="show", help="Show a run, a captured listing or a broker, as the broker lists it."
 )
 
 NameArgument = Annotated[
@@ -62,14 +62,15 @@ EVENTS_REMEDY: Final = "its log level is {level}: with --level events every figu
         "qsctl show client '*' slow-subscriber --run qsctl-runs/slow-subscriber-1",
         "qsctl show client '*' connections wide -o csv",
         "qsctl show client '*' stats queue --listing captured.txt -o prometheus",
+        "qsctl show client '*' slow-subscriber --broker https://broker.example:943",
     ),
 )
 def show_client(
     name: NameArgument,
     words: WordsArgument = None,
-    run: RunOption = None,
-    listing: ListingOption = None,
     replication: ReplicationOption = 0,
+    *,
+    source: ListingSource,
 ) -> ShownListing:
     """Show clients as the broker lists them: `stats queue`, `slow-subscriber` or `connections wide`.
 
@@ -82,10 +83,10 @@ def show_client(
             f"show client {name} {typed!r} is no listing",
             remedy=f"Write one of: {', '.join([STATS, SLOW, CONNECTIONS])}.",
         )
-    check_source(run, listing)
-    if listing is not None:
-        return _noted(_captured_clients(listing, name, kind))
-    return _noted(_run_clients(run, replication, name, kind))
+    source.check()
+    if source.is_captured:
+        return _noted(_captured_clients(source, name, kind))
+    return _noted(_run_clients(source.run, replication, name, kind))
 
 
 @COMMANDS.command(
@@ -98,8 +99,8 @@ def show_client(
 def show_client_profile(
     name: NameArgument,
     words: WordsArgument = None,
-    run: RunOption = None,
-    listing: ListingOption = None,
+    *,
+    source: ListingSource,
 ) -> ShownProfiles:
     """Show client profiles as the broker lists them: `detail`, or `message-vpn VPN detail`.
 
@@ -112,13 +113,12 @@ def show_client_profile(
             f"show client-profile {name} {' '.join(typed)!r} is no listing",
             remedy="Write it as in: show client-profile default detail, or: … message-vpn VPN detail.",
         )
-    check_source(run, listing)
-    found = _run_profiles(run) if listing is None else _captured_profiles(listing)
-    where = str(listing or run or "the newest run")
+    source.check()
+    found = _captured_profiles(source) if source.is_captured else _run_profiles(source.run)
     from qsctl.profiles.listings.wildcard import matches
 
     fitting = [each for each in found if matches(vpn, each.profile.message_vpn)]
-    names = {each.name for each in chosen([each.profile for each in fitting], name, "client profile", where)}
+    names = {each.name for each in chosen([each.profile for each in fitting], name, "client profile", source.where)}
     return ShownProfiles(tuple(each for each in fitting if each.profile.name in names))
 
 
@@ -133,9 +133,9 @@ def show_cspf(
     words: Annotated[
         list[str], typer.Argument(metavar="neighbor NAME stats queues", help="Words of the broker's command.")
     ],
-    run: RunOption = None,
-    listing: ListingOption = None,
     replication: ReplicationOption = 0,
+    *,
+    source: ListingSource,
 ) -> ShownListing:
     """Show the queues of links to neighbour brokers: `neighbor NAME stats queues`.
 
@@ -147,15 +147,19 @@ def show_cspf(
             remedy="Write it as in: show cspf neighbor '*' stats queues.",
         )
     name = words[1]
-    check_source(run, listing)
-    if listing is not None:
-        found = load_listing(listing)
-        neighbors = chosen(found.neighbors, name, "neighbor", str(listing))
+    source.check()
+    if source.broker:
+        raise Refused(
+            "SEMP has no figures of the links to neighbours", remedy="Capture the broker's listing, and give --listing."
+        )
+    if source.listing is not None:
+        found = load_listing(source.listing)
+        neighbors = chosen(found.neighbors, name, "neighbor", str(source.listing))
         return _noted(ShownListing(only(found, neighbors=neighbors), found.notes))
     from qsctl.profiles.listings.model import Listings
     from qsctl.sim.listings.broker_listings import neighbor_queues
 
-    state = load_run(run, replication)
+    state = load_run(source.run, replication)
     links = list(neighbor_queues(state))
     if not links:
         error = no_match((), name, "neighbor", f"the scenario of {state.run.folder}")
@@ -164,14 +168,16 @@ def show_cspf(
     return ShownListing(Listings(neighbors=tuple(chosen(links, name, "neighbor", str(state.run.folder)))))
 
 
-def _captured_profiles(file: Path) -> list[ListedProfile]:
+def _captured_profiles(source: ListingSource) -> list[ListedProfile]:
     from qsctl.profiles.formats.file import read_profiles
 
-    return [ListedProfile(each.profile) for each in read_profiles(file).profiles]
+    if source.listing is not None:
+        return [ListedProfile(each.profile) for each in read_profiles(source.listing).profiles]
+    with source.open() as broker:
+        return [ListedProfile(each.profile) for each in broker.profiles().profiles]
 
 
 def _run_profiles(run: Path | None) -> list[ListedProfile]:
-    from qsctl.errors import Refused
     from qsctl.sim.listings.broker_listings import MESSAGE_VPN
     from qsctl.sim.listings.broker_profile import broker_profile, users_of
     from qsctl.sim.scenario.scenario import Model
@@ -195,9 +201,15 @@ def _noted(shown: ShownListing) -> ShownListing:
     return shown
 
 
-def _captured_clients(file: Path, name: str, kind: str) -> ShownListing:
-    found = load_listing(file)
-    where = str(file)
+def _captured_clients(source: ListingSource, name: str, kind: str) -> ShownListing:
+    def asked(broker: SempBroker) -> Listings:
+        """Ask for the one listing that is shown: by SEMP v1, for v2 has neither priority queues nor windows."""
+        if kind == STATS:
+            return broker.client_queues(name)
+        return broker.connections(name) if kind == CONNECTIONS else broker.listings("clients")
+
+    found = source.listings(asked)
+    where = source.where
     if kind == STATS:
         return ShownListing(only(found, clients=chosen(found.clients, name, "client with queues", where)), found.notes)
     if kind == CONNECTIONS:

@@ -12,14 +12,16 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Final
 
 import typer
 
+from qsctl.cli.broker_options import BrokerOptions
 from qsctl.cli.command import Commands
-from qsctl.cli.input_files import is_standard_input
-from qsctl.cli.monitoring.listing_source import ReplicationOption, load_listing, load_run
+from qsctl.cli.monitoring.listing_source import ReplicationOption, captured, is_a_run, joined, load_run, optional
 from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock
 from qsctl.cli.simulation.durations import short_duration
 from qsctl.instant import MICROSECOND_NS, format_duration
 
 if TYPE_CHECKING:
+    from qsctl.broker.semp import SempBroker
+    from qsctl.profiles.listings.model import Listings
     from qsctl.profiles.listings.slowness import SlowClient
 
 COMMANDS: Final = Commands()
@@ -167,24 +169,28 @@ def mechanism(client: SlowClient) -> str:
         "qsctl explain slow-subscriber qsctl-runs/slow-subscriber-1",
         "qsctl explain slow-subscriber captured.txt",
         "ssh broker show client '*' connections wide | qsctl explain slow-subscriber - -o json",
+        "qsctl explain slow-subscriber --broker https://broker.example:943",
     ),
 )
 def slow_subscriber(
     source: Annotated[
-        Path,
+        Path | None,
         typer.Argument(
-            metavar="FILE|RUN",
+            metavar="[FILE|RUN]",
             help="Run folder; or what was captured: `show client … connections wide`, `… slow-subscriber`, `… stats "
             "queue`, replies of SEMP; -: standard input.",
+            show_default=False,
         ),
-    ],
+    ] = None,
     replication: ReplicationOption = 0,
+    *,
+    broker: BrokerOptions,
 ) -> ExplainedSlowness:
     """Explain slow subscribers: who, since when, what limits them, what helps, and the simulation that would show it.
 
     What limits a client is its application, its window over the round trip, loss, its link, or the broker's port.
     """
-    if not is_standard_input(source) and source.is_dir():
+    if is_a_run(source, broker):
         from qsctl.sim.listings.slowness import explain_slow_clients
 
         state = load_run(source, replication)
@@ -192,13 +198,16 @@ def slow_subscriber(
         return ExplainedSlowness(str(source), tuple(explain_slow_clients(state, source)), (*notes, _GUARANTEED))
     from qsctl.profiles.listings.slowness import slow_clients
 
-    found = load_listing(source)
+    found, name = captured(source, broker, _asked)
     clients = tuple(dataclasses.replace(each, command=mechanism(each)) for each in slow_clients(found))
     notes = list(found.notes)
     if any(each.reason.key == "unknown" for each in clients):
         notes.append(_WINDOWS)
     if clients:
         notes.append(_TIMES)
-    return ExplainedSlowness(
-        "standard input" if is_standard_input(source) else str(source), clients, (*notes, _GUARANTEED)
-    )
+    return ExplainedSlowness(name, clients, (*notes, _GUARANTEED))
+
+
+def _asked(broker: SempBroker) -> Listings:
+    """Ask for the flags and discards of clients, their queues, and their connections with windows."""
+    return joined(broker.listings("clients"), *optional(broker.connections, broker.client_queues))

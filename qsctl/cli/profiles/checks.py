@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from qsctl.cli.broker_options import BrokerAddress
 from qsctl.cli.command import Commands
 from qsctl.cli.options import assignments_of
 from qsctl.cli.output_files import written
 from qsctl.cli.profiles.options import (
     FileArgument,
+    FileOrBrokerArgument,
     ForceOption,
     NameOption,
     ProfileChoice,
@@ -74,12 +76,14 @@ MessageSizeOption = Annotated[int, typer.Option(min=1, max=2**31 - 1, help="Leng
         "qsctl client-profile lint web.tf --web --topics 80",
         "qsctl client-profile lint profile.json --round-trip 100ms --rate '1 Gbit/s'",
         "qsctl client-profile lint new.json --queued D-1=1500  # before the depth is lowered",
+        "qsctl client-profile lint --broker https://broker.example:943 --name web",
     ),
 )
 def lint(
-    file: FileArgument,
+    file: FileOrBrokerArgument = None,
     *,
     which: ProfileChoice,
+    broker: BrokerAddress,
     flows: FlowsOption = 0,
     window: WindowOption = 255,
     message_size: MessageSizeOption = 1024,
@@ -102,7 +106,7 @@ def lint(
     from qsctl.profiles.lint import Circumstances
     from qsctl.profiles.lint import lint as find
 
-    _, read = which.open(file)
+    _, read = which.open_either(file, broker)
     round_trip_ns, bits = _path(round_trip, rate)
     known = Circumstances(
         flows, window, message_size, topics, web, _queued(queued), read.stated, round_trip_ns, bits,
@@ -141,19 +145,32 @@ def _queued(options: Sequence[str] | None) -> dict[Queue, int]:
         "qsctl client-profile diff profile.json listing.txt",
         "qsctl client-profile diff old.cfg new.cfg --name web -o csv",
         "qsctl client-profile diff broker.cfg#web broker.cfg#desks",
+        "qsctl client-profile diff web.json --broker site  # with the broker's profile of the same name",
     ),
 )
 def diff(
     first: FileArgument,
-    second: Annotated[Path, typer.Argument(metavar="FILE", help="Other file, or FILE#NAME, likewise.")],
+    second: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[FILE]", help="Other file, or FILE#NAME, likewise; left out with --broker.", show_default=False
+        ),
+    ] = None,
     name: NameOption = None,
     message_vpn: VpnOption = None,
+    *,
+    broker: BrokerAddress,
 ) -> ProfileDifference:
     """Compare two client profiles setting by setting, whatever their formats; the exit status is 1 if they differ."""
     from qsctl.profiles.difference import differences
 
-    one, other = (ProfileChoice(name, message_vpn).open(path)[1].profile for path in (first, second))
-    return ProfileDifference(str(first), str(second), differences(one, other))
+    which = ProfileChoice(name, message_vpn)
+    one = which.open(first)[1].profile
+    if second is None:
+        which = ProfileChoice(name or one.name, message_vpn or one.message_vpn)
+    read, chosen = which.open_either(second, broker)
+    other, name_of_second = chosen.profile, str(second or read.name)
+    return ProfileDifference(str(first), name_of_second, differences(one, other))
 
 
 @COMMANDS.command(

@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from qsctl.cli.broker_options import BrokerAddress
 from qsctl.cli.command import Commands
 from qsctl.cli.panels import SIMULATION_PANEL
 from qsctl.cli.profiles import checks as profile_checks
 from qsctl.cli.profiles import conversion as profile_conversion
+from qsctl.cli.profiles import desired as desired_profiles
 from qsctl.cli.profiles.options import (
     FileArgument,
+    FileOrBrokerArgument,
     OutputFile,
     ProfileChoice,
     note_lost,
@@ -33,8 +36,8 @@ if TYPE_CHECKING:
 COMMANDS: Final = Commands(
     panel=SIMULATION_PANEL,
     group="client-profile",
-    help="Read, check, change and convert client profiles of a Solace broker, in files of any format.",
-    parts=(profile_conversion.COMMANDS, profile_checks.COMMANDS),
+    help="Read, check, change and convert client profiles of a Solace broker, in files and on the broker.",
+    parts=(profile_conversion.COMMANDS, profile_checks.COMMANDS, desired_profiles.COMMANDS),
 )
 _LEVELS: Final = re.compile(r"(\d{1,12})\s*(%?)\s*/\s*(\d{1,12})\s*(%?)")
 
@@ -44,19 +47,21 @@ _LEVELS: Final = re.compile(r"(\d{1,12})\s*(%?)\s*/\s*(\d{1,12})\s*(%?)")
     examples=(
         "qsctl client-profile show profile.json --changed",
         "qsctl client-profile show broker.cfg --name web -o yaml",
+        "qsctl client-profile show --broker site --name web --changed",
     ),
 )
 def show(
-    file: FileArgument,
+    file: FileOrBrokerArgument = None,
     *,
     which: ProfileChoice,
+    broker: BrokerAddress,
     changed: Annotated[
         bool, typer.Option("--changed", help="Restriction to settings that are not at their default.")
     ] = False,
 ) -> ShownProfile:
     """Show every setting of a client profile with its default; -o json also with its range and source."""
-    read, chosen = which.open(file)
-    return ShownProfile(chosen.profile, chosen.stated, str(file), str(read.format), changed)
+    read, chosen = which.open_either(file, broker)
+    return ShownProfile(chosen.profile, chosen.stated, str(file or read.name), str(read.format), changed)
 
 
 @COMMANDS.command(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from qsctl.cli.broker_options import BrokerAddress
 from qsctl.cli.option_groups import OptionGroup
 from qsctl.cli.output.render import note
 from qsctl.cli.output_files import written
@@ -24,6 +25,14 @@ if TYPE_CHECKING:
 FileArgument = Annotated[
     Path,
     typer.Argument(metavar="FILE", help="File of client profiles, in any format; FILE#NAME is one of its profiles."),
+]
+FileOrBrokerArgument = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="[FILE]",
+        help="File of client profiles, in any format; FILE#NAME is one of its profiles; left out with --broker.",
+        show_default=False,
+    ),
 ]
 NameOption = Annotated[
     str | None, typer.Option(metavar="NAME", help="Name of the profile, where the file has several.")
@@ -52,7 +61,11 @@ def open_file(path: Path, form: Format | None) -> ProfileFile:
     """
     from qsctl.profiles.formats.file import read_profiles
 
-    file = read_profiles(path, form)
+    return noted(read_profiles(path, form))
+
+
+def noted(file: ProfileFile) -> ProfileFile:
+    """Return what was read, with what was left out noted on standard error."""
     for warning in file.warnings[:10]:
         note(str(warning))
     if len(file.warnings) > 10:
@@ -81,6 +94,28 @@ class ProfileChoice(OptionGroup):
         path, own = file_and_name(str(path))
         file = open_file(path, self.form)
         return file, choose(file, own or self.name, self.message_vpn, how="With FILE#NAME or --name")
+
+    def open_either(self, path: Path | None, broker: BrokerAddress) -> tuple[ProfileFile, ReadProfile]:
+        """Read the file, or ask the broker, and return the one profile.
+
+        Raises:
+            UsageError: neither is named, or both are.
+        """
+        from qsctl.profiles.formats.file import choose
+
+        if (path is None) != bool(broker.broker):
+            what = "there is no file" if path is None else f"{path} and --broker are both given"
+            raise UsageError(what, remedy="Name a file of client profiles, or a broker with --broker.")
+        if path is not None:
+            return self.open(path)
+        file = profiles_of(broker, self.message_vpn)
+        return file, choose(file, self.name, self.message_vpn)
+
+
+def profiles_of(broker: BrokerAddress, message_vpn: str | None) -> ProfileFile:
+    """Ask a broker for its client profiles; what was left out is noted on standard error."""
+    with broker.opened(message_vpn) as opened:
+        return noted(opened.profiles())
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""`qsctl top`: the queues of a service, or of a run that is replayed, as they change."""
+"""`qsctl top`: the queues of a service, of a run that is replayed, or the clients of a broker, as they change."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Annotated, ClassVar, Final
 
 import typer
 
+from qsctl.cli.broker_options import BrokerOptions
 from qsctl.cli.command import Commands
 from qsctl.cli.output.results import Block, Result
 from qsctl.cli.panels import SAMPLES_PANEL
@@ -27,7 +28,7 @@ class Watched(Result):
 
     watched: str
 
-    field_help: ClassVar[Mapping[str, str]] = {"watched": "location of the service, or the run folder"}
+    field_help: ClassVar[Mapping[str, str]] = {"watched": "location of the service, the run folder, or the broker"}
     row_fields: ClassVar[tuple[str, ...]] = tuple(field_help)
 
     def blocks(self) -> list[Block]:
@@ -41,6 +42,7 @@ class Watched(Result):
         "qsctl top --service dds:57",
         "qsctl top --run qsctl-runs/slow-subscriber-1 --speed 10  # a run, ten times as fast",
         "qsctl top --interval 500ms  # of the embedded service",
+        "qsctl top --broker https://broker.example:943 --interval 5s  # the clients of a broker",
     ),
 )
 def top(
@@ -62,9 +64,12 @@ def top(
         int, typer.Option(rich_help_panel="Run", min=0, help="Number of the replication of the run, from 0.")
     ] = 0,
     *,
+    broker: BrokerOptions,
     service: TargetOptions,
 ) -> Watched:
     """Show queues as they change, on the whole terminal: depth, rates, unacknowledged, dead, watermarks; h is help.
+
+    Of a broker: its clients with rates and discards, and the priority queues of the one that is chosen.
 
     Reading starts the `change` counters again from zero, as `qsctl get status` does.
     """
@@ -74,6 +79,8 @@ def top(
     interval_s = seconds(interval, "--interval")
     if interval_s < _SHORTEST_S:
         raise UsageError(f"--interval {interval} is too short", remedy="Give at least 100ms.")
+    if run is not None and broker.broker:
+        raise UsageError("--run and --broker are given together", remedy="Name one source.")
     if not (math.isfinite(speed) and speed > 0):
         raise UsageError(f"--speed {speed:g} is no speed", remedy="Give a number above 0, such as 10.")
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
@@ -88,6 +95,10 @@ def top(
 
         source = RunSource(location(run), speed, replication)
         interval_s = min(interval_s, 0.2)  # nobody else is kept from the run
+    elif broker.broker:
+        from qsctl.cli.top.broker import BrokerSource
+
+        source = BrokerSource(broker.open)
     else:
         from qsctl.cli.top.live import LiveSource
 
@@ -95,4 +106,4 @@ def top(
     from qsctl.cli.top.terminal import Looker, show
 
     show(Looker(source, interval_s), is_run=run is not None)
-    return Watched(service.service if run is None else run)
+    return Watched(broker.broker or (service.service if run is None else run))

@@ -208,13 +208,13 @@ class Drafts:
             self._hints[key] = suggestion(name, known)
         return self._hints[key]
 
-    def finish(self) -> tuple[ReadProfile, ...]:
+    def finish(self, *, may_be_empty: bool = False) -> tuple[ReadProfile, ...]:
         """Return the profiles.
 
         Raises:
-            ProfileError: there was an error, or there is no profile in the file.
+            ProfileError: there was an error, or there is no profile in the file, which may not be empty.
         """
-        if not self._drafts and not self._has_errors():
+        if not (self._drafts or may_be_empty or self._has_errors()):
             self.error("there is no client profile in this file", allowed="at least one")
         if self._has_errors():
             raise ProfileError(sorted(self.problems, key=lambda problem: problem.line))

@@ -160,7 +160,7 @@ def _slow_client(
         each.blocked_percent for each in (flag, connection) if each is not None and each.blocked_percent is not None
     ]
     blocked = max(percents, default=None)
-    lost = counted if client is None else _lost(client)
+    lost = _lost(client) if client is not None and client.queues else counted
     is_closed = connection is not None and _is_closed(connection)
     if not (is_slow or blocked or lost or is_closed):
         return None
