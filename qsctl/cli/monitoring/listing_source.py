@@ -69,7 +69,7 @@ class ListingSource(BrokerOptions):
             if value
         ]
         if len(given) > 1:
-            raise UsageError(f"{' and '.join(given)} are given together", remedy="Name one source.")
+            raise UsageError(f"{' and '.join(given)} are both given", remedy="Name one source.")
 
     def listings(self, ask: Callable[[SempBroker], Listings]) -> Listings:
         """Read the captured listing, or ask the broker.

@@ -80,7 +80,7 @@ def top(
     if interval_s < _SHORTEST_S:
         raise UsageError(f"--interval {interval} is too short", remedy="Give at least 100ms.")
     if run is not None and broker.broker:
-        raise UsageError("--run and --broker are given together", remedy="Name one source.")
+        raise UsageError("--run and --broker are both given", remedy="Name one source.")
     if not (math.isfinite(speed) and speed > 0):
         raise UsageError(f"--speed {speed:g} is no speed", remedy="Give a number above 0, such as 10.")
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
