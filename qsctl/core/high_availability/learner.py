@@ -92,8 +92,9 @@ class Learner:
         epoch, floor = _latest(rolls)
         if replica.ballot.is_new:
             blank_count = 1 + sum(_is_blank(roll) for roll in rolls)
-            has_asked_all = self._asks_since_ns is not None and now - self._asks_since_ns >= replica.master_timeout_ns
-            if floor > NOTHING or blank_count < replica.quorum or not has_asked_all:
+            is_complete = blank_count == 1 + len(replica.others)
+            has_waited = self._asks_since_ns is not None and now - self._asks_since_ns >= replica.master_timeout_ns
+            if floor > NOTHING or blank_count < replica.quorum or not (is_complete or has_waited):
                 return None  # an answer may be on its way, of one that has something
             return Formation(epoch, NOTHING, "a new group forms: a quorum answers, and no member has a log")
         is_complete = len(rolls) == len(replica.others)

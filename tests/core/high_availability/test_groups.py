@@ -120,6 +120,18 @@ def test_new_members_form_a_group_as_soon_as_a_quorum_is_there(size: int) -> Non
     cluster.run_until(lambda: held(late) == ["1 enqueued"] and late.replica.role is Role.SLAVE)
 
 
+@pytest.mark.parametrize("size", [2, 3, 5])
+def test_new_members_form_a_group_at_once_when_all_answer_that_they_have_nothing(size: int) -> None:
+    cluster = Cluster(size)
+    for process in cluster.processes.values():
+        process.crash()
+    for process in cluster.processes.values():
+        process.start(cluster.now, is_new=True)
+    cluster.run_until(lambda: all(each.replica.role is not Role.LEARNER for each in cluster), TIMEOUT_NS // 2)
+    cluster.elect()
+    accepts(cluster, 1)
+
+
 def test_new_members_form_no_group_while_one_has_a_log() -> None:
     """Two disks are others, and the third member is there: what it has is not given away."""
     cluster = Cluster(3)
