@@ -327,12 +327,19 @@ class ServiceLoop:
         if next(self._compaction, _NOTHING) is _NOTHING:
             self._compaction = None
 
+    def compact_every_store(self) -> None:
+        """Begin to compact every store, whether it pays or not; `compact_on` goes on with it."""
+        if self._compaction is None:
+            self._record_count = 0
+            self._compaction = self._compact_in_shares(every=True)
+
     def compact(self, *, all_damaged: bool = False) -> None:
         """Reclaim the room of what no longer matters, in the stores where it pays. Between turns only."""
         self.stores.compact(self.engine.snapshot_queue, self.engine.snapshot_service(), all_damaged=all_damaged)
 
-    def _compact_in_shares(self) -> Iterator[None]:
-        return self.stores.compact_in_shares(self.engine.capture_queue, self.engine.snapshot_service())
+    def _compact_in_shares(self, *, every: bool = False) -> Iterator[None]:
+        service = self.engine.snapshot_service()
+        return self.stores.compact_in_shares(self.engine.capture_queue, service, every=every)
 
     def _keep_small(self) -> None:
         if self._compaction is not None or self._record_count >= self._compact_after_records:

@@ -298,10 +298,10 @@ class Stores:
         upkeep.compact(self, snapshot, service, all_damaged=all_damaged)
 
     def compact_in_shares(
-        self, capture: Callable[[QueueName], Shares], service: Iterable[ServiceRecord]
+        self, capture: Callable[[QueueName], Shares], service: Iterable[ServiceRecord], *, every: bool = False
     ) -> Iterator[None]:
         """See `qsctl.service.upkeep.compact_in_shares`."""
-        return upkeep.compact_in_shares(self, capture, service)
+        return upkeep.compact_in_shares(self, capture, service, every=every)
 
     def keep_logs_short(self, files_max: int = FILES_MAX) -> Iterator[None]:
         """See `qsctl.service.upkeep.keep_logs_short`.

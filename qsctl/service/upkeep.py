@@ -63,14 +63,14 @@ def compact(
 
 
 def compact_in_shares(
-    stores: Stores, capture: Callable[[QueueName], Shares], service: Iterable[ServiceRecord]
+    stores: Stores, capture: Callable[[QueueName], Shares], service: Iterable[ServiceRecord], *, every: bool = False
 ) -> Iterator[None]:
-    """Compact the stores for which it pays, a part between two yields; batches may be stored meanwhile.
+    """Compact the stores for which it pays, or every one, a part between two yields; batches may be stored meanwhile.
 
     `service` and, before each part, `capture` must be the state that all stored records give. What the disk refuses is
     noted as a failure of the store.
     """
-    if stores.service and stores.service.worth_compacting():
+    if stores.service and (every or stores.service.worth_compacting()):
         try:
             stores.service.compact(service)
         except DiskFull:
@@ -78,7 +78,9 @@ def compact_in_shares(
         except Damaged as error:
             stores.service_failure = error  # the whole of it is stored anew once the disk accepts it
     for name, store in list(stores.queues.items()):
-        if stores.queues.get(name) is store and name not in stores.failures and store.worth_compacting():
+        if stores.queues.get(name) is not store or name in stores.failures:
+            continue
+        if every or store.worth_compacting():
             try:
                 yield from store.compact_in_shares(capture(name))
             except DiskFull:

@@ -8,9 +8,9 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from qsctl.core.high_availability.roles import Role, RoleChanged
-from qsctl.sim.world.disk import Install, Operation, Truncate
 from qsctl.sim.world.history import Observer
 from qsctl.sim.world.incarnations import OF_THE_FILE
+from qsctl.sim.world.stored import Install, Operation, Truncate
 
 if TYPE_CHECKING:
     from qsctl.sim.world.world import World
@@ -53,8 +53,7 @@ class Moments(Observer):
             which = self._world.incarnations.of(service, change.stream)
             self.counts[Moment.ELECTED_AFTER_CREATION] += which != OF_THE_FILE
         elif former is Role.MASTER:
-            life = self._world.services[service].life
-            replica = None if life is None else life.member.replicas.get(change.stream)
+            replica = self._world.services[service].replicas.get(change.stream)
             if replica is not None and replica.log.last_index > replica.log.commit_index:
                 self.counts[Moment.DEPOSED_AT_WORK] += 1
         elif former is Role.LEARNER and change.role is Role.SLAVE:
@@ -85,9 +84,5 @@ class Moments(Observer):
         self.counts[Moment.LOST_MAJORITY] += 1
 
     def _lengths(self, stream: str) -> list[int]:
-        lives = [each.life for each in self._world.services.values()]
-        return [
-            each.member.replicas[stream].log.last_index
-            for each in lives
-            if each is not None and stream in each.member.replicas
-        ]
+        hosting = [each.replicas for each in self._world.services.values()]
+        return [replicas[stream].log.last_index for replicas in hosting if stream in replicas]

@@ -10,6 +10,8 @@ from collections.abc import Callable
 import pytest
 
 from qsctl.sim.scenario.scenario import Scenario
+from qsctl.sim.world.history import Observer
+from qsctl.sim.world.schedule import parse_schedule
 from qsctl.sim.world.verdict import JudgedWorld, judge
 from qsctl.sim.world.vocabulary import Verb
 from tests.campaigns import trials
@@ -117,3 +119,39 @@ def test_faults_are_drawn_from_the_seed_and_end_before_the_time_without_them() -
     begun = [step.at_ns for step in judged.faults.steps]
     assert all(at_ns is not None for at_ns in begun)
     assert begun == sorted(begun)  # type: ignore[type-var]
+
+
+def test_a_compaction_that_the_disk_refuses_does_not_end_the_service() -> None:
+    """Found by a world: the file of the service's state was compacted, and the error left the loop."""
+    lines = ["at 1s break-disk 1", "at 1.1s compact 1", "at 3s repair-disk 1"]
+    judged = judge(kinds.alone(1), parse_schedule(lines, "refused.txt"))
+    assert violations(judged) == []
+    assert judged.counts.crashes == 0
+    assert judged.counts.accepted > 100
+
+
+@pytest.mark.parametrize("kind", [kinds.alone, kinds.three], ids=lambda kind: kind.__name__)
+def test_a_flipped_bit_is_found_by_the_next_start(kind: Callable[[int], Scenario]) -> None:
+    """Found or not, what a start restores is a beginning of what was stored; the rest comes from the other replicas."""
+    lines = [
+        line
+        for at_s in range(2, 6)
+        for line in (f"at {at_s}s crash 1", f"at {at_s}010ms flip-bit 1", f"at {at_s}100ms start 1")
+    ]
+    judged = JudgedWorld(kind(1), parse_schedule(lines, "flipped.txt"))
+    lost: list[int] = []
+    judged.world.observers.add(Losses(lost))
+    judged.run()
+    assert violations(judged) == []
+    assert lost, "it was found"
+    assert judged.counts.accepted > 100
+
+
+class Losses(Observer):
+    """Notes which services found that something of theirs is lost."""
+
+    def __init__(self, lost: list[int]) -> None:
+        self._lost = lost
+
+    def lost_disk(self, service: int) -> None:
+        self._lost.append(service)

@@ -3,9 +3,11 @@
 In: a scenario of model `world`: a workload, a `<world>`, perhaps a schedule of faults. Out: a `sim.model.ModelRun` with
 a row for each sample, the events of the cluster, and a verdict for each rule.
 
-- `agenda.py`: the clock, and the hash of the whole history; `network.py`, `session.py`: between services, and between
-  them and programs; `disk.py`: what survives a crash;
-- `service.py`, `life.py`: a driver of `core.turn` and of `core.high_availability.member`, that can crash anywhere;
+- `agenda.py`: the clock, and the hash of the whole history; `network.py`, `links.py`, `session.py`: datagrams, letters
+  between services, and what connects them to programs; `disk.py`: sectors under a file system, and what survives a
+  crash; `database.py`: what stands for a database file;
+- `process.py`: the driver that runs live, over these; `service.py`: when it does a pass, and what befalls it;
+- `stored.py`: what judges know of what a service has stored;
 - `producing.py`, `consuming.py`, `programs.py`: programs with the state machines of live clients;
 - `administrator.py`: who deletes queues and creates them again; `stranger.py`: who sends what no member sent;
 - `world.py`: all of it; `connections.py`: who is connected to whom; `configuration.py`: what each instance is
@@ -17,7 +19,7 @@ a row for each sample, the events of the cluster, and a verdict for each rule.
 Invariants: the seed decides everything; nothing of a protocol is decided here; what is judged is what left a service,
 reached a program or was synced, not what a replica says of itself (but for P5 and P6, which look at roles and logs).
 
-What is not simulated: files and their formats, DDS and its serialization. Disks keep records, networks carry structs.
+What is not simulated: DDS, the pages of database files, and the octets between programs and services.
 
 Read first: `world.py`.
 """

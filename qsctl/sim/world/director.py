@@ -11,9 +11,8 @@ from qsctl.core.queue.hosting import queue_identifier
 from qsctl.core.settings import queues_of
 from qsctl.errors import InvalidInput
 from qsctl.identity import SampleIdentity
-from qsctl.instant import Nanoseconds, parse_duration
+from qsctl.instant import INFINITE_NS, Nanoseconds, parse_duration
 from qsctl.resource import ResourceIdentifier
-from qsctl.sim.world.disk import DiskState
 from qsctl.sim.world.invariants.base import Ledger
 from qsctl.sim.world.invariants.samples import AnswersOfProducers
 from qsctl.sim.world.network import Conditions
@@ -71,6 +70,8 @@ class Director:
         self._ledger = ledger
         self._answers = answers
         self._readers = [_Reader(each) for each in schedules]
+        self.awaits = False
+        """Whether a line waits for something else than its instant: then look after each step."""
         self.unmet: list[str] = []
         """Lines that waited for what never came: the lines after them were not done."""
         self.done_counts: dict[Verb, int] = {}
@@ -95,6 +96,9 @@ class Director:
         for reader in self._readers:
             while self._go_on(reader):
                 pass
+        self.awaits = self._world.now < self._world.load_until_ns and any(
+            not each.is_timed and each.position < len(each.steps) for each in self._readers
+        )
 
     def conclude(self) -> None:
         """Note the lines that were still waited for when the faults ended."""
@@ -121,6 +125,7 @@ class Director:
 
     def _timed(self, reader: _Reader, step: Step) -> None:
         reader.is_timed = False
+        self.awaits = True
         if self._world.now < self._world.load_until_ns and self._do_line(reader, step):
             self.go_on()
 
@@ -181,17 +186,27 @@ class Director:
             case Verb.SLOW_DISK:
                 self._service(arguments[0], lambda each: each.disk.slow_down(parse_duration(arguments[1])))
             case Verb.FILL_DISK:
-                self._service(arguments[0], lambda each: setattr(each.disk, "state", DiskState.FULL))
+                self._service(arguments[0], lambda each: each.disk.fill())
             case Verb.BREAK_DISK:
-                self._service(arguments[0], lambda each: setattr(each.disk, "state", DiskState.FAILS))
+                self._service(arguments[0], lambda each: each.disk.refuse())
+            case Verb.HANG_DISK:
+                self._service(arguments[0], lambda each: each.disk.slow_down(INFINITE_NS))
+            case Verb.FLIP_BIT:
+                self._service(arguments[0], lambda each: world.trace.note("flipped", each.disk.flip_bit()))
             case Verb.LOSE_DISK:
                 self._service(arguments[0], world.lose_disk)
+            case Verb.NEW_DISK:
+                self._service(arguments[0], partial(world.lose_disk, is_known=False))
             case Verb.REPAIR_DISK:
-                self._service(arguments[0], lambda each: each.disk.repair())
+                self._service(arguments[0], SimulatedService.repair_disk)
             case Verb.SKEW:
                 self._service(arguments[0], lambda each: each.skew(_signed_duration(arguments[1])))
+            case Verb.CLOCK_RATE:
+                self._service(arguments[0], lambda each: each.run_clock(float(arguments[1])))
+            case Verb.STOP:
+                self._service(arguments[0], SimulatedService.leave)
             case Verb.JITTER:
-                self._service(arguments[0], lambda each: setattr(each, "jitter", float(arguments[1])))
+                self._service(arguments[0], lambda each: setattr(each, "fixed_jitter", float(arguments[1])))
             case Verb.WRITE:
                 world.write(arguments[0], int(arguments[1]) if len(arguments) > 1 else 1)
             case Verb.HOLD | Verb.GO_ON:
@@ -256,7 +271,8 @@ class Director:
         world.network.heal()
         for service in world.services.values():
             service.crash_at = None
-            service.disk.repair()
+            service.run_clock(1.0)
+            service.repair_disk()
             service.resume()
             if service.has_failed:
                 service.end()

@@ -14,7 +14,7 @@ from qsctl.identity import Guid, SampleIdentity
 
 if TYPE_CHECKING:
     from qsctl.core.high_availability.roles import RoleChanged
-    from qsctl.sim.world.disk import Operation
+    from qsctl.sim.world.stored import Operation
     from qsctl.sim.world.world import World
 
 
@@ -44,6 +44,9 @@ class Observer:
 
     def processed(self, consumer_guid: Guid, queue: str, identity: SampleIdentity, response: AckResponse) -> None:
         """A consumer's program answered a sample."""
+
+    def set_back(self, service: int, queue: str) -> None:
+        """A service set a queue back to what its store holds: the store refused what came later."""
 
     def joined(self, service: int, consumer_guid: Guid) -> None:
         """A service discovered a consumer."""
@@ -97,6 +100,7 @@ class Audience:
         self.happened: list[Callable[[int, Event], None]] = []
         self.delivered: list[Callable[[int, Delivery], None]] = []
         self.processed: list[Callable[[Guid, str, SampleIdentity, AckResponse], None]] = []
+        self.set_back: list[Callable[[int, str], None]] = []
         self.joined: list[Callable[[int, Guid], None]] = []
         self.left: list[Callable[[int, Guid], None]] = []
         self.stored: list[Callable[[int, Sequence[Operation]], None]] = []

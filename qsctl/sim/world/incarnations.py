@@ -13,7 +13,7 @@ from qsctl.core.high_availability.ballot import NEW_MEMBER, NO_LOG, NO_VOTER
 from qsctl.core.records import Enqueued, EpochBegan, Removed
 from qsctl.identity import SampleIdentity
 from qsctl.sim.world.administrator import WorldAdministrator
-from qsctl.sim.world.disk import StreamFile
+from qsctl.sim.world.stored import StreamFile
 
 if TYPE_CHECKING:
     from qsctl.sim.world.service import SimulatedService
@@ -40,8 +40,8 @@ class Incarnations:
 
         What was known before a deletion was asked for is all of one: no two of these may have a master each.
         """
-        life = self._services[service].life
-        replica = None if life is None else life.replica(queue)
+        process = self._services[service].process
+        replica = None if process is None else process.replica(queue)
         incarnation = 0 if replica is None else abs(replica.incarnation)
         key = (queue, incarnation)
         if key not in self._known:

@@ -109,7 +109,9 @@ class FaultGenerator:
             self._add(back, Verb.START, each)
 
     def _cut(self, now: Nanoseconds) -> None:
-        kind = self._random.choice(["halves", "halves", "master", "one-way", "clog", "loss", "delay", "duplication"])
+        kind = self._random.choice(
+            ["halves", "halves", "master", "one-way", "clog", "flapping", "loss", "delay", "duplication"]
+        )
         back = now + self._lasts()
         if kind == "halves":
             left, right = self._halves([*self._services, *self._programs])
@@ -123,6 +125,12 @@ class FaultGenerator:
         elif kind == "duplication":
             self._add(now, Verb.DUPLICATION, f"{self._random.uniform(0.05, 0.5):.2f}")
             self._add(back, Verb.DUPLICATION, "0.0")
+        elif kind == "flapping":
+            left, right = self._halves(self._services)
+            for _ in range(self._random.randint(3, 8)) if left and right else ():
+                self._add(now, Verb.CUT, ",".join(left), ",".join(right))
+                self._add(now + self._random.randint(1, SHORT_NS), Verb.HEAL)
+                now += self._random.randint(SHORT_NS, 4 * SHORT_NS)
         elif kind == "delay":
             self._add(now, Verb.DELAY, "50us", f"{self._random.randint(1, 150)}ms")
             self._add(back, Verb.DELAY, "50us", f"{self._random.randint(100, 3000)}us")
@@ -145,8 +153,13 @@ class FaultGenerator:
 
     def _disk(self, now: Nanoseconds) -> None:
         who = self._random.choice(self._services)
-        if self._random.random() < 0.4:
-            self._add(now, Verb.SLOW_DISK, who, f"{self._random.randint(5, 400)}ms")
+        chance = self._random.random()
+        if chance < 0.35:
+            slow_ms = self._random.choice([self._random.randint(5, 400), self._random.randint(400, 3000)])
+            self._add(now, Verb.SLOW_DISK, who, f"{slow_ms}ms")
+            self._add(now + self._lasts(), Verb.REPAIR_DISK, who)
+        elif chance < 0.5 and not self._is_volatile:  # a process that waits for it for ever is killed in the end
+            self._add(now, Verb.HANG_DISK, who)
             self._add(now + self._lasts(), Verb.REPAIR_DISK, who)
         elif who in self._crashable:
             self._add(now, self._random.choice([Verb.FILL_DISK, Verb.BREAK_DISK]), who)
@@ -158,10 +171,14 @@ class FaultGenerator:
             self._add(now + SHORT_NS, Verb.COMPACT, self._random.choice(self._services))
 
     def _lost_disk(self, now: Nanoseconds) -> None:
-        if self._minority:
-            who = self._random.choice(self._minority)
-            self._add(now, Verb.LOSE_DISK, who)
-            self._add(now + self._lasts(), Verb.START, who)
+        if not self._minority:
+            return
+        who = self._random.choice(self._minority)
+        verb = self._random.choice([Verb.LOSE_DISK, Verb.NEW_DISK, Verb.FLIP_BIT])
+        if verb is Verb.FLIP_BIT:
+            self._add(now, Verb.CRASH, who)
+        self._add(now, verb, who)
+        self._add(now + self._lasts(), Verb.START, who)
 
     def _replacement(self, now: Nanoseconds) -> None:
         """Delete and create a queue, mostly while some are away, one way or another."""
@@ -209,13 +226,17 @@ class FaultGenerator:
         """Restart every service, one after another, as an upgrade does: each hands over before."""
         for each in self._services:
             self._add(now, Verb.HAND_OVER, each)
-            self._add(now + SHORT_NS, Verb.CRASH, each)
+            self._add(now + SHORT_NS, self._random.choice([Verb.STOP, Verb.CRASH]), each)
             back = now + SHORT_NS + self._random.randint(SHORT_NS, 6 * SHORT_NS)
             self._add(back, Verb.START, each)
             now = back + self._random.randint(2 * SHORT_NS, 12 * SHORT_NS)
 
     def _clock(self, now: Nanoseconds) -> None:
         sign = self._random.choice(["", "-"])
+        if self._random.random() < 0.4:
+            rate = self._random.choice([0.9, 0.99, 1.001, 1.02, 1.1])
+            self._add(now, Verb.CLOCK_RATE, self._random.choice(self._services), f"{rate}")
+            return
         self._add(now, Verb.SKEW, self._random.choice(self._services), f"{sign}{self._random.randint(1, 3000)}ms")
 
     def _program(self, now: Nanoseconds) -> None:

@@ -1,36 +1,47 @@
-"""One simulated service instance: a driver of `core.turn` on virtual time, with a disk that it can lose its power over.
+"""One simulated service instance: the driver that runs live (`process`) on virtual time, and what can befall it.
 
-Decides: what a driver does, in the order that `core.turn` and `core.high_availability.member` demand, and where in it a
-crash may fall. One sync is in progress at a time; what gathers meanwhile is the next group. A sync that failed is never
-tried again: replicas fall silent until the service starts again, and a service that stores for itself alone ends.
+Decides: when a pass of the driver is done, and where in its work a crash may fall. What the process waits for the disk
+it does nothing else, and what leaves after that leaves later. A process whose disk refuses the service as a whole ends,
+and one whose disk never answers does nothing more until it is killed.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from random import Random
 from typing import Final
 
-from qsctl.core.high_availability.frames import Frame, Vote
+from qsctl.core.high_availability.replica import Replica
 from qsctl.core.high_availability.roles import Role
-from qsctl.core.messages import Inbound, Outbound
+from qsctl.core.messages import CommandReply, Inbound, Outbound
 from qsctl.core.queue.settings import ReplicationSettings
 from qsctl.core.queue.shared_reader_queue import SharedReaderQueue
 from qsctl.core.settings import ServiceSettings
-from qsctl.errors import Refused
+from qsctl.core.turn import Released
+from qsctl.errors import Damaged, Refused
 from qsctl.identity import DrawIncarnation, SampleIdentity
-from qsctl.instant import SECOND_NS, Nanoseconds
+from qsctl.instant import MILLISECOND_NS, SECOND_NS, Nanoseconds
+from qsctl.service.replication import Replication
 from qsctl.sim.world.agenda import Trace, WorldAgenda
 from qsctl.sim.world.configuration import instance_name
-from qsctl.sim.world.disk import Disk, DiskRefuses
+from qsctl.sim.world.disk import PowerFailed, ProcessHangs, SimulatedDisk
 from qsctl.sim.world.history import Audience
-from qsctl.sim.world.life import Life, WriteGroup
+from qsctl.sim.world.links import Links
+from qsctl.sim.world.process import Process
+from qsctl.sim.world.stored import Operation, StoredState
 from qsctl.sim.world.vocabulary import CrashPoint
 
 CLOCK_BEGINS_NS: Final[Nanoseconds] = 3600 * SECOND_NS
 """What a right clock shows when a world begins: one that is set back goes on from there."""
+
+
+IDLE_NS: Final[Nanoseconds] = 100 * MILLISECOND_NS
+"""After so long without anything to do a service does what waits for a quiet moment, as a daemon does."""
+
+OPERATIONS_TO_FAILURE_MAX: Final = 12
+"""A crash in the middle of writing falls on one of so many operations on files."""
 
 
 class Surroundings:
@@ -39,14 +50,17 @@ class Surroundings:
     def send(self, service: int, message: Outbound) -> None:
         """Carry a message to the program that it is for."""
 
-    def send_frame(self, service: int, recipient: str, frame: Frame) -> None:
-        """Carry a frame to another service."""
+    def carry(self, service: int, kind: str, recipient: str, datagram: bytes) -> None:
+        """Carry a datagram to another service."""
 
     def service_started(self, service: int) -> None:
         """Let programs be discovered."""
 
     def service_ended(self, service: int) -> None:
         """Lose what is on its way."""
+
+    def service_left(self, service: int) -> None:
+        """Let the others notice at once: it ended in order."""
 
     def hosting_changed(self, service: int) -> None:
         """Let programs discover, and lose, what was created and deleted."""
@@ -62,11 +76,12 @@ class SimulatedService:
         agenda: the clock of the world.
         trace: where everything is noted.
         disk: what outlives it.
-        random: draws how long it waits before elections.
+        random: draws how long it waits before elections, and where in its work a crash falls.
         draw: gives each creation its incarnation.
         surroundings: where its messages go.
         observers: who see what it does.
-        compact_records: after so many records a stream is compacted; 0: never.
+        compact_records: after so many records stores are compacted; 0: where it pays.
+        file_max_size_kb: the size past which a file of its stores is followed by another.
         configuration: how the configuration is replicated; None: it is not.
     """
 
@@ -78,98 +93,161 @@ class SimulatedService:
         *,
         agenda: WorldAgenda,
         trace: Trace,
-        disk: Disk,
+        disk: SimulatedDisk,
         random: Random,
         draw: DrawIncarnation,
         surroundings: Surroundings,
         observers: Audience,
         compact_records: int,
+        file_max_size_kb: int,
         configuration: ReplicationSettings | None = None,
     ) -> None:
         self.number = number
         self.settings = settings
         self._names = names
-        self._agenda = agenda
+        self.agenda = agenda
         self._trace = trace
         self.disk = disk
+        self.stored = StoredState()
+        """What the judges know of its disk."""
         self._random = random
-        self._draw_incarnation = draw
+        self.draw = draw
         self._surroundings = surroundings
         self._observers = observers
         self._compact_records = compact_records
+        self._file_max_size_kb = file_max_size_kb
         self._configuration = configuration
-        self.life: Life | None = None
+        self.process: Process | None = None
         """None: it is down."""
         self.life_count = 0
         """How often it was started or ended: what was planned in an earlier life never happens."""
         self.is_gone = False
         """Whether it never starts again."""
         self.is_paused = False
+        self.is_stuck = False
+        """Whether its process waits for the disk for ever."""
         self.crash_at: CrashPoint | None = None
         """Where the next crash falls; None: no crash waits."""
         self.skew_ns: Nanoseconds = 0
-        """How far its clock is ahead of the world's."""
-        self.jitter: float | None = None
+        """How far its clock is ahead of the world's, beside what its rate makes."""
+        self._rate = 1.0
+        self._rate_since: tuple[Nanoseconds, Nanoseconds] = (0, CLOCK_BEGINS_NS)
+        """The instant of the world from which its clock runs at this rate, and what it showed then."""
+        self.fixed_jitter: float | None = None
         """What it draws for each wait before an election; None: random."""
         self._is_to_compact = False
-        self._inbox: list[Inbound] = []
-        self._frames: list[Frame] = []
         self._planned_at: Nanoseconds | None = None
-        self._syncing: WriteGroup | None = None
-        self._is_synced = False
+        """When the next pass is to be done; None: when something happens."""
+        self._alarms: set[Nanoseconds] = set()
+        """When it will be looked whether a pass is to be done."""
+        self._active_at: Nanoseconds = 0
+        self._busy_until: Nanoseconds = 0
 
     @property
     def is_up(self) -> bool:
         """Whether it runs, or is paused."""
-        return self.life is not None
+        return self.process is not None
 
-    @property
-    def now(self) -> Nanoseconds:
+    def clock(self) -> Nanoseconds:
         """The instant by its own clock."""
-        return CLOCK_BEGINS_NS + self._agenda.now + self.skew_ns
+        since, shown = self._rate_since
+        return shown + int((self.agenda.now - since) * self._rate) + self.skew_ns
 
     # What can be done to it.
 
     def start(self) -> None:
         """Begin with what the disk holds."""
-        if self.life is not None or self.is_gone:
+        if self.process is not None or self.is_gone:
             return
         self._trace.note("start", self.number)
-        self.is_paused = False
+        self.is_paused = self.is_stuck = False
         self.crash_at = None
         self.life_count += 1
-        self.life = life = Life(
-            self.settings,
-            self._names,
-            self.disk,
-            self.now,
-            self._draw_jitter,
-            self._draw_incarnation,
-            self._compact_records,
-            self._configuration,
-        )
-        life.restore()
+        self._planned_at = None
+        self._alarms.clear()
+        self._busy_until = self._active_at = self.agenda.now
+        self.guarded(self._start)
+
+    def _start(self) -> None:
+        try:
+            process = self._opened(discards_damaged=False)
+        except Damaged as error:
+            if self.disk.is_sound:
+                self._trace.note("refused", self.number, error.message)
+                self.disk.kill()
+                self._note_lost()  # an operator has it go on with what is whole
+                process = self._opened(discards_damaged=True)
+            else:
+                self._trace.note("disk", self.number, error.message)
+                self.disk.kill()
+                return
+        self.process = process
+        process.loop.recovery.report = self._report_storage
+        if process.watch.is_log_damaged:
+            self._note_lost()
         for note_started in self._observers.started:
             note_started(self.number)
-        life.begin(self.now)
+        process.begin()
         self._surroundings.service_started(self.number)
-        self._plan(self._agenda.now)
+        self._leave(process, process.loop.pop_finished())
+        self._plan(self.agenda.now)
+
+    def _opened(self, *, discards_damaged: bool) -> Process:
+        links = Links(
+            self.settings.application_name,
+            f"{self.settings.application_name}-{self.life_count}",
+            lambda: self.agenda.now,
+            self._carry,
+            self._voted,
+        )
+        return Process(
+            self,
+            self.settings,
+            self._names,
+            links,
+            compact_records=self._compact_records,
+            configuration=self._configuration,
+            file_max_size_kb=self._file_max_size_kb,
+            discards_damaged=discards_damaged,
+        )
+
+    def _report_storage(self, event: str, queue: str, reason: str) -> None:
+        self._trace.note(event, self.number, queue, reason)
+        if event == "storage_failed" and queue:
+            for note_set_back in self._observers.set_back:
+                note_set_back(self.number, queue)
+
+    def _note_lost(self) -> None:
+        """Let the judges expect nothing any more of what is on this disk."""
+        for note_lost_disk in self._observers.lost_disk:
+            note_lost_disk(self.number)
 
     def end(self) -> None:
         """Lose the power."""
-        if self.life is None:
+        self._end("end", self.disk.crash)
+
+    def leave(self) -> None:
+        """Stop in order, as at SIGTERM."""
+        process = self.process
+        if process is None or self.is_paused or self.is_stuck:
             return
-        self._trace.note("end", self.number)
-        self.life = None
+        self.guarded(process.close)
+        if self.process is process:
+            self._leave(process, [])
+            self._end("leave", self.disk.kill)
+            self._surroundings.service_left(self.number)
+
+    def _end(self, how: str, let_go: Callable[[], None]) -> None:
+        if self.process is None and self.disk.mounted is None:
+            return
+        self._trace.note(how, self.number)
+        self.process = None
         self.life_count += 1
-        self.is_paused = False
+        self.is_paused = self.is_stuck = False
         self.crash_at = None
-        self._inbox, self._frames = [], []
         self._planned_at = None
-        self._syncing, self._is_synced = None, False
-        kept = self.disk.crash()
-        for note_stored in self._observers.stored:
-            note_stored(self.number, kept)
+        self._alarms.clear()
+        let_go()
         self._surroundings.service_ended(self.number)
         for note_ended in self._observers.ended:
             note_ended(self.number)
@@ -189,22 +267,37 @@ class SimulatedService:
             self.is_paused = False
             for note_resumed in self._observers.resumed:
                 note_resumed(self.number)
-            self._plan(self._agenda.now)
+            self._plan(self.agenda.now)
 
     def crash_when(self, point: CrashPoint) -> None:
         """Lose the power where the service next comes to this point."""
-        if self.is_up:
+        if self.process is not None:
             self.crash_at = point
+            if point is CrashPoint.IN_WRITE:
+                self.process.mounted.fails_after = self._random.randrange(OPERATIONS_TO_FAILURE_MAX)
 
     def skew(self, skew_ns: Nanoseconds) -> None:
         """Set its clock ahead of the world's, or behind it."""
         self.skew_ns = skew_ns
-        self.receive(())
+        self.look_again()
+
+    def run_clock(self, rate: float) -> None:
+        """Let its clock run at another rate than the world's; it is not set by that."""
+        self._rate_since = (self.agenda.now, self.clock() - self.skew_ns)
+        self._rate = rate
+        self.look_again()
 
     def compact_soon(self) -> None:
-        """Compact its streams at the next occasion, whatever their length."""
+        """Compact its stores at the next occasion, whatever their length."""
         self._is_to_compact = True
-        self.receive(())
+        self.look_again()
+
+    def repair_disk(self) -> None:
+        """Let its disk work again; a process that waited for it for ever is killed and started, as by a supervisor."""
+        self.disk.repair()
+        if self.is_stuck:
+            self._end("end", self.disk.kill)
+            self.start()
 
     def force_quorum(self, hosting_counts: Mapping[str, int]) -> list[str]:
         """Do as an operator does: let a group form where its state asks for that word, once all with a replica answer.
@@ -216,195 +309,236 @@ class SimulatedService:
             The streams for which the word was given.
         """
         forced: list[str] = []
-        if self.life is None or self.is_paused:
+        replication = None if self.process is None else self.process.replication
+        if replication is None or self.is_paused or self.is_stuck:
             return forced
-        now = self.life.member.time.now
-        for stream, replica in self.life.member.replicas.items():
+        now = replication.member.time.now
+        for stream, replica in replication.member.replicas.items():
             if "force-quorum" in replica.lack(now) and replica.answer_count(now) >= hosting_counts[stream] - 1:
                 with contextlib.suppress(Refused):
                     replica.check_force(now)
                     replica.force(now)
                     forced.append(stream)
-        self.receive(())
+        if forced:
+            self.guarded(replication.go_on)
+        self.look_again()
         return forced
 
     @property
     def is_master_of_configuration(self) -> bool:
         """Whether it puts commands in their order."""
-        configuration = None if self.life is None else self.life.member.configuration
+        replication = None if self.process is None else self.process.replication
+        configuration = None if replication is None else replication.member.configuration
         return configuration is not None and configuration.replica.is_master
 
     def hand_over(self) -> None:
         """Let others be masters of what it is master of."""
-        if self.life is not None and not self.is_paused:
-            for replica in self.life.member.replicas.values():
-                replica.hand_over(self.life.member.time.now, waits=False)
-            self.receive(())
+        replication = None if self.process is None else self.process.replication
+        if replication is not None and not self.is_paused and not self.is_stuck:
+            self.guarded(lambda: _hand_over(replication))
+            self.look_again()
 
     # What reaches it.
 
     def receive(self, messages: Sequence[Inbound]) -> None:
         """Take messages that have come."""
-        if self.is_up:
-            self._inbox += messages
-            self._plan(self._agenda.now)
+        if self.process is not None:
+            self.process.inbox += messages
+            self.look_again()
 
-    def receive_frame(self, life_count: int, frame: Frame) -> None:
-        """Take a frame of another service that was sent to this life."""
-        if self.is_up and life_count == self.life_count:
-            self._trace.note("frame", self.number, frame)
-            self._frames.append(frame)
-            self._plan(self._agenda.now)
+    def arrive(self, life_count: int, kind: str, datagram: bytes) -> None:
+        """Take a datagram of another service that was sent to this life."""
+        if self.process is not None and life_count == self.life_count:
+            self._trace.note("datagram", self.number, datagram)
+            link = self.process.links.opened.get(kind)
+            if link is not None:
+                link.arrive(datagram)
+                self.look_again()
 
     # What can be seen of it.
 
     def held(self) -> set[tuple[str, SampleIdentity]]:
         """What its queues hold, where it decides about them."""
-        return set() if self.life is None else set(self.life.held())
+        return set() if self.process is None else set(self.process.held())
 
     @property
     def hosted(self) -> Mapping[str, SharedReaderQueue]:
         """The queues that it hosts, by their full names."""
-        return {} if self.life is None else self.life.engine.hosted.by_name
+        return {} if self.process is None else self.process.engine.hosted.by_name
+
+    @property
+    def replicas(self) -> Mapping[str, Replica]:
+        """Its replicas, by stream."""
+        return {} if self.process is None else self.process.replicas
 
     def is_master(self, queue: str) -> bool:
         """Whether it decides about a queue."""
-        return self.life is not None and self.life.is_master(queue)
+        return self.process is not None and self.process.is_master(queue)
 
     @property
     def has_failed(self) -> bool:
         """Whether a replica is silent, because its store failed, until the service starts again."""
-        return self.life is not None and any(each.role is Role.FAILED for each in self.life.member.replicas.values())
+        return any(each.role is Role.FAILED for each in self.replicas.values())
 
     def epoch(self, queue: str) -> int:
         """The epoch of a queue's replica; 0 where there is none."""
-        replica = None if self.life is None else self.life.replica(queue)
+        replica = None if self.process is None else self.process.replica(queue)
         return 0 if replica is None else replica.epoch
 
     def has_voted_for(self, number: int) -> bool:
         """Whether its vote for another is durable."""
-        return any(stream.hard_state.vote == instance_name(number) for stream in self.disk.streams.values())
+        return any(stream.hard_state.vote == instance_name(number) for stream in self.stored.streams.values())
+
+    # What its process runs on.
+
+    def jitter(self) -> float:
+        """See `Machine.jitter`."""
+        drawn = self._random.random()
+        return drawn if self.fixed_jitter is None else self.fixed_jitter
+
+    def note_stored(self, operations: Sequence[Operation]) -> None:
+        """See `Machine.note_stored`."""
+        if operations:
+            self._trace.note("synced", self.number, len(operations))
+            for note_stored in self._observers.stored:
+                note_stored(self.number, operations)
+
+    def before_sync(self) -> None:
+        """See `Machine.before_sync`."""
+        if self.crash_at is CrashPoint.BEFORE_SYNC:
+            raise PowerFailed
+
+    def after_sync(self) -> None:
+        """See `Machine.after_sync`."""
+        if self.crash_at is CrashPoint.AFTER_SYNC:
+            raise PowerFailed
+
+    def guarded(self, do: Callable[[], None]) -> None:
+        """See `Machine.guarded`."""
+        try:
+            do()
+        except PowerFailed:
+            self.end()
+        except ProcessHangs:
+            self._trace.note("hangs", self.number)
+            self.is_stuck = True
+        except Damaged as error:
+            self._trace.note("disk", self.number, error.message)
+            self._end("end", self.disk.kill)
+
+    def look_again(self) -> None:
+        """See `Machine.look_again`."""
+        if self.process is not None:
+            self._plan(self.agenda.now)
 
     # Its loop.
 
-    def _draw_jitter(self) -> float:
-        drawn = self._random.random()
-        return drawn if self.jitter is None else self.jitter
-
     def _plan(self, instant: Nanoseconds) -> None:
-        """Do a pass at an instant, unless one is planned before."""
+        """Do a pass at an instant, unless one is planned before.
+
+        An alarm that was set for an earlier instant is left: it sets the next one as it goes off. So a deadline that
+        each pass puts off costs one alarm, and not one a pass.
+        """
+        instant = max(instant, self._busy_until)
         if self._planned_at is not None and self._planned_at <= instant:
             return
         self._planned_at = instant
-        life_count = self.life_count
-        self._agenda.at(instant, lambda: self._pass_if(life_count, instant))
+        self._set_alarm(instant)
 
-    def _pass_if(self, life_count: int, instant: Nanoseconds) -> None:
-        if life_count == self.life_count and instant == self._planned_at:
-            self._planned_at = None
-            if self.life is not None and not self.is_paused:
-                self._pass(self.life)
+    def _set_alarm(self, instant: Nanoseconds) -> None:
+        if not self._alarms or min(self._alarms) > instant:
+            self._alarms.add(instant)
+            self.agenda.at(instant, partial(self._go_off, self.life_count, instant))
 
-    def _pass(self, life: Life) -> None:
-        """Do one pass of the driver's loop."""
-        if self._is_synced:
-            self._report(life)
-        messages, self._inbox = self._inbox, []
-        frames, self._frames = self._frames, []
-        life.receive(self.now, messages, frames)
-        self._store(life)
-        if self.life is not life or not self._send(life):
+    def _go_off(self, life_count: int, instant: Nanoseconds) -> None:
+        if life_count != self.life_count:
             return
-        for change in life.member.pop_changes():
+        self._alarms.discard(instant)
+        planned_at, process = self._planned_at, self.process
+        if planned_at is None:
+            return
+        if planned_at > instant:
+            self._set_alarm(planned_at)
+            return
+        self._planned_at = None
+        if process is not None and not self.is_paused and not self.is_stuck:
+            self.guarded(lambda: self._pass(process))
+
+    def _pass(self, process: Process) -> None:
+        """Do one pass of the driver's loop."""
+        loop, mounted = process.loop, process.mounted
+        mounted.busy_ns = 0
+        finished, is_busy = loop.serve(process.poll)
+        self._leave(process, finished)
+        for note_stepped in self._observers.stepped:
+            note_stepped(self.number)
+        if self._is_to_compact:
+            self._is_to_compact = False
+            loop.compact_every_store()
+        now = self.agenda.now
+        if is_busy:
+            self._active_at = now
+        elif loop.is_compacting:
+            loop.compact_on()
+        elif now - self._active_at >= IDLE_NS and process.waits_for_rest:
+            self._active_at = now
+            loop.rest()
+        self._busy_until = now + mounted.busy_ns
+        if loop.is_compacting:
+            self._plan(now)
+        elif process.waits_for_rest:
+            self._plan(self._active_at + IDLE_NS)
+        deadline = loop.next_deadline()
+        if deadline is not None:
+            left_ns = deadline - self.clock()
+            if left_ns > 0 and self._rate != 1.0:
+                left_ns = int(left_ns / self._rate) + 1
+            self._plan(now + max(0, left_ns))
+
+    def _leave(self, process: Process, finished: Sequence[Released]) -> None:
+        """Let everything leave that may."""
+        for change in process.changes:
             self._trace.note("role", self.number, change)
             for note_changed in self._observers.changed:
                 note_changed(self.number, change)
-        for note_stepped in self._observers.stepped:
-            note_stepped(self.number)
-        deadline = life.turn.next_deadline()
-        if deadline is not None:
-            self._plan(max(self._agenda.now, deadline - CLOCK_BEGINS_NS - self.skew_ns))
-
-    def _store(self, life: Life) -> None:
-        """Write what gathered, unless a sync is in progress."""
-        while self._syncing is None and self.life is life:
-            group = life.to_write()
-            if group is None:
-                group = life.to_compact(is_wanted=self._is_to_compact)
-                self._is_to_compact = False
-                if group is None:
-                    return
-            self._syncing = group
-            if not group.operations and not group.logs:
-                self._report(life)
-                continue
-            try:
-                self.disk.write(group.operations, group.logs)
-            except DiskRefuses as refusal:
-                self._refused(life, group, refusal)
-                continue
-            self._agenda.after(self.disk.sync_ns, partial(self._synced, self.life_count, life, group))
-
-    def _synced(self, life_count: int, life: Life, group: WriteGroup) -> None:
-        if life_count != self.life_count:
-            return
-        if self.crash_at is CrashPoint.BEFORE_SYNC:
-            self.end()
-            return
-        try:
-            self.disk.sync()
-        except DiskRefuses as refusal:
-            kept = self.disk.crash()
-            for note_stored in self._observers.stored:
-                note_stored(self.number, kept)
-            self._refused(life, group, refusal)
-            self._plan(self._agenda.now)
-            return
-        operations = group.all_operations
-        self._trace.note("synced", self.number, len(operations))
-        for note_stored in self._observers.stored:
-            note_stored(self.number, operations)
-        if self.crash_at is CrashPoint.AFTER_SYNC:
-            self.end()
-            return
-        self._is_synced = True
-        if not self.is_paused:
-            self._plan(self._agenda.now)
-
-    def _report(self, life: Life) -> None:
-        group, self._syncing, self._is_synced = self._syncing, None, False
-        if group is not None:
-            life.report(self.now, group)
-            if group.turns.changes_queues:
-                self._surroundings.hosting_changed(self.number)
-
-    def _send(self, life: Life) -> bool:
-        """Let everything leave that may; False: the service has ended."""
-        for recipient, frame in life.member.pop_frames():
-            self._surroundings.send_frame(self.number, recipient, frame)
-            is_vote = isinstance(frame, Vote) and frame.granted and not frame.is_trial
-            if self.crash_at is CrashPoint.AFTER_VOTE and is_vote:
-                self.end()
-                return False
-        for released in life.turn.to_send():
+        process.changes.clear()
+        for released in finished:
             for event in released.events:
                 for note_happened in self._observers.happened:
                     note_happened(self.number, event)
-            for message in released.messages:
-                self._trace.note("send", self.number, message)
-                for note_released in self._observers.released:
-                    note_released(self.number, message)
-                self._surroundings.send(self.number, message)
-                if self.crash_at is CrashPoint.IN_ACKNOWLEDGMENT:
-                    self.end()
-                    return False
-        return True
+            messages: Sequence[Outbound] = released.messages
+            if released.service_records:
+                # What a deleted queue answers leaves before it goes, a reply once a created one is there: as a daemon.
+                self._send([each for each in messages if not isinstance(each, CommandReply)])
+                self._surroundings.hosting_changed(self.number)
+                messages = [each for each in messages if isinstance(each, CommandReply)]
+            self._send(messages)
 
-    def _refused(self, life: Life, group: WriteGroup, refusal: DiskRefuses) -> None:
-        """The disk refuses: what is replicated falls silent, what is not ends the service."""
-        self._trace.note("disk", self.number, refusal.reason)
-        self._syncing, self._is_synced = None, False
-        if group.is_replicated_alone:
-            life.fail(self.now)
-        else:
-            self.end()
+    def _send(self, messages: Sequence[Outbound]) -> None:
+        for message in messages:
+            self._trace.note("send", self.number, message)
+            for note_released in self._observers.released:
+                note_released(self.number, message)
+            self._later(partial(self._surroundings.send, self.number, message))
+            if self.crash_at is CrashPoint.IN_ACKNOWLEDGMENT:
+                raise PowerFailed
+
+    def _carry(self, kind: str, recipient: str, datagram: bytes) -> None:
+        self._later(partial(self._surroundings.carry, self.number, kind, recipient, datagram))
+
+    def _later(self, leave: Callable[[], None]) -> None:
+        """Let something leave: once the process has waited for the disk as long as it did in this pass."""
+        busy_ns = 0 if self.disk.mounted is None else self.disk.mounted.busy_ns
+        if not busy_ns:
+            leave()
+            return
+        life_count = self.life_count
+        self.agenda.after(busy_ns, lambda: leave() if life_count == self.life_count else None)
+
+    def _voted(self) -> None:
+        if self.crash_at is CrashPoint.AFTER_VOTE:
+            raise PowerFailed
+
+
+def _hand_over(replication: Replication) -> None:
+    replication.hand_over(waits=False)

@@ -6,6 +6,7 @@ member sends is not simulated: that is what the key of a cluster is for.
 
 from __future__ import annotations
 
+from random import Random
 from typing import Final
 
 from qsctl.core.high_availability.frames import Canvass, Confirmed, Entries, Frame, Roll, Vote
@@ -13,6 +14,8 @@ from qsctl.core.records import EpochBegan
 from qsctl.identity import Incarnation
 from qsctl.instant import Nanoseconds
 from qsctl.sim.world.vocabulary import Forgery
+from qsctl.transport.dds.letter_box import Seen
+from qsctl.transport.dds.replica_letters import LETTER_VERSION, Letter, pieces_of
 
 EPOCH_NEVER_REACHED: Final = 2**53
 OUTSIDER: Final = "outsider"
@@ -45,6 +48,8 @@ def forged(
             return [Confirmed(stream, other, far, now, _MANY_ENTRIES, now, incarnation=incarnation)]
         case Forgery.OUTSIDER:
             return [Vote(stream, OUTSIDER, epoch + 1, epoch + 1, False, True, incarnation)]
+        case Forgery.GARBAGE:
+            return [Entries(stream, other, epoch, 0, 0, (), 0, now, incarnation=incarnation)]
         case Forgery.NAMESAKE:
             return [
                 Roll(stream, receiver, epoch, now, 0, 0, True, incarnation=incarnation),
@@ -58,3 +63,15 @@ def forged(
                 Entries(stream, other, epoch + 1, 0, 0, (began,), 1, now, incarnation=NEVER_DRAWN),
                 Canvass(stream, other, epoch + 1, epoch + 1, epoch, _MANY_ENTRIES, False, NEVER_DRAWN),
             ]
+
+
+def letter_of(seen: Seen, frame: Frame, random: Random, *, is_garbled: bool) -> list[bytes]:
+    """Return the datagrams of a letter that one sends who announces itself so; garbled: some octets are others."""
+    number = random.getrandbits(32)
+    datagrams = list(pieces_of(Letter(LETTER_VERSION, (), (frame,)), seen.name, seen.run, number))
+    if not is_garbled:
+        return datagrams
+    garbled = bytearray(datagrams[0])
+    for _ in range(random.randint(1, 4)):
+        garbled[random.randrange(4, len(garbled))] = random.getrandbits(8)
+    return [bytes(garbled), random.randbytes(random.randint(0, 200))]

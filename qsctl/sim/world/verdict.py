@@ -10,7 +10,7 @@ from typing import Final
 
 from qsctl.core.queue.settings import PersistenceKind
 from qsctl.core.settings import queues_by_name
-from qsctl.instant import Nanoseconds
+from qsctl.instant import MILLISECOND_NS, Nanoseconds
 from qsctl.sim.scenario.scenario import Scenario
 from qsctl.sim.world.client_view import ClientView
 from qsctl.sim.world.director import Director
@@ -36,6 +36,9 @@ from qsctl.sim.world.world import World
 
 SCHEDULE_UNMET: Final = "schedule"
 """The verdict of a schedule that waited for what never came."""
+
+LOOKS_EVERY_NS: Final[Nanoseconds] = MILLISECOND_NS
+"""How exactly it is measured how long nothing moved."""
 
 STEPS_AT_INSTANT_MAX: Final = 20_000
 """More are an endless loop of something that is due at once."""
@@ -89,6 +92,7 @@ class JudgedWorld:
         self._failed: list[tuple[Nanoseconds, str]] = []
         self._is_rule_broken = False
         self._steps_at_instant = 0
+        self._looks_at_ns: Nanoseconds = 0
 
     def begin(self) -> None:
         """Start everything."""
@@ -113,22 +117,27 @@ class JudgedWorld:
 
     def step(self) -> None:
         """Do what is due next."""
-        instant = self.world.now
+        agenda = self.world.agenda
+        instant = agenda.now
         try:
-            self.world.agenda.step()
+            agenda.step()
         except AssertionError as error:
             self._failed.append((self.world.now, str(error) or "an assertion without a message"))
-        self._steps_at_instant = self._steps_at_instant + 1 if self.world.now == instant else 0
+        self._steps_at_instant = self._steps_at_instant + 1 if agenda.now == instant else 0
         if self._steps_at_instant > STEPS_AT_INSTANT_MAX:
             self._failed.append((self.world.now, "something is due again and again, and time stands still"))
-        self._director.go_on()
-        self._figures.look()
+        if self._director.awaits:
+            self._director.go_on()
+        if agenda.now >= self._looks_at_ns:
+            self._looks_at_ns = agenda.now + LOOKS_EVERY_NS
+            self._figures.look()
 
     def run(self) -> None:
         """Begin, step to the horizon, and judge."""
         self.begin()
         horizon_ns = self.world.scenario.horizon_ns
-        while self.next_instant < horizon_ns and not self.is_broken:
+        agenda = self.world.agenda
+        while agenda.next_instant < horizon_ns and not self.is_broken:
             self.step()
         self.conclude()
 

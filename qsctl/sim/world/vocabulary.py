@@ -26,6 +26,8 @@ class CrashPoint(StrEnum):
     """Written, not synced: a crash keeps a beginning of it, or nothing."""
     AFTER_SYNC = "after-sync"
     """Durable, and nothing that rests on it has left."""
+    IN_WRITE = "in-write"
+    """In the middle of writing files: some of it was done, and perhaps a part of one write."""
     AFTER_VOTE = "after-vote"
     """Its vote is durable, and has left."""
     IN_ACKNOWLEDGMENT = "in-acknowledgment"
@@ -50,9 +52,20 @@ class Verb(StrEnum):
     SLOW_DISK = "slow-disk"
     FILL_DISK = "fill-disk"
     BREAK_DISK = "break-disk"
+    HANG_DISK = "hang-disk"
+    """No sync ever ends, until the disk is repaired."""
+    FLIP_BIT = "flip-bit"
+    """One bit of what a service has stored is another."""
     LOSE_DISK = "lose-disk"
+    """A service's disk loses everything but the register of what was there: the loss is known when it starts again."""
+    NEW_DISK = "new-disk"
+    """A service's disk loses everything: it starts again as one that never was."""
     REPAIR_DISK = "repair-disk"
     SKEW = "skew"
+    CLOCK_RATE = "clock-rate"
+    """A service's clock runs at this rate."""
+    STOP = "stop"
+    """A service ends in order, as at SIGTERM."""
     JITTER = "jitter"
     WRITE = "write"
     HOLD = "hold"
@@ -85,6 +98,8 @@ class Forgery(StrEnum):
     """A vote of somebody who is no member."""
     ANOTHER_GROUP = "another-group"
     """The entries of a master, and a candidate, of another creation of the queue."""
+    GARBAGE = "garbage"
+    """What is no letter, or one of which some octets are others."""
     NAMESAKE = "namesake"
     """The frames of a second process that has the receiver's own name, and nothing on its disk."""
 
@@ -137,6 +152,10 @@ def _is_probability(text: str) -> bool:
     return 0.0 <= float(text) <= 1.0
 
 
+def _is_rate(text: str) -> bool:
+    return 0.5 <= float(text) <= 2.0
+
+
 _SERVICE: Final = r"[1-9]\d?|master"
 _NODE: Final = rf"(?:{_SERVICE}|(?:producer|consumer)-[1-9]\d*)"
 SERVICE: Final = Argument("SERVICE", "a service's number from 1, or master", re.compile(_SERVICE))
@@ -150,6 +169,7 @@ POINT: Final = Argument("POINT", " or ".join(CrashPoint), re.compile("|".join(Cr
 FORGERY: Final = Argument("WHAT", " or ".join(Forgery), re.compile("|".join(Forgery)))
 DURATION: Final = Argument("DURATION", "a finite duration, as in 250ms", None, _is_finite_duration)
 NUMBER: Final = Argument("NUMBER", "a number from 0 to 1, as in 0.05", re.compile(r"\d(?:\.\d+)?"), _is_probability)
+RATE: Final = Argument("RATE", "a rate from 0.5 to 2, as in 1.02", re.compile(r"[0-2](?:\.\d+)?"), _is_rate)
 COUNT: Final = Argument("COUNT", "a whole number from 1", re.compile(r"[1-9]\d{0,5}"))
 QUEUE: Final = Argument("QUEUE", "a queue's name", re.compile(r"\S+"))
 NEW_QUEUE: Final = Argument("NAME", "a name, as in Extra-1", re.compile(r"[A-Za-z0-9_-]+"))
@@ -194,9 +214,14 @@ VERBS: Final[dict[Verb, Usage]] = {
     Verb.SLOW_DISK: Usage((SERVICE, DURATION)),
     Verb.FILL_DISK: Usage((SERVICE,)),
     Verb.BREAK_DISK: Usage((SERVICE,)),
+    Verb.HANG_DISK: Usage((SERVICE,)),
+    Verb.FLIP_BIT: Usage((SERVICE,)),
     Verb.LOSE_DISK: Usage((SERVICE,)),
+    Verb.NEW_DISK: Usage((SERVICE,)),
     Verb.REPAIR_DISK: Usage((SERVICE,)),
     Verb.SKEW: Usage((SERVICE, DURATION)),
+    Verb.CLOCK_RATE: Usage((SERVICE, RATE)),
+    Verb.STOP: Usage((SERVICE,)),
     Verb.JITTER: Usage((SERVICE, NUMBER)),
     Verb.WRITE: Usage((PRODUCER, COUNT), 1),
     Verb.HOLD: Usage((PROGRAM,)),

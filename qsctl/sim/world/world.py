@@ -1,8 +1,8 @@
 """A cluster of service instances and the programs around it, on one virtual clock, with everything that can go wrong.
 
-The services are drivers of `core.turn`, the programs have the state machines of live clients, and nothing is decided
-here but who is connected to whom. What is done to it comes from a `Director`; who judges it are observers. The seed
-decides everything: no other randomness, no clock, and nothing in the order of a set.
+The services are the driver that runs live, see `process`, the programs have the state machines of live clients, and
+nothing is decided here but who is connected to whom. What is done to it comes from a `Director`; who judges it are
+observers. The seed decides everything: no other randomness, no clock, and nothing in the order of a set.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from random import Random
 from typing import Final
 
 from qsctl.core.admin.command import Command, CreateQueue, DeleteQueue, FlushQueue
-from qsctl.core.high_availability.frames import Frame
+from qsctl.core.high_availability.cluster_configuration import CONFIGURATION_STREAM
 from qsctl.core.messages import (
     AckResponse,
     CommandReply,
@@ -45,15 +45,20 @@ from qsctl.sim.world.configuration import (
     instance_settings,
 )
 from qsctl.sim.world.connections import Connections, Program
-from qsctl.sim.world.disk import Disk
+from qsctl.sim.world.disk import SimulatedDisk
 from qsctl.sim.world.history import Audience
 from qsctl.sim.world.incarnations import Incarnations, best_left, held_in
+from qsctl.sim.world.links import CONFIGURATION, QUEUES, STRANGER_RUN, SimulatedDiscovery
 from qsctl.sim.world.network import Conditions, Network
 from qsctl.sim.world.producing import ProducerProgram
 from qsctl.sim.world.programs import consumers_of, producers_of
 from qsctl.sim.world.service import SimulatedService, Surroundings
-from qsctl.sim.world.stranger import forged
+from qsctl.sim.world.stranger import forged, letter_of
 from qsctl.sim.world.vocabulary import Forgery
+from qsctl.transport.dds.letter_box import Seen
+
+FILE_SIZES_KB: Final = (4, 16, 1000)
+"""The sizes past which a store begins another file, of which one is drawn: small ones, so that there are several."""
 
 LOOKS_AGAIN_NS: Final[Nanoseconds] = 300 * MILLISECOND_NS
 """How often the operator of a group without a majority of its logs looks at it."""
@@ -104,12 +109,13 @@ class World(Surroundings):
                 names,
                 agenda=self.agenda,
                 trace=self.trace,
-                disk=Disk(self.random(f"disk-{number}"), workload.sync_ns),
+                disk=SimulatedDisk(self.random(f"disk-{number}"), workload.sync_ns),
                 random=self.random(f"jitter-{number}"),
                 draw=lambda: Incarnation(self._incarnations.getrandbits(63) or 1),
                 surroundings=self,
                 observers=self.observers,
                 compact_records=declared.compact_records,
+                file_max_size_kb=self.random("files").choice(FILE_SIZES_KB),
                 configuration=configuration_settings(scenario),
             )
             for number in range(1, count + 1)
@@ -125,7 +131,8 @@ class World(Surroundings):
         self.connections = Connections(
             self.programs, self.services, self.agenda, self.network, self.trace, self.observers, declared.lease_ns
         )
-        self.network.on_change.append(self.connections.network_changed)
+        self._discovery = SimulatedDiscovery(self.services, self.agenda, self.network, declared.lease_ns)
+        self.network.on_change += [self.connections.network_changed, self._discovery.changed]
         self.load_until_ns = max(0, scenario.horizon_ns - declared.recovery_ns)
         """When the time without faults and new samples begins."""
         self._arrivals = ArrivalCursor(arrivals_scenario(scenario), 0, self.load_until_ns)
@@ -169,7 +176,7 @@ class World(Surroundings):
             for queue, stream in self.replicated_streams().items()
             if persistent[queue].persistence.kind is PersistenceKind.PERSISTENT
         }
-        if self.services[1].life is not None and self.services[1].life.member.replicas:
+        if self.services[1].replicas:
             self.agenda.after(LOOKS_AGAIN_NS, self._look_after)
         self._plan_arrival()
         assert self.scenario.workload is not None
@@ -233,10 +240,17 @@ class World(Surroundings):
         service.is_gone = True
         self.lose_disk(service)
 
-    def lose_disk(self, service: SimulatedService) -> None:
-        """Lose a service's disk, and with it perhaps what no other has."""
+    def lose_disk(self, service: SimulatedService, *, is_known: bool = True) -> None:
+        """Lose a service's disk, and with it perhaps what no other has.
+
+        Args:
+            service: whose.
+            is_known: whether the register of what was there is left, so that it is missed.
+        """
         service.end()
-        service.disk.lose()
+        register = [name for name in service.disk.names if name.endswith(".json")]
+        service.disk.lose(but=register if is_known else ())
+        service.stored.lose()
         for note_lost_disk in self.observers.lost_disk:
             note_lost_disk(service.number)
         self._note_lost_majorities(self.stored_streams.values())
@@ -246,7 +260,7 @@ class World(Surroundings):
         for queue, stream in self.stored_streams.items():
             if stream not in streams:
                 continue
-            logs = [each.disk.streams.get(stream) for each in self.services.values()]
+            logs = [each.stored.streams.get(stream) for each in self.services.values()]
             best = best_left(logs, len(self.services) // 2 + 1)
             if best is not None:
                 for note_lost_majority in self.observers.lost_majority:
@@ -254,16 +268,25 @@ class World(Surroundings):
 
     def forge(self, kind: Forgery, service: SimulatedService) -> None:
         """Let a stranger send something to a service, about each of its replicas."""
-        life = service.life
-        if life is None:
+        process = service.process
+        if process is None:
             return
         own = instance_name(service.number)
         others = [name for name in self._numbers if name != own]
-        for stream, replica in life.member.replicas.items():
+        for stream, replica in process.replicas.items():
             self._strangers.shuffle(others)
+            other = self.services[self._numbers[others[0]]] if others else service
             now = self.agenda.now
-            for frame in forged(kind, stream, own, others[0], replica.epoch, now, replica.incarnation):
-                service.receive_frame(service.life_count, frame)
+            link = CONFIGURATION if stream == CONFIGURATION_STREAM else QUEUES
+            frames = forged(kind, stream, own, others[0] if others else own, replica.epoch, now, replica.incarnation)
+            # It announces itself, or sends in the name of a process that is there: its run is no secret.
+            takes_run = self._strangers.random() < 0.7 and other.process is not None
+            for frame in frames:
+                run = other.process.links.own.run if takes_run and other.process is not None else STRANGER_RUN
+                seen = Seen(frame.sender, run, now)
+                self._discovery.introduce(service, seen)
+                for datagram in letter_of(seen, frame, self._strangers, is_garbled=kind is Forgery.GARBAGE):
+                    service.arrive(service.life_count, link, datagram)
 
     @property
     def _subscriber(self) -> ResourceIdentifier:
@@ -277,8 +300,7 @@ class World(Surroundings):
     def _look_after(self) -> None:
         """Be the operator of groups that cannot elect a master: give the word once all that remain are up."""
         if self._is_calm:
-            lives = [each.life for each in self.services.values() if each.life is not None]
-            hosting_counts = Counter(stream for life in lives for stream in life.member.replicas)
+            hosting_counts = Counter(stream for each in self.services.values() for stream in each.replicas)
             for service in self.services.values():
                 # Logs go with disks, and where a deletion has reached some of the services.
                 self._note_lost_majorities(service.force_quorum(hosting_counts))
@@ -288,7 +310,9 @@ class World(Surroundings):
     def _is_calm(self) -> bool:
         """Whether every service that is not gone for good is there and hears the others."""
         is_calm = self.network.is_whole and self.network.conditions.loss == 0.0
-        return is_calm and all((each.is_up and not each.is_paused) or each.is_gone for each in self.services.values())
+        return is_calm and all(
+            each.is_gone or (each.is_up and not each.is_paused and not each.is_stuck) for each in self.services.values()
+        )
 
     def _command(self, command: Command) -> SampleIdentity:
         request = self._new_request()
@@ -335,19 +359,27 @@ class World(Surroundings):
             receive = self.administrator.receive
             self.agenda.after(self.network.delay_ns(), lambda: receive(service, message.request, message.reply))
 
-    def send_frame(self, service: int, recipient: str, frame: Frame) -> None:
-        """Carry a frame to another service, in its present life."""
-        receiver = self.services[self._numbers[recipient]]
-        life_count = receiver.life_count
-        self.network.send(str(service), str(receiver.number), lambda: receiver.receive_frame(life_count, frame))
+    def carry(self, service: int, kind: str, recipient: str, datagram: bytes) -> None:
+        """Carry a datagram to another service, in its present life."""
+        number = self._numbers.get(recipient)
+        if number is not None:  # else it is for a stranger, who reads nothing
+            receiver = self.services[number]
+            life_count = receiver.life_count
+            self.network.send(str(service), str(number), lambda: receiver.arrive(life_count, kind, datagram))
 
     def service_started(self, service: int) -> None:
         """Let a service discover the programs of the queues that it hosts."""
         self.connections.service_started(service)
+        self._discovery.changed()
 
     def service_ended(self, service: int) -> None:
         """Lose what is on its way between a service and its programs."""
         self.connections.service_ended(service)
+        self._discovery.changed()
+
+    def service_left(self, service: int) -> None:
+        """Let the other services notice at once that one ended in order."""
+        self._discovery.left(service)
 
     def hosting_changed(self, service: int) -> None:
         """Let programs discover queues that a service has created, and lose those that it has deleted."""
@@ -362,11 +394,9 @@ class World(Surroundings):
 
     def replicated_streams(self) -> dict[str, str]:
         """The streams that replicas keep, by the full names of their queues."""
-        life = self.services[1].life
-        if life is None:
-            return {}
-        streams = {queue.full_name: life.engine.hosted.by_name[queue.full_name].stream.name for queue in self.queues}
-        return {queue: stream for queue, stream in streams.items() if stream in life.member.streams}
+        first = self.services[1]
+        streams = {each.full_name: first.hosted[each.full_name].stream.name for each in self.queues if first.is_up}
+        return {queue: stream for queue, stream in streams.items() if stream in first.replicas}
 
     def has_master(self, queue: str) -> bool:
         """Whether a service decides about a queue."""

@@ -13,9 +13,9 @@ from qsctl.core.ready import SERVICE_STREAM
 from qsctl.core.records import Enqueued, QueueDeleted, SubscriberDeleted
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.instant import Nanoseconds
-from qsctl.sim.world.disk import Append, Operation
 from qsctl.sim.world.incarnations import Incarnations
 from qsctl.sim.world.invariants.base import Invariant, Ledger
+from qsctl.sim.world.stored import Append, Operation
 
 if TYPE_CHECKING:
     from qsctl.sim.world.world import World
@@ -103,6 +103,10 @@ class ThresholdHolds(Invariant):
             records = operation.records if isinstance(operation, Append) and operation.stream == SERVICE_STREAM else ()
             if any(isinstance(record, QueueDeleted | SubscriberDeleted) for record in records):
                 self.ended(service)
+
+    def set_back(self, service: int, queue: str) -> None:
+        """A queue that is set back knows nothing of what it had sent."""
+        self._outstanding[service, queue] = {}
 
     def ended(self, service: int) -> None:
         """A service that starts again knows nothing of what it had sent."""

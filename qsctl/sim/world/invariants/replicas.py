@@ -63,6 +63,8 @@ class CommittedIsNeverOverwritten(Invariant):
         """By stream and which creation of its queues it is, and index."""
         self._compacted: dict[tuple[str, int], dict[int, Record]] = {}
         """Entries that a snapshot replaced before they were compared."""
+        self._looked: dict[tuple[int, str], tuple[int, int]] = {}
+        """The incarnation and the commit index of each replica when it was looked at last."""
         self._seen: dict[tuple[int, str], tuple[int, int]] = {}
         """Which creation, and how far."""
 
@@ -79,20 +81,25 @@ class CommittedIsNeverOverwritten(Invariant):
         for number, stream in self._seen:
             if number == service:
                 self._seen[number, stream] = (-1, 0)
+                self._looked.pop((number, stream), None)
 
     def lost_majority(self, queue: str, held: frozenset[SampleIdentity]) -> None:
         """Begin anew with what those have that are left."""
         self._committed = {key: each for key, each in self._committed.items() if key[0] != queue}
         self._compacted = {key: each for key, each in self._compacted.items() if key[0] != queue}
         self._seen = {key: each for key, each in self._seen.items() if key[1] != queue}
+        self._looked = {key: each for key, each in self._looked.items() if key[1] != queue}
 
     def stepped(self, service: int) -> None:
         """Compare what a replica has committed since it was looked at last."""
-        life = self._services[service].life
-        for stream, replica in life.member.replicas.items() if life is not None else ():
+        for stream, replica in self._services[service].replicas.items():
             log = replica.log
+            key = (service, stream)
+            if self._looked.get(key) == (replica.incarnation, log.commit_index):
+                continue
+            self._looked[key] = (replica.incarnation, log.commit_index)
             which = self._incarnations.of(service, stream)
-            seen_of, seen = self._seen.get((service, stream), (which, 0))
+            seen_of, seen = self._seen.get(key, (which, 0))
             if seen_of != which:
                 seen = 0
             if log.commit_index <= seen:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from qsctl.sim.world.disk import Operation, SetHardState
 from qsctl.sim.world.invariants.base import Invariant
+from qsctl.sim.world.stored import Operation, SetHardState
 from qsctl.sim.world.stranger import EPOCH_NEVER_REACHED
 
 

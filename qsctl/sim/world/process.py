@@ -1,0 +1,510 @@
+"""One process of a simulated service: the driver that runs live, over a simulated disk, links and clock.
+
+Decides: what the driver is given. Its stores, its log of replicas, its loop and its letters are those of a running
+service; in the place of files, threads and DDS it has `disk`, syncs on virtual time, and `links`. What passes the seams
+is shown to the judges, who keep their own account of it, see `stored`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Final, Protocol
+
+import msgspec
+
+from qsctl.config.filesystem import FilesystemSettings, Synchronization
+from qsctl.config.settings import ConfigurationReplicationSettings, ServiceConfiguration, ServiceQosSettings
+from qsctl.core.engine import Journal, ServiceEngine
+from qsctl.core.high_availability.ballot import HardState
+from qsctl.core.high_availability.compaction import COMPACTED_OVER_COUNT
+from qsctl.core.high_availability.replica import Replica
+from qsctl.core.high_availability.roles import Role, RoleChanged
+from qsctl.core.messages import Inbound, QueueName
+from qsctl.core.queue.settings import ReplicationSettings
+from qsctl.core.ready import SERVICE_STREAM, Ready
+from qsctl.core.records import QueueDeleted, QueueRecord, Record, Removed, SubscriberDeleted
+from qsctl.core.settings import ServiceSettings
+from qsctl.errors import Damaged
+from qsctl.identity import DrawIncarnation, SampleIdentity
+from qsctl.instant import INFINITE_NS, SECOND_NS, Nanoseconds
+from qsctl.service.environment import Environment
+from qsctl.service.loop import COMPACT_AFTER_RECORDS, ServiceLoop
+from qsctl.service.replication import Replication, member_count
+from qsctl.service.restore import restore
+from qsctl.service.stores import Stores
+from qsctl.service.sync_thread import QUICK_SYNC_S
+from qsctl.sim.world.agenda import WorldAgenda
+from qsctl.sim.world.database import DatabaseStandIn
+from qsctl.sim.world.disk import DIRECTORY, MountedDisk, ProcessHangs, SimulatedDisk
+from qsctl.sim.world.links import Links
+from qsctl.sim.world.stored import (
+    Append,
+    Compact,
+    Drop,
+    Install,
+    Operation,
+    SetHardState,
+    StoredState,
+    StreamFile,
+    Truncate,
+)
+from qsctl.storage import replica_stream
+from qsctl.storage.base import Extent, Sync
+from qsctl.storage.file_system import FileSystem
+from qsctl.storage.replica_log import RecordsCodec, ReplicaLog
+from qsctl.storage.replica_stream import StoredStream
+
+LOOKS_AGAIN_NS: Final[Nanoseconds] = SECOND_NS // 5
+"""How often a sync that hangs is looked at: the disk may have been mended meanwhile."""
+
+_NEVER: Final = 0
+_SERVICE_FILE: Final = "QSservice@"
+
+
+class Machine(Protocol):
+    """What a process runs on, and what sees it: a `SimulatedService`."""
+
+    agenda: WorldAgenda
+    disk: SimulatedDisk
+    stored: StoredState
+    draw: DrawIncarnation
+
+    def clock(self) -> Nanoseconds:
+        """The instant by its own clock."""
+
+    def jitter(self) -> float:
+        """Draw how long it waits before an election."""
+
+    def note_stored(self, operations: Sequence[Operation], /) -> None:
+        """Let the judges know what is durable."""
+
+    def before_sync(self) -> None:
+        """Lose the power, if it is to be lost before a sync."""
+
+    def after_sync(self) -> None:
+        """Lose the power, if it is to be lost after one."""
+
+    def guarded(self, do: Callable[[], None], /) -> None:
+        """Do what belongs to the process, in another thread of it; it may end by that."""
+
+    def look_again(self) -> None:
+        """Do a pass soon."""
+
+
+class SimulatedSyncs:
+    """Does one sync at a time on virtual time: see `SyncThread`.
+
+    Args:
+        machine: whose disk syncs.
+        mounted: the same, as the process reaches it.
+        on_synced: called when a sync that was begun is over.
+        quick_sync_s: a disk that syncs in less is waited for.
+    """
+
+    def __init__(
+        self, machine: Machine, mounted: MountedDisk, on_synced: Callable[[], object], /, *, quick_sync_s: float
+    ) -> None:
+        self._machine = machine
+        self._mounted = mounted
+        self._on_synced = on_synced
+        self._quick_sync_ns = min(quick_sync_s * SECOND_NS, INFINITE_NS)
+        self._sync: Sync | None = None
+        self._error: Damaged | None = None
+        self._due_ns: Nanoseconds = 0
+
+    def begin(self, sync: Sync) -> bool:
+        """See `SyncThread.begin`."""
+        disk = self._machine.disk
+        if disk.sync_ns < self._quick_sync_ns:
+            sync()
+            return True
+        self._sync, self._error = sync, None
+        self._plan(sync)
+        return False
+
+    @property
+    def is_done(self) -> bool:
+        """See `SyncThread.is_done`."""
+        return self._sync is None
+
+    def end(self) -> None:
+        """See `SyncThread.end`. Where it is not over the process waits for it."""
+        if self._sync is not None:
+            if self._machine.disk.hangs:
+                raise ProcessHangs
+            until_ns = self._due_ns if self._due_ns < INFINITE_NS else self._machine.agenda.now
+            self._mounted.busy_ns += max(0, until_ns - self._machine.agenda.now)
+            self._do(self._sync)
+        if self._error is not None:
+            raise self._error
+
+    def close(self) -> None:
+        """See `SyncThread.close`."""
+
+    def _plan(self, sync: Sync) -> None:
+        disk, agenda = self._machine.disk, self._machine.agenda
+        if disk.hangs:
+            self._due_ns = INFINITE_NS
+            agenda.after(LOOKS_AGAIN_NS, lambda: self._plan(sync) if self._is_in_progress(sync) else None)
+        else:
+            self._due_ns = agenda.now + disk.sync_ns
+            agenda.at(self._due_ns, lambda: self._machine.guarded(lambda: self._finish(sync)))
+
+    def _is_in_progress(self, sync: Sync) -> bool:
+        return self._sync is sync and not self._mounted.is_dead
+
+    def _finish(self, sync: Sync) -> None:
+        if self._is_in_progress(sync):
+            self._machine.before_sync()
+            self._do(sync)
+            self._machine.after_sync()
+            self._on_synced()
+
+    def _do(self, sync: Sync) -> None:
+        self._mounted.is_waited_for = False
+        try:
+            sync()
+        except Damaged as error:
+            self._error = error
+        finally:
+            self._mounted.is_waited_for = True
+        self._sync = None
+
+
+class WatchedReplicaLog(ReplicaLog):
+    """The log of replicas, with what passes into it and out of it shown to the judges."""
+
+    def __init__(
+        self,
+        watch: ProcessWatch,
+        compacted_over_bytes: int,
+        stem: Path,
+        settings: FilesystemSettings,
+        records: RecordsCodec,
+        known: Extent | None,
+        note: Callable[[Extent], None],
+        disk: FileSystem,
+        /,
+    ) -> None:
+        self._watch = watch
+        self._decode = records.decode
+        super().__init__(stem, settings, records, known, note, disk, compacted_over_bytes=compacted_over_bytes)
+
+    def pop_found(self) -> dict[str, StoredStream]:
+        """See `ReplicaLog.pop_found`."""
+        found = super().pop_found()
+        self._watch.found_in_log(found, is_damaged=self.is_damaged)
+        return found
+
+    def write(self, operations: Iterable[replica_stream.Operation]) -> Sync | None:
+        """See `ReplicaLog.write`."""
+        operations = list(operations)
+        self._watch.stored.begin_replicas([each for operation in operations for each in self._judged(operation)])
+        sync = super().write(operations)
+        assert sync is not None, "it is synced with each write"
+
+        def synced() -> None:
+            sync()
+            self._watch.note(self._watch.stored.end_replicas())
+
+        return synced
+
+    def _judged(self, operation: replica_stream.Operation) -> list[Operation]:
+        match operation:
+            case replica_stream.StateSet(stream, state):
+                return [SetHardState(stream, HardState(*msgspec.structs.astuple(state)))]
+            case replica_stream.SnapshotPut(stream, index, installs, data):
+                kind = Install if installs else Compact
+                return [kind(stream, index, self._decode(data))]
+            case replica_stream.Appended(stream, first_index, count, truncates, data):
+                done: list[Operation] = [Truncate(stream, first_index)] if truncates else []
+                return [*done, Append(stream, first_index, self._decode(data))] if count else done
+            case replica_stream.Dropped(stream):
+                return [Drop(stream)]
+            case _:
+                return []
+
+
+class WatchedStores(Stores):
+    """The stores of a service, with what is written to those of queues shown to the judges."""
+
+    watch: ProcessWatch
+
+    def write(self, turns: Sequence[Ready]) -> Sync | None:
+        """See `Stores.write`."""
+        written = [
+            (batch.stream, tuple(batch.records))
+            for ready in turns
+            for batch in ready.batches
+            if batch.stream in self.queues and batch.stream not in self.failures
+        ]
+        self.watch.begin_queues(written)
+        is_deferred = all(type(record) is Removed for _, records in written for record in records)
+        is_deferred = is_deferred and not any(ready.messages or ready.service_records for ready in turns)
+        sync = super().write(turns)
+        if sync is None:
+            if not is_deferred:
+                self.watch.end_queues(self.failures)
+            return None
+
+        def synced() -> None:
+            sync()
+            self.watch.end_queues(self.failures)
+
+        return synced
+
+    def sync(self) -> None:
+        """See `Stores.sync`."""
+        super().sync()
+        self.watch.end_queues(self.failures)
+
+    def load(self, queue: QueueName) -> Iterator[Record]:
+        """See `Stores.load`."""
+        records = list(super().load(queue))
+        if queue in self.queues:
+            self.watch.found_in_queue(queue, records, is_damaged=bool(self.damage))
+        return iter(records)
+
+    def recover(self, name: QueueName, snapshot: Iterable[QueueRecord]) -> None:
+        """See `Stores.recover`."""
+        records = list(snapshot)
+        super().recover(name, records)
+        self.watch.renewed(name, records)
+
+
+class ProcessWatch:
+    """What the judges see of one process's stores.
+
+    Args:
+        stored: their account of what the service has stored.
+        note: called with what is durable.
+    """
+
+    def __init__(self, stored: StoredState, note: Callable[[Sequence[Operation]], None]) -> None:
+        self.stored = stored
+        self.note = note
+        self.restart_faults: list[str] = []
+        """What a restart found that it cannot have found, or did not find."""
+        self.found_streams: dict[str, StreamFile] = {}
+        self.is_log_damaged = False
+
+    def found_in_log(self, found: dict[str, StoredStream], *, is_damaged: bool) -> None:
+        """Compare what a restart found of the replicas' streams."""
+        self.is_log_damaged = is_damaged
+        streams = {
+            name: StreamFile(
+                list(each.snapshot_records),
+                each.snapshot_index,
+                list(each.records),
+                HardState(*msgspec.structs.astuple(each.hard_state)),
+            )
+            for name, each in found.items()
+        }
+        adopted, wrong = self.stored.found_in_log(streams)
+        self.found_streams = streams
+        if not is_damaged:
+            self.note(adopted)
+            self.restart_faults += wrong
+
+    def found_in_queue(self, name: str, records: Sequence[Record], *, is_damaged: bool) -> None:
+        """Compare what a restart found of a queue that is not replicated."""
+        adopted, wrong = self.stored.found_in_queue(name, records)
+        self.note(adopted)
+        if not is_damaged:
+            self.restart_faults += wrong
+
+    def begin_queues(self, written: Sequence[tuple[str, Sequence[Record]]]) -> None:
+        """Note what is written to the files of queues."""
+        next_indexes: dict[str, int] = {}
+        operations = []
+        for name, records in written:
+            first_index = next_indexes.get(name) or self.stored.next_index(name)
+            next_indexes[name] = first_index + len(records)
+            operations.append(Append(name, first_index, records))
+        self.stored.begin_queues(operations)
+
+    def end_queues(self, failed: Iterable[str]) -> None:
+        """Note that what was written to the files of queues is durable, but for those that failed."""
+        self.note(self.stored.end_queues(failed))
+
+    def renewed(self, name: str, records: Sequence[Record]) -> None:
+        """Note that the whole of a queue that failed was stored."""
+        self.stored.forget_pending(name)
+        operation = Install(name, self.stored.stream(name).last_index + len(records), tuple(records))
+        self.stored.do(operation)
+        self.note([operation])
+
+    def appended(self, name: str, records: Sequence[Record]) -> None:
+        """Note what a database file has now."""
+        if not name.startswith(_SERVICE_FILE):
+            return  # the records of queues are seen where they are written
+        operations: list[Operation] = [
+            Append(SERVICE_STREAM, self.stored.stream(SERVICE_STREAM).last_index + 1, tuple(records))
+        ]
+        for record in records:
+            if isinstance(record, QueueDeleted):
+                operations += self._dropped(f"{record.participant}/{record.subscriber}/{record.name}")
+            elif isinstance(record, SubscriberDeleted):
+                operations += self._dropped(f"{record.participant}/{record.subscriber}/")
+        for operation in operations:
+            self.stored.do(operation)
+        self.note(operations)
+
+    def _dropped(self, name: str) -> list[Operation]:
+        """What goes with a queue, or with all of a subscriber; the streams of replicas go with the replicas."""
+        return [
+            Drop(stream)
+            for stream, found in sorted(self.stored.streams.items())
+            if (stream == name or (name.endswith("/") and stream.startswith(name))) and not found.is_of_replica
+        ]
+
+
+class _Silence:
+    """Lines for people that nobody reads: a world's history has what they say."""
+
+    def info(self, event: str, **fields: object) -> None:
+        """See `Lines.info`."""
+
+    def warning(self, event: str, **fields: object) -> None:
+        """See `Lines.warning`."""
+
+    def error(self, event: str, **fields: object) -> None:
+        """See `Lines.error`."""
+
+
+class Process:
+    """A service from its start to its end.
+
+    Args:
+        machine: what it runs on.
+        settings: the configuration.
+        names: the application names of all members of the cluster; its own alone where nothing is replicated.
+        links: its letters.
+        compact_records: after so many records stores are compacted; 0: where it pays.
+        configuration: how the configuration is replicated; None: it is not.
+        file_max_size_kb: the size past which a file is followed by another.
+        discards_damaged: whether to go on with what is whole where something is lost.
+
+    Raises:
+        Damaged: something that was stored is lost, and is not to be discarded; or the disk refuses.
+    """
+
+    def __init__(
+        self,
+        machine: Machine,
+        settings: ServiceSettings,
+        names: Sequence[str],
+        links: Links,
+        *,
+        compact_records: int,
+        configuration: ReplicationSettings | None,
+        file_max_size_kb: int,
+        discards_damaged: bool,
+    ) -> None:
+        self.links = links
+        self.mounted = mounted = machine.disk.mount()
+        self.watch = ProcessWatch(machine.stored, machine.note_stored)
+        self.changes: list[RoleChanged] = []
+        clock = machine.clock
+        self.engine = ServiceEngine(settings, started_at=clock(), draw=machine.draw, journal=Journal.REPLICATED)
+        filesystem = FilesystemSettings(
+            DIRECTORY, synchronization=Synchronization.FULL, file_max_size_kb=file_max_size_kb
+        )
+        environment = Environment(
+            disk=mounted,
+            open_database=partial(DatabaseStandIn, machine.disk, mounted, self.watch.appended),
+            open_syncs=partial(SimulatedSyncs, machine, mounted),
+            open_replica_log=partial(WatchedReplicaLog, self.watch, 16 * file_max_size_kb * 1024),
+            steady=clock,
+            jitter=machine.jitter,
+        )
+        stores = WatchedStores(
+            DIRECTORY,
+            filesystem,
+            settings.application_name,
+            keeps_service_state=True,
+            discards_damaged=discards_damaged,
+            environment=environment,
+        )
+        stores.watch = self.watch
+        restore(self.engine, stores, clock())
+        quorum = ConfigurationReplicationSettings(configuration or ReplicationSettings())
+        configured = ServiceConfiguration(
+            "world", settings, service_qos=ServiceQosSettings(configuration_replication=quorum)
+        )
+        self.replication: Replication | None = None
+        if member_count(configured, self.engine.hosted.settings()):
+            self.replication = Replication(
+                self.engine,
+                stores,
+                configured,
+                names,
+                clock,
+                _Silence(),
+                on_synced=machine.look_again,
+                quick_sync_s=QUICK_SYNC_S,
+                compacted_over_count=compact_records or COMPACTED_OVER_COUNT,
+            )
+            self.replication.on_change = self.changes.append
+        self.loop = ServiceLoop(
+            self.engine,
+            stores,
+            clock,
+            on_finished=machine.look_again,
+            quick_sync_s=QUICK_SYNC_S,
+            replication=self.replication,
+            compact_after_records=COMPACT_AFTER_RECORDS if compact_records == _NEVER else compact_records,
+        )
+        self.inbox: list[Inbound] = []
+
+    def begin(self) -> None:
+        """Take part, and do what a start asks for."""
+        if self.replication is not None:
+            self.replication.start(self.links)
+        self.loop.begin()
+
+    def poll(self) -> list[Inbound]:
+        """Return what has come for the engine."""
+        inbox, self.inbox = self.inbox, []
+        return inbox
+
+    def close(self) -> None:
+        """Leave in order."""
+        self.loop.close()
+        if self.replication is not None:
+            self.replication.close()
+        self.loop.stores.close()
+
+    @property
+    def replicas(self) -> dict[str, Replica]:
+        """The replicas, by stream."""
+        return {} if self.replication is None else self.replication.member.replicas
+
+    @property
+    def outlived(self) -> set[str]:
+        """Streams whose log in the store is of a queue that was deleted."""
+        return set() if self.replication is None else self.replication.member.outlived
+
+    @property
+    def waits_for_rest(self) -> bool:
+        """Whether something is to be done once nothing else is."""
+        return self.loop.recovery.is_needed or self.watch.stored.is_anything_deferred
+
+    def replica(self, queue: str) -> Replica | None:
+        """The replica that a queue belongs to; None: it is not replicated, or not hosted."""
+        hosted = self.engine.hosted.by_name.get(queue)
+        return None if hosted is None else self.replicas.get(hosted.stream.name)
+
+    def is_master(self, queue: str) -> bool:
+        """Whether this service decides about a queue."""
+        replica = self.replica(queue)
+        return queue in self.engine.hosted.by_name and (replica is None or replica.role is Role.MASTER)
+
+    def held(self) -> Iterable[tuple[str, SampleIdentity]]:
+        """What the queues hold that this service decides about."""
+        for name, queue in self.engine.hosted.by_name.items():
+            if self.is_master(name):
+                for sample in queue.held:
+                    yield name, sample.identity

@@ -1,0 +1,263 @@
+"""What a service of a world has stored, as judges see it: what was done to each stream, and what must be left of it.
+
+Decides: what a restart may find. What was synced is there, all of it; of what was written and not synced any beginning,
+operation by operation. It is a fold of its own, which knows no file: the stores that it judges are those that run live.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias, assert_never
+
+from qsctl.core.high_availability.ballot import HardState
+from qsctl.core.records import Enqueued, Record, Removed
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """Records behind those of a stream."""
+
+    stream: str
+    first_index: int
+    records: Sequence[Record]
+
+
+@dataclass(frozen=True, slots=True)
+class Truncate:
+    """The records of a stream from an index on go."""
+
+    stream: str
+    from_index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Compact:
+    """The records up to an index are replaced by those of a snapshot."""
+
+    stream: str
+    up_to: int
+    snapshot: Sequence[Record]
+
+
+@dataclass(frozen=True, slots=True)
+class Install:
+    """A whole stream is replaced by a snapshot that stands for its records up to an index."""
+
+    stream: str
+    up_to: int
+    snapshot: Sequence[Record]
+
+
+@dataclass(frozen=True, slots=True)
+class SetHardState:
+    """The epoch and the vote of a replica."""
+
+    stream: str
+    state: HardState
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """A stream is no more: its queue was deleted."""
+
+    stream: str
+
+
+Operation: TypeAlias = Append | Truncate | Compact | Install | SetHardState | Drop
+
+
+@dataclass(slots=True)
+class StreamFile:
+    """One stream as it would be found after a crash."""
+
+    snapshot: list[Record] = field(default_factory=list)
+    snapshot_index: int = 0
+    records: list[Record] = field(default_factory=list)
+    hard_state: HardState = HardState()
+
+    @property
+    def last_index(self) -> int:
+        """The index of the last record."""
+        return self.snapshot_index + len(self.records)
+
+    @property
+    def is_of_replica(self) -> bool:
+        """Whether it is a stream of the replicas' log, which begins with their hard state."""
+        return self.hard_state != HardState()
+
+    def load(self) -> list[Record]:
+        """Every record, those of the snapshot first."""
+        return [*self.snapshot, *self.records]
+
+
+class StoredState:
+    """What one service has stored."""
+
+    def __init__(self) -> None:
+        self.streams: dict[str, StreamFile] = {}
+        """What is durable, by stream."""
+        self._of_replicas: list[Operation] = []
+        """Written to the log of the replicas, and not known to be durable."""
+        self._of_queues: list[Append] = []
+        """The same of the files of queues that are not replicated."""
+
+    def stream(self, name: str) -> StreamFile:
+        """The stream of this name, empty where nothing was stored."""
+        found = self.streams.get(name)
+        if found is None:
+            found = self.streams[name] = StreamFile()
+        return found
+
+    def begin_replicas(self, operations: Sequence[Operation]) -> None:
+        """Note what is written to the log of the replicas."""
+        self._of_replicas += operations
+
+    def begin_queues(self, operations: Sequence[Append]) -> None:
+        """Note what is written to the files of queues."""
+        self._of_queues += operations
+
+    def end_replicas(self) -> list[Operation]:
+        """Note that what was written to the log of the replicas is durable, and return it."""
+        done, self._of_replicas = self._of_replicas, []
+        for operation in done:
+            self.do(operation)
+        return done
+
+    def end_queues(self, failed: Iterable[str]) -> list[Operation]:
+        """Note that what was written to the files of queues is durable but for those that failed, and return it.
+
+        What was written to those may be there or not.
+        """
+        failed = set(failed)
+        done: list[Operation] = [each for each in self._of_queues if each.stream not in failed]
+        self._of_queues = [each for each in self._of_queues if each.stream in failed]
+        for operation in done:
+            self.do(operation)
+        return done
+
+    def next_index(self, name: str) -> int:
+        """Return the index of the next record of a queue that is written."""
+        pending_count = sum(len(each.records) for each in self._of_queues if each.stream == name)
+        return self.stream(name).last_index + pending_count + 1
+
+    @property
+    def is_anything_deferred(self) -> bool:
+        """Whether something was written to the files of queues that is not known to be durable."""
+        return bool(self._of_queues)
+
+    def forget_pending(self, name: str) -> None:
+        """Have nothing pend of a queue: the whole of it was stored."""
+        self._of_queues = [each for each in self._of_queues if each.stream != name]
+
+    def lose(self) -> None:
+        """Lose everything."""
+        self.streams.clear()
+        self._of_replicas.clear()
+        self._of_queues.clear()
+
+    def found_in_log(self, found: Mapping[str, StreamFile]) -> tuple[list[Operation], list[str]]:
+        """Take what a restart found of the replicas' streams; return what of it was pending, and what is wrong."""
+        pending, self._of_replicas = self._of_replicas, []
+        before = {name: each for name, each in self.streams.items() if each.is_of_replica}
+        for count in range(len(pending) + 1):
+            if all(_is_same(before.get(name), found.get(name)) for name in before.keys() | found.keys()):
+                self._replace(found)
+                return pending[:count], []
+            if count < len(pending):
+                operation = pending[count]
+                before[operation.stream] = _copy(before.get(operation.stream))
+                _do(before, operation)
+        durable = {name: each for name, each in self.streams.items() if each.is_of_replica}
+        wrong = [
+            f"{name}: of {_shown(durable.get(name))} durable, and {len(pending)} writes not, a restart found "
+            f"{_shown(found.get(name))}"
+            for name in sorted(durable.keys() | found.keys())
+            if not _is_same(durable.get(name), found.get(name))
+        ]
+        self._replace(found)
+        return [], wrong
+
+    def found_in_queue(self, name: str, records: Sequence[Record]) -> tuple[list[Operation], list[str]]:
+        """Take what a restart found of a queue that is not replicated; return the same as `found_in_log`."""
+        pending = [record for each in self._of_queues if each.stream == name for record in each.records]
+        self._of_queues = [each for each in self._of_queues if each.stream != name]
+        held, durable = held_positions(records), self.streams.get(name, StreamFile()).load()
+        must = held_positions([*durable, *(each for each in pending if isinstance(each, Removed))])
+        may = held_positions(durable) | {each.position for each in pending if isinstance(each, Enqueued)}
+        ended = {each.position for each in records if isinstance(each, Removed)}
+        kept = [
+            each
+            for each in pending
+            if (isinstance(each, Enqueued) and each.position in held | ended)
+            or (isinstance(each, Removed) and each.position not in held)
+        ]
+        stream = self.stream(name)
+        first_index = stream.last_index + 1
+        stream.snapshot, stream.snapshot_index, stream.records = list(records), first_index - 1 + len(kept), []
+        wrong = []
+        if missing := must - held:
+            wrong.append(f"{name}: positions {sorted(missing)[:5]} were durable, and a restart did not find them")
+        if extra := held - may:
+            wrong.append(f"{name}: a restart found positions {sorted(extra)[:5]}, which were not held")
+        return ([Append(name, first_index, tuple(kept))] if kept else []), wrong
+
+    def do(self, operation: Operation) -> None:
+        """Do what is durable now."""
+        _do(self.streams, operation)
+
+    def _replace(self, found: Mapping[str, StreamFile]) -> None:
+        for name in [name for name, each in self.streams.items() if each.is_of_replica]:
+            del self.streams[name]
+        self.streams |= found
+
+
+def _do(streams: dict[str, StreamFile], operation: Operation) -> None:
+    stream = streams.get(operation.stream)
+    if stream is None:
+        stream = streams[operation.stream] = StreamFile()
+    match operation:
+        case Append(name, first_index, records):
+            assert first_index == stream.last_index + 1, (name, first_index, stream.last_index)
+            stream.records += records
+        case Truncate(name, from_index):
+            assert from_index > stream.snapshot_index, (name, from_index, stream.snapshot_index)
+            del stream.records[from_index - stream.snapshot_index - 1 :]
+        case Compact(_, up_to, snapshot):
+            stream.records = stream.records[max(0, up_to - stream.snapshot_index) :]
+            stream.snapshot, stream.snapshot_index = list(snapshot), up_to
+        case Install(_, up_to, snapshot):
+            stream.snapshot, stream.snapshot_index, stream.records = list(snapshot), up_to, []
+        case SetHardState(_, state):
+            stream.hard_state = state
+        case Drop(name):
+            del streams[name]
+        case _:
+            assert_never(operation)
+
+
+def _copy(stream: StreamFile | None) -> StreamFile:
+    if stream is None:
+        return StreamFile()
+    return StreamFile(list(stream.snapshot), stream.snapshot_index, list(stream.records), stream.hard_state)
+
+
+def _is_same(one: StreamFile | None, other: StreamFile | None) -> bool:
+    return (one or StreamFile()) == (other or StreamFile())
+
+
+def _shown(stream: StreamFile | None) -> str:
+    if stream is None:
+        return "nothing"
+    return f"{len(stream.records)} entries behind {stream.snapshot_index} of epoch {stream.hard_state.epoch}"
+
+
+def held_positions(records: Iterable[Record]) -> set[int]:
+    """Return the positions that records enqueue and do not remove."""
+    held: set[int] = set()
+    for record in records:
+        if isinstance(record, Enqueued):
+            held.add(record.position)
+        elif isinstance(record, Removed):
+            held.discard(record.position)
+    return held

@@ -1,0 +1,113 @@
+"""Drivers that are broken on purpose, each in one rule of stores, files or letters: what worlds must catch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from qsctl.core.ready import Ready
+from qsctl.service import replica_stores, stores
+from qsctl.service.replica_writes import ReplicaWrites
+from qsctl.service.stores import Stores
+from qsctl.sim.world.disk import MountedDisk
+from qsctl.storage.base import Sync
+from qsctl.storage.replica_stream import StateSet
+from qsctl.storage.written_file import WrittenFile
+from qsctl.transport.dds.correspondents import Correspondents
+from qsctl.transport.dds.replica_letters import Assembly, Piece
+
+DriverMutant = Callable[[pytest.MonkeyPatch], None]
+
+
+def never_syncs_a_log(patch: pytest.MonkeyPatch) -> None:
+    """What is written to a log is taken for durable once the system has it."""
+    patch.setattr(WrittenFile, "sync", WrittenFile.flush)
+
+
+def never_syncs_a_directory(patch: pytest.MonkeyPatch) -> None:
+    """A file is taken for durable with its name."""
+    patch.setattr(MountedDisk, "sync_directory", lambda self, directory: None)
+
+
+def reports_replicas_before_the_sync(patch: pytest.MonkeyPatch) -> None:
+    """Replicas confirm what is being written."""
+    following = ReplicaWrites._next
+
+    def begin(self: ReplicaWrites) -> Any:
+        sync, syncs = following(self)
+        if sync is not None and self._numbers:
+            for stream, number in self._numbers.items():
+                self._member.stored(self._clock(), stream, number)
+        return sync, syncs
+
+    patch.setattr(ReplicaWrites, "_next", begin)
+
+
+def forgets_the_hard_state(patch: pytest.MonkeyPatch) -> None:
+    """Epoch and vote are not written."""
+    operations = replica_stores.operations
+
+    def without(log: Any, writes: Any) -> Any:
+        return (each for each in operations(log, writes) if not isinstance(each, StateSet))
+
+    patch.setattr(replica_stores, "operations", without)
+
+
+def releases_before_the_sync(patch: pytest.MonkeyPatch) -> None:
+    """A queue that is not replicated accepts samples while they are being written."""
+    write = Stores.write
+
+    def written(self: Stores, turns: Sequence[Ready]) -> Sync | None:
+        write(self, turns)
+        return None
+
+    patch.setattr(Stores, "write", written)
+
+
+def withholds_nothing(patch: pytest.MonkeyPatch) -> None:
+    """What rests on records that a disk refused leaves all the same."""
+    patch.setattr(stores, "withhold", lambda turns, failures, service: None)
+
+
+def drops_deleted_logs_too_late(patch: pytest.MonkeyPatch) -> None:
+    """The log of a deleted queue stays in the store, and its name is given again."""
+    patch.setattr(ReplicaWrites, "_end", lambda self, stream: iter(()))
+
+
+def mixes_pieces_of_letters(patch: pytest.MonkeyPatch) -> None:
+    """A piece that was lost is not missed."""
+
+    def add(self: Assembly, piece: Piece) -> bytes | None:
+        self._parts.append(piece.data)
+        if piece.index < piece.count - 1:
+            return None
+        data, self._parts = b"".join(self._parts), []
+        return data
+
+    patch.setattr(Assembly, "add", add)
+
+
+def hears_nobody_after_a_restart(patch: pytest.MonkeyPatch) -> None:
+    """A process that took the place of another one of its name is never heard."""
+
+    def hears(self: Correspondents, now: int, name: str, run: str) -> bool:
+        first = self.__dict__.setdefault("first", {}).setdefault(name, run)
+        return bool(first == run)
+
+    patch.setattr(Correspondents, "hears", hears)
+
+
+def adopts_nothing(patch: pytest.MonkeyPatch) -> None:
+    """Changes of the service's configuration are not stored."""
+    patch.setattr(Stores, "_change", lambda self, record: None)
+
+
+def recovers_from_memory_alone(patch: pytest.MonkeyPatch) -> None:
+    """A queue whose store failed goes on without its records having been stored anew."""
+
+    def recover(self: Stores, name: str, snapshot: Any) -> None:
+        del self.failures[name]
+
+    patch.setattr(Stores, "recover", recover)
