@@ -25,6 +25,7 @@ COMMAND_MODULES: Final[Mapping[str, tuple[str, ...]]] = {
     "simulation.size": ("size",),
     "simulation.sweep": ("sweep",),
     "simulation.compare": ("compare",),
+    "simulation.calibrate": ("calibrate",),
     "simulation.replay": ("replay",),
     "simulation.report": ("report",),
     "simulation.summarize": ("summarize",),

@@ -9,10 +9,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from qsctl.eventlog.location import Location
-from qsctl.eventlog.run_folder import FileInfo, ReplicatedQueue, ReplicationInfo, RuleVerdict
+from qsctl.eventlog.run_folder import FileInfo, Happening, ReplicatedQueue, ReplicationInfo, RuleVerdict
 from qsctl.eventlog.schema import LogLevel
 from qsctl.eventlog.writer import ReplicationWriter
 from qsctl.sim.figures import Figures, figures_of
@@ -101,6 +101,17 @@ def simulate_counters(
 
     run = _counted(model or model_of(scenario), scenario, replication)
     return counter_table(run.counters(), run_id or scenario_digest(scenario))
+
+
+def simulate_counters_and_happenings(
+    scenario: Scenario, replication: int = 0
+) -> tuple[list[dict[str, Any]], Sequence[Happening]]:
+    """Run one replication of a broker without a folder; return its counters as rows, and the kinds of its events."""
+    from qsctl.eventlog.columns import counter_table
+
+    run = _counted(model_of(scenario), scenario, replication)
+    table = counter_table(run.counters(), "").drop_columns(["histogram_bucket", "histogram_count"])
+    return table.to_pylist(), getattr(run, "happenings", ())
 
 
 def simulate_figures(scenario: Scenario, replication: int = 0) -> list[Figures]:

@@ -1,4 +1,4 @@
-"""`qsctl init`: write a commented configuration to start from."""
+"""`qsctl init`: write a commented configuration to start from, or a scenario of a broker."""
 
 from __future__ import annotations
 
@@ -6,18 +6,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, ClassVar, Final
+from typing import TYPE_CHECKING, Annotated, ClassVar, Final
 
 import typer
 
 from qsctl.cli.command import Commands
 from qsctl.cli.output.render import note
-from qsctl.cli.output.results import Block, Result, TextBlock
+from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock, fields_of
 from qsctl.cli.output_files import written
 from qsctl.cli.panels import SERVICE_PANEL
+from qsctl.cli.simulation.captures import Captures
 from qsctl.shipped import shipped
 
+if TYPE_CHECKING:
+    from qsctl.sim.captured.scenario import CapturedParameter
+
 COMMANDS: Final = Commands(panel=SERVICE_PANEL)
+
+DEFAULT_FILE: Final = "USER_QUEUING_SERVICE.xml"
 
 
 class Template(StrEnum):
@@ -35,16 +41,21 @@ class Template(StrEnum):
 class StarterFile(Result):
     """The file that was written, or its text."""
 
-    template: Template
+    template: Template | None
     file: str
     text: str
     refusals: tuple[str, ...] = ()
 
     field_help: ClassVar[Mapping[str, str]] = {
-        "template": "the template it was made from",
+        "template": "the template it was made from; null: a scenario of a broker",
         "file": "the file written; - for standard output",
         "text": "what was written",
         "refusals": "why `qsctl serve` refuses it in this version; empty where it does not",
+        "source": "-o json and yaml: of a scenario, what was captured",
+        "clients": "-o json and yaml: of a scenario, the number of captured clients",
+        "groups": "-o json and yaml: of a scenario, the number of its groups",
+        "parameters": "-o json and yaml: of a scenario, what was not captured: path, value, derived or assumed, why",
+        "notes": "-o json and yaml: of a scenario, what to know of the captures",
     }
 
     def blocks(self) -> Sequence[Block]:
@@ -57,30 +68,103 @@ class StarterFile(Result):
         return blocks
 
 
+@dataclass(frozen=True)
+class BrokerScenario(StarterFile):
+    """A scenario of what a broker listed, and where its values are from."""
+
+    parameters: tuple[CapturedParameter, ...] = ()
+    source: str = ""
+    clients: int = 0
+    groups: int = 0
+    notes: tuple[str, ...] = ()
+
+    def document(self) -> Plain:
+        """Return the file with the parameters that no capture has."""
+        return {
+            "template": None,
+            **fields_of(self, "file", "text", "source", "clients", "groups"),
+            "refusals": [],
+            "parameters": [fields_of(each) for each in self.parameters],
+            "notes": list(self.notes),
+        }
+
+    def blocks(self) -> Sequence[Block]:
+        """Return what was written, what of it was not captured, and how to go on."""
+        if self.file == "-":
+            return [TextBlock(self.text.rstrip("\n"))]
+        columns = [
+            Column("path", "Parameter"), Column("value", "Value", "right"), Column("origin", "Origin"),
+            Column("why", "Why"),
+        ]  # fmt: skip
+        rows: list[Row] = [fields_of(each) for each in self.parameters[:_SHOWN]]
+        blocks: list[Block] = [
+            TextBlock(f"Wrote {self.file}: {self.clients} clients of {self.source} in {self.groups} groups.", "good"),
+            TableBlock(columns, rows, title="Not captured; change it in the file, or with --set"),
+        ]
+        if len(self.parameters) > _SHOWN:
+            blocks.append(TextBlock(f"and {len(self.parameters) - _SHOWN} more: -o json has all.", "faint"))
+        blocks += [TextBlock(each, "faint") for each in self.notes]
+        captures = " ".join(f"--from-broker {each}" for each in self.source.split(" and "))
+        next_steps = f"Simulate it: qsctl simulate {self.file} --by group"
+        return [
+            *blocks,
+            TextBlock(f"{next_steps}\nCompare it with the captures: qsctl calibrate {self.file} {captures}"),
+        ]
+
+
+_SHOWN: Final = 30
+
+
 @COMMANDS.command(
     "init",
     examples=(
         "qsctl init  # USER_QUEUING_SERVICE.xml, which a service loads by itself",
         "qsctl init orders.xml --template persistent",
         "qsctl init - --template request-reply",
+        "qsctl init scenario.xml --from-broker https://broker.example:943  # a scenario of its clients",
+        "qsctl init scenario.xml --from-broker before.txt --from-broker after.txt --interval 60s",
     ),
 )
 def init(
     file: Annotated[
         str, typer.Argument(help="File to write; -: standard output. The default one is loaded automatically.")
-    ] = "USER_QUEUING_SERVICE.xml",
+    ] = DEFAULT_FILE,
     template: Annotated[
         Template, typer.Option("--template", "-t", help="Starter configuration to write.")
     ] = Template.MINIMAL,
     force: Annotated[bool, typer.Option("--force", "-f", help="Replacement of an existing file.")] = False,
+    *,
+    captures: Captures,
 ) -> StarterFile:
-    """Write a commented configuration to start from."""
+    """Write a commented configuration to start from, or with --from-broker a scenario of a broker's clients.
+
+    The scenario has what was captured: clients, profiles, rates, sizes, round trips, what limits those in trouble.
+    What was not captured is assumed, and listed with its path.
+    """
+    if captures.from_broker:
+        return _of_broker("scenario.xml" if file == DEFAULT_FILE else file, captures, force=force)
     text = shipped(f"fixtures/config/starter/{template}.xml").read_text(encoding="utf-8")
     written(text, file, force=force)
     refusals = _refusals(template)
     if refusals and file == "-":
         note(f"qsctl serve refuses this file: {'; '.join(refusals)}.")
     return StarterFile(template, file, text, refusals)
+
+
+def _of_broker(file: str, captures: Captures, *, force: bool) -> StarterFile:
+    from qsctl.sim.captured.scenario import scenario_of
+    from qsctl.sim.scenario.rules import check_rules
+    from qsctl.sim.scenario.text import scenario_text
+
+    observation, profiles = captures.read()
+    made = scenario_of(observation, profiles)
+    check_rules(made.scenario)
+    text = scenario_text(made.scenario)
+    written(text, file, force=force)
+    return BrokerScenario(
+        None, file, text, (), made.parameters, captures.source, len(observation.clients), len(made.groups),
+        observation.notes,
+    )  # fmt: skip
 
 
 def _refusals(template: Template) -> tuple[str, ...]:

@@ -1,0 +1,290 @@
+"""What captures tell of each client: rates, sizes and limits, from counters of one instant or of two.
+
+Two captures count what happened between them. One alone has counts since the client connected, or the broker's own
+averages of the last minute; where it has neither, a rate is not known.
+
+Decides: how listings of one client become one thing, how long the time between two captures was, and that a counter
+that went back (the client connected anew, or the statistics were cleared) counts from zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from statistics import median
+
+from qsctl.errors import InvalidInput
+from qsctl.profiles.client_profile import Queue
+from qsctl.profiles.listings.model import (
+    ClientConnection,
+    ClientQueues,
+    ClientStatistics,
+    ListedQueueStatistics,
+    Listings,
+    SlowSubscriber,
+)
+from qsctl.profiles.listings.slowness import SlowClient, slow_clients
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedQueue:
+    """One priority queue of a client. Rates are messages a second."""
+
+    arrived_per_s: float
+    discarded_per_s: float
+    arrived_messages: int
+    discarded_messages: int
+    """Of these, in the time between the captures."""
+    depth_work_units: int
+    high_water_mark_work_units: int
+    max_depth_work_units: int
+
+    @property
+    def loss(self) -> float:
+        """Share of the messages that was discarded."""
+        return self.discarded_messages / self.arrived_messages if self.arrived_messages else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedClient:
+    """One client. None: no capture has it."""
+
+    name: str
+    message_vpn: str
+    profile: str
+    queues: Mapping[Queue, ObservedQueue]
+    mean_size_bytes: float | None = None
+    round_trip_us: int | None = None
+    is_slow: bool | None = None
+    blocked_percent: float | None = None
+    trouble: SlowClient | None = None
+    """What limits it, by the figures of its connection; None: nothing does."""
+
+    @property
+    def is_troubled(self) -> bool:
+        """Whether it lost messages, or was slow or blocked."""
+        return self.trouble is not None
+
+    @property
+    def delivered_per_s(self) -> float:
+        """Messages a second that left its queues."""
+        return sum(each.arrived_per_s - each.discarded_per_s for each in self.queues.values())
+
+
+@dataclass(frozen=True, slots=True)
+class CapturedClients:
+    """The clients of a broker over a time. `notes`: what a person should know of the figures."""
+
+    clients: tuple[ObservedClient, ...]
+    seconds: float | None
+    """Between two captures; None: there was one."""
+    error_s: float = 0.0
+    """How far `seconds` may be off: uptimes are whole seconds."""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class _Listed:
+    """All that one capture lists of one client."""
+
+    queues: ClientQueues | None = None
+    statistics: ClientStatistics | None = None
+    connection: ClientConnection | None = None
+    flag: SlowSubscriber | None = None
+
+    @property
+    def uptime_s(self) -> int | None:
+        found = (each.uptime_s for each in (self.queues, self.statistics, self.connection) if each is not None)
+        return next((each for each in found if each is not None), None)
+
+    @property
+    def sent_bytes(self) -> int | None:
+        """Bytes sent to it: of messages, or else of its connection."""
+        if self.statistics is not None and self.statistics.sent_bytes is not None:
+            return self.statistics.sent_bytes
+        return None if self.connection is None else self.connection.sent_bytes
+
+
+@dataclass(slots=True)
+class _Capture:
+    """The clients of one capture by message VPN and name."""
+
+    by_key: dict[tuple[str, str], _Listed] = field(default_factory=dict)
+
+    def of(self, vpn: str | None, name: str) -> _Listed:
+        return self.by_key.setdefault((vpn or "default", name), _Listed())
+
+
+def observe(after: Listings, before: Listings | None = None, seconds: float | None = None) -> CapturedClients:
+    """Return what captures tell of the clients.
+
+    Args:
+        after: the capture, the later one of two.
+        before: the earlier one.
+        seconds: between the two; None: the difference of the clients' uptimes.
+
+    Raises:
+        InvalidInput: there is no client in the later one, or the time between the two is not known.
+    """
+    late = _by_client(after)
+    if not late.by_key:
+        raise InvalidInput(
+            "the capture has no client with figures",
+            remedy="Capture `show client * stats queue` and `show client * connections wide`, or ask the broker.",
+        )
+    early = _Capture() if before is None else _by_client(before)
+    between = _seconds_between(early, late, seconds) if before is not None else None
+    troubles = {each.name: each for each in slow_clients(after)}
+    clients, unknown = [], 0
+    for (vpn, name), listed in late.by_key.items():
+        queues = _queues(listed, early.by_key.get((vpn, name)), between, is_first=before is None)
+        unknown += queues is None
+        clients.append(_client(vpn, name, listed, early.by_key.get((vpn, name)), queues or {}, troubles.get(name)))
+    notes = list(after.notes)
+    if before is None:
+        notes.append("One capture has no rates but those since each client connected: a second one has those of now.")
+    if unknown:
+        notes.append(f"{unknown} of {len(clients)} clients have no rate: no messages are simulated for them.")
+    return CapturedClients(tuple(clients), between, 1.0 if seconds is None else 0.0, tuple(notes))
+
+
+def _by_client(found: Listings) -> _Capture:
+    capture = _Capture()
+    for client in found.clients:
+        capture.of(client.message_vpn, client.name).queues = client
+    for statistics in found.statistics:
+        capture.of(statistics.message_vpn, statistics.name).statistics = statistics
+    for connection in found.connections:
+        capture.of(connection.message_vpn, connection.name).connection = connection
+    for flag in found.slow_subscribers:
+        capture.of(flag.message_vpn, flag.name).flag = flag
+    return capture
+
+
+def _seconds_between(early: _Capture, late: _Capture, given: float | None) -> float:
+    """Return how long after the earlier capture the later one is: the median over clients that stayed connected.
+
+    Raises:
+        InvalidInput: no client tells, or they tell that the order is the other one.
+    """
+    if given is not None:
+        return given
+    differences = [
+        now - then
+        for key, listed in late.by_key.items()
+        if key in early.by_key
+        and (now := listed.uptime_s) is not None
+        and (then := early.by_key[key].uptime_s) is not None
+    ]
+    between = float(median(differences)) if differences else 0.0
+    if between <= 0:
+        found = f": uptimes differ by {between:g} s" if differences else ""
+        raise InvalidInput(
+            f"how long the second capture is after the first is not known{found}",
+            remedy="Give it with --interval, and the earlier capture first.",
+        )
+    return between
+
+
+def _queues(
+    now: _Listed, then: _Listed | None, between: float | None, *, is_first: bool
+) -> dict[Queue, ObservedQueue] | None:
+    """Return the priority queues with their rates; None where no rate is known."""
+    if now.queues is not None and now.queues.queues:
+        seconds = now.uptime_s if is_first else between
+        if not seconds:
+            return None
+        before = {} if then is None or then.queues is None else {each.queue: each for each in then.queues.queues}
+        return {
+            Queue(row.queue): _queue(row, before.get(row.queue), seconds)
+            for row in now.queues.queues
+            if row.queue in set(Queue)
+        }
+    return _of_statistics(now.statistics, None if then is None else then.statistics, between, is_first=is_first)
+
+
+def _queue(row: ListedQueueStatistics, before: ListedQueueStatistics | None, seconds: float) -> ObservedQueue:
+    lost, delivered, held = _counts(row)
+    if before is not None:
+        lost_before, delivered_before, held_before = _counts(before)
+        if lost >= lost_before and delivered >= delivered_before:
+            lost, delivered, held = lost - lost_before, delivered - delivered_before, held - held_before
+    arrived = max(0, lost + delivered + held)
+    return ObservedQueue(
+        arrived / seconds, lost / seconds, arrived, lost, row.length_work_units or 0,
+        row.high_water_mark_work_units or 0, row.max_depth_work_units or 0,
+    )  # fmt: skip
+
+
+def _counts(row: ListedQueueStatistics) -> tuple[int, int, int]:
+    """Return discarded, delivered and held messages; a figure that could not be read counts nothing."""
+    return row.discarded_messages or 0, row.delivered_messages or 0, row.length_messages or 0
+
+
+def _of_statistics(
+    now: ClientStatistics | None, then: ClientStatistics | None, between: float | None, *, is_first: bool
+) -> dict[Queue, ObservedQueue] | None:
+    """Return all of a client's messages as one queue of direct messages: its statistics know no priorities."""
+    if now is None or now.sent_messages is None:
+        return None
+    sent, lost = now.sent_messages, now.discarded_messages or 0
+    if is_first:
+        if not now.uptime_s:
+            return None
+        seconds = float(now.uptime_s)
+    else:
+        if between is None:
+            return None
+        seconds = between
+        if then is not None and (then.sent_messages or 0) <= sent and (then.discarded_messages or 0) <= lost:
+            sent -= then.sent_messages or 0
+            lost -= then.discarded_messages or 0
+    arrived = sent + lost
+    return {Queue.D_1: ObservedQueue(arrived / seconds, lost / seconds, arrived, lost, 0, 0, 0)}
+
+
+def _client(
+    vpn: str,
+    name: str,
+    now: _Listed,
+    then: _Listed | None,
+    queues: Mapping[Queue, ObservedQueue],
+    trouble: SlowClient | None,
+) -> ObservedClient:
+    profile = next(
+        (each.client_profile for each in (now.queues, now.statistics) if each is not None and each.client_profile), ""
+    )
+    flags = [each.slow_subscriber for each in (now.queues, now.statistics, now.flag) if each is not None]
+    known = [each for each in flags if each is not None]
+    blocked = [each.blocked_percent for each in (now.connection, now.flag) if each is not None]
+    return ObservedClient(
+        name,
+        vpn,
+        profile or "default",
+        queues,
+        mean_size_bytes=_mean_size(now, then),
+        round_trip_us=None if now.connection is None else now.connection.round_trip_us,
+        is_slow=any(known) if known else None,
+        blocked_percent=max((each for each in blocked if each is not None), default=None),
+        trouble=trouble,
+    )
+
+
+def _mean_size(now: _Listed, then: _Listed | None) -> float | None:
+    """Return the mean length of the messages that were sent; None where bytes or messages are not known."""
+    sent, octets = _sent(now), now.sent_bytes
+    if sent is None or octets is None:
+        return None
+    if then is not None:
+        before, octets_before = _sent(then), then.sent_bytes
+        if before is not None and octets_before is not None and before < sent and octets_before < octets:
+            sent, octets = sent - before, octets - octets_before
+    return octets / sent if sent and octets else None
+
+
+def _sent(listed: _Listed) -> int | None:
+    if listed.statistics is not None and listed.statistics.sent_messages is not None:
+        return listed.statistics.sent_messages
+    if listed.queues is None or not listed.queues.queues:
+        return None
+    return sum(each.delivered_messages or 0 for each in listed.queues.queues)
