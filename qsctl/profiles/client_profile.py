@@ -113,6 +113,7 @@ class ClientProfile:
 
     max_egress_flows: int
     max_ingress_flows: int
+    max_amqp_links: int | None
     max_endpoints_per_username: int
     max_transacted_sessions: int
     max_transactions: int | None

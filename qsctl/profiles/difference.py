@@ -6,6 +6,7 @@ though a broker may make the same of both.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from qsctl.profiles.client_profile import ClientProfile
@@ -23,18 +24,26 @@ class DifferentSetting:
     default: Value
 
 
-def differences(first: ClientProfile, second: ClientProfile, *, names: bool = False) -> tuple[DifferentSetting, ...]:
+def differences(
+    first: ClientProfile, second: ClientProfile, *, names: bool = False, but: Collection[str] = ()
+) -> tuple[DifferentSetting, ...]:
     """Return the settings that differ, in the table's order; with `names` the profiles' own names count, too.
 
     The message VPN counts always.
+
+    Args:
+        first: one profile.
+        second: the other one.
+        names: whether the names are compared.
+        but: fields that are not compared, as one side does not know them.
     """
     found = []
     for field in ("name", "message_vpn") if names else ("message_vpn",):
         one, other = getattr(first, field), getattr(second, field)
-        if one != other:
+        if one != other and field not in but:
             found.append(DifferentSetting(field, one, other, "default"))
     for setting in SETTINGS:
         one, other = value_of(first, setting), value_of(second, setting)
-        if one != other:
+        if one != other and setting.field not in but:
             found.append(DifferentSetting(setting.field, one, other, setting.default))
     return tuple(found)

@@ -144,6 +144,8 @@ SETTINGS: Final[tuple[ProfileSetting, ...]] = (
     _integer("max_ingress_flows", "flows", 1000, (0, 1_000_000), _SEMP, "maxIngressFlowCount",
              "guaranteed flows from one client", semp_v1="maximum-ingress-flows", cli=(_SPOOL, "max-ingress-flows"),
              listing="Max Ingress Flows"),
+    _integer("max_amqp_links", "links", None, (0, _COUNT_MAX), _SEMP, "maxAmqpLinkCount",
+             "AMQP links of one client (since SEMP 2.46)"),
     _integer("max_endpoints_per_username", "endpoints", 1000, (0, 200_000), _SEMP,
              "maxEndpointCountPerClientUsername", "endpoints created with one client username",
              semp_v1="maximum-endpoints-per-client-username", cli=(_SPOOL, "max-endpoints-per-client-username"),

@@ -7,6 +7,7 @@ settings is `ranges.py`.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, TypeAlias
@@ -32,6 +33,7 @@ TEXT_CHARACTERS_MAX: Final = 200
 """Of an endpoint's name (the vendor's documentation, "Configuring Queues")."""
 _NOT_IN_NAMES: Final = frozenset("<>*?&;'\"\\")
 PERCENT_MAX: Final = 100
+_LEVELS: Final = re.compile(r"(\d{1,12})\s*(%?)\s*/\s*(\d{1,12})\s*(%?)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +126,14 @@ class ProfileSetting:
                 return self.threshold(raw.set_at, raw.clear_at, is_percent=raw.is_percent)
             case _:
                 raise ValueError(raw)
+
+    def levels_of(self, text: str) -> Mapping[str, str] | None:
+        """Return the two levels of a THRESHOLD that one text states, as in `80%/60%` or `900/700`; None of another."""
+        found = _LEVELS.fullmatch(text.strip()) if self.kind is ValueKind.THRESHOLD else None
+        if found is None:
+            return None
+        unit = "percent" if found[2] or found[4] or not self.limit else "value"
+        return {f"set_{unit}": found[1], f"clear_{unit}": found[3]}
 
     def threshold(self, set_at: object, clear_at: object, *, is_percent: bool) -> Threshold:
         """Return a threshold of two levels.

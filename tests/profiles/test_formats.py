@@ -176,32 +176,171 @@ def test_a_wrong_command_is_explained_with_its_line(command: str, words: str) ->
     assert caught.value.problems[0].line in {2, 3}
 
 
-def test_terraform_takes_literals_and_warns_of_names_by_reference() -> None:
+def test_terraform_takes_literals_and_names_references() -> None:
     file = fixture("web.tf")
     assert changed(by_name(file)["web"]) == {
         "d_1_max_depth_work_units": 100, "eliding_enabled": True, "eliding_delay_ms": 250,
         "egress_flows_threshold": Threshold(900, 700, False),
     }  # fmt: skip
+    (read,) = file.profiles
+    assert read.profile.message_vpn == "trading"
+    assert read.unknown == {"message_vpn": "solacebroker_msg_vpn.trading.msg_vpn_name"}
     assert [warning.line for warning in file.warnings] == [3]
 
 
-def test_a_setting_by_an_expression_is_an_error_that_says_so() -> None:
-    for form, text in (
+def test_a_setting_whose_value_is_elsewhere_is_unknown_and_named() -> None:
+    for form, text, expression in (
         (
             Format.TERRAFORM,
             'resource "solacebroker_msg_vpn_client_profile" "p" {\n  client_profile_name = "p"\n'
-            "  eliding_delay = var.d\n}",
+            "  eliding_delay = var.d\n  eliding_enabled = true\n}",
+            "var.d",
         ),
         (
             Format.ANSIBLE,
             '- solace_client_profile:\n    {name: p, settings: {elidingEnabled: true,\n    elidingDelay: "{{ d }}"}}\n',
+            "{{ d }}",
         ),
     ):
-        with pytest.raises(ProfileError) as caught:
-            parsed(text, form)
-        (problem,) = caught.value.problems
-        assert problem.line == 3
-        assert "replace it by its value" in str(problem)
+        file = parsed(text, form)
+        (read,) = file.profiles
+        assert read.unknown == {"eliding_delay_ms": expression}
+        assert (read.profile.eliding_enabled, read.stated) == (True, {"eliding_enabled"})
+        assert [(problem.line, problem.found) for problem in file.warnings] == [(3, expression)]
+        with pytest.raises(ProfileError, match="eliding_delay_ms is not known here"):
+            file.require_every_value([read])
+        file.require_every_value([read], but={"eliding_delay_ms"})
+
+
+def unknown(file: ProfileFile) -> dict[str, dict[str, str]]:
+    return {each.profile.name: dict(each.unknown) for each in file.profiles if each.unknown}
+
+
+def test_ansible_applies_tasks_in_their_order_and_reads_loops_and_variables() -> None:
+    file = fixture("loops.yml")
+    profiles = by_name(file)
+    assert list(profiles) == ["base", "web", "desks", "cloud_profile"]
+    assert changed(profiles["base"]) == {"d_1_max_depth_work_units": 100, "max_amqp_links": 50}
+    assert changed(profiles["web"]) == {"eliding_enabled": True, "eliding_delay_ms": 250}
+    assert changed(profiles["desks"]) == {"eliding_enabled": True, "eliding_delay_ms": 100}
+    assert [profile.message_vpn for profile in profiles.values()] == ["trading", "trading", "trading", "default"]
+    assert unknown(file) == {
+        "base": {"eliding_delay_ms": "{{ base_delay }}"}, "cloud_profile": {"name": "{{ cloud_profile }}"},
+    }  # fmt: skip
+    assert [(problem.line, problem.severity) for problem in file.problems] == [(29, "warning"), (40, "warning")]
+
+
+def test_a_profile_that_is_made_absent_and_made_again_has_what_it_was_made_with() -> None:
+    task = "- solace_client_profile: {{name: p, state: {}, settings: {{{}}}}}\n"
+    text = task.format("present", "elidingDelay: 5") + task.format("absent", "") + task.format("present", "")
+    assert one(text) == default_profile("p")
+    with pytest.raises(ProfileError, match="there is no client profile"):
+        parsed(task.format("present", "elidingDelay: 5") + task.format("absent", ""))
+
+
+def test_terraform_makes_a_profile_of_each_instance() -> None:
+    file = fixture("instances.tf")
+    found = [(each.profile.name, each.profile.message_vpn, changed(each.profile)) for each in file.profiles]
+    assert found == [
+        ("web", "trading", {"d_1_max_depth_work_units": 100, "eliding_enabled": True, "eliding_delay_ms": 250}),
+        ("desks", "trading", {"d_1_max_depth_work_units": 100}),
+        ("default", "trading", {"max_amqp_links": 50}),
+        ("shared", "a", {"d_1_max_depth_work_units": 50}),
+        ("shared", "b", {}),
+    ]
+    assert [dict(each.unknown) for each in file.profiles] == [
+        {"max_egress_flows": "var.flows"}, {"max_egress_flows": "var.flows"}, {},
+        {"message_vpn": "solacebroker_msg_vpn.a.msg_vpn_name"},
+        {"message_vpn": "solacebroker_msg_vpn.b.msg_vpn_name", "d_1_max_depth_work_units": "var.depth/2"},
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("var.depth", 100), ('"${var.depth}"', 100), ("var.depth * 2 + 1", 201), ("-5 + 105", 100),
+        ("var.depth > 5 ? 7 : 8", 7), ('var.kind == "web" && !false ? 7 : 8', 7), ("local.table.a", 5),
+        ('local.table["b"]', 6), ("local.list[1]", 9), ('lookup(local.table, "c", 11)', 11), ("try(var.none, 12)", 12),
+        ("merge(local.table, { a = 13 }).a", 13), ("[for x in local.list : x if x > 8][0]", 9),
+        ("{ for k, v in local.table : k => v }.b", 6), ("length(local.list)", 2), ("(100)", 100), ("var.none", None),
+        ("var.depth / 2", None), ("max(1, 2)", None), ("module.m.depth", None), ("data.d.e.depth", None),
+        ("local.list[*]", None), ('file("depth")', None), ("local.circle", None),
+    ],
+)  # fmt: skip
+def test_an_expression_has_its_value_where_the_file_states_it(expression: str, value: int | None) -> None:
+    text = (
+        'variable "depth" { default = 100 }\nvariable "none" {}\nvariable "kind" {\n  default = "web"\n}\n'
+        "locals {\n  table = { a = 5, b = 6 }\n  list = [8, 9]\n  circle = local.circle\n}\n"
+        f'resource "solacebroker_msg_vpn_client_profile" "p" {{\n  client_profile_name = "p"\n'
+        f"  eliding_max_topic_count = {expression}\n}}\n"
+    )
+    (read,) = parsed(text).profiles
+    assert (read.profile.eliding_max_topics if value is not None else None) == value
+    assert bool(read.unknown) is (value is None)
+
+
+def test_a_plan_a_state_and_a_configuration_in_json_are_terraform() -> None:
+    file = fixture("plan.json")
+    (read,) = file.profiles
+    assert file.format is Format.TERRAFORM
+    assert changed(read.profile)["egress_flows_threshold"] == Threshold(90, 70)
+    assert read.unknown == {"message_vpn": "(known after apply)", "max_egress_flows": "(known after apply)"}
+    kind = "solacebroker_msg_vpn_client_profile"
+    values = '{"client_profile_name": "p", "msg_vpn_name": "v", "eliding_delay": 5}'
+    for text in (
+        f'{{"version": 4, "terraform_version": "1", "resources": [{{"type": "{kind}", "name": "x", "instances": '
+        f'[{{"index_key": "a", "attributes": {values}}}]}}]}}',
+        f'{{"values": {{"root_module": {{"resources": [{{"type": "{kind}", "address": "a", "values": {values}}}]}}}}}}',
+        f'{{"resource": {{"{kind}": {{"x": {values}}}}}}}',
+    ):
+        (read,) = parsed(text).profiles
+        assert (read.profile.name, read.profile.message_vpn, read.stated) == ("p", "v", {"eliding_delay_ms"}), text
+
+
+def test_a_backup_is_a_script() -> None:
+    file = fixture("current.cfg")
+    assert file.format is Format.CLI
+    assert {name: changed(profile) for name, profile in by_name(file).items()} == {
+        "desks": {
+            "d_1_max_depth_work_units": 500, "allow_guaranteed_message_send": True,
+            "allow_guaranteed_message_receive": True, "allow_downgrade_to_plain_text": False,
+        }
+    }  # fmt: skip
+
+
+def test_replies_are_read_from_what_a_terminal_wrote_around_them() -> None:
+    file = fixture("curl.txt")
+    assert file.format is Format.SEMP_V1
+    assert changed(by_name(file)["web"]) == {
+        "d_1_max_depth_work_units": 100, "eliding_enabled": True, "eliding_delay_ms": 250,
+        "egress_flows_threshold": Threshold(90, 70),
+    }  # fmt: skip
+    text = shipped("fixtures/profiles/curl.txt").read_text(encoding="utf-8")
+    (problem,) = parsed(text.replace(">250<", ">soon<")).errors
+    assert text.splitlines()[problem.line - 1].strip().startswith("<eliding-delay>")
+    body = '{"data": {"clientProfileName": "p", "elidingDelay": 5}}'
+    file = parsed(f"$ curl -i broker\nHTTP/1.1 200 OK\n\n{body}\n$ curl b\n" + body.replace('"p"', '"q"'))
+    assert {name: changed(each) for name, each in by_name(file).items()} == {
+        "p": {"eliding_delay_ms": 5}, "q": {"eliding_delay_ms": 5},
+    }  # fmt: skip
+    assert "3 lines around the JSON" in str(file.warnings[0])
+
+
+def test_a_profile_of_the_cloud_has_its_own_name() -> None:
+    profile = one('{"data": [{"id": "x", "type": "clientProfile", "name": "p", "elidingDelay": "5"}]}')
+    assert (profile.name, changed(profile)) == ("p", {"eliding_delay_ms": 5})
+
+
+def test_a_table_has_a_profile_a_row_or_a_setting_a_row() -> None:
+    text = (
+        "name;VPN;queueDirect1MaxDepth;eliding_enabled;egress_flows_threshold\nweb;v;100;true;90%/70%\np;v;;;900/700\n"
+    )
+    profiles = by_name(parsed(text))
+    assert changed(profiles["web"])["egress_flows_threshold"] == Threshold(90, 70)
+    assert changed(profiles["p"]) == {"egress_flows_threshold": Threshold(900, 700, False)}
+    assert profiles["p"].message_vpn == "v"
+    profile = one("setting,value,unit\nd_1_max_depth_work_units,100,work units\nelidingEnabled,true,\n")
+    assert (profile.name, changed(profile)) == ("default", {"d_1_max_depth_work_units": 100, "eliding_enabled": True})
 
 
 def test_ansible_merges_defaults_and_leaves_absent_profiles_out() -> None:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from qsctl.config.problems import Problem
 from qsctl.errors import ExitStatus
 from qsctl.profiles.formats.draft import UNKNOWN_MAX
 from qsctl.profiles.formats.file import every_field, parse_profiles, read_profiles, write_profiles
@@ -72,11 +73,46 @@ def refused(text: str | bytes, form: Format | None = None) -> ProfileError:
     ids=str,
 )  # fmt: skip
 def test_a_wrong_value_is_one_error_with_its_line(form: Format, text: str, line: int) -> None:
-    error = refused(text, form)
-    assert parse_error_lines(error) == [line]
-    (problem,) = error.problems
+    (problem,) = errors_of(text, form)
+    assert problem.line == line
     assert problem.path or problem.found
     assert problem.found or problem.allowed or problem.suggestion
+
+
+def errors_of(text: str, form: Format | None) -> list[Problem]:
+    """Return what cannot be read: of a file that is refused, or of one whose other values are read."""
+    try:
+        return list(parse_profiles(text.encode(), "f", form).errors)
+    except ProfileError as error:
+        return [problem for problem in error.problems if problem.severity == "error"]
+
+
+@pytest.mark.parametrize(
+    ("form", "text", "field", "unread"),
+    [
+        (Format.SEMP_V2, '{"clientProfileName": "p", "elidingDelay": 5, "queueDirect1MaxDepth": 1}',
+         "d_1_max_depth_work_units", "1"),
+        (Format.SEMP_V1, SEMP_V1.format("<eliding-delay>5</eliding-delay><tcp><mss>9</mss></tcp>"),
+         "tcp_mss_bytes", "9"),
+        (Format.CLI, CLI.format("eliding delay 5\ntcp mss fast"), "tcp_mss_bytes", "fast"),
+        (Format.TERRAFORM, TERRAFORM.format("eliding_delay = 5\n  tcp_max_segment_size = -5"), "tcp_mss_bytes", "-5"),
+        (Format.ANSIBLE, ANSIBLE.format("elidingDelay: 5\n      tcpMaxSegmentSize: many"), "tcp_mss_bytes", "many"),
+        (Format.XML, XML.format('<eliding delay="5ms"/><queue name="D-1" max-depth="1"/>'),
+         "d_1_max_depth_work_units", "1"),
+        (Format.CSV, "name,elidingDelay,mss\np,5,none\n".replace("mss", "tcpMaxSegmentSize"), "tcp_mss_bytes", "none"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_wrong_value_costs_that_value(form: Format, text: str, field: str, unread: str) -> None:
+    file = parse_profiles(text.encode(), "f", form)
+    (read,) = file.profiles
+    assert read.profile == dataclasses.replace(default_profile("p", read.profile.message_vpn), eliding_delay_ms=5)
+    assert read.stated == {"eliding_delay_ms"}
+    assert read.unknown == {field: unread}
+    (problem,) = file.errors
+    assert problem.found == unread
+    with pytest.raises(ProfileError, match="no valid value"):
+        file.require_every_value(file.profiles)
 
 
 def parse_error_lines(error: ProfileError) -> list[int]:
@@ -99,8 +135,6 @@ def parse_error_lines(error: ProfileError) -> list[int]:
         (Format.TERRAFORM, "a = " + "[" * 100_000),
         (Format.TERRAFORM, "a = " + "(" * 1000 + "1" + ")" * 1000),
         (Format.TERRAFORM, 'a = "' + "${" * 1000 + "}" * 1000 + '"'),
-        (Format.TERRAFORM, "locals {\n" + "\n".join(f'a{n}="${{local.a{n + 1}}}${{local.a{n + 1}}}"' for n in range(60))
-         + "\n}\n" + TERRAFORM.format("eliding_delay = local.a0")),
         (Format.TERRAFORM, 'resource "x'),
         (Format.ANSIBLE, "&a [" * 10_000),
         (Format.ANSIBLE, "- " * 400_000),
@@ -134,6 +168,57 @@ def parse_error_lines(error: ProfileError) -> list[int]:
 )  # fmt: skip
 def test_an_attack_is_one_error(form: Format | None, text: str | bytes) -> None:
     refused(text, form)
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    "local",
+    [
+        "\n".join(f'a{n}="${{local.a{n + 1}}}${{local.a{n + 1}}}"' for n in range(60)),
+        "\n".join(f'a{n}="${{local.a{n + 1}}}${{local.a{n + 1}}}"' for n in range(60)) + '\na60="xx"',
+        "\n".join(f"a{n}=[local.a{n + 1}, local.a{n + 1}]" for n in range(60)) + "\na60=[]",
+        "\n".join(f"a{n}=concat(local.a{n + 1}, local.a{n + 1})" for n in range(60)) + "\na60=[1]",
+        "\n".join(f"a{n}=local.a{n + 1} * local.a{n + 1}" for n in range(60)) + "\na60=99",
+        "a0=local.a0",
+        "a0=" + "!" * 3000 + "true",
+        "a0=[for x in [for y in local.b : local.b] : [for z in local.b : local.b]]\nb=[" + "1," * 300 + "]",
+    ],
+    ids=lambda local: local[:20],
+)
+def test_expressions_that_grow_or_turn_in_a_circle_are_not_known(local: str) -> None:
+    text = f"locals {{\n{local}\n}}\n" + TERRAFORM.format("eliding_delay = local.a0\n  eliding_max_topic_count = 5")
+    try:
+        (read,) = parse_profiles(text.encode(), "f").profiles
+    except ProfileError as error:
+        assert any(words in error.message for words in ("too much", "not HCL")), error.message
+        return
+    assert read.unknown["eliding_delay_ms"]
+    assert read.stated == {"eliding_max_topics"}
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    "text",
+    [
+        "- vars: {a: '{{ b }}', b: '{{ a }}'}\n"
+        "  block:\n  - solace_client_profile: {name: p, settings: {elidingDelay: '{{ a }}'}}\n",
+        "- vars: {" + ", ".join(f"a{n}: '{{{{ a{n + 1} }}}}{{{{ a{n + 1} }}}}'" for n in range(60)) + "}\n"
+        "  block:\n  - solace_client_profile: {name: p, settings: {elidingDelay: '{{ a0 }}'}}\n",
+        "- solace_client_profile: {name: p, settings: {elidingDelay: '{{ " + "a." * 2000 + " }}'}}\n",
+        "- solace_client_profile: {name: p, settings: {elidingDelay: '{{ a | default(" + "(" * 2000 + " }}'}}\n",
+        "- vars: {l: [" + "1," * 9000 + "]}\n  loop: '{{ l }}'\n"
+        "  solace_client_profile: {name: p, settings: {elidingDelay: '{{ x }}'}}\n",
+        "- loop: [[1]]\n  solace_client_profile: {name: p, settings: {elidingDelay: '{{ item[0][0][0] }}'}}\n",
+    ],
+    ids=lambda text: text[:30],
+)  # fmt: skip
+def test_templates_that_grow_or_turn_in_a_circle_are_not_known(text: str) -> None:
+    try:
+        (read,) = parse_profiles(text.encode(), "f").profiles
+    except ProfileError as error:
+        assert "too much" in error.message
+        return
+    assert read.unknown["eliding_delay_ms"]
 
 
 def test_a_document_type_is_what_is_wrong_whether_or_not_the_format_is_named() -> None:
@@ -193,6 +278,7 @@ def test_a_name_that_another_tool_would_read_as_its_own_is_not_written() -> None
 def test_an_attribute_of_another_version_is_a_warning() -> None:
     file = parse_profiles(b'{"clientProfileName": "p", "brandNewThing": 5}', "f")
     assert ["brandNewThing" in str(warning) for warning in file.warnings] == [True]
+    assert not file.errors
 
 
 OCTETS = b"{}[]()<>\"'\\:=&*!#%$-,.0123456789\n\t \x00\xff"

@@ -65,8 +65,9 @@ def test_formats_that_hold_everything_are_the_ones_that_a_broker_is_configured_w
         Format.SEMP_V2,
         Format.TERRAFORM,
         Format.ANSIBLE,
-        Format.CLI,
+        Format.CSV,
     }
+    assert EVERY - HELD_FIELDS[Format.CLI] == {"max_amqp_links"}
     assert len(HELD_FIELDS[Format.XML]) == 16
     assert HELD_FIELDS[Format.XML] < HELD_FIELDS[Format.SEMP_V1] | HELD_FIELDS[Format.LISTING]
 

@@ -106,13 +106,15 @@ def lint(
     from qsctl.profiles.lint import Circumstances
     from qsctl.profiles.lint import lint as find
 
-    _, read = which.open_either(file, broker)
+    opened, read = which.open_either(file, broker)
     round_trip_ns, bits = _path(round_trip, rate)
     known = Circumstances(
         flows, window, message_size, topics, web, _queued(queued), read.stated, round_trip_ns, bits,
         unacknowledged_limit, parse_duration(acknowledge_after), loss,
     )  # fmt: skip
-    return LintedProfile(read.profile.name, find(read.profile, known))
+    unread = tuple(str(problem).splitlines()[0] for problem in opened.errors)
+    findings = tuple(each for each in find(read.profile, known) if each.setting not in read.unknown)
+    return LintedProfile(read.profile.name, findings, unread)
 
 
 def _path(round_trip: str, rate: str) -> tuple[Nanoseconds, int]:
@@ -161,16 +163,26 @@ def diff(
     *,
     broker: BrokerAddress,
 ) -> ProfileDifference:
-    """Compare two client profiles setting by setting, whatever their formats; the exit status is 1 if they differ."""
+    """Compare two client profiles setting by setting, whatever their formats; the exit status is 1 if they differ.
+
+    What one of the files has no place for, or whose value it does not know, is not compared and listed apart; the exit
+    status is 3 where values are unknown and nothing else differs.
+    """
     from qsctl.profiles.difference import differences
+    from qsctl.profiles.formats.file import fields_not_known
 
     which = ProfileChoice(name, message_vpn)
-    one = which.open(first)[1].profile
+    first_file, one = which.open(first)
     if second is None:
-        which = ProfileChoice(name or one.name, message_vpn or one.message_vpn)
-    read, chosen = which.open_either(second, broker)
-    other, name_of_second = chosen.profile, str(second or read.name)
-    return ProfileDifference(str(first), name_of_second, differences(one, other))
+        which = ProfileChoice(name or one.profile.name, message_vpn or one.profile.message_vpn)
+    second_file, other = which.open_either(second, broker)
+    skipped = fields_not_known(one, first_file.format) | fields_not_known(other, second_file.format)
+    would_differ = {each.field for each in differences(one.profile, other.profile)} & skipped
+    unknown = one.unknown.keys() | other.unknown.keys()
+    return ProfileDifference(
+        str(first), str(second or second_file.name), differences(one.profile, other.profile, but=skipped),
+        tuple(sorted(would_differ | unknown)), tuple(sorted(unknown)),
+    )  # fmt: skip
 
 
 @COMMANDS.command(
@@ -206,7 +218,11 @@ def size(
     from qsctl.profiles.sizing import ClientLoad, difference_from_simulation, levers
     from qsctl.profiles.sizing import size as compute
 
-    profile = default_profile() if file is None else which.open(file)[1].profile
+    profile = default_profile()
+    if file is not None:
+        opened, read = which.open(file)
+        opened.require_every_value([read])
+        profile = read.profile
     round_trip_ns, bits = _path(round_trip, rate)
     if parse_duration(acknowledge_after) >= INFINITE_NS:
         raise UsageError("--acknowledge-after is infinite", remedy="Write it as in 1s; `lint` explains infinite.")

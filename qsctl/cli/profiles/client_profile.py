@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -39,7 +38,6 @@ COMMANDS: Final = Commands(
     help="Read, check, change and convert client profiles of a Solace broker, in files and on the broker.",
     parts=(profile_conversion.COMMANDS, profile_checks.COMMANDS, desired_profiles.COMMANDS),
 )
-_LEVELS: Final = re.compile(r"(\d{1,12})\s*(%?)\s*/\s*(\d{1,12})\s*(%?)")
 
 
 @COMMANDS.command(
@@ -61,7 +59,9 @@ def show(
 ) -> ShownProfile:
     """Show every setting of a client profile with its default; -o json also with its range and source."""
     read, chosen = which.open_either(file, broker)
-    return ShownProfile(chosen.profile, chosen.stated, str(file or read.name), str(read.format), changed)
+    return ShownProfile(
+        chosen.profile, chosen.stated, str(file or read.name), str(read.format), changed, chosen.unknown
+    )
 
 
 @COMMANDS.command(
@@ -124,13 +124,12 @@ def reset(
 
 
 def _value(setting: ProfileSetting, spelled: str, text: str) -> Value:
-    from qsctl.profiles.setting import ValueKind
-
-    levels = _LEVELS.fullmatch(text.strip()) if setting.kind is ValueKind.THRESHOLD else None
+    levels = setting.levels_of(text)
     try:
         if levels is None:
             return setting.read(text)
-        return setting.threshold(levels[1], levels[3], is_percent=bool(levels[2] or levels[4]) or not setting.limit)
+        set_at, clear_at = levels.values()
+        return setting.threshold(set_at, clear_at, is_percent="set_percent" in levels)
     except ValueError:
         raise InvalidInput(f"{spelled}={text} has no valid value", remedy=f"Allowed: {setting.allowed}.") from None
 
@@ -140,6 +139,8 @@ def _changed(file: Path, which: ProfileChoice, changes: dict[str, Value], output
     from qsctl.profiles.formats.file import lost_fields, write_profiles
 
     read, chosen = which.open(file)
+    read.require_every_value([chosen], but=changes)
+    read.require_every_value([each for each in read.profiles if each is not chosen])
     values: dict[str, Any] = dict(changes)
     profile = dataclasses.replace(chosen.profile, **values)
     selected: Selected = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from qsctl.cli.command import Commands
+from qsctl.cli.output.render import note
 from qsctl.cli.profiles.options import (
     FileArgument,
     FromOption,
@@ -70,7 +72,14 @@ def import_profiles(
 def _imported(place: Path, form: Format | None) -> Sequence[ReadProfile]:
     """Return all profiles of FILE, or the one of FILE#NAME."""
     path, name = file_and_name(str(place))
-    return open_file(path, form).profiles if name is None else (ProfileChoice(form=form).open(place)[1],)
+    if name is None:
+        file = open_file(path, form)
+        chosen: Sequence[ReadProfile] = file.profiles
+    else:
+        file, one = ProfileChoice(form=form).open(place)
+        chosen = (one,)
+    file.require_every_value(chosen)
+    return chosen
 
 
 @COMMANDS.command(
@@ -106,9 +115,14 @@ def export(
 
     read = open_file(file, form).profiles if every else (ProfileChoice(name, message_vpn, form).open(file)[1],)
     others = _Others(against)
-    selected = [(each.profile, _fields(each, changed=changed, against=others.of(each))) for each in read]
+    selected = [
+        (each.profile, _fields(each, changed=changed, against=others.of(each)) - each.unknown.keys()) for each in read
+    ]
     text = write_profiles(selected, to)
-    return _result(text, [profile for profile, _ in selected], to, output)
+    unknown = tuple(dict.fromkeys(field for each in read for field in each.unknown))
+    if unknown:
+        note(f"{', '.join(unknown)}: not known here, left out")
+    return dataclasses.replace(_result(text, [profile for profile, _ in selected], to, output), unknown=unknown)
 
 
 class _Others:

@@ -132,6 +132,8 @@ class WantedProfiles(OptionGroup):
 
         Raises:
             NotFound: the file has none of that name.
+            ProfileError: a value of them cannot be read, or is elsewhere.
+            UsageError: a name of them is elsewhere.
         """
         path, own = file_and_name(str(place))
         file = open_file(path, None)
@@ -143,6 +145,16 @@ class WantedProfiles(OptionGroup):
         ]
         if not found:
             raise NotFound(f"{path} has no such client profile", remedy=f"`qsctl client-profile show {path}` has them.")
+        file.require_every_value(found)
+        for each in found:
+            for field in each.unknown.keys() - ({"message_vpn"} if self.target_vpn is not None else set()):
+                what = field.replace("_", " ").replace("vpn", "VPN")
+                raise UsageError(
+                    f"the {what} of {each.profile.name} is not known here: {each.unknown[field]}",
+                    remedy="Name the message VPN with --target-vpn."
+                    if field == "message_vpn"
+                    else "Replace it by its value in a copy of the file.",
+                )
         if self.target_vpn is None:
             return found
         moved = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -54,23 +54,37 @@ ForceOption = Annotated[
 
 
 def open_file(path: Path, form: Format | None) -> ProfileFile:
-    """Read a file of client profiles; what was left out is noted on standard error.
+    """Read a file of client profiles; what was left out, and what could not be read, is noted on standard error.
 
     Raises:
-        ProfileError: with every problem.
+        ProfileError: no profile can be read; with every problem.
     """
     from qsctl.profiles.formats.file import read_profiles
 
     return noted(read_profiles(path, form))
 
 
-def noted(file: ProfileFile) -> ProfileFile:
-    """Return what was read, with what was left out noted on standard error."""
-    for warning in file.warnings[:10]:
-        note(str(warning))
-    if len(file.warnings) > 10:
-        note(f"… and {len(file.warnings) - 10} more warnings")
+def noted(file: ProfileFile, chosen: ReadProfile | None = None) -> ProfileFile:
+    """Return what was read, with what was left out, and what could not be read, noted on standard error.
+
+    Args:
+        file: what was read.
+        chosen: the profile that is used; None: all of them. What concerns another one is not noted.
+    """
+    errors, others = (
+        [each for each in problems if chosen is None or file.concerns(each, [chosen])]
+        for problems in (file.errors, file.warnings)
+    )
+    for problem in (*errors[:_NOTED], *others[:_NOTED]):
+        note(str(problem))
+    for kind, problems in (("values that cannot be read", errors), ("warnings", others)):
+        if len(problems) > _NOTED:
+            note(f"… and {len(problems) - _NOTED} more {kind}")
     return file
+
+
+_NOTED: Final = 10
+"""Of each kind; more are counted."""
 
 
 def file_and_name(place: str) -> tuple[Path, str | None]:
@@ -89,11 +103,12 @@ class ProfileChoice(OptionGroup):
 
     def open(self, path: Path) -> tuple[ProfileFile, ReadProfile]:
         """Read the file and the one profile; see `open_file` and `choose`."""
-        from qsctl.profiles.formats.file import choose
+        from qsctl.profiles.formats.file import choose, read_profiles
 
         path, own = file_and_name(str(path))
-        file = open_file(path, self.form)
-        return file, choose(file, own or self.name, self.message_vpn, how="With FILE#NAME or --name")
+        file = read_profiles(path, self.form)
+        chosen = choose(file, own or self.name, self.message_vpn, how="With FILE#NAME or --name")
+        return noted(file, chosen), chosen
 
     def open_either(self, path: Path | None, broker: BrokerAddress) -> tuple[ProfileFile, ReadProfile]:
         """Read the file, or ask the broker, and return the one profile.

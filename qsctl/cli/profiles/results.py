@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock, counted, fields_of, plain
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from qsctl.profiles.client_profile import ClientProfile
     from qsctl.profiles.difference import DifferentSetting
     from qsctl.profiles.lint import LintFinding
-    from qsctl.profiles.setting import Value
+    from qsctl.profiles.setting import ProfileSetting, Value
     from qsctl.profiles.sizing import ClientSizing
 
 
@@ -41,6 +41,8 @@ class ShownProfile(Result):
     file: str
     format: str
     changed_only: bool
+    unknown: Mapping[str, str] = field(default_factory=dict)
+    """Fields whose value the file does not have, with the text in its place."""
 
     field_help: ClassVar[Mapping[str, str]] = {
         "setting": "the setting, as `set` and `reset` name it",
@@ -48,6 +50,7 @@ class ShownProfile(Result):
         "unit": "the value's unit",
         "default": "the vendor's default; null: the broker's platform decides",
         "stated": "whether the file states it",
+        "unknown": "what the file has in place of a value that is elsewhere or cannot be read; else empty",
         "allowed": "the values that a broker accepts",
         "semp_v2": "its name in SEMP v2",
         "scenario": "where a scenario's <profile> has it; empty where the simulator does not know it",
@@ -74,11 +77,22 @@ class ShownProfile(Result):
                 "unit": setting.unit,
                 "default": plain(setting.default),
                 "stated": setting.field in self.stated,
+                "unknown": self.unknown.get(setting.field, ""),
                 **fields_of(setting, "allowed", "semp_v2", "scenario", "deprecated", "source"),
             }
             for setting in SETTINGS
-            if not self.changed_only or value_of(self.profile, setting) != setting.default
+            if not self.changed_only or self._is_shown(setting)
         ]
+
+    def _is_shown(self, setting: ProfileSetting) -> bool:
+        from qsctl.profiles.ranges import value_of
+
+        return setting.field in self.unknown or value_of(self.profile, setting) != setting.default
+
+    @property
+    def exit_status(self) -> ExitStatus:
+        """0, or 3 where a value of the file is not known."""
+        return ExitStatus.PARTLY_DONE if self.unknown.keys() - {"name", "message_vpn"} else ExitStatus.DONE
 
     def xml(self) -> str:
         """Return the `<profiles>` file of a scenario."""
@@ -93,13 +107,14 @@ class ShownProfile(Result):
         rows: list[Row] = []
         for setting in SETTINGS:
             value = value_of(self.profile, setting)
-            if self.changed_only and value == setting.default:
+            if self.changed_only and not self._is_shown(setting):
                 continue
+            is_unknown = setting.field in self.unknown
             rows.append(
                 {
                     "setting": setting.field,
-                    "value": _cell(value),
-                    "unit": setting.unit,
+                    "value": f"? {self.unknown[setting.field]}" if is_unknown else _cell(value),
+                    "unit": "" if is_unknown else setting.unit,
                     "default": None if value == setting.default else _cell(setting.default),
                     "semp_v2": setting.semp_v2,
                 }
@@ -121,6 +136,7 @@ class ProfileText(Result):
     format: str
     profiles: tuple[str, ...]
     lost: tuple[str, ...]
+    unknown: tuple[str, ...] = ()
 
     field_help: ClassVar[Mapping[str, str]] = {
         "text": "what was written",
@@ -128,7 +144,13 @@ class ProfileText(Result):
         "format": "its format",
         "profiles": "the names of the profiles in it",
         "lost": "settings whose values the format cannot hold, and that are not at their default",
+        "unknown": "settings that are left out, for the file does not have their values",
     }
+
+    @property
+    def exit_status(self) -> ExitStatus:
+        """0, or 3 where a value of the file is not known."""
+        return ExitStatus.PARTLY_DONE if set(self.unknown) - {"name", "message_vpn"} else ExitStatus.DONE
 
     def xml(self) -> str:
         """Return the text itself, where its format is XML."""
@@ -151,18 +173,25 @@ class ProfileDifference(Result):
     first: str
     second: str
     differences: tuple[DifferentSetting, ...]
+    not_compared: tuple[str, ...] = ()
+    """Fields that may differ, and that one of the files does not hold or know."""
+    unknown: tuple[str, ...] = ()
+    """Those of them whose value a file states as something that is not known."""
 
     field_help: ClassVar[Mapping[str, str]] = {
         "field": "the setting",
         "first": "its value in the first profile; null: the broker's platform decides",
         "second": "its value in the second one",
         "default": "the vendor's default",
+        "not_compared": "-o json and yaml: settings that may differ, and that one of the files does not hold or know",
     }
 
     @property
     def exit_status(self) -> ExitStatus:
-        """0 where they are the same, 1 where they differ."""
-        return ExitStatus.NO if self.differences else ExitStatus.DONE
+        """0 where they are the same, 1 where they differ, 3 where values that are not known may differ."""
+        if self.differences:
+            return ExitStatus.NO
+        return ExitStatus.PARTLY_DONE if self.unknown else ExitStatus.DONE
 
     def rows(self) -> Sequence[Row]:
         """Return a row for each setting."""
@@ -170,12 +199,23 @@ class ProfileDifference(Result):
 
     def document(self) -> Plain:
         """Whether they are the same, and what differs."""
-        return {"same": not self.differences, **fields_of(self, "first", "second", "differences")}
+        return {
+            "same": not self.differences,
+            **fields_of(self, "first", "second", "differences"),
+            "not_compared": list(self.not_compared),
+        }
 
     def blocks(self) -> Sequence[Block]:
         """Return a table, or a line."""
+        names = ", ".join(self.not_compared)
+        rest = (
+            [TextBlock(f"Not compared, as one of the files does not hold or know it: {names}.", "faint")]
+            if names
+            else []
+        )
         if not self.differences:
-            return [TextBlock("The profiles are the same.", "good")]
+            words = "The profiles are the same in all that is compared." if rest else "The profiles are the same."
+            return [TextBlock(words, "good"), *rest]
         rows: list[Row] = [
             {name: shown_value(getattr(each, name)) for name in ("field", "first", "second", "default")}
             for each in self.differences
@@ -184,7 +224,7 @@ class ProfileDifference(Result):
             Column("field", "Setting"), Column("first", self.first, "right"), Column("second", self.second, "right"),
             Column("default", "Default", "right"),
         ]  # fmt: skip
-        return [TableBlock(columns, rows)]
+        return [TableBlock(columns, rows), *rest]
 
 
 @dataclass(frozen=True)
@@ -193,6 +233,8 @@ class LintedProfile(Result):
 
     profile: str
     findings: tuple[LintFinding, ...]
+    unread: tuple[str, ...] = ()
+    """What of the file cannot be read."""
 
     field_help: ClassVar[Mapping[str, str]] = {
         "rule": "the rule's name",
@@ -202,12 +244,14 @@ class LintedProfile(Result):
         "numbers": "the numbers that show it",
         "lever": "what to change",
         "source": "the section that states the rule",
+        "unread": "-o json and yaml: values of the file that cannot be read; one makes the exit status 1",
     }
 
     @property
     def exit_status(self) -> ExitStatus:
-        """1 where there is a warning."""
-        return ExitStatus.NO if any(each.weight == "warning" for each in self.findings) else ExitStatus.DONE
+        """1 where there is a warning, or a value that cannot be read."""
+        is_warned = self.unread or any(each.weight == "warning" for each in self.findings)
+        return ExitStatus.NO if is_warned else ExitStatus.DONE
 
     def rows(self) -> Sequence[Row]:
         """Return a row for each finding."""
@@ -215,7 +259,7 @@ class LintedProfile(Result):
 
     def document(self) -> Plain:
         """Return the profile with its findings."""
-        return fields_of(self, "profile", "findings")
+        return {**fields_of(self, "profile", "findings"), "unread": list(self.unread)}
 
     def blocks(self) -> Sequence[Block]:
         """Each finding as a compiler prints it, then a line that sums up."""
@@ -227,7 +271,9 @@ class LintedProfile(Result):
         warnings = sum(each.weight == "warning" for each in self.findings)
         notes = len(self.findings) - warnings
         count = f"{self.profile}: {counted(warnings, 'warning')}, {counted(notes, 'note')}"
-        return [*blocks, TextBlock(count, "bad" if warnings else "good")]
+        if self.unread:
+            count += f", {counted(len(self.unread), 'value')} that cannot be read"
+        return [*blocks, TextBlock(count, "bad" if warnings or self.unread else "good")]
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,9 @@ def with_client_profile(scenario: Scenario, option: str) -> tuple[Scenario, Mapp
     file = open_file(path, None)
     there = {each.profile.name for each in file.profiles}
     named = wanted or (target if len(file.profiles) > 1 and target in there else None)
-    overlaid = overlay(scenario, choose(file, named, how="Behind the file with #").profile, target or None)
+    chosen = choose(file, named, how="Behind the file with #")
+    file.require_every_value([chosen])
+    overlaid = overlay(scenario, chosen.profile, target or None)
     changed = ", ".join(f"{path.partition('/')[2]}={text}" for path, text in overlaid.overrides.items())
     note(f"{name} in place of profile {overlaid.profile!r}: {changed or 'the same values'}")
     return overlaid.scenario, overlaid.overrides

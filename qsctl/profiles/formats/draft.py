@@ -1,7 +1,9 @@
 """Profiles in the making: what the reader of each format found, with its line, checked against the table.
 
-Decides: which values, names and repetitions are errors, in the same words for every format. A reader only says what
-stands where.
+Decides: which values, names and repetitions are errors, in the same words for every format. A reader only states what
+it found where. A value that cannot be read, and one that is elsewhere (a template, a reference), costs that value: it
+is unknown, its problem names it, and the profile has the default in its place. Only a file of which no profile can be
+read is an error.
 """
 
 from __future__ import annotations
@@ -40,14 +42,20 @@ class Draft:
     line: int
     values: dict[str, Value] = field(default_factory=dict)
     lines: dict[str, int] = field(default_factory=dict)
+    unknown: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class ReadProfile:
-    """A profile with the fields that its file states; the others have their default."""
+    """A profile with the fields that its file states; the others have their default.
+
+    `unknown` has the text of each field that the file states and whose value is not known: one that cannot be read, or
+    that is elsewhere. `name` and `message_vpn` may be among them; what stands for them is a name made of that text.
+    """
 
     profile: ClientProfile
     stated: frozenset[str]
+    unknown: Mapping[str, str] = field(default_factory=dict)
 
 
 class Drafts:
@@ -118,6 +126,25 @@ class Drafts:
         draft = self._drafts[key] = Draft(name, vpn, place, line)
         return draft
 
+    def leave_unknown(
+        self, draft: Draft, field_name: str, text: str, *, line: int = 0, name: str = "", hint: str = ""
+    ) -> None:
+        """Note a value that is elsewhere: it is unknown, and named.
+
+        Args:
+            draft: the profile.
+            field_name: a field of `ClientProfile`.
+            text: what the file has in its place.
+            line: where it stands.
+            name: how the file spells the setting.
+            hint: what to do, or what stands for it.
+        """
+        spelled = name or field_name
+        draft.values.pop(field_name, None)
+        draft.unknown[field_name] = shown(text)
+        self.warn(f"{spelled} is not known here", line=line, place=f"{draft.place}/{spelled}", found=text,
+                  hint=hint or "It is left out: its value is elsewhere.")  # fmt: skip
+
     def forget(self, name: str, message_vpn: str) -> None:
         """Take back a profile that the file deletes again."""
         self._drafts.pop((message_vpn, name), None)
@@ -144,10 +171,18 @@ class Drafts:
             return
         draft.values[setting.field] = value
         draft.lines[setting.field] = line
+        draft.unknown.pop(setting.field, None)
 
     def _wrong_value(self, draft: Draft, setting: ProfileSetting, raw: object, line: int, spelled: str) -> None:
         place = f"{draft.place}/{spelled}"
         self.error(f"{spelled} has no valid value", line=line, place=place, found=raw, allowed=setting.allowed)
+        self._lose(draft, setting, raw)
+
+    @staticmethod
+    def _lose(draft: Draft, setting: ProfileSetting, raw: object) -> None:
+        """Make a value unknown, unless one that can be read stands before it."""
+        if setting.field not in draft.values:
+            draft.unknown[setting.field] = shown(str(raw)[:1000])
 
     def _threshold(
         self, draft: Draft, setting: ProfileSetting, levels: Mapping[str, object], line: int, spelled: str
@@ -166,6 +201,7 @@ class Drafts:
             if set_at is None or clear_at is None:
                 missing = set_name if set_at is None else clear_name
                 self.error(f"{missing} is missing", line=line, place=place, allowed=f"{set_name} and {clear_name}")
+                self._lose(draft, setting, f"{set_name} {set_at}, {clear_name} {clear_at}")
                 return None
             try:
                 return setting.threshold(set_at, clear_at, is_percent=is_percent)
@@ -212,19 +248,21 @@ class Drafts:
         """Return the profiles.
 
         Raises:
-            ProfileError: there was an error, or there is no profile in the file, which may not be empty.
+            ProfileError: there is no profile in the file, which may not be empty, or none of which a value can be read.
         """
-        if not (self._drafts or may_be_empty or self._has_errors()):
+        if not (self._drafts or may_be_empty or self.errors()):
             self.error("there is no client profile in this file", allowed="at least one")
-        if self._has_errors():
+        if self.errors() and not any(draft.values for draft in self._drafts.values()):
             raise ProfileError(sorted(self.problems, key=lambda problem: problem.line))
+        self.problems.sort(key=lambda problem: problem.line)
         return tuple(_made(draft) for draft in self._drafts.values())
 
-    def _has_errors(self) -> bool:
-        return any(problem.severity is Severity.ERROR for problem in self.problems)
+    def errors(self) -> list[Problem]:
+        """Return what cannot be read."""
+        return [problem for problem in self.problems if problem.severity is Severity.ERROR]
 
 
 def _made(draft: Draft) -> ReadProfile:
     values: dict[str, Any] = dict(draft.values)
     profile = dataclasses.replace(default_profile(draft.name, draft.message_vpn), **values)
-    return ReadProfile(profile, frozenset(draft.values))
+    return ReadProfile(profile, frozenset(draft.values), dict(draft.unknown))

@@ -5,18 +5,24 @@ Decides: how much of a file is read, and that whatever its octets are, the outco
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from qsctl.config.document import DocumentLimits, read_file
-from qsctl.config.problems import ConfigError, Problem, did_you_mean
+from qsctl.config.problems import ConfigError, Problem, Severity, did_you_mean
 from qsctl.errors import NotFound, UsageError
 from qsctl.profiles.client_profile import ClientProfile
-from qsctl.profiles.formats import ansible, cli_text, listing, semp_v1, semp_v2, terraform, xml
+from qsctl.profiles.formats import ansible, cli_text, csv_table, listing, semp_v1, semp_v2, terraform, xml
 from qsctl.profiles.formats.draft import Drafts, ReadProfile
-from qsctl.profiles.formats.format import BYTES_MAX, HELD_FIELDS, HOLDS_MESSAGE_VPN, format_of
+from qsctl.profiles.formats.format import (
+    BYTES_MAX,
+    HELD_FIELDS,
+    HOLDS_MESSAGE_VPN,
+    STATES_EVERYTHING,
+    format_of,
+)
 from qsctl.profiles.formats.kinds import Format
 from qsctl.profiles.formats.selection import Selected
 from qsctl.profiles.problems import ProfileError, refusal
@@ -28,6 +34,7 @@ _TEXT_READERS: Final = {
     Format.CLI: cli_text.read,
     Format.TERRAFORM: terraform.read,
     Format.ANSIBLE: ansible.read,
+    Format.CSV: csv_table.read,
 }
 _BYTES_READERS: Final = {Format.SEMP_V1: semp_v1.read, Format.XML: xml.read}
 _WRITERS: Final = {
@@ -37,18 +44,62 @@ _WRITERS: Final = {
     Format.CLI: cli_text.write,
     Format.TERRAFORM: terraform.write,
     Format.ANSIBLE: ansible.write,
+    Format.CSV: csv_table.write,
     Format.XML: xml.write,
 }
 
 
 @dataclass(frozen=True, slots=True)
 class ProfileFile:
-    """What a file holds; `warnings` says what was left out."""
+    """What a file holds; `problems` names what was left out, and what could not be read."""
 
     name: str
     format: Format
     profiles: tuple[ReadProfile, ...]
-    warnings: tuple[Problem, ...]
+    problems: tuple[Problem, ...]
+
+    @property
+    def errors(self) -> tuple[Problem, ...]:
+        """What could not be read."""
+        return tuple(problem for problem in self.problems if problem.severity is Severity.ERROR)
+
+    @property
+    def warnings(self) -> tuple[Problem, ...]:
+        """What was left out, and what is elsewhere."""
+        return tuple(problem for problem in self.problems if problem.severity is not Severity.ERROR)
+
+    @staticmethod
+    def concerns(problem: Problem, profiles: Iterable[ReadProfile]) -> bool:
+        """Return whether a problem is one of these profiles, or of the file."""
+        if not problem.path.startswith(_PLACE):
+            return True
+        return problem.path.startswith(tuple(f"{_PLACE}{read.profile.name}]" for read in profiles))
+
+    def require_every_value(self, profiles: Iterable[ReadProfile], *, but: Collection[str] = ()) -> None:
+        """Check that nothing of some profiles is lost where they are written again, or simulated.
+
+        Args:
+            profiles: those that are used.
+            but: fields that get another value.
+
+        Raises:
+            ProfileError: a value cannot be read, or is elsewhere; names each of them.
+        """
+        used = list(profiles)
+        problems = [problem for problem in self.errors if self.concerns(problem, used)]
+        for read in used:
+            problems += [
+                Problem(Severity.ERROR, self.name, 0, f"{_PLACE}{read.profile.name}]/{field}",
+                        f"{field} is not known here", text, suggestion="Replace it by its value in a copy of the file.")
+                for field, text in read.unknown.items()
+                if field not in {*but, *_NAMES}
+            ]  # fmt: skip
+        if problems:
+            raise ProfileError(problems)
+
+
+_PLACE: Final = "client-profile["
+_NAMES: Final = frozenset({"name", "message_vpn"})
 
 
 def read_profiles(path: Path, form: Format | None = None) -> ProfileFile:
@@ -58,8 +109,11 @@ def read_profiles(path: Path, form: Format | None = None) -> ProfileFile:
         path: the file.
         form: its format; None: recognized by the content.
 
+    Returns:
+        The profiles; a value that cannot be read is unknown, and named among the problems.
+
     Raises:
-        ProfileError: with every problem; its exit status says whether the file is only missing.
+        ProfileError: no profile can be read; with every problem; its exit status says whether the file is only missing.
     """
     try:
         data = read_file(path, str(path), DocumentLimits(size_bytes=max(BYTES_MAX.values())))
@@ -94,7 +148,8 @@ def parse_profiles(data: bytes, name: str, form: Format | None = None) -> Profil
         _BYTES_READERS[chosen](data, drafts)
     else:
         _TEXT_READERS[chosen](text.replace("\r\n", "\n"), drafts)
-    return ProfileFile(name, chosen, drafts.finish(), tuple(drafts.problems))
+    profiles = drafts.finish()
+    return ProfileFile(name, chosen, profiles, tuple(drafts.problems))
 
 
 def choose(
@@ -139,6 +194,18 @@ def write_profiles(profiles: Selected, form: Format) -> str:
 def every_field(profile: ClientProfile) -> tuple[ClientProfile, frozenset[str]]:
     """Return the profile with all its fields, for a writer."""
     return profile, frozenset(setting.field for setting in SETTINGS)
+
+
+def fields_not_known(read: ReadProfile, form: Format) -> frozenset[str]:
+    """Return the fields that a file tells nothing about: its format has no place for them, or their value is unknown.
+
+    Args:
+        read: a profile of the file.
+        form: the file's format.
+    """
+    held = HELD_FIELDS[form] & read.stated if form in STATES_EVERYTHING else HELD_FIELDS[form]
+    names = frozenset() if form in HOLDS_MESSAGE_VPN else frozenset({"message_vpn"})
+    return (frozenset(setting.field for setting in SETTINGS) - held) | names | frozenset(read.unknown)
 
 
 def lost_fields(profiles: Iterable[ClientProfile], form: Format) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from qsctl.profiles.formats import ansible, cli_text, listing, semp_v1, terraform, xml
+from qsctl.profiles.formats import ansible, cli_text, csv_table, listing, semp_v1, semp_v2, terraform, xml
 from qsctl.profiles.formats.kinds import Format
 from qsctl.profiles.problems import refusal
 from qsctl.profiles.ranges import SETTINGS
@@ -20,8 +20,9 @@ DESCRIPTIONS: Final[Mapping[Format, str]] = {
     Format.SEMP_V1: "SEMP v1 XML, the reply to show client-profile",
     Format.LISTING: "show client-profile NAME detail",
     Format.CLI: "CLI script with client-profile NAME message-vpn VPN",
-    Format.TERRAFORM: "Terraform resource solacebroker_msg_vpn_client_profile",
-    Format.ANSIBLE: "Ansible tasks of solace_client_profile",
+    Format.TERRAFORM: "Terraform resource solacebroker_msg_vpn_client_profile, in HCL, a state or a plan as JSON",
+    Format.ANSIBLE: "Ansible tasks of solace_client_profile or solace_cloud_client_profile",
+    Format.CSV: "CSV with a profile a row, or a setting a row",
     Format.XML: "<profile> of a scenario or in <profiles>",
 }
 
@@ -33,6 +34,7 @@ BYTES_MAX: Final[Mapping[Format, int]] = {
     Format.CLI: 16 * _MEBIBYTE,
     Format.TERRAFORM: terraform.BYTES_MAX,
     Format.ANSIBLE: ansible.BYTES_MAX,
+    Format.CSV: csv_table.BYTES_MAX,
     Format.XML: xml.LIMITS.size_bytes,
 }
 """More than this is refused before it is parsed."""
@@ -42,6 +44,7 @@ HELD_FIELDS: Final[Mapping[Format, frozenset[str]]] = {
     Format.SEMP_V2: _EVERY,
     Format.TERRAFORM: _EVERY,
     Format.ANSIBLE: _EVERY,
+    Format.CSV: _EVERY,
     Format.CLI: frozenset(setting.field for setting in SETTINGS if setting.cli),
     Format.LISTING: listing.shown_fields(),
     Format.SEMP_V1: frozenset(setting.field for setting in SETTINGS if setting.semp_v1),
@@ -52,9 +55,15 @@ HELD_FIELDS: Final[Mapping[Format, frozenset[str]]] = {
 HOLDS_MESSAGE_VPN: Final = frozenset(Format) - {Format.XML}
 """Formats that name the message VPN; in the others it is `default`."""
 
+STATES_EVERYTHING: Final = frozenset({Format.SEMP_V1, Format.LISTING})
+"""Formats in which a broker states every setting that it has: what is left out is not known, and not the default."""
+
 _TAG = re.compile(r"<(?:[A-Za-z_][\w.-]{0,100}:)?([A-Za-z_][\w.-]{0,100})")
 _HCL = re.compile(r'^[ \t]*resource[ \t]+"?solacebroker_', re.MULTILINE)
-_TASK = re.compile(rf"^[ \t-]*(?:solace\.pubsub_plus\.)?{ansible.MODULE}[ \t]*:", re.MULTILINE)
+_TERRAFORM_JSON = re.compile(r'"(?:solacebroker_(?:msg_vpn_client_profile|dmr_cluster_link)|terraform_version)"')
+_REPLY = re.compile(r"<rpc-reply(?=[\s>])")
+"""Behind the prompt, the command or the headers that a terminal wrote before it."""
+_TASK = re.compile(rf"^[ \t-]*(?:solace\.pubsub_plus\.)?(?:{'|'.join(ansible.MODULES)})[ \t]*:", re.MULTILINE)
 
 
 def format_of(text: str, name: str) -> Format:
@@ -79,7 +88,13 @@ def format_of(text: str, name: str) -> Format:
                           suggestion="Remove it.")  # fmt: skip
         raise _unknown(name, f"<{tag}>" if tag else start[:60])
     if start.startswith(("{", "[")) and not _TASK.search(text):
+        return Format.TERRAFORM if start.startswith("{") and _TERRAFORM_JSON.search(text) else Format.SEMP_V2
+    if _REPLY.search(text):
+        return Format.SEMP_V1
+    if semp_v2.in_a_capture(text):
         return Format.SEMP_V2
+    if csv_table.looks_like_csv(text):
+        return Format.CSV
     if listing.BEGIN.search(text):
         return Format.LISTING
     if _HCL.search(text):

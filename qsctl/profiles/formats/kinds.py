@@ -14,4 +14,5 @@ class Format(StrEnum):
     CLI = "cli"
     TERRAFORM = "terraform"
     ANSIBLE = "ansible"
+    CSV = "csv"
     XML = "xml"

@@ -17,14 +17,15 @@ from typing import Any, Final
 from qsctl.profiles.client_profile import ClientProfile, Threshold
 from qsctl.profiles.formats.draft import Draft, Drafts
 from qsctl.profiles.formats.selection import Selected
+from qsctl.profiles.listings.captures import json_of
 from qsctl.profiles.problems import refusal
 from qsctl.profiles.ranges import BY_SEMP_V2, SETTINGS, value_of
 from qsctl.profiles.setting import ProfileSetting, Value
 
 _PREFIX: Final = "clientProfile"
 _LINK = re.compile(r"clientProfile(Queue|Tcp)[A-Z]")
-_IGNORED = re.compile(r"maxEffective[A-Z]\w*|links|collections|meta")
-"""Monitoring attributes that a GET adds; they cannot be set."""
+_IGNORED = re.compile(r"maxEffective[A-Z]\w*|links|collections|meta|name|id|type")
+"""Monitoring attributes that a GET adds, and those around a profile of the cloud; they cannot be set."""
 LEVELS: Final = {
     "setPercent": "set_percent",
     "clearPercent": "clear_percent",
@@ -33,6 +34,8 @@ LEVELS: Final = {
 }
 _HOLDERS: Final = ("data", "clientProfiles", "clientProfile", "msgVpns", "dmrClusters", "links")
 _NESTED_MAX: Final = 8
+_BEGINS = re.compile(r"^[ \t]*[{\[]", re.MULTILINE)
+_ATTRIBUTE = re.compile(rf'"(?:clientProfileName|{"|".join(BY_SEMP_V2)})"[ \t]*:')
 
 
 class _Object(dict[str, Any]):
@@ -54,21 +57,41 @@ def _no_constant(name: str) -> object:
 
 
 def read(text: str, drafts: Drafts) -> None:
-    """Add the profiles of a JSON text.
+    """Add the profiles of a JSON text, or of the documents in a capture.
 
     Raises:
         ProfileError: it is not JSON, or nested too deeply.
     """
-    try:
-        root = json.loads(text, object_pairs_hook=_object, parse_constant=_no_constant)
-    except json.JSONDecodeError as error:
-        raise refusal(drafts.file, f"this is not JSON: {error.msg}", line=error.lineno) from None
-    except (ValueError, RecursionError) as error:
-        reason = "it is nested too deeply" if isinstance(error, RecursionError) else "a number is none"
-        raise refusal(drafts.file, f"this is not JSON that can be read: {reason}") from None
+    text, around = json_of(text)
+    if around:
+        count = "1 line" if around == 1 else f"{around} lines"
+        drafts.warn(f"{count} around the JSON belong to no client profile", hint="They are left out.")
     lines = _Lines(text)
-    for found, message_vpn in _objects(root, None, 0):
-        _read_object(found, message_vpn, drafts, lines)
+    for root in _documents(text, drafts.file):
+        for found, message_vpn in _objects(root, None, 0):
+            _read_object(found, message_vpn, drafts, lines)
+
+
+def _documents(text: str, file: str) -> Iterator[Any]:
+    """Yield each document of a text that has nothing but documents."""
+    decoder = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_no_constant)
+    at = len(text) - len(text.lstrip())
+    while at < len(text):
+        try:
+            root, at = decoder.raw_decode(text, at)
+        except json.JSONDecodeError as error:
+            raise refusal(file, f"this is not JSON: {error.msg}", line=error.lineno) from None
+        except (ValueError, RecursionError) as error:
+            reason = "it is nested too deeply" if isinstance(error, RecursionError) else "a number is none"
+            raise refusal(file, f"this is not JSON that can be read: {reason}") from None
+        yield root
+        while text[at : at + 1].isspace():
+            at += 1
+
+
+def in_a_capture(text: str) -> bool:
+    """Return whether a line begins JSON with an attribute of a client profile."""
+    return _ATTRIBUTE.search(text) is not None and _BEGINS.search(text) is not None
 
 
 def _objects(value: Any, message_vpn: object, depth: int) -> Iterator[tuple[_Object, object]]:
@@ -95,7 +118,8 @@ def _read_object(found: _Object, message_vpn: object, drafts: Drafts, lines: _Li
     if is_link:
         name: object = re.sub(r"[^A-Za-z0-9_-]", "_", str(found.get("remoteNodeName", "link")))[:32]
     else:
-        name = found.get("clientProfileName", "default")
+        own = found.get("name")
+        name = found.get("clientProfileName", own if isinstance(own, str) else "default")
     anchor = "remoteNodeName" if is_link else "clientProfileName"
     draft = drafts.begin(name, found.get("msgVpnName", message_vpn), line=lines.next(anchor) if anchor in found else 0)
     for key, raw in found.items():

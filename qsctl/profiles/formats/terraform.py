@@ -1,206 +1,159 @@
 """Terraform: resources `solacebroker_msg_vpn_client_profile`, and links of DMR clusters with their prefixed arguments.
 
-Decides: what of HCL is read. The library parses; here only literal values count, for references and expressions have
-their value elsewhere. A setting given by one is an error; a name given by one is replaced, with a warning.
+Decides: which resources are profiles, and what stands for what is not in the file. Values are evaluated as far as the
+file states them (`hcl.py`); a setting whose value is elsewhere is unknown and named, and so is a name, for which one
+made of its expression stands. `for_each` and `count` make a profile of each instance.
 """
 
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, TypeAlias
+from typing import Final
 
+from qsctl.config.problems import shown
 from qsctl.profiles.client_profile import ClientProfile, Threshold
-from qsctl.profiles.formats.draft import Draft, Drafts
+from qsctl.profiles.formats.draft import PROFILES_MAX, Draft, Drafts
+from qsctl.profiles.formats.hcl import HclBlock, HclValues, NotKnown, items_of, parse_hcl
 from qsctl.profiles.formats.selection import Selected
-from qsctl.profiles.problems import refusal
 from qsctl.profiles.ranges import SETTINGS, value_of
-from qsctl.profiles.setting import Value, ValueKind
+from qsctl.profiles.setting import ProfileSetting, Value, ValueKind
 
 RESOURCE: Final = "solacebroker_msg_vpn_client_profile"
-_LINK: Final = "solacebroker_dmr_cluster_link"
+LINK: Final = "solacebroker_dmr_cluster_link"
 _LINK_PREFIX: Final = "client_profile_"
 _BY_NAME: Final = {setting.terraform: setting for setting in SETTINGS}
 _META: Final = frozenset({"depends_on", "count", "for_each", "provider", "lifecycle", "provisioner", "connection"})
-BYTES_MAX: Final = 512 * 1024
-_NESTED_MAX: Final = 100
-_WORDS_MAX: Final = 100_000
-"""About 250 profiles with all their settings; the parser takes some seconds for them."""
-_WORD = re.compile(r"\w+|[^\w\s]")
-_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[nrt\"\\])")
-
-Tree: TypeAlias = Any
-"""A tree of lark: `data` names the rule, `children` are trees and tokens; a token is a str with a `line`."""
-
-
-class _Expression:
-    """A value that is not in the file."""
-
-
-_EXPRESSION: Final = _Expression()
-_WORDS: Final[Mapping[str, object]] = {"true": True, "false": False, "null": None}
+_NAMES: Final = frozenset({"client_profile_name", "msg_vpn_name"})
+BYTES_MAX: Final = 16 * 1024 * 1024
+"""Of a state or a plan; of HCL less is read, see `hcl.py`."""
 
 
 def read(text: str, drafts: Drafts) -> None:
-    """Add the profiles of a Terraform file.
+    """Add the profiles of a Terraform file: of its language, or of its JSON.
 
     Raises:
-        ProfileError: it is not HCL, or nested too deeply.
+        ProfileError: it is not HCL or JSON, too much of it, or nested too deeply.
     """
-    import hcl2
-    from lark.exceptions import LarkError, UnexpectedInput
+    if text.lstrip()[:1] == "{":
+        from qsctl.profiles.formats.terraform_json import read_json
 
-    _check_bounds(text, drafts.file)
-    try:
-        tree = hcl2.parses_to_tree(text if text.endswith("\n") else text + "\n")
-    except UnexpectedInput as error:
-        line = max(0, int(error.line or 0))
-        token = str(getattr(error, "token", None) or getattr(error, "char", ""))
-        raise refusal(drafts.file, "this is not HCL", line=line, found=token[:40].strip()) from None
-    except (LarkError, RecursionError):
-        raise refusal(drafts.file, "this is not HCL that can be read") from None
-    for block in _blocks(tree):
-        labels = [
-            _literal(each) for each in block.children[:-1] if getattr(each, "data", "") in {"identifier", "string"}
-        ]
-        if labels[:1] == ["resource"] and len(labels) == 3 and labels[1] in {RESOURCE, _LINK}:
-            _read_resource(block, str(labels[2]), drafts, is_link=labels[1] == _LINK)
+        read_json(text, drafts)
+        return
+    blocks = parse_hcl(text, drafts.file)
+    values = HclValues(blocks, drafts.file)
+    for block in blocks:
+        if block.words[:1] == ("resource",) and len(block.words) == _WORDS and block.words[1] in {RESOURCE, LINK}:
+            for scope, suffix in _instances(block, values, drafts):
+                _read_resource(block, scope, f"{block.words[2]}{suffix}", values, drafts)
 
 
-def _check_bounds(text: str, file: str) -> None:
-    """Refuse too much and too deep before the parser sees it; words and brackets in texts count, too."""
-    if sum(1 for _ in _WORD.finditer(text)) > _WORDS_MAX:
-        raise refusal(file, "there is too much in this file", allowed=f"at most {_WORDS_MAX:,} words and signs")
-    depth = 0
-    for match in re.finditer(r"[\[({\])}]", text):
-        depth = depth + 1 if match[0] in "[({" else max(0, depth - 1)
-        if depth > _NESTED_MAX:
-            line = text.count("\n", 0, match.start()) + 1
-            raise refusal(file, "it is nested too deeply", line=line, allowed=f"at most {_NESTED_MAX} levels")
+_WORDS: Final = 3
+"""Of a resource: the word, its type and its label."""
 
 
-def _blocks(tree: Tree) -> Iterator[Tree]:
-    body = next((each for each in tree.children if getattr(each, "data", "") == "body"), None)
-    for each in body.children if body is not None else ():
-        if getattr(each, "data", "") == "block":
-            yield each
+def _instances(block: HclBlock, values: HclValues, drafts: Drafts) -> Iterator[tuple[Mapping[str, object], str]]:
+    """Yield the scope of each instance and what tells it apart; one of which nothing is known where that is unknown."""
+    place = f"resource[{block.words[2]}]"
+    if "for_each" in block.arguments:
+        tree, line = block.arguments["for_each"]
+        value = values.value(tree, {})
+        pairs = items_of(value)
+        if pairs is None:
+            found = value.text if isinstance(value, NotKnown) else shown(str(value)[:100])
+            drafts.warn("for_each is not known here", line=line, place=place, found=found,
+                        hint="One profile stands for all of its instances.")  # fmt: skip
+            yield {}, ""
+            return
+        for key, item in pairs[: PROFILES_MAX + 1]:
+            each = item if isinstance(value, list) else key
+            yield {"each": {"key": each, "value": item}}, f"_{each}"
+    elif "count" in block.arguments:
+        tree, line = block.arguments["count"]
+        count = values.value(tree, {})
+        if not isinstance(count, int) or isinstance(count, bool):
+            found = count.text if isinstance(count, NotKnown) else shown(str(count)[:100])
+            drafts.warn("count is not known here", line=line, place=place, found=found,
+                        hint="One profile stands for all of its instances.")  # fmt: skip
+            yield {}, ""
+            return
+        for index in range(min(count, PROFILES_MAX + 1)):
+            yield {"count": {"index": index}}, f"_{index}" if count > 1 else ""
+    else:
+        yield {}, ""
 
 
-def _line(tree: Tree) -> int:
-    """Return the line of the first token; 0 without one."""
-    stack = [tree]
-    while stack:
-        at = stack.pop()
-        if hasattr(at, "children"):
-            stack.extend(reversed(at.children))
-        elif getattr(at, "line", None):
-            return int(at.line)
-    return 0
+def _read_resource(block: HclBlock, scope: Mapping[str, object], label: str, values: HclValues, drafts: Drafts) -> None:
+    given = {name: (values.value(tree, scope), line) for name, (tree, line) in block.arguments.items()
+             if name not in _META}  # fmt: skip
+    for nested in block.blocks:  # levels in a block of their own count as an argument that is an object
+        levels = {name: values.value(tree, scope) for name, (tree, _) in nested.arguments.items()}
+        given.setdefault(nested.words[0], (levels, nested.line))
+    for name, line in block.repeated:
+        drafts.error(f"{name} stands twice in one block", line=line, place=f"resource[{label}]/{name}", allowed="once")
+    add_resource(given, drafts, is_link=block.words[1] == LINK, label=label, line=block.line)
 
 
-def _read_resource(block: Tree, label: str, drafts: Drafts, *, is_link: bool) -> None:
-    arguments = list(_arguments(block))
-    given = {name: (value, line) for name, value, line in arguments}
+def add_resource(
+    given: Mapping[str, tuple[object, int]], drafts: Drafts, *, is_link: bool, label: str, line: int
+) -> None:
+    """Add the profile of one resource.
+
+    Args:
+        given: each argument's value, `NotKnown` of one that is elsewhere, and its line.
+        drafts: the profiles so far.
+        is_link: whether it is a link of a DMR cluster, whose arguments have a prefix.
+        label: stands for the name where it is not known.
+        line: where the resource begins.
+    """
     name_argument = "remote_node_name" if is_link else "client_profile_name"
-    place = f"resource[{label}]"
-    name = _name_of(given.get(name_argument, (_EXPRESSION, _line(block))), name_argument, label, place, drafts)
-    vpn = _name_of(given.get("msg_vpn_name", (None, 0)), "msg_vpn_name", None, place, drafts)
-    draft = drafts.begin(re.sub(r"[^A-Za-z0-9_-]", "_", str(name))[:32] if is_link else name, vpn, line=_line(block))
+    name, name_line = given.get(name_argument, (NotKnown(""), line))
+    vpn, vpn_line = given.get("msg_vpn_name", (None, 0))
+    shown_name = _word(label) if isinstance(name, NotKnown) else name
+    if is_link:
+        shown_name = _word(str(shown_name))
+    shown_vpn = _stand_in(vpn) if isinstance(vpn, NotKnown) else vpn
+    draft = drafts.begin(shown_name, shown_vpn, line=line)
     if draft is None:
         return
-    for name, value, line in arguments:
-        argument = name.removeprefix(_LINK_PREFIX) if is_link else name
-        setting = _BY_NAME.get(argument)
-        if is_link and not name.startswith((f"{_LINK_PREFIX}queue_", f"{_LINK_PREFIX}tcp_")):
+    if isinstance(name, NotKnown):
+        drafts.leave_unknown(draft, "name", name.text, line=name_line, name=name_argument,
+                             hint=f"The name {shown_name} stands for it.")  # fmt: skip
+    if isinstance(vpn, NotKnown):
+        drafts.leave_unknown(draft, "message_vpn", vpn.text, line=vpn_line, name="msg_vpn_name",
+                             hint=f"The name {shown_vpn} stands for it.")  # fmt: skip
+    for argument, (value, at) in given.items():
+        setting = _BY_NAME.get(argument.removeprefix(_LINK_PREFIX) if is_link else argument)
+        if is_link and (setting is None or not argument.startswith(_LINK_PREFIX)):
             continue
         if setting is not None:
-            _put(drafts, draft, name, value, line)
-        elif name not in _META and name not in {"client_profile_name", "msg_vpn_name"}:
-            drafts.unknown(draft, name, _BY_NAME, line=line, found="" if value is _EXPRESSION else value)
+            _put(drafts, draft, setting, argument, value, at)
+        elif argument not in _NAMES and argument not in _META:
+            drafts.unknown(draft, argument, _BY_NAME, line=at, found="" if isinstance(value, NotKnown) else value)
 
 
-def _put(drafts: Drafts, draft: Draft, name: str, value: object, line: int) -> None:
-    setting = _BY_NAME.get(name) or _BY_NAME[name.removeprefix(_LINK_PREFIX)]
-    if value is _EXPRESSION or (isinstance(value, dict) and _EXPRESSION in value.values()):
-        drafts.error(f"{name} is an expression", line=line, place=f"{draft.place}/{name}", allowed=setting.allowed,
-                     hint="Only literal values are read: replace it by its value.")  # fmt: skip
+def _word(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_-]", "_", text)[:32] or "_"
+
+
+def _stand_in(value: NotKnown) -> str:
+    """Return a name for a message VPN that is named by an expression: of a reference to a resource, its label."""
+    reference = re.fullmatch(r"(?:data\.)?solacebroker_\w+\.([\w-]+)(?:\[[^\]]*\])?\.\w+", value.text)
+    return _word(value.text if reference is None else reference[1])
+
+
+def _put(drafts: Drafts, draft: Draft, setting: ProfileSetting, name: str, value: object, line: int) -> None:
+    levels = value.values() if isinstance(value, dict) else ()
+    text = next((each.text for each in (value, *levels) if isinstance(each, NotKnown)), None)
+    if text is not None:
+        drafts.leave_unknown(draft, setting.field, text, line=line, name=name)
     elif value is not None:  # Terraform's null is as if it were not there
-        drafts.put(draft, setting, value, line=line, name=name)
+        is_nested = isinstance(value, list) or any(isinstance(each, list | dict) for each in levels)
+        drafts.put(draft, setting, _NESTED if is_nested else value, line=line, name=name)
 
 
-def _name_of(found: tuple[object, int], argument: str, instead: str | None, place: str, drafts: Drafts) -> object:
-    value, line = found
-    if value is not _EXPRESSION:
-        return value
-    shown = instead or "default"
-    drafts.warn(f"{argument} is not a literal", line=line, place=place, hint=f"The name {shown} stands for it.")
-    return instead
-
-
-def _arguments(block: Tree) -> Iterator[tuple[str, object, int]]:
-    """Yield each argument with its value and line; a nested block of levels counts as an argument that is an object."""
-    body = next(each for each in block.children if getattr(each, "data", "") == "body")
-    for each in body.children:
-        rule = getattr(each, "data", "")
-        if rule == "attribute":
-            yield str(_literal(each.children[0])), _literal(each.children[-1]), _line(each)
-        elif rule == "block":
-            yield str(_literal(each.children[0])), {name: value for name, value, _ in _arguments(each)}, _line(each)
-
-
-def _literal(tree: Tree) -> object:
-    """Return the value of a literal, `_EXPRESSION` of anything else; `tree` is not nested deeper than `_NESTED_MAX`."""
-    children = [each for each in getattr(tree, "children", ()) if getattr(each, "data", "") != "new_line_or_comment"]
-    match getattr(tree, "data", ""):
-        case "identifier":
-            return str(children[0])
-        case "expr_term" if len(children) == 1:
-            # Some versions of the parser take the words of literals as identifiers.
-            is_word = getattr(children[0], "data", "") == "identifier"
-            return _WORDS.get(str(_literal(children[0])), _EXPRESSION) if is_word else _literal(children[0])
-        case "int_lit":
-            return "".join(map(str, children))
-        case "literal_value":
-            return _WORDS.get(str(children[0]), _EXPRESSION)
-        case "string":
-            return _string(children)
-        case "object":
-            return _object(children)
-        case "unary_op" if len(children) == 2 and str(children[0]) == "-":
-            number = _literal(children[1])
-            return f"-{number}" if isinstance(number, str) else _EXPRESSION
-        case _:
-            return _EXPRESSION
-
-
-def _string(children: list[Tree]) -> object:
-    parts: list[str] = []
-    for each in children:
-        for part in getattr(each, "children", ()):
-            if hasattr(part, "children"):
-                return _EXPRESSION
-            parts.append(_ESCAPE.sub(_unescaped, str(part).replace("$${", "${").replace("%%{", "%{")))
-    return "".join(parts)
-
-
-def _unescaped(found: re.Match[str]) -> str:
-    code = found[1]
-    if code[0] in "uU":
-        number = int(code[1:], 16)
-        return chr(number) if number <= sys.maxunicode else found[0]
-    return {"n": "\n", "r": "\r", "t": "\t"}.get(code, code)
-
-
-def _object(children: list[Tree]) -> object:
-    found: dict[str, object] = {}
-    for each in children:
-        if getattr(each, "data", "") == "object_elem":
-            key, value = each.children[0], each.children[-1]
-            term = key.children[0] if getattr(key, "children", ()) else key
-            inner = term.children[0] if getattr(term, "data", "") == "expr_term" and term.children else term
-            found[str(_literal(inner))] = _literal(value)
-    return found
+_NESTED: Final = "a list or an object"
+"""In place of a value that no setting has, and that may be as long as its expressions made it."""
 
 
 def write(profiles: Selected) -> str:

@@ -64,6 +64,15 @@ def parts_of(text: str, name: str) -> CapturedParts:
     return CapturedParts(_without(rest, documents), _only(text, pages), _only(rest, documents))
 
 
+def json_of(text: str) -> tuple[str, int]:
+    """Return the documents of JSON in a text, with the lines of the file, and the number of lines around them."""
+    documents = _documents(text)
+    if not documents:
+        return text, 0
+    around = sum(1 for line in _without(text, documents).splitlines() if line.strip())
+    return _only(text, documents), around
+
+
 def _documents(text: str) -> list[tuple[int, int]]:
     """Return where the documents begin and end that are whole; one that is not goes to the end of the text."""
     decoder = json.JSONDecoder()

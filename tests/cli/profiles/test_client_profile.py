@@ -141,9 +141,41 @@ def test_export_writes_what_diff_finds_the_same(tmp_path: Path, to: Format) -> N
     out = tmp_path / "exported"
     done = profile("export", WEB, "--to", to, "--out", str(out), "-o", "json")
     lost = json.loads(done.stdout)["lost"]
-    rows = json.loads(profile("diff", WEB, str(out), "-o", "json", status=1 if lost else 0).stdout)["differences"]
-    assert [row["field"] for row in rows] == lost
+    found = json.loads(profile("diff", WEB, str(out), "-o", "json").stdout)
+    assert found["same"]
+    assert sorted(found["not_compared"]) == sorted(lost)
     assert all(name in done.stderr for name in lost)
+
+
+def test_diff_does_not_compare_what_a_file_does_not_hold_or_know(tmp_path: Path) -> None:
+    (tmp_path / "a.tf").write_text(
+        'resource "solacebroker_msg_vpn_client_profile" "p" {\n  client_profile_name = "web"\n'
+        "  queue_direct1_max_depth = 100\n  eliding_delay = var.d\n  eliding_enabled = true\n}\n"
+    )
+    known = '{"clientProfileName": "web", "queueDirect1MaxDepth": 100, "elidingEnabled": true, "elidingDelay": 7}'
+    (tmp_path / "b.json").write_text(known)
+    found = json.loads(profile("diff", str(tmp_path / "a.tf"), str(tmp_path / "b.json"), "-o", "json", status=3).stdout)
+    assert (found["same"], found["not_compared"]) == (True, ["eliding_delay_ms"])
+    (tmp_path / "b.json").write_text(known.replace("100", "200"))
+    table = profile("diff", str(tmp_path / "a.tf"), str(tmp_path / "b.json"), status=1).stdout
+    assert "d_1_max_depth_work_units" in table
+    assert "Not compared, as one of the files does not hold or know it: eliding_delay_ms." in table
+
+
+def test_a_value_that_is_not_known_is_shown_left_out_and_never_lost(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text('{"clientProfileName": "web",\n "queueDirect1MaxDepth": 1,\n "elidingDelay": 7}')
+    done = profile("show", str(path), "--changed", status=3)
+    assert "? 1" in done.stdout
+    assert "a.json:2: error: queueDirect1MaxDepth has no valid value" in done.stderr
+    done = profile("export", str(path), "--to", "cli", "-o", "json", status=3)
+    exported = json.loads(done.stdout)
+    assert exported["unknown"] == ["d_1_max_depth_work_units"]
+    assert exported["text"].count("max-depth 20000") == 4
+    assert "not known here, left out" in done.stderr
+    assert "1 value that cannot be read" in profile("lint", str(path), status=1).stdout
+    for words in (("set", str(path), "elidingDelay=9"), ("import", str(path)), ("size", str(path))):
+        assert "no valid value" in profile(*words, status=1).stderr
 
 
 def test_export_against_another_is_the_smallest_change(tmp_path: Path) -> None:
