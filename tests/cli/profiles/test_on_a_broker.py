@@ -169,3 +169,17 @@ def test_two_profiles_of_one_name_do_not_become_one(shell: Shell) -> None:
     Path("two.json").write_text(json.dumps([WEB, {**WEB, "msgVpnName": "markets"}]))
     done = shell("client-profile", "plan", "two.json", "--target-vpn", "x", "--broker", "http://h")
     assert (done.status, "several profiles of one name" in done.err) == (ExitStatus.USAGE, True)
+
+
+def test_what_a_file_does_not_know_is_not_applied(server: b.BrokerServer, shell: Shell) -> None:
+    at = ("--broker", server.url)
+    task = "- solace_client_profile: {{name: web, msg_vpn: {}, settings: {{elidingEnabled: true, elidingDelay: {}}}}}\n"
+    Path("value.yml").write_text(task.format("default", "'{{ d }}'"))
+    Path("name.yml").write_text(task.format("'{{ vpn }}'", 5))
+    refused = shell("client-profile", "apply", "value.yml", "--yes", *at)
+    assert (refused.status, "eliding_delay_ms is not known here" in refused.err) == (ExitStatus.NO, True)
+    refused = shell("client-profile", "apply", "name.yml", "--yes", *at)
+    assert (refused.status, "--target-vpn" in refused.err) == (ExitStatus.USAGE, True)
+    assert not changes(server)
+    shell("client-profile", "apply", "name.yml", "--yes", "--target-vpn", "default", *at)
+    assert profile(server, "web")["elidingDelay"] == 5
