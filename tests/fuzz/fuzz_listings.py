@@ -13,6 +13,9 @@ DICTIONARY = (
     b"Client Transmit Queues", b"Queue | Length", b"-------+---------", b"---- ----", b"G-1 | ", b"C-1 | ", b"| 0 ",
     b"Conn-1 ", b"Listed from lowest", b"Blocked %", b"unspecified", b"18446744073709551616", b"-1", b"\n", b"\r\n",
     b"Total Egress Discards: ", b"Transmit Congestion: ", b"router> ", b"<rpc-reply>", b"</rpc-reply>", b"<client>",
+    b"# CLI command: show message-spool detail\n", b"Maximum Spool Usage:  75000 MB\n", b"Queue Name  Spool\n",
+    b"Name : q\nMessage VPN : v\n", b"*** Egress Discards ***\n", b"--More--\r   \r", b"\b", b"{\"data\": [",
+    b"\xff\xfe",
     b"<client-queue>", b"<more-cookie/>", b"<execute-result code=\"fail\"/>", b"<!DOCTYPE", b"\t", b"\x1b[2J",
 )  # fmt: skip
 SHORT_COUNT = 200
