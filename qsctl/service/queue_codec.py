@@ -187,7 +187,8 @@ _decode_head = msgspec.msgpack.Decoder(
 _decode_run_head = msgspec.msgpack.Decoder(_RemovedRunHead).decode
 _decode_sample_run_head = msgspec.msgpack.Decoder(_SampleRunHead).decode
 
-_ENQUEUED_TAGS: Final = frozenset({1, 6, 17, 18})
+_MOVED_TAG: Final = 18
+_ENQUEUED_TAGS: Final = frozenset({1, 6, 17, _MOVED_TAG})
 _REMOVED_TAG: Final = 4
 _REMOVED_RUN_TAG: Final = 7
 _SAMPLE_RUN_TAG: Final = 9
@@ -242,6 +243,10 @@ class _QueueCodec:
         except UNREADABLE as error:
             raise UnreadableRecord(str(error)) from error
 
+    def moves(self, body: bytes) -> bool:
+        """See `RecordCodec.moves`."""
+        return body[1] == _MOVED_TAG
+
     def position_of(self, record: Record) -> int | None:
         """See `RecordCodec.position_of`."""
         return record.position if type(record) in _ABOUT_A_SAMPLE else None  # type: ignore[union-attr]
@@ -264,6 +269,7 @@ class _QueueCodec:
         count = left_bytes = position = number = 0
         writer = NIL_GUID
         included: Record | None = None
+        has_moves = False
         for record, after in zip_longest(records, islice(records, 1, None)):
             if record is included:
                 continue
@@ -294,6 +300,7 @@ class _QueueCodec:
                 data.append(payload)
                 carriers.append(len(bodies))
                 if not is_plain:
+                    has_moves = has_moves or record.moved_from is not None
                     bodies.append(_encode(_metadata(record)))
                     counts.append(1)
                     continue
@@ -325,7 +332,7 @@ class _QueueCodec:
         if first is not None:
             bodies.append(_encode(_run_of(first, count, consumers)))
             counts.append(2 * count if consumers else count)
-        return Encoded(bodies, counts, positions, data, ended, carriers)
+        return Encoded(bodies, counts, positions, data, ended, carriers, has_moves)
 
 
 def _run_of(first: Enqueued, count: int, consumers: list[Guid]) -> _PlainMetadata | _SampleRun:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import chain
 
 from qsctl.core.engine import ServiceEngine
@@ -25,6 +25,7 @@ from qsctl.core.records import (
     SubscriberDeleted,
 )
 from qsctl.core.settings import ServiceSettings, queues_of
+from qsctl.errors import QsctlError
 from qsctl.identity import NIL_INCARNATION, Incarnation
 from qsctl.instant import Nanoseconds
 from qsctl.service.places import HostedPlace, Places, places_of
@@ -44,7 +45,8 @@ def restore(engine: ServiceEngine, stores: Stores, now: Nanoseconds) -> None:
     """
     with _many_new_objects():
         service_records = list(stores.service.load()) if stores.service else []
-        engine.replay_all(service_records)
+        stores.refuse_loss()
+        _replay_configuration(engine, service_records, is_whole=stores.service is None or not stores.service.damage)
         places = places_of(engine.hosted)
         stores.follow(places)
         found: dict[QueueName, Incarnation] = {}
@@ -61,6 +63,19 @@ def restore(engine: ServiceEngine, stores: Stores, now: Nanoseconds) -> None:
         stores.checkpoint_unhosted()
         engine.finish_restore(now)
         stores.know(incarnations_of(engine))
+
+
+def _replay_configuration(engine: ServiceEngine, records: Iterable[Record], *, is_whole: bool) -> None:
+    """Play the stored configuration; of one that is damaged, and used all the same, what follows from the rest.
+
+    A queue whose dead-letter queue, or whose subscriber, is among what is lost is not created.
+    """
+    if is_whole:
+        engine.replay_all(records)
+        return
+    for record in records:
+        with suppress(KeyError, QsctlError):
+            engine.replay(record)
 
 
 def incarnations_of(engine: ServiceEngine) -> dict[QueueName, Incarnation]:

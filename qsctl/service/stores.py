@@ -180,12 +180,20 @@ class Stores:
         for name, incarnation in found.items():
             if name in self._opened:
                 self.files.judge_incarnation(name, self._opened[name], incarnation)
-        if not self.files.discards_damaged:
-            refuse_loss(self.damage, self.files.filesystem.synchronization)
+        self.refuse_loss()
         self._is_judged = True
         if self.service is not None:
             self.files.note_service(self.service)
         self.note(self.queues)
+
+    def refuse_loss(self) -> None:
+        """Do nothing where nothing was found to be lost, or what is lost is to be discarded.
+
+        Raises:
+            Damaged: something is lost.
+        """
+        if not self.files.discards_damaged:
+            refuse_loss(self.damage, self.files.filesystem.synchronization)
 
     def know(self, incarnations: Mapping[QueueName, Incarnation]) -> None:
         """Note which creations of the queues there are now."""

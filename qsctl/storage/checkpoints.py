@@ -149,6 +149,8 @@ class Checkpoints:
         """Write a batch to both logs, or to neither."""
         log = self._data.log
         data_before = (log.last_index, log.sizes.get(log.last_index, 0), log.next_number)
+        if encoded.has_moves:
+            self._metadata.expect_moves()
         batch = self._metadata.prepare(encoded.bodies)
         index, offset = self._data.write(encoded)
         try:

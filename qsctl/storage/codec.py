@@ -29,7 +29,8 @@ class Encoded(NamedTuple):
     """A batch of records as bodies: `counts` says how many records each body is; payloads stand apart.
 
     `positions` and `data` are those of the records that carry a payload, in step; `ended` are the positions that end.
-    `carriers` are the indexes of the bodies that these records are in, in step with them: a body may have several.
+    `carriers` are the indexes of the bodies that these records are in, in step with them: a body may have several. With
+    `has_moves` one of them is of a kind that versions up to 0.2 do not read: the file that it goes to must say so.
     """
 
     bodies: list[bytes]
@@ -38,6 +39,7 @@ class Encoded(NamedTuple):
     data: list[bytes]
     ended: list[int]
     carriers: list[int]
+    has_moves: bool = False
 
     @property
     def piece_count(self) -> int:
@@ -77,6 +79,9 @@ class RecordCodec(Protocol):
         Raises:
             UnreadableRecord: the body cannot be read.
         """
+
+    def moves(self, body: bytes) -> bool:
+        """Whether a body is of a kind that versions up to 0.2 do not read, see `Encoded.has_moves`."""
 
     def position_of(self, record: Record) -> int | None:
         """Return the position that a record begins, ends or is about; None for one that is about none."""

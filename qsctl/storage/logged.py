@@ -272,7 +272,8 @@ class LoggedStorage(WritesThenSyncs):
                         carriers.append(first)
                 elif (position := codec.ended_by(record)) is not None:
                     ended.append(position)
-        self._own.put(Encoded(metadata, counts, positions, data, ended, carriers))
+        has_moves = any(map(codec.moves, metadata))
+        self._own.put(Encoded(metadata, counts, positions, data, ended, carriers, has_moves))
         in_log.forget_payloads(positions)
         in_log.ended.update(begun.difference(positions))
         in_log.ended.difference_update(ended)
@@ -286,7 +287,7 @@ def write_group(log: WriteAheadLog, streams: Sequence[tuple[LoggedStorage, Seque
     """
     encoded = [stream.codec.encode(records) for stream, records in streams]
     parts = [stream.in_log.part(each) for (stream, _), each in zip(streams, encoded, strict=True)]
-    file, offsets = log.write(parts)
+    file, offsets = log.write(parts, has_moves=any(each.has_moves for each in encoded))
     for (stream, records), part, each, offset in zip(streams, parts, encoded, offsets, strict=True):
         stream.in_log.note(part, records, each, (file, offset), stream.checkpointed_positions)
         stream.follow(records)

@@ -37,6 +37,9 @@ _MARK_STEP: Final = 0x9E3779B1
 _FORMAT_1: Final = 1
 _STREAM_MASK: Final = 0xFFFF
 _BASE: Final = 1
+_MOVES: Final = 16
+"""Flags of a header. A version refuses a file with a flag that it does not know, as those up to 0.2 do for the second.
+Development versions had another one, 2."""
 
 _RESERVE_BYTES_MIN: Final = 64 * 1024
 _RESERVE_BYTES_MAX: Final = 1024 * 1024
@@ -57,8 +60,9 @@ class SegmentHeader(NamedTuple):
 
     `mark` is random: what every frame begins with follows from it and from `stream`, which says whose file it is, see
     `stream_of`. `is_base`: the files of a lower index are superseded by this one. `size_before_bytes` is how long the
-    file before it was when this one was begun: a shorter one has lost its end. `unknown_flags`: what only another
-    version knows to read.
+    file before it was when this one was begun: a shorter one has lost its end. `has_moves`: there are
+    records of samples that were moved in one step, which versions up to 0.2 do not read. `unknown_flags`: what only
+    another version knows to read.
     """
 
     mark: int
@@ -66,6 +70,7 @@ class SegmentHeader(NamedTuple):
     stream: int
     is_base: bool = False
     size_before_bytes: int = 0
+    has_moves: bool = False
     unknown_flags: int = 0
     version: int = FORMAT_VERSION
 
@@ -76,7 +81,7 @@ class SegmentHeader(NamedTuple):
 
     def encode(self) -> bytes:
         """The bytes at the start of the file."""
-        flags = _BASE * self.is_base | self.unknown_flags
+        flags = _BASE * self.is_base | _MOVES * self.has_moves | self.unknown_flags
         whose = 0 if self.version == _FORMAT_1 else self.stream & _STREAM_MASK
         one = _HEADER.pack(_MAGIC, self.version, flags, whose, self.mark, self.file_index, self.size_before_bytes)
         return (one + _CHECKSUM.pack(crc32(one))) * 2
@@ -118,7 +123,7 @@ def refuse_form(path: Path) -> Never:
         Refused: always.
     """
     raise Refused(
-        f"{path} has a form that only a development version between 0.1 and this one reads",
+        f"{path} has a form that this version does not read",
         remedy="Consume what is in it with the version that wrote it, then delete it; or move it away.",
     )
 
@@ -161,8 +166,16 @@ def _headers(buffer: bytes, stream: int) -> Iterator[tuple[SegmentHeader, bool]]
         if len(stored) == _CHECKSUM.size and _CHECKSUM.unpack(stored)[0] == crc32(one):
             magic, version, flags, whose, mark, index, size_before_bytes = _HEADER.unpack(one)
             if magic == _MAGIC and version in (_FORMAT_1, FORMAT_VERSION):
-                is_base, unknown_flags = bool(flags & _BASE), flags & ~_BASE
-                header = SegmentHeader(mark, index, stream, is_base, size_before_bytes, unknown_flags, version)
+                header = SegmentHeader(
+                    mark,
+                    index,
+                    stream,
+                    bool(flags & _BASE),
+                    size_before_bytes,
+                    bool(flags & _MOVES),
+                    flags & ~(_BASE | _MOVES),
+                    version,
+                )
                 yield header, version == _FORMAT_1 or whose == stream & _STREAM_MASK
 
 

@@ -92,6 +92,7 @@ class SegmentLog:
         self.has_failed = False
         """Whether what is on the disk is unknown: it must be opened again."""
         self._begins_anywhere = begins_anywhere
+        self._expects_moves = False
         self._judge = judge
         self._on_read = on_read
         self._unsure_from = unsure_from
@@ -157,6 +158,10 @@ class SegmentLog:
         self.put(batch)
         return batch
 
+    def expect_moves(self) -> None:
+        """Have what is appended next be in a file that says that it has moves: one that does not is full now."""
+        self._expects_moves = True
+
     def prepare(self, bodies: Iterable[bytes]) -> FrameBatch:
         """What `put` will append next; a full file is followed by a new one now.
 
@@ -166,6 +171,7 @@ class SegmentLog:
         """
         if self.is_full:
             self._roll()
+        self._expects_moves = False
         index, bodies = self.last_index, list(bodies)
         frames = frame(bodies, self.headers[index].marks, self.next_number)
         return FrameBatch(index, self.sizes[index], frames, len(bodies))
@@ -230,7 +236,12 @@ class SegmentLog:
     @property
     def is_full(self) -> bool:
         """Whether the next append begins a new file."""
-        return self._written is None or self.sizes[self.last_index] >= self.file_max_size_bytes
+        last = self.last_index
+        return (
+            self._written is None
+            or self.sizes[last] >= self.file_max_size_bytes
+            or (self._expects_moves and not self.headers[last].has_moves)
+        )
 
     @property
     def written_index(self) -> int:
@@ -379,7 +390,8 @@ class SegmentLog:
     def _roll(self) -> None:
         """Begin the next file, then seal the one before: where that one is sealed, this one was there."""
         index = self.last_index + 1
-        header = self._new_header(index)._replace(size_before_bytes=self.sizes.get(index - 1, 0))
+        size_before_bytes = self.sizes.get(index - 1, 0)
+        header = self._new_header(index)._replace(size_before_bytes=size_before_bytes, has_moves=self._expects_moves)
         descriptor = create_segment(self.path(index), header, self.disk)
         try:
             self._seal()

@@ -25,10 +25,12 @@ from qsctl.storage.damage import DamageKind, DamageReport, refuse_loss
 from qsctl.storage.names import open_private, unshare
 from qsctl.storage.room import DiskFailed, is_refused_by_system, refusal
 from qsctl.storage.sqlite_file import (
+    CURRENT_FORMATS,
     EARLIER_FORMAT,
     FAILURES,
     FORMAT_VERSION,
     SIDE_FILES,
+    WITH_MOVES,
     begun_and_unfinished,
     connect,
     copy_anew,
@@ -38,6 +40,7 @@ from qsctl.storage.sqlite_file import (
     format_of,
     is_damaged,
     is_foreign,
+    note_moves,
     set_aside_foreign,
 )
 from qsctl.storage.sqlite_rows import Payloads, stream_of
@@ -131,6 +134,9 @@ class SqliteStorage(WritesThenSyncs):
             tables.insert_payloads(encoded.positions, encoded.data)
             tables.insert_batch(tables.next_index, len(records), encoded)
             gone_count = tables.delete_payloads(encoded.ended)
+            if encoded.has_moves and not self._has_moves:
+                note_moves(self._connection, has_moves=True)
+        self._has_moves |= encoded.has_moves
         tables.next_index += len(records)
         tables.record_count += len(records)
         tables.held_count += len(encoded.positions) - gone_count
@@ -179,6 +185,8 @@ class SqliteStorage(WritesThenSyncs):
             self.damage = copy_aside(self._connection, self.path, self.damage)
         with self._transaction():
             self._tables.replace(records)
+            note_moves(self._connection, has_moves=False)
+        self._has_moves = False
         self._tables.count()
         self._kept_count = sum(type(each) is not self._codec.carrier for each in records)
 
@@ -231,17 +239,19 @@ class SqliteStorage(WritesThenSyncs):
             self._refuse_loss([DamageReport(self.path, 0, self.path.stat().st_size, DamageKind.CHECKSUM, what)])
             self.damage += salvage(self.path, self.settings, self._stream)
         version = format_of(self.path)
-        self.was_there = version == FORMAT_VERSION
-        if version == FORMAT_VERSION and is_foreign(self.path, self._stream):
+        self.was_there = version in CURRENT_FORMATS
+        self._has_moves = version == WITH_MOVES
+        if self.was_there and is_foreign(self.path, self._stream):
             self._refuse_loss([foreign(self.path)])
             self._report(set_aside_foreign(self.path))
             os.close(open_private(self.path, os.O_RDWR))
             version = 0
         elif version == 0 and self.path.stat().st_size:
             self._report_unfinished()
-        if version not in (0, EARLIER_FORMAT, FORMAT_VERSION):
+        if version not in (0, EARLIER_FORMAT, *CURRENT_FORMATS):
             raise Refused(
-                f"{self.path} has format {version}; this version reads formats {EARLIER_FORMAT} and {FORMAT_VERSION}",
+                f"{self.path} has format {version}; this version reads formats {EARLIER_FORMAT}, {FORMAT_VERSION} "
+                f"and {WITH_MOVES}",
                 remedy="Use the version of qsctl that wrote it.",
             )
         connection = connect(self.path, self.settings, self._trace)

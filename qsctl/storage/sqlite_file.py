@@ -22,6 +22,11 @@ FORMAT_VERSION: Final = 3
 
 EARLIER_FORMAT: Final = 1
 
+WITH_MOVES: Final = 4
+"""What a file has instead that has records of samples that were moved in one step: versions up to 0.2 refuse it."""
+
+CURRENT_FORMATS: Final = frozenset({FORMAT_VERSION, WITH_MOVES})
+
 SIDE_FILES: Final = ("-journal", "-wal", "-shm")
 """What the database puts beside its file, depending on the journal mode."""
 
@@ -93,6 +98,11 @@ def claim(connection: sqlite3.Connection, stream: int) -> None:
     connection.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
 
 
+def note_moves(connection: sqlite3.Connection, *, has_moves: bool) -> None:
+    """Note in a file whether it has moves, within a transaction of the caller's."""
+    connection.execute(f"PRAGMA user_version = {WITH_MOVES if has_moves else FORMAT_VERSION}")
+
+
 def is_foreign(path: Path, stream: int) -> bool:
     """Whether a sound file says that it is another store's.
 
@@ -101,7 +111,7 @@ def is_foreign(path: Path, stream: int) -> bool:
     """
     with closing(sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None)) as connection:
         version = connection.execute("PRAGMA user_version").fetchone()[0]
-        return bool(version == FORMAT_VERSION and _application_id(connection) != _signed(stream))
+        return bool(version in CURRENT_FORMATS and _application_id(connection) != _signed(stream))
 
 
 def set_aside_foreign(path: Path) -> DamageReport:
@@ -149,7 +159,7 @@ def is_sound(path: Path) -> bool:
         connection.close()
     if tables and _SEQUENCE.encode() not in tables:
         return False
-    if version == FORMAT_VERSION and tables not in (set(), {each.encode() for each in (*_TABLES, _SEQUENCE)}):
+    if version in CURRENT_FORMATS and tables not in (set(), {each.encode() for each in (*_TABLES, _SEQUENCE)}):
         return False
     return rows == [(b"ok",)] and (0 < version <= _FORMAT_VERSION_MAX if tables else version == 0)
 

@@ -11,7 +11,7 @@ from qsctl.config.filesystem import FilesystemSettings, JournalMode, Synchroniza
 from qsctl.storage.damage import DamageKind, DamageReport, set_aside_name
 from qsctl.storage.names import open_private, sync_directory
 from qsctl.storage.room import is_refused_by_system
-from qsctl.storage.sqlite_file import FAILURES, FORMAT_VERSION, SIDE_FILES, connect, create_tables
+from qsctl.storage.sqlite_file import EARLIER_FORMAT, FAILURES, SIDE_FILES, WITH_MOVES, connect, create_tables
 
 _BATCHES = "SELECT * FROM batch ORDER BY 1"
 _PAYLOADS = "SELECT * FROM payload ORDER BY 1"
@@ -28,7 +28,7 @@ def salvage(path: Path, settings: FilesystemSettings, stream: int) -> list[Damag
     Raises:
         OSError, sqlite3.Error: the disk refuses; the damaged file is where it was.
     """
-    size_bytes, version = path.stat().st_size, _earlier_format(path)
+    size_bytes, version = path.stat().st_size, _other_format(path)
     batches, batches_whole = _rows_from_both_ends(path, _BATCHES)
     payloads, payloads_whole = _rows_from_both_ends(path, _PAYLOADS)
     temporary = path.with_name(path.name + ".tmp")
@@ -85,12 +85,12 @@ def _read_rows(path: Path, query: str, rows: dict[int, tuple[int, int, bytes]]) 
     return True
 
 
-def _earlier_format(path: Path) -> int:
-    """Return the format of the rows where it is an earlier one, else 0. What the header does not say is of now."""
+def _other_format(path: Path) -> int:
+    """Return the format of the rows where it is another one, else 0. What the header does not say is of now."""
     with path.open("rb") as file:
         header = file.read(_HEADER_SIZE_BYTES)
     version = int.from_bytes(header[_USER_VERSION])
-    return version if version < FORMAT_VERSION else 0
+    return version if version in (EARLIER_FORMAT, WITH_MOVES) else 0
 
 
 def _missing(batches: list[tuple[int, int, bytes]]) -> int:

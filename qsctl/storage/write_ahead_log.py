@@ -192,13 +192,19 @@ class WriteAheadLog:
         except OSError as error:
             raise refusal(self.stem, error, is_clean=True) from error
 
-    def write(self, parts: Sequence[Part]) -> tuple[int, list[int]]:
+    def write(self, parts: Sequence[Part], *, has_moves: bool = False) -> tuple[int, list[int]]:
         """Append a group: all or nothing; returns the file, and for each part the offset of its first frame.
+
+        Args:
+            parts: what it consists of.
+            has_moves: see `Encoded.has_moves`.
 
         Raises:
             Damaged: the disk refuses; nothing of the group will be loaded.
         """
         self._reader.forget()
+        if has_moves:
+            self._log.expect_moves()
         heads = self._heads()
         frames = list(heads)
         sizes: list[int] = []

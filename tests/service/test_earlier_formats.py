@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import random
 import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from qsctl.config.filesystem import FilesystemSettings
 from qsctl.config.load import load_configuration
@@ -14,6 +16,8 @@ from qsctl.core.records import Enqueued
 from qsctl.service.open_service import DaemonOptions, open_service
 from qsctl.service.replica_stores import RECORDS
 from qsctl.storage.replica_log import ReplicaLog
+from tests.campaigns import trials
+from tests.commands import command_line
 from tests.earlier_formats import COMMITS, CONFIGURATION, contents, note, note_directory, placed
 from tests.service.earlier_directories import assert_all_there, location, run
 
@@ -151,3 +155,64 @@ def test_the_log_of_a_replica_of_an_earlier_version_is_read(tmp_path: Path, comm
     assert [each for each in texts if each] == [f"{text} of Replicated" for text in ("first", "second", "third")]
     assert not log.is_damaged
     log.close()
+
+
+DAMAGED = trials("QSCTL_TEST_DAMAGED_UPGRADES", 1, 40)
+"""Octets that are changed in the directories of each commit."""
+
+
+@pytest.mark.campaign
+@each_commit
+@pytest.mark.parametrize("seed", range(DAMAGED))
+def test_one_that_is_damaged_has_all_samples_or_is_refused_and_stays_as_it_is(
+    tmp_path: Path, commit: str, seed: int
+) -> None:
+    chance = random.Random(f"{commit} {seed}")
+    kind = chance.choice(KINDS)
+    directory = placed(commit, kind, tmp_path / "st")
+    path = chance.choice(sorted(each for each in directory.rglob("QS*.db") if each.stat().st_size))
+    whole = path.read_bytes()
+    at = chance.randrange(len(whole))
+    path.write_bytes(whole[:at] + bytes([whole[at] ^ 1 << chance.randrange(8)]) + whole[at + 1 :])
+    before = contents(directory)
+    shown = CliRunner().invoke(command_line(), ["peek", "InLog", "-n", "9", *location(kind, directory)])
+    if shown.exit_code:
+        assert shown.exit_code in (7, 9), shown.output
+        assert path.name in shown.output
+        assert contents(directory) == before, f"octet {at} of {path.name}"
+        discarding = CliRunner().invoke(
+            command_line(), ["get", "status", "--discard-damaged", *location(kind, placed_copy(directory))]
+        )
+        assert discarding.exit_code in (0, 7, 9), f"whatever is left of it is used: {discarding.output}"
+        path.write_bytes(whole)
+    assert_all_there(kind, directory)
+
+
+def placed_copy(directory: Path) -> Path:
+    return Path(shutil.copytree(directory, directory.with_name("copy")))
+
+
+@each_commit
+@each_kind
+def test_one_that_is_put_back_from_a_backup_has_what_it_had(tmp_path: Path, commit: str, kind: str) -> None:
+    """An upgrade that is taken back: the backup was made by the version before, and nothing else is left."""
+    directory = placed(commit, kind, tmp_path / "st")
+    shutil.copytree(directory, tmp_path / "backup")
+    run("move", "InLog", "Volatile", "--limit", "1", *location(kind, directory))
+    assert run("peek", "Volatile", "-n", "9", "-o", "{{ payload }}", *location(kind, directory)).endswith("of InLog\n")
+    shutil.rmtree(directory)
+    (tmp_path / "backup").rename(directory)
+    assert_all_there(kind, directory)
+
+
+@each_commit
+@each_kind
+def test_samples_move_in_one_step_after_an_upgrade(tmp_path: Path, commit: str, kind: str) -> None:
+    """The queues of those versions have no incarnation: their positions say enough."""
+    directory = placed(commit, kind, tmp_path / "st")
+    where = location(kind, directory)
+    for source, target in (("InLog", "InDatabase"), ("InDatabase", "Volatile"), ("Letters", "InLog")):
+        before = run("peek", source, "-n", "99", "-o", "{{ payload }}", *where)
+        run("move", source, target, *where)
+        assert run("peek", target, "-n", "99", "-o", "{{ payload }}", *where).endswith(before)
+        assert run("get", "messages", source, "-o", "json", *where).strip() == "[]"

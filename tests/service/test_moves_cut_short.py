@@ -25,18 +25,22 @@ from qsctl.core.inserted_sample import InsertedSample
 from qsctl.core.messages import CommandReply, CommandRequest, Outbound, Write
 from qsctl.core.queue.settings import PersistenceSettings
 from qsctl.core.records import Enqueued, MovedFrom, Record
+from qsctl.errors import Refused
 from qsctl.identity import Incarnation, SampleIdentity
 from qsctl.resource import ResourceIdentifier, ResourceKind
 from qsctl.service import queue_codec
 from qsctl.service.loop import ServiceLoop
 from qsctl.service.queue_codec import QUEUE_CODEC
 from qsctl.service.queue_writes import QueueWrites
+from qsctl.storage import segment_file, sqlite
 from qsctl.storage.base import Sync
 from qsctl.storage.codec import Positions
 from qsctl.storage.damage import DamageKind
+from qsctl.storage.logged import LoggedStorage
 from qsctl.storage.sqlite import SqliteStorage
 from qsctl.storage.write_ahead_log import WriteAheadLog
 from tests.campaigns import is_campaign, trials
+from tests.earlier_formats import contents
 from tests.patience import PATIENCE_S
 from tests.service.disk_trials import refusing
 from tests.service.pipelines import IN_MEMORY, ON_DISK, READER, SUBSCRIBER, WRITER, queue, service
@@ -305,3 +309,61 @@ def test_a_moved_record_is_read_whole_and_refused_by_who_does_not_know_it() -> N
     assert positions.begun == {2**40}
     with pytest.raises(msgspec.ValidationError, match="18"):  # as every version before reads it
         msgspec.msgpack.decode(body, type=Record | queue_codec._DeadLetterMetadata | queue_codec._SampleRun)
+
+
+@pytest.mark.parametrize("target", ["segments2", "database2"])
+def test_a_version_that_does_not_know_moves_refuses_the_files_that_have_some(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str
+) -> None:
+    """As 0.2 does: by what the file says of itself, not by a record in it that looks damaged."""
+
+    def opens_as_before(directory: Path) -> bool:
+        with monkeypatch.context() as patches:
+            patches.setattr(segment_file, "_MOVES", 0)
+            patches.setattr(sqlite, "CURRENT_FORMATS", frozenset({3}))
+            copy_tree(directory, tmp_path / "before")
+            before = contents(tmp_path / "before")
+            try:
+                loop = opened(tmp_path / "before")
+            except Refused as error:
+                assert "that this version does not read" in error.message or "has format 4" in error.message
+                assert contents(tmp_path / "before") == before
+                return False
+            loop.close()
+            loop.stores.abandon()
+            return True
+
+    directory = tmp_path / "st"
+    directory.mkdir()
+    loop = filled(directory, "segments")
+    assert opens_as_before(directory)
+    move(loop, "segments", target)
+    assert not opens_as_before(directory)
+    sent(loop, *(Write("P", "Segments", SampleIdentity(WRITER, number), b"x") for number in range(10, 13)))
+    assert not opens_as_before(directory)
+    for name, store in loop.stores.queues.items():
+        store.compact(loop.engine.snapshot_queue(name))
+    loop.stores.make_room()
+    loop.close()
+    loop.stores.close()
+    assert opens_as_before(directory), "nothing in it is of the new kind any more"
+    assert held(opened(directory))[target] == [0, 1]
+
+
+def test_what_is_checkpointed_of_a_move_says_so_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loop = filled(tmp_path, "segments")
+    move(loop, "segments", "segments2")
+    (log,) = logs_of(loop)
+    store = loop.stores.queues["P/S/segments2"]
+    assert isinstance(store, LoggedStorage)
+    log.seal()
+    for _ in store.checkpoint(log.last_file):
+        pass
+    flagged = [
+        path.name.rpartition("_")[2]
+        for path in sorted(tmp_path.glob("QS*_[wm]*.db"))
+        if path.read_bytes()[5] & segment_file._MOVES
+    ]
+    assert flagged == ["m1.db", "w1.db"], "of the log and of the queue's own files those with moves, and no others"
+    loop.close()
+    loop.stores.abandon()

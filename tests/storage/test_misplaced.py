@@ -214,7 +214,7 @@ def test_a_database_of_a_development_version_is_refused_and_stays_as_it_is(tmp_p
     path = tmp_path / f"{ORDERS}.db"
     shutil.copy(FORMAT_2 / path.name, path)
     before = path.read_bytes()
-    with pytest.raises(Refused, match="has format 2; this version reads formats 1 and 3"):
+    with pytest.raises(Refused, match="has format 2; this version reads formats 1, 3 and 4"):
         database(tmp_path)
     assert path.read_bytes() == before
 

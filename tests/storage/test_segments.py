@@ -128,6 +128,6 @@ def test_files_of_a_form_that_is_not_read_any_more_are_refused_and_left_alone(tm
     for path in (Path(__file__).parent / form).iterdir():
         shutil.copy(path, tmp_path / path.name)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    with pytest.raises(Refused, match="a form that only a development version"):
+    with pytest.raises(Refused, match="a form that this version does not read"):
         opened(tmp_path)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before

@@ -123,7 +123,7 @@ def test_a_file_of_a_later_format_is_refused_and_left_alone(tmp_path: Path) -> N
         connection.execute("PRAGMA user_version = 99")
     connection.close()
     before = (tmp_path / NAME).read_bytes()
-    with pytest.raises(Refused, match="has format 99; this version reads formats 1 and 3"):
+    with pytest.raises(Refused, match="has format 99; this version reads formats 1, 3 and 4"):
         opened(tmp_path)
     assert (tmp_path / NAME).read_bytes() == before
 
@@ -185,7 +185,7 @@ def test_a_damaged_database_gives_what_is_whole_and_tells_the_rest(
         store = opened(directory)
     except Refused as error:
         assert 56 <= at < 64, "only the number of the format may make it look like a later one"
-        assert "this version reads formats 1 and 3" in error.message
+        assert "this version reads formats 1, 3 and 4" in error.message
         return
     found = list(store.load())
     for record in found:

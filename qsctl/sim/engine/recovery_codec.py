@@ -54,6 +54,10 @@ class _RecoveryCodec:
             bodies.append(_encode(record))
         return Encoded(bodies, [1] * len(bodies), positions, data, ended, carriers)
 
+    def moves(self, _body: bytes) -> bool:
+        """See `RecordCodec.moves`."""
+        return False
+
     def decode(self, body: bytes) -> Sequence[StoredRecord]:
         """See `RecordCodec.decode`."""
         try:
