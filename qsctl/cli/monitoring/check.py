@@ -15,22 +15,18 @@ import typer
 from typer.core import TyperCommand
 
 from qsctl.cli.command import Commands
-from qsctl.cli.monitoring.check_service import (
-    DEAD_LETTER_MEASURES,
-    OLDEST_AGE,
-    SERVICE_MEASURES,
-    of_dead_letters,
-    of_services,
-)
+from qsctl.cli.monitoring.check_service import of_dead_letters, of_service, of_services
 from qsctl.cli.monitoring.check_values import (
     CLIENT_MEASURES,
+    DEAD_LETTER_MEASURES,
+    OLDEST_AGE,
     QUEUE_MEASURES,
+    SERVICE_MEASURES,
     Checked,
     is_recorded_service,
     known_measure,
     of_clients,
     of_recorded_queues,
-    of_service,
     unit_of,
 )
 from qsctl.cli.monitoring.listing_source import ListingSource, ReplicationOption

@@ -1,4 +1,4 @@
-"""What `qsctl check service` and `qsctl check dead-letters` look at: services as a whole, and the dead.
+"""What `qsctl check` looks at in services: one as a whole, a queue of one, and its dead letters.
 
 Decides: what is wrong with a service whatever the thresholds are. One that does not answer, that delivers nothing for
 its disk, or that has no quorum is critical; no threshold makes it well.
@@ -7,11 +7,17 @@ its disk, or that has no quorum is critical; no threshold makes it well.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from qsctl.cli.monitoring.check_values import Checked, known_measure
+from qsctl.cli.monitoring.check_values import (
+    DEAD_LETTER_MEASURES,
+    OLDEST_AGE,
+    SERVICE_MEASURES,
+    Checked,
+    known_measure,
+)
 from qsctl.cli.monitoring.service_look import look_at
 from qsctl.errors import NoAnswer, NotFound
 
@@ -21,10 +27,6 @@ if TYPE_CHECKING:
     from qsctl.core.admin.reply import QueueData
     from qsctl.core.statistics.status import SharedReaderQueueStatus
     from qsctl.resource import ResourceIdentifier
-
-SERVICE_MEASURES: Final = ("answer_ms", "message_count", "dead_letter_count", "waiting_count", "undeliverable_count")
-OLDEST_AGE: Final = "oldest_age_s"
-DEAD_LETTER_MEASURES: Final = ("current_message_count", OLDEST_AGE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,3 +122,32 @@ def _counts(name: str, statuses: Sequence[FromService[SharedReaderQueueStatus]])
         Checked(name if len(statuses) == 1 else f"{each.service} {name}", each.body.current_message_count)
         for each in statuses
     ]
+
+
+def of_service(queue: str, measure: str, service: TargetOptions) -> list[Checked]:
+    """Return the values of a queue's status at a service, one a service that answers.
+
+    Raises:
+        NotFound: there is no such queue; NoAnswer: no service answered in time.
+        UsageError: no number of the status has that name.
+    """
+    from qsctl.cli.administer.get_results import Statuses
+    from qsctl.core.admin.resolve import short_name
+
+    with service.open() as administration:
+        resource = administration.queue_named(queue)
+        if measure == OLDEST_AGE:
+            return [Checked(short_name(resource), oldest_age_s(administration, resource))]
+        rows = Statuses(tuple(administration.statuses(resource))).rows()
+    found = []
+    for row in rows:
+        known_measure(measure, _numbers(row))
+        value = row[measure]
+        assert isinstance(value, int | float)
+        label = str(row["queue_name"]) if len(rows) == 1 else f"{row['service']} {row['queue_name']}"
+        found.append(Checked(label, value))
+    return found
+
+
+def _numbers(row: Mapping[str, object]) -> list[str]:
+    return [name for name, value in row.items() if isinstance(value, int | float) and not isinstance(value, bool)]

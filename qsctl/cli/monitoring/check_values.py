@@ -5,7 +5,7 @@ Decides: the names of measures, which are those of the listings' and the status'
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -15,7 +15,6 @@ from qsctl.errors import InvalidInput, UsageError
 
 if TYPE_CHECKING:
     from qsctl.cli.monitoring.listing_source import ListingSource
-    from qsctl.cli.service_options import TargetOptions
     from qsctl.profiles.listings.model import ListedQueueStatistics, Listings
 
 COUNTS: Final = (
@@ -26,6 +25,9 @@ RATIOS: Final = {"depth_percent": "length_work_units", "high_water_mark_percent"
 QUEUE_MEASURES: Final = (*COUNTS, *RATIOS)
 BLOCKED: Final = "blocked_percent"
 CLIENT_MEASURES: Final = (*QUEUE_MEASURES, BLOCKED)
+SERVICE_MEASURES: Final = ("answer_ms", "message_count", "dead_letter_count", "waiting_count", "undeliverable_count")
+OLDEST_AGE: Final = "oldest_age_s"
+DEAD_LETTER_MEASURES: Final = ("current_message_count", OLDEST_AGE)
 _COUNTERS: Final = frozenset({"discarded_messages", "delivered_messages"})
 
 
@@ -40,8 +42,6 @@ class Checked:
 
 def unit_of(measure: str) -> str:
     """Return the unit of measure in performance data: a percentage, a time, a counter, or none."""
-    from qsctl.cli.monitoring.check_service import SERVICE_MEASURES
-
     if measure in SERVICE_MEASURES:
         return "ms" if measure.endswith("_ms") else ""
     if measure.endswith("_s"):
@@ -162,33 +162,3 @@ def is_recorded_service(run: Path) -> bool:
     from qsctl.eventlog.run_folder import read_run_info
 
     return read_run_info(run).model == "shared_reader_queue"
-
-
-def of_service(queue: str, measure: str, service: TargetOptions) -> list[Checked]:
-    """Return the values of a queue's status at a service, one a service that answers.
-
-    Raises:
-        NotFound: there is no such queue; NoAnswer: no service answered in time.
-        UsageError: no number of the status has that name.
-    """
-    from qsctl.cli.administer.get_results import Statuses
-    from qsctl.cli.monitoring.check_service import OLDEST_AGE, oldest_age_s
-    from qsctl.core.admin.resolve import short_name
-
-    with service.open() as administration:
-        resource = administration.queue_named(queue)
-        if measure == OLDEST_AGE:
-            return [Checked(short_name(resource), oldest_age_s(administration, resource))]
-        rows = Statuses(tuple(administration.statuses(resource))).rows()
-    found = []
-    for row in rows:
-        known_measure(measure, _numbers(row))
-        value = row[measure]
-        assert isinstance(value, int | float)
-        label = str(row["queue_name"]) if len(rows) == 1 else f"{row['service']} {row['queue_name']}"
-        found.append(Checked(label, value))
-    return found
-
-
-def _numbers(row: Mapping[str, object]) -> list[str]:
-    return [name for name, value in row.items() if isinstance(value, int | float) and not isinstance(value, bool)]
