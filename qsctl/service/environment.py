@@ -45,7 +45,7 @@ class OpenSyncs(Protocol):
     """Makes what does syncs: `on_synced` is called once one that was begun is over."""
 
     def __call__(self, on_synced: Callable[[], object], /, *, quick_sync_s: float) -> Syncs:
-        """A disk that syncs in less than `quick_sync_s` is waited for; 0: none is."""
+        """Return the runner of syncs; a disk that syncs in less than `quick_sync_s` is waited for, 0: none is."""
 
 
 class OpenDatabase(Protocol):
@@ -61,7 +61,7 @@ class OpenDatabase(Protocol):
         *,
         discards_damaged: bool,
     ) -> Storage:
-        """It is made where it is not there."""
+        """Open the database, which is made where it is not there."""
 
 
 class OpenReplicaLog(Protocol):

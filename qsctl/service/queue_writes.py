@@ -62,7 +62,7 @@ class QueueWrites:
                 self._guarded.fail(name, failure.error)
 
     def write(self, batch: Mapping[QueueName, Sequence[Record]], *, may_defer: bool = False) -> Sync | None:
-        """What is left to do for the queues' own stores. Those that share a log share an append, and a sync."""
+        """Return what is left to do for the queues' own stores. Those that share a log share an append, and a sync."""
         dead_letters = list(filter(self._is_dead_letter, batch))
         names = [*dead_letters, *(name for name in batch if name not in dead_letters)]
         logs = {log_of(self._queues[name]) for name in names}
@@ -102,7 +102,7 @@ class QueueWrites:
 
 
 def log_of(store: Storage) -> WriteAheadLog | None:
-    """The log that a store shares with others; None: it has files of its own only."""
+    """Return the log that a store shares with others; None: it has files of its own only."""
     return store.log if isinstance(store, LoggedStorage) else None
 
 

@@ -119,7 +119,7 @@ class StoreFiles:
             self.room.keep()
 
     def stem(self, name: QueueName, place: HostedPlace) -> Path:
-        """What the files of a persistent queue are named after.
+        """Return what the files of a persistent queue are named after.
 
         Raises:
             InvalidInput: a name cannot be part of a file name.
@@ -154,7 +154,7 @@ class StoreFiles:
                 self._owners[self.stem(name, place)] = name
 
     def open(self, name: QueueName, place: HostedPlace, *, discards_damaged: bool | None = None) -> Storage:
-        """The store of a queue, which must be one that keeps files.
+        """Open the store of a queue, which must be one that keeps files.
 
         Args:
             name: the queue's.
@@ -187,7 +187,7 @@ class StoreFiles:
         return any(name.startswith((f"{stem.name}.db", f"{stem.name}_")) for name in names)
 
     def open_service(self, *, discards_damaged: bool | None = None) -> Storage:
-        """The store of the service's state.
+        """Open the store of the service's state.
 
         Raises:
             Refused: another service uses it, or the directory cannot be written.
@@ -249,7 +249,7 @@ class StoreFiles:
                 register.forget_incarnation(self._entry(name, place))
 
     def note_service(self, store: Storage) -> None:
-        """The same of the service's state."""
+        """Note the same of the service's state."""
         self._register(True).note({self._service_file.name: store.extent})
 
     def open_replica_log(self, records: RecordsCodec) -> ReplicaLog:
@@ -277,7 +277,7 @@ class StoreFiles:
         self._owners = {stem: owner for stem, owner in self._owners.items() if owner != name}
 
     def forget_service(self) -> None:
-        """The same of the service's state."""
+        """Forget the same of the service's state."""
         self._register(True).forget([self._service_file.name])
 
     def with_reserve(self, do: Callable[[], Done]) -> Done:
@@ -363,7 +363,7 @@ class StoreFiles:
         return LoggedStorage(stem, self.filesystem, log, QUEUE_CODEC, known, discards_damaged=discards_damaged)
 
     def _entry(self, name: QueueName, place: HostedPlace) -> str:
-        """What a store is called in its register."""
+        """Return what a store is called in its register."""
         return self.stem(name, place).name if place.is_persistent else name
 
     def _register(self, is_persistent: bool) -> Register:

@@ -239,11 +239,11 @@ class Stores:
             store.abandon()
 
     def load(self, queue: QueueName) -> Iterator[Record]:
-        """What a queue's store holds; nothing where it has none."""
+        """Return what a queue's store holds; nothing where it has none."""
         return self.queues[queue].load() if queue in self.queues else iter(())
 
     def payload(self, queue: QueueName, position: int) -> bytes:
-        """The payload of a sample that is held (`Storage.payload`).
+        """Return the payload of a sample that is held (`Storage.payload`).
 
         Raises:
             KeyError: the queue has no store, or no such sample is held.
@@ -454,7 +454,7 @@ class Stores:
 
 
 def _by_stream(turns: Sequence[Ready]) -> dict[StreamName, Sequence[Record]]:
-    """The records of several turns, a sequence each stream."""
+    """Return the records of several turns, a sequence each stream."""
     if len(turns) == 1:
         return {batch.stream: batch.records for batch in turns[0].batches}
     streams: dict[StreamName, list[Record]] = {}

@@ -107,7 +107,7 @@ def make_room(stores: Stores) -> None:
 
 
 def _streams(stores: Stores, log: WriteAheadLog) -> Sequence[LoggedStorage] | None:
-    """The streams of a log that are open; None where one of them has failed."""
+    """Return the streams of a log that are open; None where one of them has failed."""
     found = []
     for name, store in stores.queues.items():
         if isinstance(store, LoggedStorage) and store.log is log:

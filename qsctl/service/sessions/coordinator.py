@@ -279,7 +279,7 @@ class Coordinator:
             self._answer(request)
 
     def _holder(self, queue: ResourceIdentifier) -> ProcessIndex | None:
-        """The process of a queue; None: what is asked is no queue of ours, and the engine says so."""
+        """Return the process of a queue; None: what is asked is no queue of ours, and the engine says so."""
         try:
             return self._placement.holder(self.engine.hosted.queue(queue.bare).name)
         except NotFound:
@@ -346,7 +346,7 @@ class Coordinator:
             self.transport.put(self._reply_of(asked))
 
     def _reply_of(self, asked: _Asked) -> list[CommandReply]:
-        """The replies of one service out of those of its processes, in the order of the configuration."""
+        """Return the replies of one service out of those of its processes, in the order of the configuration."""
         replies = asked.replies
         if asked.made is not None:
             failed = [each for each in replies if each.reply.retcode is not ReturnCode.OK]

@@ -73,6 +73,6 @@ class Trace:
         return self._hash.hexdigest()
 
     def recent(self, count: int = RECENT_COUNT) -> list[str]:
-        """The last lines, oldest first, in seconds."""
+        """Return the last lines, oldest first, in seconds."""
         lines = list(self._recent)[-count:]
         return [f"{at / 1e9:.6f} {what} {' '.join(str(each) for each in of)}" for at, what, of in lines]

@@ -66,17 +66,17 @@ class ClientView(Invariant):
         self._histories: dict[tuple[str, SampleIdentity], _History] = {}
 
     def written(self, service: int, write: Write) -> None:
-        """A producer writes."""
+        """Note that a producer writes."""
         self._written.setdefault(write.identity, (self._clock(), write.lifespan_ns < INFINITE_NS))
 
     def answered(self, service: int, answer: WriteAcknowledgment) -> None:
-        """A producer is told."""
+        """Note that a producer is told."""
         history = self._histories.setdefault((answer.queue, answer.identity), _History())
         if answer.response == AckResponse.ACCEPTED and history.accepted_ns < 0:
             history.accepted_ns = self._clock()
 
     def delivered(self, service: int, delivery: Delivery) -> None:
-        """A consumer receives."""
+        """Note that a consumer receives."""
         history = self._histories.setdefault((delivery.queue, delivery.identity), _History())
         flagged = bool(delivery.flags & SampleFlag.REDELIVERED)
         history.received.append((self._clock(), delivery.consumer_guid, flagged, delivery.attempt))
@@ -84,7 +84,7 @@ class ClientView(Invariant):
             self.violate(f"{delivery.queue}: {delivery.identity} was received and never written")
 
     def processed(self, consumer_guid: Guid, queue: str, identity: SampleIdentity, response: AckResponse) -> None:
-        """A consumer answers."""
+        """Note that a consumer answers."""
         history = self._histories.setdefault((queue, identity), _History())
         history.answers.append((self._clock(), consumer_guid, response))
 

@@ -85,7 +85,7 @@ class ConsumerProgram:
         return (self.queue.full_name,)
 
     def matched(self) -> None:
-        """A service has discovered the consumer: what comes next is the present master's, as for a live client."""
+        """Note that a service found the consumer: what comes next is the present master's, as for a live client."""
         self._state.forget_epoch()
 
     def receive(self, service: int, delivery: Delivery) -> None:

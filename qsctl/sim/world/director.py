@@ -294,7 +294,7 @@ class Director:
             action(max(masters, key=lambda each: (each.epoch(queue), each.number)))
 
     def _deciding_queues(self) -> list[str]:
-        """The queues whose master is meant: the replicated ones, else the first."""
+        """Return the queues whose master is meant: the replicated ones, else the first."""
         queues = self._world.queues
         return [each.full_name for each in queues if each.replicated] or [queues[0].full_name]
 

@@ -69,7 +69,7 @@ class Elections(Observer):
         self._groups.setdefault(stream, _Group(self._clock()))
 
     def changed(self, service: int, change: RoleChanged) -> None:
-        """A replica has another role."""
+        """Note that a replica has another role."""
         group = self._groups.get(change.stream)
         if group is None:
             return
@@ -85,12 +85,12 @@ class Elections(Observer):
         self._note(Event.MASTER_ELECTED, service, without_ns)
 
     def ended(self, service: int) -> None:
-        """A service is gone, and is master of nothing."""
+        """Note that a service is gone, and is master of nothing."""
         for group in self._groups.values():
             self._lose(service, group)
 
     def released(self, service: int, message: Outbound) -> None:
-        """An answer leaves a replica."""
+        """Note that an answer leaves a replica."""
         if not isinstance(message, WriteAcknowledgment):
             return
         answers = self._answers.get(message.queue)

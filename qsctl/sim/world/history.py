@@ -22,67 +22,67 @@ class Observer:
     """Sees everything, and ignores all that it does not override. Services are named by their numbers, from 1."""
 
     def written(self, service: int, write: Write) -> None:
-        """A producer sends a sample to a service."""
+        """Note that a producer sends a sample to a service."""
 
     def arrived(self, service: int, write: Write) -> None:
-        """A sample reached a service."""
+        """Note that a sample reached a service."""
 
     def refused(self, queue: str, write: Write) -> None:
         """Every service that an attempt to write was sent to has answered 0 for a queue."""
 
     def answered(self, service: int, answer: WriteAcknowledgment) -> None:
-        """A service's answer reached the sample's producer."""
+        """Note that a service's answer reached the sample's producer."""
 
     def released(self, service: int, message: Outbound) -> None:
-        """A message leaves a service."""
+        """Note that a message leaves a service."""
 
     def happened(self, service: int, event: Event) -> None:
-        """An event leaves a service: what it says is committed."""
+        """Note that an event leaves a service: what it says is committed."""
 
     def delivered(self, service: int, delivery: Delivery) -> None:
-        """A delivery reached its consumer."""
+        """Note that a delivery reached its consumer."""
 
     def processed(self, consumer_guid: Guid, queue: str, identity: SampleIdentity, response: AckResponse) -> None:
-        """A consumer's program answered a sample."""
+        """Note that a consumer's program answered a sample."""
 
     def set_back(self, service: int, queue: str) -> None:
-        """A service set a queue back to what its store holds: the store refused what came later."""
+        """Note that a service set a queue back to what its store holds: the store refused what came later."""
 
     def joined(self, service: int, consumer_guid: Guid) -> None:
-        """A service discovered a consumer."""
+        """Note that a service discovered a consumer."""
 
     def left(self, service: int, consumer_guid: Guid) -> None:
-        """A service takes a consumer for gone."""
+        """Note that a service takes a consumer for gone."""
 
     def stored(self, service: int, operations: Sequence[Operation]) -> None:
-        """A service's operations are durable."""
+        """Note that a service's operations are durable."""
 
     def ended(self, service: int) -> None:
-        """A service lost its power, or ended itself."""
+        """Note that a service lost its power, or ended itself."""
 
     def lost_disk(self, service: int) -> None:
-        """A service's disk lost everything."""
+        """Note that a service's disk lost everything."""
 
     def lost_majority(self, queue: str, held: frozenset[SampleIdentity]) -> None:
         """Too few have the log of a replicated queue still; the best that is left holds these samples."""
 
     def started(self, service: int) -> None:
-        """A service was started, and has restored what it found."""
+        """Note that a service was started, and has restored what it found."""
 
     def paused(self, service: int) -> None:
-        """A service is stopped for a while."""
+        """Note that a service is stopped for a while."""
 
     def resumed(self, service: int) -> None:
-        """A service goes on after a pause."""
+        """Note that a service goes on after a pause."""
 
     def changed(self, service: int, change: RoleChanged) -> None:
-        """A replica of a service has another role."""
+        """Note that a replica of a service has another role."""
 
     def stepped(self, service: int) -> None:
-        """A service did one pass."""
+        """Note that a service did one pass."""
 
     def concluded(self, world: World) -> None:
-        """The world is at its end, after the time without faults."""
+        """Note that the world is at its end, after the time without faults."""
 
 
 class Audience:

@@ -72,7 +72,7 @@ class Machine(Protocol):
     draw: DrawIncarnation
 
     def clock(self) -> Nanoseconds:
-        """The instant by its own clock."""
+        """Return the instant by its own clock."""
 
     def jitter(self) -> float:
         """Draw how long it waits before an election."""
@@ -353,7 +353,7 @@ class ProcessWatch:
         self.note(operations)
 
     def _dropped(self, name: str) -> list[Operation]:
-        """What goes with a queue, or with all of a subscriber; the streams of replicas go with the replicas."""
+        """Return what goes with a queue, or with all of a subscriber; the streams of replicas go with the replicas."""
         return [
             Drop(stream)
             for stream, found in sorted(self.stored.streams.items())
@@ -493,7 +493,7 @@ class Process:
         return self.loop.recovery.is_needed or self.watch.stored.is_anything_deferred
 
     def replica(self, queue: str) -> Replica | None:
-        """The replica that a queue belongs to; None: it is not replicated, or not hosted."""
+        """Return the replica that a queue belongs to; None: it is not replicated, or not hosted."""
         hosted = self.engine.hosted.by_name.get(queue)
         return None if hosted is None else self.replicas.get(hosted.stream.name)
 
@@ -503,7 +503,7 @@ class Process:
         return queue in self.engine.hosted.by_name and (replica is None or replica.role is Role.MASTER)
 
     def held(self) -> Iterable[tuple[str, SampleIdentity]]:
-        """What the queues hold that this service decides about."""
+        """Return what the queues hold that this service decides about."""
         for name, queue in self.engine.hosted.by_name.items():
             if self.is_master(name):
                 for sample in queue.held:

@@ -132,7 +132,7 @@ class ProducerProgram:
         self._write()
 
     def matched(self) -> None:
-        """A service has discovered the producer: what has no answer is written again, which is another attempt.
+        """Note that a service found the producer: what has no answer is written again, as another attempt.
 
         The service may have refused the last one in an earlier life, of which it knows nothing.
         """

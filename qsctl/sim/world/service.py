@@ -149,7 +149,7 @@ class SimulatedService:
         return self.process is not None
 
     def clock(self) -> Nanoseconds:
-        """The instant by its own clock."""
+        """Return the instant by its own clock."""
         since, shown = self._rate_since
         return shown + int((self.agenda.now - since) * self._rate) + self.skew_ns
 
@@ -358,7 +358,7 @@ class SimulatedService:
     # What can be seen of it.
 
     def held(self) -> set[tuple[str, SampleIdentity]]:
-        """What its queues hold, where it decides about them."""
+        """Return what its queues hold, where it decides about them."""
         return set() if self.process is None else set(self.process.held())
 
     @property
@@ -381,7 +381,7 @@ class SimulatedService:
         return any(each.role is Role.FAILED for each in self.replicas.values())
 
     def epoch(self, queue: str) -> int:
-        """The epoch of a queue's replica; 0 where there is none."""
+        """Return the epoch of a queue's replica; 0 where there is none."""
         replica = None if self.process is None else self.process.replica(queue)
         return 0 if replica is None else replica.epoch
 

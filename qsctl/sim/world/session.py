@@ -55,7 +55,7 @@ class _Direction(Generic[Message]):
         self._agenda.at(self._last_ns, lambda: self._arrive(generation, message))
 
     def lose_all(self) -> None:
-        """What is on its way never arrives."""
+        """Drop what is on its way: it never arrives."""
         self._generation += 1
         self._held.clear()
 
@@ -129,17 +129,17 @@ class Session:
             self._to_program.send(message)
 
     def service_started(self) -> None:
-        """The service runs, and knows no program yet."""
+        """Note that the service runs, and knows no program yet."""
         self._service_is_up = True
         self.network_changed()
 
     def service_ended(self) -> None:
-        """The service is gone, with what it knew and what was on its way."""
+        """Note that the service is gone, with what it knew and what was on its way."""
         self._service_is_up = False
         self._close()
 
     def program_ended(self) -> None:
-        """The program is gone without a word; the service finds out by its silence. It never comes back."""
+        """Note that the program is gone without a word; the service finds out by its silence. It never comes back."""
         self._program_is_up = False
         self._to_program.lose_all()
         self.network_changed()

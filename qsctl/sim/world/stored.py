@@ -103,7 +103,7 @@ class StoredState:
         """The same of the files of queues that are not replicated."""
 
     def stream(self, name: str) -> StreamFile:
-        """The stream of this name, empty where nothing was stored."""
+        """Return the stream of this name, empty where nothing was stored."""
         found = self.streams.get(name)
         if found is None:
             found = self.streams[name] = StreamFile()

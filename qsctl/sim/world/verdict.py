@@ -155,7 +155,7 @@ class JudgedWorld:
                 self.world.conclude()
 
     def verdicts(self) -> tuple[Verdict, ...]:
-        """What was found, in the order of the invariants."""
+        """Return what was found, in the order of the invariants."""
         found = [
             Verdict(each.name, each.rule, each.checked_count, each.violation_count, tuple(each.violations))
             for each in sorted(self.invariants, key=lambda each: (len(each.name), each.name))
@@ -172,7 +172,7 @@ class JudgedWorld:
         return tuple(found)
 
     def broken(self) -> list[str]:
-        """The names of the invariants that do not hold."""
+        """Return the names of the invariants that do not hold."""
         return [each.name for each in self.verdicts() if not each.holds]
 
     def _clock(self) -> Nanoseconds:

@@ -386,14 +386,14 @@ class World(Surroundings):
         self.connections.hosting_changed(service)
 
     def held(self) -> set[tuple[str, SampleIdentity]]:
-        """What the queues hold, in those services that decide about them."""
+        """Return what the queues hold, in those services that decide about them."""
         found: set[tuple[str, SampleIdentity]] = set()
         for service in self.services.values():
             found |= service.held()
         return found
 
     def replicated_streams(self) -> dict[str, str]:
-        """The streams that replicas keep, by the full names of their queues."""
+        """Return the streams that replicas keep, by the full names of their queues."""
         first = self.services[1]
         streams = {each.full_name: first.hosted[each.full_name].stream.name for each in self.queues if first.is_up}
         return {queue: stream for queue, stream in streams.items() if stream in first.replicas}

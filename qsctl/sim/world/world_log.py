@@ -76,36 +76,36 @@ class WorldLog(Observer):
         self._rest: Iterator[None] | None = None
 
     def written(self, service: int, write: Write) -> None:
-        """A sample is written, perhaps again."""
+        """Note that a sample is written, perhaps again."""
         for queue in self._by_topic.get((write.participant, write.topic_name), ()):
             if (queue, write.identity) not in self._samples:
                 self._samples[queue, write.identity] = _Sample(self._clock(), len(write.payload))
 
     def released(self, service: int, message: Outbound) -> None:
-        """A sample is on its way to a consumer."""
+        """Note that a sample is on its way to a consumer."""
         if isinstance(message, Delivery):
             sample = self._samples.get((message.queue, message.identity))
             if sample is not None:
                 sample.sent_at_ns.append(self._clock())
 
     def delivered(self, service: int, delivery: Delivery) -> None:
-        """A sample reached a consumer."""
+        """Note that a sample reached a consumer."""
         sample = self._samples.get((delivery.queue, delivery.identity))
         if sample is not None and sample.received_ns == NEVER:
             sample.received_ns = self._clock()
 
     def processed(self, consumer_guid: Guid, queue: str, identity: SampleIdentity, response: AckResponse) -> None:
-        """A sample was accepted by a consumer."""
+        """Note that a sample was accepted by a consumer."""
         sample = self._samples.get((queue, identity))
         if sample is not None and sample.processed_ns == NEVER and response == AckResponse.ACCEPTED:
             sample.processed_ns = self._clock()
 
     def ended(self, service: int) -> None:
-        """A service is gone."""
+        """Note that a service is gone."""
         self.note(Event.INSTANCE_ENDED, service, 0)
 
     def started(self, service: int) -> None:
-        """A service runs."""
+        """Note that a service runs."""
         self.note(Event.INSTANCE_STARTED, service, 0)
 
     def note(self, event: Event, service: int, value: int) -> None:

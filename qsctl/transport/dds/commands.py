@@ -122,14 +122,14 @@ class SnippetReader(Protocol):
     """Reads the XML of a CREATE body; `config` has one."""
 
     def queue(self, xml: str, subscriber: ResourceIdentifier) -> SharedReaderQueueSettings:
-        """Settings of a `<shared_reader_queue>` or `<dead_letter_shared_reader_queue>` for this shared subscriber.
+        """Return the settings of a `<[dead_letter_]shared_reader_queue>` for this shared subscriber.
 
         Raises:
             QsctlError: the snippet is wrong; the message says where.
         """
 
     def subscriber(self, xml: str, participant: ResourceIdentifier) -> SharedSubscriberSettings:
-        """Settings of a `<shared_subscriber>` for this domain participant.
+        """Return settings of a `<shared_subscriber>` for this domain participant.
 
         Raises:
             QsctlError: the snippet is wrong; the message says where.
@@ -156,7 +156,7 @@ def is_for_queuing_services(request: Any) -> bool:
 
 
 def command_from_wire(request: Any, snippets: SnippetReader) -> Command:
-    """The command that a request means.
+    """Return the command that a request means.
 
     Raises:
         QsctlError: it means none; the message is the reply's text.
@@ -196,7 +196,7 @@ def action_name(action: CommandActionKind | int) -> str:
 
 
 def wire_request(command: Command | RawCreate, target: str, identity: SampleIdentity) -> WireCommandRequest:
-    """A command as a request.
+    """Return a command as a request.
 
     Raises:
         UsageError: a text is longer than the type allows.
@@ -298,7 +298,7 @@ def _samples(decoder: msgspec.msgpack.Decoder[_Named], octets: Any) -> _Named:
 
 
 def _octets(command: Command | RawCreate) -> bytes:
-    """What a command has in its octet body."""
+    """Return what a command has in its octet body."""
     match command:
         case GetMessages(_, _, count, 0):
             return _COUNT.pack(count) if count else b""

@@ -101,7 +101,7 @@ class DomainDelivery:
         return self._failures
 
     def poll(self, ready: Sequence[object] | None = None) -> list[Inbound]:
-        """What has come, a turn's share of it: consumers first, so that they are there for the samples.
+        """Return what has come, a turn's share of it: consumers first, so that they are there for the samples.
 
         Args:
             ready: what `Waiter.ready` gave, where that was asked.
@@ -350,7 +350,7 @@ class DomainDelivery:
                 self._unsent[topic] = None
 
     def _announce_again(self) -> None:
-        """What a producer wrote while it was out of sight is lost, and it waits for the answers: it is made to ask."""
+        """Have a producer ask again: what it wrote while it was out of sight is lost, and it waits for the answers."""
         now = time.monotonic_ns()
         for topic_name in [name for name, due_at in self._renewals.items() if due_at <= now]:
             del self._renewals[topic_name]

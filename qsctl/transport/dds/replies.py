@@ -88,7 +88,7 @@ class RemoteReply(NamedTuple):
 
 
 def reply_octets(message: CommandReply, domain_ids: Mapping[str, int]) -> bytes:
-    """A reply as one sample of the reply topic, in XCDR1."""
+    """Return a reply as one sample of the reply topic, in XCDR1."""
     reply = message.reply
     flags = (INTERMEDIATE if message.intermediate else 0) | (NOT_FOUND if reply.not_found else 0)
     body = b"" if reply.body is None else body_octets(reply.body, domain_ids)
@@ -96,7 +96,7 @@ def reply_octets(message: CommandReply, domain_ids: Mapping[str, int]) -> bytes:
 
 
 def body_octets(body: Body, domain_ids: Mapping[str, int]) -> bytes:
-    """What stands in `octet_body`."""
+    """Return what stands in `octet_body`."""
     match body:
         case SharedReaderQueueStatus():
             return octets_of(wire_status(body))
@@ -144,7 +144,7 @@ def reply_parts(data: bytes) -> ReplyParts:
 
 
 def queue_domains(octets: bytes) -> dict[str, int]:
-    """The DDS domain of each queue, by its resource identifier, from the body of GET /data.
+    """Return the DDS domain of each queue, by its resource identifier, from the body of GET /data.
 
     Raises:
         Malformed: the octets are no `ServiceData`.

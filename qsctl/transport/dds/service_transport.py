@@ -215,7 +215,7 @@ class ServiceTransport:
         return self.verifier.key_numbers
 
     def namesakes(self) -> list[int]:
-        """The domains in which another service of this name was found since the last call; looks once a second."""
+        """Return the domains in which another service of this name was found since the last call, each second."""
         now = time.monotonic_ns()
         if now < self._look_at_ns:
             return []
@@ -289,7 +289,7 @@ class ServiceTransport:
             try_endpoints(participant, subscriber, settings)
 
     def poll(self) -> list[Inbound]:
-        """What has come, a turn's share of it; does not wait. Empty: there is nothing."""
+        """Return what has come, a turn's share of it; does not wait. Empty: there is nothing."""
         inbox: list[Inbound] = []
         LIBRARY_LOG.turn()
         self.boundary.turn()
@@ -358,7 +358,7 @@ class ServiceTransport:
                 topic.answer(name, guid, to_producer)
 
     def _with_failure(self, message: CommandReply) -> CommandReply:
-        """The status of a queue that has no endpoints says so."""
+        """Return the status of a queue that has no endpoints, which says so."""
         body = message.reply.body
         failure = self.failures.get(body.queue_name) if isinstance(body, SharedReaderQueueStatus) else None
         if failure is None:
@@ -455,7 +455,7 @@ class _ByPeer(Generic[MessageKind]):
 
 
 def _dead_letter(delivery: Delivery, reason: DeadLetterReason) -> Delivery:
-    """A dead letter as it travels: packed with where it comes from and why."""
+    """Return a dead letter as it travels: packed with where it comes from and why."""
     assert delivery.payload is not None, "the driver puts payloads back before it sends"
     octets = dead_letter_octets(delivery.dead_letter_from, delivery.dead_letter_identity, reason, delivery.payload)
     return msgspec.structs.replace(delivery, payload=octets)

@@ -98,7 +98,7 @@ class Ledger(Observer):
         return any(service in holding for (_, each), holding in self._holding.items() if each == identity)
 
     def record(self, service: int, stream: str, index: int) -> Record | None:
-        """The record of an index, as far as it is known here."""
+        """Return the record of an index, as far as it is known here."""
         return self._streams.get(service, {}).get(stream, {}).get(index)
 
     def records(self) -> Iterator[tuple[int, str, int, Record]]:
@@ -134,7 +134,7 @@ def _enqueued(record: Record) -> Iterator[tuple[str, SampleIdentity]]:
 
 
 def removals(records: Iterable[tuple[int, str, int, Record]]) -> dict[tuple[str, SampleIdentity], Removed]:
-    """The removal of each sample that a queue has removed for good, from what is stored."""
+    """Return the removal of each sample that a queue has removed for good, from what is stored."""
     identities: dict[tuple[int, str, int], SampleIdentity] = {}
     removed: dict[tuple[str, SampleIdentity], Removed] = {}
     for service, _, _, record in records:
@@ -148,7 +148,7 @@ def removals(records: Iterable[tuple[int, str, int, Record]]) -> dict[tuple[str,
 
 
 def dead_letters(records: Iterable[tuple[int, str, int, Record]]) -> set[SampleIdentity]:
-    """The identities of the samples that are dead letters, or were once, from what is stored."""
+    """Return the identities of the samples that are dead letters, or were once, from what is stored."""
     return {
         record.identity
         for _, _, _, record in records

@@ -48,7 +48,7 @@ class OneDeliveryWithoutTheFlag(Invariant):
         unanswered[message.consumer_guid] = unanswered.get(message.consumer_guid, 0) + 1
 
     def processed(self, consumer_guid: Guid, queue: str, identity: SampleIdentity, response: AckResponse) -> None:
-        """A rejected delivery is over."""
+        """Note that a rejected delivery is over."""
         if response != AckResponse.REJECTED:
             return
         for key in [each for each in self._unanswered if each[0] == queue]:
@@ -75,7 +75,7 @@ class ThresholdHolds(Invariant):
         self._outstanding: dict[tuple[int, str], dict[SampleIdentity, Guid]] = {}
 
     def happened(self, service: int, event: Event) -> None:
-        """A delivery begins, or is over."""
+        """Note that a delivery begins, or is over."""
         if not isinstance(event, SampleSent | SampleReturned | SampleRemoved) or event.queue not in self._settings:
             return
         outstanding = self._outstanding.setdefault((service, event.queue), {})
@@ -93,23 +93,23 @@ class ThresholdHolds(Invariant):
             )
 
     def changed(self, service: int, change: RoleChanged) -> None:
-        """A replica that is deposed forgets what it had sent."""
+        """Forget what a replica had sent that is deposed."""
         if change.role is not Role.MASTER:
             self.ended(service)
 
     def stored(self, service: int, operations: Sequence[Operation]) -> None:
-        """A queue that is deleted has sent nothing."""
+        """Forget what a queue had sent that is deleted."""
         for operation in operations:
             records = operation.records if isinstance(operation, Append) and operation.stream == SERVICE_STREAM else ()
             if any(isinstance(record, QueueDeleted | SubscriberDeleted) for record in records):
                 self.ended(service)
 
     def set_back(self, service: int, queue: str) -> None:
-        """A queue that is set back knows nothing of what it had sent."""
+        """Forget what a queue had sent that is set back."""
         self._outstanding[service, queue] = {}
 
     def ended(self, service: int) -> None:
-        """A service that starts again knows nothing of what it had sent."""
+        """Forget what a service had sent that starts again."""
         for number, queue in self._outstanding:
             if number == service:
                 self._outstanding[number, queue] = {}

@@ -69,7 +69,7 @@ class CommittedIsNeverOverwritten(Invariant):
         """Which creation, and how far."""
 
     def records(self) -> Iterator[tuple[int, str, int, Record]]:
-        """What was committed, as the records of a service 0: its stream and index."""
+        """Return what was committed, as the records of a service 0: its stream and index."""
         for number, group in enumerate(sorted(self._compacted.keys() | self._committed.keys())):
             found = dict(self._compacted.get(group, {}))
             found |= {index: record for index, (_, record) in self._committed.get(group, {}).items()}
@@ -77,7 +77,7 @@ class CommittedIsNeverOverwritten(Invariant):
                 yield -number, group[0], index, record
 
     def started(self, service: int) -> None:
-        """What it takes for committed is compared again."""
+        """Compare again what the service takes for committed."""
         for number, stream in self._seen:
             if number == service:
                 self._seen[number, stream] = (-1, 0)
