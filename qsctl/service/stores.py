@@ -1,16 +1,27 @@
-"""Every store of a service: which record goes to which [QS 2.14].
+"""Every store of a service: which record goes to which, in which order, and what is left when a disk refuses [QS 2.14].
 
-Decides: the kind of store and the files of each queue, and the order in which the stores of one batch are written. A
-persistent queue has its own files in the configured directory. A volatile one has none in a running service; the
-embedded service keeps it in files of its own, for there the process ends with every command.
+Decides: the kind of store and the files of each queue. A persistent queue has its own files in the configured
+directory. A volatile one has none in a running service; the embedded service keeps it in files of its own, for there
+the process ends with every command.
+
+Decides: that no sample is gone from its queue before it is among the dead letters, or in the queue that a command moves
+it to. Queues that share a write-ahead log share an append, in which that is the order; of several files each is synced
+before those that rest on it are written.
+
+Decides: that a disk that refuses concerns the queue whose store it refuses. Nothing more of it is stored until the
+whole of it was stored anew; where a dead sample or a moved one would be in neither of two queues, that concerns both.
+What was undone as a whole for lack of room is tried again with the room of the reserve; a sync that failed is not.
+
+Decides: which stores are compacted when, and that the write-ahead logs stay short.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from qsctl.config.filesystem import FilesystemSettings
 from qsctl.core.messages import QueueName
@@ -27,26 +38,26 @@ from qsctl.core.records import (
 )
 from qsctl.errors import Damaged
 from qsctl.identity import Incarnation
-from qsctl.service import upkeep
 from qsctl.service.environment import HOST_ENVIRONMENT, Environment
-from qsctl.service.guarded_writes import GuardedWrites
 from qsctl.service.payload_reader import payload_reader
 from qsctl.service.places import HostedPlace, Places
 from qsctl.service.queue_codec import QUEUE_CODEC
-from qsctl.service.queue_writes import QueueWrites, log_of
 from qsctl.service.store_files import StoreFiles
-from qsctl.service.withholding import withhold
+from qsctl.service.withholding import Failure, withhold
+from qsctl.storage import log_upkeep
 from qsctl.storage.base import Shares, Storage, Sync
 from qsctl.storage.claim import WAIT_S, Claim
 from qsctl.storage.damage import DamageReport, refuse_loss
-from qsctl.storage.log_upkeep import checkpoint_all
-from qsctl.storage.logged import LoggedStorage
+from qsctl.storage.logged import LoggedStorage, write_group
 from qsctl.storage.replica_log import RecordsCodec, ReplicaLog
 from qsctl.storage.room import DiskFull
-from qsctl.storage.write_ahead_log import FILES_MAX
+from qsctl.storage.write_ahead_log import FILES_MAX, WriteAheadLog
 
 Snapshot: TypeAlias = Callable[[QueueName], Iterable[QueueRecord]]
 """The fewest records that give a queue's state."""
+
+_FILES_AT_REST: Final = 2
+"""So many files may a log have when the service leaves: the next one reads them."""
 
 
 class Stores:
@@ -109,9 +120,7 @@ class Stores:
         """Where the queues stand that have a store; those that are about to be deleted, too."""
         self._places: Places = {}
         self._closed_damage: list[DamageReport] = []
-        self.guarded = GuardedWrites(self.files)
-        self._writes = QueueWrites(self.queues, self.guarded)
-        self.failures = self.guarded.failures
+        self.failures: dict[QueueName, Failure] = {}
         """The queues of which nothing can be stored for now, see `qsctl.service.recovery`."""
         self.service_failure: Damaged | None = None
         """Why the last change of the configuration could not be stored; None: it was."""
@@ -150,7 +159,7 @@ class Stores:
             Refused: two persistent queues would have the same files, or another service uses them.
             Damaged: something is lost, or the disk refuses.
         """
-        self._places = self._writes.places = places
+        self._places = places
         if any(place.is_persistent for place in places.values()):
             self.files.hold()
             if not self._has_carried_over:
@@ -210,7 +219,7 @@ class Stores:
         """
         opened = {store.stem.name for store in self.queues.values() if isinstance(store, LoggedStorage)}
         for log in self.files.logs.values():
-            checkpoint_all(log, [name for name in log.names() if name not in opened], QUEUE_CODEC)
+            log_upkeep.checkpoint_all(log, [name for name in log.names() if name not in opened], QUEUE_CODEC)
 
     def check(self, name: QueueName, place: HostedPlace) -> None:
         """Whether a queue could be kept here.
@@ -268,9 +277,9 @@ class Stores:
         changes = streams.pop(SERVICE_STREAM, ())
         queues = {stream: records for stream, records in streams.items() if stream in self.queues}
         if any(ready.moves_samples for ready in turns):
-            sync = self._writes.write_moves(queues)
+            sync = self._write_moves(queues)
         else:
-            sync = self._writes.write(queues, may_defer=may_defer)
+            sync = self._write_queues(queues, may_defer=may_defer)
         if changes:
             # A change of the configuration waits for the records before it.
             if sync is not None:
@@ -290,38 +299,191 @@ class Stores:
     def sync(self) -> None:
         """Make durable what waits for the sync of a next batch: none may come."""
         for log in self.files.logs.values():
-            names = [name for name in self.queues if log_of(self.queues[name]) is log]
+            names = [name for name in self.queues if _log_of(self.queues[name]) is log]
             if names:
-                self.guarded.finish_all(names, log.sync)
+                self._finish(names, log.sync)
         for name, store in self.queues.items():
-            if log_of(self.queues[name]) is None:
-                self.guarded.finish(name, store.sync)
+            if _log_of(store) is None:
+                self._finish([name], store.sync)
+
+    # Writes: each has two halves, of which the second, the sync, may be done in another thread.
+
+    def _write_queues(self, batch: Mapping[QueueName, Sequence[Record]], *, may_defer: bool) -> Sync | None:
+        """Write the records of queues; return the sync that is left to do, or None. Those that share a log share it."""
+        dead_letters = list(filter(self._is_dead_letter, batch))
+        names = [*dead_letters, *(name for name in batch if name not in dead_letters)]
+        logs = {_log_of(self.queues[name]) for name in names}
+        if dead_letters and (len(logs) > 1 or None in logs):
+            for name in dead_letters:  # what is in another file would not wait for them
+                sync = self._begin([name], batch)
+                if sync is not None:
+                    sync()
+            names = names[len(dead_letters) :]
+        for name in names:
+            of_dead = self._dead_letters_of(name)
+            if of_dead in batch and of_dead in self.failures:
+                self.fail([name], self.failures[of_dead].error)  # else a dead sample would be in neither
+        groups: dict[WriteAheadLog | QueueName, list[QueueName]] = {}
+        for name in names:
+            groups.setdefault(_log_of(self.queues[name]) or name, []).append(name)
+        syncs = [self._begin(group, batch, may_defer=may_defer) for group in groups.values()]
+        left = [sync for sync in syncs if sync is not None]
+        return partial(_do_all, left) if len(left) > 1 else left[0] if left else None
+
+    def _write_moves(self, batch: Mapping[QueueName, Sequence[Record]]) -> Sync | None:
+        """Write the records of a turn that moves samples, in order; return the sync that is left to do, or None.
+
+        A file is synced before the next one is written, so that a sample is in its target before it leaves its source.
+        """
+        groups: list[list[QueueName]] = []
+        for name in batch:
+            log = _log_of(self.queues[name])
+            if groups and log is not None and _log_of(self.queues[groups[-1][-1]]) is log:
+                groups[-1].append(name)
+            else:
+                groups.append([name])
+        self._fail_together(batch)
+        left: Sync | None = None
+        for group in groups:
+            if left is not None:
+                left()
+                self._fail_together(batch)
+            left = self._begin(group, batch)
+            self._fail_together(batch)
+        return None if left is None else partial(_do_all, [left, partial(self._fail_together, tuple(batch))])
+
+    def _begin(
+        self, names: Sequence[QueueName], batch: Mapping[QueueName, Sequence[Record]], *, may_defer: bool = False
+    ) -> Sync | None:
+        """Write the records of one queue, or of some that share a log; return the sync that is left to do, or None."""
+        names = [name for name in names if name not in self.failures]
+        if not names:
+            return None
+        store = self.queues[names[0]]
+        streams = [(each, batch[name]) for name in names if isinstance(each := self.queues[name], LoggedStorage)]
+        write: Callable[[], Sync | None]
+        if isinstance(store, LoggedStorage):
+            write = partial(write_group, store.log, streams)
+        else:
+            write = partial(store.write_deferred if may_defer else store.write, batch[names[0]])
+        try:
+            sync = self.files.with_reserve(write)
+        except Damaged as error:
+            self.fail(names, error)
+            return None
+        return None if sync is None or (streams and may_defer) else partial(self._finish, names, sync)
+
+    def _finish(self, names: Sequence[QueueName], sync: Sync) -> None:
+        """Sync what was written of queues."""
+        if all(name in self.failures for name in names):
+            return
+        try:
+            self.files.with_reserve(sync)
+        except Damaged as error:
+            self.fail(names, error)
+
+    def fail(self, names: Iterable[QueueName], error: Damaged) -> None:
+        """Store nothing more of queues until the whole of each was stored anew."""
+        for name in names:
+            self.failures.setdefault(name, Failure(error))
+
+    def _fail_together(self, names: Iterable[QueueName]) -> None:
+        """Store nothing more of any of these queues where one of them cannot be stored."""
+        failure = next((self.failures[name] for name in names if name in self.failures), None)
+        if failure is not None:
+            self.fail(names, failure.error)
+
+    def _dead_letters_of(self, name: QueueName) -> QueueName:
+        place = self._places.get(name)
+        return f"{name.rpartition('/')[0]}/{place.settings.dead_letter_queue}" if place is not None else ""
+
+    def _is_dead_letter(self, name: QueueName) -> bool:
+        place = self._places.get(name)
+        return place is not None and place.settings.is_dead_letter
+
+    # Stores that stay small.
 
     def compact(self, snapshot: Snapshot, service: Iterable[ServiceRecord], *, all_damaged: bool = False) -> None:
-        """See `qsctl.service.upkeep.compact`.
+        """Compact the stores for which it pays; with `all_damaged` also those in which damage was found.
+
+        `service` is the whole configuration. The state must be the one that all stored records give.
 
         Raises:
             Damaged: the disk refuses.
         """
-        upkeep.compact(self, snapshot, service, all_damaged=all_damaged)
+        if self.service and (self.service.worth_compacting() or (all_damaged and self.service.damage)):
+            self.service.compact(service)
+        damaged_logs = [log for log in self.files.logs.values() if all_damaged and log.damage]
+        compacted = []
+        for name, store in self.queues.items():
+            is_damaged = all_damaged and (store.damage or _log_of(store) in damaged_logs)
+            if name not in self.failures and (store.worth_compacting() or is_damaged):
+                store.compact(snapshot(name))
+                compacted.append(name)
+        for log in damaged_logs:
+            self._make_room(log)
+        if not self.failures:
+            for _ in self.keep_logs_short(_FILES_AT_REST):
+                pass
+            for log in self.files.logs.values():
+                if log.extent.size_bytes > self.files.filesystem.file_max_size_bytes:
+                    with suppress(Damaged):
+                        self._make_room(log)
+        self.note(compacted)
 
     def compact_in_shares(
         self, capture: Callable[[QueueName], Shares], service: Iterable[ServiceRecord], *, every: bool = False
     ) -> Iterator[None]:
-        """See `qsctl.service.upkeep.compact_in_shares`."""
-        return upkeep.compact_in_shares(self, capture, service, every=every)
+        """Compact the stores for which it pays, or every one, a part between two yields.
+
+        Batches may be stored meanwhile. `service` and, before each part, `capture` must be the state that all stored
+        records give. What the disk refuses is noted as a failure of the store.
+        """
+        if self.service and (every or self.service.worth_compacting()):
+            try:
+                self.service.compact(service)
+            except DiskFull:
+                self.files.room.release()
+            except Damaged as error:
+                self.service_failure = error  # the whole of it is stored anew once the disk accepts it
+        for name, store in list(self.queues.items()):
+            if self.queues.get(name) is not store or name in self.failures:
+                continue
+            if every or store.worth_compacting():
+                try:
+                    yield from store.compact_in_shares(capture(name))
+                except DiskFull:
+                    self.files.room.release()  # the old content stays; another will find what this one left
+                except Damaged as error:
+                    self.fail([name], error)
+                else:
+                    self.note([name])
+        yield from self.keep_logs_short()
 
     def keep_logs_short(self, files_max: int = FILES_MAX) -> Iterator[None]:
-        """See `qsctl.service.upkeep.keep_logs_short`.
-
-        Raises:
-            Damaged: the disk refuses.
-        """
-        return upkeep.keep_logs_short(self, files_max)
+        """Let the oldest files of the logs go, a part between two yields; batches may be stored meanwhile."""
+        for log in list(self.files.logs.values()):
+            with suppress(Damaged):  # the next group will meet it, and say so
+                yield from log_upkeep.keep_short(log, partial(self._streams_of, log), self._fail_stream, files_max)
 
     def make_room(self) -> None:
         """Give back the room of what is held no more."""
-        upkeep.make_room(self)
+        for log in list(self.files.logs.values()):
+            with suppress(Damaged):
+                self.files.with_reserve(partial(self._make_room, log))
+
+    def _make_room(self, log: WriteAheadLog) -> None:
+        log_upkeep.make_room(log, partial(self._streams_of, log), self._fail_stream)
+
+    def _streams_of(self, log: WriteAheadLog) -> Sequence[LoggedStorage] | None:
+        """Return the streams of a log that are open; None where one of them has failed."""
+        found = {name: each for name, each in self.queues.items() if _log_of(each) is log}
+        if not self.failures.keys().isdisjoint(found):
+            return None
+        return [each for each in found.values() if isinstance(each, LoggedStorage)]
+
+    def _fail_stream(self, stream: LoggedStorage, error: Damaged) -> None:
+        self.fail([name for name, store in self.queues.items() if store is stream], error)
 
     @property
     def is_log_long(self) -> bool:
@@ -462,3 +624,13 @@ def _by_stream(turns: Sequence[Ready]) -> dict[StreamName, Sequence[Record]]:
         for batch in ready.batches:
             streams.setdefault(batch.stream, []).extend(batch.records)
     return dict(streams)
+
+
+def _log_of(store: Storage) -> WriteAheadLog | None:
+    """Return the log that a store shares with others; None: it has files of its own only."""
+    return store.log if isinstance(store, LoggedStorage) else None
+
+
+def _do_all(syncs: Sequence[Sync]) -> None:
+    for sync in syncs:
+        sync()

@@ -31,7 +31,7 @@ from qsctl.resource import ResourceIdentifier, ResourceKind
 from qsctl.service import queue_codec
 from qsctl.service.loop import ServiceLoop
 from qsctl.service.queue_codec import QUEUE_CODEC
-from qsctl.service.queue_writes import QueueWrites
+from qsctl.service.stores import Stores
 from qsctl.storage import segment_file, sqlite
 from qsctl.storage.base import Sync
 from qsctl.storage.codec import Positions
@@ -187,13 +187,13 @@ def test_each_sample_is_in_one_queue_wherever_the_writes_of_a_move_end(
     loop = filled(directory, source)
     moments: list[str] = []
     seen: list[dict[str, list[int]]] = []
-    real = QueueWrites._write_group
+    real = Stores._begin
     (log,) = logs_of(loop)
 
     def write(
-        self: QueueWrites, names: Sequence[str], batch: dict[str, list[Record]], *, may_defer: bool
+        self: Stores, names: Sequence[str], batch: dict[str, list[Record]], *, may_defer: bool = False
     ) -> Sync | None:
-        if self is not loop.stores._writes:
+        if self is not loop.stores:
             return real(self, names, batch, may_defer=may_defer)
         before = (log.last_file, log.extent.size_bytes)
         copy_tree(directory, left)
@@ -206,7 +206,7 @@ def test_each_sample_is_in_one_queue_wherever_the_writes_of_a_move_end(
         moments.extend(names)
         return None
 
-    monkeypatch.setattr(QueueWrites, "_write_group", write)
+    monkeypatch.setattr(Stores, "_begin", write)
     reply = move(loop, source, target)
     assert reply.reply.retcode is ReturnCode.OK, reply.reply.text
     monkeypatch.undo()
