@@ -74,7 +74,7 @@ class TableColumn:
     @property
     def keys(self) -> frozenset[str]:
         """What a heading may be, plain."""
-        return frozenset({plain_heading(self.heading), *self.aliases})
+        return frozenset({plain_heading(self.heading), plain_heading(self.field), *self.aliases})
 
 
 def plain_heading(text: str) -> str:
@@ -82,7 +82,7 @@ def plain_heading(text: str) -> str:
     return "".join(character for character in text.lower() if character.isalnum() or character == "%")
 
 
-_NAME: Final = TableColumn("name", "Client", TEXT, ("clientname", "name"), "name")
+_NAME: Final = TableColumn("name", "Client", TEXT, ("clientname",), "name")
 _VPN: Final = TableColumn("message_vpn", "Message VPN", TEXT, ("vpn", "msgvpn", "messagevpnname"), "message-vpn")
 _ADDRESS: Final = TableColumn(
     "client_address", "Client Address", TEXT, ("address", "foreignaddress", "remoteaddress"), "client-address"

@@ -8,52 +8,14 @@ heading has the message VPN below the name, the last line of a row that is not i
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
-from qsctl.profiles.listings.columns import (
-    CONNECTION_COLUMNS,
-    ENDPOINT_COLUMNS,
-    ONLY_OF_CONNECTIONS,
-    SLOW_COLUMNS,
-    SPOOL_COLUMNS,
-    TableColumn,
-    plain_heading,
-)
-from qsctl.profiles.listings.discards import of_message_vpn
+from qsctl.profiles.listings.columns import TableColumn, plain_heading
 from qsctl.profiles.listings.labels import TEXT, UNSPECIFIED
-from qsctl.profiles.listings.model import ClientConnection, EndpointUsage, SlowSubscriber, SpoolUsage
+from qsctl.profiles.listings.table_kinds import TableKind, TableRow, kind_of
 from qsctl.profiles.listings.text import ListingText
-
-TableRow: TypeAlias = SlowSubscriber | ClientConnection | EndpointUsage | SpoolUsage
-
-
-@dataclass(frozen=True, slots=True)
-class _TableKind:
-    """A table: its columns, those of which it needs one, and what a row is made into."""
-
-    columns: tuple[TableColumn, ...]
-    needed: frozenset[str]
-    make: Callable[..., TableRow]
-
-
-def _endpoint(**row: Any) -> EndpointUsage:
-    return EndpointUsage(**row)
-
-
-def _spool_of_message_vpn(name: str, **row: Any) -> SpoolUsage:
-    return SpoolUsage(of_message_vpn(name), **row)
-
-
-_KINDS: Final = (
-    _TableKind(SLOW_COLUMNS, frozenset({"slow_subscriber", "blocked_percent"}), SlowSubscriber),
-    _TableKind(CONNECTION_COLUMNS, ONLY_OF_CONNECTIONS, ClientConnection),
-    _TableKind(ENDPOINT_COLUMNS, frozenset({"spooled_messages", "usage_mb", "high_water_mark_mb"}), _endpoint),
-    _TableKind(
-        SPOOL_COLUMNS, frozenset({"spooled_messages", "usage_mb", "maximum_usage_mb"}), _spool_of_message_vpn
-    ),
-)  # fmt: skip
 
 _RULE: Final = re.compile(r"\s*-{2,}(?:[ +|]+-{2,})*\s*\Z")
 _DASHES: Final = re.compile(r"-{2,}")
@@ -127,7 +89,7 @@ class _TableLayout:
     starts: list[int]
     headings: list[str]
     columns: list[TableColumn | None]
-    kind: _TableKind | None
+    kind: TableKind | None
 
     @property
     def has_message_vpn_below(self) -> bool:
@@ -141,18 +103,7 @@ def _layout(source: ListingText, at: int) -> _TableLayout:
     starts = [0, *(match.start() for match in _DASHES.finditer(top[rule].text))][:_MOST_COLUMNS]
     del starts[1]  # the first column begins with the line
     headings = [" ".join(words) for words in zip(*(_cut(line.text, starts) for line in top[:rule]), strict=True)]
-    plain = [plain_heading(heading) for heading in headings]
-    found = [(_chosen(plain, kind.columns), kind) for kind in _KINDS]
-    known = [
-        (sum(column is not None for column in columns), -number, columns, kind)
-        for number, (columns, kind) in enumerate(found)
-        if (fields := {column.field for column in columns if column is not None})
-        and "name" in fields
-        and fields & kind.needed
-    ]
-    if not known:
-        return _TableLayout(top[rule], starts, headings, [], None)
-    _, _, columns, kind = max(known, key=lambda each: each[:2])
+    columns, kind = kind_of(headings)
     return _TableLayout(top[rule], starts, headings, columns, kind)
 
 
@@ -165,15 +116,6 @@ def _cut(line: str, starts: Sequence[int]) -> list[str]:
     """Return the cells of a line, each from its column's start to the next one's."""
     ends = [*starts[1:], len(line)]
     return [line[start:end].strip(" |+") for start, end in zip(starts, ends, strict=True)]
-
-
-def _chosen(plain: Sequence[str], known: Sequence[TableColumn]) -> list[TableColumn | None]:
-    """Return the column that each heading is; None for one that is not known or stood before."""
-    chosen: list[TableColumn | None] = []
-    for heading in plain:
-        column = next((each for each in known if heading in each.keys and each not in chosen), None)
-        chosen.append(column)
-    return chosen
 
 
 def _rows(source: ListingText, body: Sequence[_Line], layout: _TableLayout) -> list[dict[str, Any]]:

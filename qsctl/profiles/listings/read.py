@@ -3,9 +3,10 @@
 Reads `show client … stats queue`, `show cspf neighbor … stats queues` (in lines, and as one flowed line),
 `show client … slow-subscriber`, `show client … connections wide`, discards of `show stats client`,
 `show client … stats`, `show message-vpn … stats` and `show message-spool stats`, the usage of `show message-spool` and
-`show queue …`, and replies of SEMP v1 and v2. What a terminal wrote around them is passed over: prompts with the
-commands typed, pagers, the headings of a diagnostics bundle. What belongs to no listing is counted in a note; a value
-that cannot be read costs that value, with a note that names it. Only a file of which nothing is read is an error.
+`show queue …`, and replies of SEMP v1 and v2; CSV of the same things, and a scrape of an exporter. What a terminal
+wrote around listings is passed over: prompts with the commands typed, pagers, the headings of a diagnostics bundle.
+What belongs to no listing is counted in a note; a value that cannot be read costs that value, with a note that names
+it. Only a file of which nothing is read is an error.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any, Final
 from qsctl.config.problems import Problem, shown
 from qsctl.profiles.listings.blocks import read_client, read_neighbor
 from qsctl.profiles.listings.captures import CapturedParts, decoded, parts_of
+from qsctl.profiles.listings.csv_rows import looks_like_csv_rows, read_csv_rows
 from qsctl.profiles.listings.discard_lines import first_discards, read_discard_lines
 from qsctl.profiles.listings.discards import CLIENT as CLIENT_PREFIX
 from qsctl.profiles.listings.discards import MESSAGE_VPN, QUEUE, TOPIC_ENDPOINT
@@ -41,6 +43,7 @@ from qsctl.profiles.listings.model import (
 )
 from qsctl.profiles.listings.model import SlowSubscriber as Slow
 from qsctl.profiles.listings.problems import Findings, ListingError, problem
+from qsctl.profiles.listings.scrape import looks_like_a_scrape, read_scrape
 from qsctl.profiles.listings.semp import PAGE, read_semp
 from qsctl.profiles.listings.semp_v2 import read_semp_v2
 from qsctl.profiles.listings.terminal import shown_lines
@@ -95,7 +98,7 @@ _LINE_CHARACTERS: Final = 4000
 KNOWN: Final = (
     "a listing of show client … stats queue, show cspf neighbor … stats queues, show client … slow-subscriber, "
     "show client … connections wide, show stats client, show message-vpn … stats, show message-spool … or "
-    "show queue …, or replies of SEMP v1, or of SEMP v2 monitoring"
+    "show queue …, replies of SEMP v1, or of SEMP v2 monitoring, CSV of these, or a scrape of an exporter"
 )
 
 
@@ -122,6 +125,10 @@ def read_listings(data: bytes, name: str) -> Listings:
         raise ListingError([problem(name, 0, "the file is empty", allowed=KNOWN)])
     if _is_one_document(text):
         return read_semp(data, name)
+    if looks_like_a_scrape(text):
+        return read_scrape(text, name)
+    if looks_like_csv_rows(text):
+        return read_csv_rows(text, name)
     findings = Findings()
     if bad_line:
         findings.add(problem(name, bad_line, "this is not UTF-8", found=bad_byte, allowed="UTF-8"))
