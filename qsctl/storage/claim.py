@@ -173,7 +173,7 @@ class _Descriptor(Protocol):
     """A descriptor on its way from one process to another."""
 
     def detach(self) -> int:
-        """It, as it is here."""
+        """Return the claim itself, as it is here."""
 
 
 def _received(path: Path, application_name: str, sent: _Descriptor | None, is_held: bool) -> Claim:

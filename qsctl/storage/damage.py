@@ -86,7 +86,7 @@ def refuse_loss(reports: Iterable[DamageReport], synchronization: Synchronizatio
 
 
 def set_aside_name(file: Path, disk: FileSystem = HOST) -> Path:
-    """A free name beside `file` for its damaged original: `<file>.damaged`, then `.damaged2` and so on."""
+    """Return a free name beside `file` for its damaged original: `<file>.damaged`, then `.damaged2` and so on."""
     number = 1
     while True:
         candidate = file.with_name(f"{file.name}.damaged{number if number > 1 else ''}")

@@ -113,7 +113,7 @@ class DirectTail:
         return True
 
     def _opened(self) -> int:
-        """The file once more, for writing past the page cache; -1: that cannot be, or another one has its name now."""
+        """Return the file opened again, to write past the page cache; -1: it cannot be, or another one has its name."""
         with suppress(OSError):
             descriptor = self._disk.open(self._path, os.O_WRONLY | os.O_DIRECT | os.O_CLOEXEC | os.O_NOFOLLOW)
             if self._disk.status(descriptor).is_same(self._disk.status(self._descriptor)):
@@ -122,7 +122,7 @@ class DirectTail:
         return -1
 
     def _aligned(self, piece: memoryview, size: int) -> memoryview:
-        """The piece where the disk can fetch it, with zeros up to the end of its last sector."""
+        """Return the piece where the disk can fetch it, with zeros up to the end of its last sector."""
         whole = -(-len(piece) // size) * size
         if self._buffer is None or len(self._buffer) < whole:
             self._buffer = mmap.mmap(-1, max(mmap.PAGESIZE * 16, 1 << (whole - 1).bit_length()))

@@ -29,7 +29,7 @@ SEAL: Final = b"\xc0"
 
 
 def existing_indexes(stem: Path, letter: str, disk: FileSystem) -> list[int]:
-    """The indexes of the files that are there, ascending; what a crashed replacement left is deleted."""
+    """Return the indexes of the files that are there, ascending; delete what a crashed replacement left."""
     pattern = re.compile(rf"{re.escape(f'{stem.name}_{letter}')}(0|[1-9][0-9]*)\.db({re.escape(TEMPORARY)})?")
     found = []
     directory = disk.resolved(stem.parent)
@@ -59,14 +59,14 @@ class FileSequence:
         self._is_sealed = False
 
     def own(self, index: int, content: SegmentContent, assumed: SegmentHeader) -> SegmentContent:
-        """The content, if the file stands under its own name; else none of it is that of this place in the log."""
+        """Return the content, if the file stands under its own name; else none of it is of this place in the log."""
         header = content.header
         if not self._contiguous or header is None or header.file_index == index:
             return content
         return SegmentContent(None, content.buffer, find_bodies(content.buffer, assumed))
 
     def reports(self, index: int, content: SegmentContent, *, is_last: bool) -> Iterator[tuple[int, DamageReport]]:
-        """What is wrong with the next file, and with those between the one before and it; each with its index."""
+        """Return what is wrong with the next file and with those between the one before and it, with their indexes."""
         if self._contiguous and self._before + 1 < index:
             yield self._missing(self._before + 1, index - 1)
         header = content.header
@@ -93,7 +93,7 @@ class FileSequence:
         return self._size_before
 
     def end(self) -> Iterator[tuple[int, DamageReport]]:
-        """What is wrong behind the last file: the seal says that there was another one."""
+        """Return what is wrong behind the last file: the seal says that there was another one."""
         if self._is_sealed:
             yield self._missing(self._before + 1, self._before + 1)
 
@@ -105,7 +105,7 @@ class FileSequence:
 def shortfall(
     path: Callable[[int], Path], known: Extent | None, found: Extent, reported: Iterable[DamageReport]
 ) -> list[DamageReport]:
-    """What is missing of a log that reached as far as is `known`, and is not reported yet."""
+    """Return what is missing of a log that reached as far as is `known`, and is not reported yet."""
     if known is None or known.kind != found.kind:
         return []
     file = path(known.index)

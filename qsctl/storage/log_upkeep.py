@@ -130,7 +130,7 @@ def carry_over(
 
 
 def existing_logs(stem: Path, disk: FileSystem = HOST) -> set[Path]:
-    """The stems of the logs that are there, of all the processes that a service had."""
+    """Return the stems of the logs that are there, of all the processes that a service had."""
     pattern = re.compile(rf"({re.escape(stem.name)}(?:@[A-Za-z0-9_.-]+)?)_w[0-9]+\.db")
     found = (pattern.fullmatch(name) for name in disk.names(stem.parent))
     return {stem.with_name(match[1]) for match in found if match}

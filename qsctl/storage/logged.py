@@ -206,7 +206,7 @@ class LoggedStorage(WritesThenSyncs):
             self.log.change(replace(self.in_log.entry, checkpointed=upto, extent=self._own.extent))
 
     def drop_dead(self) -> None:
-        """The commit is durable: delete the files in which nothing is held any more."""
+        """Delete the files in which nothing is held any more, once the commit is durable."""
         self._own.drop_dead()
 
     def abandon(self) -> None:
@@ -237,7 +237,7 @@ class LoggedStorage(WritesThenSyncs):
         return self._own.held
 
     def _commit_snapshot(self, extent: Extent) -> None:
-        """A compaction is whole: its base is all there is, and only what comes later is needed of the log."""
+        """Keep the base of a compaction that is whole: only what comes later is needed of the log."""
         self._moved_to = self.in_log.last_index
         self.log.commit([replace(self.in_log.entry, checkpointed=self._moved_to, extent=extent)])
         self._own.forget(self.in_log.ended)

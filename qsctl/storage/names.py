@@ -28,7 +28,7 @@ _SHARED_COUNT: Final = 2
 
 
 def allowed_part(what: str, text: str, *, may_be_empty: bool = False) -> str:
-    """The text, if it may be a part of a file name.
+    """Return the text, if it may be a part of a file name.
 
     Raises:
         InvalidInput: it is empty or holds another character than letters, digits, `_`, `.` and `-`.
@@ -70,7 +70,7 @@ def register_file(directory: Path, prefix: str, application_name: str, disk: Fil
 
 
 def volatile_register(directory: Path) -> Path:
-    """The register of the stores in a directory of volatile queues: beside it, to outlive it."""
+    """Return the register of the stores in a directory of volatile queues: beside it, to outlive it."""
     return directory.with_name(directory.name + ".json")
 
 
@@ -130,13 +130,13 @@ def queue_stem(
 
 
 def queue_files(directory: Path, prefix: str, application_name: str, disk: FileSystem = HOST) -> list[Path]:
-    """The files of an application's queues that are there, of either kind of store; see `queue_stem`."""
+    """Return the files of an application's queues that are there, of either kind of store; see `queue_stem`."""
     of_queues = re.compile(rf"{re.escape(prefix)}.+@.+@[0-9]+@{re.escape(application_name)}(_[dm][0-9]+)?\.db")
     return sorted(directory / name for name in disk.names(directory) if of_queues.fullmatch(name))
 
 
 def private_stem(directory: Path, queue: str, disk: FileSystem = HOST) -> Path:
-    """A file name for any queue name, for state of one process alone: other characters become `%XX`.
+    """Return a file name for any queue name, for state of one process alone: other characters become `%XX`.
 
     Raises:
         InvalidInput: the directory is not one.
@@ -182,7 +182,7 @@ def refuse_link(path: Path, disk: FileSystem = HOST) -> None:
 
 
 def open_private(path: Path, flags: int, disk: FileSystem = HOST) -> int:
-    """A descriptor of a plain file that only its owner may read; it is made when it is not there.
+    """Open a plain file that only its owner may read, made where it is not there; return its descriptor.
 
     Raises:
         InvalidInput: a link or a device stands there.

@@ -75,7 +75,7 @@ class Register:
         return self._stores.get(name)
 
     def incarnation(self, name: str) -> Incarnation:
-        """That of the queue whose store it is; nil: it is not known."""
+        """Return the incarnation of the queue whose store it is; nil: it is not known."""
         return self._incarnations.get(name, NIL_INCARNATION)
 
     def forget_incarnation(self, name: str) -> None:
@@ -84,7 +84,7 @@ class Register:
         self._pending_incarnations[name] = NIL_INCARNATION
 
     def names(self) -> Iterable[str]:
-        """The stores that should be there."""
+        """Return the stores that should be there."""
         return tuple(self._stores)
 
     def note(self, extents: Mapping[str, Extent], incarnations: Mapping[str, Incarnation] | None = None) -> None:

@@ -73,7 +73,7 @@ def is_refused_by_system(error: BaseException) -> bool:
 
 
 def refusal(where: Path, error: OSError | sqlite3.Error | MemoryError, *, is_clean: bool) -> Damaged:
-    """The error to raise for one of the operating system's or the database's; `is_clean`: nothing was changed."""
+    """Return the error to raise for one of the system's or the database's; `is_clean`: nothing was changed."""
     if isinstance(error, OSError):
         is_full, text = error.errno in _FULL, f"{error.filename or where}: {error.strerror}"
     else:

@@ -80,7 +80,7 @@ class SegmentHeader(NamedTuple):
         return constant_marks(self.mark) if self.version == _FORMAT_1 else numbered_marks(self.mark ^ self.stream)
 
     def encode(self) -> bytes:
-        """The bytes at the start of the file."""
+        """Return the bytes at the start of the file."""
         flags = _BASE * self.is_base | _MOVES * self.has_moves | self.unknown_flags
         whose = 0 if self.version == _FORMAT_1 else self.stream & _STREAM_MASK
         one = _HEADER.pack(_MAGIC, self.version, flags, whose, self.mark, self.file_index, self.size_before_bytes)
@@ -88,12 +88,12 @@ class SegmentHeader(NamedTuple):
 
 
 def begun_header(log_mark: int, index: int, stream: int) -> SegmentHeader:
-    """That of a file that is begun now in a log whose marks follow from `log_mark`."""
+    """Return the header of a file that is begun now in a log whose marks follow from `log_mark`."""
     return SegmentHeader((log_mark + index * _MARK_STEP) % 2**32 or 1, index, stream)
 
 
 def first_mark(header: SegmentHeader) -> int:
-    """The number that the marks of a log follow from, as one of its files has it."""
+    """Return the number that the marks of a log follow from, as one of its files has it."""
     return (header.mark - header.file_index * _MARK_STEP) % 2**32
 
 
@@ -149,7 +149,7 @@ def reserved_until(reserved_bytes: int, size_bytes: int, file_max_size_bytes: in
 
 
 def decode_header(buffer: bytes, stream: int) -> SegmentHeader | None:
-    """What either copy says; None when neither can be read, or the file is not of this stream."""
+    """Return what either copy says; None when neither can be read, or the file is not of this stream."""
     return next((header for header, is_ours in _headers(buffer, stream) if is_ours), None)
 
 
@@ -159,7 +159,7 @@ def is_foreign(buffer: bytes, stream: int) -> bool:
 
 
 def _headers(buffer: bytes, stream: int) -> Iterator[tuple[SegmentHeader, bool]]:
-    """The copies that can be read, and whether each is of this stream."""
+    """Return the copies that can be read, and whether each is of this stream."""
     for start in (0, _COPY_SIZE_BYTES):
         one = buffer[start : start + _HEADER.size]
         stored = buffer[start + _HEADER.size : start + _COPY_SIZE_BYTES]
@@ -229,7 +229,7 @@ def reports_of(path: Path, content: SegmentContent) -> list[DamageReport]:
 
 
 def create_segment(path: Path, header: SegmentHeader, disk: FileSystem) -> int:
-    """A new file with its header, open for reading and writing.
+    """Create a file with its header, open for reading and writing.
 
     Raises:
         InvalidInput: a link or a device stands there.
@@ -345,7 +345,7 @@ def replace_segment(path: Path, header: SegmentHeader, bodies: Iterable[bytes], 
 
 
 def read_frame(descriptor: int, offset: int, disk: FileSystem) -> tuple[tuple[int, int, int], bytes]:
-    """The frame header at `offset`, and as much of its body as is there."""
+    """Return the frame header at `offset`, and as much of its body as is there."""
     first = disk.read_at(descriptor, FRAME_HEADER.size + 4096, offset)
     if len(first) < FRAME_HEADER.size:
         return (0, 0, 0), b""
@@ -357,7 +357,7 @@ def read_frame(descriptor: int, offset: int, disk: FileSystem) -> tuple[tuple[in
 
 
 def read_frame_of(path: Path, offset: int, disk: FileSystem) -> tuple[tuple[int, int, int], bytes]:
-    """The same of a file that is not open.
+    """Return the same of a file that is not open.
 
     Raises:
         InvalidInput: a link or a device stands there.

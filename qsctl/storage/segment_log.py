@@ -103,7 +103,7 @@ class SegmentLog:
         self._deletions = Deletions(disk)
 
     def path(self, index: int) -> Path:
-        """The file of this index."""
+        """Return the file of this index."""
         return self.stem.with_name(f"{self.stem.name}_{self.letter}{index}.db")
 
     def open(self, until: Extent | None = None) -> Iterator[tuple[int, SegmentContent]]:
@@ -163,7 +163,7 @@ class SegmentLog:
         self._expects_moves = True
 
     def prepare(self, bodies: Iterable[bytes]) -> FrameBatch:
-        """What `put` will append next; a full file is followed by a new one now.
+        """Prepare what `put` will append next; a full file is followed by a new one now.
 
         Raises:
             OSError: the disk refuses; nothing is changed.
@@ -262,7 +262,7 @@ class SegmentLog:
         self._release()
 
     def read_body(self, index: int, offset: int) -> tuple[tuple[int, int, int], bytes]:
-        """The frame header at `offset` of a file, and as much of its body as is there.
+        """Return the frame header at `offset` of a file, and as much of its body as is there.
 
         Raises:
             OSError: the file is gone or the disk refuses.
@@ -338,7 +338,7 @@ class SegmentLog:
         self._deletions.finish()
 
     def _keep_damaged(self, index: int) -> Path:
-        """The name a damaged file is kept under from now on; its reports say so."""
+        """Return the name under which a damaged file is kept from now on; its reports say so."""
         path = self.path(index)
         kept = set_aside_name(path, self.disk)
         self.damaged_indexes.discard(index)
@@ -424,7 +424,7 @@ class SegmentLog:
 
     @contextlib.contextmanager
     def _failing(self) -> Iterator[None]:
-        """What fails in here cannot be tried again: what is on the disk is unknown."""
+        """Mark the log as failed by what fails in here, which cannot be tried again: the disk's content is unknown."""
         try:
             yield
         except OSError:

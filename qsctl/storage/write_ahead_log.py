@@ -174,7 +174,7 @@ class WriteAheadLog:
         return self.streams[number]
 
     def names(self) -> Sequence[str]:
-        """The streams in the table."""
+        """Return the streams in the table."""
         return list(self._numbers)
 
     def records(self, number: int, file: int | None = None) -> Iterator[tuple[Place, bytes, bytes]]:
@@ -246,7 +246,7 @@ class WriteAheadLog:
             raise refusal(self.stem, error, is_clean=False) from error
 
     def pending_sync(self) -> Sync | None:
-        """What is left to do until what was written is durable; None: nothing, as configured."""
+        """Return what is left to do until what was written is durable; None: nothing, as configured."""
         return partial(self.sync) if self.settings.synchronization is Synchronization.FULL else None
 
     def commit(self, streams: Iterable[Stream], oldest_file: int | None = None) -> None:
@@ -295,7 +295,7 @@ class WriteAheadLog:
         return records, payload
 
     def path(self, file: int) -> Path:
-        """The file of this index."""
+        """Return the file of this index."""
         return self._log.path(file)
 
     def mend(self) -> None:

@@ -104,7 +104,7 @@ class WrittenFile:
         self._disk.sync(self._descriptor)
 
     def read_frame(self, offset: int) -> tuple[tuple[int, int, int], bytes]:
-        """The frame header at `offset`, and as much of its body as is there.
+        """Return the frame header at `offset`, and as much of its body as is there.
 
         Raises:
             OSError: the disk refuses.
