@@ -29,7 +29,7 @@ EXPECTED = {
 }  # fmt: skip
 """What happens in the worlds of a kind, at least."""
 
-SEEDS_EACH = trials("QSCTL_WORLD_SEEDS", 2, 50)
+SEEDS_EACH = trials("QSCTL_WORLD_SEEDS", 1, 50)
 """Of each kind; many more are the campaign's."""
 
 
@@ -71,7 +71,7 @@ def test_no_seed_breaks_a_rule_where_queues_and_disks_go(kind: Callable[[int], S
         created += sum(each.is_over for each in judged.world.administrator.replacements)
         done.update(judged.done_counts)
     assert created == replaced, "each was deleted and created again"
-    assert done[EXPECTED[kind]] > 3
+    assert done[EXPECTED[kind]] >= SEEDS_EACH
 
 
 @pytest.mark.campaign
@@ -127,10 +127,10 @@ def test_a_compaction_that_the_disk_refuses_does_not_end_the_service() -> None:
     judged = judge(kinds.alone(1), parse_schedule(lines, "refused.txt"))
     assert violations(judged) == []
     assert judged.counts.crashes == 0
-    assert judged.counts.accepted > 100
+    assert judged.counts.accepted > 40
 
 
-@pytest.mark.parametrize("kind", [kinds.alone, kinds.three], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", [kinds.alone, kinds.three, kinds.administered], ids=lambda kind: kind.__name__)
 def test_a_flipped_bit_is_found_by_the_next_start(kind: Callable[[int], Scenario]) -> None:
     """Found or not, what a start restores is a beginning of what was stored; the rest comes from the other replicas."""
     lines = [
@@ -144,7 +144,15 @@ def test_a_flipped_bit_is_found_by_the_next_start(kind: Callable[[int], Scenario
     judged.run()
     assert violations(judged) == []
     assert lost, "it was found"
-    assert judged.counts.accepted > 100
+    assert judged.counts.accepted > 40
+
+
+def test_no_crash_waits_once_faults_have_ended() -> None:
+    lines = ["at 5s cut producer-1,producer-2 | 1,2,3"]  # what they have is written when the faults end
+    lines += [f"at 5.9999s crash {number} at in-write" for number in (1, 2, 3)]
+    judged = judge(kinds.three(1), parse_schedule(lines, "late.txt"))
+    assert violations(judged) == []
+    assert judged.counts.crashes == 0
 
 
 class Losses(Observer):

@@ -270,7 +270,7 @@ class Director:
         world.network.conditions = conditions
         world.network.heal()
         for service in world.services.values():
-            service.crash_at = None
+            service.crash_no_more()
             service.run_clock(1.0)
             service.repair_disk()
             service.resume()

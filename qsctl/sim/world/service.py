@@ -276,6 +276,12 @@ class SimulatedService:
             if point is CrashPoint.IN_WRITE:
                 self.process.mounted.fails_after = self._random.randrange(OPERATIONS_TO_FAILURE_MAX)
 
+    def crash_no_more(self) -> None:
+        """Let no crash wait any more."""
+        self.crash_at = None
+        if self.process is not None:
+            self.process.mounted.fails_after = None
+
     def skew(self, skew_ns: Nanoseconds) -> None:
         """Set its clock ahead of the world's, or behind it."""
         self.skew_ns = skew_ns

@@ -54,7 +54,9 @@ class SameConfiguration(Invariant):
                     self._fold(service, record)
 
     def lost_disk(self, service: int) -> None:
-        """Begin anew."""
+        """Begin anew, unless the file of the service's state is left: a log was damaged then."""
+        if self._world.services[service].disk.databases:
+            return
         self._hosted.pop(service, None)
         self._followed.pop(service, None)
         self._made_by.pop(service, None)
