@@ -234,7 +234,7 @@ def test_a_profile_that_is_made_absent_and_made_again_has_what_it_was_made_with(
     task = "- solace_client_profile: {{name: p, state: {}, settings: {{{}}}}}\n"
     text = task.format("present", "elidingDelay: 5") + task.format("absent", "") + task.format("present", "")
     assert one(text) == default_profile("p")
-    with pytest.raises(ProfileError, match="there is no client profile"):
+    with pytest.raises(ProfileError, match="It makes p and deletes it again"):
         parsed(task.format("present", "elidingDelay: 5") + task.format("absent", ""))
 
 
@@ -297,6 +297,25 @@ def test_a_plan_a_state_and_a_configuration_in_json_are_terraform() -> None:
         assert (read.profile.name, read.profile.message_vpn, read.stated) == ("p", "v", {"eliding_delay_ms"}), text
 
 
+def test_what_a_session_shows_between_its_commands_is_passed_over() -> None:
+    text = (
+        "broker(configure)# client-profile p message-vpn default\n"
+        "broker(configure/client-profile)# eliding delay 5\n"
+        "broker(configure/client-profile)# show client-profile p message-vpn default\n"
+        "  Client Keepalive\n    queue : 5\n"
+        "broker(configure/client-profile)# tcp mss 1000\n"
+    )
+    file = parsed(text)
+    assert changed(by_name(file)["p"]) == {"eliding_delay_ms": 5, "tcp_mss_bytes": 1000}
+    assert not file.problems
+
+
+def test_a_command_without_its_mode_is_told_with_it() -> None:
+    text = "client-profile p message-vpn v\nallow-guaranteed-msg-send\neliding delay 5\n"
+    (problem,) = parsed(text).errors
+    assert problem.suggestion == "Did you mean message-spool allow-guaranteed-message-send?"
+
+
 def test_a_backup_is_a_script() -> None:
     file = fixture("current.cfg")
     assert file.format is Format.CLI
@@ -324,6 +343,22 @@ def test_replies_are_read_from_what_a_terminal_wrote_around_them() -> None:
         "p": {"eliding_delay_ms": 5}, "q": {"eliding_delay_ms": 5},
     }  # fmt: skip
     assert "3 lines around the JSON" in str(file.warnings[0])
+
+
+def test_a_message_vpn_is_no_profile_though_it_has_some_of_the_names() -> None:
+    vpn = '{"msgVpnName": "v", "enabled": true, "maxEgressFlowCount": 5, "maxConnectionCount": 5, "state": "up"}'
+    with pytest.raises(ProfileError, match="there is no client profile"):
+        parsed(vpn)
+    assert one('{"elidingDelay": 5, "maxEgressFlowCount": 7}').max_egress_flows == 7
+
+
+def test_a_comment_before_each_reply_is_passed_over() -> None:
+    text = shipped("fixtures/profiles/reply.xml").read_text(encoding="utf-8")
+    text = text[text.index("<rpc-reply") :]
+    assert by_name(parsed("<!-- one\n --> " + text)) == by_name(parsed(text))
+    assert [each.profile.name for each in parsed(text).profiles] == [
+        each.profile.name for each in fixture("reply.xml").profiles
+    ]
 
 
 def test_a_profile_of_the_cloud_has_its_own_name() -> None:

@@ -26,7 +26,7 @@ GROUPS: Final[dict[str, tuple[str, ...]]] = {
         "administration", "samples", "tables", "top", "health", "limits", "desired-state", "contexts", "completion",
         "bench",
     ),
-    "Configuration": ("configuration", "rti-differences", "client-profiles", "listings"),
+    "Configuration": ("configuration", "rti-differences", "client-profiles", "listings", "captures"),
     "The service": (
         "production", "containers", "service", "promises", "high-availability", "recording", "programs",
         "any-dds-application", "dds-administration", "security",

@@ -1,9 +1,9 @@
 """Scripts of the Solace CLI: `client-profile NAME message-vpn VPN` with its modes, `no` forms, prompts and one-liners.
 
 Decides: which lines belong to a profile. A script may hold a whole broker's configuration: what is outside of a client
-profile is left out, and so is the assignment of a profile to a client username. Indentation means nothing; `exit`
-leaves a mode, `end`, `home` and `configure` leave all. A later command overrides an earlier one; `no` means the
-default, and of a switch that it is off.
+profile is left out, and so are the assignment of a profile to a client username and what `show` printed in a session.
+Indentation means nothing; `exit` leaves a mode, `end`, `home` and `configure` leave all. A later command overrides an
+earlier one; `no` means the default, and of a switch that it is off.
 
 Source: Message Delivery Resources, "Configuring Egress Per-Client Priority Queues"; TCP Settings; Configuring Client
 Event Thresholds.
@@ -42,11 +42,21 @@ _LEVELS: Final = {
 def read(text: str, drafts: Drafts) -> None:
     """Add the profiles of a script."""
     script = _Script(drafts)
+    is_output = False
     for number, line in enumerate(text.splitlines(), start=1):
         prompt = _PROMPT.match(line)
+        is_output = is_output and prompt is None
         line = (line[prompt.end() :] if prompt else line).strip()
-        if line and line[0] not in "!#":
+        if line.split(" ", 1)[0] == "show":
+            is_output = prompt is not None  # up to the next prompt
+        elif line and line[0] not in "!#" and not is_output:
             script.take([match[1] if match[1] is not None else match[2] for match in _WORD.finditer(line)], number)
+
+
+_BY_LAST_WORDS: Final = {
+    setting.cli[-1]: " ".join(setting.cli) for setting in SETTINGS if len(setting.cli) > 1 and len(setting.cli[-1]) > 8
+}
+"""Commands by their last word, for those that are written without the mode that they are in."""
 
 
 class _Script:
@@ -139,6 +149,10 @@ class _Script:
         hint = self._drafts.hint(word, mode.below, line=line, place=" ".join(mode.path))
         if not hint and outer is not None and not spelled:
             hint = f"It is a command of {' '.join(outer.path) or 'client-profile'}: leave the mode with exit."
+        if not hint and mode is ROOT and not spelled:
+            hint = self._drafts.hint(word, _BY_LAST_WORDS, line=line, place="client-profile …")
+            for last, path in _BY_LAST_WORDS.items():
+                hint = hint.replace(f"{last}?", f"{path}?")
         if word == "egress" and mode.path == ("queue",):
             form = '<queue name="egress" max-depth=… min-msg-burst=…/>'
             hint = f"A TIBCO appliance has that queue: give it in a scenario, as {form}."

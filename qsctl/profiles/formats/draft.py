@@ -73,6 +73,8 @@ class Drafts:
         self.problems: list[Problem] = []
         self._drafts: dict[tuple[str, str], Draft] = {}
         self._hints: dict[tuple[str, str], str] = {}
+        self._deleted = ""
+        """The last profile that the file makes and deletes again."""
 
     def error(
         self, message: str, *, line: int = 0, place: str = "", found: object = "", allowed: str = "", hint: str = ""
@@ -147,7 +149,8 @@ class Drafts:
 
     def forget(self, name: str, message_vpn: str) -> None:
         """Take back a profile that the file deletes again."""
-        self._drafts.pop((message_vpn, name), None)
+        if self._drafts.pop((message_vpn, name), None) is not None:
+            self._deleted = name
 
     def put(
         self, draft: Draft, setting: ProfileSetting, raw: object, *, line: int = 0, name: str = "", again: bool = False
@@ -251,7 +254,8 @@ class Drafts:
             ProfileError: there is no profile in the file, which may not be empty, or none of which a value can be read.
         """
         if not (self._drafts or may_be_empty or self.errors()):
-            self.error("there is no client profile in this file", allowed="at least one")
+            hint = f"It makes {self._deleted} and deletes it again." if self._deleted else ""
+            self.error("there is no client profile in this file", allowed="at least one", hint=hint)
         if self.errors() and not any(draft.values for draft in self._drafts.values()):
             raise ProfileError(sorted(self.problems, key=lambda problem: problem.line))
         self.problems.sort(key=lambda problem: problem.line)

@@ -77,7 +77,7 @@ def _replies(data: bytes, file: str) -> bytes:
     """Return the replies of a capture, without what a terminal wrote around them; their lines are those of the file."""
     text = data.decode("utf-8", "replace")
     page = PAGE.search(text)
-    if page is None or "<!" in text[: page.start()]:
+    if page is None or "<!DOCTYPE" in text[: page.start()].upper():
         return data  # whatever it is: one document, and the parser names what is wrong
     try:
         return parts_of(text, file).semp.encode()

@@ -107,10 +107,16 @@ def _objects(value: Any, message_vpn: object, depth: int) -> Iterator[tuple[_Obj
             return
         inside = value.get("msgVpnName", message_vpn)
         holders = [name for name in _HOLDERS if isinstance(value.get(name), list | dict)]
-        if not holders and any(name in BY_SEMP_V2 for name in value):
+        if not holders and _is_mostly_of_a_profile(value):
             yield value, message_vpn
         for name in holders:
             yield from _objects(value[name], inside, depth + 1)
+
+
+def _is_mostly_of_a_profile(value: _Object) -> bool:
+    """Return whether an object without a name is a profile: message VPNs and queues have some of the names, too."""
+    known = sum(name in BY_SEMP_V2 for name in value)
+    return known > 0 and 2 * known >= sum(_IGNORED.fullmatch(name) is None for name in value)
 
 
 def _read_object(found: _Object, message_vpn: object, drafts: Drafts, lines: _Lines) -> None:

@@ -154,7 +154,7 @@ def _is_one_document(text: str) -> bool:
     if text.lstrip()[:1] != "<":
         return False
     page = PAGE.search(text)
-    return page is None or "<!" in text[: page.start()]
+    return page is None or "<!DOCTYPE" in text[: page.start()].upper()
 
 
 def _nothing(name: str, text: str) -> Problem:

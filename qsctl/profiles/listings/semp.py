@@ -139,7 +139,7 @@ def _pages(data: bytes, reading: _SempReading, found: _FoundPage) -> Iterator[by
     if len(starts) > MOST_PAGES:
         raise ListingError([problem(reading.name, 0, "the file has too many pages", allowed=f"at most {MOST_PAGES}")])
     before = data[: starts[0]].removeprefix(b"\xef\xbb\xbf").strip() if starts else b""
-    if not starts or b"<!" in before:
+    if not starts or b"<!DOCTYPE" in before.upper():
         yield data  # whatever it is: one document, and the parser says what is wrong
         return
     around = len(before.splitlines())
