@@ -346,7 +346,7 @@ class HttpClient:
         reason = getattr(cause, "verify_message", "") or getattr(cause, "reason", "") or "TLS failed"
         return Refused(
             f"{self.address.origin} is not trusted: {self._shown(str(reason))}",
-            remedy="Name the authority's certificate with QSCTL_BROKER_CA_FILE, or in a context.",
+            remedy="Name the authority's certificate: `qsctl help contexts`.",
         )
 
     def _retry_after_s(self, answer: _Answer) -> float | None:
@@ -364,10 +364,7 @@ class HttpClient:
         return min(max(0.0, wanted), self.bounds.retry_after_s)
 
 
-_CREDENTIALS: Final = (
-    "Set QSCTL_BROKER_USERNAME and QSCTL_BROKER_PASSWORD, or QSCTL_BROKER_TOKEN, or keep them in a context "
-    "(`qsctl help contexts`)."
-)
+_CREDENTIALS: Final = "Set user name and password, or a token, in the environment or a context: `qsctl help contexts`."
 
 
 class Allowance:

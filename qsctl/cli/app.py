@@ -26,6 +26,7 @@ COMMAND_MODULES: Final[Mapping[str, tuple[str, ...]]] = {
     "simulation.sweep": ("sweep",),
     "simulation.compare": ("compare",),
     "simulation.calibrate": ("calibrate",),
+    "simulation.trace": ("trace",),
     "simulation.replay": ("replay",),
     "simulation.report": ("report",),
     "simulation.summarize": ("summarize",),

@@ -29,10 +29,12 @@ if TYPE_CHECKING:
 
 _broker_option = partial(typer.Option, rich_help_panel="Broker")
 
-USERNAME: Final = "QSCTL_BROKER_USERNAME"
-PASSWORD: Final = "QSCTL_BROKER_PASSWORD"  # the variable's name
-TOKEN: Final = "QSCTL_BROKER_TOKEN"  # the variable's name
-CERTIFICATES: Final = "QSCTL_BROKER_CA_FILE"
+BROKER: Final = "QSCTL_BROKER"
+PROMETHEUS: Final = "QSCTL_PROMETHEUS"
+"""What the variables of credentials begin with: those of a broker are not for another server."""
+USERNAME: Final = f"{BROKER}_USERNAME"
+PASSWORD: Final = f"{BROKER}_PASSWORD"
+TOKEN: Final = f"{BROKER}_TOKEN"
 
 BrokerOption = Annotated[
     str,
@@ -91,8 +93,14 @@ class BrokerOptions(BrokerAddress):
 
 
 @contextmanager
-def http_client(place: str, timeout: str, option: str) -> Iterator[HttpClient]:
+def http_client(place: str, timeout: str, option: str, variables: str = BROKER) -> Iterator[HttpClient]:
     """Yield a client of the server at an address, or of a context's broker.
+
+    Args:
+        place: the address, or the name of the context.
+        timeout: of one answer, as the user gave it.
+        option: that named the place.
+        variables: what the variables with credentials begin with.
 
     Raises:
         UsageError: the address is none, or there is no such context.
@@ -102,8 +110,8 @@ def http_client(place: str, timeout: str, option: str) -> Iterator[HttpClient]:
     from qsctl.cli.location import seconds
 
     address, context = _placed(place, option)
-    credentials = _credentials(context, os.environ)
-    certificates = os.environ.get(CERTIFICATES) or (context.broker.get("broker_ca_file") if context else None)
+    credentials = _credentials(context, os.environ, variables)
+    certificates = os.environ.get(f"{variables}_CA_FILE") or (context.broker.get("broker_ca_file") if context else None)
     attempt_s = seconds(timeout, "--broker-timeout")
     if not attempt_s > 0:
         raise UsageError(f"--broker-timeout {timeout} is no time to wait", remedy="Write it as in 10s.")
@@ -134,12 +142,12 @@ def _placed(place: str, option: str) -> tuple[Address, Context | None]:
     return address, None
 
 
-def _credentials(context: Context | None, environment: Mapping[str, str]) -> Credentials:
+def _credentials(context: Context | None, environment: Mapping[str, str], variables: str) -> Credentials:
     """Return those of the environment, else those of the context; a token comes before a password."""
-    if token := environment.get(TOKEN):
+    if token := environment.get(f"{variables}_TOKEN"):
         return Credentials(token=Secret(token))
-    if username := environment.get(USERNAME):
-        return Credentials(username, Secret(environment.get(PASSWORD, "")))
+    if username := environment.get(f"{variables}_USERNAME"):
+        return Credentials(username, Secret(environment.get(f"{variables}_PASSWORD", "")))
     if context is None or not (context.secrets or "broker_username" in context.broker):
         return Credentials()
     if context.secrets:

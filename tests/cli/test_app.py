@@ -20,7 +20,7 @@ from tests.commands import command_line
 
 HEAVY = {
     "numba", "numpy", "pandas", "pyarrow", "pyspark", "altair", "cyclonedds", "lxml", "xmlschema", "pydantic", "lark",
-    "yaml", "hcl2", "jinja2", "structlog", "prometheus_client", "qsctl.config",
+    "yaml", "urllib3", "hcl2", "jinja2", "structlog", "prometheus_client", "qsctl.config",
 }  # fmt: skip
 
 

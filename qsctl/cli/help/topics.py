@@ -33,7 +33,7 @@ GROUPS: Final[dict[str, tuple[str, ...]]] = {
         "state-directory", "backup", "upgrade", "changes", "licenses",
     ),
     "Simulation": (
-        "simulation", "keeping-up", "guaranteed-delivery", "modelled", "worlds", "replay", "report",
+        "simulation", "keeping-up", "slow-this-afternoon", "guaranteed-delivery", "modelled", "worlds", "replay", "report",
         "integration-engine", "spark",
     ),
     "Reference": tuple(REFERENCES),

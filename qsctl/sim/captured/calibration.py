@@ -35,6 +35,7 @@ _STUDENT: Final = {4: 3.182, 5: 2.776, 6: 2.571, 7: 2.447, 8: 2.365, 10: 2.262, 
 """Two-sided 95 % of Student's t with one less degree of freedom, by the number of replications."""
 SIMULATED_S_MAX: Final = 60
 """Of one replication: the captured share of a longer time has a smaller error, which the interval does not use."""
+MINUTE_S: Final = 60
 _STEPS: Final = 14
 """Of the bisection: a value is found to a ten-thousandth of its range's logarithm."""
 _BLOCKED: Final = EVENT_NAMES[Event.SLOW_PERCENT]
@@ -151,7 +152,7 @@ def predictions(
     for group in groups:
         if group.name not in {each.name for each in scenario.groups}:
             continue
-        alone = _alone(scenario, group.name, observation)
+        alone = _alone(scenario, group, observation)
         if not alone.traffic:
             continue
         simulated = _simulate(alone, replications)
@@ -169,7 +170,7 @@ def fits(
     worst = _worst(group)
     if worst is None or group.name not in {each.name for each in scenario.groups}:
         return []
-    alone = _alone(scenario, group.name, observation)
+    alone = _alone(scenario, group, observation)
     found = []
     for candidate in _CANDIDATES:
         fitted = _fit(alone, group, worst, candidate, observation, replications)
@@ -185,9 +186,16 @@ def _worst(group: CapturedGroup) -> Queue | None:
     return max(rows, key=lambda queue: rows[queue].loss, default=None)
 
 
-def _alone(scenario: Scenario, name: str, observation: CapturedClients) -> Scenario:
-    """Return the scenario with one client of the group alone, observed for as long as the captures, after a warm-up."""
+def _alone(scenario: Scenario, captured: CapturedGroup, observation: CapturedClients) -> Scenario:
+    """Return the scenario with one client of the group alone, observed for as long as the captures.
+
+    Before that it was connected as long as the captured ones, or a minute: so long is what the broker's percentage of
+    blocked seconds is of.
+    """
+    name = captured.name
     seconds = min(SIMULATED_S_MAX, max(1, round(observation.seconds or SIMULATED_S_MAX)))
+    uptime_s = captured.mean(lambda each: each.uptime_s)
+    warm_up_s = MINUTE_S if uptime_s is None else min(MINUTE_S, max(1, round(uptime_s) - seconds))
     group = replace(next(each for each in scenario.groups if each.name == name), count=1)
     return replace(
         scenario,
@@ -196,8 +204,8 @@ def _alone(scenario: Scenario, name: str, observation: CapturedClients) -> Scena
         endpoints=tuple(each for each in scenario.endpoints if each.to == name),
         durable_queues=(),
         changes=(),
-        warm_up_ns=seconds * SECOND_NS,
-        horizon_ns=2 * seconds * SECOND_NS,
+        warm_up_ns=warm_up_s * SECOND_NS,
+        horizon_ns=(warm_up_s + seconds) * SECOND_NS,
         log_level="counters",
         replications=1,
     )

@@ -57,6 +57,7 @@ class ObservedClient:
     round_trip_us: int | None = None
     is_slow: bool | None = None
     blocked_percent: float | None = None
+    uptime_s: int | None = None
     trouble: SlowClient | None = None
     """What limits it, by the figures of its connection; None: nothing does."""
 
@@ -266,6 +267,7 @@ def _client(
         round_trip_us=None if now.connection is None else now.connection.round_trip_us,
         is_slow=any(known) if known else None,
         blocked_percent=max((each for each in blocked if each is not None), default=None),
+        uptime_s=now.uptime_s,
         trouble=trouble,
     )
 

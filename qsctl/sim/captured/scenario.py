@@ -149,6 +149,12 @@ def scenario_of(
         notes.append(
             CapturedParameter("endpoint[*]/flows", "1", ValueOrigin.ASSUMED, "no listing of clients has their flows")
         )
+    if traffic:
+        notes.append(
+            CapturedParameter(
+                "traffic[*]/topics", "1", ValueOrigin.ASSUMED, "no listing has them; they matter to eliding"
+            )
+        )
     seconds = observation.seconds or UNKNOWN_S
     offered = sum(_bits(each, clients) for each in traffic)
     port = max(PORT_BITS_PER_SECOND, 10 ** math.ceil(math.log10(max(1.0, 2 * offered))))

@@ -19,6 +19,8 @@ ELSEWHERE: Final[dict[str, str]] = {
     "QSCTL_BROKER_PASSWORD": "Password of that user.",
     "QSCTL_BROKER_TOKEN": "Bearer token for the broker, before user name and password.",
     "QSCTL_BROKER_CA_FILE": "Certificates of the authorities that a broker's is checked with, in PEM.",
+    "QSCTL_PROMETHEUS_USERNAME": "User name for the Prometheus server of `qsctl trace`; `QSCTL_PROMETHEUS_PASSWORD`, "
+    "`QSCTL_PROMETHEUS_TOKEN` and `QSCTL_PROMETHEUS_CA_FILE` as for a broker.",
     "NO_COLOR": "Set: nothing is coloured.",
     "TERM": "`dumb`: nothing is coloured, and pages of help are printed without a pager.",
     "COLUMNS": "Width of the terminal, where it is not known otherwise.",
