@@ -20,7 +20,7 @@ FOLDER: Final = Path(__file__).resolve().parents[2] / "docs"
 """Of the written pages; a wheel carries it as it is."""
 
 GROUPS: Final[dict[str, tuple[str, ...]]] = {
-    "Begin": ("tutorial", "rti-shop", "solace-admin", "data-engineer"),
+    "Begin": ("tutorial", "rti-shop", "solace-admin", "slow-this-afternoon", "data-engineer"),
     "Cheat sheets": ("cheat-operator", "cheat-rti", "cheat-solace", "cheat-words"),
     "Everyday work": (
         "administration", "samples", "tables", "top", "health", "limits", "desired-state", "contexts", "completion",
@@ -33,7 +33,7 @@ GROUPS: Final[dict[str, tuple[str, ...]]] = {
         "state-directory", "backup", "upgrade", "changes", "licenses",
     ),
     "Simulation": (
-        "simulation", "keeping-up", "slow-this-afternoon", "guaranteed-delivery", "modelled", "worlds", "replay", "report",
+        "simulation", "keeping-up", "guaranteed-delivery", "modelled", "worlds", "replay", "report",
         "integration-engine", "spark",
     ),
     "Reference": tuple(REFERENCES),

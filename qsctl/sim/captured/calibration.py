@@ -3,9 +3,10 @@
 Each group is simulated with one of its clients alone: what a client loses to its own connection does not depend on the
 others, unless the port is full. For a client that lost messages, each parameter that may limit it is fitted in turn,
 with the others off: the value at which the simulated share of discards is the captured one. Its interval has the
-captured share's random error, the simulation's own, and that of the time between the captures; a captured time of one
-run is compared with the spread of replications of the same length, so that the interval keeps its confidence
-(`tests/sim/captured/test_calibration.py`).
+captured share's random error, the simulation's own, and that of the time between the captures; what was captured is
+compared with the spread of replications of the same length, and the application's times may vary as much as exponential
+ones, so that the interval keeps its confidence (`tests/sim/captured/test_calibration.py`). It does not where they vary
+more, or where what was captured was not steady.
 
 Decides: what is compared, how values are searched for (by bisection of the logarithm, for discards grow with each
 parameter one way), and which parameter explains best: the one whose other figures (depth, blocked percentage) are
@@ -112,13 +113,15 @@ class _Candidate:
     """Whether discards grow with it."""
     apply: Callable[[ClientGroup, float], ClientGroup]
     write: Callable[[float], str]
+    variation: float = 0.0
+    """Standard deviation of one message's value by its mean, which no listing has: 1 of exponential times."""
 
 
 _CANDIDATES: Final = (
     _Candidate(
         "the application's time for a message", "service-time/duration", "s", frozenset({"application"}), 1e-7, 10.0,
         True, lambda group, value: replace(group, service_time=ConstantTime(max(1, round(value * SECOND_NS)))),
-        lambda value: f"{max(1, round(value * SECOND_NS))}ns",
+        lambda value: f"{max(1, round(value * SECOND_NS))}ns", 1.0,
     ),
     _Candidate(
         "the rate of its link", "link-rate", "bit/s", frozenset({"link", "behind", "port"}), 1e3, 1e10, False,
@@ -303,7 +306,9 @@ def _fit(
     value *= math.exp((row.loss - fmean(losses)) / slope)
     seconds = observation.seconds or 0.0
     rate_error = observation.error_s / seconds if seconds else 1.0
-    half = _spread(losses, replications) / abs(slope) + rate_error + (high - low)
+    delivered = max(1, row.arrived_messages - row.discarded_messages)
+    varied = student(replications) * candidate.variation / math.sqrt(delivered)
+    half = math.hypot(_spread(losses, replications) / abs(slope), varied) + rate_error + (high - low)
     mismatch = _mismatch(group, candidate, at(value, replications))
     return FittedParameter(
         group.name,
