@@ -104,6 +104,9 @@ class ServiceEngine:
         self.answers = Answers(self.hosted, self._send_reply)
         """The commands in progress."""
         self._replays: dict[str, QueueReplay] = {}
+        self._completed: dict[QueueName, list[MovedFrom]] = {}
+        """By queue the places that samples left for others at a restart, for a crash had left them there. Should the
+        disk refuse that, what its store has of them does not count either."""
         self._has_stored_configuration = False
         self._has_started = False
         self._refused_count = 0
@@ -280,8 +283,11 @@ class ServiceEngine:
         for replay in replays.values():
             for left in replay.moved_from:
                 moved.setdefault(left.queue, []).append(left)
+        for name in replays.keys() & self._completed.keys():
+            moved.setdefault(name, []).extend(self._completed[name])
         for name in sorted(moved.keys() & self.hosted.by_name.keys()):
-            leave_moved(now, self.hosted.by_name[name], moved[name], replays.get(name))
+            if completed := leave_moved(now, self.hosted.by_name[name], moved[name], replays.get(name)):
+                self._completed[name] = completed
         for queue in self.hosted.by_name.values():
             place = self.hosted.dead_letters_of(queue)
             if place is None or not (queue.name in replays or (place.name in replays and self.hosted.restores(queue))):

@@ -240,6 +240,23 @@ def test_a_queue_that_was_created_again_keeps_its_samples_when_moves_from_the_fo
     assert numbers(state(engine)) == Counter({1: 2}), "it is another queue's sample of that identity"
 
 
+def test_a_move_that_a_restart_completed_stays_complete_where_the_disk_refuses_that() -> None:
+    driven = Driven(Journal.EVERYTHING)
+    driven.do(*(Write("P", "Orders", SampleIdentity(WRITER, number), b"1") for number in (1, 2)))
+    assert driven.move("P/S/orders", "P/S/bills", 1).done_count == 1
+    ((start, end, after),) = driven.moves
+    left = driven.written[: end - 1]  # all but the removal from the source
+    assert start < end - 1
+    engine = fresh(Journal.EVERYTHING)
+    engine.restore(driven.now, left)
+    of_source = [each for each in left if getattr(each, "queue", "") == "P/S/orders"]
+    for _ in range(2):
+        engine.suspend_queue(driven.now, "P/S/orders", of_source, {})
+        assert numbers(state(engine)) == numbers(after)
+    engine.continue_queue(driven.now, "P/S/orders")
+    assert [row[1] for row in state(engine)["P/S/orders"]] == [2]
+
+
 def test_consumers_are_sent_nothing_that_moves_before_that_is_durable() -> None:
     driven = Driven(Journal.PERSISTENT_ONLY)
     driven.do(Write("P", "Orders", SampleIdentity(WRITER, 1), b"1"))

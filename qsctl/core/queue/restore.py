@@ -242,7 +242,7 @@ def complete_moves(now: Nanoseconds, queue: SharedReaderQueue, dead_letters: Ite
 
 def leave_moved(
     now: Nanoseconds, source: SharedReaderQueue, places: Iterable[MovedFrom], replay: QueueReplay | None
-) -> None:
+) -> list[MovedFrom]:
     """Let samples go that commands moved to other queues, should a crash have left them here too, before `resume`.
 
     What was moved from another queue of this name, before it was deleted and created again, was of another incarnation.
@@ -252,17 +252,22 @@ def leave_moved(
         source: the queue that the samples were in.
         places: their places, in no order.
         replay: what is replayed into that queue; None: nothing, it works.
+
+    Returns:
+        The places where there was one.
     """
     if replay is not None:
-        for place in places:
-            if replay.leave_moved(place) is not None:
-                source.stream.record(Removed(source.name, place.position, RemovalCause.FLUSHED))
-        return
-    positions = {place.position for place in places if place.incarnation == source.incarnation}
-    if positions and not source.is_following:
-        for sample in [each for each in source.held if each.position in positions]:
-            if source.is_waiting(sample):
-                source.removal.end_moved(now, sample)
+        left = [place for place in places if replay.leave_moved(place) is not None]
+        for place in left:
+            source.stream.record(Removed(source.name, place.position, RemovalCause.FLUSHED))
+        return left
+    by_position = {place.position: place for place in places if place.incarnation == source.incarnation}
+    if not by_position or source.is_following:
+        return []
+    going = [each for each in source.held if each.position in by_position and source.is_waiting(each)]
+    for sample in going:
+        source.removal.end_moved(now, sample)
+    return [by_position[each.position] for each in going]
 
 
 def resume(
