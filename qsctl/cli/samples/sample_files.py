@@ -234,6 +234,7 @@ def _rows(file: Path, name: str) -> Iterator[dict[str, Any]]:
                 remedy=f"Allowed: contents of {SAMPLE_BYTES_MAX} octets at most.",
             )
         for batch in opened.iter_batches(batch_size=max(1, min(BATCH_ROWS, BATCH_BYTES // row_bytes))):
+            batch.validate(full=True)  # the library believes a file which of the shared values a row has
             yield from _rows_of(batch, expansion)
     except (pyarrow.ArrowException, OSError, OverflowError, ValueError) as error:  # a name may not be UTF-8
         raise InvalidInput(f"{name} is no Parquet file: {error}", remedy="Give --format jsonl if it is one.") from None

@@ -119,6 +119,12 @@ def test_rows_that_repeat_one_content_without_end_are_refused_and_held_once(tmp_
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100 * 1024
 
 
+def test_a_parquet_file_whose_rows_have_values_that_are_not_there_is_one_error() -> None:
+    file = Path(__file__).parents[2] / "fuzz" / "corpus" / "sample_tables" / "index_without_value.parquet"
+    with pytest.raises(InvalidInput, match="is no Parquet file: .*out of bounds"):
+        samples_of(file, FileFormat.PARQUET)
+
+
 def test_a_parquet_file_gives_its_samples_and_columns_of_others_are_left_out(tmp_path: Path) -> None:
     payloads = pa.array([b"a", b"b", b"a"], pa.binary())
     file = parquet(tmp_path, payloads, attempts=[1, None, 2], theirs=[1.5, 2.5, 3.5], source_guid=["", "2" * 32, None])
