@@ -121,7 +121,7 @@ def test_rows_that_repeat_one_content_without_end_are_refused_and_held_once(tmp_
 
 def test_a_parquet_file_whose_rows_have_values_that_are_not_there_is_one_error() -> None:
     file = Path(__file__).parents[2] / "fuzz" / "corpus" / "sample_tables" / "index_without_value.parquet"
-    with pytest.raises(InvalidInput, match="is no Parquet file: .*out of bounds"):
+    with pytest.raises(InvalidInput, match=r"is no Parquet file: .*out of bounds"):
         samples_of(file, FileFormat.PARQUET)
 
 
