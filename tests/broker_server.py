@@ -149,6 +149,9 @@ class BrokerServer:
             answer(request, 200, {"data": self._vpn(parts[1]), "meta": {"responseCode": 200}})
         elif len(parts) == 3 and parts[2] in {"clients", "queues", "topicEndpoints"}:
             self._page(request, vpns[parts[1]].get(parts[2], []), path, query)
+        elif len(parts) == 5 and parts[2] == "clients" and parts[4] == "txFlows":
+            flows = [each for each in vpns[parts[1]].get("txFlows", []) if each["clientName"] == parts[3]]
+            self._page(request, flows, path, query)
         else:
             answer(request, 400, refusal(6, "no such collection"))
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import urllib.parse
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
@@ -98,6 +98,18 @@ class SempBroker:
     def connections(self, name: str = "*") -> Listings:
         """Return the connections of clients whose name fits, as `show client NAME connections wide` of SEMP v1."""
         return self._show_client(name, "<connections/><wide/>")
+
+    def flows(self, clients: Iterable[tuple[str, str]]) -> Listings:
+        """Return the flows of guaranteed messages to clients, given by message VPN and name; one that left has none."""
+        replies = MonitoringReplies(self.name)
+        for vpn, name in clients:
+            try:
+                replies.add(
+                    list(self._collection(f"{_MONITOR}/msgVpns/{_quoted(vpn)}/clients/{_quoted(name)}/txFlows"))
+                )
+            except (NotFound, Refused):
+                continue
+        return replies.listings()
 
     def statistics(self) -> Listings:
         """Return the discards of the whole broker by cause, as `show stats client` of SEMP v1."""

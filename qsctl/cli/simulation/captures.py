@@ -53,6 +53,8 @@ CapturedProfileOption = Annotated[
     ),
 ]
 _LOOK_S = 10.0
+_FLOWS_OF = 50
+"""Clients whose flows are asked for, each by a request of its own."""
 
 
 @dataclass(frozen=True)
@@ -131,6 +133,7 @@ class Captures(OptionGroup):
     ) -> tuple[Listings, Listings, Sequence[ClientProfile], float]:  # fmt: skip
         """Ask a broker twice, and for its client profiles."""
         from qsctl.broker.semp import SempBroker
+        from qsctl.cli.monitoring.listing_source import joined
         from qsctl.cli.profiles.options import noted
 
         wanted_s = _LOOK_S if seconds is None else seconds
@@ -143,7 +146,19 @@ class Captures(OptionGroup):
             broker.begin()
             between = time.monotonic() - began
             after = _look(broker)
+            after = joined(after, broker.flows(_guaranteed(after)))
         return before, after, profiles, between
+
+
+def _guaranteed(found: Listings) -> list[tuple[str, str]]:
+    """Return the clients that guaranteed messages were delivered to, by message VPN and name; those with most first."""
+    counts = {
+        (each.message_vpn or "default", each.name): row.delivered_messages or 0
+        for each in found.clients
+        for row in each.queues
+        if row.queue == "G-1" and row.delivered_messages
+    }
+    return sorted(counts, key=lambda each: -counts[each])[:_FLOWS_OF]
 
 
 def _look(broker: SempBroker) -> Listings:

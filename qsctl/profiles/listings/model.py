@@ -165,6 +165,19 @@ class ClientStatistics:
 
 
 @dataclass(frozen=True, slots=True)
+class EgressFlow:
+    """One flow of guaranteed messages to a client, of SEMP v2 monitoring: its window, and what is on its way."""
+
+    name: str
+    """The client's."""
+    message_vpn: str | None = None
+    endpoint: str | None = None
+    window_messages: int | None = None
+    used_window_messages: int | None = None
+    unacknowledged_messages: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Discards:
     """The discards of one broker, message VPN or client, by cause."""
 
@@ -224,6 +237,7 @@ class Listings:
     slow_subscribers: tuple[SlowSubscriber, ...] = ()
     connections: tuple[ClientConnection, ...] = ()
     statistics: tuple[ClientStatistics, ...] = ()
+    flows: tuple[EgressFlow, ...] = ()
     discards: tuple[Discards, ...] = ()
     spools: tuple[SpoolUsage, ...] = ()
     endpoints: tuple[EndpointUsage, ...] = ()

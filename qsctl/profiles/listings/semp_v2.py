@@ -1,10 +1,11 @@
-"""Monitoring replies of SEMP v2 as JSON: message VPNs, clients and their connections, queues, topic endpoints.
+"""Monitoring replies of SEMP v2 as JSON: message VPNs, clients with connections and flows, queues, topic endpoints.
 
 A reply has its objects in `data`, one or a collection; a file may hold several pages one after the other, and what a
-terminal wrote around them. Objects are known by their attributes; others (subscriptions, flows) are passed over and
+terminal wrote around them. Objects are known by their attributes; others (subscriptions) are passed over and
 counted. Numbers may be quoted, as exports of the cloud have them; one that cannot be read costs that figure alone.
 
-Source: SEMP v2 monitoring reference, MsgVpn, MsgVpnClient, MsgVpnClientConnection, MsgVpnQueue, MsgVpnTopicEndpoint.
+Source: SEMP v2 monitoring reference, MsgVpn, MsgVpnClient, MsgVpnClientConnection, MsgVpnClientTxFlow,
+MsgVpnQueue, MsgVpnTopicEndpoint.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from qsctl.profiles.listings.model import (
     ClientConnection,
     ClientStatistics,
     Discards,
+    EgressFlow,
     Listings,
     SlowSubscriber,
 )
@@ -31,6 +33,7 @@ _DOCUMENT: Final = re.compile(r"(?:^|(?<=[}\]]))[ \t]*(?=[{\[])", re.MULTILINE)
 _BEGINS: Final = re.compile(rb"^(?:\xef\xbb\xbf)?[ \t]*[{\[]", re.MULTILINE)
 _NAMES: Final = ("clientName", "queueName", "topicEndpointName", "msgVpnName")
 _OF_CONNECTIONS: Final = frozenset({"txQueueByteCount", "tcpState", "smoothedRoundTripTime", "fastRetransmitCount"})
+_OF_FLOWS: Final = frozenset({"windowSize", "usedWindowSize"})
 _OF_CLIENTS: Final = frozenset({"slowSubscriber", "txDiscardedMsgCount", "rxDiscardedMsgCount"})
 _OF_MESSAGE_VPNS: Final = frozenset({"discardedTxMsgCount", "discardedRxMsgCount", "counter"})
 """Of a message VPN without any other name; before version 2.13 its counts stood in `counter`."""
@@ -106,6 +109,7 @@ class MonitoringReplies:
         self._clients: list[SlowSubscriber] = []
         self._connections: list[ClientConnection] = []
         self._statistics: list[ClientStatistics] = []
+        self._flows: list[EgressFlow] = []
         self._discards: list[Discards] = []
         self._others = 0
         self._unreadable: list[str] = []
@@ -159,6 +163,7 @@ class MonitoringReplies:
             slow_subscribers=tuple(self._clients),
             connections=tuple(self._connections),
             statistics=tuple(self._statistics),
+            flows=tuple(self._flows),
             discards=tuple(self._discards),
             notes=tuple(notes),
         )
@@ -177,6 +182,8 @@ class MonitoringReplies:
         name = each.get("clientName")
         if isinstance(name, str) and _OF_CONNECTIONS & each.keys():
             self._connections.append(self._connection(name, each))
+        elif isinstance(name, str) and _OF_FLOWS & each.keys():
+            self._flow(name, each)
         elif isinstance(name, str) and _OF_CLIENTS & each.keys():
             self._client(name, each)
         elif isinstance(queue := each.get("queueName"), str) and _CAUSES.keys() & each.keys():
@@ -241,6 +248,18 @@ class MonitoringReplies:
             fast_retransmits=self._count(each, "fastRetransmitCount", name),
             timed_retransmits=self._count(each, "timedRetransmitCount", name),
             uptime_s=self._count(each, "uptime", name),
+        )
+
+    def _flow(self, name: str, each: Mapping[str, Any]) -> None:
+        self._flows.append(
+            EgressFlow(
+                name,
+                message_vpn=_text(each, "msgVpnName"),
+                endpoint=_text(each, "endpointName"),
+                window_messages=self._count(each, "windowSize", name),
+                used_window_messages=self._count(each, "usedWindowSize", name),
+                unacknowledged_messages=self._count(each, "unackedMsgCount", name),
+            )
         )
 
     def _endpoint(self, of: str, each: Mapping[str, Any]) -> None:

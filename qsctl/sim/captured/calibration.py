@@ -37,8 +37,10 @@ _STUDENT: Final = {4: 3.182, 5: 2.776, 6: 2.571, 7: 2.447, 8: 2.365, 10: 2.262, 
 SIMULATED_S_MAX: Final = 60
 """Of one replication: the captured share of a longer time has a smaller error, which the interval does not use."""
 MINUTE_S: Final = 60
-_STEPS: Final = 14
-"""Of the bisection: a value is found to a ten-thousandth of its range's logarithm."""
+_STEPS: Final = 10
+"""Of the bisection: a value is found to a thousandth of its range's logarithm; one step of Newton's method follows."""
+_STEP: Final = 0.05
+"""Relative difference of the two values that the slope is from."""
 _BLOCKED: Final = EVENT_NAMES[Event.SLOW_PERCENT]
 _PERCENT: Final = 100
 _NEAR: Final = 0.05
@@ -284,8 +286,8 @@ def _fit(
     def at(value: float, count: int) -> _Simulated:
         return _simulate(_limited_by(alone, candidate, value), count)
 
-    def share(value: float, count: int = 1) -> float:
-        return fmean(at(value, count).losses.get(queue, [0.0]))
+    def share(value: float) -> float:
+        return fmean(at(value, 1).losses.get(queue, [0.0]))
 
     low, high = math.log(candidate.low), math.log(candidate.high)
     if (share(math.exp(high)) < row.loss) == candidate.grows or (share(math.exp(low)) > row.loss) == candidate.grows:
@@ -299,8 +301,8 @@ def _fit(
     value = math.exp((low + high) / 2)
     simulated = at(value, replications)
     losses = simulated.losses[queue]
-    step = 0.05
-    slope = (share(value * (1 + step), 3) - share(value / (1 + step), 3)) / (2 * math.log(1 + step))
+    # By the same random numbers on both sides.
+    slope = (share(value * (1 + _STEP)) - share(value / (1 + _STEP))) / (2 * math.log(1 + _STEP))
     if not slope:
         return None
     value *= math.exp((row.loss - fmean(losses)) / slope)
@@ -308,8 +310,8 @@ def _fit(
     rate_error = observation.error_s / seconds if seconds else 1.0
     delivered = max(1, row.arrived_messages - row.discarded_messages)
     varied = student(replications) * candidate.variation / math.sqrt(delivered)
-    half = math.hypot(_spread(losses, replications) / abs(slope), varied) + rate_error + (high - low)
-    mismatch = _mismatch(group, candidate, at(value, replications))
+    half = math.hypot(_spread(losses, replications) / abs(slope), varied) + rate_error + (high - low) ** 2
+    mismatch = _mismatch(group, candidate, simulated)
     return FittedParameter(
         group.name,
         f"group[{group.name}]/{candidate.path}",

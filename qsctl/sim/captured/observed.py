@@ -19,6 +19,7 @@ from qsctl.profiles.listings.model import (
     ClientConnection,
     ClientQueues,
     ClientStatistics,
+    EgressFlow,
     ListedQueueStatistics,
     Listings,
     SlowSubscriber,
@@ -58,6 +59,9 @@ class ObservedClient:
     is_slow: bool | None = None
     blocked_percent: float | None = None
     uptime_s: int | None = None
+    flows: int | None = None
+    window_messages: int | None = None
+    """Of one flow of guaranteed messages."""
     trouble: SlowClient | None = None
     """What limits it, by the figures of its connection; None: nothing does."""
 
@@ -92,6 +96,7 @@ class _Listed:
     statistics: ClientStatistics | None = None
     connection: ClientConnection | None = None
     flag: SlowSubscriber | None = None
+    flows: list[EgressFlow] = field(default_factory=list)
 
     @property
     def uptime_s(self) -> int | None:
@@ -157,6 +162,8 @@ def _by_client(found: Listings) -> _Capture:
         capture.of(statistics.message_vpn, statistics.name).statistics = statistics
     for connection in found.connections:
         capture.of(connection.message_vpn, connection.name).connection = connection
+    for flow in found.flows:
+        capture.of(flow.message_vpn, flow.name).flows.append(flow)
     for flag in found.slow_subscribers:
         capture.of(flag.message_vpn, flag.name).flag = flag
     return capture
@@ -268,6 +275,8 @@ def _client(
         is_slow=any(known) if known else None,
         blocked_percent=max((each for each in blocked if each is not None), default=None),
         uptime_s=now.uptime_s,
+        flows=len(now.flows) or None,
+        window_messages=max((each.window_messages or 0 for each in now.flows), default=0) or None,
         trouble=trouble,
     )
 

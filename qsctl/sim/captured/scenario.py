@@ -44,6 +44,8 @@ LONGEST_S: Final = 600
 UNKNOWN_S: Final = 60
 """Horizon where there was one capture alone."""
 GROUPS_MAX: Final = 500
+FLOWS_MAX: Final = 10_000
+WINDOW_MAX: Final = 65_535
 _LEAST_PER_S: Final = 0.001
 """Of a stream: what comes more seldom is none."""
 
@@ -144,11 +146,8 @@ def scenario_of(
     several = _several_vpns(groups)
     clients = [_group(each, several, notes) for each in groups]
     traffic = [stream for each in groups for stream in _traffic(each, notes)]
-    guaranteed = [each.to for each in traffic if each.queue is Queue.G_1]
-    if guaranteed:
-        notes.append(
-            CapturedParameter("endpoint[*]/flows", "1", ValueOrigin.ASSUMED, "no listing of clients has their flows")
-        )
+    guaranteed = {each.to for each in traffic if each.queue is Queue.G_1}
+    endpoints = [_endpoint(each, notes) for each in groups if each.name in guaranteed]
     if traffic:
         notes.append(
             CapturedParameter(
@@ -169,7 +168,7 @@ def scenario_of(
         profiles=tuple(Profile(each) for each in made_profiles),
         groups=tuple(clients),
         traffic=tuple(traffic),
-        endpoints=tuple(Endpoint(each) for each in dict.fromkeys(guaranteed)),
+        endpoints=tuple(endpoints),
         description=_description(observation, notes),
     )
     for profile, made in made_profiles.items():
@@ -200,7 +199,8 @@ def _likeness(client: ObservedClient) -> tuple[object, ...]:
     rates = tuple((queue, _power(each.arrived_per_s)) for queue, each in client.queues.items() if each.arrived_per_s)
     return (
         client.message_vpn, client.profile, rates, _power(client.mean_size_bytes or 0),
-        _power(client.round_trip_us or 0), None, None,
+        _power(client.round_trip_us or 0), client.flows,
+        client.window_messages,
     )  # fmt: skip
 
 
@@ -331,6 +331,21 @@ def _traffic(group: CapturedGroup, notes: list[CapturedParameter]) -> list[Traff
         rate = float(f"{row.arrived_per_s:.6g}")
         streams.append(Traffic(name, group.name, PoissonArrivals(rate), ConstantSize(_size(group)), queue))
     return streams
+
+
+def _endpoint(group: CapturedGroup, notes: list[CapturedParameter]) -> Endpoint:
+    """Return the flows of a group's clients, with their window."""
+    made = Endpoint(group.name)
+    first = group.clients[0]
+    if not 1 <= (first.flows or 0) <= FLOWS_MAX or not 1 <= (first.window_messages or 0) <= WINDOW_MAX:
+        notes.append(
+            CapturedParameter(
+                f"endpoint[{group.name}]/window", str(made.window_messages), ValueOrigin.ASSUMED,
+                "its flows are not captured: one, with the vendor's window",
+            )
+        )  # fmt: skip
+        return made
+    return replace(made, flows=first.flows or 1, window_messages=first.window_messages or 1)
 
 
 def _bits(stream: Traffic, clients: Sequence[ClientGroup]) -> float:

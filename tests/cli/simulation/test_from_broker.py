@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +19,8 @@ from qsctl.sim.scenario.xml import read_scenario
 from tests import broker_server as b
 from tests.cli.shell import Shell
 from tests.sim.captured.drawn import captured, hidden, with_windows
+
+WRONG = ("--set", "group[desk]/service-time/duration=1ns")
 
 
 @pytest.fixture(scope="module")
@@ -83,11 +86,9 @@ def test_a_scenario_is_compared_with_the_captures_and_the_cause_is_found(shell: 
     assert [each["path"] for each in best] == [truth.path], "its window was closed: the others are contradicted"
     assert best[0]["low"] <= truth.value <= best[0]["high"]
     assert best[0]["high"] / best[0]["low"] < 1.2
-    wrong = ("--set", "group[desk]/service-time/duration=1ns")
-    off = shell("calibrate", "s.xml", *files, "--interval", "20s", "--replications", "4", *wrong, "-o", "json")
-    assert not {(row["group"], row["measure"]): row for row in off.document["figures"]}["desk", "discards"]["agrees"]
-    table = shell("calibrate", "s.xml", *files, "--interval", "20s", "--replications", "4")
+    table = shell("calibrate", "s.xml", *files, "--interval", "20s", "--replications", "4", *WRONG)
     assert "Best: service-time/duration." in table.out
+    assert re.search(r"desk +D-1 discards .* no\n", table.out)
 
 
 @pytest.fixture
@@ -102,7 +103,7 @@ def server(two: tuple[Listings, Listings]) -> Iterator[b.BrokerServer]:
 
     def later(request: Any, body: bytes) -> None:
         if b"<queues" in body:
-            found = next(shown)
+            found = getattr(server, "shown", lambda each: each)(next(shown))
             state.queues, state.connections = list(found.clients), list(found.connections)
             for each, client in zip(state.vpns["default"]["clients"], found.clients, strict=True):
                 each["dataTxMsgCount"] = sum(row.delivered_messages or 0 for row in client.queues)
@@ -124,6 +125,25 @@ def test_a_broker_that_is_asked_twice_becomes_a_scenario_with_its_profiles(
     assert 777 in {each.max_depth_work_units for each in read.profiles[0].queues.values()}
     assert not any("min-msg-burst" in each["path"] for each in done.document["parameters"])
     assert b.PASSWORD not in done.out + done.err + Path("s.xml").read_text()
+
+
+def test_the_flows_of_guaranteed_clients_are_asked_for(server: b.BrokerServer, shell: Shell) -> None:
+    def guaranteed(found: Listings) -> Listings:
+        rows = {each.name: each for each in found.clients}
+        desk = rows["desk"]
+        queues = tuple(
+            replace(each, queue={"D-1": "G-1", "G-1": "D-1"}.get(each.queue, each.queue)) for each in desk.queues
+        )
+        return replace(found, clients=(replace(desk, queues=queues), *(rows[name] for name in rows if name != "desk")))
+
+    flow = {"msgVpnName": "default", "clientName": "desk", "endpointName": "q", "windowSize": 33, "usedWindowSize": 1}
+    server.state.vpns["default"]["txFlows"] = [flow, {**flow, "endpointName": "r"}]
+    server.shown = guaranteed  # type: ignore[attr-defined]
+    done = shell("init", "s.xml", "--from-broker", server.url, "--interval", "100ms", "-o", "json")
+    assert done.status == 0, done.err
+    (endpoint,) = read_scenario(Path("s.xml")).endpoints
+    assert (endpoint.to, endpoint.flows, endpoint.window_messages) == ("desk", 2, 33)
+    assert not any("endpoint" in each["path"] for each in done.document["parameters"])
 
 
 def test_one_capture_has_the_rates_since_each_client_connected(shell: Shell, files: tuple[str, ...]) -> None:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qsctl.profiles.listings.discards import BY_KEY
-from qsctl.profiles.listings.model import ClientConnection, Discards, Listings, SlowSubscriber
+from qsctl.profiles.listings.model import ClientConnection, Discards, EgressFlow, Listings, SlowSubscriber
 from qsctl.profiles.listings.problems import ListingError
 from qsctl.profiles.listings.read import read_listings
 from tests.example_counts import examples
@@ -141,3 +141,33 @@ def test_a_long_text_of_one_piece_comes_to_an_end(piece: str) -> None:
 
 def test_causes_are_those_of_the_table() -> None:
     assert {key for key, _ in fixture("semp_v2_queues.json").discards[0].causes} <= set(BY_KEY)
+
+
+def test_message_vpns_are_read_with_their_discards_in_new_and_old_versions() -> None:
+    old = {"msgVpnName": "old", "counter": {"discardedTxMsgCount": 5, "discardedRxMsgCount": "6"}, "rate": {}}
+    new = {"msgVpnName": "new", "discardedTxMsgCount": 7, "discardedRxMsgCount": 0, "state": "up"}
+    found = read({"data": [new, old, {"msgVpnName": "bare"}], "meta": {"responseCode": 200}})
+    assert found.discards == (Discards("message VPN new", (), 7, 0), Discards("message VPN old", (), 5, 6))
+    assert any("1 object of another kind" in note for note in found.notes)
+
+
+def test_eliding_counts_rates_and_sizes_of_clients_are_read() -> None:
+    client = {
+        "clientName": "c", "msgVpnName": "v", "clientProfileName": "web", "slowSubscriber": "true", "eliding": True,
+        "elidingTopicCount": 3, "elidingTopicPeakCount": "9", "txMsgCount": 11, "dataTxMsgCount": 10,
+        "dataTxByteCount": 5000, "txDiscardedMsgCount": 4, "averageTxMsgRate": 2, "txByteRate": 900, "uptime": "x",
+    }  # fmt: skip
+    (statistics,) = read({"data": client}).statistics
+    assert (statistics.client_profile, statistics.slow_subscriber, statistics.eliding_enabled) == ("web", True, True)
+    assert (statistics.eliding_topics, statistics.eliding_topics_high_water_mark) == (3, 9)
+    assert (statistics.sent_messages, statistics.sent_bytes, statistics.discarded_messages) == (10, 5000, 4)
+    assert (statistics.sent_messages_per_second, statistics.sent_bytes_per_second) == (2, 900)
+    assert (statistics.uptime_s, statistics.received_messages) == (None, None)
+
+
+def test_flows_are_read_with_their_windows() -> None:
+    flow = {"clientName": "c", "msgVpnName": "v", "endpointName": "q", "windowSize": 50, "usedWindowSize": 7,
+            "unackedMsgCount": 9, "flowId": 3}  # fmt: skip
+    found = read({"data": [flow], "meta": {"responseCode": 200}})
+    assert found.flows == (EgressFlow("c", "v", "q", 50, 7, 9),)
+    assert found.clients == found.statistics == ()
