@@ -1,4 +1,4 @@
-"""A range of a Prometheus server: series of values over time, by its HTTP API.
+"""A range of a Prometheus server: series of values over time, by its HTTP API or from a file with its reply.
 
 Decides: what a value is. One that is no finite number, or below zero, counts as 0, and is counted; so does a step that
 a series has no value for.
@@ -8,10 +8,11 @@ Source: Prometheus documentation, "HTTP API", range queries.
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import urllib.parse
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -22,6 +23,10 @@ from qsctl.errors import InvalidInput, NotFound
 POINTS_MAX: Final = 11_000
 """Of one series: what a server computes in a request."""
 SERIES_MAX: Final = 10_000
+FILE_BYTES_MAX: Final = 64 * 1024 * 1024
+_GAP_MIN_S: Final = 0.001
+"""Two values that are nearer are of one instant."""
+_NOT_A_RANGE: Final = "Export the reply to /api/v1/query_range as it is."
 _NOT_PROMETHEUS: Final = "Check that the address is that of a Prometheus server, and the query."
 
 
@@ -74,29 +79,103 @@ def query_range(client: HttpClient, query: str, start_s: float, end_s: float, st
     return RateRange(series, step_s, sum(left_out for _, left_out in found))
 
 
-def _result(body: bytes, where: str) -> list[Mapping[str, Any]]:
+def read_range(body: bytes, where: str) -> RateRange:
+    """Return the series of a file: the reply to a range query, or its `data`, or the list of series in it.
+
+    The time between two values is the least that there is. Counters, whose names end with `_total` or `_count`, become
+    rates: what was counted since the value before, of a counter that went back since zero, over the time between; the
+    range then begins with the second value.
+
+    Args:
+        body: at most `FILE_BYTES_MAX`.
+        where: what problems call the file.
+
+    Raises:
+        InvalidInput: it is too large, none, or has too many values.
+        NotFound: there is no series.
+    """
+    if len(body) > FILE_BYTES_MAX:
+        raise InvalidInput(f"{where} has more than {FILE_BYTES_MAX:,} bytes", remedy="Export a shorter range.")
+    result = _result(body, where, _NOT_A_RANGE)
+    pairs = [list(_pairs(each.get("values"), where, _NOT_A_RANGE)) for each in result]
+    if not any(pairs):
+        raise NotFound(f"{where} has no series with values", remedy=_NOT_A_RANGE)
+    start_s, step_s, count = _steps(pairs, where)
+    counters = [_is_counter(each) for each in result]
+    found = [_values(each, start_s, step_s, count, where, _NOT_A_RANGE) for each in result]
+    if any(counters):
+        found = [
+            (_rates(one, each, start_s, step_s, count), 0) if is_counter else (one, left_out)
+            for is_counter, each, (one, left_out) in zip(counters, pairs, found, strict=True)
+        ]
+        found = [(RateSeries(one.name, one.values[1:]), left_out) for one, left_out in found]
+    series = tuple(sorted((each for each, _ in found), key=lambda each: each.name))
+    return RateRange(series, step_s, sum(left_out for _, left_out in found))
+
+
+def _steps(pairs: Sequence[Sequence[tuple[float, float]]], where: str) -> tuple[float, float, int]:
+    """Return when the values begin, the time between two of them, and their number in a series."""
+    times = sorted({at_s for each in pairs for at_s, _ in each})
+    gaps = [after - before for before, after in itertools.pairwise(times) if after - before >= _GAP_MIN_S]
+    if not gaps:
+        raise InvalidInput(f"{where} has values of one instant: they state no rate over time", remedy=_NOT_A_RANGE)
+    step_s = min(gaps)
+    count = (times[-1] - times[0]) / step_s
+    if not count < POINTS_MAX:
+        raise InvalidInput(
+            f"{where}: a range of {times[-1] - times[0]:g} s has too many steps of {step_s:g} s",
+            remedy=f"Export a shorter range: at most {POINTS_MAX:,} values of a series.",
+        )
+    return times[0], step_s, round(count) + 1
+
+
+def _is_counter(found: Mapping[str, Any]) -> bool:
+    metric = found.get("metric")
+    name = metric.get("__name__") if isinstance(metric, dict) else None
+    return isinstance(name, str) and name.endswith(("_total", "_count"))
+
+
+def _rates(
+    series: RateSeries, pairs: Sequence[tuple[float, float]], start_s: float, step_s: float, count: int
+) -> RateSeries:
+    """Return a counter as rates; a gap has the mean rate between the values around it."""
+    counted = {round((at_s - start_s) / step_s): value for at_s, value in pairs if math.isfinite(value) and value >= 0}
+    numbers = sorted(number for number in counted if 0 <= number < count)
+    rates = [0.0] * count
+    for before, after in itertools.pairwise(numbers):
+        more = counted[after] - counted[before]
+        rate = (counted[after] if more < 0 else more) / ((after - before) * step_s)
+        rates[before + 1 : after + 1] = [rate] * (after - before)
+    return RateSeries(series.name, tuple(rates))
+
+
+def _result(body: bytes, where: str, remedy: str = _NOT_PROMETHEUS) -> list[Mapping[str, Any]]:
     try:
         document = json.loads(body)
     except (ValueError, RecursionError):
-        raise InvalidInput(f"{where}: the reply is not JSON that can be read", remedy=_NOT_PROMETHEUS) from None
+        raise InvalidInput(f"{where}: the reply is not JSON that can be read", remedy=remedy) from None
+    if remedy == _NOT_A_RANGE and not (isinstance(document, dict) and "data" in document):
+        document = {"data": document if isinstance(document, dict) else {"resultType": "matrix", "result": document}}
     data = document.get("data") if isinstance(document, dict) else None
     result = data.get("result") if isinstance(data, dict) else None
     if not isinstance(result, list) or (isinstance(data, dict) and data.get("resultType") != "matrix"):
-        raise InvalidInput(f"{where}: the reply is no matrix of a range query", remedy=_NOT_PROMETHEUS)
+        raise InvalidInput(f"{where}: the reply is no matrix of a range query", remedy=remedy)
     if len(result) > SERIES_MAX:
         raise InvalidInput(f"{where}: {len(result):,} series", remedy=f"Sum them in the query: at most {SERIES_MAX:,}.")
     if not all(isinstance(each, dict) for each in result):
-        raise InvalidInput(f"{where}: a series of the reply is no object", remedy=_NOT_PROMETHEUS)
+        raise InvalidInput(f"{where}: a series of the reply is no object", remedy=remedy)
     return result
 
 
-def _values(found: Mapping[str, Any], start_s: float, step_s: float, count: int, where: str) -> tuple[RateSeries, int]:
+def _values(
+    found: Mapping[str, Any], start_s: float, step_s: float, count: int, where: str, remedy: str = _NOT_PROMETHEUS
+) -> tuple[RateSeries, int]:
     metric = found.get("metric")
     labels = metric if isinstance(metric, dict) else {}
     name = shown(", ".join(f"{key}={value}" for key, value in sorted(labels.items()) if key != "__name__")[:200])
     values = [0.0] * count
     left_out = 0
-    for at_s, value in _pairs(found.get("values"), where):
+    for at_s, value in _pairs(found.get("values"), where, remedy):
         number = round((at_s - start_s) / step_s)
         if 0 <= number < count:
             is_rate = math.isfinite(value) and value >= 0
@@ -105,17 +184,17 @@ def _values(found: Mapping[str, Any], start_s: float, step_s: float, count: int,
     return RateSeries(name, tuple(values)), left_out
 
 
-def _pairs(values: object, where: str) -> Iterator[tuple[float, float]]:
+def _pairs(values: object, where: str, remedy: str) -> Iterator[tuple[float, float]]:
     if not isinstance(values, list) or len(values) > POINTS_MAX:
-        raise InvalidInput(f"{where}: a series of the reply has no list of values", remedy=_NOT_PROMETHEUS)
+        raise InvalidInput(f"{where}: a series of the reply has no list of values", remedy=remedy)
     for each in values:
         try:
             at_s, text = each
             pair = float(at_s), float(text) if isinstance(text, str) and len(text) <= 40 else math.nan
         except (TypeError, ValueError, OverflowError):
             raise InvalidInput(
-                f"{where}: a value of the reply is no pair of a time and a text", remedy=_NOT_PROMETHEUS
+                f"{where}: a value of the reply is no pair of a time and a text", remedy=remedy
             ) from None
         if not math.isfinite(pair[0]):
-            raise InvalidInput(f"{where}: a time of the reply is no number", remedy=_NOT_PROMETHEUS)
+            raise InvalidInput(f"{where}: a time of the reply is no number", remedy=remedy)
         yield pair

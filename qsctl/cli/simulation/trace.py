@@ -12,6 +12,7 @@ import typer
 
 from qsctl.cli.broker_options import PROMETHEUS, http_client
 from qsctl.cli.command import Commands
+from qsctl.cli.input_files import reading
 from qsctl.cli.output.render import note
 from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock, fields_of
 from qsctl.cli.panels import SIMULATION_PANEL
@@ -88,23 +89,36 @@ class TracedRates(Result):
     examples=(
         "qsctl trace 'sum(rate(messages_sent_total[1m]))' --prometheus http://127.0.0.1:9090 --out load.csv",
         "qsctl trace 'rate(client_messages[1m])' --prometheus https://prometheus.example --last 6h --step 1min",
+        "qsctl trace --from range.json --out load.csv  # an exported reply to a range query",
     ),
 )
 def trace(
     query: Annotated[
         str,
         typer.Argument(
-            metavar="QUERY", help="Query in PromQL with messages a second as its values; each series is one client."
+            metavar="[QUERY]",
+            help="Query in PromQL with messages a second as its values; each series is one client.",
+            show_default=False,
         ),
-    ],
+    ] = "",
     prometheus: Annotated[
         str,
         typer.Option(
             metavar="URL|CONTEXT",
             help="Prometheus server, https://HOST:PORT, or a context with its address; credentials are in "
             f"{PROMETHEUS}_USERNAME and {PROMETHEUS}_PASSWORD, in {PROMETHEUS}_TOKEN, or in the context.",
+            show_default="none",
         ),
-    ],
+    ] = "",
+    source: Annotated[
+        Path | None,
+        typer.Option(
+            "--from",
+            metavar="FILE",
+            help="File with a server's reply to a range query, in place of a server; counters in it become rates.",
+            show_default="the server",
+        ),
+    ] = None,
     last: Annotated[
         str, typer.Option(metavar="DURATION", help="Length of the range, a duration such as 1h; it ends at --until.")
     ] = "1h",
@@ -129,26 +143,41 @@ def trace(
 
     Within a step, messages arrive at random at the recorded rate. Without --out the rates are shown.
     """
-    from qsctl.broker.prometheus import query_range
-    from qsctl.cli.location import seconds
-
-    length_s, step_s = seconds(last, "--last"), seconds(step, "--step")
-    if not 0 < step_s <= length_s:
-        raise UsageError(f"--step {step} is not between 0 and --last {last}", remedy="Write it as in 15s.")
+    if (source is None) != bool(query and prometheus) or (source is not None and (query or prometheus)):
+        raise UsageError("what is asked, or which file is read, is not clear",
+                         remedy="Give QUERY and --prometheus, or --from FILE.")  # fmt: skip
     if out is not None and out.exists() and not force:
         raise UsageError(f"{out} exists already", remedy="Choose another name, or overwrite it with --force.")
-    end_s = _instant(until) if until else time.time()
-    with http_client(prometheus, timeout, "--prometheus", PROMETHEUS) as client:
-        rates = query_range(client, query, end_s - length_s, end_s - step_s, step_s)
+    rates = _exported(source) if source is not None else _asked(query, prometheus, last, until, step, timeout)
     if rates.left_out:
         note(f"{rates.left_out} values are no rates, and count as 0")
     if out is None:
         return TracedRates("", 0, rates)
     from qsctl.sim.arrivals.from_rates import trace_of_rates, write_trace
 
-    made = trace_of_rates([each.values for each in rates.series], step_s, message_size, seed)
+    made = trace_of_rates([each.values for each in rates.series], rates.step_s, message_size, seed)
     write_trace(made, out)
     return TracedRates(str(out), made.num_rows, rates)
+
+
+def _exported(source: Path) -> RateRange:
+    from qsctl.broker.prometheus import FILE_BYTES_MAX, read_range
+
+    with reading(source), source.open("rb") as stream:
+        body = stream.read(FILE_BYTES_MAX + 1)
+    return read_range(body, str(source))
+
+
+def _asked(query: str, prometheus: str, last: str, until: str, step: str, timeout: str) -> RateRange:
+    from qsctl.broker.prometheus import query_range
+    from qsctl.cli.location import seconds
+
+    length_s, step_s = seconds(last, "--last"), seconds(step, "--step")
+    if not 0 < step_s <= length_s:
+        raise UsageError(f"--step {step} is not between 0 and --last {last}", remedy="Write it as in 15s.")
+    end_s = _instant(until) if until else time.time()
+    with http_client(prometheus, timeout, "--prometheus", PROMETHEUS) as client:
+        return query_range(client, query, end_s - length_s, end_s - step_s, step_s)
 
 
 def _instant(text: str) -> float:

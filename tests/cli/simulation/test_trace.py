@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator
 from pathlib import Path
@@ -151,3 +152,59 @@ def test_more_messages_than_a_trace_has_are_refused(prometheus: Prometheus, shel
     )
     assert "messages" in done.err
     assert not Path("t.csv").exists()
+
+
+def exported(*series: tuple[str, list[tuple[float, str]]]) -> dict[str, Any]:
+    result = [
+        {"metric": {"__name__": name, "client": str(number)}, "values": [[at, text] for at, text in values]}
+        for number, (name, values) in enumerate(series)
+    ]
+    return {"status": "success", "data": {"resultType": "matrix", "result": result}}
+
+
+def test_an_exported_range_becomes_a_trace(shell: Shell) -> None:
+    values = [(1000.0 + 15 * number, "40") for number in range(20)]
+    document = exported(("rate", values), ("rate", [(at, "NaN" if at == 1015 else "10") for at, _ in values]))
+    for number, text in enumerate((document, document["data"], document["data"]["result"])):
+        Path("range.json").write_text(json.dumps(text))
+        made = shell("trace", "--from", "range.json", "--out", f"load{number}.csv", "-o", "json")
+        assert (made.status, "1 values are no rates" in made.err) == (0, True)
+        assert made.document["step_seconds"] == 15
+        assert [row["mean_per_second"] for row in made.document["clients"]] == [40, 9.5]
+    rows = read_trace(Path("load0.csv"), 2)
+    assert len(rows) == made.document["messages"]
+    assert abs(len(rows) - 20 * 15 * 49.5) < 6 * math.sqrt(20 * 15 * 49.5)
+
+
+def test_counters_of_a_file_become_rates(shell: Shell) -> None:
+    # 30 a step, a gap of two steps with the same rate, then a counter that went back to 45
+    counter = [(0.0, "100"), (15.0, "130"), (60.0, "220"), (75.0, "45")]
+    Path("range.json").write_text(json.dumps(exported(("sent_total", counter), ("rate", [(0.0, "7"), (15.0, "8")]))))
+    made = shell("trace", "--from", "range.json", "-o", "json").document
+    assert [row["mean_per_second"] for row in made["clients"]] == [(4 * 2 + 3) / 5, 8 / 5]
+    assert [row["peak_per_second"] for row in made["clients"]] == [3, 8]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "not JSON"), ("[" * 100_000, "not JSON"), ("{}", "no matrix"), ("[1]", "no object"), ("[]", "no series"),
+        ('[{"values": 5}]', "no list of values"), ('[{"values": [[1]]}]', "no pair"),
+        ('[{"values": [[1, "2"]]}]', "one instant"), ('[{"values": [[NaN, "2"]]}]', "no number"),
+        ('[{"values": [[0, "2"], [0.01, "2"], [1e9, "2"]]}]', "too many steps"),
+        ('{"data": {"resultType": "vector", "result": []}}', "no matrix"),
+    ],
+)  # fmt: skip
+def test_a_file_that_is_no_range_is_one_error(shell: Shell, text: str, words: str) -> None:
+    Path("range.json").write_text(text)
+    refused = shell("trace", "--from", "range.json")
+    assert refused.status in {ExitStatus.NO, ExitStatus.NOT_FOUND}
+    assert words in refused.err
+    assert "range.json" in refused.err
+
+
+def test_a_trace_is_of_a_query_or_of_a_file(shell: Shell) -> None:
+    Path("range.json").write_text("[]")
+    for words in ((), ("rate(x[1m])",), ("rate(x[1m])", "--from", "range.json"), ("--prometheus", "http://127.0.0.1")):
+        assert shell("trace", *words).status == ExitStatus.USAGE
+    assert shell("trace", "--from", "none.json").status == ExitStatus.NOT_FOUND
