@@ -6,19 +6,20 @@ Decides: what one transaction is, and how `<journal_mode>`, `<synchronization>`,
 Under journal mode WAL with synchronization NORMAL a commit is not synced: losing power may lose what was acknowledged
 last. Journal modes MEMORY and OFF cannot undo a transaction that a crash cut short: the file is damaged then.
 
-Beside the log and its checkpoints (`logged`), which read a payload from the disk as well, a database costs more. For a
-queue without in-memory state, journal mode DELETE, synchronization FULL and payloads of 256 octets, the two in turns in
-one process, a sample takes so much CPU time and so many octets on the disk:
+Beside the log and its checkpoints (`logged`), which read a payload from the disk as well, a database costs more, but in
+large groups. For a queue without in-memory state, journal mode DELETE, synchronization FULL and payloads of 256 octets,
+the two in turns in one process, a sample takes so much CPU time and so many octets on the disk:
 
 =============  ==================  ===================  =======================  ====================
 group of       filled: database    filled: log          consumed: database       consumed: log
 =============  ==================  ===================  =======================  ====================
+1,000, of 10^6 13 µs, 380 octets   13 µs, 520 octets    33 µs, 680 octets        45 µs, 260 octets
 100 samples    25 µs, 880 octets   15 µs, 270 octets    49 µs, 1,460 octets      30 µs, 120 octets
 10 samples     156 µs, 5,210       73 µs, 330           186 µs, 7,070            84 µs, 170
 1 sample       1,280 µs, 42,060    340 µs, 900          1,330 µs, 44,690         420 µs, 650
 =============  ==================  ===================  =======================  ====================
 
-A restart of 50,000 took 0.34 s of CPU time with a database, 0.33 s with the log.
+A restart of 10^6 took 11.5 s of CPU time with a database, 8.4 s with the log; one of 50,000 0.34 s and 0.33 s.
 """
 
 from __future__ import annotations
