@@ -129,6 +129,7 @@ def part_batches(
             rows = file.iter_batches(BATCH_ROWS, columns=there)
             # A run that was stopped as it began has no rows, and columns.
             for batch in rows if file.metadata.num_rows else [_no_rows(file.schema_arrow, there)]:
+                batch.validate(full=True)  # the library believes a file which of its shared values a row has
                 if missing:
                     batch = _with_columns(batch, missing, columns)
                 yield batch.append_column("replication", _repeated(replication, len(batch)))

@@ -17,7 +17,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from qsctl.errors import Damaged, InvalidInput, NotFound
+from qsctl.errors import UNREADABLE, Damaged, InvalidInput, NotFound
 from qsctl.eventlog.location import Location, move
 from qsctl.eventlog.run_folder import describe_text
 from qsctl.sim.figures import Figures
@@ -246,15 +246,14 @@ def _results_of(path: Location, content: bytes, identity: str) -> list[PointResu
         metadata = table.schema.metadata or {}
         if metadata.get(_SWEEP_KEY) != identity.encode() or not table.schema.equals(POINTS):
             raise Damaged(f"{path} belongs to another sweep", remedy="Move it out of the folder.")
-        rows = table.to_pylist()
-    except (OSError, pa.ArrowException) as error:
+        batch: dict[tuple[str, int], tuple[Point, int, list[Figures]]] = {}
+        for row in table.to_pylist():
+            place = (row.pop("point"), row.pop("replication"))
+            point = Point(tuple(msgspec.json.decode(row.pop("values"), type=dict[str, str]).items()))
+            seed = row.pop("seed")
+            batch.setdefault(place, (point, seed, []))[2].append(Figures(**row))
+    except (OSError, pa.ArrowException, *UNREADABLE) as error:
         raise Damaged(f"{path} cannot be read: {error}", remedy="Remove it and run the sweep again.") from None
-    batch: dict[tuple[str, int], tuple[Point, int, list[Figures]]] = {}
-    for row in rows:
-        place = (row.pop("point"), row.pop("replication"))
-        point = Point(tuple(json.loads(row.pop("values")).items()))
-        seed = row.pop("seed")
-        batch.setdefault(place, (point, seed, []))[2].append(Figures(**row))
     return [
         PointResult(point, replication, seed, tuple(figures))
         for (_, replication), (point, seed, figures) in batch.items()

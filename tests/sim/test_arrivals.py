@@ -266,6 +266,12 @@ def test_a_bad_parquet_trace_is_one_clear_error(tmp_path: Path, table: pa.Table 
     assert caught.value.remedy
 
 
+def test_a_parquet_trace_whose_rows_have_values_that_are_not_there_is_one_error() -> None:
+    path = Path(__file__).parents[1] / "fuzz" / "corpus" / "trace_files" / "index_without_value.parquet"
+    with pytest.raises(InvalidInput, match="out of bounds"):
+        read_trace(path, 1)
+
+
 def test_a_parquet_trace_in_a_folder_that_looks_like_a_partition_has_its_own_columns_only(tmp_path: Path) -> None:
     folder = tmp_path / "client=7"
     folder.mkdir()

@@ -127,7 +127,9 @@ def _read_parquet(path: Path) -> pa.Table:
         with pq.ParquetFile(path) as file:
             names = file.schema_arrow.names
             _check_names(path, "", names)
-            return file.read(columns=[name for name in (*REQUIRED, *OPTIONAL) if name in names])
+            table = file.read(columns=[name for name in (*REQUIRED, *OPTIONAL) if name in names])
+            table.validate(full=True)  # the library believes a file which of its shared values a row has
+            return table
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         _refuse(path, error)
 
