@@ -236,7 +236,8 @@ def _rows(file: Path, name: str) -> Iterator[dict[str, Any]]:
         for batch in opened.iter_batches(batch_size=max(1, min(BATCH_ROWS, BATCH_BYTES // row_bytes))):
             batch.validate(full=True)  # the library believes a file which of the shared values a row has
             yield from _rows_of(batch, expansion)
-    except (pyarrow.ArrowException, OSError, OverflowError, ValueError) as error:  # a name may not be UTF-8
+    except (pyarrow.ArrowException, OSError, OverflowError, ValueError, KeyError) as error:
+        # A name may not be UTF-8, and of the two schemas of a file one may name columns that the other has not.
         raise InvalidInput(f"{name} is no Parquet file: {error}", remedy="Give --format jsonl if it is one.") from None
 
 

@@ -119,10 +119,13 @@ def test_rows_that_repeat_one_content_without_end_are_refused_and_held_once(tmp_
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100 * 1024
 
 
-def test_a_parquet_file_whose_rows_have_values_that_are_not_there_is_one_error() -> None:
-    file = Path(__file__).parents[2] / "fuzz" / "corpus" / "sample_tables" / "index_without_value.parquet"
-    with pytest.raises(InvalidInput, match=r"is no Parquet file: .*out of bounds"):
-        samples_of(file, FileFormat.PARQUET)
+@pytest.mark.parametrize(
+    ("file", "reason"), [("index_without_value", "out of bounds"), ("two_schemas_at_odds", "payload")]
+)
+def test_a_parquet_file_that_contradicts_itself_is_one_error(file: str, reason: str) -> None:
+    corpus = Path(__file__).parents[2] / "fuzz" / "corpus" / "sample_tables"
+    with pytest.raises(InvalidInput, match=rf"is no Parquet file: .*{reason}"):
+        samples_of(corpus / f"{file}.parquet", FileFormat.PARQUET)
 
 
 def test_a_parquet_file_gives_its_samples_and_columns_of_others_are_left_out(tmp_path: Path) -> None:
