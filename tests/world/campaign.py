@@ -28,11 +28,11 @@ KINDS = {
         kinds.three, kinds.five, kinds.three_unsynchronized, kinds.volatile, kinds.compacting, kinds.lifespans,
         kinds.dead_letters, kinds.dead_letters_compacting, kinds.administered, kinds.two, kinds.four,
         kinds.replaced, kinds.replaced_in_order, kinds.replaced_with_dead_letters, kinds.bereft, kinds.survivors,
-        kinds.visited, kinds.brief, kinds.swarm,
+        kinds.visited, kinds.brief, kinds.swarm, kinds.large,
     )
 }  # fmt: skip
 MIX = (*KINDS, *("three", "five", "swarm", "brief") * 3)
-"""Of thirty-one seeds twenty-nine have three to five replicas."""
+"""Of thirty-two seeds thirty have three to five replicas."""
 
 
 def look(job: tuple[tuple[str, int], ...]) -> tuple[Counter[str], list[str]]:

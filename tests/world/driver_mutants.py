@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import msgspec
 import pytest
 
 from qsctl.core.ready import Ready
@@ -13,10 +14,12 @@ from qsctl.service.replica_writes import ReplicaWrites
 from qsctl.service.stores import Stores
 from qsctl.sim.world.disk import MountedDisk
 from qsctl.storage.base import Sync
-from qsctl.storage.replica_stream import StateSet
+from qsctl.storage.checkpoints import Checkpoints
+from qsctl.storage.replica_log import ReplicaLog
+from qsctl.storage.replica_stream import Appended, StateSet
+from qsctl.storage.segment_log import SegmentLog
 from qsctl.storage.written_file import WrittenFile
 from qsctl.transport.dds.correspondents import Correspondents
-from qsctl.transport.dds.replica_letters import Assembly, Piece
 
 DriverMutant = Callable[[pytest.MonkeyPatch], None]
 
@@ -76,19 +79,6 @@ def drops_deleted_logs_too_late(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ReplicaWrites, "_end", lambda self, stream: iter(()))
 
 
-def mixes_pieces_of_letters(patch: pytest.MonkeyPatch) -> None:
-    """A piece that was lost is not missed."""
-
-    def add(self: Assembly, piece: Piece) -> bytes | None:
-        self._parts.append(piece.data)
-        if piece.index < piece.count - 1:
-            return None
-        data, self._parts = b"".join(self._parts), []
-        return data
-
-    patch.setattr(Assembly, "add", add)
-
-
 def hears_nobody_after_a_restart(patch: pytest.MonkeyPatch) -> None:
     """A process that took the place of another one of its name is never heard."""
 
@@ -111,3 +101,34 @@ def recovers_from_memory_alone(patch: pytest.MonkeyPatch) -> None:
         del self.failures[name]
 
     patch.setattr(Stores, "recover", recover)
+
+
+def relies_on_what_a_failed_sync_left(patch: pytest.MonkeyPatch) -> None:
+    """What a log has behind its last durable mark is not written again when it is opened."""
+    init = SegmentLog.__init__
+
+    def sure(self: SegmentLog, *given: Any, **named: Any) -> None:
+        init(self, *given, **(named | {"unsure_from": lambda _: -1}))
+
+    patch.setattr(SegmentLog, "__init__", sure)
+
+
+def takes_a_damaged_log_for_whole(patch: pytest.MonkeyPatch) -> None:
+    """A replica votes with what is left of its log."""
+    patch.setattr(ReplicaLog, "is_damaged", False)
+
+
+def checkpoints_without_a_sync(patch: pytest.MonkeyPatch) -> None:
+    """What leaves the write-ahead log is taken for durable in the queues' own files."""
+    patch.setattr(Checkpoints, "sync", lambda self: None)
+
+
+def truncates_in_memory_alone(patch: pytest.MonkeyPatch) -> None:
+    """The entries that a new master takes back stay in the log of the process."""
+    operations = replica_stores.operations
+
+    def without(log: Any, writes: Any) -> Any:
+        for each in operations(log, writes):
+            yield msgspec.structs.replace(each, truncates=False) if isinstance(each, Appended) else each
+
+    patch.setattr(replica_stores, "operations", without)

@@ -36,9 +36,13 @@ QUEUE = SharedReaderQueueSettings(
 )
 
 
+SMALL = UniformSize(16, 112)
+
+
 def world(
     *queues: SharedReaderQueueSettings, seed: int = 1, horizon_ns: int = 16 * SECOND_NS, lifespan_ns: int = INFINITE_NS,
-    rejects: float = 0.05, silent: float = 0.02, rate: float = 12.0, **declared: object,
+    rejects: float = 0.05, silent: float = 0.02, rate: float = 12.0, sizes: UniformSize = SMALL,
+    **declared: object,
 ) -> Scenario:  # fmt: skip
     """A world with two producers and two consumers of the first queue."""
     hosted = queues or (QUEUE,)
@@ -49,7 +53,7 @@ def world(
     consumers += [WorkloadConsumer(each.name, PoissonArrivals(60.0)) for each in hosted if each.is_dead_letter]
     workload = Workload(
         service,
-        (WorkloadProducer("Orders", PoissonArrivals(rate), UniformSize(16, 112), 2, lifespan_ns, 16),),
+        (WorkloadProducer("Orders", PoissonArrivals(rate), sizes, 2, lifespan_ns, 16),),
         tuple(consumers),
         delay_ns=200 * MICROSECOND_NS,
         sync_ns=2 * MILLISECOND_NS,
@@ -103,6 +107,14 @@ def three_unsynchronized(seed: int) -> Scenario:
 def five(seed: int) -> Scenario:
     """Five replicas, some producers relayed by one of them."""
     return world(replicated(5), seed=seed, loss=0.01, duplication=0.01, relayed=0.3)
+
+
+def large(seed: int) -> Scenario:
+    """Three replicas whose letters travel in several pieces, which are lost one by one."""
+    return world(
+        replicated(3), seed=seed, horizon_ns=12 * SECOND_NS, recovery_ns=7 * SECOND_NS, rate=4.0,
+        sizes=UniformSize(1, 250_000), loss=0.03, duplication=0.03,
+    )  # fmt: skip
 
 
 def two(seed: int) -> Scenario:

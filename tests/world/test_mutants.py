@@ -1,4 +1,4 @@
-"""Mutation: each broken variant of a replica is caught, by random search or by its schedule."""
+"""Mutation: each broken variant of a replica, or of the driver, is caught, by random search or by its schedule."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from qsctl.sim.scenario.xml import find_scenario, read_scenario
 from qsctl.sim.world.schedule import parse_schedule, read_schedule
 from qsctl.sim.world.verdict import judge, shrink
 from tests.core.high_availability import mutants
-from tests.world import kinds
+from tests.world import driver_mutants, kinds
 
 SCHEDULES = Path(__file__).parents[2] / "fixtures" / "schedules"
 SEEDS_MAX = 1000
@@ -38,13 +38,28 @@ BY_SEARCH: list[tuple[mutants.Mutant, Callable[[int], Scenario]]] = [
     (mutants.heeds_a_deleted_log_when_it_forms, kinds.replaced_in_order),
     (mutants.forgets_the_floor, kinds.bereft),
     (mutants.forms_with_all_members_only, kinds.survivors),
+    (driver_mutants.never_syncs_a_log, kinds.three),
+    (driver_mutants.never_syncs_a_directory, kinds.three),
+    (driver_mutants.reports_replicas_before_the_sync, kinds.three),
+    (driver_mutants.forgets_the_hard_state, kinds.three),
+    (driver_mutants.releases_before_the_sync, kinds.alone),
+    (driver_mutants.withholds_nothing, kinds.alone),
+    (driver_mutants.drops_deleted_logs_too_late, kinds.replaced),
+    (driver_mutants.hears_nobody_after_a_restart, kinds.three),
+    (driver_mutants.adopts_nothing, kinds.administered),
+    (driver_mutants.recovers_from_memory_alone, kinds.alone),
+    (driver_mutants.takes_a_damaged_log_for_whole, kinds.three),
+    (driver_mutants.truncates_in_memory_alone, kinds.three),
+    (driver_mutants.checkpoints_without_a_sync, kinds.alone),
 ]
 
 FOUND_AT = {
-    mutants.heeds_a_deleted_log_when_it_forms: 60, mutants.notes_what_it_creates_too_late: 4,
+    mutants.heeds_a_deleted_log_when_it_forms: 101, mutants.notes_what_it_creates_too_late: 4,
     mutants.takes_a_queue_for_the_one_before_it: 32, mutants.follows_commands_that_are_not_committed: 28,
     mutants.forgets_the_flag_without_synchronization: 12, mutants.sends_assignments_at_once: 12,
     mutants.forgets_the_floor: 243, mutants.forgets_identities: 4, mutants.votes_without_comparing_logs: 2,
+    driver_mutants.withholds_nothing: 12, driver_mutants.recovers_from_memory_alone: 33,
+    driver_mutants.takes_a_damaged_log_for_whole: 7, driver_mutants.checkpoints_without_a_sync: 33,
 }  # fmt: skip
 """Where the search begins for those that few seeds find: at one that does."""
 
@@ -56,6 +71,7 @@ BY_SCHEDULE = [
     (mutants.compares_by_length, "longest-log-is-not-latest", "P6"),
     (mutants.leads_on_when_its_clock_is_set_back, "paused-while-the-clock-was-set-back", "P4"),
     (mutants.votes_at_once_after_a_restart, "restarted-voter", "P4"),
+    (driver_mutants.relies_on_what_a_failed_sync_left, "sync-failed-before-a-restart", "P10"),
 ]
 
 

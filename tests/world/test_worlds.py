@@ -25,7 +25,7 @@ KINDS: list[Callable[[int], Scenario]] = [
 EXPECTED = {
     kinds.replaced: Verb.REPLACE, kinds.replaced_in_order: Verb.REPLACE, kinds.replaced_with_dead_letters: Verb.REPLACE,
     kinds.bereft: Verb.LOSE_DISK, kinds.survivors: Verb.DESTROY, kinds.visited: Verb.STRANGER,
-    kinds.brief: Verb.CRASH, kinds.swarm: Verb.CRASH,
+    kinds.brief: Verb.CRASH, kinds.swarm: Verb.CRASH, kinds.large: Verb.CRASH,
 }  # fmt: skip
 """What happens in the worlds of a kind, at least."""
 
@@ -57,7 +57,7 @@ def test_no_seed_breaks_a_rule(kind: Callable[[int], Scenario]) -> None:
     "kind",
     [
         kinds.replaced, kinds.replaced_in_order, kinds.replaced_with_dead_letters, kinds.bereft, kinds.survivors,
-        kinds.visited, kinds.brief, kinds.swarm,
+        kinds.visited, kinds.brief, kinds.swarm, kinds.large,
     ],
     ids=lambda kind: kind.__name__,
 )  # fmt: skip

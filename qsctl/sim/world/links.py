@@ -39,7 +39,7 @@ class SimulatedLink:
         own: how the process announces itself.
         silence_ns: after this much silence another process of a name is heard.
         clock: never goes back.
-        carry: called with a member's name and a datagram for it.
+        carry: called with the kind, a member's name and the pieces of a letter to it.
         voted: called once a vote has left.
     """
 
@@ -49,7 +49,7 @@ class SimulatedLink:
         own: Seen,
         silence_ns: Nanoseconds,
         clock: Callable[[], Nanoseconds],
-        carry: Callable[[str, str, bytes], None],
+        carry: Callable[[str, str, Sequence[bytes]], None],
         voted: Callable[[], None],
     ) -> None:
         self.boundary = Boundary(lambda _: None)
@@ -91,9 +91,9 @@ class SimulatedLink:
         known = [each for each in recipients if each in peers]
         if not known:
             return
-        for datagram in self.box.pieces(members, frames):
-            for recipient in known:
-                self._carry(self._kind, recipient, datagram)
+        pieces = self.box.pieces(members, frames)
+        for recipient in known:
+            self._carry(self._kind, recipient, pieces)
         if any(isinstance(frame, Vote) and frame.granted and not frame.is_trial for frame in frames):
             self._voted()
 
@@ -112,7 +112,7 @@ class Links:
         name: the process's application name.
         run: distinguishes it from others of the name.
         clock: never goes back.
-        carry: called with the kind of a letter, a member's name and a datagram for it.
+        carry: called with the kind of a letter, a member's name and its pieces.
         voted: called once a vote has left.
     """
 
@@ -121,7 +121,7 @@ class Links:
         name: str,
         run: str,
         clock: Callable[[], Nanoseconds],
-        carry: Callable[[str, str, bytes], None],
+        carry: Callable[[str, str, Sequence[bytes]], None],
         voted: Callable[[], None],
     ) -> None:
         self.own = Seen(name, run, 0)

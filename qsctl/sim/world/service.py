@@ -50,8 +50,8 @@ class Surroundings:
     def send(self, service: int, message: Outbound) -> None:
         """Carry a message to the program that it is for."""
 
-    def carry(self, service: int, kind: str, recipient: str, datagram: bytes) -> None:
-        """Carry a datagram to another service."""
+    def carry(self, service: int, kind: str, recipient: str, pieces: Sequence[bytes]) -> None:
+        """Carry the pieces of a letter to another service."""
 
     def service_started(self, service: int) -> None:
         """Let programs be discovered."""
@@ -352,13 +352,15 @@ class SimulatedService:
             self.process.inbox += messages
             self.look_again()
 
-    def arrive(self, life_count: int, kind: str, datagram: bytes) -> None:
-        """Take a datagram of another service that was sent to this life."""
+    def arrive(self, life_count: int, kind: str, pieces: Sequence[bytes]) -> None:
+        """Take pieces of a letter of another service that was sent to this life."""
         if self.process is not None and life_count == self.life_count:
-            self._trace.note("datagram", self.number, datagram)
             link = self.process.links.opened.get(kind)
+            for each in pieces:
+                self._trace.note("datagram", self.number, each)
+                if link is not None:
+                    link.arrive(each)
             if link is not None:
-                link.arrive(datagram)
                 self.look_again()
 
     # What can be seen of it.
@@ -529,8 +531,8 @@ class SimulatedService:
             if self.crash_at is CrashPoint.IN_ACKNOWLEDGMENT:
                 raise PowerFailed
 
-    def _carry(self, kind: str, recipient: str, datagram: bytes) -> None:
-        self._later(partial(self._surroundings.carry, self.number, kind, recipient, datagram))
+    def _carry(self, kind: str, recipient: str, pieces: Sequence[bytes]) -> None:
+        self._later(partial(self._surroundings.carry, self.number, kind, recipient, pieces))
 
     def _later(self, leave: Callable[[], None]) -> None:
         """Let something leave: once the process has waited for the disk as long as it did in this pass."""

@@ -8,7 +8,7 @@ observers. The seed decides everything: no other randomness, no clock, and nothi
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from functools import partial
 from random import Random
 from typing import Final
@@ -285,8 +285,8 @@ class World(Surroundings):
                 run = other.process.links.own.run if takes_run and other.process is not None else STRANGER_RUN
                 seen = Seen(frame.sender, run, now)
                 self._discovery.introduce(service, seen)
-                for datagram in letter_of(seen, frame, self._strangers, is_garbled=kind is Forgery.GARBAGE):
-                    service.arrive(service.life_count, link, datagram)
+                pieces = letter_of(seen, frame, self._strangers, is_garbled=kind is Forgery.GARBAGE)
+                service.arrive(service.life_count, link, pieces)
 
     @property
     def _subscriber(self) -> ResourceIdentifier:
@@ -359,13 +359,17 @@ class World(Surroundings):
             receive = self.administrator.receive
             self.agenda.after(self.network.delay_ns(), lambda: receive(service, message.request, message.reply))
 
-    def carry(self, service: int, kind: str, recipient: str, datagram: bytes) -> None:
-        """Carry a datagram to another service, in its present life."""
+    def carry(self, service: int, kind: str, recipient: str, pieces: Sequence[bytes]) -> None:
+        """Carry the pieces of a letter to another service, in its present life.
+
+        They are lost one by one, and keep their order, as those of a writer do over DDS; letters overtake each other.
+        """
         number = self._numbers.get(recipient)
         if number is not None:  # else it is for a stranger, who reads nothing
             receiver = self.services[number]
             life_count = receiver.life_count
-            self.network.send(str(service), str(number), lambda: receiver.arrive(life_count, kind, datagram))
+            left = [*pieces[:1], *(each for each in pieces[1:] if not self.network.is_lost())]
+            self.network.send(str(service), str(number), lambda: receiver.arrive(life_count, kind, left))
 
     def service_started(self, service: int) -> None:
         """Let a service discover the programs of the queues that it hosts."""
