@@ -17,7 +17,7 @@ import typer
 
 from qsctl.cli.broker_options import BrokerOptions
 from qsctl.cli.input_files import STANDARD_INPUT, is_standard_input, reading
-from qsctl.errors import NotFound, Refused, UsageError
+from qsctl.errors import InvalidInput, NotFound, Refused, UsageError
 
 if TYPE_CHECKING:
     from qsctl.broker.semp import SempBroker
@@ -146,12 +146,11 @@ def optional(*asked: Callable[[], Listings]) -> Iterator[Listings]:
     SEMP v1 may be off, or forbidden for this user: what SEMP v2 has is of use without it.
     """
     from qsctl.profiles.listings.model import Listings as Made
-    from qsctl.profiles.listings.problems import ListingError
 
     for ask in asked:
         try:
             yield ask()
-        except (Refused, NotFound, ListingError) as error:
+        except (Refused, NotFound, InvalidInput) as error:
             yield Made(notes=(f"SEMP v1 was refused, which alone has queues and windows: {error.message}",))
             return
 

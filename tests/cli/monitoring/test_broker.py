@@ -87,8 +87,11 @@ def test_discards_are_explained_of_a_broker(server: b.BrokerServer, shell: Shell
     assert {"of": "client desk-1", "side": "egress", "messages": 38_280} in done.document["totals"]
 
 
-def test_without_semp_v1_the_rest_is_explained_with_a_note(server: b.BrokerServer, shell: Shell) -> None:
-    server._show = lambda request, _: b.answer(request, 403, {})  # type: ignore[method-assign]
+@pytest.mark.parametrize(("status", "answered"), [(403, {}), (404, {}), (200, {"not": "XML"})])
+def test_without_semp_v1_the_rest_is_explained_with_a_note(
+    server: b.BrokerServer, shell: Shell, status: int, answered: object
+) -> None:
+    server._show = lambda request, _: b.answer(request, status, answered)  # type: ignore[method-assign]
     done = shell("explain", "slow-subscriber", "--broker", server.url, "-o", "json")
     assert [each["reason"] for each in done.document["clients"]] == ["unknown"]
     assert any("SEMP v1 was refused" in note for note in done.document["notes"])
@@ -246,3 +249,27 @@ def test_top_shows_the_clients_of_a_broker_and_the_queues_of_one(server: b.Broke
     assert {row["name"]: row["depth"] for row in queues.rows}["D-1"] == 95
     assert server.url in source.title()
     source.close()
+
+
+def test_a_password_is_typed_on_the_terminal_and_not_shown(
+    server: b.BrokerServer, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    typed = [b.PASSWORD]
+    asked: list[dict[str, object]] = []
+
+    def prompt(text: str, **named: object) -> str:
+        asked.append({"text": text, **named})
+        return typed.pop()
+
+    monkeypatch.setattr("qsctl.cli.context.commands.typer.prompt", prompt)
+    monkeypatch.setattr("qsctl.cli.context.commands.sys", type("Terminal", (), {"stdin": Terminal()}))
+    add = ("context", "add", "site", "--broker", server.url, "--broker-username", b.USERNAME)
+    assert no_secret(shell(*add, "--broker-secret", "password")).status == 0
+    assert asked == [{"text": "Password for the broker", "hide_input": True, "err": True}]
+
+
+class Terminal:
+    """Standard input on which a person types."""
+
+    def isatty(self) -> bool:
+        return True

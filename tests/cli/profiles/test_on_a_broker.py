@@ -107,6 +107,32 @@ def test_nothing_is_changed_without_consent(server: b.BrokerServer, shell: Shell
     assert changes(server) == []
 
 
+class Terminal:
+    """A terminal with a person at it."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("answer", [True, False])
+def test_a_person_is_asked_with_what_would_change(
+    server: b.BrokerServer, shell: Shell, monkeypatch: pytest.MonkeyPatch, answer: bool
+) -> None:
+    terminal = type("Streams", (), {"stdin": Terminal(), "stderr": Terminal()})
+    asked: list[str] = []
+
+    def confirm(text: str, **_: object) -> bool:
+        asked.append(text)
+        return answer
+
+    monkeypatch.setattr("qsctl.cli.profiles.desired.sys", terminal)
+    monkeypatch.setattr("qsctl.cli.profiles.desired.typer.confirm", confirm)
+    done = shell("client-profile", "apply", "web.json", "--broker", server.url)
+    assert asked == [f"Change {server.url}?"]
+    assert "change default/web: d_1_max_depth_work_units 20000 → 100" in done.err
+    assert (done.status, len(changes(server))) == ((0, 1) if answer else (1, 0))
+
+
 def test_a_change_that_the_broker_refuses_is_one_error(server: b.BrokerServer, shell: Shell) -> None:
     # The broker has other ranges than those that are known here.
     state = server.state
