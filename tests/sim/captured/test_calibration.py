@@ -62,6 +62,8 @@ def test_a_hidden_parameter_is_within_its_interval_as_often_as_stated(
         inside += found.low <= truth.value <= found.high
         widths.append(found.high / found.low - 1)
         errors.append(abs(found.value / truth.value - 1))
+        half = math.log(found.high / found.low) / 2
+        assert abs(math.log(found.value / truth.value)) < 2.5 * half, (seed, "some five standard deviations")
     assert inside >= least(DRAWS), (inside, DRAWS)
     assert max(errors) < 0.1
     assert max(widths) < 0.3
