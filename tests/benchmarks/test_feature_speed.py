@@ -86,14 +86,16 @@ def cpu_seconds(made: Scenario, level: LogLevel = LogLevel.COUNTERS) -> float:
 LEAST: Final = 0.5
 CLOCK_RATIO_ERROR: Final = 0.05
 """Of a median ratio on a machine that others use, too."""
-SHORT_WINDOWS: Final = {
-    ("messages of 20 KB", "loss 0.1 %"): 0.33,
-    ("messages of 20 KB", "loss 0.1 %, CUBIC"): 0.27,
+BELOW: Final = {
+    ("a port at 93 %", "loss 1 %"): 0.43,
+    ("messages of 20 KB", "loss 0.1 %"): 0.36,
+    ("messages of 20 KB", "loss 0.1 %, CUBIC"): 0.29,
     ("messages of 20 KB", "loss 1 %"): 0.17,
 }
-"""Where half is not reached: without loss such a message is one step, and with it fourteen segments. At 1 %
-the window is twelve of them (Mathis et al.), fewer than a message has: the rest follows acknowledgment by
-acknowledgment, each an event that sends two segments in its turn at the port."""
+"""Where half is not reached. At a full port a loss finds more in flight: until it is made up for, each message of its
+client is an event at the port, some ten for a loss. A message of 20 KB is one step without loss, and fourteen segments
+with it; at 1 % the window is twelve of them (Mathis et al.), fewer than a message has: the rest follows acknowledgment
+by acknowledgment, each an event that sends two segments in its turn at the port."""
 
 
 @pytest.mark.parametrize("load", LOADS)
@@ -111,4 +113,4 @@ def test_features_cost_at_most_half_of_the_speed(load: str) -> None:
     told = ", ".join(f"{name} {ratio:.2f}" for name, ratio in ratios.items())
     sys.stderr.write(f"\n{load}: {without * 1000:.0f} ms without; speed with {told}\n")
     for name, ratio in ratios.items():
-        assert ratio > SHORT_WINDOWS.get((load, name), LEAST) * (1 - CLOCK_RATIO_ERROR), name
+        assert ratio > BELOW.get((load, name), LEAST) * (1 - CLOCK_RATIO_ERROR), name
