@@ -197,6 +197,8 @@ class Simulated(SimulateResult):
         repeated = [each for each in self.queues if each.redelivered_messages]
         lines = [
             f"{place_of(each)}: {each.redelivered_messages:,} deliveries were repeats."
+            if each.redelivered_messages != 1
+            else f"{place_of(each)}: one delivery was a repeat."
             for each in repeated[:_MOST_LOSSES]
         ]
         return [TextBlock("\n".join(lines))] if lines else []
