@@ -113,7 +113,13 @@ class ExplainedDiscards(Result):
         """Return a table of losses by cause; then what helps, and how to check it."""
         rows = self.rows()
         if not rows:
-            return [TextBlock(f"{self.source}: no message was discarded.", "good"), *self._checks(), *self._notes()]
+            # Notes say what the source does not have, or what of it could not be read.
+            text = "no discard is listed" if self.notes else "no message was discarded"
+            return [
+                TextBlock(f"{self.source}: {text}.", "plain" if self.notes else "good"),
+                *self._checks(),
+                *self._notes(),
+            ]
         several = len({row["of"] for row in rows}) > 1
         columns = [
             *([Column("of", "Of")] if several else []),

@@ -50,6 +50,8 @@ class ExplainedSlowness(Result):
     source: str
     clients: tuple[SlowClient, ...]
     notes: tuple[str, ...] = ()
+    is_captured: bool = False
+    """Whether the source is what a broker listed: it may not have all that a run has."""
 
     field_help: ClassVar[Mapping[str, str]] = {
         "client": "name of the client",
@@ -90,7 +92,10 @@ class ExplainedSlowness(Result):
         """Return a table of the clients; then the figures of each, and what helps against each reason."""
         notes: list[Block] = [TextBlock(note, "faint") for note in self.notes]
         if not self.clients:
-            return [TextBlock(f"{self.source}: no client is slow.", "good"), *notes]
+            # Notes of a capture may say that it does not have, or what of it could not be read.
+            none = TextBlock(f"{self.source}: no client is slow.", "good")
+            none = TextBlock(f"{self.source}: no client is listed as slow.") if self.is_captured else none
+            return [none, *notes]
         rows = [
             {
                 "client": each.name,
@@ -205,7 +210,7 @@ def slow_subscriber(
         notes.append(_WINDOWS)
     if clients:
         notes.append(_TIMES)
-    return ExplainedSlowness(name, clients, (*notes, _GUARANTEED))
+    return ExplainedSlowness(name, clients, (*notes, _GUARANTEED), is_captured=True)
 
 
 def _asked(broker: SempBroker) -> Listings:

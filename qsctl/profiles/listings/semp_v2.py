@@ -157,8 +157,9 @@ class MonitoringReplies:
         if self.around:
             notes.append(f"{self.name}: {_counted(self.around, 'line')} around the replies passed over")
         if self._unreadable:
-            first = ", ".join(self._unreadable[:3])
-            notes.append(f"{self.name}: {_counted(len(self._unreadable), 'figure')} could not be read: {first}")
+            unreadable = list(dict.fromkeys(self._unreadable))  # two listings may have looked at the same figure
+            first = ", ".join(unreadable[:3])
+            notes.append(f"{self.name}: {_counted(len(unreadable), 'figure')} could not be read: {first}")
         found = Listings(
             slow_subscribers=tuple(self._clients),
             connections=tuple(self._connections),
@@ -207,7 +208,7 @@ class MonitoringReplies:
         self._discards.append(Discards(of, (), egress, ingress))
 
     def _client(self, name: str, each: Mapping[str, Any]) -> None:
-        slow = _flag(each, "slowSubscriber")
+        slow = self._flag(each, "slowSubscriber", name)
         self._statistics.append(
             ClientStatistics(
                 name,
@@ -216,7 +217,7 @@ class MonitoringReplies:
                 client_username=_text(each, "clientUsername"),
                 client_address=_text(each, "clientAddress"),
                 slow_subscriber=slow,
-                eliding_enabled=_flag(each, "eliding"),
+                eliding_enabled=self._flag(each, "eliding", name),
                 **{field: self._first(each, names, name) for field, names in _STATISTICS.items()},
             )
         )
@@ -285,16 +286,20 @@ class MonitoringReplies:
             self._unreadable.append(f"{attribute} of {of}"[:200])
             return None
 
+    def _flag(self, each: Mapping[str, Any], attribute: str, of: str) -> bool | None:
+        """Return yes or no; None where neither is there, or what is there is neither."""
+        value = each.get(attribute)
+        if isinstance(value, str):
+            value = {"true": True, "false": False}.get(value.lower(), value)
+        if value is None or isinstance(value, bool):
+            return value
+        self._unreadable.append(f"{attribute} of {of}"[:200])
+        return None
+
 
 def _text(each: Mapping[str, Any], attribute: str) -> str | None:
     value = each.get(attribute)
     return value if isinstance(value, str) else None
-
-
-def _flag(each: Mapping[str, Any], attribute: str) -> bool | None:
-    value = each.get(attribute)
-    value = {"true": True, "false": False}.get(value.lower()) if isinstance(value, str) else value
-    return value if isinstance(value, bool) else None
 
 
 def _counted(count: int, noun: str) -> str:

@@ -177,9 +177,26 @@ def test_queues_of_a_listing_are_congestion() -> None:
     assert_taken(row["command"])
 
 
-def test_nothing_discarded_is_said() -> None:
-    done = CliRunner().invoke(command_line(), ["explain", "discards", str(FIXTURES / "client_flowed.txt")])
-    assert "no message was discarded" in done.stdout
+UNREADABLE = '{"data": [{"clientName": "a", "txDiscardedMsgCount": "x"}]}'
+NONE_DISCARDED = """Total Egress Discards:                                           0
+Total Ingress Discards:                                          0
+"""
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (NONE_DISCARDED, "no message was discarded"),
+        ((FIXTURES / "client_flowed.txt").read_text(), "no discard is listed"),
+        (UNREADABLE, "no discard is listed"),
+    ],
+    ids=["all counted", "queues alone", "unreadable"],
+)
+def test_nothing_discarded_is_said_where_that_was_counted(content: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "captured").write_text(content)
+    done = CliRunner().invoke(command_line(), ["explain", "discards", str(tmp_path / "captured")])
+    assert f": {said}.\n" in done.stdout, done.output
+    assert done.stdout.count("txDiscardedMsgCount") == (content == UNREADABLE)
 
 
 @pytest.mark.parametrize("key", READY_COMMANDS)

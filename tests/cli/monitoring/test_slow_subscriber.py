@@ -204,6 +204,14 @@ def test_a_client_that_keeps_up_is_not_slow(tmp_path: Path) -> None:
     assert "no client is slow" in done.stdout
 
 
+def test_of_a_listing_no_more_is_said_than_it_has(tmp_path: Path) -> None:
+    reply = tmp_path / "reply.json"
+    reply.write_text('{"data": [{"clientName": "a", "slowSubscriber": "maybe"}]}')
+    done = CliRunner().invoke(command_line(), ["explain", "slow-subscriber", str(reply)])
+    assert "no client is listed as slow" in done.stdout
+    assert "1 figure could not be read: slowSubscriber of a" in done.stdout
+
+
 def test_a_run_without_event_rows_names_the_first_and_asks_for_the_rest(tmp_path: Path) -> None:
     (tmp_path / "slow.xml").write_text(scenario_text(**REASONED["link"]), encoding="utf-8")
     simulate(read_scenario(tmp_path / "slow.xml"), tmp_path / "run", level=LogLevel.COUNTERS)
