@@ -16,17 +16,15 @@ from typing import Final
 from qsctl.profiles.client_profile import Threshold
 from qsctl.profiles.formats.draft import Draft, Drafts
 from qsctl.profiles.formats.selection import Selected
+from qsctl.profiles.heading import heading_of
 from qsctl.profiles.names import find_setting
 from qsctl.profiles.problems import refusal
 from qsctl.profiles.ranges import BY_SEMP_V2, DEFAULT_NAME, SETTINGS, value_of
 from qsctl.profiles.setting import ProfileSetting, Value
 
 BYTES_MAX: Final = 4 * 1024 * 1024
-_COLUMNS_MAX: Final = 500
 _NAMES: Final = frozenset({"clientprofilename", "clientprofile", "profile", "profilename", "name"})
 _MESSAGE_VPNS: Final = frozenset({"msgvpnname", "messagevpn", "messagevpnname", "msgvpn", "vpn"})
-_DELIMITERS: Final = ",;\t"
-_HEADING_CHARACTERS: Final = 20_000
 _SETTING, _VALUE = "setting", "value"
 
 
@@ -34,20 +32,9 @@ def _flat(text: str) -> str:
     return re.sub(r"[^a-z0-9]", "", text.lower())
 
 
-def _heading(text: str) -> tuple[list[str], str]:
-    """Return the cells of the first line that is not blank, and what separates them."""
-    line = text.lstrip()[:_HEADING_CHARACTERS].split("\n", 1)[0].rstrip("\r")
-    delimiter = max(_DELIMITERS, key=line.count)
-    try:
-        cells = next(csv.reader([line], delimiter=delimiter), [])
-    except csv.Error:
-        return [], delimiter
-    return [cell.strip() for cell in cells[:_COLUMNS_MAX]], delimiter
-
-
 def looks_like_csv(text: str) -> bool:
     """Return whether the first line is a heading of CSV: a profile's name and a setting, or a setting and a value."""
-    cells, _ = _heading(text)
+    cells, _ = heading_of(text)
     flat = {_flat(cell) for cell in cells}
     if {_SETTING, _VALUE} <= flat:
         return True
@@ -60,7 +47,7 @@ def read(text: str, drafts: Drafts) -> None:
     Raises:
         ProfileError: it is not CSV.
     """
-    cells, delimiter = _heading(text)
+    cells, delimiter = heading_of(text)
     flat = [_flat(cell) for cell in cells]
     before = len(text) - len(text.lstrip())
     reader = csv.reader(io.StringIO(text[before:], newline=""), delimiter=delimiter)

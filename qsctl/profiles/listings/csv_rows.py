@@ -12,6 +12,7 @@ import io
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+from qsctl.profiles.heading import heading_of
 from qsctl.profiles.listings.columns import TableColumn, plain_heading
 from qsctl.profiles.listings.labels import UNSPECIFIED, read_count
 from qsctl.profiles.listings.model import (
@@ -26,9 +27,6 @@ from qsctl.profiles.listings.model import (
 from qsctl.profiles.listings.problems import Findings, ListingError, problem
 from qsctl.profiles.listings.table_kinds import TableKind, kind_of
 
-_DELIMITERS: Final = ",;\t"
-_HEADING_CHARACTERS: Final = 20_000
-_COLUMNS_MAX: Final = 500
 _CLIENT, _QUEUE, _MESSAGE_VPN = "client", "queue", "messagevpn"
 _FIGURES: Final = {
     plain_heading(field): field for field in ListedQueueStatistics.__dataclass_fields__ if field != "queue"
@@ -36,19 +34,9 @@ _FIGURES: Final = {
 _NO_VALUE: Final = frozenset({"", "-", UNSPECIFIED})
 
 
-def _heading(text: str) -> tuple[list[str], str]:
-    line = text.lstrip()[:_HEADING_CHARACTERS].split("\n", 1)[0].rstrip("\r")
-    delimiter = max(_DELIMITERS, key=line.count)
-    try:
-        cells = next(csv.reader([line], delimiter=delimiter), [])
-    except csv.Error:
-        return [], delimiter
-    return [cell.strip() for cell in cells[:_COLUMNS_MAX]], delimiter
-
-
 def looks_like_csv_rows(text: str) -> bool:
     """Return whether the first line is a heading of CSV with the columns of a table that is known."""
-    headings, _ = _heading(text)
+    headings, _ = heading_of(text)
     return len(headings) > 1 and (_is_of_queues(headings) or kind_of(headings)[1] is not None)
 
 
@@ -67,7 +55,7 @@ def read_csv_rows(text: str, name: str) -> Listings:
     Raises:
         ListingError: it is not CSV.
     """
-    headings, delimiter = _heading(text)
+    headings, delimiter = heading_of(text)
     before = len(text) - len(text.lstrip())
     findings = Findings()
     rows = _rows(text[before:], delimiter, len(headings), name, text.count("\n", 0, before))
