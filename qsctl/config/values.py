@@ -140,7 +140,8 @@ PERCENT: Final = integer(0, 100, "percent")
 MEMORY_PERCENT: Final = integer(1, 100, "memory_percent")
 DOMAIN_ID: Final = integer(0, 232, "domain_id")
 INCREMENT: Final = integer(1, INT32_MAX, "increment", or_minus_one=True)
-BUFFER_SIZE_BYTES: Final = integer(0, INT32_MAX, "buffer_size_bytes", or_minus_one=True)
+BUFFER_SIZE_BYTES: Final = integer(1, INT32_MAX, "buffer_size_bytes", or_minus_one=True)
+"""Our reading of [QS 3.3.6.1]: a buffer that is made in advance has this size, and there is none of 0 bytes."""
 LIMIT: Final = integer(1, INT64_MAX, "limit", unlimited=True)
 DURATION: Final = Value(
     "a duration with a unit, as in 250ms, 1.5s, 1min30s or infinite", parse_duration, format_duration, "duration"

@@ -1,4 +1,4 @@
-"""Which messages of a database or a listing are meant: by id, state, thread, type and time.
+"""Which messages of a database or a listing are meant: by id, state, thread, type, time and content.
 
 Decides: what the options of the vendor's command stand for here. Names may have wildcards; times without a date mean
 that time of any day where the listing has no dates either.
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from qsctl.core.integration.message import MessageId, parse_id
+from qsctl.dumps.hl7_fields import FieldCondition, FieldMatch, match_field
 from qsctl.dumps.model import ListedMessage
 from qsctl.dumps.moments import DAY_NS, DateOrder, Moment, parse_moment
 from qsctl.errors import UsageError
@@ -125,6 +126,14 @@ class Choice:
     type: str | None = None
     since: Moment | None = None
     until: Moment | None = None
+    texts: Sequence[bytes] = ()
+    """Octets that its data must contain, all of them."""
+    fields: Sequence[FieldCondition] = ()
+
+    @property
+    def reads_data(self) -> bool:
+        """Whether the data of messages decides."""
+        return bool(self.texts or self.fields)
 
     @property
     def is_everything(self) -> bool:
@@ -141,6 +150,14 @@ class Choice:
             and (self.owner is None or matches(self.owner, message.owner))
             and (self.type is None or message.type == self.type)
             and self._is_in_time(message.created)
+            and (not self.reads_data or self._has_content(message.data))
+        )
+
+    def _has_content(self, data: bytes | None) -> bool:
+        return (
+            data is not None
+            and all(text in data for text in self.texts)
+            and all(match_field(data, each) is FieldMatch.HOLDS for each in self.fields)
         )
 
     def _is_in_time(self, created: Moment | None) -> bool:

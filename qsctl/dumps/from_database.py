@@ -57,4 +57,5 @@ def listed(message: Message, *, with_data: bool = False) -> ListedMessage:
         user_data=message.user_data,
         error_text=message.error_text,
         data=message.payload if with_data else None,
+        place=message.position,
     )

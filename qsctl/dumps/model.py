@@ -64,3 +64,5 @@ class ListedMessage:
     others: tuple[tuple[str, str], ...] = ()
     """Columns and lines that are not known here, by their heading."""
     data: bytes | None = None
+    place: int | None = None
+    """Its place in its queue, the lowest first inside a priority; no listing prints it."""

@@ -210,6 +210,11 @@ class _QueueCodec:
             raise UnreadableRecord(str(error)) from error
         return _parts(found) if type(found) in _SEVERAL else (found,)
 
+    def without_payload(self, record: Record) -> Record | None:
+        """Return None: a sample without its data is of no use to a consumer; see `RecordCodec.without_payload`."""
+        del record
+        return None
+
     def decode_all(self, bodies: Sequence[bytes]) -> Sequence[Record]:
         """See `RecordCodec.decode_all`."""
         try:

@@ -80,6 +80,9 @@ class RecordCodec(Protocol):
             UnreadableRecord: the body cannot be read.
         """
 
+    def without_payload(self, record: Record) -> Record | None:
+        """Return what stands for a record whose payload is gone or damaged; None: it is left out."""
+
     def moves(self, body: bytes) -> bool:
         """Whether a body is of a kind that versions up to 0.2 do not read, see `Encoded.has_moves`."""
 

@@ -312,8 +312,12 @@ class SqliteStorage(WritesThenSyncs):
                     if payload is None:
                         removed = self._tables.ended_positions() if removed is None else removed
                         if record.position not in removed:
-                            self._report_payload(record.position)
                             check = True
+                            substitute = self._codec.without_payload(record)
+                            self._report_payload(record.position, is_left_out=substitute is None)
+                            if substitute is not None:
+                                held.add(record.position)
+                                yield substitute
                             continue
                         payload = b""
                     held.add(record.position)
@@ -365,8 +369,9 @@ class SqliteStorage(WritesThenSyncs):
             what = f"the metadata of {len(stray)} samples is gone; the samples are left out"
             self._report(DamageReport(self.path, 0, 0, DamageKind.CHECKSUM, what))
 
-    def _report_payload(self, position: int) -> None:
-        what = f"the user data of sample {position} is gone or damaged; the sample is left out"
+    def _report_payload(self, position: int, *, is_left_out: bool) -> None:
+        fate = "left out" if is_left_out else "kept without it"
+        what = f"the user data of sample {position} is gone or damaged; the sample is {fate}"
         self._report(DamageReport(self.path, 0, 0, DamageKind.PAYLOAD_MISSING, what))
 
     def _report_row(self, number: int, offset: int, size_bytes: int, kind: DamageKind, what: str) -> None:

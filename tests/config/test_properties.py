@@ -62,7 +62,7 @@ QOS_TEXTS = [
     "<datareader_qos><resource_limits><max_samples>64</max_samples></resource_limits></datareader_qos>",
     '<datareader_qos><protocol><vendor a="1">x</vendor></protocol></datareader_qos>',
 ]
-buffers = st.builds(SampleBufferSettings, sizes, st.booleans())
+buffers = st.builds(SampleBufferSettings, sizes.filter(bool), st.booleans())
 statistics = st.builds(
     StatisticsSettings, st.integers(1, SECOND_NS), st.builds(HistoricalStatistics, *[st.booleans()] * 5)
 )

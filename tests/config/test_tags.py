@@ -133,7 +133,7 @@ TAGS = [
     leaf("3.9", "trace_file", "service", FILES, "trace.sql", "<name/>", lambda c: c.filesystem.trace_file, Path("trace.sql"), None),
     leaf("3.9", "vacuum", "service", FILES, "NONE", "none at all", lambda c: c.filesystem.vacuum, Vacuum.NONE, Vacuum.FULL),
     Tag("3.10", "domain_id", {"domain": "<domain_id>77</domain_id>"}, {"domain": "\n<domain_id>-1</domain_id>"}, lambda c: c.service.participants[0].domain_id, 77, 1),
-    leaf("3.10", "memory_management", "participant", "{}", "<sample_buffer_trim_to_size> 0\n</sample_buffer_trim_to_size>", "<sample_buffer_min_size>99999999999</sample_buffer_min_size>", lambda c: queue(c).sample_buffer, SampleBufferSettings(256, False), SampleBufferSettings(256, True)),
+    leaf("3.10", "memory_management", "participant", "{}", "<sample_buffer_trim_to_size> 0\n</sample_buffer_trim_to_size>", "<sample_buffer_min_size>0</sample_buffer_min_size>", lambda c: queue(c).sample_buffer, SampleBufferSettings(256, False), SampleBufferSettings(256, True)),
     qos("3.10", "participant_qos", "participant", "{}", lambda c: c.service.participants[0].qos),
     Tag("3.10", "shared_subscriber", {}, {"subscriber": "\n<queue/>"}, lambda c: subscriber(c).name, "U", "U"),
     tag("3.11", "dead_letter_shared_reader_queue", "subscriber", '<dead_letter_shared_reader_queue name="D" session="A"><topic_name>X</topic_name>{}</dead_letter_shared_reader_queue>', "", "\n<type_name>Foo</type_name>", lambda c: [each.name for each in subscriber(c).queues if each.is_dead_letter], ["D"], []),

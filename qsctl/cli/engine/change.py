@@ -173,7 +173,7 @@ def _fitting(content: Database, chosen: Choice, *, errors: bool) -> list[Message
     from qsctl.dumps.from_database import listed
 
     held = content.failed() if errors else content.messages()
-    found = [message for message in held if chosen.fits(listed(message))]
+    found = [message for message in held if chosen.fits(listed(message, with_data=chosen.reads_data))]
     _check_short_ids(chosen, found)
     return found
 

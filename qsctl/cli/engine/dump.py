@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from qsctl.dumps.groups import GroupBy
     from qsctl.dumps.model import ListedMessage, ListingForm
     from qsctl.dumps.moments import Moment
+    from qsctl.dumps.order import ListOrder
 
 COMMANDS: Final = Commands()
 
@@ -40,6 +41,8 @@ _LISTING: Final = "Listing in a file"
     examples=(
         "qsctl engine dump hospital.recovery --state 7,11 --destination lab  # what waits for it",
         "qsctl engine dump hospital.recovery --errors -L -o json",
+        "qsctl engine dump hospital.recovery --hl7 PID-3=4711  # where are the messages of this patient?",
+        "qsctl engine dump hospital.recovery -s 11 -d lab -O queue  # which one goes next?",
         "qsctl engine dump --file listing.txt --group-by state,age  # of another installation",
         "hcidbdump -r -l | qsctl engine dump --file - --group-by thread -o csv",
     ),
@@ -81,8 +84,9 @@ def dump(
         _layout_option(
             "--order",
             "-O",
-            metavar="i|o",
-            help="Order of the list: by inbound (i) or outbound (o) time.",
+            metavar="i|o|queue",
+            help="Order of the list: by inbound time (i), as outbound threads will send it (o), or queue by queue, "
+            "each in the order in which it will go (queue).",
             show_default="by id",
         ),
     ] = None,
@@ -125,32 +129,39 @@ def dump(
     form = ListingForm.EXTENDED if extended else ListingForm.LONG if long else ListingForm.SHORT
     chosen = messages.choice(dates)
     limit = None if now is None else parse_limit(now, "--now", dates)
-    by_time = _sort_field(order)
+    sorted_by = _order(order, errors=errors)
+    with_data = extended or chosen.reads_data
     newest = _Newest()
     if file is not None:
         from qsctl.dumps.read import read_messages
 
         where = STANDARD_INPUT if is_standard_input(file) else str(file)
         with _opened(file) as stream:
-            read = read_messages(stream, where, encoding=encoding, order=dates, with_data=extended)
-            return _made(newest.seen(read), chosen, form, expanded, limit, keys, newest, by_time, count=count)
+            read = read_messages(stream, where, encoding=encoding, order=dates, with_data=with_data)
+            if chosen.reads_data:
+                read = _with_some_data(read, where)
+            return _made(newest.seen(read), chosen, form, expanded, limit, keys, newest, sorted_by, count=count)
     assert database is not None
     from qsctl.dumps.from_database import listed
 
     held, is_damaged = read_database(database)
-    stored = (listed(each, with_data=extended) for each in (held.failed() if errors else held.messages()))
-    made = _made(newest.seen(stored), chosen, form, expanded, limit, keys, newest, by_time, count=count)
+    stored = (listed(each, with_data=with_data) for each in (held.failed() if errors else held.messages()))
+    made = _made(newest.seen(stored), chosen, form, expanded, limit, keys, newest, sorted_by, count=count)
     return dataclasses.replace(made, is_damaged=is_damaged)
 
 
 def _made(
     messages: Iterable[ListedMessage], chosen: Choice, form: ListingForm, expanded: bool, now: Moment | None,
-    keys: Sequence[GroupBy], newest: _Newest, by_time: str | None, *, count: bool,
+    keys: Sequence[GroupBy], newest: _Newest, order: ListOrder | None, *, count: bool,
 ) -> Dumped | MessageCount:  # fmt: skip
     """Go through all messages once, whatever is made of them: what is wrong with a listing is known at its end."""
     from qsctl.dumps.groups import GroupBy, grouped
+    from qsctl.dumps.model import ListingForm
+    from qsctl.dumps.order import in_order
 
     fitting = (message for message in messages if chosen.fits(message))
+    if chosen.reads_data and form is not ListingForm.EXTENDED:
+        fitting = (dataclasses.replace(message, data=None) for message in fitting)
     if count:
         return MessageCount(sum(1 for _ in fitting))
     if keys and (now is not None or GroupBy.AGE not in keys):
@@ -167,8 +178,8 @@ def _made(
         if newest.moment is not None and not newest.moment.has_date:
             note("Note: the times have no dates: ages are within one day.")
         return Dumped((), form, expanded, limit, grouped(kept, keys, limit), keys)
-    if by_time is not None:
-        kept.sort(key=lambda message: _time_key(message, by_time))
+    if order is not None:
+        kept = in_order(kept, order)
     return Dumped(kept, form, expanded, limit)
 
 
@@ -222,19 +233,39 @@ def _group_keys(texts: Sequence[str] | None) -> list[GroupBy]:
     return keys
 
 
-def _sort_field(text: str | None) -> str | None:
+def _order(text: str | None, *, errors: bool) -> ListOrder | None:
+    from qsctl.dumps.order import ListOrder
+
     if text is None:
         return None
-    fields = {"i": "created", "inbound": "created", "o": "outbound", "outbound": "outbound"}
-    if text not in fields:
-        raise UsageError(f"--order {text!r} is none", remedy="Write i (inbound time) or o (outbound time).")
-    return fields[text]
+    try:
+        order = ListOrder({"inbound": "i", "outbound": "o"}.get(text, text))
+    except ValueError:
+        raise UsageError(
+            f"--order {text!r} is none",
+            remedy="Write i (inbound time), o (as it goes out) or queue (queue by queue, as each will go).",
+        ) from None
+    if errors and order is ListOrder.QUEUE:
+        raise UsageError("the error database has no queues", remedy="Write --order i, or leave --errors out.")
+    return order
 
 
-def _time_key(message: ListedMessage, field: str) -> tuple[bool, int]:
-    """Those without the time come last, in the order that they have."""
-    moment: Moment | None = getattr(message, field)
-    return moment is None, 0 if moment is None else moment.at_ns
+def _with_some_data(messages: Iterable[ListedMessage], where: str) -> Iterator[ListedMessage]:
+    """Yield the messages of a listing whose data is searched.
+
+    Raises:
+        InvalidInput: at the end, where none of them has any.
+    """
+    count = data_count = 0
+    for message in messages:
+        count += 1
+        data_count += message.data is not None
+        yield message
+    if count and not data_count:
+        raise InvalidInput(
+            f"{where} shows no data that could be searched",
+            remedy="Capture the listing in its extended form: hcidbdump -r -L, or qsctl engine dump -L.",
+        )
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from qsctl.errors import UsageError
 
 if TYPE_CHECKING:
     from qsctl.dumps.choice import Choice
+    from qsctl.dumps.hl7_fields import FieldCondition
     from qsctl.dumps.moments import DateOrder
 
 _which_option = partial(typer.Option, rich_help_panel="Which messages")
@@ -107,6 +108,26 @@ class MessageOptions(OptionGroup):
         ),
     ] = None
 
+    texts: Annotated[
+        list[str] | None,
+        _choice_option(
+            "--content",
+            "-c",
+            metavar="TEXT",
+            help="Text that the data contains, with octets as a listing has them, as in MSH|^~ or \\x0d; may be "
+            "repeated, and all must be there.",
+        ),
+    ] = None
+    fields: Annotated[
+        list[str] | None,
+        _choice_option(
+            "--hl7",
+            metavar="FIELD=VALUE",
+            help="Field of HL7 v2 and its value, as in PID-3=4711, PID-5.1=Doe*, OBX-5~positive (contains) or "
+            "PV1-2!=I; may be repeated, and all must hold.",
+        ),
+    ] = None
+
     def choice(self, order: DateOrder) -> Choice:
         """Return what the options choose.
 
@@ -133,4 +154,22 @@ class MessageOptions(OptionGroup):
             letter,
             begin,
             end,
+            tuple(_octets(text) for text in self.texts or ()),
+            self._conditions(),
         )
+
+    def _conditions(self) -> tuple[FieldCondition, ...]:
+        from qsctl.dumps.hl7_fields import check_reader, parse_condition
+
+        conditions = tuple(parse_condition(text) for text in self.fields or ())
+        if conditions:
+            check_reader()
+        return conditions
+
+
+def _octets(text: str) -> bytes:
+    from qsctl.dumps.payload_text import payload_octets
+
+    if not text:
+        raise UsageError("--content is empty", remedy="Write what the data contains, as in --content 4711.")
+    return payload_octets(f"'{text}'")

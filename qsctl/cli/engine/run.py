@@ -12,6 +12,8 @@ from qsctl.cli.command import Commands
 from qsctl.cli.engine.run_results import InterruptedRun, Ran
 from qsctl.cli.options import ScenarioChanges
 from qsctl.cli.simulation.progress import stop_on_interrupt
+from qsctl.cli.simulation.ready import ready_of_model
+from qsctl.cli.simulation.simulate_results import ReadyScenarios
 from qsctl.errors import UsageError
 
 if TYPE_CHECKING:
@@ -19,10 +21,8 @@ if TYPE_CHECKING:
 
 COMMANDS: Final = Commands()
 
-ScenarioArgument = Annotated[
-    str,
-    typer.Argument(metavar="SCENARIO", help='Scenario file or name of a ready one, of model="integration".'),
-]
+_SCENARIO_HELP: Final = 'Scenario file or name of a ready one, of model="integration".'
+ScenarioArgument = Annotated[str, typer.Argument(metavar="SCENARIO", help=_SCENARIO_HELP)]
 SeedOption = Annotated[
     int | None, typer.Option(min=0, help="Seed of the random numbers.", show_default="the scenario's")
 ]
@@ -39,13 +39,16 @@ class SynchronizationChoice(StrEnum):
 @COMMANDS.command(
     "run",
     examples=(
+        "qsctl engine run --list",
         "qsctl engine run clinic --until 5min --database recovery.db # what a killed engine leaves behind",
         "qsctl engine run clinic --until 7min --database recovery.db # it recovers, and goes on",
         "qsctl engine run clinic --database recovery.db --speed 10 # ten times as fast as the clock",
     ),
 )
 def run(
-    scenario: ScenarioArgument,
+    scenario: Annotated[
+        str | None, typer.Argument(metavar="[SCENARIO]", help=_SCENARIO_HELP, show_default=False)
+    ] = None,
     database: Annotated[
         Path | None,
         typer.Option(
@@ -86,15 +89,24 @@ def run(
             "kept under another name.",
         ),
     ] = False,
+    list_ready: Annotated[bool, typer.Option("--list", help="List the ready scenarios of engines and exit.")] = False,
     *,
     changes: ScenarioChanges,
-) -> Ran:
+) -> Ran | ReadyScenarios:
     """Run an integration engine; its end is that of an engine which is killed.
 
     What was in memory only is gone then; the next run with the same database recovers the rest. Of a damaged database
     it recovers what can be read, and exits with 9 at its end; so it does, without a run, where nothing can be read, or
     where the file is another scenario's or something else.
     """
+    if list_ready:
+        from qsctl.sim.scenario.scenario import Model
+
+        return ready_of_model(Model.INTEGRATION, "qsctl engine run NAME")
+    if scenario is None:
+        raise UsageError(
+            "no scenario is named", remedy="Name a file or a ready scenario; qsctl engine run --list has those."
+        )
     from qsctl.config.filesystem import Synchronization as Durability
     from qsctl.instant import parse_duration
     from qsctl.sim.engine.run_on_disk import run_engine

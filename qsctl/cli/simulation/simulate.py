@@ -18,7 +18,8 @@ from qsctl.cli.panels import SIMULATION_PANEL
 from qsctl.cli.simulation.command_line import command_line
 from qsctl.cli.simulation.profile_overlay import ClientProfileOption, with_client_profiles
 from qsctl.cli.simulation.progress import run_progress, stop_on_interrupt
-from qsctl.cli.simulation.simulate_results import ReadyScenario, ReadyScenarios, Simulated, SimulateResult
+from qsctl.cli.simulation.ready import ready_of_model
+from qsctl.cli.simulation.simulate_results import Simulated, SimulateResult
 from qsctl.cli.simulation.spark_options import ClusterOptions
 
 if TYPE_CHECKING:
@@ -138,7 +139,7 @@ def simulate(
     """
     _start_light()
     if list_ready:
-        return _ready()
+        return ready_of_model(None, "qsctl simulate NAME")
     if confidence is not None:
         from qsctl.cli.simulation.sweep_input import checked_confidence
 
@@ -327,16 +328,6 @@ def simulated_result(
         verdicts=merged_verdicts(info.done),
         replicated_queues=merged_replicated_queues(info.done),
     )
-
-
-def _ready() -> ReadyScenarios:
-    from qsctl.sim.scenario.xml import read_scenario, ready_scenarios
-
-    found = []
-    for name, path in ready_scenarios().items():
-        read = read_scenario(path)
-        found.append(ReadyScenario(name, str(read.model), read.description, str(path)))
-    return ReadyScenarios(tuple(found))
 
 
 def workers_for(replications: int) -> int:

@@ -222,6 +222,8 @@ class ReadyScenarios(ListResult, SimulateResult):
     """What `--list` shows."""
 
     scenarios: tuple[ReadyScenario, ...]
+    command: str = "qsctl simulate NAME"
+    """What runs one."""
 
     def rows(self) -> Sequence[Row]:
         """One row a scenario."""
@@ -230,4 +232,4 @@ class ReadyScenarios(ListResult, SimulateResult):
     def blocks(self) -> Sequence[Block]:
         """Names, models and what they show."""
         columns = [Column("name", "Scenario"), Column("model", "Model"), Column("description", "What it shows")]
-        return [TableBlock(columns, self.rows()), TextBlock("Run one with: qsctl simulate NAME", "faint")]
+        return [TableBlock(columns, self.rows()), TextBlock(f"Run one with: {self.command}", "faint")]

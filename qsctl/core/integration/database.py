@@ -11,6 +11,7 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
+from qsctl.core.integration.error_codes import ErrorCode
 from qsctl.core.integration.message import Message
 from qsctl.core.integration.records import STREAM, CopyRemoved, Failed, Moved, Record, Started, Stored
 from qsctl.instant import Nanoseconds
@@ -70,6 +71,18 @@ class Database:
                 self.next_serial = max(self.next_serial, next_serial)
             case _:
                 assert_never(record)
+
+    def fail_unreadable(self, serials: Iterable[int]) -> None:
+        """Put the messages of these serials, whose data cannot be read, into the error database.
+
+        One that has left the databases since is not there any more; one that had failed before keeps that in its text.
+        """
+        for serial in serials:
+            found = self.recovery.pop(serial, None) or self.errors.get(serial)
+            if found is not None:
+                before = f"; it had failed with {found.error}: {found.error_text}" if found.is_error else ""
+                text = f"its data is gone or damaged in the database{before}"
+                self.errors[serial] = replace(found, error=int(ErrorCode.UNREADABLE), error_text=text, payload=b"")
 
     def counts(self, message: Message) -> bool:
         """Return whether a copy is a part of a change that was made in full."""

@@ -30,5 +30,7 @@ class ErrorCode(IntEnum):
     """A translation raised an error on purpose."""
     RETRIES = 405
     """No attempt is left: a procedure asked for another run, a receiver refused it, or no reply came in time."""
+    UNREADABLE = 500
+    """Its data is gone or damaged."""
     ROUTE_LOOP = 1001
     """Rerouted again and again."""

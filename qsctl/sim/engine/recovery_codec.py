@@ -6,7 +6,7 @@ Decides: that the data of a message stands apart from what is known of it, as a 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -23,6 +23,12 @@ class _StoredMetadata(msgspec.Struct, frozen=True, array_like=True, tag=1, gc=Fa
     stream: str
     position: int
     message: Message
+
+
+class DataLost(NamedTuple):
+    """A message that was stored and whose data is gone or damaged. Only loading gives it; it is never stored."""
+
+    stored: Stored
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -53,6 +59,10 @@ class _RecoveryCodec:
                 ended.append(record.position)
             bodies.append(_encode(record))
         return Encoded(bodies, [1] * len(bodies), positions, data, ended, carriers)
+
+    def without_payload(self, record: Stored) -> DataLost:
+        """Return the message without its data: it belongs in the error database; see `RecordCodec.without_payload`."""
+        return DataLost(record)
 
     def moves(self, _body: bytes) -> bool:
         """See `RecordCodec.moves`."""

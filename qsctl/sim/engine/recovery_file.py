@@ -24,7 +24,7 @@ from qsctl.core.integration.database import Database
 from qsctl.core.integration.records import STREAM
 from qsctl.errors import QsctlError, Refused
 from qsctl.sim.engine.peers import DatabaseMade, Peers, PeersChanged, StoredRecord, peers_of_earlier
-from qsctl.sim.engine.recovery_codec import RECOVERY_CODEC
+from qsctl.sim.engine.recovery_codec import RECOVERY_CODEC, DataLost
 from qsctl.storage.damage import DamageKind, DamageReport
 from qsctl.storage.sqlite import SqliteStorage
 from qsctl.storage.sqlite_file import FORMAT_VERSION, MAGIC
@@ -120,9 +120,13 @@ def _read(path: Path, copy: Path, stream: int) -> RecoveryContent | None:
     database, peers = Database(), Peers()
     made: DatabaseMade | None = None
     count = foreign_count = 0
+    unreadable: list[int] = []
     try:
         with closing(SqliteStorage(copy, _QUIET, RECOVERY_CODEC, stream=stream)) as storage:
             for record in storage.load():
+                if isinstance(record, DataLost):
+                    unreadable.append(record.stored.position)
+                    record = record.stored
                 if record.stream != STREAM:
                     return None
                 count += 1
@@ -144,6 +148,7 @@ def _read(path: Path, copy: Path, stream: int) -> RecoveryContent | None:
     if foreign_count:
         what = f"{foreign_count} transactions are another database's: the log beside it is not its own"
         damage.append(DamageReport(path, 0, 0, DamageKind.CHECKSUM, what))
+    database.fail_unreadable(unreadable)
     if not peers.is_known:
         peers = peers_of_earlier(database)
     return RecoveryContent(database, peers, made, tuple(damage), False)

@@ -234,3 +234,12 @@ def test_an_engine_of_many_threads_is_shown_thread_by_thread(small: Path) -> Non
     done = CliRunner().invoke(command_line(), ["simulate", str(small), "--out", "run"])
     assert done.exit_code == 0, done.output
     assert "t8" in done.stdout
+
+
+def test_the_ready_scenarios_of_engines_are_listed_and_one_must_be_named(tmp_path: Path) -> None:
+    listed = json.loads(run("run", "--list", "-o", "json").stdout)
+    assert {"clinic", "ward"} <= {row["name"] for row in listed}
+    assert {row["model"] for row in listed} == {"integration"}
+    assert "qsctl engine run NAME" in run("run", "--list").stdout
+    done = run("run", "--database", tmp_path / "x")
+    assert (done.exit_code, "--list" in done.stderr) == (ExitStatus.USAGE, True)
