@@ -87,7 +87,7 @@ OutputOption = Annotated[
     ),
 ]
 WideOption = Annotated[
-    bool, _output_panel("--wide", help="Every column and whole figures, even where the terminal is narrower.")
+    bool, _output_panel("--wide", help="Show every column and whole figures, even where the terminal is narrower.")
 ]
 
 

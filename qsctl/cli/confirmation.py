@@ -41,12 +41,8 @@ class Hit:
 class DestructionOptions(OptionGroup):
     """Whether something is destroyed, shown or asked about."""
 
-    yes: Annotated[
-        bool, typer.Option("--yes", "-y", help="Consent in advance, without the question on a terminal.")
-    ] = False
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Trial: what would be hit is shown, and nothing is changed.")
-    ] = False
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Skip the question on a terminal.")] = False
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be affected, and change nothing.")] = False
 
     def trial(self, find: Callable[[], Sequence[Hit]]) -> Sequence[Hit] | None:
         """Return what would be hit where it is only to be shown; None: the caller goes on, for the user agreed.

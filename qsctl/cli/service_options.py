@@ -45,8 +45,8 @@ DiscardOption = Annotated[
     bool,
     _service_option(
         "--discard-damaged",
-        help="Lose the samples of the embedded service that cannot be read any more, and go on with the rest; damaged "
-        "files are kept under another name.",
+        help="Start without the samples of the embedded service that can no longer be read; keep damaged files under "
+        "another name.",
     ),
 ]
 KeyFileOption = Annotated[
@@ -72,7 +72,7 @@ TargetOption = Annotated[
 ]
 IdempotentOption = Annotated[
     bool,
-    typer.Option("--idempotent", help="Idempotence: what exists as given, or is gone already, counts as done."),
+    typer.Option("--idempotent", help="Count as done what exists as given, or is gone already."),
 ]
 QueueArgument = Annotated[
     str,

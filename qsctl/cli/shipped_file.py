@@ -13,7 +13,7 @@ from qsctl.cli.output.results import Block, LinesBlock, Plain, Result, TextBlock
 from qsctl.cli.output_files import written
 
 OutOption = Annotated[Path | None, typer.Option(metavar="FILE", help="File to write.", show_default="standard output")]
-ForceOption = Annotated[bool, typer.Option("--force", help="Overwriting of a file that is there.")]
+ForceOption = Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")]
 
 
 @dataclass(frozen=True)

@@ -31,9 +31,6 @@ UNITS = {
 }
 """What a help is about, and how it names the unit of the value."""
 
-VERBS = re.compile(r"(?:print|list) .* and exit\.", re.I)
-"""An option that does something else than the command and ends it is an order, as everywhere."""
-
 
 def test_the_help_of_every_command_is_the_one_that_was_looked_at() -> None:
     """Make it anew with `python -m tests.cli.help_text > tests/cli/help.txt`, and read the difference."""
@@ -51,20 +48,34 @@ def test_helps_are_whole_phrases() -> None:
     assert offenders(lambda each: not LOOSE_WORDS.search(each.help)) == [], "they are standard English"
 
 
-def test_options_helps_are_noun_phrases() -> None:
-    orders = {
-        "add", "choose", "compute", "create", "do", "get", "give", "go", "ignore", "keep", "list", "log", "make",
-        "overwrite", "print", "put", "read", "receive", "refuse", "remove", "run", "send", "serve", "set", "show",
-        "turn", "use", "wait", "write",
-    }  # fmt: skip
+ORDERS = frozenset({
+    "add", "choose", "compute", "count", "create", "delete", "do", "export", "get", "give", "go", "ignore", "interrupt",
+    "keep", "leave", "let", "list", "load", "log", "make", "overwrite", "print", "put", "read", "receive", "refresh",
+    "refuse", "reject", "remove", "replace", "reset", "run", "select", "send", "serve", "set", "show", "skip", "split",
+    "start", "treat", "turn", "use", "wait", "write",
+})  # fmt: skip
+"""Verbs with which the help of a switch begins. Of those that are nouns, too, `NOUNS` has the helps."""
+
+NOUNS = re.compile(r"(?:Log as|Run folder)\b")
+
+
+def is_order(text: str) -> bool:
+    return text.split()[0].rstrip(",:").lower() in ORDERS
+
+
+def test_helps_of_options_with_values_are_noun_phrases() -> None:
     no_nouns = {"of", "a", "an", "the", "instead", "only", "how", "what", "where", "whether", "when", "its"}
 
     def is_noun_phrase(each: Parameter) -> bool:
         first = each.help.split()[0].rstrip(",:").lower()
-        is_order = first in orders and not re.match(r"(?:Log as|Run folder)\b", each.help)
-        return first not in no_nouns and (not is_order or VERBS.fullmatch(each.help) is not None)
+        return first not in no_nouns and (not is_order(each.help) or NOUNS.match(each.help) is not None)
 
-    assert offenders(is_noun_phrase, OPTIONS) == []
+    assert offenders(is_noun_phrase, VALUED) == []
+
+
+def test_helps_of_switches_are_imperative_sentences() -> None:
+    switches = [each for each in OPTIONS if each.is_flag]
+    assert offenders(lambda each: is_order(each.help), switches) == []
 
 
 def test_options_helps_state_their_default_or_that_there_is_none() -> None:

@@ -48,15 +48,15 @@ class DesiredOptions(OptionGroup):
         int, typer.Option(metavar="ID", help="Number that is added to every domain id (-domainIdBase).")
     ] = 0
     prune: Annotated[
-        bool, typer.Option("--prune", help="Deletion of the queues and shared subscribers that are not in the file.")
+        bool, typer.Option("--prune", help="Delete the queues and shared subscribers that are not in the file.")
     ] = False
     replace: Annotated[
         bool,
-        typer.Option("--replace", help="Deletion and new creation of the queues that cannot be changed in place."),
+        typer.Option("--replace", help="Delete and create again the queues that cannot be changed in place."),
     ] = False
-    force: Annotated[bool, typer.Option("--force", help="Deletion also of queues that hold samples, with them.")] = (
-        False
-    )
+    force: Annotated[
+        bool, typer.Option("--force", help="Delete also queues that hold samples, with their samples.")
+    ] = False
 
     def wanted(self, file: str, *, is_remote: bool) -> ServiceConfiguration:
         """Return what the file configures, judged as `qsctl validate` and a CREATE command judge it.
@@ -129,9 +129,7 @@ def apply(
     file: FileArgument,
     *,
     options: DesiredOptions,
-    yes: Annotated[
-        bool, typer.Option("--yes", "-y", help="Consent in advance, without the question on a terminal.")
-    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Skip the question on a terminal.")] = False,
     service: TargetOptions,
 ) -> Planned:
     """Make a running service equal to a file: create, change, and with --prune delete what is not in it.

@@ -27,7 +27,8 @@ QueueOrNone = Annotated[
     ),
 ]
 ConfigurationOption = Annotated[
-    bool, typer.Option("--configuration", help="Help the configuration that the members have in common, not a queue.")
+    bool,
+    typer.Option("--configuration", help="Let the configuration that the members share form anew, instead of a queue."),
 ]
 
 

@@ -32,9 +32,7 @@ _AS_DEAD_LETTER_OPTION: Final = inspect.Parameter(
     default=False,
     annotation=Annotated[
         bool,
-        typer.Option(
-            "--as-dead-letter", help="Creation of the subscriber's dead-letter queue.", rich_help_panel="Delivery"
-        ),
+        typer.Option("--as-dead-letter", help="Create the subscriber's dead-letter queue.", rich_help_panel="Delivery"),
     ],
 )
 

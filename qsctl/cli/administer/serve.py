@@ -79,7 +79,8 @@ def serve(
     cfg_remote: Annotated[
         bool,
         _configuration_option(
-            "--cfg-remote", help="Configuration from other services of the administration domain, before any file."
+            "--cfg-remote",
+            help="Load the configuration from other services of the administration domain, before any file.",
         ),
     ] = False,
     cfg_remote_timeout: Annotated[
@@ -113,8 +114,7 @@ def serve(
         bool,
         typer.Option(
             "--discard-damaged",
-            help="Lose the samples that cannot be read any more, and start with the rest; damaged files are kept under "
-            "another name.",
+            help="Start without the samples that can no longer be read; keep damaged files under another name.",
             rich_help_panel=_PERSISTENCE,
         ),
     ] = False,
@@ -129,7 +129,7 @@ def serve(
         ),
     ] = "5s",
     daemon: Annotated[
-        bool, _process_option("--daemon", help="Background process: the command returns once it serves.")
+        bool, _process_option("--daemon", help="Run in the background: the command returns once the service serves.")
     ] = False,
     pid_file: Annotated[Path | None, _process_option(help="File that the process id is written to.")] = None,
     log_file: Annotated[Path | None, _process_option(help="File of the log.", show_default="standard error")] = None,

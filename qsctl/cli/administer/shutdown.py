@@ -34,8 +34,7 @@ def shutdown(
         bool,
         typer.Option(
             "--fresh",
-            help="Removal of the stored configuration of an embedded service too, so that the next command starts "
-            "from its file.",
+            help="Remove the stored configuration of an embedded service, too: the next command starts from its file.",
         ),
     ] = False,
     consent: DestructionOptions,

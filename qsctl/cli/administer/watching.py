@@ -30,7 +30,9 @@ _SHORTEST_S: Final = 0.1
 
 WatchOption = Annotated[
     bool,
-    typer.Option("--watch", rich_help_panel="Watch", help="Repetition until Ctrl-C; in a pipe one document a line."),
+    typer.Option(
+        "--watch", rich_help_panel="Watch", help="Refresh until Ctrl-C; when piped, print one document a line."
+    ),
 ]
 IntervalOption = Annotated[
     str,

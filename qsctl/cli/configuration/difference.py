@@ -83,7 +83,7 @@ def diff(
     config_name: ConfigNameOption = None,
     var: VariableOption = None,
     unified: Annotated[
-        bool, typer.Option("--unified", "-u", help="Output of the lines of XML that differ, as a unified diff.")
+        bool, typer.Option("--unified", "-u", help="Print the lines of XML that differ, as a unified diff.")
     ] = False,
     default_files: DefaultFilesOption = False,
 ) -> ConfigurationDifference:

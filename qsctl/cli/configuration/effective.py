@@ -102,7 +102,10 @@ def render_configuration(
     config_name: ConfigNameOption = None,
     var: VariableOption = None,
     origins: Annotated[
-        bool, typer.Option("--origins", help="Origin of each value: a file's line, a default, or an inherited value.")
+        bool,
+        typer.Option(
+            "--origins", help="Show the origin of each value: a file's line, a default, or an inherited value."
+        ),
     ] = False,
     path: Annotated[
         str | None,

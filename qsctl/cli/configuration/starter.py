@@ -132,7 +132,7 @@ def init(
     template: Annotated[
         Template, typer.Option("--template", "-t", help="Starter configuration to write.")
     ] = Template.MINIMAL,
-    force: Annotated[bool, typer.Option("--force", "-f", help="Replacement of an existing file.")] = False,
+    force: Annotated[bool, typer.Option("--force", "-f", help="Replace an existing file.")] = False,
     *,
     captures: Captures,
 ) -> StarterFile:

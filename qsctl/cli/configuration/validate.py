@@ -34,7 +34,7 @@ DefaultFilesOption = Annotated[
     bool,
     typer.Option(
         "--default-files/--no-default-files",
-        help="Loading of USER_QOS_PROFILES.xml and the other default files before [QS 3.1].",
+        help="Load USER_QOS_PROFILES.xml and the other default files before [QS 3.1].",
     ),
 ]
 
@@ -122,7 +122,7 @@ def validate(
     var: VariableOption = None,
     config_name: ConfigNameOption = None,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Strict judgement: warnings are errors, and lenient spellings are refused.")
+        bool, typer.Option("--strict", help="Treat warnings as errors, and refuse lenient spellings.")
     ] = False,
     default_files: DefaultFilesOption = True,
 ) -> Validation:

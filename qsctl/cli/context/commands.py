@@ -125,7 +125,7 @@ def add(
             show_default="the system's",
         ),
     ] = None,
-    use: Annotated[bool, typer.Option("--use", help="Choice of this context from now on.")] = False,
+    use: Annotated[bool, typer.Option("--use", help="Use this context from now on.")] = False,
 ) -> Done:
     """Name a service or a broker, or give a name another one. Paths become absolute."""
     if not name or name.startswith("-") or any(not each.isprintable() or each.isspace() for each in name):

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 COMMANDS: Final = Commands()
 
-AllOption = Annotated[bool, typer.Option("--all", help="Every message of the database.")]
+AllOption = Annotated[bool, typer.Option("--all", help="Select every message of the database.")]
 _MOST_ADVICE = 20
 
 

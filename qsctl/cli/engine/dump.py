@@ -63,7 +63,7 @@ def dump(
         ),
     ] = None,
     recovery: Annotated[
-        bool, typer.Option("--recovery", "-r", help="Recovery database, as without this option.")
+        bool, typer.Option("--recovery", "-r", help="Use the recovery database, as without this option.")
     ] = False,
     errors: ErrorsOption = False,
     *,
@@ -78,7 +78,9 @@ def dump(
             "priority; thread is the one that holds the message.",
         ),
     ] = None,
-    count: Annotated[bool, typer.Option("--count", "-C", help="Number of messages instead of a list.")] = False,
+    count: Annotated[
+        bool, typer.Option("--count", "-C", help="Print the number of messages instead of a list.")
+    ] = False,
     order: Annotated[
         str | None,
         _layout_option(
@@ -90,11 +92,13 @@ def dump(
             show_default="by id",
         ),
     ] = None,
-    long: Annotated[bool, _layout_option("--long", "-l", help="Long form of the list, with dates.")] = False,
+    long: Annotated[bool, _layout_option("--long", "-l", help="Print the list in its long form, with dates.")] = False,
     extended: Annotated[
-        bool, _layout_option("--extended", "-L", help="Extended form of the list, with all fields and data.")
+        bool, _layout_option("--extended", "-L", help="Print the list in its extended form, with all fields and data.")
     ] = False,
-    expanded: Annotated[bool, _layout_option("--expand-flags", "-x", help="Names of the flags, too, with -L.")] = False,
+    expanded: Annotated[
+        bool, _layout_option("--expand-flags", "-x", help="Print the names of the flags, too, with -L.")
+    ] = False,
     now: Annotated[
         str | None,
         typer.Option(

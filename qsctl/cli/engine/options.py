@@ -26,15 +26,15 @@ DatabaseArgument = Annotated[
         metavar="DATABASE", help="Recovery database, the file that `qsctl engine run` made.", show_default=False
     ),
 ]
-ErrorsOption = Annotated[bool, _which_option("--errors", "-e", help="Error database instead of the recovery database.")]
+ErrorsOption = Annotated[
+    bool, _which_option("--errors", "-e", help="Use the error database instead of the recovery database.")
+]
 DateOrderOption = Annotated[
     str,
     typer.Option("--date-order", metavar="mdy|dmy", help="Order of month and day in dates such as 04/05/2026."),
 ]
-YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Consent: no question on the terminal.")]
-DryRunOption = Annotated[
-    bool, typer.Option("--dry-run", help="Trial: the messages are printed, and nothing is changed.")
-]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Skip the question on a terminal.")]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Print the messages, and change nothing.")]
 
 
 def date_order(text: str) -> DateOrder:

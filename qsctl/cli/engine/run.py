@@ -71,7 +71,7 @@ def run(
         typer.Option(metavar="DURATION", help="Virtual time of the end, such as 5min.", show_default="the horizon"),
     ] = None,
     drain: Annotated[
-        bool, typer.Option("--drain", help="Continuation after the end, without new messages, until nothing happens.")
+        bool, typer.Option("--drain", help="Go on after the end without new messages, until nothing happens.")
     ] = False,
     speed: Annotated[
         float, typer.Option(min=0.0, help="Virtual seconds for each second of the wall clock; 0: as fast as possible.")
@@ -85,8 +85,8 @@ def run(
         bool,
         typer.Option(
             "--discard-damaged",
-            help="Lose the messages of a database of which nothing can be read, or whose log is missing; the file is "
-            "kept under another name.",
+            help="Start without the messages of a database of which nothing can be read, or whose log is missing; keep "
+            "the file under another name.",
         ),
     ] = False,
     list_ready: Annotated[bool, typer.Option("--list", help="List the ready scenarios of engines and exit.")] = False,
@@ -137,7 +137,7 @@ def run(
 def crash_points(
     scenario: ScenarioArgument,
     every: Annotated[int, typer.Option(min=1, help="Distance between the points that are tried; 1: every point.")] = 1,
-    nested: Annotated[bool, typer.Option("--nested/--no-nested", help="Interruption of the recovery, too.")] = True,
+    nested: Annotated[bool, typer.Option("--nested/--no-nested", help="Interrupt the recovery, too.")] = True,
     seed: SeedOption = None,
     *,
     changes: ScenarioChanges,

@@ -201,7 +201,8 @@ def doctor(
     peer: Annotated[
         bool,
         typer.Option(
-            "--peer", help="Kinds of DDS applications: what each can do with a queue, and what it must know for it."
+            "--peer",
+            help="Show the kinds of DDS applications: what each can do with a queue, and what it must know for it.",
         ),
     ] = False,
 ) -> Health | PeerKinds:

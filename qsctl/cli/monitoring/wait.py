@@ -124,7 +124,7 @@ def wait(
     ] = None,
     empty: Annotated[
         bool,
-        typer.Option("--empty", help="Condition that the queue holds nothing, and nothing waits outside it."),
+        typer.Option("--empty", help="Wait until the queue is empty, and no sample waits outside it."),
     ] = False,
     interval: Annotated[str, typer.Option(help="Time between two looks, a duration such as 200ms.")] = "500ms",
     *,

@@ -90,7 +90,9 @@ def lint(
     topics: Annotated[
         int, typer.Option(min=0, help="Number of unique topics that one client receives; 0: as many as are elided.")
     ] = 0,
-    web: Annotated[bool, typer.Option("--web", help="Web messaging clients instead of ordinary ones.")] = False,
+    web: Annotated[
+        bool, typer.Option("--web", help="Compute for web messaging clients instead of ordinary ones.")
+    ] = False,
     queued: Annotated[
         list[str] | None,
         typer.Option(metavar="QUEUE=N", help="Work units in a queue now, as in D-1=1500; may be repeated."),

@@ -54,7 +54,7 @@ def show(
     which: ProfileChoice,
     broker: BrokerAddress,
     changed: Annotated[
-        bool, typer.Option("--changed", help="Restriction to settings that are not at their default.")
+        bool, typer.Option("--changed", help="Show only settings that are not at their default.")
     ] = False,
 ) -> ShownProfile:
     """Show every setting of a client profile with its default; -o json also with its range and source."""
@@ -108,7 +108,7 @@ def reset(
     settings: Annotated[
         list[str] | None, typer.Argument(metavar="[SETTING...]", help="Settings by the name of any format.")
     ] = None,
-    every: Annotated[bool, typer.Option("--all", help="Reset of every setting.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Reset every setting.")] = False,
     *,
     which: ProfileChoice,
     output: OutputFile,

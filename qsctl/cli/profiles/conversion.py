@@ -95,9 +95,9 @@ def export(
     to: Annotated[Format, typer.Option(help="Format to write.")],
     name: NameOption = None,
     message_vpn: VpnOption = None,
-    every: Annotated[bool, typer.Option("--all", help="Export of all profiles of the file.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Export all profiles of the file.")] = False,
     changed: Annotated[
-        bool, typer.Option("--changed", help="Restriction to settings that are not at their default.")
+        bool, typer.Option("--changed", help="Show only settings that are not at their default.")
     ] = False,
     against: Annotated[
         Path | None,

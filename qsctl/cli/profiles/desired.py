@@ -124,7 +124,7 @@ class WantedProfiles(OptionGroup):
         typer.Option(metavar="VPN", help="Message VPN of the broker that they are for.", show_default="the file's"),
     ] = None
     every_setting: Annotated[
-        bool, typer.Option("--every-setting", help="Reset of settings that the file does not state to their defaults.")
+        bool, typer.Option("--every-setting", help="Reset settings that the file does not state to their defaults.")
     ] = False
 
     def of(self, place: Path) -> list[ReadProfile]:
@@ -197,9 +197,7 @@ def apply(
     file: FileArgument,
     *,
     wanted: WantedProfiles,
-    yes: Annotated[
-        bool, typer.Option("--yes", "-y", help="Consent in advance, without the question on a terminal.")
-    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Skip the question on a terminal.")] = False,
     broker: BrokerAddress,
 ) -> PlannedProfiles:
     """Make a broker's client profiles equal to those of a file: create and change them; none is deleted.

@@ -47,9 +47,7 @@ FromOption = Annotated[
 OutOption = Annotated[Path | None, typer.Option(metavar="FILE", help="File to write.", show_default="standard output")]
 ForceOption = Annotated[
     bool,
-    typer.Option(
-        "--force", "-f", help="Replacement of an existing file; what else it holds, comments included, is lost."
-    ),
+    typer.Option("--force", "-f", help="Replace an existing file; what else it contains is lost, comments included."),
 ]
 
 

@@ -50,9 +50,9 @@ class LoadOptions(OptionGroup):
     window: Annotated[
         int, typer.Option(min=1, max=1_000_000, help="Largest number of unacknowledged samples of a producer.")
     ] = 1000
-    persistent: Annotated[
-        bool, typer.Option("--persistent", help="Persistence of the queue that is created for the benchmark.")
-    ] = False
+    persistent: Annotated[bool, typer.Option("--persistent", help="Make the queue of the benchmark persistent.")] = (
+        False
+    )
 
     def load(self) -> BenchLoad:
         """Return them as the benchmark has them.

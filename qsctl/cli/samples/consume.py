@@ -54,9 +54,11 @@ def consume(
         ),
     ] = 1,
     reject: Annotated[
-        bool, typer.Option("--reject", help="Rejection of the samples: they are redelivered or become dead letters.")
+        bool, typer.Option("--reject", help="Reject the samples; they are redelivered or become dead letters.")
     ] = False,
-    no_ack: Annotated[bool, typer.Option("--no-ack", help="No acknowledgment: the samples are redelivered.")] = False,
+    no_ack: Annotated[
+        bool, typer.Option("--no-ack", help="Leave the samples unacknowledged; they are redelivered.")
+    ] = False,
     source_guid: Annotated[
         str, typer.Option(metavar="HEX", help="GUID of the requester whose replies are received.")
     ] = "",

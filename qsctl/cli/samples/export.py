@@ -82,7 +82,7 @@ def export(
     limit: LimitOption = 0,
     format: FormatOption = None,
     types: TypesOption = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwriting of a file that is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
     *,
     service: TargetOptions,
 ) -> Exported:

@@ -58,11 +58,17 @@ def import_(
     rate: RateOption = 0.0,
     keep_expiry: Annotated[
         bool,
-        typer.Option("--keep-expiry", help="End of each lifespan as in the file; else the queue's begins anew."),
+        typer.Option(
+            "--keep-expiry",
+            help="Keep the end of each lifespan as in the file; without it the queue's lifespan begins anew.",
+        ),
     ] = False,
     keep_flag: Annotated[
         bool,
-        typer.Option("--keep-flag", help="Redelivered flag as in the file; else it is set: a copy may be elsewhere."),
+        typer.Option(
+            "--keep-flag",
+            help="Keep the redelivered flag as in the file; without it the flag is set, for another copy may exist.",
+        ),
     ] = False,
     dry_run: DryRunOption = False,
     *,

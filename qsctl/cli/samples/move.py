@@ -25,9 +25,7 @@ if TYPE_CHECKING:
 
 COMMANDS: Final = Commands(panel=SAMPLES_PANEL)
 
-DryRunOption = Annotated[
-    bool, typer.Option("--dry-run", help="Trial: what would be done is shown, and nothing is changed.")
-]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and change nothing.")]
 LimitOption = Annotated[
     int, typer.Option("--limit", "-n", min=0, max=2**31 - 1, help="Largest number of samples; 0: all of them.")
 ]

@@ -65,7 +65,7 @@ class OriginOptions(OptionGroup):
         bool,
         typer.Option(
             "--replicate",
-            help="Flag DDS_REPLICATE_SAMPLE: a service that gets a sample passes it on to the other replicas.",
+            help="Set the flag DDS_REPLICATE_SAMPLE: a service that receives a sample passes it on to other replicas.",
         ),
     ] = False
 
@@ -93,7 +93,7 @@ def produce(
     file: Annotated[
         Path | None, _content_option("--file", "-f", help="File whose content is one sample; -: standard input.")
     ] = None,
-    lines: Annotated[bool, _content_option("--lines", help="Split of the input into one sample a line.")] = False,
+    lines: Annotated[bool, _content_option("--lines", help="Split the input into one sample a line.")] = False,
     types: Annotated[
         Path | None, _content_option(metavar="XML_FILE", help="XML file that defines the queue's type, for --json.")
     ] = None,

@@ -76,9 +76,7 @@ def simulate(
     ] = None,
     spark: Annotated[
         bool,
-        typer.Option(
-            "--spark", help="Computation of the figures by Spark, from the event log.", rich_help_panel="Spark"
-        ),
+        typer.Option("--spark", help="Compute the figures with Spark, from the event log.", rich_help_panel="Spark"),
     ] = False,
     out: Annotated[
         str | None,

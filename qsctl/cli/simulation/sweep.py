@@ -59,7 +59,8 @@ def sweep(
     common: Annotated[
         bool,
         typer.Option(
-            "--common-random-numbers", help="Same arrivals at every point, so that points differ by settings alone."
+            "--common-random-numbers",
+            help="Use the same arrivals at every point, so that points differ by settings alone.",
         ),
     ] = False,
     confidence: Annotated[float, typer.Option(help="Confidence level of the intervals, between 0 and 1.")] = 0.95,

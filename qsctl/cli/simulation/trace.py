@@ -137,7 +137,7 @@ def trace(
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Trace to write, as CSV.", show_default="no trace")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", "-f", help="Replacement of an existing file.")] = False,
+    force: Annotated[bool, typer.Option("--force", "-f", help="Replace an existing file.")] = False,
 ) -> TracedRates:
     """Make a trace of arrivals from the rates that a Prometheus server recorded, for the <trace> of a scenario.
 

@@ -44,14 +44,15 @@ DISTRIBUTION = Element("distribution", (
             option=Option("--unacked-threshold", _DELIVERY, default="-1"), replay="unacked-threshold"),
     Setting("ALLOW_CONSUMER_FEEDBACK", "allow_consumer_feedback", NUMERIC_BOOLEAN, "Table 3.15",
             "Permission for consumers to announce whether they accept samples.", Shape.PROPERTY,
-            option=Option("--consumer-feedback", _DELIVERY, given=True, default="off")),
+            option=Option("--consumer-feedback", _DELIVERY, help="Let consumers announce whether they accept samples.",
+                          given=True, default="off")),
 ), DistributionSettings, "distribution")  # fmt: skip
 
 PERSISTENCE = Element("persistence", (
     Setting("kind", "kind", choice(PersistenceKind, "persistence_kind"), "Table 3.15",
             "VOLATILE: samples are in memory. PERSISTENT: on disk.",
-            option=Option("--persistent", help="Samples kept on disk, over restarts.", given=PersistenceKind.PERSISTENT,
-                          default="in memory only")),
+            option=Option("--persistent", help="Keep the samples on disk, across restarts.",
+                          given=PersistenceKind.PERSISTENT, default="in memory only")),
     Setting("in_memory_state", "in_memory_state", BOOLEAN, "Table 3.15",
             "Whether a persistent queue also keeps the state of its samples in memory."),
     Setting("restore", "restore", BOOLEAN, "section 2.14.2.1",
