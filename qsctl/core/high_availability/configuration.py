@@ -106,7 +106,7 @@ class Configuration:
         write = Write(
             "", CONFIGURATION_STREAM, request.request, encoded(command), flags=SampleFlag.REPLICATE, attempt=1
         )
-        self.replica.producers.receive(now, self._follower, write)
+        self.replica.receive_write(now, self._follower, write)
 
     def note_answer(self, now: Nanoseconds, message: Outbound) -> None:
         """Process what the replica would say to the producer of a command."""

@@ -21,7 +21,9 @@ from collections.abc import Sequence
 from hashlib import blake2b
 from typing import Final
 
+from qsctl.core.high_availability.ballot import HardState
 from qsctl.core.high_availability.frames import Canvass, Frame, Roll
+from qsctl.core.high_availability.log import ReplicatedLog
 from qsctl.core.high_availability.progress import quorum_of
 from qsctl.identity import INCARNATION_MAX, NIL_GUID, NIL_INCARNATION, Incarnation, SampleIdentity
 
@@ -44,6 +46,13 @@ def incarnation_of_entry(origin: str, index: int) -> Incarnation:
 def _incarnation(octets: bytes) -> Incarnation:
     drawn = int.from_bytes(blake2b(octets, digest_size=8).digest()) & INCARNATION_MAX
     return Incarnation(drawn % EARLIER or 1)
+
+
+def incarnation_of(state: HardState, log: ReplicatedLog) -> int:
+    """Return a replica's group, as its frames carry it: 0 where it has none, negative where it is not agreed."""
+    if state.incarnation:
+        return state.incarnation
+    return -(log.incarnation_at(log.last_index) or EARLIER) if log.last_index else 0
 
 
 def is_of_another_group(own: int, frame: Frame) -> bool:

@@ -16,17 +16,16 @@ once every one of them is there.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from qsctl.core.high_availability.ballot import Ballot
 from qsctl.core.high_availability.frames import Roll
-from qsctl.core.high_availability.groups import group_with_most, is_of_group
-from qsctl.core.high_availability.log import LastEntry
+from qsctl.core.high_availability.groups import group_with_most, incarnation_of, is_of_group
+from qsctl.core.high_availability.log import LastEntry, ReplicatedLog
+from qsctl.core.high_availability.outgoing import Outgoing
+from qsctl.core.high_availability.progress import quorum_of
 from qsctl.errors import Refused
 from qsctl.instant import Nanoseconds
-
-if TYPE_CHECKING:
-    from qsctl.core.high_availability.replica import Replica
-
 
 NOTHING: Final = LastEntry(0, 0)
 
@@ -49,56 +48,80 @@ class Voter(NamedTuple):
 
 
 class Learner:
-    """What a learner asks the others, and what they answer.
+    """What a learner asks the others, and what they answer; any other replica only answers.
 
     Args:
-        replica: the learner; any other replica only answers.
-        valid_ns: how long an answer counts.
+        stream: the group's name.
+        name: the replica's.
+        others: the other members.
+        ballot: the replica's vote.
+        log: its log.
+        outgoing: where frames go.
+        master_timeout_ns: the setting; an answer counts for twice as long.
+        is_persistent: whether logs are stored.
     """
 
-    def __init__(self, replica: Replica, valid_ns: Nanoseconds) -> None:
-        self._replica = replica
-        self._valid_ns = valid_ns
+    def __init__(
+        self,
+        stream: str,
+        name: str,
+        others: Sequence[str],
+        ballot: Ballot,
+        log: ReplicatedLog,
+        outgoing: Outgoing,
+        master_timeout_ns: Nanoseconds,
+        *,
+        is_persistent: bool,
+    ) -> None:
+        self._stream = stream
+        self._name = name
+        self._others = others
+        self._quorum = quorum_of(len(others) + 1)
+        self._ballot = ballot
+        self._log = log
+        self._outgoing = outgoing
+        self._master_timeout_ns = master_timeout_ns
+        self._is_persistent = is_persistent
         self._answers: dict[str, tuple[Nanoseconds, Roll]] = {}
         self._asks_since_ns: Nanoseconds | None = None
 
-    def call_the_roll(self, now: Nanoseconds) -> None:
-        """Ask the others what they have."""
+    def call_the_roll(self, now: Nanoseconds, run: int) -> None:
+        """Ask the others what they have; `run` distinguishes this process from those before it."""
         if self._asks_since_ns is None:
             self._asks_since_ns = now
-        for other in self._replica.others:
-            self._send(other, None)
+        for other in self._others:
+            self._send(other, run, None)
 
-    def receive(self, now: Nanoseconds, roll: Roll) -> bool:
+    def receive(self, now: Nanoseconds, roll: Roll, run: int) -> bool:
         """Answer another replica, or note its answer; one to an earlier process of this name counts for nothing.
 
         Returns:
             Whether it was an answer to this process.
         """
         if roll.answers is None:
-            self._send(roll.sender, roll.run)
-        elif roll.answers == self._replica.run:
+            self._send(roll.sender, run, roll.run)
+        elif roll.answers == run:
             self._answers[roll.sender] = (now, roll)
             return True
         return False
 
     def rolls(self, now: Nanoseconds) -> list[Roll]:
         """Return the answers that still count."""
-        return [roll for at_ns, roll in self._answers.values() if now - at_ns <= self._valid_ns]
+        return [roll for at_ns, roll in self._answers.values() if now - at_ns <= 2 * self._master_timeout_ns]
 
     def formation(self, now: Nanoseconds) -> Formation | None:
         """Return how the group forms by itself; None: it does not, see `lack`."""
-        replica, rolls = self._replica, self.rolls(now)
+        rolls = self.rolls(now)
         epoch, floor = _latest(rolls)
-        if replica.ballot.is_new:
+        if self._ballot.is_new:
             blank_count = 1 + sum(_is_blank(roll) for roll in rolls)
-            is_complete = blank_count == 1 + len(replica.others)
-            has_waited = self._asks_since_ns is not None and now - self._asks_since_ns >= replica.master_timeout_ns
-            if floor > NOTHING or blank_count < replica.quorum or not (is_complete or has_waited):
+            is_complete = blank_count == 1 + len(self._others)
+            has_waited = self._asks_since_ns is not None and now - self._asks_since_ns >= self._master_timeout_ns
+            if floor > NOTHING or blank_count < self._quorum or not (is_complete or has_waited):
                 return None  # an answer may be on its way, of one that has something
             return Formation(epoch, NOTHING, "a new group forms: a quorum answers, and no member has a log")
-        is_complete = len(rolls) == len(replica.others)
-        if replica.is_persistent or not is_complete or len(self._voters(rolls)) >= replica.quorum:
+        is_complete = len(rolls) == len(self._others)
+        if self._is_persistent or not is_complete or len(self._voters(rolls)) >= self._quorum:
             return None
         return Formation(epoch, floor, "the group forms anew: too few replicas have a log")
 
@@ -108,39 +131,39 @@ class Learner:
         Raises:
             Refused: it is not without a master for good: says what is to be done instead.
         """
-        replica, rolls = self._replica, self.rolls(now)
-        epoch, floor = _latest([each for each in rolls if is_of_group(replica.incarnation, each)])
+        rolls = self.rolls(now)
+        epoch, floor = _latest([each for each in rolls if is_of_group(self._incarnation, each)])
         if self._can_elect(rolls):
             raise Refused(
-                f"{replica.stream}: a quorum of the replicas that answer has its log",
+                f"{self._stream}: a quorum of the replicas that answer has its log",
                 remedy="Wait for the election; `qsctl get replication` shows it.",
             )
-        if len(rolls) + 1 < replica.quorum:
+        if len(rolls) + 1 < self._quorum:
             raise Refused(
-                f"{replica.stream}: {len(rolls) + 1} of {len(replica.others) + 1} members answer, "
-                f"and {replica.quorum} are a quorum",
+                f"{self._stream}: {len(rolls) + 1} of {len(self._others) + 1} members answer, "
+                f"and {self._quorum} are a quorum",
                 remedy="Start as many members first, with empty disks where theirs are lost.",
             )
-        own, group = replica.incarnation, self._group_with_most(rolls)
+        own, group = self._incarnation, self._group_with_most(rolls)
         gives_way = bool(own and group) and group != abs(own)
         return Formation(epoch, floor, "the group forms anew by an operator's word", group if gives_way else 0)
 
     def lack(self, now: Nanoseconds) -> str:
         """Return why there is no master, and what gets out of it, for people; empty: nothing is known to be lacking."""
-        replica, rolls = self._replica, self.rolls(now)
-        present, needed = len(rolls) + 1, replica.quorum
+        rolls = self.rolls(now)
+        present, needed = len(rolls) + 1, self._quorum
         if present < needed:
-            return f"{present} of {len(replica.others) + 1} members answer, and {needed} are a quorum: start the others"
-        own = abs(replica.incarnation)
+            return f"{present} of {len(self._others) + 1} members answer, and {needed} are a quorum: start the others"
+        own = abs(self._incarnation)
         if others := sorted(each.sender for each in rolls if own and each.incarnation not in (0, own, -own)):
             return (
                 f"{', '.join(others)}: of another creation of the queue, and none has a quorum: start the others, or "
                 "accept with `qsctl member force-quorum` that the creation goes on which most members have"
             )
         voters = self._voters(rolls)
-        if len(voters) < needed and (not replica.ballot.is_new or _latest(rolls)[1] > NOTHING):
+        if len(voters) < needed and (not self._ballot.is_new or _latest(rolls)[1] > NOTHING):
             return (
-                f"{len(voters)} of {len(replica.others) + 1} replicas are there with their log, and {needed} are a "
+                f"{len(voters)} of {len(self._others) + 1} replicas are there with their log, and {needed} are a "
                 "quorum: start the others, or accept the loss with `qsctl member force-quorum`"
             )
         if len(voters) >= needed and not self._can_elect(rolls):
@@ -153,9 +176,8 @@ class Learner:
 
     def _voters(self, rolls: Sequence[Roll]) -> list[Voter]:
         """Return those that have a vote in one group with this one, itself among them."""
-        replica = self._replica
-        group = replica.incarnation or self._group_with_most(rolls)
-        own = [] if replica.ballot.is_learner else [Voter(replica.log.last, replica.ballot.floor)]
+        group = self._incarnation or self._group_with_most(rolls)
+        own = [] if self._ballot.is_learner else [Voter(self._log.last, self._ballot.floor)]
         return own + [
             Voter(LastEntry(roll.last_epoch, roll.last_index), LastEntry(roll.floor_epoch, roll.floor_index))
             for roll in rolls
@@ -163,36 +185,38 @@ class Learner:
         ]
 
     def _group_with_most(self, rolls: Sequence[Roll]) -> int:
-        replica = self._replica
-        return group_with_most(replica.incarnation, replica.ballot.state.left, replica.log.last_index, rolls)
+        return group_with_most(self._incarnation, self._ballot.state.left, self._log.last_index, rolls)
 
     def _can_elect(self, rolls: Sequence[Roll]) -> bool:
         """Whether there is a replica for which a quorum would vote, itself among it."""
         voters = self._voters(rolls)
         return any(
-            candidate >= floor and sum(candidate >= max(each) for each in voters) >= self._replica.quorum
+            candidate >= floor and sum(candidate >= max(each) for each in voters) >= self._quorum
             for candidate, floor in voters
         )
 
-    def _send(self, recipient: str, answers: int | None) -> None:
-        replica = self._replica
-        last = replica.log.last
+    @property
+    def _incarnation(self) -> int:
+        return incarnation_of(self._ballot.state, self._log)
+
+    def _send(self, recipient: str, run: int, answers: int | None) -> None:
+        ballot, last = self._ballot, self._log.last
         frame = Roll(
-            replica.stream,
-            replica.name,
-            replica.epoch,
-            replica.run,
+            self._stream,
+            self._name,
+            ballot.epoch,
+            run,
             last.epoch,
             last.index,
-            replica.ballot.is_learner,
+            ballot.is_learner,
             answers,
-            replica.incarnation,
-            replica.ballot.is_new,
-            replica.ballot.state.left,
-            replica.ballot.floor.epoch,
-            replica.ballot.floor.index,
+            self._incarnation,
+            ballot.is_new,
+            ballot.state.left,
+            ballot.floor.epoch,
+            ballot.floor.index,
         )
-        replica.outgoing.send(recipient, frame, rests_on_writes=True)
+        self._outgoing.send(recipient, frame, rests_on_writes=True)
 
 
 def _is_blank(roll: Roll) -> bool:

@@ -511,7 +511,7 @@ class Member:
             elif queue.bar(write) is not None:
                 replica.producers.reject(queue.name, write.identity)
             else:
-                replica.producers.receive(now, queue, write)
+                replica.receive_write(now, queue, write)
 
     def _collect(self, now: Nanoseconds) -> None:
         """Give the replicas what the engine did of theirs, and keep the rest for the turn."""

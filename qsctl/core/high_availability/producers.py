@@ -12,47 +12,88 @@ whatever payload that lacks.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
 
 from qsctl.core.events import BounceReason
+from qsctl.core.high_availability.allegiance import Allegiance
+from qsctl.core.high_availability.ballot import Ballot
+from qsctl.core.high_availability.clients import Clients
 from qsctl.core.high_availability.followed import Fed
 from qsctl.core.high_availability.frames import Relayed
+from qsctl.core.high_availability.groups import incarnation_of
+from qsctl.core.high_availability.log import ReplicatedLog
+from qsctl.core.high_availability.outgoing import Outgoing
 from qsctl.core.high_availability.staging import REPLICATE, Staging
 from qsctl.core.messages import AckResponse, Write, WriteAcknowledgment
 from qsctl.core.records import Enqueued, QueueRecord
 from qsctl.identity import SampleIdentity
 from qsctl.instant import Nanoseconds
 
-if TYPE_CHECKING:
-    from qsctl.core.high_availability.replica import Replica
-
 
 class Producers:
     """The producers of one replica's queues.
 
     Args:
-        replica: whose they are.
+        stream: the group's name.
+        name: the replica's.
+        others: the other members.
+        ballot: the replica's vote.
+        log: its log.
+        outgoing: where frames go.
+        queues: what producers write to.
+        clients: where answers wait for what they rest on.
+        allegiance: to the master that it follows.
         sample_timeout_ns: how long a sample waits for the master.
     """
 
-    def __init__(self, replica: Replica, sample_timeout_ns: Nanoseconds) -> None:
-        self._replica = replica
-        self._queues = {queue.name: queue for queue in replica.follower.queues}
+    def __init__(
+        self,
+        stream: str,
+        name: str,
+        others: Sequence[str],
+        ballot: Ballot,
+        log: ReplicatedLog,
+        outgoing: Outgoing,
+        queues: Sequence[Fed],
+        clients: Clients,
+        allegiance: Allegiance,
+        sample_timeout_ns: Nanoseconds,
+    ) -> None:
+        self._stream = stream
+        self._name = name
+        self._others = others
+        self._ballot = ballot
+        self._log = log
+        self._outgoing = outgoing
+        self._queues = {queue.name: queue for queue in queues}
+        self._clients = clients
+        self._allegiance = allegiance
+        self._remembers_from_epoch = 0
         self.staging = Staging(sample_timeout_ns)
 
-    def receive(self, now: Nanoseconds, queue: Fed, write: Write) -> None:
-        """Process a sample that its producer sent here; with the flag REPLICATE, pass it on to the others."""
-        replica = self._replica
-        if replica.is_failed:
-            return
-        if write.flags & REPLICATE and write.identity not in queue.held.known:
-            frame = Relayed(replica.stream, replica.name, replica.epoch, queue.name, write, replica.incarnation)
-            for other in replica.others:
-                replica.outgoing.send(other, frame, rests_on_writes=False)
-        self._receive(now, queue, write)
+    def remember_from(self, epoch: int) -> None:
+        """Note the epoch of the last entry with which this process began."""
+        self._remembers_from_epoch = epoch
 
-    def receive_relayed(self, now: Nanoseconds, queue: str, write: Write) -> str:
+    @property
+    def remembers(self) -> bool:
+        """Whether it knows of every entry that others may have from it, and that may still be committed.
+
+        What it gave away before its start and took back is dead once an entry of the epoch is committed in which it was
+        taken back; that is the epoch of the log's last entry, or an earlier one.
+        """
+        return not self._ballot.is_learner and self._log.epoch_at(self._log.commit_index) >= self._remembers_from_epoch
+
+    def receive(self, now: Nanoseconds, queue: Fed, write: Write, *, is_master: bool) -> None:
+        """Process a sample that its producer sent here; with the flag REPLICATE, pass it on to the others."""
+        if write.flags & REPLICATE and write.identity not in queue.held.known:
+            incarnation = incarnation_of(self._ballot.state, self._log)
+            frame = Relayed(self._stream, self._name, self._ballot.epoch, queue.name, write, incarnation)
+            for other in self._others:
+                self._outgoing.send(other, frame, rests_on_writes=False)
+        self._receive(now, queue, write, is_master=is_master)
+
+    def receive_relayed(self, now: Nanoseconds, queue: str, write: Write, *, is_master: bool) -> str:
         """Process a sample that another replica passed on; return why it cannot be one of these queues, or nothing."""
         found = self._queues.get(queue)
         if found is None:
@@ -61,16 +102,15 @@ class Producers:
             return f"it passes on a sample of {len(write.payload)} octets, more than a queue takes"
         if reason is not None:
             return ""  # this service holds producers back; the others have the sample
-        self._receive(now, found, write)
+        self._receive(now, found, write, is_master=is_master)
         return ""
 
     def take_over(self, now: Nanoseconds) -> None:
         """Let the master's queues have what waited for a master, and answer for what may be unanswered."""
-        log = self._replica.log
-        for (queue, identity), index in log.uncommitted():
-            _, record = log.entry(index)
+        for (queue, identity), index in self._log.uncommitted():
+            _, record = self._log.entry(index)
             if type(record) is Enqueued and record.dead_letter_reason is None:
-                self._accept(self._queues[queue], identity, index)
+                self._accept(self._queues[queue], identity, index, is_master=True)
         for queue, write in self.staging.unstage_all():
             self._queues[queue].receive(now, write)
 
@@ -82,7 +122,7 @@ class Producers:
     def accept(self, record: QueueRecord, index: int) -> None:
         """Answer for a sample that was passed on from here, or came so, once its entry is committed."""
         assert type(record) is Enqueued, f"{record!r} came from no producer"
-        self._accept(self._queues[record.queue], record.identity, index)
+        self._accept(self._queues[record.queue], record.identity, index, is_master=False)
 
     def next_deadline(self) -> Nanoseconds:
         """When a sample has waited long enough."""
@@ -95,40 +135,36 @@ class Producers:
 
     def reject(self, queue: str, identity: SampleIdentity, *, lacks_master: bool = False) -> None:
         """Answer 0, if that is sure."""
-        replica = self._replica
-        if (
-            not replica.remembers
-            or replica.log.uncommitted_index(queue, identity)
-            or replica.log.was_taken_back(queue, identity)
-        ):
+        log = self._log
+        if not self.remembers or log.uncommitted_index(queue, identity) or log.was_taken_back(queue, identity):
             return
         attempt = self.staging.refuse(queue, identity)
         if self._queues[queue].context.acknowledges:
             rejection = WriteAcknowledgment(queue, identity, AckResponse.REJECTED, 0, attempt, lacks_master)
-            replica.clients.release(rejection)
+            self._clients.release(rejection)
 
-    def _receive(self, now: Nanoseconds, queue: Fed, write: Write) -> None:
-        replica, name, identity = self._replica, queue.name, write.identity
+    def _receive(self, now: Nanoseconds, queue: Fed, write: Write, *, is_master: bool) -> None:
+        name, identity = queue.name, write.identity
         if self.staging.is_refused(name, write):
             self.reject(name, identity, lacks_master=True)  # it was answered before, by the reason that counts
             return
         if write.attempt != 1:
             self.staging.note_attempt(name, write)
-        if replica.mastery is not None:
+        if is_master:
             queue.receive(now, write)
         elif identity in queue.held.known:
-            self._accept(queue, identity, 0)
-        elif index := replica.log.uncommitted_index(name, identity):
-            self._accept(queue, identity, index)
-        elif replica.allegiance.has_lost_master(now) and replica.remembers:
+            self._accept(queue, identity, 0, is_master=False)
+        elif index := self._log.uncommitted_index(name, identity):
+            self._accept(queue, identity, index, is_master=False)
+        elif self._allegiance.has_lost_master(now) and self.remembers:
             self.reject(name, identity, lacks_master=True)
         else:
             self.staging.stage(now, name, write)
 
-    def _accept(self, queue: Fed, identity: SampleIdentity, rests_on: int) -> None:
+    def _accept(self, queue: Fed, identity: SampleIdentity, rests_on: int, *, is_master: bool) -> None:
         """Answer 1 once an entry is committed."""
         if queue.context.acknowledges:
             answer = WriteAcknowledgment(queue.name, identity, AckResponse.ACCEPTED, rests_on)
-            self._replica.clients.hold(answer)
-            if self._replica.mastery is None:
-                self._replica.clients.commit(self._replica.log.commit_index)
+            self._clients.hold(answer)
+            if not is_master:
+                self._clients.commit(self._log.commit_index)

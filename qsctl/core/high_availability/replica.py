@@ -1,6 +1,18 @@
 """One replica of a replication group: master, slave, candidate or learner [QS 7.1.1 and 7.1.2].
 
-Decides: when it changes its role, and what each frame and each sample of a producer means in it; it composes its parts.
+Decides:
+
+- when it changes its role, and what each frame means in it;
+- how it becomes master: a trial first, in which nothing durable changes anywhere, so that a replica that merely lost
+  contact returns without a later epoch, which would depose a working master; then the election itself. `epochs` decides
+  which epoch is asked for;
+- how it follows: which entries of a master's frame are appended, which entries of its own are truncated for them, and
+  what is confirmed. A confirmation leaves once the entries are durable, with their payloads. What cannot be of this
+  group's log is refused before anything changes; where an entry that the master calls committed cannot be played, this
+  replica alone falls back: it has no vote until a master has given it everything anew.
+
+Its parts have state of their own: the log, the vote (`ballot`), what producers wait for (`producers`), what clients
+wait for (`clients`), what the other members answered (`learner`), and a master's knowledge of the others (`mastery`).
 """
 
 from __future__ import annotations
@@ -13,9 +25,8 @@ from qsctl.core.high_availability.allegiance import Allegiance
 from qsctl.core.high_availability.ballot import Ballot, HardState
 from qsctl.core.high_availability.clients import Clients
 from qsctl.core.high_availability.compaction import COMPACTED_OVER_COUNT, ReplicaCompaction
-from qsctl.core.high_availability.election import Election
 from qsctl.core.high_availability.epochs import SeenEpochs
-from qsctl.core.high_availability.followed import Followed, Unplayable
+from qsctl.core.high_availability.followed import Fed, Followed, Unplayable
 from qsctl.core.high_availability.frames import (
     Canvass,
     Confirmed,
@@ -27,15 +38,14 @@ from qsctl.core.high_availability.frames import (
     Snapshot,
     Vote,
 )
-from qsctl.core.high_availability.groups import EARLIER, is_of_another_group, right_group
+from qsctl.core.high_availability.groups import EARLIER, incarnation_of, is_of_another_group, right_group
 from qsctl.core.high_availability.learner import Learner
 from qsctl.core.high_availability.log import EMPTY, LastEntry, LogSnapshot, ReplicatedLog
 from qsctl.core.high_availability.mastery import HEARTBEATS_PER_TIMEOUT, Mastery
 from qsctl.core.high_availability.outgoing import Outgoing
 from qsctl.core.high_availability.producers import Producers
 from qsctl.core.high_availability.roles import Jitter, Role, RoleChanged, StoredLog
-from qsctl.core.high_availability.slave import Slave
-from qsctl.core.messages import AckResponse, Delivery, Outbound, WriteAcknowledgment
+from qsctl.core.messages import AckResponse, Delivery, Outbound, Write, WriteAcknowledgment
 from qsctl.core.queue.settings import ReplicationSettings
 from qsctl.core.records import EpochBegan, QueueRecord, ReplicaRejoined
 from qsctl.errors import Refused
@@ -94,19 +104,19 @@ class Replica:
         self.outgoing = Outgoing(stream, is_stored=self.is_persistent, number=number)
         self.clients = Clients(synchronizes=settings.synchronize_consumer_assignment)
         self.follower = follower
-        self.producers = Producers(self, settings.sample_timeout_ns)
         self.compaction = ReplicaCompaction(self.log, follower, self.outgoing, compacted_over_count)
-        self.election = Election(self)
-        self.slave = Slave(self)
         self.mastery: Mastery | None = None
         self.changes: list[RoleChanged] = []
         self._settings = settings
         self._draw = draw
         self.master_timeout_ns = settings.master_timeout_ns
         self.allegiance = Allegiance(self.master_timeout_ns)
-        self._learner = Learner(self, 2 * self.master_timeout_ns)
+        of_group = (stream, name, self.others, self.ballot, self.log, self.outgoing)
+        self.producers = Producers(
+            *of_group, follower.queues, self.clients, self.allegiance, settings.sample_timeout_ns
+        )
+        self._learner = Learner(*of_group, self.master_timeout_ns, is_persistent=is_persistent)
         self._jitter = jitter
-        self._remembers_from_epoch = 0
         self._asks_from_ns: Nanoseconds = 0
         self._wakes_at_ns: Nanoseconds = INFINITE_NS
         """When it asks for votes, or as a learner for the others."""
@@ -121,10 +131,7 @@ class Replica:
     @property
     def incarnation(self) -> int:
         """That of the group, as frames carry it: 0 where it has none, negative where it is not agreed."""
-        if self.ballot.state.incarnation:
-            return self.ballot.state.incarnation
-        last_index = self.log.last_index
-        return -(self.log.incarnation_at(last_index) or EARLIER) if last_index else 0
+        return incarnation_of(self.ballot.state, self.log)
 
     @property
     def is_master(self) -> bool:
@@ -174,7 +181,7 @@ class Replica:
             assert isinstance(began, EpochBegan), "a snapshot begins with the epoch of its last entry"
             self.log.install(LogSnapshot(stored.snapshot_index, began.epoch, stored.snapshot_records))
         self.log.append(stored.records)
-        self._remembers_from_epoch = self.log.last.epoch
+        self.producers.remember_from(self.log.last.epoch)
         self.outgoing.durable_index = self.log.last_index
         if incarnation := self.ballot.state.incarnation or self.log.incarnation_at(self.log.last_index):
             self.follower.be(Incarnation(incarnation))
@@ -221,7 +228,7 @@ class Replica:
             if self.role is Role.LEARNER:
                 if self.master and self.allegiance.has_lost_master(now):
                     self._become(now, Role.LEARNER, "", "no sign of a master within master_timeout")
-                self._learner.call_the_roll(now)
+                self._learner.call_the_roll(now, self.run)
                 self._form(now)
             else:
                 self._ask(now)
@@ -254,14 +261,12 @@ class Replica:
             return self.mastery.has_quorum(now)
         return candidate != self.master and self.allegiance.withholds_vote(now)
 
-    @property
-    def remembers(self) -> bool:
-        """Whether it knows of every entry that others may have from it, and that may still be committed.
+    # Samples of producers.
 
-        What it gave away before its start and took back is dead once an entry of the epoch is committed in which it was
-        taken back; that is the epoch of the log's last entry, or an earlier one.
-        """
-        return not self.ballot.is_learner and (self.log.epoch_at(self.log.commit_index) >= self._remembers_from_epoch)
+    def receive_write(self, now: Nanoseconds, queue: Fed, write: Write) -> None:
+        """Process a sample that its producer sent here."""
+        if not self.is_failed:
+            self.producers.receive(now, queue, write, is_master=self.is_master)
 
     # What the queues recorded, as the master's.
 
@@ -331,14 +336,14 @@ class Replica:
                 return self._receive_canvass(now, frame)
             case Vote():
                 if self.role is Role.CANDIDATE:
-                    self.election.count(now, frame)
+                    self._count(now, frame)
             case Entries() | Snapshot():
                 return self._receive_of_master(now, frame)
             case Confirmed():
                 if self.mastery is not None and frame.epoch == self.epoch:
                     return self._receive_confirmed(now, self.mastery, frame)
             case Relayed(_, _, _, queue, write):
-                return self.producers.receive_relayed(now, queue, write)
+                return self.producers.receive_relayed(now, queue, write, is_master=self.is_master)
             case Farewell():
                 if self.mastery is None and frame.epoch == self.epoch and frame.sender == self.master:
                     self.allegiance.end()  # it delivers nothing more: no replica need wait for its time-out
@@ -356,12 +361,12 @@ class Replica:
         if canvass.candidate_epoch > self.epochs.reach(self.epoch):
             self._ask(now)  # so that it can follow, should the candidate stand
         if canvass.is_trial or not self._withholds_vote(now, canvass.sender):
-            self.election.answer(now, canvass)
+            self._answer(now, canvass)
         return ""
 
     def _receive_of_master(self, now: Nanoseconds, frame: Entries | Snapshot) -> str:
         if frame.epoch < self.epoch:
-            self.slave.confirm(frame, self.log.commit_index, agreed=False)
+            self._confirm(frame, self.log.commit_index, agreed=False)
             return ""
         if self.mastery is not None:
             return f"it sends entries as the master of epoch {self.epoch}, which is {self.name}"
@@ -371,7 +376,7 @@ class Replica:
         if self.master != frame.sender or self.role is Role.CANDIDATE:
             self._follow(now, frame.sender, f"{frame.sender} is the master of epoch {frame.epoch}")
         self.sleep(now)
-        return self.slave.extend(now, frame) if isinstance(frame, Entries) else self.slave.install(now, frame)
+        return self._extend(now, frame) if isinstance(frame, Entries) else self._install(now, frame)
 
     def _receive_confirmed(self, now: Nanoseconds, mastery: Mastery, confirmed: Confirmed) -> str:
         if misfit := mastery.misfit(now, confirmed):
@@ -383,7 +388,7 @@ class Replica:
         return ""
 
     def _receive_roll(self, now: Nanoseconds, roll: Roll) -> None:
-        if not self._learner.receive(now, roll):
+        if not self._learner.receive(now, roll, self.run):
             return
         own = self.incarnation
         group = right_group(own, self.ballot.state.left, len(self.others) + 1, self._learner.rolls(now))
@@ -403,9 +408,65 @@ class Replica:
         """Ask all others in which epoch they are, unless they were asked just now."""
         if now >= self._asks_from_ns:
             self._asks_from_ns = now + max(1, self.master_timeout_ns // HEARTBEATS_PER_TIMEOUT)
-            self._learner.call_the_roll(now)
+            self._learner.call_the_roll(now, self.run)
 
     # Elections.
+
+    def _answer(self, now: Nanoseconds, canvass: Canvass) -> None:
+        """Vote for another replica, or do not. A vote leaves once it is durable."""
+        ballot, own = self.ballot, self.log.last
+        last = LastEntry(canvass.last_epoch, canvass.last_index)
+        if canvass.is_trial:
+            # A master that steps down to stand in a later epoch is not a rival of itself.
+            is_rival = canvass.sender != self.master and self.allegiance.withholds_vote(now)
+            granted = self.mastery is None and not is_rival and ballot.would_vote(last, canvass.candidate_epoch, own)
+        else:
+            before = ballot.state
+            granted = ballot.vote(canvass.sender, last, canvass.candidate_epoch, own)
+            if granted:
+                self.sleep(now)
+                if ballot.state != before:
+                    self.outgoing.write_hard_state(ballot.state)
+        vote = Vote(
+            self.stream,
+            self.name,
+            ballot.epoch,
+            canvass.candidate_epoch,
+            canvass.is_trial,
+            granted,
+            self.incarnation,
+        )
+        self.outgoing.send(canvass.sender, vote, rests_on_writes=True)
+
+    def _count(self, now: Nanoseconds, vote: Vote) -> None:
+        """Count another replica's vote, and do what follows from a quorum."""
+        if vote.granted and self.ballot.gather(vote.sender, vote.candidate_epoch, is_trial=vote.is_trial):
+            self._win(now, is_trial=vote.is_trial)
+
+    def _canvass(self, now: Nanoseconds, epoch: int, *, is_trial: bool) -> None:
+        last = self.log.last
+        frame = Canvass(
+            self.stream,
+            self.name,
+            self.epoch,
+            epoch,
+            last.epoch,
+            last.index,
+            is_trial,
+            self.incarnation,
+        )
+        for other in self.others:
+            self.outgoing.send(other, frame, rests_on_writes=not is_trial)
+        if self.ballot.has_quorum:  # it is alone
+            self._win(now, is_trial=is_trial)
+
+    def _win(self, now: Nanoseconds, *, is_trial: bool) -> None:
+        if is_trial:
+            epoch = self.ballot.stand()
+            self.outgoing.write_hard_state(self.ballot.state)
+            self._canvass(now, epoch, is_trial=False)
+        else:
+            self.lead_if_elected(now)
 
     def lead_if_elected(self, now: Nanoseconds) -> None:
         """Become master, once a quorum voted for it and its own vote, which counts, is durable."""
@@ -493,6 +554,120 @@ class Replica:
         else:
             self.clients.hold(message)
 
+    # Following.
+
+    def _extend(self, now: Nanoseconds, entries: Entries) -> str:
+        """Make the log agree with the master's, as far as it was sent and its payloads are here.
+
+        Returns:
+            Why these cannot be entries of this group's log, for people; empty: they can.
+        """
+        log, first_index = self.log, entries.previous_index + 1
+        if foreign := {record.queue for record in entries.records} - self.follower.names:
+            return f"its entries are of {min(foreign)!r}, which is not in this replication group"
+        if self.ballot.awaits_beginning:
+            if entries.previous_index:
+                self._confirm(entries, 0, agreed=False)
+                return ""
+            self._begin_with(now, EMPTY)
+        if not log.agrees(entries.previous_index, entries.previous_epoch):
+            self._confirm(entries, log.last_before(entries.previous_index), agreed=False)
+            return ""
+        conflict = log.first_conflict(first_index, entries.records, entries.previous_epoch)
+        if conflict <= log.commit_index:
+            return f"its entry {conflict} contradicts the one that is committed"
+        lacking = entries.records[conflict - first_index :]
+        records, passed_on = self.producers.staging.take(lacking)
+        if records:
+            truncates = conflict <= log.last_index
+            if truncates:
+                log.truncate(conflict)
+                self.clients.forget_from(conflict)
+            log.append(records)
+            self.outgoing.write_records(conflict, records, truncates=truncates)
+            for place in passed_on:
+                self.producers.accept(records[place], conflict + place)
+        matched = conflict - 1 + len(records)
+        if not self._commit_to(now, min(entries.commit_index, matched)):
+            self._confirm(entries, 0, agreed=False)
+            return ""
+        lacks_payload = len(records) < len(lacking)
+        self._confirm(entries, max(matched, log.commit_index), agreed=True, lacks_payload=lacks_payload)
+        return ""
+
+    def _install(self, now: Nanoseconds, frame: Snapshot) -> str:
+        """Begin again from the master's snapshot, if it reaches further.
+
+        Returns:
+            Why it cannot be a snapshot of this group's log, for people; empty: it can.
+        """
+        log, base = self.log, LogSnapshot(frame.index, frame.index_epoch, frame.records)
+        if foreign := {record.queue for record in frame.records} - self.follower.names:
+            return f"its snapshot is of {min(foreign)!r}, which is not in this replication group"
+        is_held = frame.index <= log.last_index and log.agrees(frame.index, frame.index_epoch)
+        if is_held and not self.ballot.awaits_beginning:
+            if not self._commit_to(now, frame.index):  # what is behind it was confirmed, perhaps, and must stay
+                self._confirm(frame, 0, agreed=False)
+                return ""
+        elif frame.index > log.commit_index or self.ballot.awaits_beginning:
+            applied_index = self.follower.applied_index
+            try:
+                self._begin_with(now, base)
+            except Unplayable as error:
+                self.rebuild(now, applied_index)
+                return f"its snapshot does not fit: {error}"
+        self._confirm(frame, log.commit_index, agreed=True)
+        return ""
+
+    def _begin_with(self, now: Nanoseconds, base: LogSnapshot) -> None:
+        awaits_beginning = self.ballot.awaits_beginning
+        if awaits_beginning:
+            self.follower.forget(now)
+        self.follower.begin(now, base)
+        self.log.install(base)
+        self.clients.forget_from(0)
+        self.outgoing.write_snapshot(base.index, base.records, installs=True)
+        if awaits_beginning:
+            self.ballot.lose_vote()
+            self.outgoing.write_hard_state(self.ballot.state)
+
+    def _confirm(
+        self, frame: Entries | Snapshot, match_index: int, *, agreed: bool, lacks_payload: bool = False
+    ) -> None:
+        """Report how far the log is durable and agrees, or where it may."""
+        confirmed = Confirmed(
+            self.stream,
+            self.name,
+            self.epoch,
+            self.run,
+            match_index,
+            frame.sent_at_ns,
+            agreed,
+            lacks_payload,
+            self.ballot.is_learner,
+            self.incarnation,
+        )
+        self.outgoing.send(frame.sender, confirmed, rests_on_writes=True)
+
+    def _commit_to(self, now: Nanoseconds, index: int) -> bool:
+        """Let the queues follow to what the master says is committed; false: they cannot, and the log is void."""
+        log = self.log
+        if index <= log.commit_index:
+            return True
+        records = log.commit(index)
+        self.agree()
+        try:
+            self.follower.follow(log, index)
+        except Unplayable as error:
+            self.fall_back(now, str(error))
+            return False
+        self.clients.commit(index)
+        for record in [each for each in records if type(each) is ReplicaRejoined]:
+            if record.replica == self.name:
+                self.rejoin(now, record)
+        self.compaction.compact(index)
+        return True
+
     # Learning.
 
     def fall_back(self, now: Nanoseconds, reason: str) -> None:
@@ -514,7 +689,7 @@ class Replica:
     def _form(self, now: Nanoseconds, *, is_forced: bool = False) -> None:
         formation = self._learner.forced(now) if is_forced else self._learner.formation(now)
         if formation is not None:
-            self._remembers_from_epoch = formation.floor.epoch
+            self.producers.remember_from(formation.floor.epoch)
             self._vote_again(now, formation.epoch, self.name, formation.floor, formation.reason)
 
     def check_force(self, now: Nanoseconds) -> str:
@@ -589,7 +764,7 @@ class Replica:
         self.clients.forget_from(0)
         self.run += 1
         self.epochs = SeenEpochs(self.quorum)
-        self._remembers_from_epoch = 0
+        self.producers.remember_from(0)
         self.outgoing.write_snapshot(0, (), installs=True)
         self.outgoing.write_hard_state(self.ballot.state)
         self.follower.be(Incarnation(incarnation))
@@ -638,7 +813,7 @@ class Replica:
             self._become(now, Role.SLAVE, "", f"its log ends before entry {wanted}, which the group had")
             return
         self._become(now, Role.CANDIDATE, "", reason)
-        self.election.begin(now)
+        self._canvass(now, self.ballot.try_out(self.epochs.reach(self.epoch)), is_trial=True)
 
     def _become(self, now: Nanoseconds, role: Role, master: str, reason: str) -> None:
         if (self.role, self.master) != (role, master) or not self.changes:

@@ -25,7 +25,6 @@ from qsctl.core.high_availability.frames import Confirmed, Entries, Entry, Frame
 from qsctl.core.high_availability.log import LastEntry, LogSnapshot, ReplicatedLog
 from qsctl.core.high_availability.outgoing import Outgoing
 from qsctl.core.high_availability.replica import Replica
-from qsctl.core.high_availability.slave import Slave
 from qsctl.core.high_availability.steady_time import SteadyTime
 from qsctl.core.messages import AckResponse, Delivery, WriteAcknowledgment
 from qsctl.core.queue.restore import QueueReplay
@@ -68,13 +67,13 @@ def acknowledges_on_receipt_by_a_slave(patch: pytest.MonkeyPatch) -> None:
     owners: dict[int, Any] = {}
     init = producers.Producers.__init__
 
-    def remember(self: producers.Producers, replica: Replica, sample_timeout_ns: int) -> None:
-        init(self, replica, sample_timeout_ns)
-        owners[id(self.staging)] = replica
+    def remember(self: producers.Producers, *arguments: Any) -> None:
+        init(self, *arguments)
+        owners[id(self.staging)] = self._clients
 
     def stage_and_accept(self: staging.Staging, now: int, queue: str, write: Any) -> None:
         stage(self, now, queue, write)
-        owners[id(self)].clients.release(WriteAcknowledgment(queue, write.identity, AckResponse.ACCEPTED))
+        owners[id(self)].release(WriteAcknowledgment(queue, write.identity, AckResponse.ACCEPTED))
 
     patch.setattr(producers.Producers, "__init__", remember)
     patch.setattr(staging.Staging, "stage", stage_and_accept)
@@ -149,19 +148,18 @@ def rejects_a_logged_sample(patch: pytest.MonkeyPatch) -> None:
     """A replica that lost its master rejects a sample that is in its log and not committed."""
     receive = producers.Producers._receive
 
-    def reject(self: producers.Producers, now: int, queue: Any, write: Any) -> None:
-        replica = self._replica
+    def reject(self: producers.Producers, now: int, queue: Any, write: Any, *, is_master: bool) -> None:
         if (
-            replica.mastery is None
-            and replica.allegiance.has_lost_master(now)
+            not is_master
+            and self._allegiance.has_lost_master(now)
             and write.identity not in queue.held.known
-            and replica.log.uncommitted_index(queue.name, write.identity)
+            and self._log.uncommitted_index(queue.name, write.identity)
         ):
             self.staging.note_attempt(queue.name, write)
             answer = WriteAcknowledgment(queue.name, write.identity, AckResponse.REJECTED, 0, write.attempt)
-            replica.clients.release(answer)
+            self._clients.release(answer)
         else:
-            receive(self, now, queue, write)
+            receive(self, now, queue, write, is_master=is_master)
 
     patch.setattr(producers.Producers, "_receive", reject)
 
@@ -231,7 +229,7 @@ def confirms_without_the_payload(patch: pytest.MonkeyPatch) -> None:
 def forgets_that_it_forgot(patch: pytest.MonkeyPatch) -> None:
     """A replica rejects a sample whose entry was taken back here, and that another replica has still."""
     patch.setattr(log.ReplicatedLog, "was_taken_back", lambda self, queue, identity: False)
-    patch.setattr(Replica, "remembers", True)
+    patch.setattr(producers.Producers, "remembers", True)
 
 
 def sends_before_it_is_durable(patch: pytest.MonkeyPatch) -> None:
@@ -264,13 +262,13 @@ def delivers_without_its_quorum(patch: pytest.MonkeyPatch) -> None:
 def a_snapshot_throws_away_the_rest(patch: pytest.MonkeyPatch) -> None:
     """A slave that gets a snapshot late forgets entries behind it that it had confirmed."""
 
-    def install(self: Slave, now: int, frame: Any) -> str:
-        if frame.index > self._replica.log.commit_index:
-            self._begin(now, LogSnapshot(frame.index, frame.index_epoch, frame.records))
-        self.confirm(frame, self._replica.log.commit_index, agreed=True)
+    def install(self: Replica, now: int, frame: Any) -> str:
+        if frame.index > self.log.commit_index:
+            self._begin_with(now, LogSnapshot(frame.index, frame.index_epoch, frame.records))
+        self._confirm(frame, self.log.commit_index, agreed=True)
         return ""
 
-    patch.setattr(Slave, "install", install)
+    patch.setattr(Replica, "_install", install)
 
 
 def votes_after_the_loss_of_its_log(patch: pytest.MonkeyPatch) -> None:
@@ -376,13 +374,13 @@ def answers_for_what_was_taken_back(patch: pytest.MonkeyPatch) -> None:
 
 def confirms_all_that_it_has(patch: pytest.MonkeyPatch) -> None:
     """A slave confirms its whole log, also what is behind the entries that it compared with the master's."""
-    confirm = Slave.confirm
+    confirm = Replica._confirm
 
-    def confirm_all(self: Slave, frame: Any, match_index: int, *, agreed: bool, lacks_payload: bool = False) -> None:
-        index = self._replica.log.last_index if agreed else match_index
+    def confirm_all(self: Replica, frame: Any, match_index: int, *, agreed: bool, lacks_payload: bool = False) -> None:
+        index = self.log.last_index if agreed else match_index
         confirm(self, frame, index, agreed=agreed, lacks_payload=lacks_payload)
 
-    patch.setattr(Slave, "confirm", confirm_all)
+    patch.setattr(Replica, "_confirm", confirm_all)
 
 
 def finds_no_conflict(patch: pytest.MonkeyPatch) -> None:
@@ -401,7 +399,7 @@ def heeds_a_deleted_log_when_it_forms(patch: pytest.MonkeyPatch) -> None:
 
     def formation(self: learner.Learner, now: int) -> learner.Formation | None:
         rolls = self.rolls(now)
-        if len(rolls) < len(self._replica.others) or sum(not each.is_learner for each in rolls) >= self._replica.quorum:
+        if len(rolls) < len(self._others) or sum(not each.is_learner for each in rolls) >= self._quorum:
             return None
         last = max(LastEntry(each.last_epoch, each.last_index) for each in rolls)
         return learner.Formation(max(each.epoch for each in rolls), last, "all are there")
@@ -428,7 +426,7 @@ def forms_with_all_members_only(patch: pytest.MonkeyPatch) -> None:
     formation = learner.Learner.formation
 
     def when_complete(self: learner.Learner, now: int) -> learner.Formation | None:
-        return formation(self, now) if len(self.rolls(now)) == len(self._replica.others) else None
+        return formation(self, now) if len(self.rolls(now)) == len(self._others) else None
 
     patch.setattr(learner.Learner, "formation", when_complete)
 

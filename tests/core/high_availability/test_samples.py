@@ -213,7 +213,7 @@ def test_a_restarted_replica_rejects_nothing_before_it_knows_what_is_committed()
     assert master.answers() == [(1, 1)]
     cluster.heal()
     cluster.run_until(lambda: (1, 1) in master.answers()[1:] or held(master) == ["1 enqueued"])
-    assert master.replica.remembers
+    assert master.replica.producers.remembers
 
 
 def test_samples_that_waited_for_a_master_are_enqueued_by_the_next_one() -> None:
