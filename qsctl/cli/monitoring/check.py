@@ -15,6 +15,14 @@ import typer
 from typer.core import TyperCommand
 
 from qsctl.cli.command import Commands
+from qsctl.cli.engine.looks import LookOptions, SourcesArgument
+from qsctl.cli.monitoring.check_engine import (
+    ENGINE_MEASURES,
+    EngineStateOption,
+    EngineThreadOption,
+    engine_values,
+    refuse_older,
+)
 from qsctl.cli.monitoring.check_service import of_dead_letters, of_service, of_services
 from qsctl.cli.monitoring.check_values import (
     CLIENT_MEASURES,
@@ -297,6 +305,56 @@ def check_dead_letters(
     return _checked(lambda: of_dead_letters(queue, measure, service), measure, warning, critical)
 
 
+@COMMANDS.command(
+    "engine",
+    kind=CheckCommand,
+    examples=(
+        "qsctl check engine hospital.recovery --thread lab_out -w 100 -c 1000  # depth of its queues",
+        "qsctl check engine hospital.recovery -m error_messages -w 0 -c 50",
+        "qsctl check engine /var/dumps -m last_receive_s --thread adt_in -c 900 --max-age 10min  # of a timer",
+    ),
+)
+def check_engine(
+    sources: SourcesArgument,
+    warning: WarningOption = "",
+    critical: CriticalOption = "",
+    measure: Annotated[
+        str, _measure_option("--measure", "-m", help=f"Figure to check, one of {', '.join(ENGINE_MEASURES)}.")
+    ] = "queue_messages",
+    thread: EngineThreadOption = "*",
+    state: EngineStateOption = None,
+    max_age: Annotated[
+        str | None,
+        typer.Option(
+            "--max-age",
+            metavar="DURATION",
+            help="Age of the newest listing from which on the check is UNKNOWN, such as 10min: its timer has stopped.",
+            show_default="any",
+        ),
+    ] = None,
+    *,
+    options: LookOptions,
+) -> CheckResult:
+    """Check an integration engine by its database or by listings: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN.
+
+    The worst of the values decides. A database with damaged places is CRITICAL, whatever the thresholds.
+    """
+    damage: list[str] = []
+
+    def values() -> list[Checked]:
+        found, watched = engine_values(measure, sources, thread, state, options)
+        damage.extend(watched.damage)
+        if max_age is not None:
+            refuse_older(watched, max_age)
+        return found
+
+    result = _checked(values, measure, warning, critical)
+    if not damage:
+        return result
+    text = f"{sources[0]} is damaged in {len(damage)} places, {damage[0]}; {result.text}"
+    return replace(result, status=CheckStatus.CRITICAL, text=text)
+
+
 def _checked(values: Callable[[], list[Checked]], measure: str, warning: str, critical: str) -> CheckResult:
     """Compare the values with the thresholds; whatever goes wrong is UNKNOWN."""
     try:
@@ -317,7 +375,8 @@ def _checked(values: Callable[[], list[Checked]], measure: str, warning: str, cr
     ordered = sorted(found, key=lambda each: (-status_of(each.value, warn, crit), -each.value))
     status = status_of(ordered[0].value, warn, crit)
     bad = sum(status_of(each.value, warn, crit) is not CheckStatus.OK for each in found)
-    worst = f"{ordered[0].label}: {measure} is {number(ordered[0].value)}{'%' * measure.endswith('_percent')}"
+    percent = "%" * measure.endswith("_percent")
+    worst = f"{ordered[0].label}: {measure} is {number(ordered[0].value)}{percent}{ordered[0].more}"
     limit = crit if status is CheckStatus.CRITICAL else warn
     why = f", allowed is {limit.text}" if status is not CheckStatus.OK and limit is not None else ""
     several = f" ({bad} of {len(found)} are not well)" if len(found) > 1 else ""

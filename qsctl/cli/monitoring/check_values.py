@@ -38,6 +38,8 @@ class Checked:
     label: str
     value: float
     high: float | None = None
+    more: str = ""
+    """What else is known of it, for the line that people read."""
 
 
 def unit_of(measure: str) -> str:

@@ -1,19 +1,25 @@
-"""`qsctl metrics …`: the metrics of a service for Prometheus, with a dashboard and alert rules that use them."""
+"""`qsctl metrics …`: the metrics of a service or an engine for Prometheus, with a dashboard and alert rules."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import Annotated, ClassVar, Final
+
+import typer
 
 from qsctl.cli.command import Commands
-from qsctl.cli.output.results import ListResult, Row
+from qsctl.cli.engine.looks import LookOptions, SourcesArgument, WatchedEngine
+from qsctl.cli.output.results import Block, LinesBlock, ListResult, Plain, Result, Row, TextBlock
 from qsctl.cli.panels import SAMPLES_PANEL
 from qsctl.cli.shipped_file import ForceOption, OutOption, ShippedFile, shipped_file
+from qsctl.errors import ExitStatus, UsageError
 
 COMMANDS: Final = Commands(
-    panel=SAMPLES_PANEL, group="metrics", help="Metrics of a service for Prometheus: names, a dashboard, alert rules."
+    panel=SAMPLES_PANEL,
+    group="metrics",
+    help="Metrics of a service or engine for Prometheus: names, a dashboard, alert rules.",
 )
 
 FOLDER: Final = Path(__file__).resolve().parents[2] / "monitoring"
@@ -67,3 +73,74 @@ def dashboard(out: OutOption = None, force: ForceOption = False) -> ShippedFile:
 def alerts(out: OutOption = None, force: ForceOption = False) -> ShippedFile:
     """Write alert rules for Prometheus: a service that is gone, dead letters, full queues, disks, replicas."""
     return shipped_file(FOLDER / "prometheus-alerts.yml", out, force=force)
+
+
+@dataclass(frozen=True)
+class EngineMetrics(Result):
+    """The metrics of an engine, printed or written."""
+
+    watched: WatchedEngine
+    text: str
+    file: str
+
+    field_help: ClassVar[Mapping[str, str]] = {
+        "text": "the metrics in the text format of Prometheus",
+        "file": "where they were written",
+    }
+
+    @property
+    def exit_status(self) -> ExitStatus:
+        """DAMAGED where not everything could be read."""
+        return ExitStatus.DAMAGED if self.watched.damage else ExitStatus.DONE
+
+    def document(self) -> Plain:
+        """Return the text, or where it is."""
+        return {"file": self.file} if self.file else {"text": self.text}
+
+    def blocks(self) -> list[Block]:
+        """Return the text as it is, or a sentence."""
+        return [TextBlock(f"{self.file} is written", "good")] if self.file else [LinesBlock(self.text.splitlines())]
+
+
+@COMMANDS.command(
+    "engine",
+    examples=(
+        "qsctl metrics engine hospital.recovery",
+        "qsctl metrics engine /var/dumps --out /var/lib/node_exporter/engine.prom  # by a timer, for the node exporter",
+    ),
+)
+def engine(
+    sources: SourcesArgument,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="File to write, in one step: a reader never sees half of it; one that is there is replaced.",
+            show_default="standard output",
+        ),
+    ] = None,
+    *,
+    options: LookOptions,
+) -> EngineMetrics:
+    """Print the figures of an integration engine's databases for Prometheus, or write them for its node exporter."""
+    from qsctl.cli.monitoring.engine_metrics import engine_metrics
+
+    watched = options.look(sources)
+    text = engine_metrics(watched)
+    if out is not None:
+        _replace(out, text)
+    return EngineMetrics(watched, text, "" if out is None else str(out))
+
+
+def _replace(file: Path, text: str) -> None:
+    from qsctl.endings import TemporaryFile
+
+    try:
+        with TemporaryFile(file) as temporary:
+            temporary.write_text(text, encoding="utf-8")
+            temporary.chmod(0o644)  # the exporter is another user
+            temporary.rename(file)
+    except OSError as error:
+        raise UsageError(
+            f"{file} cannot be written: {error.strerror}", remedy="Name a file in a folder of yours."
+        ) from None

@@ -20,6 +20,7 @@ from qsctl.cli.monitoring.listing_source import (
     no_match,
     only,
 )
+from qsctl.cli.monitoring.show_engine import show_engine
 from qsctl.cli.monitoring.show_results import ListedProfile, ShownListing, ShownProfiles
 from qsctl.cli.output.render import note
 from qsctl.cli.panels import SIMULATION_PANEL
@@ -33,6 +34,15 @@ if TYPE_CHECKING:
 COMMANDS: Final = Commands(
     panel=SIMULATION_PANEL, group="show", help="Show a run, a captured listing or a broker, as the broker lists it."
 )
+
+COMMANDS.command(
+    "engine",
+    examples=(
+        "qsctl show engine hospital.recovery  # what waits where, and what failed",
+        "qsctl show engine /var/dumps --over 15min  # of a timer: rates, and when each queue is empty",
+        "hcidbdump -r -l | qsctl show engine - -o json",
+    ),
+)(show_engine)
 
 NameArgument = Annotated[
     str,

@@ -1,4 +1,4 @@
-"""`qsctl wait`: until a queue is there, and its figures are as a script needs them."""
+"""`qsctl wait`: until a queue is there, or an engine, and its figures are as a script needs them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar, Final
 
 import typer
@@ -15,7 +16,6 @@ from qsctl.cli.command import Commands
 from qsctl.cli.location import seconds
 from qsctl.cli.output.results import Block, Plain, Result, Row, TextBlock
 from qsctl.cli.panels import SAMPLES_PANEL
-from qsctl.cli.service_options import QueueArgument
 from qsctl.cli.waiting_service import WaitingService
 from qsctl.errors import NoAnswer, NotFound, UsageError
 
@@ -53,12 +53,12 @@ class StatusCondition:
         """
         value = row.get(self.field)
         if not isinstance(value, int | float) or isinstance(value, bool):
-            known = ", ".join(
-                name for name, each in row.items() if isinstance(each, int) and name.startswith("current")
+            known = ", ".join(name for name in row if name.startswith("current") or name in ENGINE_CONDITIONS)
+            other = (
+                "" if known.startswith(ENGINE_CONDITIONS) else ", or another one of `qsctl get status --format-help`"
             )
             raise UsageError(
-                f"--until {self.text!r}: the status has no number {self.field!r}",
-                remedy=f"Use {known}, or another one of `qsctl get status --format-help`.",
+                f"--until {self.text!r}: the status has no number {self.field!r}", remedy=f"Use {known}{other}."
             )
         return _RELATIONS[self.relation](value, self.number)
 
@@ -102,17 +102,30 @@ class Waited(Result):
         return [TextBlock(f"{self.queue_name}: {found}, after {self.waited_s:.1f} s", "good")]
 
 
+ENGINE_CONDITIONS: Final = ("recovery_messages", "error_messages", "queue_messages", "oldest_age_s")
+"""What can be waited for in an engine; the last two are of the queues of a thread, or of all."""
+
+
 @COMMANDS.command(
     "wait",
     examples=(
         "qsctl wait Orders --until 'current_message_count=0' --timeout 30s",
         "qsctl wait Orders --empty --timeout 5m  # until consumers have acknowledged all of it",
         "qsctl wait Orders --timeout 1m  # until the queue is there",
+        "qsctl wait lab_out --engine hospital.recovery --until 'queue_messages=0' --timeout 1h  # the backlog is gone",
         "qsctl wait Orders --until 'consumer_count>=2' --until 'current_message_count<100' --service dds:57",
     ),
 )
 def wait(
-    queue: QueueArgument,
+    queue: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[QUEUE]",
+            help="Q, SUBSCRIBER/Q, PARTICIPANT/SUBSCRIBER/Q, TOPIC@SUBSCRIBER, or a resource identifier; with --engine "
+            "a thread, left out: all of them.",
+            show_default=False,
+        ),
+    ] = None,
     until: Annotated[
         list[str] | None,
         typer.Option(
@@ -127,6 +140,14 @@ def wait(
         typer.Option("--empty", help="Wait until the queue is empty, and no sample waits outside it."),
     ] = False,
     interval: Annotated[str, typer.Option(help="Time between two looks, a duration such as 200ms.")] = "500ms",
+    engine: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="SOURCE",
+            help="Recovery database of an engine in place of a service, or listings: files, or the folder that a timer "
+            f"writes them to; conditions are on {', '.join(ENGINE_CONDITIONS)}.",
+        ),
+    ] = None,
     *,
     service: WaitedService,
 ) -> Waited:
@@ -135,10 +156,15 @@ def wait(
     Exits with 8 when that is not so in time. A service or a queue that is not there yet is waited for. Where several
     services host the queue, the conditions have to hold for each. Each look starts the `change` counters from zero.
     """
-    conditions = tuple(_condition(each) for each in (*(_EMPTY if empty else ()), *(until or ())))
     begun = time.monotonic()
     pause_s = max(0.01, seconds(interval, "--interval"))
     wait_s = service.wait_s
+    if engine:
+        conditions = tuple(_condition(each) for each in (*(("queue_messages=0",) if empty else ()), *(until or ())))
+        return _wait_for_engine(engine, queue, conditions, begun, pause_s, wait_s)
+    if queue is None:
+        raise UsageError("no queue is named", remedy="As in: qsctl wait Orders --empty; of an engine: --engine FILE.")
+    conditions = tuple(_condition(each) for each in (*(_EMPTY if empty else ()), *(until or ())))
     seen = "no service answered"
     while True:
         try:
@@ -157,6 +183,48 @@ def wait(
         if left_s <= 0:
             raise NoAnswer(f"after {wait_s:g} s: {seen}", remedy="Give it more time with --timeout.")
         time.sleep(min(pause_s, left_s))
+
+
+def _wait_for_engine(
+    sources: list[Path],
+    thread: str | None,
+    conditions: tuple[StatusCondition, ...],
+    begun: float,
+    pause_s: float,
+    wait_s: float,
+) -> Waited:
+    """Look at an engine until its figures meet the conditions; a file that is not there yet is waited for."""
+    name = thread or str(sources[0])
+    while True:
+        values: dict[str, float] = {}
+        try:
+            row = _engine_row(sources, thread)
+            unmet = [each for each in conditions if not each.holds(row)]
+            values = {each.field: row[each.field] for each in conditions}
+            seen = "; ".join(f"{each.field} of {name} is {row[each.field]:g}, wanted is {each.text}" for each in unmet)
+        except NotFound as error:
+            seen = error.message
+        waited_s = time.monotonic() - begun
+        if not seen:
+            return Waited(name, tuple(each.text for each in conditions), round(waited_s, 3), values)
+        if waited_s >= wait_s:
+            raise NoAnswer(f"after {wait_s:g} s: {seen}", remedy="Give it more time with --timeout.")
+        time.sleep(min(pause_s, max(0.0, wait_s - waited_s)))
+
+
+def _engine_row(sources: list[Path], thread: str | None) -> dict[str, float]:
+    from qsctl.cli.engine.looks import LookOptions
+    from qsctl.profiles.listings.wildcard import matches
+
+    history = LookOptions().look(sources).history
+    queues = [each for each in history.trends() if matches(thread or "*", each.key.thread)]
+    values = (
+        history.now.recovery_messages,
+        history.now.error_messages,
+        sum(each.messages for each in queues),
+        max((each.oldest_age_ns or 0 for each in queues), default=0) / 1e9,
+    )
+    return dict(zip(ENGINE_CONDITIONS, values, strict=True))
 
 
 def _look(

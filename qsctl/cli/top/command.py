@@ -1,4 +1,4 @@
-"""`qsctl top`: the queues of a service, of a run that is replayed, or the clients of a broker, as they change."""
+"""`qsctl top`: the queues of a service, a run or an engine, or the clients of a broker, as they change."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import math
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, ClassVar, Final
 
 import typer
 
 from qsctl.cli.broker_options import BrokerOptions
 from qsctl.cli.command import Commands
+from qsctl.cli.engine.looks import FILES_HELP, LookOptions
 from qsctl.cli.output.results import Block, Result
 from qsctl.cli.panels import SAMPLES_PANEL
 from qsctl.cli.service_options import TargetOptions
@@ -28,7 +30,7 @@ class Watched(Result):
 
     watched: str
 
-    field_help: ClassVar[Mapping[str, str]] = {"watched": "location of the service, the run folder, or the broker"}
+    field_help: ClassVar[Mapping[str, str]] = {"watched": "service, run folder, engine or broker that was looked at"}
     row_fields: ClassVar[tuple[str, ...]] = tuple(field_help)
 
     def blocks(self) -> list[Block]:
@@ -42,6 +44,7 @@ class Watched(Result):
         "qsctl top --service dds:57",
         "qsctl top --run qsctl-runs/slow-subscriber-1 --speed 10  # a run, ten times as fast",
         "qsctl top --interval 500ms  # of the embedded service",
+        "qsctl top --engine hospital.recovery  # the queues of an integration engine; enter: the messages of one",
         "qsctl top --broker https://broker.example:943 --interval 5s  # the clients of a broker",
     ),
 )
@@ -63,12 +66,18 @@ def top(
     replication: Annotated[
         int, typer.Option(rich_help_panel="Run", min=0, help="Number of the replication of the run, from 0.")
     ] = 0,
+    engine: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="SOURCE", rich_help_panel="Engine", help=f"{FILES_HELP}; may be repeated."),
+    ] = None,
     *,
+    listings: LookOptions,
     broker: BrokerOptions,
     service: TargetOptions,
 ) -> Watched:
     """Show queues as they change, on the whole terminal: depth, rates, unacknowledged, dead, watermarks; h is help.
 
+    Of an engine: its queues with rates, ages and errors, and the messages of the one that is chosen, in their order.
     Of a broker: its clients with rates and discards, and the priority queues of the one that is chosen.
 
     Reading starts the `change` counters again from zero, as `qsctl get status` does.
@@ -79,8 +88,9 @@ def top(
     interval_s = seconds(interval, "--interval")
     if interval_s < _SHORTEST_S:
         raise UsageError(f"--interval {interval} is too short", remedy="Give at least 100ms.")
-    if run is not None and broker.broker:
-        raise UsageError("--run and --broker are both given", remedy="Name one source.")
+    named = [option for option, value in (("--run", run), ("--engine", engine), ("--broker", broker.broker)) if value]
+    if len(named) > 1:
+        raise UsageError(f"{' and '.join(named)} are both given", remedy="Name one source.")
     if not (math.isfinite(speed) and speed > 0):
         raise UsageError(f"--speed {speed:g} is no speed", remedy="Give a number above 0, such as 10.")
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
@@ -95,6 +105,10 @@ def top(
 
         source = RunSource(location(run), speed, replication)
         interval_s = min(interval_s, 0.2)  # nobody else is kept from the run
+    elif engine:
+        from qsctl.cli.top.engine import EngineSource
+
+        source = EngineSource(engine, listings)
     elif broker.broker:
         from qsctl.cli.top.broker import BrokerSource
 
@@ -106,4 +120,5 @@ def top(
     from qsctl.cli.top.terminal import Looker, show
 
     show(Looker(source, interval_s), is_run=run is not None)
-    return Watched(broker.broker or (service.service if run is None else run))
+    watched = str(engine[0]) if engine else service.service if run is None else run
+    return Watched(broker.broker or watched)

@@ -1,0 +1,221 @@
+"""What an engine's databases hold at one instant, in figures: queues, errors by number, last messages by thread.
+
+Decides: how one instant is compared with an earlier one. What is in a queue and was not there before has arrived, what
+was there and is not any more has left: both are at least so many, for what came and went in between is in neither. The
+change of a queue's length is exact, and so is when it would be empty if that went on.
+
+A listing has the clock of its host, a date or not, or UTC: `TakenAt` has the instant on both, and an age is counted on
+the clock of what it is the age of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final, NamedTuple
+
+from qsctl.core.integration.message import MessageId
+from qsctl.dumps.groups import NO_THREAD, thread_of
+from qsctl.dumps.model import ListedMessage
+from qsctl.dumps.moments import DAY_NS, SECOND_NS, Moment
+from qsctl.dumps.states import is_error, meaning_of
+
+_SKEW_NS: Final = 300 * SECOND_NS
+"""By how much a time of day may be later than the listing that it is in: the clocks of two hosts."""
+
+
+class TakenAt(NamedTuple):
+    """When a listing was taken, or how far the clock of a database is."""
+
+    local: Moment
+    """On the clock of the engine's host."""
+    utc_ns: int
+
+    @classmethod
+    def of_clock(cls, seconds: float) -> TakenAt:
+        """Return an instant of this machine's clock, in seconds since 1970."""
+        local = datetime.fromtimestamp(seconds)
+        return cls(_moment_of(local), round(seconds * SECOND_NS))
+
+    @classmethod
+    def of_local(cls, local: datetime) -> TakenAt:
+        """Return what a clock on the wall shows here."""
+        return cls(_moment_of(local), round(local.timestamp()) * SECOND_NS)
+
+    @classmethod
+    def of_engine(cls, at_ns: int) -> TakenAt:
+        """Return an instant of an engine's own clock."""
+        return cls(Moment(at_ns, is_utc=True), at_ns)
+
+    def age_ns(self, created: Moment) -> int:
+        """Return how long before this something was; of a time of day alone, within the last day."""
+        if created.has_date:
+            now_ns = self.utc_ns if created.is_utc else self.local.at_ns
+            return max(0, now_ns - created.at_ns)
+        since_ns = (self.local.at_ns - created.at_ns) % DAY_NS
+        return 0 if DAY_NS - since_ns <= _SKEW_NS else since_ns
+
+
+def _moment_of(local: datetime) -> Moment:
+    days = local.toordinal() - datetime(1970, 1, 1).toordinal()
+    within_s = local.hour * 3600 + local.minute * 60 + local.second
+    return Moment(days * DAY_NS + within_s * SECOND_NS)
+
+
+class QueueKey(NamedTuple):
+    """Which queue: several threads have one of each kind."""
+
+    thread: str
+    state: int
+    name: str
+
+
+@dataclass(slots=True)
+class WaitingMessages:
+    """The messages of one queue at one instant."""
+
+    mids: set[MessageId] = field(default_factory=set)
+    size_bytes: int = 0
+    oldest_age_ns: int | None = None
+
+
+@dataclass
+class EngineFigures:
+    """Both databases at one instant."""
+
+    taken: TakenAt
+    sources: tuple[str, ...] = ()
+    """Files that it was read from."""
+    queues: dict[QueueKey, WaitingMessages] = field(default_factory=dict)
+    errors: dict[int, int] = field(default_factory=dict)
+    """Messages of the error database by their number."""
+    newest_age_ns: dict[str, int] = field(default_factory=dict)
+    """By source thread: how long ago the newest of its messages that is in either database came in."""
+    received: Mapping[str, int] = field(default_factory=dict)
+    """Messages that each inbound thread received in all runs; only of a database of ours."""
+    delivered: Mapping[str, int] = field(default_factory=dict)
+    _failed: set[MessageId] = field(default_factory=set)
+
+    def add(self, messages: Iterable[ListedMessage]) -> None:
+        """Count messages; one that is counted already, from another file, is not counted again."""
+        for message in messages:
+            age_ns = None if message.created is None else self.taken.age_ns(message.created)
+            source = message.source or NO_THREAD
+            if age_ns is not None:
+                self.newest_age_ns[source] = min(age_ns, self.newest_age_ns.get(source, age_ns))
+            if is_error(message.state):
+                if message.mid not in self._failed:
+                    self._failed.add(message.mid)
+                    self.errors[message.state] = self.errors.get(message.state, 0) + 1
+                continue
+            key = QueueKey(thread_of(message), message.state, message.queue or meaning_of(message.state).name)
+            queue = self.queues.setdefault(key, WaitingMessages())
+            if message.mid in queue.mids:
+                continue
+            queue.mids.add(message.mid)
+            queue.size_bytes += message.size_bytes or 0
+            if age_ns is not None:
+                queue.oldest_age_ns = max(age_ns, queue.oldest_age_ns or 0)
+
+    @property
+    def recovery_messages(self) -> int:
+        """Messages of the recovery database."""
+        return sum(len(each.mids) for each in self.queues.values())
+
+    @property
+    def error_messages(self) -> int:
+        """Messages of the error database."""
+        return sum(self.errors.values())
+
+
+@dataclass(frozen=True, slots=True)
+class QueueTrend:
+    """One queue at one instant, and what happened to it since an earlier one."""
+
+    key: QueueKey
+    messages: int
+    size_bytes: int
+    oldest_age_ns: int | None
+    arrived: int | None = None
+    """At least so many came since then; None: there is no earlier instant."""
+    left: int | None = None
+    before: int | None = None
+    """Messages that were in it then."""
+    span_ns: int = 0
+
+    @property
+    def growth_per_s(self) -> float | None:
+        """By how much it grows in a second; below zero: it gets shorter."""
+        if self.before is None or self.span_ns <= 0:
+            return None
+        return (self.messages - self.before) * SECOND_NS / self.span_ns
+
+    @property
+    def empty_after_ns(self) -> int | None:
+        """In how long it would be empty at this rate; None: at this rate it never is, or it is empty."""
+        growth = self.growth_per_s
+        if growth is None or growth >= 0 or not self.messages:
+            return None
+        return round(self.messages / -growth * SECOND_NS)
+
+
+def trends(now: EngineFigures, before: EngineFigures | None) -> list[QueueTrend]:
+    """Return the queues of an instant, those too that are empty since an earlier one: by thread, then by stage."""
+    nothing = WaitingMessages()
+    if before is None:
+        return [
+            QueueTrend(key, len(each.mids), each.size_bytes, each.oldest_age_ns)
+            for key, each in sorted(now.queues.items())
+        ]
+    span_ns = now.taken.utc_ns - before.taken.utc_ns
+    found = []
+    for key in sorted({*now.queues, *before.queues}):
+        held, then = now.queues.get(key, nothing), before.queues.get(key, nothing)
+        arrived, left = len(held.mids - then.mids), len(then.mids - held.mids)
+        figures = len(held.mids), held.size_bytes, held.oldest_age_ns
+        found.append(QueueTrend(key, *figures, arrived, left, len(then.mids), span_ns))
+    return found
+
+
+@dataclass(frozen=True)
+class EngineHistory:
+    """What is known of an engine: the newest instant, the one that it is compared with, and what was seen before."""
+
+    now: EngineFigures
+    before: EngineFigures | None
+    last_receive_ns: Mapping[str, int]
+    """By source thread: how long before the newest instant its newest message came in that any listing has."""
+    count: int = 1
+    """Instants that were looked at."""
+
+    def trends(self) -> list[QueueTrend]:
+        """Return the queues; see `trends`."""
+        return trends(self.now, self.before)
+
+    @property
+    def threads(self) -> set[str]:
+        """The threads that anything is known of."""
+        known = {key.thread for each in (self.now, self.before) if each is not None for key in each.queues}
+        return known | set(self.last_receive_ns) | set(self.now.received) | set(self.now.delivered)
+
+
+def history_of(looks: Sequence[EngineFigures], over_ns: int = 0) -> EngineHistory:
+    """Return what instants say together.
+
+    Args:
+        looks: in the order of time; at least one.
+        over_ns: how far back the newest one is compared: with the newest of those that are at least that much earlier,
+            or the oldest where none is. 0: with the one before it.
+    """
+    *earlier, now = looks
+    last_receive_ns: dict[str, int] = {}
+    for each in looks:
+        since_ns = now.taken.utc_ns - each.taken.utc_ns
+        for thread, age_ns in each.newest_age_ns.items():
+            last_receive_ns[thread] = min(age_ns + since_ns, last_receive_ns.get(thread, age_ns + since_ns))
+    before = None
+    if earlier:
+        old_enough = [each for each in earlier if now.taken.utc_ns - each.taken.utc_ns >= over_ns]
+        before = old_enough[-1] if old_enough else earlier[0]
+    return EngineHistory(now, before, last_receive_ns, len(looks))
