@@ -7,6 +7,7 @@ import functools
 import re
 import subprocess
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -322,6 +323,22 @@ def test_what_a_campaign_makes_larger_is_marked() -> None:
     unmarked = [name(path) for path in asking if "mark.campaign" not in text_of(path) and path != Path(__file__)]
     assert len(asking) > 20
     assert unmarked == []
+
+
+def test_no_modules_import_each_other() -> None:
+    """Imports for types count: what needs another's class as a type cannot be understood without it."""
+    modules = {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path for path in MODULES
+    }
+    sorter: TopologicalSorter[str] = TopologicalSorter()
+    for module, path in modules.items():
+        for each in ast.walk(tree_of(path)):
+            named = [alias.name for alias in each.names] if isinstance(each, ast.Import) else []
+            if isinstance(each, ast.ImportFrom) and each.module and not each.level:
+                inside = [f"{each.module}.{alias.name}" for alias in each.names]
+                named = [name if name in modules else each.module for name in inside]
+            sorter.add(module, *({*named} & modules.keys() - {module}))
+    sorter.prepare()
 
 
 def test_a_class_name_is_one_class() -> None:

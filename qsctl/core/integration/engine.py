@@ -79,17 +79,20 @@ class IntegrationEngine:
         down: Down = NOTHING_DOWN,
     ) -> None:
         self.settings = settings
-        self._site = site = Site(settings, Database() if database is None else database, started_at)
+        self._threads: dict[str, ProtocolThread] = {}
+        self._translations: dict[str, TranslationThread] = {}
+        stored = Database() if database is None else database
+        self._site = site = Site(settings, stored, started_at, self._threads, self._translations)
         self._processes = {process.name: process for process in settings.processes}
         self._up: set[str] = set()
         for process in settings.processes:
-            site.translations[process.name] = TranslationThread(site, process.name)
+            self._translations[process.name] = TranslationThread(site, process.name)
             for thread in process.threads:
-                site.threads[thread.name] = ProtocolThread(site, thread, process.name)
+                self._threads[thread.name] = ProtocolThread(site, thread, process.name)
         recovery.drop_unfinished(site)
-        recovery.fail_misplaced(site)
-        for name in down.connections & site.threads.keys():
-            site.threads[name].connect(is_connected=False)
+        recovery.fail_misplaced(site, self._threads)
+        for name in down.connections & self._threads.keys():
+            self._threads[name].connect(is_connected=False)
         for process in settings.processes:
             if process.name in down.processes:
                 site.events.append(Changed(site.now, "process", process.name, is_up=False))
@@ -108,9 +111,9 @@ class IntegrationEngine:
 
     def queues(self) -> Iterator[MessageQueue]:
         """Yield every queue. To be read only."""
-        for thread in self._site.threads.values():
+        for thread in self._threads.values():
             yield from thread.queues
-        for translation in self._site.translations.values():
+        for translation in self._translations.values():
             yield from translation.queues
 
     @property
@@ -120,7 +123,7 @@ class IntegrationEngine:
 
     def is_running(self, name: str) -> bool:
         """Return whether a protocol thread or a process runs."""
-        thread = self._site.threads.get(name)
+        thread = self._threads.get(name)
         return thread.is_running if thread is not None else name in self._up
 
     def receive(self, now: Nanoseconds, message: Inbound) -> None:
@@ -197,13 +200,13 @@ class IntegrationEngine:
         site = self._site
         self._up.add(process.name)
         site.events.append(Changed(site.now, "process", process.name, is_up=True))
-        recovery.recover(site, process.name)
-        site.translations[process.name].start()
+        recovery.recover(site, process.name, self._threads, self._translations)
+        self._translations[process.name].start()
         for thread in process.threads:
             if thread.name in stopped:
                 site.events.append(Changed(site.now, "thread", thread.name, is_up=False))
             elif thread.is_started:
-                site.threads[thread.name].start()
+                self._threads[thread.name].start()
 
     def _stop_process(self, process: ProcessSettings, why: str) -> None:
         """End a process: what is in no database is lost."""
@@ -217,14 +220,14 @@ class IntegrationEngine:
         for held in [each for each in site.live.values() if each.message.process == process.name]:
             site.forget(held, _fate_of(held.message))
         for thread in process.threads:
-            site.threads[thread.name].crash()
-        site.translations[process.name].crash()
+            self._threads[thread.name].crash()
+        self._translations[process.name].crash()
         site.events.append(Changed(site.now, "process", process.name, is_up=False, text=why))
 
     def _queues_of(self, process: ProcessSettings) -> Iterator[MessageQueue]:
         for thread in process.threads:
-            yield from self._site.threads[thread.name].queues
-        yield from self._site.translations[process.name].queues
+            yield from self._threads[thread.name].queues
+        yield from self._translations[process.name].queues
 
     def _resend(self, command: Resend) -> None:
         site = self._site
@@ -239,7 +242,7 @@ class IntegrationEngine:
         except Refused as error:
             self._answer(command.mid, error.message, error.remedy)
             return
-        thread = site.threads.get(new.owner)
+        thread = self._threads.get(new.owner)
         if thread is None:
             self._answer(command.mid, f"there is no thread {new.owner!r}", "Resend it to the other direction.")
             return
@@ -274,7 +277,7 @@ class IntegrationEngine:
             self._answer(mid, f"not deleted: {where}, and would go on all the same", stop_first(message))
             return
         if held is not None:
-            site.threads[needed.name].remove(mid)
+            self._threads[needed.name].remove(mid)
             site.end(held, Fate.DELETED)
         else:
             site.ledger.remove(message, CopyRemovalCause.DELETED)
@@ -284,9 +287,9 @@ class IntegrationEngine:
         self._site.outbox.append(Answered(mid, text, remedy))
 
     def _thread(self, name: str) -> ProtocolThread:
-        found = self._site.threads.get(name)
+        found = self._threads.get(name)
         if found is None:
-            raise NotFound(f"there is no thread {name!r}", remedy=f"Threads: {', '.join(self._site.threads)}.")
+            raise NotFound(f"there is no thread {name!r}", remedy=f"Threads: {', '.join(self._threads)}.")
         return found
 
     def _process(self, name: str) -> ProcessSettings:

@@ -6,21 +6,13 @@ What is on its way when the sending process ends is no longer in memory, and doe
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from qsctl.core.integration.lifecycle import HeldMessage, MessageCause
 from qsctl.core.integration.message import MessageId
 from qsctl.core.integration.message_queue import MessageQueue
+from qsctl.core.integration.neighbours import Receiver
 from qsctl.core.integration.site import Site
-
-
-class Receiver(Protocol):
-    """A thread that messages are sent to."""
-
-    is_running: bool
-
-    def arrive(self, held: HeldMessage) -> None:
-        """Receive a message."""
 
 
 class _Flight(NamedTuple):

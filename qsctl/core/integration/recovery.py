@@ -6,6 +6,8 @@ its way returns to where it was; and that the order of places is the order of qu
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from qsctl.core.integration.error_codes import ErrorCode
 from qsctl.core.integration.events import Recovered
 from qsctl.core.integration.lifecycle import HeldMessage, MessageCause
@@ -14,6 +16,7 @@ from qsctl.core.integration.message_queue import MessageQueue
 from qsctl.core.integration.protocol_thread import ProtocolThread
 from qsctl.core.integration.records import CopyRemovalCause
 from qsctl.core.integration.site import Site
+from qsctl.core.integration.translation_thread import TranslationThread
 
 _MAY_BE_DELIVERED = frozenset({State.PRE_WRITE, State.RESERVED_FOR_REPLY})
 _NEED_DESTINATION = frozenset({State.PARTIAL, State.POST_TRANSLATION, State.SENT_TO_DESTINATION})
@@ -25,15 +28,17 @@ def drop_unfinished(site: Site) -> None:
         site.ledger.remove(message, CopyRemovalCause.ABANDONED)
 
 
-def recover(site: Site, process: str) -> None:
+def recover(
+    site: Site, process: str, threads: Mapping[str, ProtocolThread], translations: Mapping[str, TranslationThread]
+) -> None:
     """Put what the recovery database has of a process into its queues."""
     database = site.database
-    of_process = [each for each in database.recovery.values() if process_of(site, each) == process]
+    of_process = [each for each in database.recovery.values() if process_of(site, threads, each) == process]
     for message in [each for each in of_process if not database.counts(each)]:
         site.ledger.remove(message, CopyRemovalCause.ABANDONED)
     partial: list[HeldMessage] = []
     for message in sorted(filter(database.counts, of_process), key=lambda each: (each.position, each.mid)):
-        queue = _queue_of(site, message)
+        queue = _queue_of(message, threads, translations[process])
         held = HeldMessage(message)
         site.live[message.mid] = held
         if isinstance(queue, ErrorCode):
@@ -50,7 +55,7 @@ def recover(site: Site, process: str) -> None:
         if was is State.PARTIAL:
             partial.append(held)
         site.events.append(Recovered(site.now, message.mid, was, held.message.state))
-    site.translations[process].distribute(partial)
+    translations[process].distribute(partial)
 
 
 _WHY = {
@@ -59,10 +64,11 @@ _WHY = {
 }
 
 
-def _queue_of(site: Site, message: Message) -> MessageQueue | ErrorCode:
+def _queue_of(
+    message: Message, threads: Mapping[str, ProtocolThread], translation: TranslationThread
+) -> MessageQueue | ErrorCode:
     """Return the queue that a message goes to, or why there is none."""
-    translation = site.translations[process_of(site, message)]
-    thread = site.threads.get(message.owner)
+    thread = threads.get(message.owner)
     match message.state:
         case State.INBOUND_PRE_TPS if _is_of(thread, message):
             assert thread is not None
@@ -75,7 +81,7 @@ def _queue_of(site: Site, message: Message) -> MessageQueue | ErrorCode:
         case State.PARTIAL if message.flags & Flag.REROUTED:
             return translation.partial
         case State.PARTIAL | State.POST_TRANSLATION | State.SENT_TO_DESTINATION:
-            destination = site.threads.get(message.destination)
+            destination = threads.get(message.destination)
             if destination is None or destination.settings.outbound is None:
                 return ErrorCode.WRONG_DESTINATION
             is_partial = message.state is State.PARTIAL
@@ -94,12 +100,12 @@ def _is_of(thread: ProtocolThread | None, message: Message) -> bool:
     return thread is not None and message.process in {thread.process, ""}
 
 
-def fail_misplaced(site: Site) -> None:
+def fail_misplaced(site: Site, threads: Mapping[str, ProtocolThread]) -> None:
     """Fail what a restart finds of processes that there are no more, or at threads that are in another process now."""
     for message in list(site.database.recovery.values()):
         if not message.process or not site.database.counts(message):
             continue
-        thread = site.threads.get(message.owner)
+        thread = threads.get(message.owner)
         has_moved = thread is not None and thread.process != message.process and message.state not in _NEED_DESTINATION
         if has_moved or message.process not in site.translations:
             code = ErrorCode.INCORRECT_ICL_SERVER
@@ -108,12 +114,12 @@ def fail_misplaced(site: Site) -> None:
             )
 
 
-def process_of(site: Site, message: Message) -> str:
+def process_of(site: Site, threads: Mapping[str, ProtocolThread], message: Message) -> str:
     """Return the process that a message belongs to.
 
     One that was sent again while no engine ran belongs to its thread's.
     """
     if message.process:
         return message.process
-    thread = site.threads.get(message.owner)
+    thread = threads.get(message.owner)
     return thread.process if thread is not None else next(iter(site.translations))

@@ -5,8 +5,8 @@ Decides: that every entry and every end is one event, and every step of a backed
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from qsctl.core.integration.database import Database
 from qsctl.core.integration.error_codes import ErrorCode
@@ -16,14 +16,11 @@ from qsctl.core.integration.lifecycle import HeldMessage, MessageCause
 from qsctl.core.integration.message import Flag, MessageId
 from qsctl.core.integration.message_queue import MessageQueue
 from qsctl.core.integration.messages import Outbound
+from qsctl.core.integration.neighbours import ConnectionThread, TranslatingThread
 from qsctl.core.integration.records import CopyRemovalCause
 from qsctl.core.integration.settings import EngineSettings
 from qsctl.core.integration.worker import WorkerAgenda
 from qsctl.instant import Nanoseconds, later
-
-if TYPE_CHECKING:
-    from qsctl.core.integration.protocol_thread import ProtocolThread
-    from qsctl.core.integration.translation_thread import TranslationThread
 
 _REMOVALS = {
     Fate.DELIVERED: CopyRemovalCause.DELIVERED,
@@ -36,17 +33,32 @@ _REMOVALS = {
 
 
 class Site:
-    """The common ground of an engine's threads."""
+    """The common ground of an engine's threads.
 
-    def __init__(self, settings: EngineSettings, database: Database, now: Nanoseconds) -> None:
+    Args:
+        settings: the engine's.
+        database: what was stored.
+        now: the present instant.
+        threads: the protocol threads, by name; the engine fills it.
+        translations: the translation threads, by process; the engine fills it.
+    """
+
+    def __init__(
+        self,
+        settings: EngineSettings,
+        database: Database,
+        now: Nanoseconds,
+        threads: Mapping[str, ConnectionThread],
+        translations: Mapping[str, TranslatingThread],
+    ) -> None:
         self.settings = settings
         self.now: Nanoseconds = now
         self.ledger = EngineLedger(database, settings.site, now)
         self.agenda = WorkerAgenda()
         self.outbox: list[Outbound] = []
         self.events: list[Event] = []
-        self.threads: dict[str, ProtocolThread] = {}
-        self.translations: dict[str, TranslationThread] = {}
+        self.threads = threads
+        self.translations = translations
         self.live: dict[MessageId, HeldMessage] = {}
         """Every message in memory."""
         self.unbacked: dict[MessageId, HeldMessage] = {}

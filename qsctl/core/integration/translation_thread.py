@@ -11,11 +11,12 @@ from collections.abc import Sequence
 
 from qsctl.core.integration.error_codes import ErrorCode
 from qsctl.core.integration.events import Changed, Fate, Translated
-from qsctl.core.integration.hop import Hop, Receiver
+from qsctl.core.integration.hop import Hop
 from qsctl.core.integration.ledger import derived
 from qsctl.core.integration.lifecycle import HeldMessage, MessageCause
 from qsctl.core.integration.message import Flag, State
 from qsctl.core.integration.message_queue import MessageQueue
+from qsctl.core.integration.neighbours import Receiver
 from qsctl.core.integration.procedures import ProcedureFailed
 from qsctl.core.integration.routes import RouteDetail
 from qsctl.core.integration.site import Site

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from qsctl.profiles.formats.draft import Drafts
 from qsctl.profiles.formats.hcl import NotKnown
-from qsctl.profiles.formats.terraform import LINK, RESOURCE, add_resource
+from qsctl.profiles.formats.terraform_resource import LINK, RESOURCE, add_resource
 from qsctl.profiles.problems import refusal
 
 _TYPES: Final = frozenset({RESOURCE, LINK})

@@ -21,17 +21,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from qsctl.core.messages import AckResponse, Delivery, SampleFlag, Write, WriteAcknowledgment
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.instant import INFINITE_NS, Nanoseconds
-from qsctl.sim.world.administrator import WorldAdministrator
 from qsctl.sim.world.invariants.base import Invariant
-
-if TYPE_CHECKING:
-    from qsctl.sim.world.world import World
+from qsctl.sim.world.world import World
 
 
 @dataclass(slots=True)
@@ -54,11 +50,12 @@ class ClientView(Invariant):
         self,
         clock: Callable[[], Nanoseconds],
         settings: Mapping[str, SharedReaderQueueSettings],
-        administrator: WorldAdministrator,
+        world: World,
     ) -> None:
         super().__init__(clock)
         self._settings = settings
-        self._administrator = administrator
+        self._world = world
+        self._administrator = world.administrator
         self._lost_ns: dict[str, Nanoseconds] = {}
         """When too many disks were lost for what queues had before."""
         self._written: dict[SampleIdentity, tuple[Nanoseconds, bool]] = {}
@@ -92,9 +89,9 @@ class ClientView(Invariant):
         """Expect nothing of what was before."""
         self._lost_ns[queue] = self._clock()
 
-    def concluded(self, world: World) -> None:
+    def concluded(self) -> None:
         """Look for an order of each sample's history that one queue could have given."""
-        was_flushed = world.was_flushed
+        was_flushed = self._world.was_flushed
         for (queue, identity), history in self._histories.items():
             self.checked_count += 1
             self._check_receipts(queue, identity, history)
@@ -110,7 +107,7 @@ class ClientView(Invariant):
             attempts_max = settings.redelivery.max_delivery_retries + 1
             may_die = rejected > 0 or len(history.received) >= attempts_max
             was_consumed = any(response == AckResponse.ACCEPTED for _, _, response in history.answers)
-            if not (was_consumed or may_expire or may_die) and queue in world.consumed_queues:
+            if not (was_consumed or may_expire or may_die) and queue in self._world.consumed_queues:
                 self.violate(
                     f"{queue}: the writer of {identity} was answered 1 at {history.accepted_ns / 1e9:.3f} s, and no "
                     f"consumer ever accepted it ({len(history.received)} receipts)"

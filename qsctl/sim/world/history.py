@@ -15,7 +15,6 @@ from qsctl.identity import Guid, SampleIdentity
 if TYPE_CHECKING:
     from qsctl.core.high_availability.roles import RoleChanged
     from qsctl.sim.world.stored import Operation
-    from qsctl.sim.world.world import World
 
 
 class Observer:
@@ -81,7 +80,7 @@ class Observer:
     def stepped(self, service: int) -> None:
         """Note that a service did one pass."""
 
-    def concluded(self, world: World) -> None:
+    def concluded(self) -> None:
         """Note that the world is at its end, after the time without faults."""
 
 
@@ -112,7 +111,7 @@ class Audience:
         self.resumed: list[Callable[[int], None]] = []
         self.changed: list[Callable[[int, RoleChanged], None]] = []
         self.stepped: list[Callable[[int], None]] = []
-        self.concluded: list[Callable[[World], None]] = []
+        self.concluded: list[Callable[[], None]] = []
 
     def add(self, *observers: Observer) -> None:
         """Let observers look, behind those that do."""

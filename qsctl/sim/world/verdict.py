@@ -196,7 +196,7 @@ def invariants_of(world: World, ledger: Ledger) -> list[Invariant]:
     configuration = [SameConfiguration(clock, world)] if world.declared.replicates_configuration else []
     return [
         *configuration,
-        AcceptedIsNeverLost(clock, lambda: chain(ledger.records(), committed.records()), administrator),
+        AcceptedIsNeverLost(clock, lambda: chain(ledger.records(), committed.records()), world.held, administrator),
         DeliveredWasSent(clock, administrator),
         RefusedIsNeverDelivered(clock, len(world.services)),
         OneDeliveryWithoutTheFlag(clock, incarnations),
@@ -207,8 +207,8 @@ def invariants_of(world: World, ledger: Ledger) -> list[Invariant]:
         AttemptsAsConfigured(clock, settings, ledger),
         RestartGivesAPrefix(clock, world.services),
         WritingAgainChangesNothing(clock, ledger),
-        QueuesDrain(clock),
-        ClientView(clock, settings, administrator),
+        QueuesDrain(clock, world),
+        ClientView(clock, settings, world),
         StrangersChangeNothing(clock),
     ]
 

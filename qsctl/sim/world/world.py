@@ -45,10 +45,11 @@ from qsctl.sim.world.configuration import (
     instance_settings,
 )
 from qsctl.sim.world.connections import Connections, Program
+from qsctl.sim.world.discovery import SimulatedDiscovery
 from qsctl.sim.world.disk import SimulatedDisk
 from qsctl.sim.world.history import Audience
 from qsctl.sim.world.incarnations import Incarnations, best_left, held_in
-from qsctl.sim.world.links import CONFIGURATION, QUEUES, STRANGER_RUN, SimulatedDiscovery
+from qsctl.sim.world.links import CONFIGURATION, QUEUES, STRANGER_RUN
 from qsctl.sim.world.network import Conditions, Network
 from qsctl.sim.world.producing import ProducerProgram
 from qsctl.sim.world.programs import consumers_of, producers_of
@@ -191,7 +192,7 @@ class World(Surroundings):
     def conclude(self) -> None:
         """Let the observers judge what the world has come to."""
         for note_concluded in self.observers.concluded:
-            note_concluded(self)
+            note_concluded()
 
     # What can be done to it.
 

@@ -73,13 +73,13 @@ class SameConfiguration(Invariant):
         if first[1:] != (code, text):
             self.violate(f"{message.request}: {first[0]} answers {first[2]!r}, and {service} {text!r}")
 
-    def concluded(self, world: World) -> None:
+    def concluded(self) -> None:
         """Look whether all members have followed to the end."""
         self.checked_count += 1
         latest = max((each.index for each in self._followed.values()), default=0)
         behind = [
             str(number)
-            for number, service in world.services.items()
+            for number, service in self._world.services.items()
             if not service.is_gone
             if number not in self._followed or self._followed[number].index < latest
         ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from qsctl.core.events import Event, SampleRemoved, SampleReturned, SampleSent
 from qsctl.core.high_availability.roles import Role, RoleChanged
@@ -16,9 +15,6 @@ from qsctl.instant import Nanoseconds
 from qsctl.sim.world.incarnations import Incarnations
 from qsctl.sim.world.invariants.base import Invariant, Ledger
 from qsctl.sim.world.stored import Append, Operation
-
-if TYPE_CHECKING:
-    from qsctl.sim.world.world import World
 
 
 class OneDeliveryWithoutTheFlag(Invariant):
@@ -139,7 +135,7 @@ class AttemptsAsConfigured(Invariant):
                     f"{attempts_max}"
                 )
 
-    def concluded(self, world: World) -> None:
+    def concluded(self) -> None:
         """Count the dead letters of each sample in what is stored."""
         found: dict[tuple[int, str, SampleIdentity, str], int] = {}
         for service, _, _, record in self._ledger.records():

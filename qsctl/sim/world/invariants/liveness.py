@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
+from qsctl.instant import Nanoseconds
 from qsctl.sim.world.invariants.base import Invariant
-
-if TYPE_CHECKING:
-    from qsctl.sim.world.world import World
+from qsctl.sim.world.world import World
 
 
 class QueuesDrain(Invariant):
@@ -16,8 +15,13 @@ class QueuesDrain(Invariant):
     name = "P12"
     rule = "once faults stop, a master is elected and the queues drain"
 
-    def concluded(self, world: World) -> None:
+    def __init__(self, clock: Callable[[], Nanoseconds], world: World) -> None:
+        super().__init__(clock)
+        self._world = world
+
+    def concluded(self) -> None:
         """Look for what was not delivered, and for what producers still wait for."""
+        world = self._world
         for queue in world.queues:
             self.checked_count += 1
             if not world.has_master(queue.full_name):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Container, Iterable
 
 from qsctl.core.messages import AckResponse, Delivery, Outbound, SampleFlag, Write, WriteAcknowledgment
 from qsctl.core.records import Enqueued, Record, RemovalCause
@@ -12,9 +11,6 @@ from qsctl.instant import Nanoseconds
 from qsctl.sim.world.administrator import WorldAdministrator
 from qsctl.sim.world.history import Observer
 from qsctl.sim.world.invariants.base import Invariant, Ledger, dead_letters, removals
-
-if TYPE_CHECKING:
-    from qsctl.sim.world.world import World
 
 
 class AcceptedIsNeverLost(Invariant):
@@ -27,10 +23,12 @@ class AcceptedIsNeverLost(Invariant):
         self,
         clock: Callable[[], Nanoseconds],
         records: Callable[[], Iterable[tuple[int, str, int, Record]]],
+        held: Callable[[], Container[tuple[str, SampleIdentity]]],
         administrator: WorldAdministrator,
     ) -> None:
         super().__init__(clock)
         self._records = records
+        self._held = held
         self._administrator = administrator
         self._accepted: dict[tuple[str, SampleIdentity], Nanoseconds] = {}
         self._processed: set[tuple[str, SampleIdentity]] = set()
@@ -49,11 +47,11 @@ class AcceptedIsNeverLost(Invariant):
         """Take for lost what is in no log that is left."""
         self._accepted = {key: at for key, at in self._accepted.items() if key[0] != queue or key[1] in held}
 
-    def concluded(self, world: World) -> None:
+    def concluded(self) -> None:
         """Look for what is nowhere."""
         removed = removals(self._records())
         dead = dead_letters(self._records())
-        held = world.held()
+        held = self._held()
         for (queue, identity), since in self._accepted.items():
             self.checked_count += 1
             key = (queue, identity)
@@ -168,7 +166,7 @@ class WritingAgainChangesNothing(Invariant):
         super().__init__(clock)
         self._ledger = ledger
 
-    def concluded(self, world: World) -> None:
+    def concluded(self) -> None:
         """Count in what is stored at each service."""
         found: dict[tuple[int, str, SampleIdentity], int] = {}
         for service, _, _, record in self._ledger.records():
