@@ -1,4 +1,4 @@
-"""`qsctl engine resend`, `qsctl engine delete`: what an operator changes in a recovery database.
+"""`qsctl engine resend`, `delete`, `move`: what an operator changes in a recovery database.
 
 Decides: when a change is made. It names its messages, or has --all; it is confirmed on a terminal, elsewhere by
 --yes; and no engine may use the database, for what it has in memory would be delivered after all. All messages
@@ -16,22 +16,24 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from qsctl.cli.command import Commands
-from qsctl.cli.engine.change_results import Deleted, Resent, counted
+from qsctl.cli.engine.change_results import Deleted, MovedMessages, Resent, counted
 from qsctl.cli.engine.databases import whole_database
 from qsctl.cli.engine.options import (
     DatabaseArgument,
     DryRunOption,
     ErrorsOption,
     MessageOptions,
+    PriorityOption,
     YesOption,
 )
 from qsctl.cli.input_files import reading
 from qsctl.errors import Interrupted, InvalidInput, NotFound, Refused, UsageError
 
 if TYPE_CHECKING:
+    from qsctl.core.integration.administration import MovePlace
     from qsctl.core.integration.database import Database
-    from qsctl.core.integration.message import Message, MessageId
-    from qsctl.core.integration.records import Record
+    from qsctl.core.integration.message import Message
+    from qsctl.core.integration.messages import ResendPlace
     from qsctl.dumps.choice import Choice
     from qsctl.sim.engine.recovery_store import RecoveryStore
 
@@ -39,6 +41,7 @@ COMMANDS: Final = Commands()
 
 AllOption = Annotated[bool, typer.Option("--all", help="Select every message of the database.")]
 _MOST_ADVICE = 20
+_EDITABLE: Final = ("transaction_id", "user_data", "source")
 
 
 @COMMANDS.command(
@@ -46,6 +49,7 @@ _MOST_ADVICE = 20
     examples=(
         "qsctl engine resend hospital.recovery --mid 0.1.23 --data corrected.hl7 --yes",
         "qsctl engine resend hospital.recovery --state 405 --destination lab_out --into ob_pre_tps --dry-run",
+        "qsctl engine resend hospital.recovery --state 405 --into ob_pre_tps --to lab2_out --priority 6000 --yes",
     ),
 )
 def resend(
@@ -69,6 +73,24 @@ def resend(
             show_default="its own data",
         ),
     ] = None,
+    to: Annotated[
+        str | None,
+        typer.Option(
+            metavar="THREAD",
+            help="Destination thread, with --into ob_pre_tps or ob_post_tps.",
+            show_default="that of the message",
+        ),
+    ] = None,
+    priority: PriorityOption = None,
+    edits: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="FIELD=VALUE",
+            help="Metadata with another value: transaction_id, user_data or source; may be repeated.",
+            show_default="as they were",
+        ),
+    ] = None,
     dry_run: DryRunOption = False,
     yes: YesOption = False,
 ) -> Resent:
@@ -76,11 +98,8 @@ def resend(
 
     Refused while an engine uses the database. Exits with 4 where no message fits.
     """
-    from msgspec.structs import replace
-
-    from qsctl.core.integration.administration import resending
+    from qsctl.core.integration.administration import ResendEdit, resending
     from qsctl.core.integration.messages import ResendPlace
-    from qsctl.core.integration.records import Stored
     from qsctl.sim.engine.recovery_store import is_in_use
 
     try:
@@ -93,27 +112,44 @@ def resend(
     if not found:
         _refuse_if_on_its_way(content, chosen, database)
     _check_found(found, database, errors=True)
+    _check_destination(to, place)
     octets = None if data is None else _data_of(data, found)
-
-    def changes(of: Database, messages: Sequence[MessageId]) -> tuple[list[Record], list[Message]]:
-        records, new = resending(of, messages, place, _now(of))
-        if octets is not None:
-            records = [replace(each, payload=octets) if isinstance(each, Stored) else each for each in records]
-            new = [replace(each, payload=octets) for each in new]
-        return records, new
-
-    named = [each.mid for each in found]
+    edit = ResendEdit(octets, priority, destination=to, **_metadata(edits or ()))
+    named = {each.mid: edit for each in found}
     if dry_run:
-        return Resent(str(database), list(zip(found, changes(content, named)[1], strict=True)), True)
+        return Resent(str(database), _pairs(found, resending(content, named, place, _now(content))[1]), True)
     if is_in_use(database):
         raise _in_use(database, (), "resend")
-    changes(content, named)  # refused before the question, not behind it
+    resending(content, named, place, _now(content))  # refused before the question, not behind it
     _confirm(f"Send {counted(len(found))} of {database} again?", yes=yes)
     with _opened(database, (), "resend") as store:
-        records, new = changes(store.database, named)
+        records, new = resending(store.database, named, place, _now(store.database))
         store.append(records)
         store.compact()
-    return Resent(str(database), list(zip(found, new, strict=True)), False)
+    return Resent(str(database), _pairs(found, new), False)
+
+
+def _pairs(old: Sequence[Message], new: Sequence[Message]) -> list[tuple[Message, Message]]:
+    return list(zip(old, new, strict=True))
+
+
+def _check_destination(to: str | None, place: ResendPlace) -> None:
+    if to is not None and place.value.startswith("ib_"):
+        raise UsageError(
+            f"--to {to} is given, and {place} is before the translation, whose routes decide on the destination",
+            remedy="Add --into ob_pre_tps or --into ob_post_tps.",
+        )
+
+
+def _metadata(texts: Sequence[str]) -> dict[str, str]:
+    """Return the fields of `--set`."""
+    found: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or name not in _EDITABLE or (name == "source" and not value):
+            raise UsageError(f"--set {text!r} is no edit", remedy=f"Write FIELD=VALUE of: {', '.join(_EDITABLE)}.")
+        found[name] = value
+    return found
 
 
 @COMMANDS.command(
@@ -155,6 +191,106 @@ def delete(
         store.append(deletion(store.database, [each.mid for each in found]))
         store.compact()
     return Deleted(str(database), found, False, ())
+
+
+@COMMANDS.command(
+    "move",
+    examples=(
+        "qsctl engine move hospital.recovery --state 7,11 --destination lab_out --to lab2_out --into post_xlt --yes",
+        "qsctl engine move hospital.recovery --mid 0.1.23 --front --yes  # it goes next",
+        "qsctl engine move hospital.recovery --state 11 --until 08:00 --into errors --error 405 --dry-run",
+    ),
+)
+def move(
+    database: DatabaseArgument,
+    *,
+    messages: MessageOptions,
+    every: AllOption = False,
+    into: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PLACE",
+            help="Queue to move into: ib_pre_tps, ib_post_tps, pre_xlt, post_xlt, ob_pre_tps or ob_post_tps; errors: "
+            "the error database.",
+            show_default="the queue that they are in",
+        ),
+    ] = None,
+    to: Annotated[
+        str | None,
+        typer.Option(
+            metavar="THREAD",
+            help="Destination thread, of messages behind the translation.",
+            show_default="that of the message",
+        ),
+    ] = None,
+    priority: PriorityOption = None,
+    front: Annotated[
+        bool,
+        typer.Option(
+            "--front", help="Put them before all others of their queue, with at least the priority that those have."
+        ),
+    ] = False,
+    error: Annotated[
+        int | None,
+        typer.Option(
+            min=100,
+            max=99_999,
+            metavar="NUMBER",
+            help="Number that they get in the error database, with --into errors.",
+        ),
+    ] = None,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+) -> MovedMessages:
+    """Move waiting messages to another queue, another destination, the front, or the error database.
+
+    They keep their ids, and among each other their order. What was being written to its receiver is marked as a
+    possible duplicate. A result of a translation does not go back before it. Refused while an engine uses the database;
+    the error names what to stop. Exits with 4 where no message fits.
+    """
+    from qsctl.core.integration.administration import MoveOrder, MovePlace, moving
+    from qsctl.sim.engine.recovery_store import is_in_use
+
+    try:
+        place = None if into is None else MovePlace(into.lower())
+    except ValueError:
+        raise UsageError(f"--into {into!r} is no queue", remedy=f"Write one of: {', '.join(MovePlace)}.") from None
+    _check_move(place, error, is_other=to is not None or priority is not None or front)
+    order = MoveOrder(place, to, priority, front, error or 0)
+    chosen = _choice(messages, every=every)
+    content = whole_database(database)
+    found = _fitting(content, chosen, errors=False)
+    _check_found(found, database, errors=False)
+    named = [each.mid for each in found]
+    was = {each.mid: each for each in found}
+    _, after = moving(content, named, order, _now(content))  # refused before the question, not behind it
+    advice = (*_advice(found, "move"), *_advice_of_targets(found, after))
+    if is_in_use(database):
+        if not dry_run:
+            raise _in_use(database, advice, "move")
+        in_use = f"{database} is in use by an engine:"
+        return MovedMessages(str(database), [(was[each.mid], each) for each in after], True, (in_use, *advice))
+    if dry_run:
+        return MovedMessages(str(database), [(was[each.mid], each) for each in after], True, ())
+    _confirm(f"Move {counted(len(found))} of {database}?", yes=yes)
+    with _opened(database, advice, "move") as store:
+        records, after = moving(store.database, named, order, _now(store.database))
+        store.append(records)
+        store.compact()
+    return MovedMessages(str(database), [(was[each.mid], each) for each in after], False, ())
+
+
+def _check_move(place: MovePlace | None, error: int | None, *, is_other: bool) -> None:
+    is_to_errors = place is not None and place.value == "errors"
+    if place is None and not is_other:
+        raise UsageError("nothing is to be changed", remedy="Name --into, --to, --priority or --front.")
+    if is_to_errors != (error is not None):
+        raise UsageError(
+            "--into errors needs the number of an error" if is_to_errors else "--error is given without --into errors",
+            remedy="As in: --into errors --error 405; qsctl engine states lists the numbers.",
+        )
+    if is_to_errors and is_other:
+        raise UsageError("the error database has no order", remedy="Leave --to, --priority and --front out.")
 
 
 def _choice(messages: MessageOptions, *, every: bool) -> Choice:
@@ -233,8 +369,8 @@ def _now(content: Database) -> int:
     return max((max(each.created_at_ns, each.entered_at_ns, each.outbound_at_ns) for each in held), default=0)
 
 
-def _advice(found: Iterable[Message]) -> tuple[str, ...]:
-    """Return what has to stop before these messages are deleted: one line for each thread and process."""
+def _advice(found: Iterable[Message], verb: str = "delete") -> tuple[str, ...]:
+    """Return what has to stop before these messages are changed: one line for each thread and process."""
     from qsctl.core.integration.administration import Keeper, requirement_of
 
     needed: dict[str, list[Message]] = {}
@@ -245,11 +381,24 @@ def _advice(found: Iterable[Message]) -> tuple[str, ...]:
             also = f" (or its process {requirement.process})" if is_thread else ""
             needed.setdefault(f"{requirement.keeper} {requirement.name}{also}", []).append(message)
     lines = [
-        f"stop {what} first, then delete {counted(len(messages))} in {_states_of(messages)}, then start it again"
+        f"stop {what} first, then {verb} {counted(len(messages))} in {_states_of(messages)}, then start it again"
         for what, messages in needed.items()
     ]
     more = len(lines) - _MOST_ADVICE
     return (*lines[:_MOST_ADVICE], *([f"and {more} more threads and processes"] if more > 0 else []))
+
+
+def _advice_of_targets(found: Iterable[Message], after: Iterable[Message]) -> tuple[str, ...]:
+    """Return what else has to stop before messages come to it: it looks for them when it starts."""
+    from qsctl.core.integration.administration import Keeper, keeper_of
+
+    before = {each.owner for each in found}
+    targets: dict[str, None] = {}
+    for each in after:
+        if not each.is_error and each.owner not in before:
+            is_process = keeper_of(each.state) is Keeper.PROCESS
+            targets[f"the process of thread {each.owner}" if is_process else f"thread {each.owner}"] = None
+    return tuple(f"stop {target} first, too: it finds them when it starts" for target in targets)
 
 
 def _states_of(messages: Iterable[Message]) -> str:
@@ -261,7 +410,7 @@ def _in_use(database: Path, advice: Sequence[str], verb: str) -> Refused:
     what = "\n".join(("", *advice))
     return Refused(
         f"{database} is in use by an engine: what it has in memory would be delivered after all{what}"
-        if verb == "delete"
+        if verb != "resend"
         else f"{database} is in use by an engine, which would not see what is sent again",
         remedy=f"Stop the engine, {verb}, and start it again.",
     )

@@ -1,4 +1,4 @@
-"""What `qsctl engine resend` and `qsctl engine delete` return."""
+"""What `qsctl engine resend`, `delete` and `move` return."""
 
 from __future__ import annotations
 
@@ -89,6 +89,7 @@ class Resent(ListResult):
         "source_mid": "id of the inbound message, which it keeps",
         "queue": "queue that it enters",
         "thread": "thread of that queue",
+        "priority": "its priority now",
         "size_bytes": "length of its data",
         "resent": "false with --dry-run",
     }
@@ -107,6 +108,7 @@ class Resent(ListResult):
                 "source_mid": str(new.source_mid).strip("[]"),
                 "queue": new.queue_name,
                 "thread": new.owner,
+                "priority": new.priority,
                 "size_bytes": new.size_bytes,
                 "resent": not self.dry_run,
             }
@@ -115,6 +117,7 @@ class Resent(ListResult):
 
     def blocks(self) -> Sequence[Block]:
         """Return a table, and what was done."""
+        is_edited = any(old.priority != new.priority for old, new in self.pairs)
         columns = [
             Column("mid", "Message Id"),
             Column("error", "Error", "right"),
@@ -123,9 +126,79 @@ class Resent(ListResult):
             Column("source_mid", "Source Id"),
             Column("queue", "Queue"),
             Column("thread", "Thread"),
+            *([Column("priority", "Priority", "right")] if is_edited else []),
             Column("size_bytes", "Bytes", "right"),
         ]
         done = "would be sent again" if self.dry_run else "sent again; the next run of the engine delivers"
         tail = "" if self.dry_run else " it" if len(self.pairs) == 1 else " them"
         summary = f"{self.database}: {counted(len(self.pairs))} {done}{tail}."
         return [TableBlock(columns, self.rows()), TextBlock(summary)]
+
+
+@dataclass(frozen=True)
+class MovedMessages(ListResult):
+    """Messages of the recovery database that were moved, or would be: each as it was, and as it is now."""
+
+    database: str
+    pairs: Sequence[tuple[Message, Message]]
+    dry_run: bool
+    advice: Sequence[str]
+    """What has to stop before, of a database that an engine uses."""
+
+    field_help: ClassVar[Mapping[str, str]] = {
+        "mid": "message id, which it keeps",
+        "from_state": "number of the queue that it was in",
+        "from_queue": "that queue's name",
+        "from_thread": "thread of that queue",
+        "state": "number of the queue that it is in now; in the error database that of the error",
+        "queue": "that queue's name, or why it is in the error database",
+        "thread": "thread of that queue",
+        "destination": "thread that it goes out by",
+        "priority": "its priority now",
+        "stop_first": "kind and name of what must not run while it is moved",
+        "moved": "false with --dry-run",
+    }
+    row_fields: ClassVar[tuple[str, ...]] = tuple(field_help)
+
+    def rows(self) -> Sequence[Row]:
+        """One row a message, in the order in which they go."""
+        from qsctl.core.integration.administration import requirement_of
+        from qsctl.dumps.states import meaning_of
+
+        rows: list[Row] = []
+        for old, new in self.pairs:
+            requirement = requirement_of(old)
+            rows.append(
+                {
+                    "mid": str(old.mid).strip("[]"),
+                    "from_state": old.state.code,
+                    "from_queue": old.queue_name,
+                    "from_thread": old.owner,
+                    "state": new.error or new.state.code,
+                    "queue": meaning_of(new.error).name if new.is_error else new.queue_name,
+                    "thread": new.owner,
+                    **fields_of(new, "destination", "priority"),
+                    "stop_first": None if requirement is None else f"{requirement.keeper} {requirement.name}",
+                    "moved": not self.dry_run,
+                }
+            )
+        return rows
+
+    def blocks(self) -> Sequence[Block]:
+        """Return a table, and what was done."""
+        columns = [
+            Column("mid", "Message Id"),
+            Column("was", "Was in"),
+            Column("from_thread", "Of"),
+            Column("now", "Is in"),
+            Column("thread", "Of"),
+            Column("priority", "Priority", "right"),
+        ]
+        rows = [
+            {**row, "was": f"{row['from_state']} {row['from_queue']}", "now": f"{row['state']} {row['queue']}"}
+            for row in self.rows()
+        ]
+        done = "would be moved" if self.dry_run else "moved; the next run of the engine finds"
+        tail = "" if self.dry_run else " it there" if len(self.pairs) == 1 else " them there"
+        summary = f"{self.database}: {counted(len(self.pairs))} {done}{tail}."
+        return [TableBlock(columns, rows), TextBlock(summary), *(TextBlock(line) for line in self.advice)]

@@ -11,6 +11,6 @@ from qsctl.cli.panels import MORE_PANEL
 COMMANDS: Final = Commands(
     panel=MORE_PANEL,
     group="engine",
-    help="Run an integration engine, look into its recovery and error databases, resend and delete messages.",
+    help="Run an integration engine, look into its recovery and error databases, resend, move and delete messages.",
     parts=(run.COMMANDS, dump.COMMANDS, change.COMMANDS),
 )

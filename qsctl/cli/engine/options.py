@@ -33,6 +33,12 @@ DateOrderOption = Annotated[
     str,
     typer.Option("--date-order", metavar="mdy|dmy", help="Order of month and day in dates such as 04/05/2026."),
 ]
+PriorityOption = Annotated[
+    int | None,
+    typer.Option(
+        min=0, max=65_535, metavar="NUMBER", help="Priority, the highest first.", show_default="that of the message"
+    ),
+]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Skip the question on a terminal.")]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Print the messages, and change nothing.")]
 

@@ -1,21 +1,23 @@
-"""What operators do to messages: send one of the error database again, delete one [CLOVERLEAF].
+"""What operators do to messages: send one of the error database again, delete one, move one [CLOVERLEAF].
 
 Decides: the safe order. A message that is deleted from the databases only is still in the memory of its thread or
-process, and would be delivered after all; so that has to stop first.
+process, and would be delivered after all; so that has to stop first. What a move may not do: a result of a translation
+never goes back before the translation, which would be made of it twice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
-from qsctl.core.integration.database import Database, stored
+from qsctl.core.integration.database import Database, moved_record, stored
+from qsctl.core.integration.error_codes import ErrorCode
 from qsctl.core.integration.message import Flag, Message, MessageId, State
 from qsctl.core.integration.messages import ResendPlace
-from qsctl.core.integration.records import STREAM, CopyRemovalCause, CopyRemoved, Record, Started
+from qsctl.core.integration.records import STREAM, CopyRemovalCause, CopyRemoved, Failed, Record, Started
 from qsctl.errors import NotFound, Refused
 from qsctl.instant import Nanoseconds
 
@@ -103,10 +105,29 @@ def deletion(database: Database, mids: Sequence[MessageId]) -> list[Record]:
     return [CopyRemoved(STREAM, each.serial, CopyRemovalCause.DELETED) for each in found]
 
 
+class ResendEdit(NamedTuple):
+    """What of a message is different when it is sent again; None: as it was."""
+
+    payload: bytes | None = None
+    priority: int | None = None
+    source: str | None = None
+    destination: str | None = None
+    transaction_id: str | None = None
+    user_data: str | None = None
+
+    @property
+    def changes(self) -> dict[str, Any]:
+        """The fields of the message that get another value."""
+        return {name: value for name, value in self._asdict().items() if value is not None}
+
+
+UNEDITED: Final = ResendEdit()
+
+
 def resending(
-    database: Database, mids: Sequence[MessageId], place: ResendPlace, now: Nanoseconds
+    database: Database, edits: Mapping[MessageId, ResendEdit], place: ResendPlace, now: Nanoseconds
 ) -> tuple[list[Record], list[Message]]:
-    """Return the records that send messages of the error database again, and the new messages.
+    """Return the records that send messages of the error database again, in that order, and the new messages.
 
     No engine may be running.
 
@@ -114,9 +135,9 @@ def resending(
 
     Raises:
         NotFound: a message is not there.
-        Refused: a message is not in the error database, or has no destination to be sent to.
+        Refused: a message is not in the error database, has no destination to be sent to, or has lost its data.
     """
-    failed = [_failed(database, mid) for mid in mids]
+    failed = [_edited(_failed(database, mid), edit) for mid, edit in edits.items()]
     start = database.start + 1
     records: list[Record] = [Started(STREAM, database.next_serial, start)]
     place_in_queue = max((each.position for each in database.recovery.values()), default=0) + 1
@@ -163,6 +184,147 @@ def again(
         results_from=0,
         replaces=message.serial,
     )
+
+
+def _edited(message: Message, edit: ResendEdit) -> Message:
+    if message.error == ErrorCode.UNREADABLE and edit.payload is None:
+        raise Refused(
+            f"message {message.mid} has lost its data",
+            remedy="Ask its source for it and give it with --data FILE; or delete the message.",
+        )
+    return replace(message, **edit.changes)
+
+
+class MovePlace(StrEnum):
+    """Where an operator moves a message of the recovery database to."""
+
+    INBOUND_PRE_TPS = "ib_pre_tps"
+    INBOUND_POST_TPS = "ib_post_tps"
+    PRE_TRANSLATION = "pre_xlt"
+    POST_TRANSLATION = "post_xlt"
+    OUTBOUND_PRE_TPS = "ob_pre_tps"
+    OUTBOUND_POST_TPS = "ob_post_tps"
+    ERRORS = "errors"
+
+
+_PLACES: Final = {
+    MovePlace.INBOUND_PRE_TPS: State.INBOUND_PRE_TPS,
+    MovePlace.INBOUND_POST_TPS: State.INBOUND_POST_TPS,
+    MovePlace.PRE_TRANSLATION: State.PRE_TRANSLATION,
+    MovePlace.POST_TRANSLATION: State.POST_TRANSLATION,
+    MovePlace.OUTBOUND_PRE_TPS: State.OUTBOUND_PRE_TPS,
+    MovePlace.OUTBOUND_POST_TPS: State.OUTBOUND_POST_TPS,
+}
+_RESTS_IN: Final = {
+    State.SENT_TO_TRANSLATION: State.INBOUND_POST_TPS,
+    State.IN_TRANSLATION: State.PRE_TRANSLATION,
+    State.PARTIAL: State.POST_TRANSLATION,
+    State.SENT_TO_DESTINATION: State.POST_TRANSLATION,
+    State.PRE_WRITE: State.OUTBOUND_POST_TPS,
+    State.RESERVED_FOR_REPLY: State.OUTBOUND_POST_TPS,
+}
+"""The queue in which a message is found again after a restart, as recovery has it."""
+_BEFORE_TRANSLATION: Final = frozenset({State.INBOUND_PRE_TPS, State.INBOUND_POST_TPS, State.PRE_TRANSLATION})
+_MAY_BE_DELIVERED: Final = frozenset({State.PRE_WRITE, State.RESERVED_FOR_REPLY})
+
+
+class MoveOrder(NamedTuple):
+    """What an operator has done to messages that wait."""
+
+    place: MovePlace | None = None
+    """None: they stay in their queues."""
+    destination: str | None = None
+    priority: int | None = None
+    at_front: bool = False
+    """Whether they go before all others of their queue, with at least the priority of those."""
+    error: int = 0
+    """The number that they get in the error database."""
+
+
+def moving(
+    database: Database, mids: Sequence[MessageId], order: MoveOrder, now: Nanoseconds
+) -> tuple[list[Record], list[Message]]:
+    """Return the records that move messages of the recovery database, and the messages as they are then.
+
+    No engine may be running. They keep their ids and, among each other, the order in which they would have gone.
+
+    Raises:
+        NotFound: a message is not there.
+        Refused: a message has failed, is a result that would be translated again, or has no thread to wait for.
+    """
+    waiting = sorted((_waiting(database, mid) for mid in mids), key=lambda each: (-each.priority, each.position))
+    held = [each for each in database.recovery.values() if database.counts(each)]
+    back = max((each.position for each in held), default=0) + 1
+    front = min((each.position for each in held), default=0) - len(waiting)
+    records: list[Record] = []
+    moved: list[Message] = []
+    for number, message in enumerate(waiting):
+        if order.place is MovePlace.ERRORS:
+            text = f"moved by an operator from {message.queue_name}"
+            records.append(Failed(STREAM, message.serial, now, message.state, order.error, text))
+            moved.append(replace(message, error=order.error, error_text=text, entered_at_ns=now))
+            continue
+        new = _moved(message, order, now)
+        if order.at_front:
+            beside = [each.priority for each in held if _queue_of(each) == _queue_of(new)]
+            new = replace(new, position=front + number, priority=max([new.priority, *beside]))
+        elif _queue_of(new) != _queue_of(message):
+            new = replace(new, position=back + number)
+        records.append(moved_record(new))
+        moved.append(new)
+    return records, moved
+
+
+def _waiting(database: Database, mid: MessageId) -> Message:
+    message = find(database, mid)
+    if message.is_error:
+        raise Refused(
+            f"message {mid} is in the error database", remedy="`qsctl engine resend` sends it again, by any queue."
+        )
+    return message
+
+
+def _moved(message: Message, order: MoveOrder, now: Nanoseconds) -> Message:
+    was = _RESTS_IN.get(message.state, message.state)
+    state = was if order.place is None else _PLACES[order.place]
+    destination = message.destination if order.destination is None else order.destination
+    if state in _BEFORE_TRANSLATION:
+        if was not in _BEFORE_TRANSLATION:
+            raise Refused(
+                f"message {message.mid} is a result of a translation ({message.queue_name}): it would be made again",
+                remedy="Move it to post_xlt, ob_pre_tps or ob_post_tps; or resend its source.",
+            )
+        if order.destination is not None:
+            raise Refused(
+                f"message {message.mid} is not routed yet: its routes decide on its destination",
+                remedy="Move it behind the translation, to post_xlt, ob_pre_tps or ob_post_tps.",
+            )
+        owner = message.owner if state is was else message.source
+    else:
+        if not destination:
+            raise Refused(
+                f"message {message.mid} has no destination: it was not routed yet",
+                remedy="Name the thread that it is to go out by with --to.",
+            )
+        owner = destination
+    is_outbound = state in {State.OUTBOUND_PRE_TPS, State.OUTBOUND_POST_TPS}
+    flags = message.flags | (Flag.POSSIBLE_DUPLICATE if message.state in _MAY_BE_DELIVERED else Flag.NONE)
+    return replace(
+        message,
+        state=state,
+        process=message.process if owner == message.owner else "",
+        owner=owner,
+        destination=destination,
+        priority=message.priority if order.priority is None else order.priority,
+        flags=flags & ~Flag.REROUTED,
+        entered_at_ns=message.entered_at_ns if state is message.state and owner == message.owner else now,
+        outbound_at_ns=(message.outbound_at_ns or now) if is_outbound else 0,
+        attempts=0,
+    )
+
+
+def _queue_of(message: Message) -> tuple[State, str]:
+    return _RESTS_IN.get(message.state, message.state), message.owner
 
 
 def _failed(database: Database, mid: MessageId) -> Message:

@@ -128,5 +128,13 @@ def stored(message: Message) -> Stored:
     return Stored(STREAM, message.serial, replace(message, payload=b""), message.payload)
 
 
+def moved_record(message: Message) -> Moved:
+    """Return the record by which a message's present version takes the place of its copy."""
+    return Moved(
+        STREAM, message.serial, message.state, message.position, message.process, message.owner, message.destination,
+        message.priority, message.entered_at_ns, message.flags, message.attempts, message.turns, message.outbound_at_ns,
+    )  # fmt: skip
+
+
 def _by_id(message: Message) -> tuple[object, ...]:
     return (message.mid, message.serial)

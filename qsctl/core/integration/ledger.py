@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from qsctl.core.integration.database import Database, stored
+from qsctl.core.integration.database import Database, moved_record, stored
 from qsctl.core.integration.error_codes import ErrorCode
 from qsctl.core.integration.lifecycle import HeldMessage
 from qsctl.core.integration.message import Flag, Message, MessageId
-from qsctl.core.integration.records import STREAM, CopyRemovalCause, CopyRemoved, Failed, Moved, Record, Started
+from qsctl.core.integration.records import STREAM, CopyRemovalCause, CopyRemoved, Failed, Record, Started
 from qsctl.instant import Nanoseconds
 
 
@@ -57,23 +57,7 @@ class EngineLedger:
         if not message.serial:
             self._store(held)
             return
-        self.write(
-            Moved(
-                STREAM,
-                message.serial,
-                message.state,
-                message.position,
-                message.process,
-                message.owner,
-                message.destination,
-                message.priority,
-                message.entered_at_ns,
-                message.flags,
-                message.attempts,
-                message.turns,
-                message.outbound_at_ns,
-            )
-        )
+        self.write(moved_record(message))
 
     def remove(self, message: Message, cause: CopyRemovalCause) -> None:
         """Take a message's copy out of the databases, if it has one."""

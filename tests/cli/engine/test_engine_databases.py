@@ -369,3 +369,101 @@ def test_a_damaged_database_is_listed_as_far_as_it_goes_and_not_changed(database
     assert run("delete", database, "--all", "--yes").exit_code == 9
     assert run("resend", database, "--all", "--dry-run").exit_code == 9
     assert database.read_bytes() == bytes(octets)
+
+
+def held(database: Path) -> dict[str, Message]:
+    content = read_recovery_database(database).database
+    return {str(each.mid).strip("[]"): each for each in (*content.messages(), *content.failed())}
+
+
+def test_resend_edits_priority_destination_and_metadata(database: Path) -> None:
+    edits = ["--to", "lab2_out", "--priority", "6000", "--set", "user_data=a=b", "--set", "transaction_id=A01"]
+    done = run("resend", database, "-s", "405", "--into", "ob_post_tps", *edits, "--yes", "-o", "json")
+    assert [(row["thread"], row["priority"]) for row in json.loads(done.stdout)] == [("lab2_out", 6000)]
+    again = held(database)["0.2.1"]
+    assert (again.destination, again.owner, again.priority) == ("lab2_out", "lab2_out", 6000)
+    assert (again.user_data, again.transaction_id, again.payload) == ("a=b", "A01", b"MSH|6\r")
+    assert run("resend", database, "-s", "303", "--set", "source=orders_in", "--yes").exit_code == 0
+    assert held(database)["0.3.1"].owner == "orders_in"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "word"),
+    [
+        (["resend", "DATABASE", "-s", "405", "--to", "x", "--yes"], 2, "ob_pre_tps"),
+        (["resend", "DATABASE", "-s", "405", "--set", "priority=3", "--yes"], 2, "transaction_id"),
+        (["resend", "DATABASE", "-s", "405", "--set", "source=", "--yes"], 2, "FIELD=VALUE"),
+        (["resend", "DATABASE", "-s", "405", "--priority", "70000", "--yes"], 2, "65535"),
+        (["move", "DATABASE", "-s", "7"], 2, "--front"),
+        (["move", "DATABASE", "--front"], 2, "--all"),
+        (["move", "DATABASE", "-s", "7", "--front"], 2, "--yes"),
+        (["move", "DATABASE", "-s", "9", "--front", "--yes"], 4, "fits"),
+        (["move", "DATABASE", "-s", "7", "--into", "x", "--yes"], 2, "pre_xlt"),
+        (["move", "DATABASE", "-s", "7", "--into", "errors", "--yes"], 2, "--error 405"),
+        (["move", "DATABASE", "-s", "7", "--into", "ob_pre_tps", "--error", "405", "--yes"], 2, "--into errors"),
+        (["move", "DATABASE", "-s", "7", "--into", "errors", "--error", "405", "--front", "--yes"], 2, "no order"),
+        (["move", "DATABASE", "-s", "7", "--into", "pre_xlt", "--yes"], 7, "result of a translation"),
+        (["move", "DATABASE", "-s", "5", "--into", "ob_pre_tps", "--yes"], 7, "--to"),
+        (["move", "DATABASE", "-s", "5", "--to", "lab_out", "--yes"], 7, "not routed yet"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_a_wrong_edit_changes_nothing(database: Path, arguments: list[str], status: int, word: str) -> None:
+    test_a_wrong_command_changes_nothing_and_says_what_to_do(database, arguments, status, word)
+
+
+def test_a_message_that_lost_its_data_is_sent_again_only_with_data(database: Path, tmp_path: Path) -> None:
+    store = RecoveryStore(database)
+    store.append([stored(message(7, State.OUTBOUND_POST_TPS, error=500, payload=b""))])
+    store.close()
+    done = run("resend", database, "-s", "500", "--yes")
+    assert (done.exit_code, "--data" in done.stderr) == (7, True)
+    data = tmp_path / "x"
+    data.write_bytes(b"MSH|new")
+    assert run("resend", database, "-s", "500", "--data", data, "--yes").exit_code == 0
+    assert held(database)["0.2.1"].payload == b"MSH|new"
+
+
+def test_move_puts_messages_elsewhere_and_names_what_to_stop(database: Path) -> None:
+    def moved(*arguments: object) -> list[dict[str, object]]:
+        done = run("move", database, *arguments, "-o", "json")
+        assert done.exit_code == 0, done.stderr
+        rows: list[dict[str, object]] = json.loads(done.stdout)
+        return rows
+
+    planned = moved("-s", "7,11", "--to", "lab2_out", "--into", "post_xlt", "--dry-run")
+    assert [(row["mid"], row["from_state"], row["stop_first"]) for row in planned] == [
+        ("0.1.4", 11, "thread lab_out"), ("0.1.2", 7, "process clinical"), ("0.1.3", 11, "thread lab_out"),
+    ]  # fmt: skip
+    assert moved("-s", "7,11", "--to", "lab2_out", "--into", "post_xlt", "--yes") == [
+        {**row, "moved": True} for row in planned
+    ]
+    found = held(database)
+    assert [(found[mid].state, found[mid].owner) for mid in ("0.1.2", "0.1.3")] == [
+        (State.POST_TRANSLATION, "lab2_out")
+    ] * 2
+    assert found["0.1.4"].position < found["0.1.2"].position < found["0.1.3"].position
+    moved("-m", "0.1.3", "--front", "--yes")
+    assert ids(database, "-s", "7", "-O", "queue")[0] == "0.1.3"
+    assert held(database)["0.1.3"].priority == 5120 + 880  # as high as that of 0.1.4
+    moved("-m", "0.1.2", "--into", "errors", "--error", "108", "--yes")
+    failed = held(database)["0.1.2"]
+    assert (failed.error, failed.error_text) == (108, "moved by an operator from post-translation")
+    moved("-s", "5", "--to", "lab_out", "--into", "ob_pre_tps", "--priority", "1", "--yes")
+    assert (held(database)["0.1.1"].owner, held(database)["0.1.1"].priority) == ("lab_out", 1)
+    with filelock.FileLock(database.with_name(database.name + LOCK_SUFFIX)):
+        done = run("move", database, "-s", "7", "--to", "lab_out", "--into", "ob_pre_tps", "--yes")
+        assert (done.exit_code, done.stdout) == (7, "")
+        assert "then move 2 messages in state 7 (post-translation)" in done.stderr
+        assert "stop thread lab_out first, too" in done.stderr
+
+
+def test_what_was_being_written_is_a_possible_duplicate_when_it_is_moved(tmp_path: Path) -> None:
+    path = tmp_path / "written.recovery"
+    store = RecoveryStore(path)
+    store.append([Started(STREAM, 1, 1), stored(message(1, State.PRE_WRITE))])
+    store.close()
+    assert run("move", path, "--all", "--to", "lab2_out", "--yes").exit_code == 0
+    (moved,) = held(path).values()
+    assert (moved.state, moved.owner) == (State.OUTBOUND_POST_TPS, "lab2_out")
+    assert moved.flags & Flag.POSSIBLE_DUPLICATE
