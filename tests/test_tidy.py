@@ -325,6 +325,18 @@ def test_what_a_campaign_makes_larger_is_marked() -> None:
     assert unmarked == []
 
 
+def test_docstrings_describe_and_do_not_refer() -> None:
+    """Whoever reads "See `other`." has to go there to learn what this does."""
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    referring = [
+        f"{name(path)}: {each.name}"
+        for path in MODULES
+        for each in ast.walk(tree_of(path))
+        if isinstance(each, kinds) and (ast.get_docstring(each) or "").startswith("See `")
+    ]
+    assert referring == []
+
+
 def test_no_modules_import_each_other() -> None:
     """Imports for types count: what needs another's class as a type cannot be understood without it."""
     modules = {

@@ -91,7 +91,7 @@ class DdsConnection:
         self._administrator.tolerates_silence = tolerates
 
     def request(self, command: Command, target: str = "*") -> list[CommandReply]:
-        """See `Connection`."""
+        """Send a command to every service that the target pattern means; their replies, those of each in order."""
         return [each.message for each in self._administrator.request(command, target)]
 
     def create_from_body(self, container: ResourceIdentifier, body: str, target: str = "*") -> list[CommandReply]:
@@ -99,7 +99,7 @@ class DdsConnection:
         return [each.message for each in self._administrator.request(RawCreate(container, body), target)]
 
     def write(self, samples: Sequence[Write]) -> list[WriteAcknowledgment]:
-        """See `Connection`.
+        """Write samples; return when every queue of the topic has acknowledged, or time is up.
 
         Raises:
             NoAnswer: no queue of the topic is reached in time.
@@ -120,7 +120,7 @@ class DdsConnection:
     def receive(
         self, queue: QueueName, max_samples: int, timeout_s: float, source_guid: Guid = NIL_GUID
     ) -> list[Delivery]:
-        """See `Connection`.
+        """Be a consumer of the queue: receive at most so many samples, and wait at most so long for the first.
 
         Raises:
             NoAnswer: the queue is not reached in time, or does not answer whether it has more.
@@ -150,7 +150,7 @@ class DdsConnection:
         return received
 
     def acknowledge(self, delivery: Delivery, ok: bool) -> None:
-        """See `Connection`."""
+        """Acknowledge a sample: true accepts it, false rejects it [QS 2.5]."""
         consumer = self._consumers[delivery.queue]
         consumer.state.acknowledge(delivery.identity, AckResponse.ACCEPTED if ok else AckResponse.REJECTED)
         if not consumer.state.touched_count:

@@ -29,7 +29,7 @@ class ConfigSnippets:
         self._hosted = hosted
 
     def queue(self, xml: str, subscriber: ResourceIdentifier) -> SharedReaderQueueSettings:
-        """See `SnippetReader`."""
+        """Return the settings of a `<[dead_letter_]shared_reader_queue>` for this shared subscriber."""
         from qsctl.config.snippet import read_queue_snippet
 
         settings = self._hosted.subscribers().get(subscriber)
@@ -48,7 +48,7 @@ class ConfigSnippets:
         return Reply(ReturnCode.OK, body=ConfigurationText(live_text(self._configuration, self._hosted.settings())))
 
     def subscriber(self, xml: str, participant: ResourceIdentifier) -> SharedSubscriberSettings:
-        """See `SnippetReader`."""
+        """Return settings of a `<shared_subscriber>` for this domain participant."""
         from qsctl.config.snippet import read_subscriber_snippet
 
         return read_subscriber_snippet(

@@ -197,13 +197,13 @@ _REMEMBERED_TAG: Final = 5
 
 
 class _QueueCodec:
-    """See `RecordCodec`."""
+    """The records of queues as octets."""
 
     carrier = Enqueued
     remembered_count = REMEMBERED_COUNT
 
     def decode(self, body: bytes) -> Sequence[Record]:
-        """See `RecordCodec.decode`."""
+        """Return the records of a body, in order; a payload is still to be filled in, see `fill`."""
         try:
             found = _decode(body)
         except UNREADABLE as error:
@@ -216,7 +216,7 @@ class _QueueCodec:
         return None
 
     def decode_all(self, bodies: Sequence[bytes]) -> Sequence[Record]:
-        """See `RecordCodec.decode_all`."""
+        """Return the records of many bodies, which is quicker than one by one."""
         try:
             found = list(map(_decode, bodies))
         except UNREADABLE as error:
@@ -226,7 +226,7 @@ class _QueueCodec:
         return [record for each in found for record in (_parts(each) if type(each) in _SEVERAL else (each,))]
 
     def read_positions(self, bodies: Iterable[bytes], into: Positions) -> None:
-        """See `RecordCodec.read_positions`."""
+        """Note which positions begin and end in bodies, without decoding the rest."""
         begin, end = into.begun.add, into.ended.add
         try:
             for body in bodies:
@@ -249,19 +249,19 @@ class _QueueCodec:
             raise UnreadableRecord(str(error)) from error
 
     def moves(self, body: bytes) -> bool:
-        """See `RecordCodec.moves`."""
+        """Whether a body is of a kind that versions up to 0.2 do not read, see `Encoded.has_moves`."""
         return body[1] == _MOVED_TAG
 
     def position_of(self, record: Record) -> int | None:
-        """See `RecordCodec.position_of`."""
+        """Return the position that a record begins, ends or is about; None for one that is about none."""
         return record.position if type(record) in _ABOUT_A_SAMPLE else None  # type: ignore[union-attr]
 
     def ended_by(self, record: Record) -> int | None:
-        """See `RecordCodec.ended_by`."""
+        """Return the position that ends with a record; None: none does."""
         return record.position if type(record) is Removed else None
 
     def encode(self, records: Sequence[Record]) -> Encoded:
-        """See `RecordCodec.encode`."""
+        """Return the records as bodies."""
         bodies: list[bytes] = []
         counts: list[int] = []
         positions: list[int] = []

@@ -102,7 +102,7 @@ class Figures:
 
     @property
     def loss_ratio(self) -> float:
-        """See `eventlog.outcomes.loss_ratio`."""
+        """Return the share of the messages lost, of those that are lost, delivered or elided; 0 where there is none."""
         return float(loss_ratio(self.lost_messages, self.delivered_messages, self.elided_messages))
 
     @property

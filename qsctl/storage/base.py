@@ -88,7 +88,7 @@ class Storage(Protocol):
         """
 
     def write_deferred(self, records: Sequence[Record]) -> Sync | None:
-        """Do the same for what may wait for the sync of the next batch, or for `sync`: no message rests on it.
+        """Write what may wait for the sync of the next batch, or for `sync`: no message rests on it.
 
         Raises:
             Damaged: the disk refused; nothing of the batch will be loaded.
@@ -162,22 +162,28 @@ class WritesThenSyncs(ABC):
 
     @abstractmethod
     def write(self, records: Sequence[Record]) -> Sync | None:
-        """See `Storage.write`."""
+        """Do the first half of `append`; return the second, or None where there is nothing left to do."""
 
     def write_deferred(self, records: Sequence[Record]) -> Sync | None:
-        """See `Storage.write_deferred`. Nothing is deferred, unless a store can do so."""
+        """Write what may wait for the sync of the next batch, or for `sync`: no message rests on it.
+
+        Nothing is deferred, unless a store can do so.
+        """
         return self.write(records)
 
     def sync(self) -> None:
-        """See `Storage.sync`."""
+        """Make as durable as configured what was written deferred."""
         return
 
     @abstractmethod
     def compact(self, keep: Iterable[Record]) -> None:
-        """See `Storage.compact`."""
+        """Replace the records by the snapshot `keep`, atomically."""
 
     def compact_in_shares(self, kept: Shares) -> Iterator[None]:
-        """See `Storage.compact_in_shares`. All at once, unless a store can do better."""
+        """Do what `compact` does, a part between two yields, while records go on coming.
+
+        All at once, unless a store can do better.
+        """
         records: list[Record] = []
         while not kept.is_over:
             records += kept.take(_ALL)
@@ -185,7 +191,7 @@ class WritesThenSyncs(ABC):
         yield
 
     def append(self, records: Sequence[Record]) -> None:
-        """See `Storage.append`."""
+        """Keep the records, all or none, as durable as configured when it returns."""
         sync = self.write(records)
         if sync is not None:
             sync()

@@ -127,7 +127,10 @@ class Checkpoints:
 
     @property
     def extent(self) -> Extent:
-        """See `Storage.extent`: the last file of metadata, for a payload without it counts for nothing."""
+        """How far it reaches, for the register of the directory: when it is opened again, no less may be there.
+
+        The last file of metadata, for a payload without it counts for nothing.
+        """
         index = self._metadata.last_index
         return Extent("segments", index, self._metadata.sizes.get(index, 0))
 
@@ -253,7 +256,7 @@ class Checkpoints:
                         self._report_unreadable(index, start, end, error)
 
     def payload(self, position: int) -> bytes:
-        """See `Storage.payload`.
+        """Return the payload at a position, for queues that keep it on disk only.
 
         Raises:
             KeyError: there is none at this position.
@@ -265,7 +268,9 @@ class Checkpoints:
             raise self._refusal(error) from error
 
     def compact_in_shares(self, kept: Shares) -> Iterator[None]:
-        """See `Storage.compact_in_shares`. First the metadata is rewritten, then one data file at a time.
+        """Do what `compact` does, a part between two yields, while records go on coming.
+
+                First the metadata is rewritten, then one data file at a time.
 
         Data files are rewritten of which more than half is dead.
         """
@@ -313,26 +318,29 @@ class Checkpoints:
         return True
 
     def renew(self, keep: Iterable[Record]) -> None:
-        """See `Storage.renew`. Only the newest file of payloads can hold what was not synced."""
+        """Do what `compact` does, into files that are new: what was written last may not have reached the disk.
+
+        Only the newest file of payloads can hold what was not synced.
+        """
         self._data.stray_files |= {self._data.log.last_index} - {-1}
         for _ in self.compact_in_shares(Whole(keep)):
             pass
 
     def abandon(self) -> None:
-        """See `Storage.abandon`."""
+        """Let go of the files as they are, after a write or a sync failed."""
         self._abandon_compaction()
         for log in (self._data.log, self._metadata):
             log.abandon()
 
     def destroy(self) -> None:
-        """See `Storage.destroy`."""
+        """Delete everything, the files too; closes the store."""
         self._abandon_compaction()
         self._metadata.destroy()
         self._data.log.destroy()
         self._data.locations.clear()
 
     def close(self) -> None:
-        """See `Storage.close`."""
+        """Make everything durable that is configured to be, and let go of the files."""
         self._abandon_compaction()
         try:
             self._data.log.close()

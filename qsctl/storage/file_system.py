@@ -91,7 +91,7 @@ class FileSystem(Protocol):
         """Take a name away; nothing where nothing has it."""
 
     def begin_unlink(self, path: Path) -> Deletion:
-        """Do the same while nothing waits for it; one that is refused is left."""
+        """Remove a file while nothing waits for it; one that cannot be removed stays."""
 
     def names(self, directory: Path) -> Sequence[str]:
         """Return the names in a directory, in no order."""
@@ -116,39 +116,39 @@ class HostFileSystem:
     """The operating system's file systems."""
 
     def open(self, path: Path, flags: int, mode: int = 0) -> int:
-        """See `FileSystem.open`."""
+        """Return a descriptor, opened with flags of `os.open`; a directory may be opened to be locked."""
         return os.open(path, flags, mode)
 
     def close(self, descriptor: int) -> None:
-        """See `FileSystem.close`."""
+        """Let go of a descriptor, and of its lock."""
         os.close(descriptor)
 
     def read_at(self, descriptor: int, size_bytes: int, offset: int) -> bytes:
-        """See `FileSystem.read_at`."""
+        """Return the octets from an offset on, as many as there are of so many."""
         return os.pread(descriptor, size_bytes, offset)
 
     def write_at(self, descriptor: int, data: bytes | memoryview, offset: int) -> int:
-        """See `FileSystem.write_at`."""
+        """Write a beginning of the octets at an offset, and return how many."""
         return os.pwrite(descriptor, data, offset)
 
     def cut(self, descriptor: int, size_bytes: int) -> None:
-        """See `FileSystem.cut`."""
+        """Let a file be this long; what is added reads as zeros."""
         os.ftruncate(descriptor, size_bytes)
 
     def allocate(self, descriptor: int, offset: int, size_bytes: int) -> None:
-        """See `FileSystem.allocate`."""
+        """Have room, which reads as zeros."""
         os.posix_fallocate(descriptor, offset, size_bytes)
 
     def sync(self, descriptor: int) -> None:
-        """See `FileSystem.sync`."""
+        """Make durable what was written to a file, and its length."""
         os.fdatasync(descriptor)
 
     def sync_all(self, descriptor: int) -> None:
-        """See `FileSystem.sync_all`."""
+        """Make durable the file with everything that is known of it."""
         os.fsync(descriptor)
 
     def sync_directory(self, directory: Path) -> None:
-        """See `FileSystem.sync_directory`."""
+        """Make durable the names in a directory."""
         descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             os.fsync(descriptor)
@@ -156,7 +156,10 @@ class HostFileSystem:
             os.close(descriptor)
 
     def lock(self, descriptor: int, *, waits: bool) -> bool:
-        """See `FileSystem.lock`. It ends with the processes that have it, however they end."""
+        """Have the only lock on a file; False: another process has it, and it was not waited for.
+
+        It ends with the processes that have it, however they end.
+        """
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX if waits else fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -164,47 +167,50 @@ class HostFileSystem:
         return True
 
     def status(self, descriptor: int) -> FileStatus:
-        """See `FileSystem.status`."""
+        """Return what is known of an open file."""
         return _status(os.fstat(descriptor))
 
     def status_at(self, path: Path) -> FileStatus | None:
-        """See `FileSystem.status_at`."""
+        """Return what is known of what has this name, be it a link; None: nothing has it."""
         try:
             return _status(path.lstat())
         except (FileNotFoundError, NotADirectoryError):
             return None
 
     def rename(self, path: Path, target: Path) -> None:
-        """See `FileSystem.rename`."""
+        """Give a file another name, in the place of whatever has that."""
         path.rename(target)
 
     def link(self, path: Path, target: Path) -> None:
-        """See `FileSystem.link`."""
+        """Give a file a second name."""
         os.link(path, target)
 
     def unlink(self, path: Path) -> None:
-        """See `FileSystem.unlink`."""
+        """Take a name away; nothing where nothing has it."""
         path.unlink(missing_ok=True)
 
     def begin_unlink(self, path: Path) -> Deletion:
-        """See `FileSystem.begin_unlink`. It takes up to a millisecond: there is a thread for it."""
+        """Remove a file while nothing waits for it; one that cannot be removed stays.
+
+        It takes up to a millisecond: there is a thread for it.
+        """
         return _thread().submit(self._unlink_quietly, path)
 
     def names(self, directory: Path) -> Sequence[str]:
-        """See `FileSystem.names`."""
+        """Return the names in a directory, in no order."""
         return [each.name for each in directory.iterdir()]
 
     def resolved(self, directory: Path) -> Path | None:
-        """See `FileSystem.resolved`."""
+        """Return where a directory really is; None: there is none."""
         return directory.resolve() if directory.is_dir() else None
 
     def free_bytes(self, directory: Path) -> int:
-        """See `FileSystem.free_bytes`."""
+        """Return how much room there is for those who have no privilege."""
         found = os.statvfs(directory)
         return found.f_bavail * found.f_frsize
 
     def draw(self, count: int) -> bytes:
-        """See `FileSystem.draw`."""
+        """Return random octets, by which the content of one file is told from that of another."""
         return os.urandom(count)
 
     def _unlink_quietly(self, path: Path) -> None:

@@ -37,16 +37,16 @@ class WithPayloads:
 
     @property
     def taken_to(self) -> int:
-        """See `Shares.taken_to`."""
+        """The highest position that was given, or passed over for being gone."""
         return self._kept.taken_to
 
     @property
     def is_over(self) -> bool:
-        """See `Shares.is_over`."""
+        """Whether the last part was given."""
         return self._kept.is_over
 
     def take(self, count: int) -> Sequence[Record]:
-        """See `Shares.take`."""
+        """Return the records about so many positions, as they are now, or about all where few more are left."""
         return list(with_payloads(self._kept.take(count), self._stream))
 
 

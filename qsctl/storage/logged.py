@@ -88,24 +88,30 @@ class LoggedStorage(WritesThenSyncs):
 
     @property
     def extent(self) -> Extent:
-        """See `Storage.extent`: of its own files; the log has another."""
+        """How far it reaches, for the register of the directory: when it is opened again, no less may be there.
+
+        Of its own files; the log has another.
+        """
         return self.in_log.entry.extent or self._own.extent
 
     def write(self, records: Sequence[Record]) -> Sync | None:
-        """See `Storage.write`."""
+        """Do the first half of `append`; return the second, or None where there is nothing left to do."""
         return write_group(self.log, [(self, records)]) if records else None
 
     def write_deferred(self, records: Sequence[Record]) -> Sync | None:
-        """See `Storage.write_deferred`."""
+        """Write what may wait for the sync of the next batch, or for `sync`: no message rests on it."""
         self.write(records)
         return None
 
     def sync(self) -> None:
-        """See `Storage.sync`."""
+        """Make as durable as configured what was written deferred."""
         self.log.sync()
 
     def load(self) -> Iterator[Record]:
-        """See `Storage.load`. Records about positions that are not there are left out."""
+        """Every whole record, in order, less what `compact` dropped.
+
+        Records about positions that are not there are left out.
+        """
         known: set[int] = set()
         in_log, carrier, position_of = self.in_log, self.codec.carrier, self.codec.position_of
         yield from map(in_log.without_ended, self._own.load(known)) if in_log.ended else self._own.load(known)
@@ -122,7 +128,7 @@ class LoggedStorage(WritesThenSyncs):
         return position in self.in_log.usage.locations
 
     def payload(self, position: int) -> bytes:
-        """See `Storage.payload`.
+        """Return the payload at a position, for queues that keep it on disk only.
 
         Raises:
             KeyError: there is none, or the position ended.
@@ -144,7 +150,10 @@ class LoggedStorage(WritesThenSyncs):
         return self._own.payload(position)
 
     def worth_compacting(self) -> bool:
-        """See `Storage.worth_compacting`. What is dead in the log counts, too: it goes with its file."""
+        """Whether records that no longer matter take more room than those that do.
+
+        What is dead in the log counts, too: it goes with its file.
+        """
         usage, own = self.in_log.usage, self._own
         live_count = len(usage.locations) + len(own.held) - len(self.in_log.ended) + own.kept_count
         return own.body_count + usage.body_count - live_count > max(live_count, DEAD_BODY_COUNT_MIN)
@@ -155,16 +164,19 @@ class LoggedStorage(WritesThenSyncs):
         return self._own.is_compacting
 
     def compact(self, keep: Iterable[Record]) -> None:
-        """See `Storage.compact`."""
+        """Replace the records by the snapshot `keep`, atomically."""
         for _ in self.compact_in_shares(Whole(keep)):
             pass
 
     def compact_in_shares(self, kept: Shares) -> Iterator[None]:
-        """See `Storage.compact_in_shares`. What is kept goes to its own files; of the log nothing before is needed."""
+        """Do what `compact` does, a part between two yields, while records go on coming.
+
+        What is kept goes to its own files; of the log nothing before is needed.
+        """
         return self._own.compact_in_shares(WithPayloads(kept, self))
 
     def renew(self, keep: Iterable[Record]) -> None:
-        """See `Storage.renew`."""
+        """Do what `compact` does, into files that are new: what was written last may not have reached the disk."""
         self._own.renew(with_payloads(keep, self))
 
     def checkpoint(self, file: int) -> Iterator[None]:
@@ -210,12 +222,15 @@ class LoggedStorage(WritesThenSyncs):
         self._own.drop_dead()
 
     def abandon(self) -> None:
-        """See `Storage.abandon`. The log goes on."""
+        """Let go of the files as they are, after a write or a sync failed. The log goes on."""
         self._is_closed = True
         self._own.abandon()
 
     def destroy(self) -> None:
-        """See `Storage.destroy`. The log forgets it first: what is in it is of no stream then."""
+        """Delete everything, the files too; closes the store.
+
+        The log forgets it first: what is in it is of no stream then.
+        """
         self._is_closed = True
         with suppress(Damaged):  # it is forgotten with the next group that the disk takes
             self.log.forget(self.in_log.number)
@@ -223,7 +238,10 @@ class LoggedStorage(WritesThenSyncs):
         self.in_log.usage.clear()
 
     def close(self) -> None:
-        """See `Storage.close`. The log is closed by whatever opened it."""
+        """Make everything durable that is configured to be, and let go of the files.
+
+        The log is closed by whatever opened it.
+        """
         self._is_closed = True
         self._own.close()
 

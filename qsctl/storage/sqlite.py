@@ -131,7 +131,7 @@ class SqliteStorage(WritesThenSyncs):
 
     @property
     def extent(self) -> Extent:
-        """See `Storage.extent`."""
+        """How far it reaches, for the register of the directory: when it is opened again, no less may be there."""
         return Extent("database", self.last_index)
 
     @property
@@ -140,7 +140,10 @@ class SqliteStorage(WritesThenSyncs):
         return self._tables.next_index - 1
 
     def write(self, records: Sequence[Record]) -> Sync | None:
-        """See `Storage.write`. The database works and syncs in one go, without the interpreter."""
+        """Do the first half of `append`; return the second, or None where there is nothing left to do.
+
+        The database works and syncs in one go, without the interpreter.
+        """
         return partial(self._store, records) if records else None
 
     def _store(self, records: Sequence[Record]) -> None:
@@ -157,7 +160,9 @@ class SqliteStorage(WritesThenSyncs):
         tables.held_count += len(encoded.positions) - gone_count
 
     def load(self) -> Iterator[Record]:
-        """See `Storage.load`. Records about a sample that damage took away are left out.
+        """Every whole record, in order, less what `compact` dropped.
+
+                Records about a sample that damage took away are left out.
 
         Raises:
             Damaged: the file became unreadable since it was opened.
@@ -171,7 +176,7 @@ class SqliteStorage(WritesThenSyncs):
             raise self._refusal(error) from error
 
     def payload(self, position: int) -> bytes:
-        """See `Storage.payload`.
+        """Return the payload at a position, for queues that keep it on disk only.
 
         Raises:
             KeyError: no such sample is held.
@@ -188,12 +193,15 @@ class SqliteStorage(WritesThenSyncs):
             raise self._refusal(error) from error
 
     def worth_compacting(self) -> bool:
-        """See `Storage.worth_compacting`."""
+        """Whether records that no longer matter take more room than those that do."""
         live_count = 2 * self._tables.held_count + self._kept_count
         return self._tables.record_count - live_count > max(live_count, DEAD_RECORD_COUNT_MIN)
 
     def compact(self, keep: Iterable[Record]) -> None:
-        """See `Storage.compact`. One transaction: whatever becomes of it, the old or the new content loads."""
+        """Replace the records by the snapshot `keep`, atomically.
+
+        One transaction: whatever becomes of it, the old or the new content loads.
+        """
         self._refuse_after_failure()
         records = list(keep)
         if any(report.kept_as is None for report in self.damage):
@@ -206,7 +214,10 @@ class SqliteStorage(WritesThenSyncs):
         self._kept_count = sum(type(each) is not self._codec.carrier for each in records)
 
     def renew(self, keep: Iterable[Record]) -> None:
-        """See `Storage.renew`. The whole database is copied first: pages of it may be in memory only."""
+        """Do what `compact` does, into files that are new: what was written last may not have reached the disk.
+
+        The whole database is copied first: pages of it may be in memory only.
+        """
         try:
             self._use(copy_anew(self._connection, self.path, self.settings, self._trace))
         except OSError as error:
@@ -216,18 +227,18 @@ class SqliteStorage(WritesThenSyncs):
         self.compact(keep)
 
     def abandon(self) -> None:
-        """See `Storage.abandon`."""
+        """Let go of the files as they are, after a write or a sync failed."""
         with suppress(sqlite3.Error):
             self._connection.close()
 
     def destroy(self) -> None:
-        """See `Storage.destroy`."""
+        """Delete everything, the files too; closes the store."""
         self.close()
         for suffix in ("", *SIDE_FILES):
             self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)
 
     def close(self) -> None:
-        """See `Storage.close`."""
+        """Make everything durable that is configured to be, and let go of the files."""
         try:
             self._connection.close()
         except FAILURES as error:

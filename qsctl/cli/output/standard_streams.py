@@ -26,7 +26,7 @@ class _Output(io.FileIO):
     is_broken = False
 
     def write(self, data: ReadableBuffer, /) -> int:
-        """See `io.RawIOBase`.
+        """Write octets, as `io.RawIOBase` does.
 
         Raises:
             OutputClosed: nothing reads the pipe any more.
@@ -51,7 +51,7 @@ class _Errors(io.FileIO):
     """Standard error, which is written as far as it can be."""
 
     def write(self, data: ReadableBuffer, /) -> int:
-        """See `io.RawIOBase`; what cannot be written is dropped."""
+        """Write octets as `io.RawIOBase` does; what cannot be written is dropped."""
         try:
             return super().write(data)
         except OSError:

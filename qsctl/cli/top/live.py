@@ -42,11 +42,11 @@ class LiveSource:
         self._notice = ""
 
     def title(self) -> str:
-        """See `LookSource`."""
+        """Return what is looked at, and when, in a few words."""
         return f"qsctl top   {self._where}   {datetime.now().astimezone():%H:%M:%S}"
 
     def look(self, of: str = "") -> Look:
-        """See `LookSource`."""
+        """Return what is seen now: every queue, or with a name the consumers of that one."""
         self._notice = ""
         try:
             service = self._opened_service()
@@ -62,10 +62,10 @@ class LiveSource:
         return Look(seen.heading, seen.figures, seen.rows, seen.summary, seen.note or self._notice)
 
     def steer(self, speed_steps: int, seek_steps: int, *, is_stopped: bool) -> None:
-        """See `LookSource`: a service has its own time."""
+        """Ignore the key: a service has its own time."""
 
     def close(self) -> None:
-        """See `LookSource`."""
+        """Let go of what is looked at."""
         self._service = None
         with contextlib.redirect_stderr(io.StringIO()):  # what it reports would be written over the screen
             self._opened.close()

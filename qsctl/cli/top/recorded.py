@@ -111,23 +111,23 @@ class RunSource:
         self._deliveries: pa.Table | None = None
 
     def title(self) -> str:
-        """See `LookSource`."""
+        """Return what is looked at, and when, in a few words."""
         at, horizon = self.clock.now() / SECOND_NS, self.clock.horizon_ns / SECOND_NS
         how = "stopped" if self.clock.is_stopped else f"{self.clock.speed:g} times as fast"
         end = "   the end" if at >= horizon else ""
         return f"qsctl top   {self._run.folder.name}   {at:.3f} s of {horizon:.3f} s   {how}{end}"
 
     def look(self, of: str = "") -> Look:
-        """See `LookSource`."""
+        """Return what is seen now: every queue, or with a name the consumers of that one."""
         now = self.clock.now()
         return self._consumers(of, now) if of else self.at(now)
 
     def steer(self, speed_steps: int, seek_steps: int, *, is_stopped: bool) -> None:
-        """See `LookSource`."""
+        """Run faster by so many doublings, go forth by so many twentieths, stop or go on: what only runs can do."""
         self.clock.steer(speed_steps, seek_steps, is_stopped=is_stopped)
 
     def close(self) -> None:
-        """See `LookSource`: everything was read."""
+        """Do nothing: everything was read."""
 
     def at(self, now_ns: Nanoseconds) -> Look:
         """Return the queues as they were at an instant of the run."""

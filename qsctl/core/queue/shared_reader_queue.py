@@ -170,7 +170,7 @@ class SharedReaderQueue:
     # What its clients do. `receive`, `acknowledge` and `flush` are its parts' own.
 
     def refuse(self, now: Nanoseconds, write: Write, reason: BounceReason) -> None:
-        """See `Entry.refuse`."""
+        """Refuse a sample for a reason that is not the queue's [QS 2.4]."""
         self._entry.refuse(now, write, reason)
 
     def bar(self, write: Write) -> BounceReason | None:
@@ -178,25 +178,25 @@ class SharedReaderQueue:
         return self._entry.bar(write)
 
     def join(self, now: Nanoseconds, joined: ConsumerJoined) -> None:
-        """See `ConsumerMembership.join`."""
+        """Seat a consumer behind the others; a second time changes its window at the most."""
         self._membership.join(now, joined)
 
     def leave(self, now: Nanoseconds, left: ConsumerLeft) -> None:
-        """See `ConsumerMembership.leave`."""
+        """Let a consumer go."""
         self._membership.leave(now, left)
 
     def report_availability(self, now: Nanoseconds, availability: ConsumerAvailability) -> None:
-        """See `ConsumerMembership.report_availability`."""
+        """Heed what a consumer reports of itself [QS 2.10.2], perhaps before it is seen to have joined."""
         self._membership.report_availability(now, availability)
 
     def lose_producer(self, now: Nanoseconds, writer_guid: Guid) -> None:
-        """See `Entry.lose_producer`."""
+        """Let what a vanished producer has waiting outside go with it; what is held stays [QS 2.15.4]."""
         self._entry.lose_producer(now, writer_guid)
 
     def accept_dead_letter(
         self, now: Nanoseconds, source: UndeliverableSource, sample: Sample, reason: DeadLetterReason
     ) -> BounceReason | None:
-        """See `Entry.accept_dead_letter`."""
+        """Enqueue a sample that another queue could not deliver [QS 2.12]; return why it cannot, or None."""
         return self._entry.accept_dead_letter(now, source, sample, reason, self.dead_letter_line)
 
     def flag(self, sample: Sample) -> bool:
@@ -222,7 +222,7 @@ class SharedReaderQueue:
         return became, held
 
     def hold_again(self, now: Nanoseconds, sample: Sample) -> None:
-        """See `Entry.hold_again`."""
+        """Hold a sample again that left for another queue, which could not store it: behind the others."""
         self._entry.hold_again(now, sample)
 
     def serve_next(self, now: Nanoseconds) -> None:

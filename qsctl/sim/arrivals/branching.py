@@ -48,7 +48,7 @@ class BranchingStreams(ArrivalStreams):
         self.first = self._begun = StreamsState(self.streams.copy(), 0, 0)
 
     def window(self, until_ns: Nanoseconds) -> npt.NDArray[Any]:
-        """See `ArrivalStreams.window`."""
+        """Return the next arrivals in time order, at most up to `until_ns` (exclusive); `now_ns` is how far they go."""
         begin, end = self.now_ns, min(until_ns, self.now_ns + self.width_ns)
         self._begun = StreamsState(self.streams.copy(), begin, end)
         rows = self._draw(end)
@@ -103,7 +103,7 @@ class BranchingCursor(ArrivalCursor):
         self._coming = self._branching.save()
 
     def pop(self) -> tuple[int, int]:
-        """See `ArrivalCursor.pop`."""
+        """Return the client and the bytes of the next arrival, and go on to the one after it."""
         self._passed = self._coming
         found = super().pop()
         self._coming = self._branching.save()

@@ -48,7 +48,7 @@ Control = tuple[Nanoseconds, int, int, Callable[[], None]]
 
 
 class EgressRun:
-    """See `sim.model.ModelRun`."""
+    """A run of egress queues."""
 
     def __init__(
         self,

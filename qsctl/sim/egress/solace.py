@@ -19,7 +19,7 @@ from qsctl.sim.scenario.scenario import Model, Scenario
 
 
 def prepare(scenario: Scenario, replication: int, level: LogLevel, chunk_rows: int = CHUNK_ROWS) -> ModelRun:
-    """See `sim.model.CompiledModel.prepare`."""
+    """Check the scenario, lay out the arrays, seed the streams of this replication."""
     if scenario.model is not Model.SOLACE:
         raise InvalidInput(f"{scenario.name}: the model is {scenario.model}, not solace", remedy="Name the model.")
     return EgressRun(scenario, replication, level, chunk_rows)

@@ -23,7 +23,7 @@ from qsctl.sim.scenario.scenario import Model, Queue, Scenario
 
 
 def prepare(scenario: Scenario, replication: int, level: LogLevel, chunk_rows: int = CHUNK_ROWS) -> ModelRun:
-    """See `sim.model.CompiledModel.prepare`.
+    """Check the scenario, lay out the arrays, seed the streams of this replication.
 
     Raises:
         InvalidInput: traffic to a priority queue, which this model does not have.

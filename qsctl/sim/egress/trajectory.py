@@ -100,7 +100,7 @@ class BranchingIngress(Ingress):
     def window(
         self, until_ns: Nanoseconds, left: npt.NDArray[Any], losses: npt.NDArray[Any]
     ) -> tuple[npt.NDArray[Any], list[Row], Rows]:
-        """See `Ingress.window`."""
+        """Return the next rows, then events and rows of refusals."""
         before = self._arrays(losses) if self._filters else ()
         turned_away = self.turned_away
         kept = left.copy() if self._filters else None
@@ -164,7 +164,7 @@ class BranchingIngress(Ingress):
 
 
 class EgressTrajectory(EgressRun):
-    """See `sim.splitting.trajectory.Trajectory`."""
+    """A trajectory of egress queues, for splitting."""
 
     def __init__(self, scenario: Scenario, replication: int, question: Question) -> None:
         super().__init__(
@@ -215,11 +215,11 @@ class EgressTrajectory(EgressRun):
         return int(np.maximum(rows["max_depth"], rows["burst"]).max())
 
     def importance(self) -> int:
-        """See `Trajectory`."""
+        """Return the importance of the state."""
         return int(self.arrays.kernel(watch.importance))
 
     def advance(self, low: int, high: int) -> bool:
-        """See `Trajectory`."""
+        """Go on while low ≤ importance < high; return False at the horizon."""
         state = self.arrays.state
         state["watch_low"], state["watch_high"] = low, high
         if self.step(self._scenario.horizon_ns) is Stop.CROSSED:
@@ -228,13 +228,13 @@ class EgressTrajectory(EgressRun):
         return False
 
     def skip(self, until_ns: Nanoseconds) -> None:
-        """See `Trajectory`."""
+        """Go on to an instant, whatever the importance is."""
         state = self.arrays.state
         state["watch_low"], state["watch_high"] = -r.FOREVER, r.FOREVER
         self.step(until_ns)
 
     def tally(self) -> QueueTally:
-        """See `Trajectory`."""
+        """Return what has been counted on the way to the present state."""
         if self._warm_ns != INFINITE_NS:
             return QueueTally(0, 0, 0)
         lost, passed, mark = self.arrays.kernel(watch.counted)
@@ -243,7 +243,7 @@ class EgressTrajectory(EgressRun):
         return QueueTally(int(lost), int(lost + passed), int(mark))
 
     def save(self) -> SavedBroker:
-        """See `Trajectory`."""
+        """Return the state."""
         arrays, state = self.arrays, self.arrays.state
         if self._growths != arrays.growths:
             self._pack()
@@ -264,7 +264,7 @@ class EgressTrajectory(EgressRun):
         )
 
     def resume(self, saved: SavedBroker, branch: int | None) -> None:
-        """See `Trajectory`."""
+        """Go back to a state that `save` gave."""
         arrays = self.arrays
         kept = [(name, int(arrays.state[name])) for name in KEPT]
         arrays.record[:] = saved.record

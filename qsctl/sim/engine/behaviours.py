@@ -89,7 +89,7 @@ _DISPOSITIONS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class DeclaredProcedure:
-    """See `core.integration.procedures.Procedure`."""
+    """A procedure whose duration and results are drawn."""
 
     name: str
     declared: EngineProcedure
@@ -140,7 +140,7 @@ class DeclaredProcedure:
 
 @dataclass(frozen=True, slots=True)
 class DeclaredTranslation:
-    """See `core.integration.routes.Translation`."""
+    """A translation whose duration and results are drawn."""
 
     name: str
     declared: EngineTranslation

@@ -36,13 +36,13 @@ _decode = msgspec.msgpack.Decoder(StoredRecord).decode
 
 
 class _RecoveryCodec:
-    """See `RecordCodec`."""
+    """The records of an integration engine as octets."""
 
     carrier = Stored
     remembered_count = 0
 
     def encode(self, records: Sequence[StoredRecord]) -> Encoded:
-        """See `RecordCodec.encode`."""
+        """Return the records as bodies."""
         bodies: list[bytes] = []
         positions: list[int] = []
         data: list[bytes] = []
@@ -65,30 +65,30 @@ class _RecoveryCodec:
         return DataLost(record)
 
     def moves(self, _body: bytes) -> bool:
-        """See `RecordCodec.moves`."""
+        """Whether a body is of a kind that versions up to 0.2 do not read, see `Encoded.has_moves`."""
         return False
 
     def decode(self, body: bytes) -> Sequence[StoredRecord]:
-        """See `RecordCodec.decode`."""
+        """Return the records of a body, in order; a payload is still to be filled in, see `fill`."""
         try:
             return (_decode(body),)
         except UNREADABLE as error:
             raise UnreadableRecord(str(error)) from error
 
     def position_of(self, record: StoredRecord) -> int | None:
-        """See `RecordCodec.position_of`."""
+        """Return the position that a record begins, ends or is about; None for one that is about none."""
         return None if isinstance(record, Started | PeersChanged | DatabaseMade) else record.position
 
     def ended_by(self, record: StoredRecord) -> int | None:
-        """See `RecordCodec.ended_by`."""
+        """Return the position that ends with a record; None: none does."""
         return record.position if isinstance(record, CopyRemoved) else None
 
     def decode_all(self, bodies: Sequence[bytes]) -> Sequence[StoredRecord]:
-        """See `RecordCodec.decode_all`."""
+        """Return the records of many bodies, which is quicker than one by one."""
         return [record for body in bodies for record in self.decode(body)]
 
     def read_positions(self, bodies: Iterable[bytes], into: Positions) -> None:
-        """See `RecordCodec.read_positions`."""
+        """Note which positions begin and end in bodies, without decoding the rest."""
         for body in bodies:
             (record,) = self.decode(body)
             if isinstance(record, Stored):

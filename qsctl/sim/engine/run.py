@@ -17,7 +17,7 @@ from qsctl.sim.scenario.scenario import Scenario
 
 
 def prepare(scenario: Scenario, replication: int, level: LogLevel, chunk_rows: int = CHUNK_ROWS) -> ModelRun:
-    """See `sim.model.CompiledModel.prepare`.
+    """Check the scenario, lay out the arrays, seed the streams of this replication.
 
     Raises:
         InvalidInput: no engine, a route to a thread that cannot send.
@@ -28,7 +28,7 @@ def prepare(scenario: Scenario, replication: int, level: LogLevel, chunk_rows: i
 
 
 class IntegrationRun:
-    """See `sim.model.ModelRun`. `queue_names` is what the log's queue numbers mean."""
+    """A run of an engine. `queue_names` are the names that the log's queue numbers stand for."""
 
     queue_names = QUEUE_NAMES
 

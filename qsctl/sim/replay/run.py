@@ -56,7 +56,7 @@ class _Kind(IntEnum):
 
 
 def prepare(scenario: Scenario, replication: int, level: LogLevel, chunk_rows: int = CHUNK_ROWS) -> ModelRun:
-    """See `sim.model.CompiledModel.prepare`.
+    """Check the scenario, lay out the arrays, seed the streams of this replication.
 
     Raises:
         InvalidInput: there is nothing to replay.
@@ -72,7 +72,7 @@ def prepare(scenario: Scenario, replication: int, level: LogLevel, chunk_rows: i
 
 
 class ReplayRun:
-    """See `sim.model.ModelRun`. All its rows are those of `take_tables`: they are made as a recording's are."""
+    """A replay. All its rows are those of `take_tables`: they are made as a recording's are."""
 
     def __init__(
         self,

@@ -52,7 +52,7 @@ _JOIN, _LEAVE, _TO_SERVICE, _TO_CONSUMER, _TO_PRODUCER, _SERVED, _SYNCED = range
 
 
 def prepare(scenario: Scenario, replication: int, level: LogLevel, chunk_rows: int = CHUNK_ROWS) -> ModelRun:
-    """See `sim.model.CompiledModel.prepare`.
+    """Check the scenario, lay out the arrays, seed the streams of this replication.
 
     Raises:
         InvalidInput: no workload, a topic or queue that the service does not have, too many queues.
@@ -63,7 +63,7 @@ def prepare(scenario: Scenario, replication: int, level: LogLevel, chunk_rows: i
 
 
 class SharedReaderQueueRun:
-    """See `sim.model.ModelRun`. `queue_names` is what the log's queue numbers mean."""
+    """A run of a service. `queue_names` are the names that the log's queue numbers stand for."""
 
     def __init__(self, scenario: Scenario, replication: int, level: LogLevel, chunk_rows: int = CHUNK_ROWS) -> None:
         workload = scenario.workload

@@ -98,7 +98,7 @@ class SavedService:
 
 
 class ServiceTrajectory:
-    """See `sim.splitting.trajectory.Trajectory`.
+    """A trajectory of a service under virtual time, for splitting.
 
     The importance is the number of samples in the queue, or its depth in work units where a depth is asked for.
     """
@@ -112,15 +112,15 @@ class ServiceTrajectory:
 
     @property
     def messages(self) -> int:
-        """See `Trajectory`."""
+        """Arrivals of this trajectory so far."""
         return self._run.messages
 
     def importance(self) -> int:
-        """See `Trajectory`."""
+        """Return the importance of the state."""
         return self._run.depth(self._queue, self._by_depth)
 
     def advance(self, low: int, high: int) -> bool:
-        """See `Trajectory`."""
+        """Go on while low ≤ importance < high; return False at the horizon."""
         run, queue, by_depth, until_ns = self._run, self._queue, self._by_depth, self._until_ns
         while run.next_pass(until_ns):
             if not low <= run.depth(queue, by_depth) < high:
@@ -128,20 +128,20 @@ class ServiceTrajectory:
         return False
 
     def skip(self, until_ns: Nanoseconds) -> None:
-        """See `Trajectory`."""
+        """Go on to an instant, whatever the importance is."""
         self._run.step(until_ns)
 
     def tally(self) -> QueueTally:
-        """See `Trajectory`."""
+        """Return what has been counted on the way to the present state."""
         return self._run.tally(self._queue)
 
     def save(self) -> SavedService:
-        """See `Trajectory`."""
+        """Return the state."""
         self._run.forget_waits()
         return SavedService(pickle.dumps(self._run, pickle.HIGHEST_PROTOCOL))
 
     def resume(self, saved: SavedService, branch: int | None) -> None:
-        """See `Trajectory`."""
+        """Go back to a state that `save` gave."""
         self._run = pickle.loads(saved.run)
         if branch is not None:
             self._run.begin_anew(branch)

@@ -81,11 +81,11 @@ class DatabaseStandIn(WritesThenSyncs):
 
     @property
     def extent(self) -> Extent:
-        """See `Storage.extent`."""
+        """How far it reaches, for the register of the directory: when it is opened again, no less may be there."""
         return Extent(KIND, self._rows.last_index)
 
     def write(self, records: Sequence[Record]) -> Sync | None:
-        """See `Storage.write`."""
+        """Do the first half of `append`; return the second, or None where there is nothing left to do."""
         if records:
             self._reach()
             self._rows.records += records
@@ -94,11 +94,11 @@ class DatabaseStandIn(WritesThenSyncs):
         return None
 
     def load(self) -> Iterator[Record]:
-        """See `Storage.load`."""
+        """Every whole record, in order, less what `compact` dropped."""
         return iter(list(self._rows.records))
 
     def payload(self, position: int) -> bytes:
-        """See `Storage.payload`."""
+        """Return the payload at a position, for queues that keep it on disk only."""
         payload: bytes | None = None
         for record in self._rows.records:
             if type(record) is self._codec.carrier and record.position == position:
@@ -110,11 +110,11 @@ class DatabaseStandIn(WritesThenSyncs):
         return payload
 
     def worth_compacting(self) -> bool:
-        """See `Storage.worth_compacting`."""
+        """Whether records that no longer matter take more room than those that do."""
         return len(self._rows.records) > DEAD_RECORD_COUNT_MIN
 
     def compact(self, keep: Iterable[Record]) -> None:
-        """See `Storage.compact`."""
+        """Replace the records by the snapshot `keep`, atomically."""
         carrier, kept = self._codec.carrier, list(keep)
         held = {each.position: each.payload for each in self._rows.records if type(each) is carrier}
         self._reach()
@@ -124,19 +124,19 @@ class DatabaseStandIn(WritesThenSyncs):
         ]
 
     def renew(self, keep: Iterable[Record]) -> None:
-        """See `Storage.renew`."""
+        """Do what `compact` does, into files that are new: what was written last may not have reached the disk."""
         self.compact(keep)
 
     def abandon(self) -> None:
-        """See `Storage.abandon`."""
+        """Let go of the files as they are, after a write or a sync failed."""
 
     def destroy(self) -> None:
-        """See `Storage.destroy`."""
+        """Delete everything, the files too; closes the store."""
         self._reach()
         self._disk.databases.pop(self._path.name, None)
 
     def close(self) -> None:
-        """See `Storage.close`."""
+        """Make everything durable that is configured to be, and let go of the files."""
 
     def _reach(self) -> None:
         """Reach the disk once.

@@ -320,7 +320,7 @@ class MountedDisk:
         """Whether the process waits for a sync that is done now; False: another thread of it does."""
 
     def open(self, path: Path, flags: int, mode: int = 0) -> int:
-        """See `FileSystem.open`."""
+        """Return a descriptor, opened with flags of `os.open`; a directory may be opened to be locked."""
         self._step()
         self._opened_count += 1
         if path == DIRECTORY:
@@ -338,16 +338,16 @@ class MountedDisk:
         return self._opened_count
 
     def close(self, descriptor: int) -> None:
-        """See `FileSystem.close`."""
+        """Let go of a descriptor, and of its lock."""
         self._opened.pop(descriptor, None)
 
     def read_at(self, descriptor: int, size_bytes: int, offset: int) -> bytes:
-        """See `FileSystem.read_at`."""
+        """Return the octets from an offset on, as many as there are of so many."""
         self._step()
         return self._opened[descriptor][0].read(size_bytes, offset)
 
     def write_at(self, descriptor: int, data: bytes | memoryview, offset: int) -> int:
-        """See `FileSystem.write_at`."""
+        """Write a beginning of the octets at an offset, and return how many."""
         inode, is_direct = self._opened[descriptor]
         view = memoryview(data)
         disk = self._disk
@@ -365,12 +365,12 @@ class MountedDisk:
         return len(view)
 
     def cut(self, descriptor: int, size_bytes: int) -> None:
-        """See `FileSystem.cut`."""
+        """Let a file be this long; what is added reads as zeros."""
         self._step()
         self._opened[descriptor][0].cut(size_bytes, self._disk.sector_bytes)
 
     def allocate(self, descriptor: int, offset: int, size_bytes: int) -> None:
-        """See `FileSystem.allocate`."""
+        """Have room, which reads as zeros."""
         self._step()
         if not self._disk.knows_allocation:
             raise _refusal(errno.EOPNOTSUPP)
@@ -381,7 +381,7 @@ class MountedDisk:
             inode.size_bytes = offset + size_bytes
 
     def sync(self, descriptor: int) -> None:
-        """See `FileSystem.sync`."""
+        """Make durable what was written to a file, and its length."""
         self._wait()
         inode = self._opened[descriptor][0]
         if self._disk.state is DiskState.FAILS:
@@ -390,31 +390,34 @@ class MountedDisk:
         inode.synced()
 
     def sync_all(self, descriptor: int) -> None:
-        """See `FileSystem.sync_all`."""
+        """Make durable the file with everything that is known of it."""
         self.sync(descriptor)
 
     def sync_directory(self, directory: Path) -> None:
-        """See `FileSystem.sync_directory`."""
+        """Make durable the names in a directory."""
         self._wait()
         if self._disk.state is DiskState.FAILS:
             raise _refusal(errno.EIO, directory)
         self._disk.sync_names()
 
     def lock(self, descriptor: int, *, waits: bool) -> bool:
-        """See `FileSystem.lock`. A disk has one process at a time."""
+        """Have the only lock on a file; False: another process has it, and it was not waited for.
+
+        A disk has one process at a time.
+        """
         return True
 
     def status(self, descriptor: int) -> FileStatus:
-        """See `FileSystem.status`."""
+        """Return what is known of an open file."""
         return _status(self._opened[descriptor][0])
 
     def status_at(self, path: Path) -> FileStatus | None:
-        """See `FileSystem.status_at`."""
+        """Return what is known of what has this name, be it a link; None: nothing has it."""
         inode = self._disk.look_up(path.name)
         return None if inode is None else _status(inode)
 
     def rename(self, path: Path, target: Path) -> None:
-        """See `FileSystem.rename`."""
+        """Give a file another name, in the place of whatever has that."""
         self._step()
         inode = self._disk.look_up(path.name)
         if inode is None:
@@ -422,7 +425,7 @@ class MountedDisk:
         self._disk.change_names({path.name: None, target.name: inode})
 
     def link(self, path: Path, target: Path) -> None:
-        """See `FileSystem.link`."""
+        """Give a file a second name."""
         self._step()
         inode = self._disk.look_up(path.name)
         if inode is None:
@@ -430,30 +433,30 @@ class MountedDisk:
         self._disk.change_names({target.name: inode})
 
     def unlink(self, path: Path) -> None:
-        """See `FileSystem.unlink`."""
+        """Take a name away; nothing where nothing has it."""
         self._step()
         if self._disk.look_up(path.name) is not None:
             self._disk.change_names({path.name: None})
 
     def begin_unlink(self, path: Path) -> _Done:
-        """See `FileSystem.begin_unlink`."""
+        """Remove a file while nothing waits for it; one that cannot be removed stays."""
         self.unlink(path)
         return _DONE
 
     def names(self, directory: Path) -> Sequence[str]:
-        """See `FileSystem.names`."""
+        """Return the names in a directory, in no order."""
         return self._disk.names
 
     def resolved(self, directory: Path) -> Path | None:
-        """See `FileSystem.resolved`."""
+        """Return where a directory really is; None: there is none."""
         return directory if directory == DIRECTORY else None
 
     def free_bytes(self, directory: Path) -> int:
-        """See `FileSystem.free_bytes`."""
+        """Return how much room there is for those who have no privilege."""
         return self._disk.free_bytes
 
     def draw(self, count: int) -> bytes:
-        """See `FileSystem.draw`."""
+        """Return random octets, by which the content of one file is told from that of another."""
         return self._disk.random.randbytes(count)
 
     def step(self) -> None:
@@ -491,11 +494,11 @@ class _Done:
     """A deletion that is over."""
 
     def done(self) -> bool:
-        """See `Deletion.done`."""
+        """Whether it is over."""
         return True
 
     def result(self) -> None:
-        """See `Deletion.result`."""
+        """Wait until it is over."""
 
 
 _DONE: Final = _Done()

@@ -58,20 +58,20 @@ class SimulatedLink:
 
     @property
     def peers(self) -> frozenset[str]:
-        """See `Link.peers`."""
+        """The names of the other members that are there."""
         return self.box.peers
 
     @property
     def namesake(self) -> Seen | None:
-        """See `Link.namesake`."""
+        """Another process that announces itself by this member's name; None: there is none."""
         return self.box.namesake
 
     def pop_is_changed(self) -> bool:
-        """See `Link.pop_is_changed`."""
+        """Whether others came or went since the last call."""
         return self.box.pop_is_changed()
 
     def poll(self) -> list[ReceivedLetter]:
-        """See `Link.poll`."""
+        """Return the letters that have come, a turn's share of them."""
         if not self._come:
             return []
         come, self._come = self._come, []
@@ -79,7 +79,7 @@ class SimulatedLink:
         return [received for piece in pieces for received in self.box.receive(piece)]
 
     def send(self, recipients: Sequence[str], members: Sequence[str], frames: Sequence[Frame]) -> None:
-        """See `Link.send`."""
+        """Send a letter to members; where one is not there, or does not read, it is lost."""
         peers = self.box.peers
         known = [each for each in recipients if each in peers]
         if not known:
@@ -91,11 +91,11 @@ class SimulatedLink:
             self._voted()
 
     def flush(self) -> bool:
-        """See `Link.flush`."""
+        """Send what was put. False: some waits for room in a peer's cache, come again soon."""
         return True
 
     def close(self) -> None:
-        """See `Link.close`."""
+        """Delete everything; the others see it at once."""
 
 
 class Links:
@@ -130,13 +130,13 @@ class Links:
         replicated: Sequence[SharedReaderQueueSettings],
         silence_ns: Nanoseconds,
     ) -> SimulatedLink:
-        """See `OpensLinks.open_replica_link`."""
+        """Open the letters between the replicas of queues."""
         return self._open(QUEUES, started_at_ns, silence_ns)
 
     def open_configuration_link(
         self, cluster: str, started_at_ns: Nanoseconds, silence_ns: Nanoseconds
     ) -> SimulatedLink:
-        """See `OpensLinks.open_configuration_link`."""
+        """Open the letters about the configuration."""
         return self._open(CONFIGURATION, started_at_ns, silence_ns)
 
     def _open(self, kind: str, started_at_ns: Nanoseconds, silence_ns: Nanoseconds) -> SimulatedLink:

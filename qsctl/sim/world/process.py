@@ -115,7 +115,7 @@ class SimulatedSyncs:
         self._due_ns: Nanoseconds = 0
 
     def begin(self, sync: Sync) -> bool:
-        """See `SyncThread.begin`."""
+        """Do a sync, or leave it to the other thread; whether it is done. None may be in progress."""
         disk = self._machine.disk
         if disk.sync_ns < self._quick_sync_ns:
             sync()
@@ -126,11 +126,11 @@ class SimulatedSyncs:
 
     @property
     def is_done(self) -> bool:
-        """See `SyncThread.is_done`."""
+        """Whether the sync that was left to the other thread is over; `end` gives how."""
         return self._sync is None
 
     def end(self) -> None:
-        """See `SyncThread.end`. Where it is not over the process waits for it."""
+        """Wait for the sync in the other thread. Where it is not over the process waits for it."""
         if self._sync is not None:
             if self._machine.disk.hangs:
                 raise ProcessHangs
@@ -141,7 +141,7 @@ class SimulatedSyncs:
             raise self._error
 
     def close(self) -> None:
-        """See `SyncThread.close`."""
+        """End the thread."""
 
     def _plan(self, sync: Sync) -> None:
         disk, agenda = self._machine.disk, self._machine.agenda
@@ -193,13 +193,13 @@ class WatchedReplicaLog(ReplicaLog):
         super().__init__(stem, settings, records, known, note, disk, compacted_over_bytes=compacted_over_bytes)
 
     def pop_found(self) -> dict[str, StoredStream]:
-        """See `ReplicaLog.pop_found`."""
+        """Return the streams that were found, once."""
         found = super().pop_found()
         self._watch.found_in_log(found, is_damaged=self.is_damaged)
         return found
 
     def write(self, operations: Iterable[replica_stream.Operation]) -> Sync | None:
-        """See `ReplicaLog.write`."""
+        """Write operations, in order; returns what is left to do until they are durable, None: nothing."""
         operations = list(operations)
         self._watch.stored.begin_replicas([each for operation in operations for each in self._judged(operation)])
         sync = super().write(operations)
@@ -233,7 +233,7 @@ class WatchedStores(Stores):
     watch: ProcessWatch
 
     def write(self, turns: Sequence[Ready]) -> Sync | None:
-        """See `Stores.write`."""
+        """Write the records of several turns as one, and put every payload into their messages."""
         written = [
             (batch.stream, tuple(batch.records))
             for ready in turns
@@ -256,19 +256,19 @@ class WatchedStores(Stores):
         return synced
 
     def sync(self) -> None:
-        """See `Stores.sync`."""
+        """Make durable what waits for the sync of a next batch: none may come."""
         super().sync()
         self.watch.end_queues(self.failures)
 
     def load(self, queue: QueueName) -> Iterator[Record]:
-        """See `Stores.load`."""
+        """Return what a queue's store holds; nothing where it has none."""
         records = list(super().load(queue))
         if queue in self.queues:
             self.watch.found_in_queue(queue, records, is_damaged=bool(self.damage))
         return iter(records)
 
     def recover(self, name: QueueName, snapshot: Iterable[QueueRecord]) -> None:
-        """See `Stores.recover`."""
+        """Store the whole of a queue that failed, in new files where the old ones cannot be relied on."""
         records = list(snapshot)
         super().recover(name, records)
         self.watch.renewed(name, records)
@@ -365,13 +365,13 @@ class _Silence:
     """Lines for people that nobody reads: a world's history has what they say."""
 
     def info(self, event: str, **fields: object) -> None:
-        """See `Lines.info`."""
+        """Note what is as it should be."""
 
     def warning(self, event: str, **fields: object) -> None:
-        """See `Lines.warning`."""
+        """Note what may need attention."""
 
     def error(self, event: str, **fields: object) -> None:
-        """See `Lines.error`."""
+        """Note what needs attention."""
 
 
 class Process:

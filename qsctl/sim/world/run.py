@@ -27,7 +27,7 @@ REPLAY: Final = "world/random-faults/every"
 
 
 def prepare(scenario: Scenario, replication: int, level: LogLevel, chunk_rows: int = CHUNK_ROWS) -> ModelRun:
-    """See `sim.model.CompiledModel.prepare`.
+    """Check the scenario, lay out the arrays, seed the streams of this replication.
 
     Raises:
         InvalidInput: no workload or no world, or a schedule that names what there is not.
@@ -40,7 +40,7 @@ def prepare(scenario: Scenario, replication: int, level: LogLevel, chunk_rows: i
 
 
 class WorldRun:
-    """See `sim.model.ModelRun`. `queue_names` is what the log's queue numbers mean."""
+    """A run of a world. `queue_names` are the names that the log's queue numbers stand for."""
 
     def __init__(self, scenario: Scenario, level: LogLevel, chunk_rows: int) -> None:
         self._scenario = scenario

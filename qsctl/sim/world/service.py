@@ -400,29 +400,29 @@ class SimulatedService:
     # What its process runs on.
 
     def jitter(self) -> float:
-        """See `Machine.jitter`."""
+        """Draw how long it waits before an election."""
         drawn = self._random.random()
         return drawn if self.fixed_jitter is None else self.fixed_jitter
 
     def note_stored(self, operations: Sequence[Operation]) -> None:
-        """See `Machine.note_stored`."""
+        """Let the judges know what is durable."""
         if operations:
             self._trace.note("synced", self.number, len(operations))
             for note_stored in self._observers.stored:
                 note_stored(self.number, operations)
 
     def before_sync(self) -> None:
-        """See `Machine.before_sync`."""
+        """Lose the power, if it is to be lost before a sync."""
         if self.crash_at is CrashPoint.BEFORE_SYNC:
             raise PowerFailed
 
     def after_sync(self) -> None:
-        """See `Machine.after_sync`."""
+        """Lose the power, if it is to be lost after one."""
         if self.crash_at is CrashPoint.AFTER_SYNC:
             raise PowerFailed
 
     def guarded(self, do: Callable[[], None]) -> None:
-        """See `Machine.guarded`."""
+        """Do what belongs to the process, in another thread of it; it may end by that."""
         try:
             do()
         except PowerFailed:
@@ -435,7 +435,7 @@ class SimulatedService:
             self._end("end", self.disk.kill)
 
     def look_again(self) -> None:
-        """See `Machine.look_again`."""
+        """Do a pass soon."""
         if self.process is not None:
             self._plan(self.agenda.now)
 

@@ -137,16 +137,16 @@ class ReplicaLink:
 
     @property
     def peers(self) -> frozenset[str]:
-        """See `Link.peers`."""
+        """The names of the other members that are there."""
         return self.box.peers
 
     @property
     def namesake(self) -> Seen | None:
-        """See `Link.namesake`."""
+        """Another process that announces itself by this member's name; None: there is none."""
         return self.box.namesake
 
     def pop_is_changed(self) -> bool:
-        """See `Link.pop_is_changed`."""
+        """Whether others came or went since the last call."""
         return self.box.pop_is_changed()
 
     # Letters.
