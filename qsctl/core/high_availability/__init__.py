@@ -9,8 +9,8 @@ of an entry is that of the last `EpochBegan` before it.
 
 What a frame says is a claim. A group is its incarnation, not its name (`groups`); an epoch is followed one step at a
 time, or as its members themselves confirm it (`epochs`); a frame that no replica can have sent is refused with a reason
-and changes nothing, and a log that cannot be played is replaced by the log of the master (`replica`). An assertion here is about a
-mistake of our own, never about a frame.
+and changes nothing, and a log that cannot be played is replaced by that of the master (`replica`). An assertion here is
+about a mistake of our own, never about a frame.
 
 Read `member` first: it composes a `ServiceEngine` with one `replica` for each group and is stepped like an engine. A
 replica is put together from `log`, `ballot` (elections), `epochs`, `groups`, `progress` (the other replicas),
