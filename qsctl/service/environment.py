@@ -20,8 +20,8 @@ from qsctl.service.sync_thread import SyncThread
 from qsctl.storage.base import Extent, Storage, Sync
 from qsctl.storage.codec import RecordCodec
 from qsctl.storage.file_system import HOST, FileSystem
-from qsctl.storage.replica_log import RecordsCodec, ReplicaLog
-from qsctl.storage.sqlite import SqliteStorage
+from qsctl.storage.replicas.replica_log import RecordsCodec, ReplicaLog
+from qsctl.storage.sqlite.store import SqliteStorage
 
 
 class Syncs(Protocol):

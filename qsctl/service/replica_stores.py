@@ -16,8 +16,8 @@ from qsctl.core.high_availability.outgoing import LogWrite
 from qsctl.core.high_availability.replica import Replica
 from qsctl.core.high_availability.roles import StoredLog
 from qsctl.core.records import QueueRecord
-from qsctl.storage.replica_log import RecordsCodec, ReplicaLog
-from qsctl.storage.replica_stream import Operation, StateSet, StoredHardState, StoredStream
+from qsctl.storage.replicas.replica_log import RecordsCodec, ReplicaLog
+from qsctl.storage.replicas.replica_stream import Operation, StateSet, StoredHardState, StoredStream
 
 RECORDS: Final = RecordsCodec(msgspec.msgpack.Encoder().encode, msgspec.msgpack.Decoder(list[QueueRecord]).decode)
 """Whole records, as replicas send them to each other: a replica keeps all payloads in memory."""

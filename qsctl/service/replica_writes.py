@@ -19,8 +19,15 @@ from qsctl.service import replica_stores
 from qsctl.service.environment import OpenSyncs, Syncs
 from qsctl.service.sync_thread import SyncThread
 from qsctl.storage.base import Sync
-from qsctl.storage.replica_log import ReplicaLog
-from qsctl.storage.replica_stream import Dropped, MembersKnown, Operation, StateSet, StoredHardState, StoredStream
+from qsctl.storage.replicas.replica_log import ReplicaLog
+from qsctl.storage.replicas.replica_stream import (
+    Dropped,
+    MembersKnown,
+    Operation,
+    StateSet,
+    StoredHardState,
+    StoredStream,
+)
 
 ReportFailure: TypeAlias = Callable[[Damaged], None]
 

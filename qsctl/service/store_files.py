@@ -23,8 +23,8 @@ from qsctl.service.queue_codec import QUEUE_CODEC
 from qsctl.storage.base import Extent, Storage
 from qsctl.storage.claim import WAIT_S, Claim
 from qsctl.storage.damage import DamageKind, DamageReport, refuse_loss
-from qsctl.storage.log_upkeep import carry_over, existing_logs
-from qsctl.storage.logged import LoggedStorage
+from qsctl.storage.log.log_upkeep import carry_over, existing_logs
+from qsctl.storage.log.write_ahead_log import WriteAheadLog
 from qsctl.storage.names import (
     log_stem,
     private_stem,
@@ -37,9 +37,9 @@ from qsctl.storage.names import (
     volatile_register,
 )
 from qsctl.storage.register import Register
-from qsctl.storage.replica_log import RecordsCodec, ReplicaLog
+from qsctl.storage.replicas.replica_log import RecordsCodec, ReplicaLog
 from qsctl.storage.room import DiskFull, Room
-from qsctl.storage.write_ahead_log import WriteAheadLog
+from qsctl.storage.streams.logged import LoggedStorage
 
 Done = TypeVar("Done")
 

@@ -44,14 +44,14 @@ from qsctl.service.places import HostedPlace, Places
 from qsctl.service.queue_codec import QUEUE_CODEC
 from qsctl.service.store_files import StoreFiles
 from qsctl.service.withholding import Failure, withhold
-from qsctl.storage import log_upkeep
 from qsctl.storage.base import Shares, Storage, Sync
 from qsctl.storage.claim import WAIT_S, Claim
 from qsctl.storage.damage import DamageReport, refuse_loss
-from qsctl.storage.logged import LoggedStorage, write_group
-from qsctl.storage.replica_log import RecordsCodec, ReplicaLog
+from qsctl.storage.log import log_upkeep
+from qsctl.storage.log.write_ahead_log import FILES_MAX, WriteAheadLog
+from qsctl.storage.replicas.replica_log import RecordsCodec, ReplicaLog
 from qsctl.storage.room import DiskFull
-from qsctl.storage.write_ahead_log import FILES_MAX, WriteAheadLog
+from qsctl.storage.streams.logged import LoggedStorage, write_group
 
 Snapshot: TypeAlias = Callable[[QueueName], Iterable[QueueRecord]]
 """The fewest records that give a queue's state."""

@@ -4,10 +4,11 @@ What comes in: batches of records, each of one stream, whose records have indexe
 a store knows them: which carry a payload, which end one, what is remembered. What goes out: the records of a stream, in
 order, after whatever happened, and a report of every damage that was found.
 
-Two kinds of store meet `base.Storage`. `sqlite` is a database file: of a queue without in-memory state, and of the
-service's state; `<journal_mode>`, `<vacuum>` and `<trace_file>` are its own. `logged` is a stream of the write-ahead
-log, of a queue with in-memory state. A process has one log; a turn's batches of all its queues are one append and,
-under synchronization FULL, one sync. A stream's files `…_m[index].db` and `…_d[index].db` are its checkpoints.
+Two kinds of store meet `base.Storage`. `sqlite.store` is a database file: of a queue without in-memory state, and of
+the service's state; `<journal_mode>`, `<vacuum>` and `<trace_file>` are its own. `streams.logged` is a stream of the
+write-ahead log, of a queue with in-memory state. A process has one log; a turn's batches of all its queues are one
+append and, under synchronization FULL, one sync. A stream's files `…_m[index].db` and `…_d[index].db` are its
+checkpoints.
 
 A stream's state is its checkpoints and, behind them, the records in the log with a higher index than they cover. The
 log says how far they reach; what lies beyond was not finished, and is cut when they are opened. Files are only appended
@@ -31,13 +32,17 @@ Invariants, and why a crash at any place keeps them (`tests/storage/test_power_l
 - remove: the log forgets the stream durably before its files go; a stream of the same name is another one.
 - a sync that failed: what it covered is cut, counts as never written, and the log goes on in another file.
 
-The replicas of a process have a log of their own, `replica_log`: what each must have durable before it votes or
-confirms, for all of them one append and one sync. A replica has its log in memory: that is read at the start alone.
+The replicas of a process have a log of their own, `replicas.replica_log`: what each must have durable before it votes
+or confirms, for all of them one append and one sync. A replica has its log in memory: that is read at the start alone.
 
 What is lost, whole files or places in them, is refused by `damage.refuse_loss` before anything is changed; a store goes
 on with what is whole where its user says so (`discards_damaged`).
 
 Stores of 0.1, and of the form without a log, are read once where the log does not know the stream; they are its
-checkpoints from then on. Read `base`, `codec`, `write_ahead_log`, `log_stream`, `logged`, `log_upkeep`, in this order;
-then `checkpoints`.
+checkpoints from then on.
+
+Here is what all have in common: the seam `base`, `codec`, `frames`, `names`, and what belongs to a directory (`claim`,
+`register`, `room`, `damage`). The rooms: `log`, the write-ahead log; `streams`, a stream of it with files of its own;
+`replicas`, the log of replicas; `sqlite`, database files. Read `base`, `codec`, `log.write_ahead_log`,
+`log.log_stream`, `streams.logged`, `log.log_upkeep`, in this order; then `streams.checkpoints`.
 """

@@ -8,7 +8,7 @@ Records are numbered from 1. What a snapshot replaced is no longer there record 
 the snapshot first, whose effect is the same, then those that came later.
 
 A record counts as soon as it was appended: nothing is taken back. The logs of replicas, of which what is not committed
-is taken back, are `storage.replica_log`'s.
+is taken back, are `storage.replicas.replica_log`'s.
 """
 
 from __future__ import annotations

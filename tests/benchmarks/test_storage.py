@@ -32,7 +32,7 @@ from qsctl.service.queue_codec import QUEUE_CODEC
 from qsctl.service.restore import restore
 from qsctl.service.stores import Stores
 from qsctl.storage.base import Storage
-from qsctl.storage.sqlite import SqliteStorage
+from qsctl.storage.sqlite.store import SqliteStorage
 from tests.benchmarks.ratios import keep_ratio
 from tests.storage.own_files import OwnFiles
 

@@ -15,7 +15,7 @@ from qsctl.client.administration import Administration, FromService
 from qsctl.client.dds_connection import DdsConnection
 from qsctl.core.admin.reply import MessageData
 from qsctl.resource import ResourceIdentifier
-from qsctl.storage.segment_file import decode_header, stream_of
+from qsctl.storage.log.segment_file import decode_header, stream_of
 from tests.dds.service_process import ServiceProcess, StartService, eventually
 from tests.patience import PATIENCE_S
 

@@ -9,9 +9,9 @@ from qsctl.config.filesystem import FilesystemSettings, Synchronization
 from qsctl.service.queue_codec import QUEUE_CODEC
 from qsctl.storage.base import Extent, Storage
 from qsctl.storage.damage import DamageReport
-from qsctl.storage.log_upkeep import keep_short
-from qsctl.storage.logged import LoggedStorage
-from qsctl.storage.write_ahead_log import WriteAheadLog
+from qsctl.storage.log.log_upkeep import keep_short
+from qsctl.storage.log.write_ahead_log import WriteAheadLog
+from qsctl.storage.streams.logged import LoggedStorage
 from tests.fuzz.stored_samples import WrittenOnce
 
 _SETTINGS = FilesystemSettings(file_max_size_kb=0, synchronization=Synchronization.FULL)

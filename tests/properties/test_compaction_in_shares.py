@@ -34,7 +34,7 @@ from qsctl.core.queue.settings import (
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
 from qsctl.identity import Guid, SampleIdentity, counted_incarnations
 from qsctl.resource import parse_resource
-from qsctl.storage import compaction
+from qsctl.storage.streams import compaction
 from tests.batches import records_of
 from tests.storage.own_files import OwnFiles
 

@@ -42,7 +42,8 @@ from qsctl.identity import Guid, SampleIdentity
 from qsctl.instant import INFINITE_NS, MILLISECOND_NS
 from qsctl.service.embedded import EmbeddedService, open_embedded
 from qsctl.service.loop import ServiceLoop
-from qsctl.storage import logged, sqlite
+from qsctl.storage.sqlite import store as sqlite
+from qsctl.storage.streams import logged
 from tests.service.crash_settings import service_in
 
 PARTICIPANT, TOPIC, QUEUE, DEAD = "P", "Order", "P/S/orders", "P/S/dead"

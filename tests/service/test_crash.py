@@ -14,7 +14,7 @@ from qsctl.errors import Damaged
 from qsctl.service.embedded import EmbeddedService, open_embedded
 from qsctl.storage.damage import DamageKind, DamageReport
 from qsctl.storage.frames import scan
-from qsctl.storage.segment_file import HEADER_SIZE_BYTES, decode_header, stream_of
+from qsctl.storage.log.segment_file import HEADER_SIZE_BYTES, decode_header, stream_of
 from tests.service.crash_program import QUEUE, key_of
 from tests.service.crash_settings import configuration
 from tests.service.killed_program import KILLS, Program

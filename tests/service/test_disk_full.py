@@ -29,7 +29,7 @@ from qsctl.identity import SampleIdentity
 from qsctl.resource import ResourceKind
 from qsctl.service.embedded import open_embedded
 from qsctl.service.recovery import AGAIN_AFTER_NS
-from qsctl.storage import sqlite
+from qsctl.storage.sqlite import store as sqlite
 from tests.service import embedded_commands
 from tests.service.disk_trials import QUEUES, VOLATILE, Trial, refusing, restarted
 from tests.service.pipelines import IN_MEMORY, ON_DISK, READER, SUBSCRIBER, queue, service
@@ -269,7 +269,7 @@ def test_a_configuration_that_cannot_be_stored_is_answered_with_an_error_and_sto
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from qsctl.errors import Damaged
-    from qsctl.storage.sqlite import SqliteStorage
+    from qsctl.storage.sqlite.store import SqliteStorage
 
     trial = Trial(tmp_path, keeps_state=True)
 

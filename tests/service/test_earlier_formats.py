@@ -15,7 +15,7 @@ from qsctl.config.load import load_configuration
 from qsctl.core.records import Enqueued
 from qsctl.service.open_service import DaemonOptions, open_service
 from qsctl.service.replica_stores import RECORDS
-from qsctl.storage.replica_log import ReplicaLog
+from qsctl.storage.replicas.replica_log import ReplicaLog
 from tests.campaigns import trials
 from tests.commands import command_line
 from tests.earlier_formats import COMMITS, CONFIGURATION, contents, note, note_directory, placed

@@ -32,13 +32,14 @@ from qsctl.service import queue_codec
 from qsctl.service.loop import ServiceLoop
 from qsctl.service.queue_codec import QUEUE_CODEC
 from qsctl.service.stores import Stores
-from qsctl.storage import segment_file, sqlite
 from qsctl.storage.base import Sync
 from qsctl.storage.codec import Positions
 from qsctl.storage.damage import DamageKind
-from qsctl.storage.logged import LoggedStorage
-from qsctl.storage.sqlite import SqliteStorage
-from qsctl.storage.write_ahead_log import WriteAheadLog
+from qsctl.storage.log import segment_file
+from qsctl.storage.log.write_ahead_log import WriteAheadLog
+from qsctl.storage.sqlite import store as sqlite
+from qsctl.storage.sqlite.store import SqliteStorage
+from qsctl.storage.streams.logged import LoggedStorage
 from tests.campaigns import is_campaign, trials
 from tests.earlier_formats import contents
 from tests.patience import PATIENCE_S

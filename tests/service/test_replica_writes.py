@@ -27,7 +27,7 @@ from qsctl.instant import INFINITE_NS, SECOND_NS
 from qsctl.service import replica_stores
 from qsctl.service.replica_writes import ReplicaWrites
 from qsctl.storage.register import Register
-from qsctl.storage.replica_log import ReplicaLog
+from qsctl.storage.replicas.replica_log import ReplicaLog
 from tests.core.high_availability.cluster import queue
 from tests.storage.power_loss import Disk, kill_log
 

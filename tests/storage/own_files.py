@@ -9,9 +9,9 @@ from qsctl.config.filesystem import FilesystemSettings, Synchronization
 from qsctl.core.records import Record
 from qsctl.service.queue_codec import QUEUE_CODEC
 from qsctl.storage.base import Extent
-from qsctl.storage.checkpoints import Checkpoints
-from qsctl.storage.compaction import Whole
-from qsctl.storage.logged import DEAD_BODY_COUNT_MIN
+from qsctl.storage.streams.checkpoints import Checkpoints
+from qsctl.storage.streams.compaction import Whole
+from qsctl.storage.streams.logged import DEAD_BODY_COUNT_MIN
 
 
 class OwnFiles(Checkpoints):

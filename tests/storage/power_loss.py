@@ -16,8 +16,8 @@ from typing import Self
 
 import pytest
 
-from qsctl.storage.logged import LoggedStorage
-from qsctl.storage.segment_log import SegmentLog
+from qsctl.storage.log.segment_log import SegmentLog
+from qsctl.storage.streams.logged import LoggedStorage
 from tests.storage.own_files import OwnFiles
 
 SECTOR_BYTES = 512

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from qsctl.config.filesystem import FilesystemSettings
 from qsctl.storage.frames import FRAME_HEADER
-from qsctl.storage.segment_file import HEADER_SIZE_BYTES
+from qsctl.storage.log.segment_file import HEADER_SIZE_BYTES
 from tests.storage.contract import enqueued, removed
 from tests.storage.segment_files import file_of, filled, flip, opened, positions
 from tests.storage.with_its_log import WithItsLog

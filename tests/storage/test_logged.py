@@ -7,7 +7,7 @@ from pathlib import Path
 
 from qsctl.config.filesystem import FilesystemSettings
 from qsctl.core.records import Record
-from qsctl.storage.logged import LoggedStorage
+from qsctl.storage.streams.logged import LoggedStorage
 from tests.storage.contract import StoreContract
 from tests.storage.with_its_log import WithItsLog
 

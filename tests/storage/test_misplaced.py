@@ -16,8 +16,8 @@ from qsctl.errors import Refused
 from qsctl.service.queue_codec import QUEUE_CODEC
 from qsctl.storage.base import Storage
 from qsctl.storage.frames import scan
-from qsctl.storage.segment_file import HEADER_SIZE_BYTES, decode_header, stream_of
-from qsctl.storage.sqlite import SqliteStorage
+from qsctl.storage.log.segment_file import HEADER_SIZE_BYTES, decode_header, stream_of
+from qsctl.storage.sqlite.store import SqliteStorage
 from tests.storage.contract import alive, enqueued
 from tests.storage.own_files import OwnFiles
 

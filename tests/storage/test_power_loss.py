@@ -15,8 +15,8 @@ from qsctl.config.filesystem import FilesystemSettings, Synchronization
 from qsctl.core.records import Assigned, Enqueued, Record, Remembered, Removed
 from qsctl.errors import Damaged
 from qsctl.identity import Guid
-from qsctl.storage.log_upkeep import keep_short
-from qsctl.storage.logged import LoggedStorage
+from qsctl.storage.log.log_upkeep import keep_short
+from qsctl.storage.streams.logged import LoggedStorage
 from tests.campaigns import trials
 from tests.storage.contract import QUEUE, KeptInTwos, enqueued, removed
 from tests.storage.own_files import OwnFiles

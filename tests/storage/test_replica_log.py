@@ -14,8 +14,8 @@ from qsctl.config.filesystem import FilesystemSettings, Synchronization
 from qsctl.core.records import Record
 from qsctl.errors import Damaged
 from qsctl.service.replica_stores import RECORDS
-from qsctl.storage.replica_log import COMPACTED_OVER_BYTES, ReplicaLog
-from qsctl.storage.replica_stream import Dropped, Operation, StateSet, StoredHardState, StoredStream
+from qsctl.storage.replicas.replica_log import COMPACTED_OVER_BYTES, ReplicaLog
+from qsctl.storage.replicas.replica_stream import Dropped, Operation, StateSet, StoredHardState, StoredStream
 from tests.campaigns import trials
 from tests.storage.contract import enqueued
 from tests.storage.power_loss import Disk, PowerFailed, kill_log

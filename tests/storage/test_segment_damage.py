@@ -15,7 +15,7 @@ from qsctl.identity import Guid, SampleIdentity
 from qsctl.service.queue_codec import QUEUE_CODEC
 from qsctl.storage.damage import DamageKind
 from qsctl.storage.frames import FRAME_HEADER, Marks, frame, numbered_marks, scan
-from qsctl.storage.segment_file import HEADER_SIZE_BYTES, decode_header, stream_of
+from qsctl.storage.log.segment_file import HEADER_SIZE_BYTES, decode_header, stream_of
 from tests.storage.contract import QUEUE, as_loaded, batches, enqueued, removed
 from tests.storage.segment_files import LARGE, file_of, filled, flip, opened, positions
 

@@ -14,8 +14,8 @@ from qsctl.core.records import Enqueued
 from qsctl.errors import Damaged, InvalidInput, Refused
 from qsctl.service.queue_codec import QUEUE_CODEC
 from qsctl.storage.damage import DamageKind
-from qsctl.storage.sqlite import SqliteStorage
-from qsctl.storage.sqlite_trace import redact
+from qsctl.storage.sqlite.store import SqliteStorage
+from qsctl.storage.sqlite.trace import redact
 from tests.storage.contract import StoreContract, enqueued, removed
 
 NAME = "QSOrder@S@0@qsctl.db"
@@ -129,7 +129,7 @@ def test_a_file_of_a_later_format_is_refused_and_left_alone(tmp_path: Path) -> N
 
 
 def test_a_file_that_another_program_locks_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("qsctl.storage.sqlite_file.BUSY_TIMEOUT_S", 0.05)
+    monkeypatch.setattr("qsctl.storage.sqlite.file.BUSY_TIMEOUT_S", 0.05)
     filled(tmp_path)
     other = sqlite3.connect(tmp_path / NAME, isolation_level=None)
     other.execute("BEGIN EXCLUSIVE")

@@ -16,11 +16,11 @@ from qsctl.errors import Damaged
 from qsctl.service.queue_codec import QUEUE_CODEC
 from qsctl.storage.damage import DamageKind
 from qsctl.storage.frames import FRAME_HEADER, scan
-from qsctl.storage.log_frames import ENTRY_OVERHEAD_BYTES
-from qsctl.storage.log_upkeep import carry_over, checkpoint_all, existing_logs, keep_short, make_room
-from qsctl.storage.logged import LoggedStorage, write_group
-from qsctl.storage.segment_file import HEADER_SIZE_BYTES, decode_header, stream_of
-from qsctl.storage.write_ahead_log import WriteAheadLog
+from qsctl.storage.log.log_frames import ENTRY_OVERHEAD_BYTES
+from qsctl.storage.log.log_upkeep import carry_over, checkpoint_all, existing_logs, keep_short, make_room
+from qsctl.storage.log.segment_file import HEADER_SIZE_BYTES, decode_header, stream_of
+from qsctl.storage.log.write_ahead_log import WriteAheadLog
+from qsctl.storage.streams.logged import LoggedStorage, write_group
 from tests.storage.contract import assigned, enqueued, removed
 from tests.storage.power_loss import Disk, kill, kill_log
 from tests.storage.two_streams import BILLS, FULL, OFF, ORDERS, Both, held, log_files, lose, payload_of, run

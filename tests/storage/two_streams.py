@@ -9,9 +9,9 @@ from qsctl.config.filesystem import FilesystemSettings, Synchronization
 from qsctl.core.records import Enqueued, Record, Removed
 from qsctl.errors import Damaged
 from qsctl.service.queue_codec import QUEUE_CODEC
-from qsctl.storage.log_upkeep import keep_short
-from qsctl.storage.logged import LoggedStorage, write_group
-from qsctl.storage.write_ahead_log import WriteAheadLog
+from qsctl.storage.log.log_upkeep import keep_short
+from qsctl.storage.log.write_ahead_log import WriteAheadLog
+from qsctl.storage.streams.logged import LoggedStorage, write_group
 from tests.storage.power_loss import kill
 
 FULL = FilesystemSettings(file_max_size_kb=1, synchronization=Synchronization.FULL)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from qsctl.config.filesystem import FilesystemSettings
 from qsctl.service.queue_codec import QUEUE_CODEC
-from qsctl.storage.logged import LoggedStorage
-from qsctl.storage.write_ahead_log import WriteAheadLog
+from qsctl.storage.log.write_ahead_log import WriteAheadLog
+from qsctl.storage.streams.logged import LoggedStorage
 
 
 class WithItsLog(LoggedStorage):

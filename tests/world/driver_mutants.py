@@ -14,11 +14,11 @@ from qsctl.service.replica_writes import ReplicaWrites
 from qsctl.service.stores import Stores
 from qsctl.sim.world.disk import MountedDisk
 from qsctl.storage.base import Sync
-from qsctl.storage.checkpoints import Checkpoints
-from qsctl.storage.replica_log import ReplicaLog
-from qsctl.storage.replica_stream import Appended, StateSet
-from qsctl.storage.segment_log import SegmentLog
-from qsctl.storage.written_file import WrittenFile
+from qsctl.storage.log.segment_log import SegmentLog
+from qsctl.storage.log.written_file import WrittenFile
+from qsctl.storage.replicas.replica_log import ReplicaLog
+from qsctl.storage.replicas.replica_stream import Appended, StateSet
+from qsctl.storage.streams.checkpoints import Checkpoints
 from qsctl.transport.dds.correspondents import Correspondents
 
 DriverMutant = Callable[[pytest.MonkeyPatch], None]

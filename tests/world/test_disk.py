@@ -15,8 +15,8 @@ from qsctl.errors import Damaged
 from qsctl.instant import INFINITE_NS, MILLISECOND_NS
 from qsctl.service import replica_stores
 from qsctl.sim.world.disk import DIRECTORY, MountedDisk, PowerFailed, ProcessHangs, SimulatedDisk
-from qsctl.storage.replica_log import ReplicaLog
-from qsctl.storage.replica_stream import StateSet, StoredHardState
+from qsctl.storage.replicas.replica_log import ReplicaLog
+from qsctl.storage.replicas.replica_stream import StateSet, StoredHardState
 
 FILE = DIRECTORY / "file"
 SEEDS = range(int(os.environ.get("QSCTL_DISK_SEEDS", "60")))

@@ -26,8 +26,8 @@ from qsctl.errors import QsctlError, Refused
 from qsctl.sim.engine.peers import DatabaseMade, Peers, PeersChanged, StoredRecord, peers_of_earlier
 from qsctl.sim.engine.recovery_codec import RECOVERY_CODEC, DataLost
 from qsctl.storage.damage import DamageKind, DamageReport
-from qsctl.storage.sqlite import SqliteStorage
-from qsctl.storage.sqlite_file import FORMAT_VERSION, MAGIC
+from qsctl.storage.sqlite.file import FORMAT_VERSION, MAGIC
+from qsctl.storage.sqlite.store import SqliteStorage
 
 KIND: Final = crc32(b"qsctl: recovery database of an integration engine")
 """What the header, and each checksum, of every such file is made with, whatever its name is."""

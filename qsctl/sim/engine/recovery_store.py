@@ -29,7 +29,7 @@ from qsctl.sim.engine.recovery_codec import RECOVERY_CODEC
 from qsctl.sim.engine.recovery_file import FORMAT, KIND, LOG, RecoveryContent, content_of, make_database
 from qsctl.storage.damage import DamageKind, DamageReport, set_aside_name
 from qsctl.storage.names import refuse_link, sync_directory, unshare
-from qsctl.storage.sqlite import SqliteStorage
+from qsctl.storage.sqlite.store import SqliteStorage
 
 _SETTINGS: Final = FilesystemSettings(journal_mode=JournalMode.WAL, synchronization=Synchronization.FULL)
 LOCK_SUFFIX: Final = ".lock"

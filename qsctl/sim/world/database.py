@@ -2,7 +2,7 @@
 
 Decides: that a batch is there as a whole once `append` returns, as under synchronization FULL. The library of such
 files opens them itself, past the seam that a simulated disk is behind: so its pages are not simulated, and neither is
-damage to them. All else of a store is as `qsctl.storage.sqlite` has it.
+damage to them. All else of a store is as `qsctl.storage.sqlite.store` has it.
 """
 
 from __future__ import annotations

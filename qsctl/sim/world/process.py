@@ -50,11 +50,11 @@ from qsctl.sim.world.stored import (
     StreamFile,
     Truncate,
 )
-from qsctl.storage import replica_stream
 from qsctl.storage.base import Extent, Sync
 from qsctl.storage.file_system import FileSystem
-from qsctl.storage.replica_log import RecordsCodec, ReplicaLog
-from qsctl.storage.replica_stream import StoredStream
+from qsctl.storage.replicas import replica_stream
+from qsctl.storage.replicas.replica_log import RecordsCodec, ReplicaLog
+from qsctl.storage.replicas.replica_stream import StoredStream
 
 LOOKS_AGAIN_NS: Final[Nanoseconds] = SECOND_NS // 5
 """How often a sync that hangs is looked at: the disk may have been mended meanwhile."""

@@ -19,7 +19,7 @@ from qsctl.core.integration.records import STREAM, Started
 from qsctl.errors import ExitStatus
 from qsctl.sim.engine.recovery_file import KIND, LOG
 from qsctl.sim.engine.recovery_store import RecoveryStore, read_recovery_database
-from qsctl.storage.sqlite import SqliteStorage
+from qsctl.storage.sqlite.store import SqliteStorage
 from tests.commands import command_line
 from tests.storage.contract import enqueued
 

@@ -16,10 +16,10 @@ from qsctl.config.filesystem import FilesystemSettings, Synchronization
 from qsctl.errors import Damaged
 from qsctl.storage.base import Extent, Sync
 from qsctl.storage.damage import DamageKind, DamageReport, refuse_loss
-from qsctl.storage.file_sequence import shortfall
 from qsctl.storage.file_system import HOST, FileSystem
 from qsctl.storage.frames import FRAME_HEADER, is_whole
-from qsctl.storage.log_frames import (
+from qsctl.storage.log.file_sequence import shortfall
+from qsctl.storage.log.log_frames import (
     LogContent,
     Place,
     Stream,
@@ -31,10 +31,10 @@ from qsctl.storage.log_frames import (
     without_unfinished_tail,
     written_last,
 )
-from qsctl.storage.log_reader import LogReader
+from qsctl.storage.log.log_reader import LogReader
+from qsctl.storage.log.segment_log import SegmentLog
 from qsctl.storage.names import open_private
 from qsctl.storage.room import refusal
-from qsctl.storage.segment_log import SegmentLog
 
 TIMES_FILE_MAX_SIZE: Final = 4
 """A file of the log is so many times as long as the largest of a queue: it has the records of all of them."""

@@ -11,7 +11,7 @@ from qsctl.config.filesystem import FilesystemSettings, JournalMode, Synchroniza
 from qsctl.storage.damage import DamageKind, DamageReport, set_aside_name
 from qsctl.storage.names import open_private, sync_directory
 from qsctl.storage.room import is_refused_by_system
-from qsctl.storage.sqlite_file import EARLIER_FORMAT, FAILURES, SIDE_FILES, WITH_MOVES, connect, create_tables
+from qsctl.storage.sqlite.file import EARLIER_FORMAT, FAILURES, SIDE_FILES, WITH_MOVES, connect, create_tables
 
 _BATCHES = "SELECT * FROM batch ORDER BY 1"
 _PAYLOADS = "SELECT * FROM payload ORDER BY 1"

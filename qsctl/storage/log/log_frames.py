@@ -17,7 +17,7 @@ import msgspec
 from qsctl.errors import UNREADABLE
 from qsctl.storage.base import Extent
 from qsctl.storage.frames import FRAME_HEADER, Scan
-from qsctl.storage.segment_file import HEADER_SIZE_BYTES, SegmentContent
+from qsctl.storage.log.segment_file import HEADER_SIZE_BYTES, SegmentContent
 
 _ENTRY: Final = struct.Struct("<cIQII")
 """Kind, stream number, index of the first record, number of records, size of their body."""

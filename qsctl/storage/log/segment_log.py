@@ -15,12 +15,10 @@ from pathlib import Path
 from qsctl.config.filesystem import Synchronization
 from qsctl.storage.base import Extent
 from qsctl.storage.damage import DamageKind, DamageReport, set_aside_name
-from qsctl.storage.deletions import Deletions
-from qsctl.storage.file_sequence import SEAL, FileSequence, existing_indexes
 from qsctl.storage.file_system import HOST, FileSystem
 from qsctl.storage.frames import frame
-from qsctl.storage.names import open_private, read_whole, unshare
-from qsctl.storage.segment_file import (
+from qsctl.storage.log.file_sequence import SEAL, FileSequence, existing_indexes
+from qsctl.storage.log.segment_file import (
     FORMAT_VERSION,
     HEADER_SIZE_BYTES,
     FrameBatch,
@@ -37,7 +35,9 @@ from qsctl.storage.segment_file import (
     replace_segment,
     stream_of,
 )
-from qsctl.storage.written_file import WrittenFile
+from qsctl.storage.log.written_file import WrittenFile
+from qsctl.storage.names import open_private, read_whole, unshare
+from qsctl.storage.streams.deletions import Deletions
 
 
 class SegmentLog:

@@ -17,9 +17,9 @@ from msgspec.structs import replace
 from qsctl.storage.codec import Encoded, Record, RecordCodec, UnreadableRecord, fill, pack_payloads, unpack_payloads
 from qsctl.storage.damage import DamageKind, DamageReport
 from qsctl.storage.frames import FRAME_HEADER
-from qsctl.storage.log_frames import ENTRY_OVERHEAD_BYTES, Place, Stream
-from qsctl.storage.log_usage import FILE_BITS, OFFSET_MASK, FileUsage, LogUsage
-from qsctl.storage.write_ahead_log import Part, WriteAheadLog
+from qsctl.storage.log.log_frames import ENTRY_OVERHEAD_BYTES, Place, Stream
+from qsctl.storage.log.log_usage import FILE_BITS, OFFSET_MASK, FileUsage, LogUsage
+from qsctl.storage.log.write_ahead_log import Part, WriteAheadLog
 
 _OVERHEAD_BYTES: Final = FRAME_HEADER.size + ENTRY_OVERHEAD_BYTES
 

@@ -39,7 +39,7 @@ from qsctl.storage.codec import Record, RecordCodec, fill
 from qsctl.storage.damage import DamageKind, DamageReport, refuse_loss
 from qsctl.storage.names import open_private, unshare
 from qsctl.storage.room import DiskFailed, is_refused_by_system, refusal
-from qsctl.storage.sqlite_file import (
+from qsctl.storage.sqlite.file import (
     CURRENT_FORMATS,
     EARLIER_FORMAT,
     FAILURES,
@@ -58,11 +58,11 @@ from qsctl.storage.sqlite_file import (
     note_moves,
     set_aside_foreign,
 )
-from qsctl.storage.sqlite_rows import Payloads, stream_of
-from qsctl.storage.sqlite_salvage import salvage
-from qsctl.storage.sqlite_tables import BATCHES, Tables, end_of
-from qsctl.storage.sqlite_trace import StatementTrace
-from qsctl.storage.sqlite_upgrade import upgrade
+from qsctl.storage.sqlite.rows import Payloads, stream_of
+from qsctl.storage.sqlite.salvage import salvage
+from qsctl.storage.sqlite.tables import BATCHES, Tables, end_of
+from qsctl.storage.sqlite.trace import StatementTrace
+from qsctl.storage.sqlite.upgrade import upgrade
 
 DEAD_RECORD_COUNT_MIN: Final = 5_000
 """Below this a file is never worth compacting: reading so many records takes some milliseconds."""

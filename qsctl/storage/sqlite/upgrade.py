@@ -13,8 +13,8 @@ from zlib import crc32
 
 from qsctl.storage.damage import DamageKind, DamageReport
 from qsctl.storage.frames import constant_marks, frame, scan
-from qsctl.storage.sqlite_file import claim, copy_aside
-from qsctl.storage.sqlite_rows import batch_marks, payload_checksum
+from qsctl.storage.sqlite.file import claim, copy_aside
+from qsctl.storage.sqlite.rows import batch_marks, payload_checksum
 
 _FORMAT_1_MARK: Final = 0x5153_4442
 """Begins every record of a batch in a file of version 0.1, whose checksums cover the bytes and nothing else."""

@@ -13,7 +13,7 @@ from typing import Final
 from qsctl.storage.codec import Encoded, Positions, Record, RecordCodec, UnreadableRecord
 from qsctl.storage.damage import DamageKind
 from qsctl.storage.frames import frame, scan
-from qsctl.storage.sqlite_rows import batch_marks, is_whole, payload_checksums
+from qsctl.storage.sqlite.rows import batch_marks, is_whole, payload_checksums
 
 ReportRow = Callable[[int, int, int, DamageKind, str], None]
 """Called with the number of a batch, offset and size in its body, and what is wrong there."""

@@ -17,9 +17,9 @@ from qsctl.storage.base import Extent
 from qsctl.storage.codec import RecordCodec
 from qsctl.storage.damage import DamageReport
 from qsctl.storage.file_system import HOST, FileSystem
-from qsctl.storage.logged import LoggedStorage
+from qsctl.storage.log.write_ahead_log import FILES_MAX, WriteAheadLog
 from qsctl.storage.room import DiskFull
-from qsctl.storage.write_ahead_log import FILES_MAX, WriteAheadLog
+from qsctl.storage.streams.logged import LoggedStorage
 
 Streams: TypeAlias = Callable[[], Sequence[LoggedStorage] | None]
 """The streams of a log that are open now; None: one of them cannot write for now."""

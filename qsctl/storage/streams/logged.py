@@ -16,14 +16,14 @@ from msgspec.structs import replace
 from qsctl.config.filesystem import FilesystemSettings
 from qsctl.errors import Damaged
 from qsctl.storage.base import Extent, Shares, Sync, WritesThenSyncs
-from qsctl.storage.checkpoints import Checkpoints
 from qsctl.storage.codec import Encoded, Record, RecordCodec
-from qsctl.storage.compaction import Whole
 from qsctl.storage.damage import DamageReport
-from qsctl.storage.log_payloads import WithPayloads, with_payloads
-from qsctl.storage.log_stream import Body, LogStream
+from qsctl.storage.log.log_payloads import WithPayloads, with_payloads
+from qsctl.storage.log.log_stream import Body, LogStream
+from qsctl.storage.log.write_ahead_log import WriteAheadLog
 from qsctl.storage.room import refusal
-from qsctl.storage.write_ahead_log import WriteAheadLog
+from qsctl.storage.streams.checkpoints import Checkpoints
+from qsctl.storage.streams.compaction import Whole
 
 DEAD_BODY_COUNT_MIN: Final = 2_000
 """Below this a stream is never worth compacting: reading so much takes some milliseconds."""

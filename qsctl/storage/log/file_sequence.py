@@ -15,7 +15,7 @@ from typing import Final
 from qsctl.storage.base import Extent
 from qsctl.storage.damage import DamageKind, DamageReport
 from qsctl.storage.file_system import FileSystem
-from qsctl.storage.segment_file import (
+from qsctl.storage.log.segment_file import (
     HEADER_SIZE_BYTES,
     TEMPORARY,
     SegmentContent,

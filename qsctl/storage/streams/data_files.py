@@ -14,8 +14,8 @@ from typing import Final
 from qsctl.errors import Damaged
 from qsctl.storage.codec import POSITION, Encoded
 from qsctl.storage.frames import FRAME_HEADER, is_whole
-from qsctl.storage.segment_file import HEADER_SIZE_BYTES
-from qsctl.storage.segment_log import SegmentLog
+from qsctl.storage.log.segment_file import HEADER_SIZE_BYTES
+from qsctl.storage.log.segment_log import SegmentLog
 
 OFFSET_BITS: Final = 40
 OFFSET_MASK: Final = (1 << OFFSET_BITS) - 1

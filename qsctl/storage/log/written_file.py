@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from qsctl.storage.direct_tail import SECTORS_BYTES, DirectTail
 from qsctl.storage.file_system import FileSystem
+from qsctl.storage.log.direct_tail import SECTORS_BYTES, DirectTail
+from qsctl.storage.log.segment_file import allocate, is_same_file, read_frame, reserved_until
 from qsctl.storage.names import write_all
-from qsctl.storage.segment_file import allocate, is_same_file, read_frame, reserved_until
 
 
 class WrittenFile:

@@ -16,16 +16,16 @@ from qsctl.config.filesystem import FilesystemSettings, Synchronization
 from qsctl.errors import Damaged
 from qsctl.storage.base import Extent, Shares
 from qsctl.storage.codec import POSITION, Encoded, Positions, Record, RecordCodec, UnreadableRecord, fill
-from qsctl.storage.compaction import ROOM_FOR_FILES, Compaction, Whole
 from qsctl.storage.damage import DamageKind, DamageReport, refuse_loss
-from qsctl.storage.data_files import OFFSET_BITS, DataFiles
-from qsctl.storage.file_sequence import SEAL, shortfall
 from qsctl.storage.file_system import HOST, FileSystem
 from qsctl.storage.frames import FRAME_HEADER, spans
+from qsctl.storage.log.file_sequence import SEAL, shortfall
+from qsctl.storage.log.segment_file import HEADER_SIZE_BYTES, find_bodies, refuse_form
+from qsctl.storage.log.segment_log import SegmentLog
 from qsctl.storage.names import read_whole
 from qsctl.storage.room import refusal
-from qsctl.storage.segment_file import HEADER_SIZE_BYTES, find_bodies, refuse_form
-from qsctl.storage.segment_log import SegmentLog
+from qsctl.storage.streams.compaction import ROOM_FOR_FILES, Compaction, Whole
+from qsctl.storage.streams.data_files import OFFSET_BITS, DataFiles
 
 _COPY_POSITION: Final = 2**64 - 1
 """Where a position stands, in a file that has copies of metadata: they may be needed, and are not read any more."""

@@ -13,7 +13,7 @@ from typing import Final
 from qsctl.instant import INFINITE_NS
 from qsctl.storage.base import Shares
 from qsctl.storage.codec import Encoded, Record, RecordCodec
-from qsctl.storage.segment_file import Replacement
+from qsctl.storage.log.segment_file import Replacement
 
 ROOM_FOR_FILES: Final = 4_096
 """How many files may be begun while one is written that supersedes them."""

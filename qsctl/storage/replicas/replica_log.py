@@ -23,11 +23,13 @@ from qsctl.errors import UNREADABLE, Damaged
 from qsctl.storage.base import Extent, Sync
 from qsctl.storage.codec import Record
 from qsctl.storage.damage import DamageKind, DamageReport
-from qsctl.storage.file_sequence import shortfall
 from qsctl.storage.file_system import HOST, FileSystem
 from qsctl.storage.frames import Scan
-from qsctl.storage.log_frames import mark_body, without_unfinished_tail, written_last
-from qsctl.storage.replica_stream import (
+from qsctl.storage.log.file_sequence import shortfall
+from qsctl.storage.log.log_frames import mark_body, without_unfinished_tail, written_last
+from qsctl.storage.log.segment_file import HEADER_SIZE_BYTES, SegmentContent
+from qsctl.storage.log.segment_log import SegmentLog
+from qsctl.storage.replicas.replica_stream import (
     Appended,
     Dropped,
     MembersKnown,
@@ -38,8 +40,6 @@ from qsctl.storage.replica_stream import (
     StreamReader,
 )
 from qsctl.storage.room import refusal
-from qsctl.storage.segment_file import HEADER_SIZE_BYTES, SegmentContent
-from qsctl.storage.segment_log import SegmentLog
 
 COMPACTED_OVER_BYTES: Final = 8 * 1024 * 1024
 """A log that is shorter is not worth compacting."""

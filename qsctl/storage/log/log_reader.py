@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from typing import TypeAlias
 
 from qsctl.storage.frames import spans
-from qsctl.storage.log_frames import LogContent, Place, entries_at
+from qsctl.storage.log.log_frames import LogContent, Place, entries_at
+from qsctl.storage.log.segment_file import HEADER_SIZE_BYTES, find_bodies
+from qsctl.storage.log.segment_log import SegmentLog
 from qsctl.storage.names import read_whole
-from qsctl.storage.segment_file import HEADER_SIZE_BYTES, find_bodies
-from qsctl.storage.segment_log import SegmentLog
 
 _Read: TypeAlias = tuple[LogContent, dict[int, bytes]]
 """What files say, and their bytes."""
