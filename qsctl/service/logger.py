@@ -32,7 +32,7 @@ from qsctl.core.events import (
     SamplesRestored,
 )
 from qsctl.errors import InvalidInput, QsctlError
-from qsctl.transport.dds.peer_faults import PeerFault
+from qsctl.transport.dds.peer_faults import FaultKind, PeerFault
 
 
 class Verbosity(IntEnum):
@@ -242,7 +242,10 @@ class ServiceLog:
         self._write(Verbosity.TRACING, event, fields)
 
     def peer_fault(self, fault: PeerFault) -> None:
-        """Messages of a peer that could not be read: they had no effect."""
+        """Messages of a peer that could not be read, which had no effect, and what else the transport reports."""
+        if fault.kind is FaultKind.TYPE:
+            self.info(fault.kind.value, source=fault.source, peer=fault.peer, reason=fault.reason)
+            return
         self.error(fault.kind.value, source=fault.source, peer=fault.peer, reason=fault.reason, count=fault.count)
 
     def events(self, events: Sequence[Event]) -> None:

@@ -53,6 +53,7 @@ class EndpointSample(NamedTuple):
     type_name: bytes
     policies: Policies
     info: EndpointInfo
+    is_described: bool = False
 
 
 class Announcement(NamedTuple):
@@ -64,6 +65,7 @@ class Announcement(NamedTuple):
         type_name: the name of its type.
         lifespan_ns: how long a writer's samples are of use; `INFINITE_NS` for ever, and for readers.
         representations: XCDR1 as 0, XCDR2 as 2; what a writer writes, or what a reader reads; empty: XCDR1.
+        is_described: whether its type can be looked up; else there is only its name [XTYPES 7.6.3.2].
     """
 
     key: bytes
@@ -75,6 +77,7 @@ class Announcement(NamedTuple):
     type_name: str = ""
     lifespan_ns: Nanoseconds = INFINITE_NS
     representations: tuple[int, ...] = ()
+    is_described: bool = False
 
 
 class Policies(NamedTuple):
@@ -103,13 +106,18 @@ def take_endpoints(reader: BuiltinDataReader, count: int) -> list[EndpointSample
         return []
     try:
         read = _PolicyReader()
+        description = ctypes.c_void_p()
+        to_description = ctypes.byref(description)
         found = []
         for at, values in enumerate(_INFO.iter_unpack(infos.raw[: _INFO.size * taken])):
             key, topic_name, type_name, policies = _ENDPOINT.unpack(_string_at(loans[at] or 0, _ENDPOINT.size))
             if values[1] and topic_name and type_name:
                 names = _string_at(topic_name), _string_at(type_name)
                 said = read.policies(policies) if policies else _NOTHING_SAID
-                found.append(EndpointSample(key, *names, said, EndpointInfo(*values)))
+                description.value = None
+                library.dds_builtintopic_get_endpoint_type_info(loans[at], to_description)
+                is_described = description.value is not None
+                found.append(EndpointSample(key, *names, said, EndpointInfo(*values), is_described))
             else:
                 found.append(EndpointSample(key, b"", b"", _NOTHING_SAID, EndpointInfo(*values)))
         return found
@@ -138,6 +146,7 @@ def announcement_of(sample: EndpointSample) -> Announcement:
         type_name,
         said.lifespan_ns,
         said.representations,
+        sample.is_described,
     )
 
 
@@ -264,5 +273,7 @@ def _taking() -> Any:
     library = ctypes.CDLL(DDS._dll_handle._name)
     library.dds_take.argtypes = [ctypes.c_int32, _POINTER, _POINTER, ctypes.c_size_t, ctypes.c_uint32]
     library.dds_return_loan.argtypes = [ctypes.c_int32, _POINTER, ctypes.c_int32]
+    library.dds_builtintopic_get_endpoint_type_info.argtypes = [_POINTER, _POINTER]
+    library.dds_builtintopic_get_endpoint_type_info.restype = ctypes.c_int32
     library.dds_take.restype = library.dds_return_loan.restype = ctypes.c_int32
     return library

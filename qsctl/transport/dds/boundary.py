@@ -129,6 +129,10 @@ class Boundary:
             PeerFault(topic_name, peer, reason[:INCOMPATIBLE_CHARACTERS_MAX], kind=FaultKind.INCOMPATIBLE)
         )
 
+    def name_type(self, topic_name: str, peer: str, text: str) -> None:
+        """Report what a topic's samples are taken for, by what an endpoint of a peer says of its type."""
+        self._reports.add(PeerFault(topic_name, peer, text[:INCOMPATIBLE_CHARACTERS_MAX], kind=FaultKind.TYPE))
+
     def deny(self, source: str, peer: str, cause: str, reason: str) -> None:
         """Count, by cause, and report a command that its sender may not give."""
         self.denied[cause] += 1

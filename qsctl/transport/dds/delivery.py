@@ -21,6 +21,7 @@ from qsctl.transport.dds.letter_box import SILENCE_NS
 from qsctl.transport.dds.participant import Participant
 from qsctl.transport.dds.plain.flow import FlowDomains
 from qsctl.transport.dds.plain.topic import ClassOf, PlainSurroundings, PlainTopic, class_of_builtin
+from qsctl.transport.dds.plain.type_lookups import TypeLookups
 from qsctl.transport.dds.replica_link import LinkQos, ReplicaLink
 from qsctl.transport.dds.turns import Rotation, read_all
 from qsctl.transport.dds.wire_types import producer_acknowledgment_topic
@@ -69,9 +70,15 @@ class DomainDelivery:
         """When the queues of a topic are announced again, since a producer of it was out of sight and is back."""
         self.replica_link: ReplicaLink | None = None
         """The letters between replicas that travel in this domain."""
-        self._around = PlainSurroundings(FlowDomains(participant), class_of, has_room)
+        self._lookups: TypeLookups | None = None
+        self._around = PlainSurroundings(FlowDomains(participant), class_of, self._type_lookups, has_room)
         self.accepts = True
         """Whether samples are taken from producers; a service that shuts down takes no more."""
+
+    def _type_lookups(self) -> TypeLookups:
+        if self._lookups is None:
+            self._lookups = TypeLookups(self.participant)
+        return self._lookups
 
     def reconcile(self, wanted: Mapping[QueueName, tuple[str, SharedReaderQueueSettings]]) -> None:
         """Open what is wanted and not there, close what is not wanted any more.
@@ -190,6 +197,8 @@ class DomainDelivery:
         """Leave the domain; peers see it at once."""
         for name in list(self._queues):
             self._close_queue(name)
+        if self._lookups is not None:
+            self._lookups.close()
         self._around.flows.close()
         self.participant.boundary.time.connection.leave(self)
         self._discovery.close()
@@ -368,6 +377,7 @@ class DomainDelivery:
         for each in topics:
             if each.plain is not None:
                 each.plain.vanished(endpoint)
+                self._attend([each])
         if endpoint.is_writer:
             topic = self._topics.get(endpoint.topic_name)
             if topic is not None and endpoint.guid != NIL_GUID and endpoint.traits.get("role") == "producer":

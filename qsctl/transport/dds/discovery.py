@@ -72,7 +72,8 @@ class RemoteEndpoint(msgspec.Struct, frozen=True):
     type_name: str = ""
     lifespan_ns: Nanoseconds = INFINITE_NS
     representations: tuple[int, ...] = ()
-    """As in `Announcement`."""
+    is_described: bool = False
+    """These two as in `Announcement`."""
 
     @property
     def participant(self) -> bytes:
@@ -292,6 +293,7 @@ def endpoint_of(sample: Announcement, is_writer: bool) -> RemoteEndpoint:
         type_name=sample.type_name,
         lifespan_ns=sample.lifespan_ns,
         representations=sample.representations,
+        is_described=sample.is_described,
     )
 
 

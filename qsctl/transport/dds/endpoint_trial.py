@@ -53,9 +53,9 @@ def try_endpoints(participant: Participant, subscriber: str, settings: SharedRea
         try:
             partition = partition_qos(f"trial {os.urandom(8).hex()}")
             for name, data_type in other_topics:
-                made.callback(close_entity, participant.trial_topic(name, data_type))
+                made.callback(close_entity, participant.own_topic(name, data_type))
             part = "<datawriter_qos>"
-            outgoing = participant.trial_topic(consumer_topic(topic, subscriber), WireFrame)
+            outgoing = participant.own_topic(consumer_topic(topic, subscriber), WireFrame)
             made.callback(close_entity, outgoing)
             publisher = Publisher(participant.entity, qos=partition)
             made.callback(close_entity, publisher)
@@ -63,7 +63,7 @@ def try_endpoints(participant: Participant, subscriber: str, settings: SharedRea
             made.callback(close_entity, DataWriter(publisher, outgoing, qos=writer_qos(extra=extra)))
             if not settings.is_dead_letter:
                 part = "<datareader_qos>"
-                incoming = participant.trial_topic(topic, WireFrame)
+                incoming = participant.own_topic(topic, WireFrame)
                 made.callback(close_entity, incoming)
                 reading = Subscriber(participant.entity, qos=partition)
                 made.callback(close_entity, reading)

@@ -108,10 +108,13 @@ class IncompatiblePeers:
 
     Args:
         participant: the first of them, whose entities watch.
+        of_names: whether its readers match types by their names alone, so that writers which describe theirs are not
+            for them.
     """
 
-    def __init__(self, participant: Participant) -> None:
+    def __init__(self, participant: Participant, *, of_names: bool = False) -> None:
         assert participant.entity is not None
+        self._of_names = of_names
         self._participant = participant
         self._references: list[int] = [participant.entity._ref]
         self._endpoints: dict[int, _Endpoint] = {}
@@ -236,6 +239,8 @@ class IncompatiblePeers:
                 ours.setdefault(place, []).append((reference, each))
                 continue
             offered.setdefault(place, set()).add(each.said.key[:_PREFIX_BYTES])
+            if self._of_names and each.said.type_id is not None:
+                continue
             if not each.is_done and not _OWN_ROLE.match(each.policies.user_data):
                 peers.append((handle, each))
         matched = _matched_of(ours, {(peer.said.topic_name, not peer.is_writer) for _, peer in peers})

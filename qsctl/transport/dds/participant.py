@@ -376,7 +376,7 @@ class Participant:
         topic = self._topics[name] = self._make_topic(name, data_type)
         return topic
 
-    def trial_topic(self, name: str, data_type: type[Any]) -> Topic[Any]:
+    def own_topic(self, name: str, data_type: type[Any]) -> Topic[Any]:
         """Return a topic that the caller closes: nothing of it stays in the participant.
 
         Raises:

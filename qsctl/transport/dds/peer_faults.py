@@ -40,6 +40,8 @@ class FaultKind(StrEnum):
     """Of no known peer: what the library of DDS logs by itself."""
     INCOMPATIBLE = "incompatible_peer"
     """Nobody's message: a reader or writer that is on a topic of the service and cannot match it."""
+    TYPE = "type_discovered"
+    """No fault: what the service takes a topic's samples for, where no file defines their type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +68,9 @@ Report: TypeAlias = Callable[[PeerFault], None]
 
 def log_fault(fault: PeerFault) -> None:
     """Log a fault as a library does, for the program around it: through `logging`, by the name `qsctl.transport`."""
+    level = logging.ERROR if fault.kind in (FaultKind.UNEXPECTED, FaultKind.LIBRARY) else logging.WARNING
     logging.getLogger("qsctl.transport").log(
-        logging.ERROR if fault.kind in (FaultKind.UNEXPECTED, FaultKind.LIBRARY) else logging.WARNING,
+        logging.INFO if fault.kind is FaultKind.TYPE else level,
         "%s: count=%d peer=%s source=%s reason=%s",
         fault.kind.value,
         fault.count,
@@ -101,7 +104,7 @@ class FaultReports:
             self._period_ends_at = self._clock() + REPORT_PERIOD_NS
         else:
             self.turn()
-        text = fault.reason if fault.kind in (FaultKind.LIBRARY, FaultKind.INCOMPATIBLE) else ""
+        text = fault.reason if fault.kind in (FaultKind.LIBRARY, FaultKind.INCOMPATIBLE, FaultKind.TYPE) else ""
         like = (fault.kind, fault.source, fault.peer, text)
         if like in self._later:
             self._later[like] = _together(self._later[like], fault, fault.source, fault.peer)

@@ -95,10 +95,11 @@ def outline_of(identifier: bytes, fetch: Fetch) -> TypeOutline:
         NotYet: a description is missing.
         Malformed: a description cannot be read, or is larger than anything that is looked at.
     """
-    return _OutlineReader(fetch).named(decoded(_identifier, identifier), 0)
+    return _OutlineReader(fetch).named(decoded(identifier_of, identifier), 0)
 
 
-def _identifier(octets: bytes) -> Any:
+def identifier_of(octets: bytes) -> Any:
+    """Return a `TypeIdentifier` from its octets; raises what the binding raises."""
     return TypeIdentifier.deserialize(octets, has_header=False, use_version_2=True)
 
 
@@ -122,7 +123,7 @@ class _OutlineReader:
                 raise NotYet
             if len(described) > OBJECT_BYTES_MAX:
                 raise Malformed(f"the description of a type has {len(described)} octets")
-            known = self._known[octets] = self._outline(decoded(_object, described), depth)
+            known = self._known[octets] = self._outline(decoded(object_of, described), depth)
         return known
 
     def _outline(self, described: Any, depth: int) -> TypeOutline:
@@ -187,7 +188,7 @@ class _OutlineReader:
             raise NotYet
         if len(described) > OBJECT_BYTES_MAX:
             raise Malformed(f"the description of a type has {len(described)} octets")
-        whole = decoded(_object, described)
+        whole = decoded(object_of, described)
         body = whole.complete if whole.discriminator == _COMPLETE else whole.minimal
         if body.discriminator == _ALIAS:
             return self.bounded(body.alias_type.body.common.related_type, depth + 1)
@@ -210,7 +211,8 @@ class _OutlineReader:
         return Bounded(f"{inner.form}{lengths}", inner.bounds, inner.inside)
 
 
-def _object(octets: bytes) -> Any:
+def object_of(octets: bytes) -> Any:
+    """Return a `TypeObject` from its octets; raises what the binding raises."""
     return TypeObject.deserialize(octets, has_header=False, use_version_2=True)
 
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from cyclonedds.topic import Topic
+
 from qsctl.core.messages import Write
-from qsctl.errors import QsctlError
-from qsctl.transport.dds.boundary import Malformed
 from qsctl.transport.dds.channels import FrameWriter
 from qsctl.transport.dds.discovery import RemoteEndpoint
 from qsctl.transport.dds.participant import Participant
@@ -27,22 +27,15 @@ class Copies:
 
     Args:
         participant: opens where they are written from: apart from the readers of plain samples, which may be held back.
-        topic_name, type_name: the topic, and the queue's type.
-        class_of: the types of the configuration.
+        topic_name, type_name: the topic, and the name of the queue's type.
     """
 
-    def __init__(
-        self,
-        participant: Callable[[], Participant],
-        topic_name: str,
-        type_name: str,
-        class_of: Callable[[str], type[Any]],
-    ) -> None:
+    def __init__(self, participant: Callable[[], Participant], topic_name: str, type_name: str) -> None:
         self._participant = participant
         self._topic_name = topic_name
         self._type_name = type_name
-        self._class_of = class_of
         self._readers: set[int] = set()
+        self._topic: Topic[Any] | None = None
         self._writer: FrameWriter | None = None
 
     @property
@@ -50,23 +43,12 @@ class Copies:
         """Whether one looks on."""
         return self._writer is not None
 
-    def reader_appeared(self, endpoint: RemoteEndpoint) -> None:
-        """Write copies from now on.
-
-        Raises:
-            Malformed: the service does not know the type.
-        """
+    def reader_appeared(self, endpoint: RemoteEndpoint, data_type: type[Any]) -> None:
+        """Write copies from now on, of this type unless some are written already."""
         if self._writer is None:
-            try:
-                data_type = self._class_of(self._type_name)
-            except QsctlError as error:
-                raise Malformed(
-                    f"a reader looks on at topic {self._topic_name}, and the service does not know the type "
-                    f"{self._type_name}: {error.message}; define it in <types>"
-                ) from error
             participant = self._participant()
-            topic = participant.topic(self._topic_name, data_type)
-            self._writer = FrameWriter(participant, topic, traits={"role": "copy"})
+            self._topic = participant.own_topic(self._topic_name, data_type)
+            self._writer = FrameWriter(participant, self._topic, traits={"role": "copy"})
         self._readers.add(endpoint.handle)
 
     def reader_vanished(self, endpoint: RemoteEndpoint) -> None:
@@ -94,4 +76,5 @@ class Copies:
         """Delete the writer."""
         if self._writer is not None:
             self._writer.discard()
-            self._writer = None
+            self._participant().discard(self._topic)
+            self._writer = self._topic = None

@@ -47,12 +47,13 @@ class PlainWriter:
     every replica.
     """
 
-    __slots__ = ("_last_number", "guid", "is_copy", "lifespan_ns")
+    __slots__ = ("_last_number", "guid", "is_copy", "is_described", "lifespan_ns")
 
     def __init__(self, said: EndpointSample) -> None:
         self.guid = Guid(said.key)
         self.lifespan_ns = said.policies.lifespan_ns
         self.is_copy = said.policies.user_data == COPY
+        self.is_described = said.is_described
         self._last_number = 0
 
     def number(self, source_timestamp_ns: Nanoseconds, now: Nanoseconds) -> int:
@@ -64,14 +65,14 @@ class PlainWriter:
 
 
 class FlowDomain:
-    """One such instance: a participant, and who writes in its domain.
+    """One such instance: a participant, and who writes in its domain; `of_names` as in `IncompatiblePeers`.
 
     Writers are looked at here and not by `Discovery`: one that came, wrote and went between two looks is wanted too.
     """
 
-    def __init__(self, participant: Participant) -> None:
+    def __init__(self, participant: Participant, *, of_names: bool = False) -> None:
         self.participant = participant
-        self._incompatible = IncompatiblePeers(participant)
+        self._incompatible = IncompatiblePeers(participant, of_names=of_names)
         assert participant.entity is not None
         self._announcements: BuiltinDataReader | None = BuiltinDataReader(
             participant.entity, BuiltinTopicDcpsPublication
@@ -149,22 +150,27 @@ class FlowDomains:
 
     def __init__(self, beside: Participant) -> None:
         self._beside = beside
-        self._open: list[FlowDomain] = []
+        self._open: dict[tuple[int, str], FlowDomain] = {}
         self._topics: list[str] = []
         self._outgoing: Participant | None = None
 
-    def of_topic(self, topic_name: str) -> FlowDomain:
+    def of_topic(self, topic_name: str, kind: str = "") -> FlowDomain:
         """Return the instance that a topic is read in.
+
+        Args:
+            topic_name: the topic.
+            kind: of names by which types are matched, empty for types by their definitions: a participant takes one
+                type for a topic, so each kind has a participant of its own in the instance.
 
         Raises:
             Refused, Unavailable: it cannot be made.
         """
         if topic_name not in self._topics:
             self._topics.append(topic_name)
-        index = self._topics.index(topic_name) % INSTANCES_MAX
-        while len(self._open) <= index:
-            self._open.append(FlowDomain(self._participant(len(self._open) + 1)))
-        return self._open[index]
+        place = self._topics.index(topic_name) % INSTANCES_MAX, kind
+        if place not in self._open:
+            self._open[place] = FlowDomain(self._participant(place[0] + 1), of_names=bool(kind))
+        return self._open[place]
 
     def outgoing(self) -> Participant:
         """Return the participant of an instance in which nothing is read, and so nothing is ever held back."""
@@ -185,12 +191,12 @@ class FlowDomains:
 
     def look(self) -> None:
         """Take notice of what changed in each."""
-        for each in self._open:
+        for each in self._open.values():
             each.look()
 
     def close(self) -> None:
         """Leave the domain with all of them."""
-        for each in self._open:
+        for each in self._open.values():
             each.close()
         if self._outgoing is not None:
             self._outgoing.close()

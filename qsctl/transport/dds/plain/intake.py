@@ -27,7 +27,7 @@ from qsctl.transport.dds.plain.flow import FlowDomain, PlainWriter, remaining_ns
 from qsctl.transport.dds.plain.octets import read_write
 from qsctl.transport.dds.plain.payloads import PayloadOf
 from qsctl.transport.dds.qos import plain_reader_qos
-from qsctl.transport.dds.raw import RawReader
+from qsctl.transport.dds.raw import RawReader, close_entity
 
 TURN_SAMPLES: Final = 256
 TURN_BYTES: Final = 4 * 1024 * 1024
@@ -81,6 +81,7 @@ class PlainReader:
         extra: policies of the queue's `<datareader_qos>`.
         read: what a sample is, by its octets, its writer and its source timestamp; raises `Malformed`.
         owner: what `Waiter.ready` names when there is something to read.
+        passes_over: whether a writer's samples are another reader's, though this one is matched with it.
 
     Raises:
         Refused: the topic cannot be.
@@ -95,17 +96,18 @@ class PlainReader:
         extra: Collection[Any],
         read: Callable[[bytes, PlainWriter, Nanoseconds], Write | None],
         owner: object | None = None,
+        passes_over: Callable[[PlainWriter], bool] | None = None,
     ) -> None:
         self._flow = flow
         self._participant: Participant = flow.participant
         self._source = topic_name
         self._read = read
         self._owner = owner
+        self._passes_over = passes_over
         assert self._participant.entity is not None
+        self._topic = self._participant.own_topic(topic_name, data_type)
         qos = plain_reader_qos(samples_max=samples_max, extra=tuple(extra), traits={"role": "service"})
-        self._data_reader: DataReader[Any] = DataReader(
-            self._participant.entity, self._participant.topic(topic_name, data_type), qos=qos
-        )
+        self._data_reader: DataReader[Any] = DataReader(self._participant.entity, self._topic, qos=qos)
         self._reader = RawReader(self._data_reader)
         self._condition: ReadCondition | None = None
         """While it is read."""
@@ -140,16 +142,19 @@ class PlainReader:
         return self._condition is not None
 
     def close(self) -> None:
-        """Delete the reader."""
+        """Delete the reader and its topic: a queue that is created anew may be of another type."""
         self._unwatch()
         self._reader.close()
+        close_entity(self._topic)
 
     def _read_one(self, taken: tuple[bytes, Any]) -> Write | None:
         data, info = taken
         writer = self._flow.writer(info.publication_handle)
         if writer is None:
             raise Malformed("its writer left before it could be looked up")
-        return None if writer.is_copy else self._read(data, writer, info.source_timestamp)
+        if writer.is_copy or (self._passes_over is not None and self._passes_over(writer)):
+            return None
+        return self._read(data, writer, info.source_timestamp)
 
     def _peer_of(self, taken: tuple[bytes, Any]) -> str:
         writer = self._flow.writer(taken[1].publication_handle)

@@ -11,17 +11,18 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from qsctl.config.types import TypeLibrary
 from qsctl.core.messages import Inbound, QueueName, Write, WriteAcknowledgment
 from qsctl.core.queue.settings import UNLIMITED, SharedReaderQueueSettings
-from qsctl.errors import QsctlError
+from qsctl.errors import NotFound, QsctlError
 from qsctl.identity import Guid
-from qsctl.transport.dds.boundary import Malformed
 from qsctl.transport.dds.discovery import RemoteEndpoint
 from qsctl.transport.dds.participant import Participant
 from qsctl.transport.dds.plain.answers import ProducerAnswers
 from qsctl.transport.dds.plain.copies import Copies
-from qsctl.transport.dds.plain.flow import FlowDomains
+from qsctl.transport.dds.plain.flow import FlowDomains, PlainWriter
 from qsctl.transport.dds.plain.idl import PlainWrite, write_topic
 from qsctl.transport.dds.plain.intake import Intake, Origins, PlainReader
 from qsctl.transport.dds.plain.payloads import payload_of
+from qsctl.transport.dds.plain.sample_types import SampleTypes
+from qsctl.transport.dds.plain.type_lookups import TypeLookups, has_key
 from qsctl.transport.dds.qos import PLAIN_SAMPLES_MAX, map_qos
 
 FRAME_TYPE: Final = "RTI::QueuingService::SampleFrame"
@@ -50,11 +51,13 @@ class PlainSurroundings(NamedTuple):
     Attributes:
         flows: where their samples are read.
         class_of: the types of the configuration.
+        lookups: what peers say of their types, where the configuration has none.
         has_room: whether nothing waits outside a queue: then its topic is read on.
     """
 
     flows: FlowDomains
     class_of: ClassOf
+    lookups: Callable[[], TypeLookups]
     has_room: Callable[[QueueName], bool]
 
 
@@ -81,6 +84,7 @@ class PlainTopic:
         around: PlainSurroundings,
         owner: object | None = None,
     ) -> None:
+        self._participant = participant
         self.topic_name = settings.topic_name
         self.write_topic = write_topic(settings.topic_name)
         self._type_name = (settings.type_name or DEFAULT_TYPE).removeprefix("::")
@@ -94,10 +98,16 @@ class PlainTopic:
         self._answers = ProducerAnswers(participant, settings.topic_name, origins, replicas)
         payload = payload_of(self._type_name)
         self._intake = Intake(participant_name, settings.topic_name, payload, origins, self._answers.asks)
+        self._types = SampleTypes(settings.topic_name, self._type_name, around.lookups, participant.boundary)
         self._plain: PlainReader | None = None
+        """Of the type by its definition, in a file or by a peer."""
+        self._by_name: dict[bool, PlainReader] = {}
+        """Of the type by its name alone, without a key and with one, opened where no definition is known."""
+        self._kinds_by_name: set[bool] = set()
+        """Those of them that were ever opened."""
         self._numbered: PlainReader | None = None
         self._is_leaving = False
-        self._copies = Copies(around.flows.outgoing, self.topic_name, self._type_name, around.class_of)
+        self._copies = Copies(around.flows.outgoing, self.topic_name, self._type_name)
         self._replicas = replicas
 
     def appeared(self, endpoint: RemoteEndpoint) -> None:
@@ -112,12 +122,12 @@ class PlainTopic:
             if endpoint.topic_name == self.write_topic:
                 self._open_numbered()
             elif endpoint.topic_name == self.topic_name and _is_plain(endpoint):
-                self._open_plain()
+                self._open_for(endpoint)
         elif endpoint.topic_name == self._answers.topic_name:
             self._answers.reader_appeared(endpoint)
         elif endpoint.topic_name == self.topic_name and _is_plain(endpoint) and not self._replicas:
             # Each replica of a queue gets each sample: several copies would be of no use.
-            self._copies.reader_appeared(endpoint)
+            self._open_for(endpoint)
 
     def copy(self, writes: Sequence[Write]) -> None:
         """Show samples of qsctl's producers to those who look on."""
@@ -128,17 +138,25 @@ class PlainTopic:
         """Tell one that is gone nothing more. Samples of a writer that is gone stay: it believes them to be here."""
         if not endpoint.is_writer and endpoint.topic_name == self._answers.topic_name:
             self._answers.reader_vanished(endpoint)
-        elif not endpoint.is_writer and endpoint.topic_name == self.topic_name:
-            self._copies.reader_vanished(endpoint)
+        elif endpoint.topic_name == self.topic_name:
+            self._types.vanished(endpoint)
+            if not endpoint.is_writer:
+                self._copies.reader_vanished(endpoint)
 
     def poll(self, inbox: list[Inbound]) -> None:
         """Move what is there into the inbox, a turn's share of it; nothing while a queue of the topic is full."""
-        if self._plain is None and self._numbered is None:
+        if self._types.is_looking_up:
+            self._open_for_described()
+        if self._plain is None and self._numbered is None and not self._by_name:
             return
         reads_on = self._has_room()
-        for reader in (self._plain, self._numbered):
+        for reader in (*self._by_name.values(), self._numbered):
             if reader is not None:
                 reader.poll(inbox, reads_on=reads_on)
+        if self._plain is not None:
+            is_left = self._plain.poll(inbox, reads_on=reads_on)
+            if self._types.is_outdated and reads_on and not is_left:
+                self._adopt_next()
 
     @property
     def concerned(self) -> tuple[str, ...]:
@@ -148,7 +166,11 @@ class PlainTopic:
     @property
     def waits(self) -> bool:
         """Whether there is a reader that is not watched: it is new, or a queue was full."""
-        return any(reader is not None and not reader.is_watched for reader in (self._plain, self._numbered))
+        return (
+            self._types.is_looking_up
+            or self._types.is_outdated
+            or any(reader is not None and not reader.is_watched for reader in self._readers())
+        )
 
     @property
     def copies_are_wanted(self) -> bool:
@@ -162,6 +184,9 @@ class PlainTopic:
         self._is_leaving = True
         if not self._has_room():
             return
+        for keyed, reader in list(self._by_name.items()):
+            if not reader.poll(inbox, reads_on=True):
+                self._by_name.pop(keyed).close()
         if self._plain is not None and not self._plain.poll(inbox, reads_on=True):
             self._plain.close()
             self._plain = None
@@ -172,7 +197,10 @@ class PlainTopic:
     @property
     def is_draining(self) -> bool:
         """Whether there is something to be read yet, and room for it."""
-        return (self._plain is not None or self._numbered is not None) and self._has_room()
+        return any(reader is not None for reader in self._readers()) and self._has_room()
+
+    def _readers(self) -> tuple[PlainReader | None, ...]:
+        return (*self._by_name.values(), self._plain, self._numbered)
 
     def _has_room(self) -> bool:
         return all(map(self._around.has_room, self._queues))
@@ -188,26 +216,85 @@ class PlainTopic:
 
     def close(self) -> None:
         """Delete everything."""
-        for reader in (self._plain, self._numbered):
+        for reader in self._readers():
             if reader is not None:
                 reader.close()
         self._answers.close()
         self._copies.close()
 
-    def _open_plain(self) -> None:
-        if self._plain is not None:
-            return
+    def _open_for(self, endpoint: RemoteEndpoint) -> None:
+        """Open what an endpoint of samples of their own type needs, or have its type looked up first.
+
+        One that cannot be had is reported: it is not matched.
+        """
         try:
             data_type = self._around.class_of(self._type_name)
+        except NotFound:
+            adopted = self._types.adopted
+            if not self._types.has_name(endpoint):
+                return
+            if endpoint.is_described and (endpoint.is_writer or adopted is None):
+                self._types.look_up(endpoint)
+            else:
+                self._open_undescribed(endpoint)
         except QsctlError as error:
-            raise Malformed(
-                f"a writer of samples of their own type is on topic {self.topic_name}, and the service does not know "
-                f"the type {self._type_name}: {error.message}; define it in <types>"
-            ) from error
-        flow = self._around.flows.of_topic(self.topic_name)
-        self._plain = PlainReader(
-            flow, self.topic_name, data_type, self._samples_max, self._extra, self._intake.plain, self._owner
+            self._types.refuse(endpoint, f"the service cannot have its type {self._type_name}: {error.message}")
+        else:
+            self._open(endpoint, data_type)
+
+    def _open_undescribed(self, endpoint: RemoteEndpoint) -> None:
+        """Open what matches by the name of the type: what is of the definition that a peer gave does so, too."""
+        adopted, keyed = self._types.adopted, has_key(endpoint.key)
+        if adopted is not None and adopted.has_key is keyed:
+            self._open(endpoint, adopted.data_type)
+        elif not endpoint.is_writer:
+            self._copies.reader_appeared(endpoint, self._types.by_name(endpoint))
+        elif keyed not in self._kinds_by_name:
+            kind = "by name, with a key" if keyed else "by name"
+            self._by_name[keyed] = self._reader_of(self._types.by_name(endpoint), kind)
+            self._kinds_by_name.add(keyed)
+
+    def _open_for_described(self) -> None:
+        found = self._types.turn()
+        adopted = self._types.adopted
+        if found and adopted is not None and not self._is_leaving:
+            self._within_boundary(found, lambda endpoint: self._open(endpoint, adopted.data_type))
+
+    def _adopt_next(self) -> None:
+        """Read the type that a writer which is there describes, in the place of one whose writers are gone."""
+        if self._plain is not None:
+            self._plain.close()
+            self._plain = None
+        endpoint, described = self._types.adopt_next()
+        self._within_boundary([endpoint], lambda endpoint: self._open(endpoint, described.data_type))
+
+    def _within_boundary(self, endpoints: list[RemoteEndpoint], opens: Callable[[RemoteEndpoint], None]) -> None:
+        """Open what endpoints need; what cannot be opened is not, and is reported."""
+        self._participant.boundary.each(
+            "the endpoints that appeared", endpoints, opens, lambda at: endpoints[at].key.hex()
         )
+
+    def _open(self, endpoint: RemoteEndpoint, data_type: type[Any]) -> None:
+        if not endpoint.is_writer:
+            self._copies.reader_appeared(endpoint, data_type)
+        elif self._plain is None:
+            self._plain = self._reader_of(data_type)
+
+    def _reader_of(self, data_type: type[Any], kind: str = "") -> PlainReader:
+        return PlainReader(
+            self._around.flows.of_topic(self.topic_name, kind),
+            self.topic_name,
+            data_type,
+            self._samples_max,
+            self._extra,
+            self._intake.plain,
+            self._owner,
+            None if kind else self._is_another_readers,
+        )
+
+    def _is_another_readers(self, writer: PlainWriter) -> bool:
+        """Whether a writer is read by its type's name: a writer without a description matches any reader of that."""
+        return not writer.is_described and has_key(writer.guid) in self._kinds_by_name
 
     def _open_numbered(self) -> None:
         if self._numbered is None:
