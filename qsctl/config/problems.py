@@ -7,6 +7,7 @@ probably meant. Problems are collected through all steps and shown together.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -89,6 +90,30 @@ class NotServed(Refused):
         text = "\n".join(map(str, problems))
         super().__init__(f"the service {name} is valid and not supported here\n{text}")
 
+
+def same_problems(problems: Iterable[Problem]) -> list[list[Problem]]:
+    """Return the problems in groups: those that differ in their place alone; the worst first, in each kind in order."""
+    found: dict[tuple[str, ...], list[Problem]] = {}
+    for each in problems:
+        key = (each.severity, each.file, each.message, each.found, each.allowed, each.suggestion)
+        found.setdefault(key, []).append(each)
+    order = list(Severity)
+    return sorted(found.values(), key=lambda same: order.index(same[0].severity))
+
+
+def text_of_same(problems: Sequence[Problem]) -> str:
+    """Return a group of `same_problems` as text: one problem, and where it is besides."""
+    first, *others = problems
+    if not others:
+        return str(first)
+    lines = ", ".join(str(each.line) for each in others if each.line)
+    services = list(dict.fromkeys(each[1] for problem in problems for each in [_SERVICE.search(problem.path)] if each))
+    place = f"  and {len(others)} more like it: line{'s' * (len(others) > 1)} {lines}"
+    named = f"; services: {', '.join(services)}" if len(services) > 1 else ""
+    return f"{first}\n{place}{named}"
+
+
+_SERVICE: Final = re.compile(r"queuing_service\[([^]]*)\]")
 
 _SHOWN_CHARACTERS = 120
 

@@ -18,7 +18,6 @@ from tests.dds.c_peer import ENVIRONMENT, build, needs_c
 from tests.dds.domains import claim_domain, release_domain
 from tests.dds.plain_peer import PlainConsumer, PlainPeer, plain_peers
 from tests.dds.service_process import ServiceProcess, eventually
-from tests.dds.test_plain_applications import queue
 from tests.processes import running
 
 TOPICS = {
@@ -52,7 +51,11 @@ class NextPlain(IdlStruct, typename="shop.Plain"):
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcess]:
     domain = claim_domain()
-    queues = "".join(queue(name, type_name) for name, type_name in TOPICS.items())
+    queues = "".join(
+        f'<shared_reader_queue name="{name}" session="s"><topic_name>{name}</topic_name>'
+        f"<type_name>{type_name}</type_name></shared_reader_queue>"
+        for name, type_name in TOPICS.items()
+    )
     process = ServiceProcess(tmp_path_factory.mktemp("service"), domain, queues=queues)
     yield process
     process.end()

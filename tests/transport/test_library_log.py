@@ -11,6 +11,7 @@ LINES = [
     b"1.6 [7] recv: malformed packet received from vendor 1.16 length 99 state parse:DATA <52545053 02ff0110 @5> (no",
     b'1.7 [7] recv: invalid parameter list (vendor 1.16, version 2.5): pid 62 (ENTITY_NAME) invalid, input = 8,"Test"',
     b"1.8 [7] recv: invalid parameter list (vendor 1.16, version 2.5): pid 62 (ENTITY_NAME) invalid, input = 9,0,0,1",
+    b"1.8 [7] recv: invalid parameter list (vendor 1.15, version 2): pid 75 (TYPE_INFORMATION) invalid, input = 0,1",
     b"1.9 [7] recv: something else <52545053 02050110 00aa>",
 ]
 
@@ -25,6 +26,8 @@ def test_octets_of_datagrams_are_left_out_and_each_kind_is_counted() -> None:
     found: dict[str, int] = {}
     for fault in faults:
         found[fault.reason] = found.get(fault.reason, 0) + fault.count
+    (unseen,) = [reason for reason in found if "generate its types without -typeobject" in reason]
+    assert found.pop(unseen) == 1
     assert found == {
         "malformed packet received from vendor 1.16, at parse:DATA": 2,
         "invalid parameter list (vendor 1.16, version 2.5): pid 62 (ENTITY_NAME) invalid": 2,

@@ -133,7 +133,7 @@ def test_idl_and_classes_agree() -> None:
 
 
 def test_numbers_of_a_writer_grow_whatever_its_timestamps() -> None:
-    writer = PlainWriter(SimpleNamespace(key=GUIDS[0], policies=Policies((), b"", None)))  # type: ignore[arg-type]
+    writer = PlainWriter(SimpleNamespace(is_described=False, key=GUIDS[0], policies=Policies((), b"", None)))  # type: ignore[arg-type]
     assert [writer.number(each, 50) for each in (10, 10, 9, 20, -(2**63), 2**63 - 1)] == [10, 11, 12, 20, 50, 51]
 
 

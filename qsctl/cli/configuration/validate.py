@@ -90,7 +90,7 @@ class Validation(Result):
         return self.problems
 
     def blocks(self) -> Sequence[Block]:
-        """Return the problems as a compiler prints them, then a line that sums up."""
+        """Return the problems as a compiler prints them, the worst first, then a line that sums up."""
         blocks: list[Block] = [TextBlock(text, _STYLES[severity]) for severity, text in self.texts]
         files = counted(self.file_count, "file")
         counts = f"{counted(self.error_count, 'error')}, {counted(self.warning_count, 'warning')}"
@@ -128,7 +128,7 @@ def validate(
 ) -> Validation:
     """Check configuration files against the schema and the rules of [QS 3], and whether they can be served."""
     from qsctl.config.load import judge_files
-    from qsctl.config.problems import Severity, has_errors, status_of, strictly
+    from qsctl.config.problems import Severity, has_errors, same_problems, status_of, strictly, text_of_same
 
     variables = variables_of(var)
     found: list[Problem] = []
@@ -159,6 +159,6 @@ def validate(
         warning_count=counts[Severity.WARNING],
         services=tuple(services),
         problems=tuple(fields_of(problem) for problem in problems),
-        texts=tuple((str(problem.severity), str(problem)) for problem in problems),
+        texts=tuple((str(same[0].severity), text_of_same(same)) for same in same_problems(problems)),
         status=status_of(problems),
     )

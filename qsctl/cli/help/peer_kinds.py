@@ -38,14 +38,14 @@ PEER_KINDS: Final[Sequence[PeerKind]] = (
     PeerKind(
         "any plain publisher",
         "produce; a full queue holds it back",
-        "topic, and the queue's type of <types>",
+        "topic, and the name of the queue's type; where no file defines that, its writers do",
         "write a sample again after a restart as the same one",
-        "fixtures/foreign/c: plain_producer, hello_world",
+        "fixtures/foreign: c/plain_producer, c/hello_world, cpp/hello_world; tests/dds/test_discovered_types.py",
     ),
     PeerKind(
         "any plain subscriber",
         "look on: copies of what all producers write",
-        "topic, and the queue's type of <types>",
+        "topic, and the name of the queue's type",
         "consume: it takes nothing from the queue",
         "tests/dds",
     ),
@@ -66,8 +66,8 @@ PEER_KINDS: Final[Sequence[PeerKind]] = (
     PeerKind(
         "Fast DDS in C++",
         "produce, consume, survive a restart",
-        f"{_IDL}; memory policy DYNAMIC_REUSABLE",
-        "monitor with 2.9: it reads no mutable types of others",
+        f"{_IDL}; memory policy DYNAMIC_REUSABLE; with 2.9 no fastddsgen -typeobject",
+        "monitor with 2.9: it reads no mutable types of others; be seen where 2.9 sends a type object",
         "2.9.1: fixtures/foreign/cpp",
     ),
     PeerKind(
@@ -86,8 +86,8 @@ PEER_KINDS: Final[Sequence[PeerKind]] = (
     ),
     PeerKind(
         "RTI Connext DDS, unchanged clients of RTI Queuing Service",
-        "perhaps write samples, as any plain publisher",
-        "topic, and the queue's type of <types>",
+        "perhaps write samples, as any plain publisher whose type is matched by its name",
+        "topic, and the name of the queue's type",
         "consume, or learn what became of a sample: both need Connext's AppAck messages, which are not of RTPS and "
         "which Cyclone DDS neither sends nor reads. A QueueConsumer gets nothing; a QueueProducer waits in vain",
         "not run here: by [QS 2.4 and 2.5] and RTPS 2.5",

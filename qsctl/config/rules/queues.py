@@ -97,13 +97,16 @@ def reply_queue_does_not_collide(place: QueuePlace) -> Iterator[Problem]:
 
 
 def type_is_known_or_discovered(place: QueuePlace) -> Iterator[Problem]:
-    """Note a type that no file defines: it must be discovered before the queue exists [QS 3.3.1]."""
+    """Note a type that no file defines: it is taken from the queue's writers [QS 3.3.1]."""
     types = place.service.configuration.types
     for step, name in (("type_name", place.queue.type_name), ("reply_type", place.queue.reply_type)):
         if not name or name in types:
             continue
         near = did_you_mean(name, types.type_names())
-        message = f"no file defines the type {name}: it must be discovered before the queue can be used"
+        message = (
+            f"no file defines the type {name}: it is taken from the first writer of the topic, by its description or "
+            "by its name"
+        )
         if near:
             yield place.warning(step, message, found=name, suggestion=near)
         else:

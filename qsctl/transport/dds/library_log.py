@@ -43,6 +43,15 @@ _DUMPS: Final = (
 )
 """What differs from datagram to datagram: their octets and sizes. Lines of one kind are counted together without it."""
 
+_REMEDIES: Final = (
+    (
+        "(TYPE_INFORMATION) invalid",
+        "a reader or writer of that vendor is not seen, for its type information is not of XTypes; so with Fast DDS "
+        "2: generate its types without -typeobject, or call auto_fill_type_information(false)",
+    ),
+)
+"""What to do where a line of the library does not state it, by a part of the line."""
+
 
 class LibraryLog:
     """The library's lines in this process, for the boundary of each domain."""
@@ -143,6 +152,9 @@ class LibraryLog:
 def _without_octets(text: str) -> str:
     for pattern, instead in _DUMPS:
         text = pattern.sub(instead, text)
+    for part, remedy in _REMEDIES:
+        if part in text:
+            text = f"{text}: {remedy}"
     return text
 
 

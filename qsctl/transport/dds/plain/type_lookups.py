@@ -112,6 +112,16 @@ class TypeLookups:
             thread.join()
 
     def _work(self) -> None:
+        try:
+            self._look_up_all()
+        except BaseException as error:
+            with self._lock:
+                self._thread = None
+                for each in self._pending:
+                    each.refused = f"{type(error).__name__}: {error}"
+            raise
+
+    def _look_up_all(self) -> None:
         while True:
             with self._lock:
                 self._pending = [each for each in self._pending if not each.is_done]
@@ -170,8 +180,6 @@ class TypeLookups:
                 return
             except (Malformed, QsctlError) as error:
                 known = error.message if isinstance(error, QsctlError) else str(error)
-            except Exception as error:  # whatever a description of a peer makes the binding raise
-                known = f"{type(error).__name__}: {error}"
             self._kept[identifier] = known
             if len(self._kept) > TYPES_KEPT_MAX:
                 self._kept.popitem(last=False)
@@ -190,8 +198,7 @@ class TypeLookups:
         name, definitions = definitions_of(identifier, self._one_at_a_time)
         data_type = TypeLibrary(definitions).class_of(name)
         with ONE_THREAD_AT_A_TIME:
-            data_type.__idl__.populate()  # type: ignore[attr-defined]
-            data_type.__idl__.fill_type_data()  # type: ignore[attr-defined]
+            decoded(_fill, data_type)
         return DescribedType(identifier, name, definitions, data_type)
 
     def _one_at_a_time(self, identifier: bytes) -> bytes | None:
@@ -200,6 +207,12 @@ class TypeLookups:
             self._fetch = fetch_from(self._participant.entity._ref)
         with ONE_THREAD_AT_A_TIME:
             return self._fetch(identifier)
+
+
+def _fill(data_type: Any) -> None:
+    """Have the binding make what it makes of a class when a topic is of it: that takes milliseconds."""
+    data_type.__idl__.populate()
+    data_type.__idl__.fill_type_data()
 
 
 def _take_one(reference: int) -> Any:
