@@ -174,6 +174,18 @@ def commits_older_epochs_by_counting(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(progress.Progress, "committable", committable)
 
 
+def counts_confirmations_of_earlier_epochs(patch: pytest.MonkeyPatch) -> None:
+    """What a replica confirmed in an earlier epoch counts in this one, though other entries have the indexes now."""
+    receive = Replica.receive
+
+    def count(self: Replica, now: int, frame: Any) -> str:
+        if isinstance(frame, Confirmed) and frame.epoch < self.epoch and self.mastery is not None:
+            frame = msgspec.structs.replace(frame, epoch=self.epoch)
+        return receive(self, now, frame)
+
+    patch.setattr(Replica, "receive", count)
+
+
 def forgets_its_vote(patch: pytest.MonkeyPatch) -> None:
     """A restart finds the epoch, and not for whom the replica voted in it."""
     write = Outgoing.write_hard_state
@@ -459,6 +471,7 @@ FOUND_BY_RANDOM_FAULTS: Final[dict[str, Mutant]] = {
 
 FOUND_BY_SCHEDULES: Final[dict[str, Mutant]] = {
     "commits older epochs by counting": commits_older_epochs_by_counting,
+    "counts confirmations of earlier epochs": counts_confirmations_of_earlier_epochs,
     "forgets its vote": forgets_its_vote,
     "dispatches before its own entry": dispatches_before_its_own_entry,
     "compares by length": compares_by_length,
