@@ -223,7 +223,7 @@ def will_leave() -> None:
 
 
 def leaves() -> bool:
-    """Whether `will_leave` was called: what a library keeps then need not be given back to it."""
+    """Return whether `will_leave` was called: what a library keeps then need not be given back to it."""
     return _state.leaves
 
 

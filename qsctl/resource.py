@@ -88,7 +88,7 @@ class ResourceIdentifier:
         return ResourceIdentifier(self.names, leaf)
 
     def is_queue(self) -> bool:
-        """Whether it names a shared reader queue or a dead-letter one."""
+        """Return whether it names a shared reader queue or a dead-letter one."""
         return self.kind in _QUEUES
 
 

@@ -66,7 +66,7 @@ class Credentials:
 
     @property
     def is_given(self) -> bool:
-        """Whether there are any."""
+        """Return whether there are any."""
         return bool(self.username or self.token)
 
     def header(self) -> str:
@@ -107,7 +107,7 @@ class HttpOrigin:
 
     @property
     def is_encrypted(self) -> bool:
-        """Whether no one on the way can read what is sent: over TLS, or on this machine."""
+        """Return whether no one on the way can read what is sent: over TLS, or on this machine."""
         return self.scheme == "https" or self.host in _LOOPBACK
 
 

@@ -17,7 +17,7 @@ STANDARD_INPUT: Final = "standard input"
 
 
 def is_standard_input(file: Path | None) -> bool:
-    """Whether an option names standard input, or nothing, which means the same."""
+    """Return whether an option names standard input, or nothing, which means the same."""
     return file is None or str(file) == "-"
 
 

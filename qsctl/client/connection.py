@@ -61,7 +61,7 @@ class ReachesServices(Protocol):
 
     @property
     def place(self) -> str:
-        """Where they are looked for, and for how long."""
+        """Return where they are looked for, and for how long."""
 
     @property
     def silent(self) -> frozenset[str]:

@@ -47,12 +47,12 @@ class ReceivedSample(msgspec.Struct, Generic[Value], frozen=True, eq=False, gc=F
 
     @property
     def redelivered(self) -> bool:
-        """Whether a consumer may have processed it before [QS 2.9]."""
+        """Return whether a consumer may have processed it before [QS 2.9]."""
         return bool(self.delivery.flags & SampleFlag.REDELIVERED)
 
     @property
     def is_last(self) -> bool:
-        """Whether the queue had no more for this consumer [QS Table 2.1]; only where the queue marks it."""
+        """Return whether the queue had no more for this consumer [QS Table 2.1]; only where the queue marks it."""
         return bool(self.delivery.flags & SampleFlag.LAST_SHARED_READER_QUEUE)
 
     def acknowledge(self, accepted: bool = True) -> None:
@@ -111,7 +111,7 @@ class QueueConsumer(Wrapper, Generic[Value]):
 
     @property
     def is_matched(self) -> bool:
-        """Whether the queue is matched now [QS 2.13]."""
+        """Return whether the queue is matched now [QS 2.13]."""
         self._session.domain.turn(0)
         self.turn()
         return self._is_matched

@@ -195,7 +195,7 @@ class Administrator:
         return request
 
     def _discover(self, target: str, deadline: float) -> Counter[str]:
-        """How many services of each name are meant and reached; a service of another make has none, ''."""
+        """Return how many services of each name are meant and reached; a service of another make has none, ''."""
         if not self._run_until(lambda: bool(self._reached(target)), lambda: deadline):
             return Counter()
         if _WILD & set(target):

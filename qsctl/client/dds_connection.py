@@ -83,7 +83,7 @@ class DdsConnection:
 
     @property
     def tolerates_silence(self) -> bool:
-        """Whether the replies of those that answer are enough."""
+        """Return whether the replies of those that answer are enough."""
         return self._administrator.tolerates_silence
 
     @tolerates_silence.setter

@@ -98,12 +98,14 @@ class Transfer:
 
     @property
     def copies(self) -> bool:
-        """Whether samples go to a target that no service can move them to in one step: some may be in both queues."""
+        """Return whether samples go to a target that no service can move them to in one step: some may be in both
+        queues.
+        """
         return bool(self._apart)
 
     @property
     def moved_count(self) -> int:
-        """How many samples are in their targets, and no more in the source."""
+        """Return how many samples are in their targets, and no more in the source."""
         return sum(each.moved_count for each in self.results.values())
 
     def steps(self) -> Iterator[None]:

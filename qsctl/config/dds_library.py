@@ -33,12 +33,12 @@ def library_path() -> Path | None:
 
 @cache
 def has_tcp() -> bool:
-    """Whether the installed DDS library was built with its TCP transport."""
+    """Return whether the installed DDS library was built with its TCP transport."""
     path = library_path()
     return path is not None and built_with_tcp(path)
 
 
 def built_with_tcp(library: Path) -> bool:
-    """Whether a Cyclone DDS library was built with its TCP transport."""
+    """Return whether a Cyclone DDS library was built with its TCP transport."""
     with library.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
         return content.find(_TCP_ELEMENT) >= 0

@@ -179,7 +179,7 @@ def judge_files(
 
 
 def problem_is_of_a_service(problem: Problem) -> bool:
-    """Whether it concerns one service; others keep every service of the sources from being started."""
+    """Return whether it concerns one service; others keep every service of the sources from being started."""
     return "/queuing_service[" in f"/{problem.path}"
 
 

@@ -184,7 +184,7 @@ def strictly(problems: Iterable[Problem]) -> list[Problem]:
 
 
 def has_errors(problems: Iterable[Problem]) -> bool:
-    """Whether one of them makes the configuration invalid."""
+    """Return whether one of them makes the configuration invalid."""
     return any(problem.severity is Severity.ERROR for problem in problems)
 
 

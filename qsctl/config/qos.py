@@ -223,7 +223,7 @@ def bases_of(element: _Element) -> list[str]:
 
 
 def is_builtin(reference: str) -> bool:
-    """Whether a reference is to a library that comes with a DDS product."""
+    """Return whether a reference is to a library that comes with a DDS product."""
     return reference.startswith(_BUILTIN_PREFIX) and "::" in reference
 
 

@@ -117,7 +117,7 @@ def merge(base: QosNode, over: QosNode, inherited_from: str = "") -> QosNode:
 
 
 def _inherits(node: QosNode) -> bool:
-    """Whether the properties of a base are kept beside these: the attribute `inherit`, true by default."""
+    """Return whether the properties of a base are kept beside these: the attribute `inherit`, true by default."""
     try:
         return boolean(node.attributes.get("inherit", "true").strip())
     except ValueForm:

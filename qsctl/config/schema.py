@@ -59,7 +59,7 @@ def explainer() -> xmlschema.XMLSchema10:
 
 
 def gate_accepts(root: _Element) -> bool:
-    """Whether lxml's validator accepts the element as it stands."""
+    """Return whether lxml's validator accepts the element as it stands."""
     return bool(_gate().validate(root))
 
 

@@ -244,7 +244,7 @@ class ClassMaker:
         return getattr(self._types, name)
 
     def _is_empty(self, shape: TypeShape) -> bool:
-        """Whether a value takes no octet at all: a struct without members, and what holds nothing else."""
+        """Return whether a value takes no octet at all: a struct without members, and what holds nothing else."""
         if isinstance(shape.base, Primitive) or shape.sequence_bound is not None:
             return False
         name = shape.base

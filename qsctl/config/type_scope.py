@@ -165,7 +165,7 @@ class ModuleConstants:
 
 
 def is_set(element: _Element, attribute: str) -> bool:
-    """Whether an attribute says yes; what is no truth value was reported by the schema."""
+    """Return whether an attribute says yes; what is no truth value was reported by the schema."""
     try:
         return boolean(element.get(attribute, "false").strip())
     except ValueForm:

@@ -93,7 +93,7 @@ class TypeLibrary:
         return TypedCodec(self, type_name)
 
     def is_of_samples(self, type_name: str) -> bool:
-        """Whether a queue may hold samples of a type: it is a struct, a union, or another name for one."""
+        """Return whether a queue may hold samples of a type: it is a struct, a union, or another name for one."""
         try:
             self._of_samples(type_name)
         except (NotFound, Refused):

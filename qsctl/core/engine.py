@@ -193,7 +193,7 @@ class ServiceEngine:
             self.answers.go_on(now)
 
     def next_deadline(self) -> Nanoseconds | None:
-        """When `advance` next has something to do; None: only a message can change anything."""
+        """Return when `advance` next has something to do; None: only a message can change anything."""
         if self.answers.is_answering and self.answers.is_due:
             return self._now
         return self.hosted.outbox.agenda.next_deadline()
@@ -308,7 +308,8 @@ class ServiceEngine:
 
     @property
     def holds_back(self) -> bool:
-        """Whether producers are held back: their samples are answered 0, and commands insert none. By default not.
+        """Return whether producers are held back: their samples are answered 0, and commands insert none. By default
+        not.
 
         A driver sets it where its memory is at its bound; what is held is delivered and removed all the same.
         """

@@ -135,8 +135,8 @@ class HostedService:
 
     @property
     def share_count(self) -> int:
-        """How many samples one queue moves in a row, where a consumer that comes or goes, a lifespan, a time-out or a
-        command concerns more; the rest is due at once. No bound by default: it is for drivers with several peers.
+        """Return how many samples one queue moves in a row, where a consumer that comes or goes, a lifespan, a time-out
+        or a command concerns more; the rest is due at once. No bound by default: it is for drivers with several peers.
         """
         return self._share_count
 
@@ -146,7 +146,7 @@ class HostedService:
 
     @property
     def reports_each_step(self) -> bool:
-        """Whether each step of a sample is an event, as by default; else the usual ones are counted, see
+        """Return whether each step of a sample is an event, as by default; else the usual ones are counted, see
         `SamplesPassed`: for drivers that only count.
         """
         return self._reports_each_step
@@ -157,7 +157,9 @@ class HostedService:
 
     @property
     def reports_inputs(self) -> bool:
-        """Whether messages that no event tells of are handed over with the events, see `Input`; by default not."""
+        """Return whether messages that no event tells of are handed over with the events, see `Input`; by default
+        not.
+        """
         return self._reports_inputs
 
     @reports_inputs.setter
@@ -166,7 +168,7 @@ class HostedService:
 
     @property
     def holds_back(self) -> bool:
-        """Whether nothing new is enqueued, for memory is at its bound."""
+        """Return whether nothing new is enqueued, for memory is at its bound."""
         return self._holds_back
 
     @holds_back.setter
@@ -230,7 +232,7 @@ class HostedService:
                 self.deleted[queue.stream.name] = incarnation
 
     def restores(self, queue: SharedReaderQueue) -> bool:
-        """Whether the samples of a queue outlive the service."""
+        """Return whether the samples of a queue outlive the service."""
         return self._journals_everything or (queue.journaled and queue.settings.persistence.restore)
 
     def begin_anew(self) -> None:
@@ -334,7 +336,7 @@ class HostedService:
         shut.shut(now)
 
     def is_shut(self, queue: ResourceIdentifier) -> bool:
-        """Whether a queue is being deleted.
+        """Return whether a queue is being deleted.
 
         Raises:
             NotFound: there is no such queue.
@@ -342,7 +344,7 @@ class HostedService:
         return self.queue(queue).is_shut
 
     def is_following(self, queue: ResourceIdentifier) -> bool:
-        """Whether a queue is a replica whose samples only its master removes.
+        """Return whether a queue is a replica whose samples only its master removes.
 
         Raises:
             NotFound: there is no such queue.

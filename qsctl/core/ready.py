@@ -73,5 +73,5 @@ class Ready(NamedTuple):
 
     @property
     def record_count(self) -> int:
-        """How many records there are in all streams."""
+        """Return how many records there are in all streams."""
         return sum(len(batch.records) for batch in self.batches)

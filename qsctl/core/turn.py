@@ -110,7 +110,7 @@ class Stepped(Protocol):
         """Hand over what happened."""
 
     def next_deadline(self) -> Nanoseconds | None:
-        """When there is more to do."""
+        """Return when there is more to do."""
 
 
 class Group(NamedTuple):
@@ -203,7 +203,7 @@ class Turn:
 
     @property
     def waits_for_disk(self) -> bool:
-        """Whether nothing is stepped before more is durable."""
+        """Return whether nothing is stepped before more is durable."""
         return (
             self._change is not None
             or len(self._gathering) + len(self._written) > self._turns_ahead_max
@@ -212,7 +212,7 @@ class Turn:
 
     @property
     def is_idle(self) -> bool:
-        """Whether everything that was received was stepped, is durable, and was given by `to_send`."""
+        """Return whether everything that was received was stepped, is durable, and was given by `to_send`."""
         return not (self._parts or self._gathering or self._change or self._written or self._released)
 
     def to_write(self) -> Group | None:
@@ -261,7 +261,8 @@ class Turn:
         return released
 
     def next_deadline(self) -> Nanoseconds | None:
-        """When `receive(())` and `step` next have something to do; None: only a message or the disk changes anything.
+        """Return when `receive(())` and `step` next have something to do; None: only a message or the disk changes
+        anything.
 
         An instant that has passed: now.
         """

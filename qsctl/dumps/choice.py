@@ -132,12 +132,12 @@ class Choice:
 
     @property
     def reads_data(self) -> bool:
-        """Whether the data of messages decides."""
+        """Return whether the data of messages decides."""
         return bool(self.texts or self.fields)
 
     @property
     def is_everything(self) -> bool:
-        """Whether nothing was asked for."""
+        """Return whether nothing was asked for."""
         return self == Choice()
 
     def fits(self, message: ListedMessage) -> bool:

@@ -148,5 +148,5 @@ def merged_replicated_queues(replications: Iterable[ReplicationInfo]) -> tuple[R
 
 
 def _is_later(one_ns: int | None, other_ns: int | None) -> bool:
-    """Whether an instant comes after another; None is never."""
+    """Return whether an instant comes after another; None is never."""
     return other_ns is not None and (one_ns is None or one_ns > other_ns)

@@ -196,7 +196,9 @@ class RemotePath:
 
     @property
     def one_at_a_time(self) -> bool:
-        """Whether its files must not be read by several threads: some of fsspec's filesystems have one connection."""
+        """Return whether its files must not be read by several threads: some of fsspec's filesystems have one
+        connection.
+        """
         return str(self._filesystem.type_name).startswith("py::")
 
     def for_spark(self) -> str:

@@ -203,7 +203,7 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def complete(self) -> bool:
-        """Whether every replication came to its horizon."""
+        """Return whether every replication came to its horizon."""
         return self.status is RunStatus.COMPLETE
 
 

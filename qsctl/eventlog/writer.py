@@ -119,7 +119,7 @@ class PartWriter:
 
     @property
     def open_bytes(self) -> int:
-        """How much of the part in hand is on the disk, or handed to the system."""
+        """Return how much of the part in hand is on the disk, or handed to the system."""
         if self._writer is None or isinstance(self._hidden, RemotePath):
             return 0
         return self._hidden.stat().st_size

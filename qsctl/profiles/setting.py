@@ -83,7 +83,7 @@ class ProfileSetting:
 
     @property
     def is_optional(self) -> bool:
-        """Whether the platform decides where nothing is stated."""
+        """Return whether the platform decides where nothing is stated."""
         return self.default is None
 
     @property

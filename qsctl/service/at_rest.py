@@ -110,7 +110,7 @@ class AtRest:
             self.hosted.statistics.restore(stored)
 
     def is_true(self, now: Nanoseconds) -> bool:
-        """Whether nothing has become due since it was noted, and the clock was not set back."""
+        """Return whether nothing has become due since it was noted, and the clock was not set back."""
         return self._index.since_ns <= now < self._index.until_ns
 
     def answers(

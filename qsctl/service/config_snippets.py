@@ -17,7 +17,7 @@ _BODY: Final = "the command's body"
 
 
 def is_configuration_request(message: Inbound) -> TypeGuard[CommandRequest]:
-    """Whether a message asks for the whole configuration: not the engine's to answer."""
+    """Return whether a message asks for the whole configuration: not the engine's to answer."""
     return isinstance(message, CommandRequest) and isinstance(message.command, GetConfiguration)
 
 

@@ -351,7 +351,7 @@ class Daemon:
             self._report(released.events)
 
     def _reads_on(self, queue: QueueName) -> bool:
-        """Whether a queue takes what comes: nothing of it waits outside."""
+        """Return whether a queue takes what comes: nothing of it waits outside."""
         hosted = self.engine.hosted.by_name.get(queue)
         if self.engine.holds_back:
             return False

@@ -235,7 +235,9 @@ class EmbeddedService:
         return None
 
     def _may_differ_from(self, instance: Instance) -> bool:
-        """Whether a configuration was named, of other sources: what it means is compared with the restored service."""
+        """Return whether a configuration was named, of other sources: what it means is compared with the restored
+        service.
+        """
         if self._configuration is None:
             return False
         from qsctl.service.named_configuration import NamedConfiguration

@@ -315,6 +315,6 @@ class EmbeddedInstance:
 
 
 def _is_at_rest(queue: SharedReaderQueue) -> bool:
-    """Whether a restart finds a queue as it is: nothing of it is in progress."""
+    """Return whether a restart finds a queue as it is: nothing of it is in progress."""
     is_busy = queue.sent_count() or queue.undeliverable_count() or len(queue.reader_cache)
     return not (is_busy or queue.is_shut or queue.context.is_suspended)

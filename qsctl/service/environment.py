@@ -32,7 +32,7 @@ class Syncs(Protocol):
 
     @property
     def is_done(self) -> bool:
-        """Whether the sync that was begun is over; `end` gives how."""
+        """Return whether the sync that was begun is over; `end` gives how."""
 
     def end(self) -> None:
         """Wait for the sync that was begun; raises what it raised."""

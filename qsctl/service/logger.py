@@ -192,7 +192,7 @@ class ServiceLog:
 
     @property
     def traces(self) -> bool:
-        """Whether it says what becomes of each sample."""
+        """Return whether it says what becomes of each sample."""
         return self._verbosity >= Verbosity.TRACING
 
     def publish_through(self, publisher: Publisher | None) -> None:

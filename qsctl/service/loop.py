@@ -101,7 +101,7 @@ class ServiceLoop:
 
     @property
     def is_idle(self) -> bool:
-        """Whether everything that was begun is durable, and was given by `pop_finished`."""
+        """Return whether everything that was begun is durable, and was given by `pop_finished`."""
         return self._turn.is_idle and not self._finished
 
     def turn(self, inbox: Sequence[Inbound] = ()) -> Released:
@@ -286,7 +286,9 @@ class ServiceLoop:
         self._finished += self._turn.to_send()
 
     def next_deadline(self) -> Nanoseconds | None:
-        """When the engine, or what is replicated of it, next has something to do; None: only a message changes that."""
+        """Return when the engine, or what is replicated of it, next has something to do; None: only a message changes
+        that.
+        """
         return self._stepped.next_deadline() if self._replication is None else self._replication.next_deadline()
 
     def _local_refusal_of(self, request: CommandRequest) -> CommandReply | None:
@@ -315,7 +317,7 @@ class ServiceLoop:
 
     @property
     def is_compacting(self) -> bool:
-        """Whether `compact_on` has more to do."""
+        """Return whether `compact_on` has more to do."""
         return self._compaction is not None
 
     def compact_on(self) -> None:

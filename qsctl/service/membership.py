@@ -38,7 +38,7 @@ class Membership:
 
     @property
     def is_known(self) -> bool:
-        """Whether the names of all members are known."""
+        """Return whether the names of all members are known."""
         return bool(self.names)
 
     @property
@@ -59,7 +59,7 @@ class Membership:
         return True
 
     def next_deadline(self) -> Nanoseconds | None:
-        """When `find` has something to do though nothing changed; None: never."""
+        """Return when `find` has something to do though nothing changed; None: never."""
         return None if self.is_known or len(self._found) != self.count else self._found_at_ns + UNCHANGED_NS
 
     def learn(self, names: Sequence[str]) -> bool:
@@ -70,7 +70,7 @@ class Membership:
         return True
 
     def agrees(self, names: Sequence[str]) -> bool:
-        """Whether another service that knows the members' names knows these, or knows none."""
+        """Return whether another service that knows the members' names knows these, or knows none."""
         return not names or not self.is_known or tuple(sorted(names)) == self.names
 
     @property

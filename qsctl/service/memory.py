@@ -199,7 +199,9 @@ class MemoryGuard:
         return self.is_high is not was_high
 
     def _is_worth_it(self, count: int) -> bool:
-        """Whether half of what was held since the last time has left, and the process is much larger than it was."""
+        """Return whether half of what was held since the last time has left, and the process is much larger than it
+        was.
+        """
         has_left = count < self._peak_count and 2 * count <= self._peak_count
         return has_left and self.resident_bytes >= self._least_bytes + WORTH_BYTES
 

@@ -46,7 +46,7 @@ class NamedConfiguration:
     def is_that_of(
         self, instance: Instance, state_directory: Path, began_with: Callable[[], Configuration | None]
     ) -> bool:
-        """Whether an instance began with this configuration.
+        """Return whether an instance began with this configuration.
 
         Its digests show that, where this version made them. Those of an earlier one are of other sources, as of the
         files that are read before each, and of settings that had fewer fields: what `began_with` returns is compared
@@ -95,7 +95,7 @@ def settings_digest(configuration: Configuration) -> str:
 
 
 def differences(named: Configuration, hosted: ServiceSettings) -> list[str]:
-    """How the queues of a named configuration differ from the queues that are hosted: a sentence each."""
+    """Return how the queues of a named configuration differ from the queues that are hosted: a sentence each."""
     wanted, held = queues_by_name(_settings(named)), queues_by_name(hosted)
     found = [f"queue {name} is not here" for name in wanted if name not in held]
     found += [
@@ -110,7 +110,7 @@ def differences(named: Configuration, hosted: ServiceSettings) -> list[str]:
 
 
 def filesystem_differences(named: Configuration, used: FilesystemSettings, directory: Path) -> list[str]:
-    """How the files would be written otherwise; `directory` is theirs unless the configuration names another."""
+    """Return how the files would be written otherwise; `directory` is theirs unless the configuration names another."""
     if not isinstance(named, ServiceConfiguration):
         return []
     wanted = named.filesystem

@@ -19,7 +19,9 @@ class HostedPlace(NamedTuple):
 
     @property
     def is_persistent(self) -> bool:
-        """Whether its samples outlive the service in a store of its own: those of a replicated queue are in its log."""
+        """Return whether its samples outlive the service in a store of its own: those of a replicated queue are in its
+        log.
+        """
         return self.settings.persistence.kind is PersistenceKind.PERSISTENT and not self.settings.replication.enabled
 
 

@@ -249,7 +249,7 @@ class _QueueCodec:
             raise UnreadableRecord(str(error)) from error
 
     def moves(self, body: bytes) -> bool:
-        """Whether a body is of a kind that versions up to 0.2 do not read, see `Encoded.has_moves`."""
+        """Return whether a body is of a kind that versions up to 0.2 do not read, see `Encoded.has_moves`."""
         return body[1] == _MOVED_TAG
 
     def position_of(self, record: Record) -> int | None:

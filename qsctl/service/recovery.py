@@ -51,7 +51,7 @@ class Recovery:
 
     @property
     def is_needed(self) -> bool:
-        """Whether something is to be done, now or when it is time for another attempt."""
+        """Return whether something is to be done, now or when it is time for another attempt."""
         stores = self._stores
         return bool(stores.failures) or stores.service_failure is not None or stores.is_scarce or self._refuses
 

@@ -216,7 +216,7 @@ class Replication:
             self._report_configuration(self.member.configuration)
 
     def next_deadline(self) -> Nanoseconds | None:
-        """When there is something to do though nothing comes."""
+        """Return when there is something to do though nothing comes."""
         due = [self.member.next_deadline(), self.membership.next_deadline()]
         if not self._all_sent:
             due.append(self._clock() + FLUSH_AGAIN_NS)
@@ -231,12 +231,12 @@ class Replication:
 
     @property
     def is_any_master(self) -> bool:
-        """Whether there is something to hand over."""
+        """Return whether there is something to hand over."""
         return any(replica.is_master for replica in self.member.replicas.values())
 
     @property
     def is_succeeded(self) -> bool:
-        """Whether nobody waits for a master of what was handed over, as far as is known here."""
+        """Return whether nobody waits for a master of what was handed over, as far as is known here."""
         return self._all_sent and all(replica.master for replica in self.member.replicas.values())
 
     def close(self) -> None:

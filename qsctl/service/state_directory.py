@@ -89,7 +89,7 @@ class Instance(msgspec.Struct, frozen=True):
 
     @property
     def filesystem(self) -> FilesystemSettings:
-        """How its files are written."""
+        """Return how its files are written."""
         return FilesystemSettings(
             Path(self.directory),
             self.file_prefix,
@@ -198,7 +198,7 @@ class StateDirectory:
         return (here / instance.directory).resolve()  # an absolute one replaces what is before it
 
     def _has_files_of(self, instance: Instance) -> bool:
-        """Whether the state directory has what each instance has in the directory of its files."""
+        """Return whether the state directory has what each instance has in the directory of its files."""
         of_instance = (instance.file_prefix, instance.application_name)
         return any(name(self.path, *of_instance).is_file() for name in (service_file, register_file, claim_file))
 
@@ -317,7 +317,7 @@ class StateDirectory:
 
     @property
     def is_stopping(self) -> bool:
-        """Whether a shutdown was begun here and not finished."""
+        """Return whether a shutdown was begun here and not finished."""
         return self._stopping_file.exists()
 
     def begin_stopping(self) -> None:
@@ -386,7 +386,7 @@ def _read_holder(path: Path) -> DirectoryHolder | None:
 
 
 def _is_of(name: str, instance: Instance) -> bool:
-    """Whether a file in a directory that others may use, too, is of an instance."""
+    """Return whether a file in a directory that others may use, too, is of an instance."""
     return name.startswith(instance.file_prefix) and f"@{instance.application_name}" in name
 
 

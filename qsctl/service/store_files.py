@@ -105,7 +105,7 @@ class StoreFiles:
         return [*of_registers, *of_logs, *self._damage]
 
     def keeps(self, place: HostedPlace) -> bool:
-        """Whether a queue has files."""
+        """Return whether a queue has files."""
         return place.is_persistent or self.volatile_directory is not None
 
     def hold(self, wait_s: float | None = None) -> None:
@@ -178,7 +178,7 @@ class StoreFiles:
         return store
 
     def has_left_over(self, name: QueueName, place: HostedPlace) -> bool:
-        """Whether there are files of a queue, or the register or the log has something of it."""
+        """Return whether there are files of a queue, or the register or the log has something of it."""
         stem = self.stem(name, place)
         is_noted = self._register(True).extent(stem.name) is not None
         if is_noted or any(stem.name in log.names() for log in self.logs.values()):

@@ -222,7 +222,7 @@ class Stores:
             log_upkeep.checkpoint_all(log, [name for name in log.names() if name not in opened], QUEUE_CODEC)
 
     def check(self, name: QueueName, place: HostedPlace) -> None:
-        """Whether a queue could be kept here.
+        """Return whether a queue could be kept here.
 
         Raises:
             InvalidInput: a name of a persistent queue cannot be part of a file name.
@@ -487,7 +487,7 @@ class Stores:
 
     @property
     def is_log_long(self) -> bool:
-        """Whether a write-ahead log has more files than it should."""
+        """Return whether a write-ahead log has more files than it should."""
         return any(len(log.files) > FILES_MAX for log in self.files.logs.values())
 
     def forget(self, keep: Callable[[HostedPlace], bool]) -> None:
@@ -578,7 +578,7 @@ class Stores:
 
     @property
     def is_scarce(self) -> bool:
-        """Whether there is too little room on the disk for new samples."""
+        """Return whether there is too little room on the disk for new samples."""
         return self.files.room.is_scarce
 
     @property

@@ -88,7 +88,7 @@ class SyncThread:
 
     @property
     def is_done(self) -> bool:
-        """Whether the sync that was left to the other thread is over; `end` gives how."""
+        """Return whether the sync that was left to the other thread is over; `end` gives how."""
         return self._sync is not None and self._sync.done()
 
     def end(self) -> None:

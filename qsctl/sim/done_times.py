@@ -42,12 +42,12 @@ class DoneTimes:
 
     @property
     def done_messages(self) -> int:
-        """How many were acknowledged."""
+        """Return how many were acknowledged."""
         return sum(self.done.values())
 
     @property
     def unfinished_messages(self) -> int:
-        """How many were not."""
+        """Return how many were not."""
         return sum(self.unfinished.values())
 
     @property

@@ -40,7 +40,7 @@ class Shares(Protocol):
 
     @property
     def is_over(self) -> bool:
-        """Whether the last part was given."""
+        """Return whether the last part was given."""
 
     def take(self, count: int) -> Sequence[Record]:
         """Return the records about so many positions, as they are now, or about all where few more are left."""
@@ -59,11 +59,13 @@ class Storage(Protocol):
 
     @property
     def extent(self) -> Extent:
-        """How far it reaches, for the register of the directory: when it is opened again, no less may be there."""
+        """Return how far it reaches, for the register of the directory: when it is opened again, no less may be
+        there.
+        """
 
     @property
     def was_there(self) -> bool:
-        """Whether there were files of this version when it was opened."""
+        """Return whether there were files of this version when it was opened."""
 
     @property
     def damage(self) -> Sequence[DamageReport]:
@@ -115,7 +117,7 @@ class Storage(Protocol):
         """
 
     def worth_compacting(self) -> bool:
-        """Whether records that no longer matter take more room than those that do."""
+        """Return whether records that no longer matter take more room than those that do."""
 
     def compact(self, keep: Iterable[Record]) -> None:
         """Replace the records by the snapshot `keep`, atomically.

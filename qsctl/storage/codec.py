@@ -43,7 +43,7 @@ class Encoded(NamedTuple):
 
     @property
     def piece_count(self) -> int:
-        """How many bodies there would be if none had two payloads."""
+        """Return how many bodies there would be if none had two payloads."""
         return len(self.bodies) + len(self.positions) - len({*self.carriers})
 
 
@@ -84,7 +84,7 @@ class RecordCodec(Protocol):
         """Return what stands for a record whose payload is gone or damaged; None: it is left out."""
 
     def moves(self, body: bytes) -> bool:
-        """Whether a body is of a kind that versions up to 0.2 do not read, see `Encoded.has_moves`."""
+        """Return whether a body is of a kind that versions up to 0.2 do not read, see `Encoded.has_moves`."""
 
     def position_of(self, record: Record) -> int | None:
         """Return the position that a record begins, ends or is about; None for one that is about none."""

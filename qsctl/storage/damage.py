@@ -54,7 +54,7 @@ class DamageReport:
         return f"{self.file}: offset {self.offset}: {self.what}"
 
     def is_loss(self, synchronization: Synchronization) -> bool:
-        """Whether something is missing that was durable, or would be hidden.
+        """Return whether something is missing that was durable, or would be hidden.
 
         What a crash cut short is none. Where nothing is ever synced, a power failure may leave anything: that is no
         damage; a file that is another's is, all the same.

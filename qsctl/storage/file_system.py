@@ -28,7 +28,7 @@ class FileStatus(NamedTuple):
     is_plain: bool
 
     def is_same(self, other: FileStatus | None) -> bool:
-        """Whether the other one is of the same file."""
+        """Return whether the other one is of the same file."""
         return other is not None and (self.device, self.number) == (other.device, other.number)
 
 
@@ -36,7 +36,7 @@ class Deletion(Protocol):
     """A deletion that was begun."""
 
     def done(self) -> bool:
-        """Whether it is over."""
+        """Return whether it is over."""
 
     def result(self) -> object:
         """Wait until it is over."""

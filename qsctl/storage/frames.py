@@ -137,7 +137,7 @@ def spans(buffer: bytes, start: int, end: int) -> list[tuple[int, int]]:
 
 
 def is_whole(header: tuple[int, int, int], body: bytes, marks: Marks) -> bool:
-    """Whether a body is the one that its header was written for, in a file with these marks."""
+    """Return whether a body is the one that its header was written for, in a file with these marks."""
     found, length, checksum = header
     is_ours = found & _SIGN_MASK == marks.first if marks.step else found == marks.first
     return is_ours and len(body) == length and crc32(body, found + marks.secret ^ length) == checksum
@@ -158,7 +158,7 @@ def _number_of(marks: Marks, mark: int) -> int:
 
 
 def _is_unfinished(rest: bytes, expected: int) -> bool:
-    """Whether the bytes are a prefix of one frame: what a killed writer leaves."""
+    """Return whether the bytes are a prefix of one frame: what a killed writer leaves."""
     if len(rest) < FRAME_HEADER.size:
         sign = expected.to_bytes(4, "little")
         return rest.startswith(sign) or sign.startswith(rest)
@@ -167,7 +167,7 @@ def _is_unfinished(rest: bytes, expected: int) -> bool:
 
 
 def _next_whole(buffer: bytes, marks: Marks, expected: int, at: int) -> int:
-    """Where the next whole frame begins that can follow, or the end of the buffer."""
+    """Return where the next whole frame begins that can follow, or the end of the buffer."""
     sign, size = (_SIGN.pack(marks.first) if marks.step else marks.first.to_bytes(4, "little")), len(buffer)
     while True:
         at = buffer.find(sign, at)

@@ -39,7 +39,7 @@ class _Register(msgspec.Struct, frozen=True):
 
     @property
     def is_whole(self) -> bool:
-        """Whether the checksums match."""
+        """Return whether the checksums match."""
         of_incarnations = _checksum(self.incarnations) if self.incarnations_checksum is not None else None
         return self.checksum == _checksum(self.stores) and self.incarnations_checksum == of_incarnations
 
@@ -71,7 +71,7 @@ class Register:
             raise refusal(path, error, is_clean=True) from error
 
     def extent(self, name: str) -> Extent | None:
-        """How far a store reached at least; None: nothing is known of it."""
+        """Return how far a store reached at least; None: nothing is known of it."""
         return self._stores.get(name)
 
     def incarnation(self, name: str) -> Incarnation:

@@ -65,7 +65,7 @@ _CONTENT_CODES: Final = frozenset({sqlite3.SQLITE_IOERR_SHORT_READ})
 
 
 def is_refused_by_system(error: BaseException) -> bool:
-    """Whether it is the operating system that refuses: such an error is no proof that a file is damaged."""
+    """Return whether it is the operating system that refuses: such an error is no proof that a file is damaged."""
     code = getattr(error, "sqlite_errorcode", None)
     if code is None:
         return isinstance(error, OSError)

@@ -46,7 +46,7 @@ class Candidate:
 
     @property
     def met(self) -> bool:
-        """Whether every target is met with the confidence asked for."""
+        """Return whether every target is met with the confidence asked for."""
         return all(each.met for each in self.evidence)
 
 

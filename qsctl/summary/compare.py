@@ -98,7 +98,7 @@ class Comparison:
 
     @property
     def load_differs(self) -> bool:
-        """Whether what came, or for how long, was different."""
+        """Return whether what came, or for how long, was different."""
         return any(each.is_load for each in self.settings or ())
 
 

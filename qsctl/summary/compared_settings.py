@@ -37,7 +37,7 @@ class SettingDifference:
 
     @property
     def is_load(self) -> bool:
-        """Whether it is what comes: traffic, the number of clients, how long."""
+        """Return whether it is what comes: traffic, the number of clients, how long."""
         if self.path.startswith("group["):
             return self.path.endswith(f"/{_COUNT}")
         return self.path.startswith(_LOAD)

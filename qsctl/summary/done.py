@@ -28,7 +28,7 @@ class AcknowledgedRows:
 
     @property
     def anywhere(self) -> bool:
-        """Whether messages of any queue are."""
+        """Return whether messages of any queue are."""
         return self.where != "false"
 
     @property

@@ -94,12 +94,12 @@ class TargetEvidence:
 
     @property
     def met(self) -> bool:
-        """Whether the target is shown to be met."""
+        """Return whether the target is shown to be met."""
         return self.answer is SequentialAnswer.SHOWN
 
     @property
     def decided(self) -> bool:
-        """Whether more replications change nothing."""
+        """Return whether more replications change nothing."""
         return self.answer is not SequentialAnswer.OPEN or self.given_up
 
 

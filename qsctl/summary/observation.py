@@ -76,7 +76,7 @@ class Observation:
 
     @property
     def observed_ns(self) -> Nanoseconds:
-        """How long the observation lasts."""
+        """Return how long the observation lasts."""
         return self.horizon_ns - self.warm_up_ns
 
     @property
@@ -106,7 +106,7 @@ class Holding:
 
     @property
     def gone_ns(self) -> str:
-        """When the message left its queue, as a text of SQL; null while the queue has it, or never had it."""
+        """Return when the message left its queue, as a text of SQL; null while the queue has it, or never had it."""
         held = (
             f"case outcome when '{Outcome.HELD}' then null "
             f"when '{Outcome.DELIVERED}' then enqueued_ns + coalesce(acknowledge_ns, wait_ns) else {LEFT_NS} end"

@@ -105,7 +105,9 @@ class PointMeasure:
 
     @property
     def relative_error(self) -> float:
-        """How much too high every figure may be by the way it is read, as a fraction of it, besides the interval."""
+        """Return how much too high every figure may be by the way it is read, as a fraction of it, besides the
+        interval.
+        """
         return reading_error(self.measure)
 
 

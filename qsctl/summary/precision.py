@@ -59,7 +59,7 @@ class Reached:
 
     @property
     def is_enough(self) -> bool:
-        """Whether it is narrow enough; where every replication has the same value, it is."""
+        """Return whether it is narrow enough; where every replication has the same value, it is."""
         return self.interval.half_width <= self.wanted
 
     @property

@@ -75,7 +75,7 @@ class RareEstimate:
 
     @property
     def has_interval(self) -> bool:
-        """Whether enough was seen for one."""
+        """Return whether enough was seen for one."""
         return math.isfinite(self.high)
 
 

@@ -38,7 +38,7 @@ class SummarizedRun:
 
     @property
     def has_messages(self) -> bool:
-        """Whether there is a message log."""
+        """Return whether there is a message log."""
         return bool(self.parts["messages"])
 
     @property
@@ -58,7 +58,7 @@ class SummarizedRun:
 
     @property
     def horizon_ns(self) -> Nanoseconds:
-        """Where the run ended: for one that was stopped, where its last replication came to."""
+        """Return where the run ended: for one that was stopped, where its last replication came to."""
         stopped = [each.simulated_ns for each in self.info.done if not each.complete]
         return min(stopped, default=self.info.horizon_ns)
 
@@ -69,7 +69,7 @@ class SummarizedRun:
 
     @property
     def has_slow_percentages(self) -> bool:
-        """Whether its events have the percentages of slow subscribers: those of egress queues have."""
+        """Return whether its events have the percentages of slow subscribers: those of egress queues have."""
         egress = self.info.model in {Model.SOLACE, Model.TIBCO}
         return egress and self.info.log_level == LogLevel.EVENTS and bool(self.parts["events"])
 

@@ -46,7 +46,7 @@ class Criterion:
 
     @property
     def larger_is_better(self) -> bool:
-        """Whether more of it is better."""
+        """Return whether more of it is better."""
         return self.measure in LARGER
 
     def __str__(self) -> str:

@@ -79,7 +79,7 @@ class Sizing:
 
     @property
     def monotone(self) -> bool:
-        """Whether what was seen fits the directions that the search rests on."""
+        """Return whether what was seen fits the directions that the search rests on."""
         return not self.contradicted
 
     def tried(self, place: int) -> list[int]:

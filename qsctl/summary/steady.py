@@ -57,7 +57,7 @@ class StartUp:
 
     @property
     def spoils(self) -> bool:
-        """Whether the run is to be looked at with care: a longer one, or a warm-up, is needed."""
+        """Return whether the run is to be looked at with care: a longer one, or a warm-up, is needed."""
         return self.drifts or self.left_out > WARNED * self.count
 
 

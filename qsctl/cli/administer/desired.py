@@ -195,7 +195,7 @@ def _refusal(planned: Planned) -> Refused:
 
 
 def _is_new(service: TargetOptions) -> bool:
-    """Whether the service would begin with this command: an embedded one of which there is nothing yet."""
+    """Return whether the service would begin with this command: an embedded one of which there is nothing yet."""
     return service.service == "embedded:" and not (service.state_dir / "instance.json").exists()
 
 

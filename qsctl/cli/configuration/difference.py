@@ -47,7 +47,7 @@ class ConfigurationDifference(Result):
         return ExitStatus.DONE if self.same else ExitStatus.NO
 
     def document(self) -> Plain:
-        """Whether they are the same, and what differs."""
+        """Return whether they are the same, and what differs."""
         return {"same": self.same, "first": self.first, "second": self.second, "differences": self.differences}
 
     def rows(self) -> Sequence[Row]:

@@ -114,7 +114,7 @@ def package_findings() -> list[Finding]:
 
 
 def dds_finding() -> Finding:
-    """Whether messages can travel by DDS; the embedded service needs none."""
+    """Return whether messages can travel by DDS; the embedded service needs none."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:
@@ -126,7 +126,7 @@ def dds_finding() -> Finding:
 
 
 def tcp_finding() -> Finding:
-    """Whether the DDS library has TCP [QS 9]; UDP needs nothing more."""
+    """Return whether the DDS library has TCP [QS 9]; UDP needs nothing more."""
     from qsctl.config.dds_library import has_tcp, library_path
 
     path = library_path()
@@ -146,7 +146,7 @@ def tcp_finding() -> Finding:
 
 
 def folder_findings() -> list[Finding]:
-    """Whether the folders that commands write to can be written."""
+    """Return whether the folders that commands write to can be written."""
     return [
         _writable("working directory", Path.cwd(), True, "Change to a folder that you may write to."),
         _writable("temporary folder", Path(tempfile.gettempdir()), True, "Set TMPDIR to a folder that can be written."),

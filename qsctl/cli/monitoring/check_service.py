@@ -112,7 +112,7 @@ def of_dead_letters(queue: str, measure: str, service: TargetOptions) -> list[Ch
 
 
 def oldest_age_s(administration: Administration, queue: ResourceIdentifier) -> float:
-    """How long the sample that entered first has been in a queue; 0 where it is empty."""
+    """Return how long the sample that entered first has been in a queue; 0 where it is empty."""
     found = [each.body.enqueued_at_ns for each in administration.messages(queue, count=1)]
     return round(max(0.0, (time.time_ns() - min(found)) / 1e9), 1) if found else 0.0
 

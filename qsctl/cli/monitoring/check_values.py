@@ -155,7 +155,7 @@ def of_recorded_queues(run: Path, queue: str, measure: str, replication: int) ->
 
 
 def is_recorded_service(run: Path) -> bool:
-    """Whether a run is of shared reader queues.
+    """Return whether a run is of shared reader queues.
 
     Raises:
         NotFound: it is no run folder.

@@ -49,7 +49,7 @@ class ListingSource(BrokerOptions):
 
     @property
     def is_captured(self) -> bool:
-        """Whether the figures are a broker's, captured or asked for now."""
+        """Return whether the figures are a broker's, captured or asked for now."""
         return self.listing is not None or bool(self.broker)
 
     @property

@@ -37,7 +37,7 @@ class Range:
     inside: bool = False
 
     def alerts(self, value: float) -> bool:
-        """Whether the value is not as it should be."""
+        """Return whether the value is not as it should be."""
         return (self.low <= value <= self.high) is self.inside
 
 

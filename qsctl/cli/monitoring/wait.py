@@ -46,7 +46,7 @@ class StatusCondition:
     number: float
 
     def holds(self, row: Mapping[str, Plain]) -> bool:
-        """Whether a queue's status meets it.
+        """Return whether a queue's status meets it.
 
         Raises:
             UsageError: the status has no such number.

@@ -44,7 +44,7 @@ class ContentReader:
     """In a dead-letter queue: the type of each queue that its samples come from, `<topic>@<subscriber>`."""
 
     def for_origin(self, queue: str) -> ContentReader:
-        """How a sample is read that was in this queue before; as it is, where that queue's type is not known."""
+        """Return how a sample is read that was in this queue before; as it is, where that queue's type is not known."""
         if self.types is None or self.origins is None:
             return self
         type_name = self.origins.get(queue, "")

@@ -220,7 +220,7 @@ class PartialResult(ListResult):
 
     @property
     def is_last(self) -> bool:
-        """Whether it is known that nothing follows: what is printed is then complete with it."""
+        """Return whether it is known that nothing follows: what is printed is then complete with it."""
         return False
 
     @abstractmethod

@@ -32,7 +32,7 @@ def shown_in_line(text: str) -> str:
 
 
 def is_obeyed(text: str) -> bool:
-    """Whether a terminal would obey something in it."""
+    """Return whether a terminal would obey something in it."""
     return not text.isprintable() and _IN_TEXT.search(text) is not None
 
 

@@ -55,7 +55,7 @@ class Printer:
 
     @property
     def is_watching(self) -> bool:
-        """Whether the same thing is printed again and again, until the person has seen enough."""
+        """Return whether the same thing is printed again and again, until the person has seen enough."""
         return self._frames is not None
 
     def end(self) -> None:

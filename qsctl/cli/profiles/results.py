@@ -198,7 +198,7 @@ class ProfileDifference(Result):
         return [fields_of(each) for each in self.differences]
 
     def document(self) -> Plain:
-        """Whether they are the same, and what differs."""
+        """Return whether they are the same, and what differs."""
         return {
             "same": not self.differences,
             **fields_of(self, "first", "second", "differences"),

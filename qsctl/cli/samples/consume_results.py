@@ -55,7 +55,7 @@ class Consumed(PartialResult):
 
     @property
     def is_last(self) -> bool:
-        """Whether as many samples were received as were wanted."""
+        """Return whether as many samples were received as were wanted."""
         return self.is_complete
 
     def rows(self) -> list[Row]:

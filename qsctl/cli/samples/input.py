@@ -124,7 +124,7 @@ def _lines(stream: IO[bytes], source: str) -> Iterator[bytes | None]:
 
 
 def _is_file(stream: IO[bytes]) -> bool:
-    """Whether it has a descriptor of its own, whose chunks come as they are written."""
+    """Return whether it has a descriptor of its own, whose chunks come as they are written."""
     try:
         stream.fileno()
     except OSError:
@@ -133,7 +133,7 @@ def _is_file(stream: IO[bytes]) -> bool:
 
 
 def _has_more(stream: IO[bytes]) -> bool:
-    """Whether reading on would not wait."""
+    """Return whether reading on would not wait."""
     return not _is_file(stream) or bool(select.select([stream], [], [], 0)[0])
 
 

@@ -86,7 +86,7 @@ def read_type_file(path: Path | None) -> TypeLibrary | None:
 
 
 def reader_of(administration: Administration, queue: ResourceIdentifier, types: TypeLibrary | None) -> ContentReader:
-    """How to read the contents of a queue's samples: by its type, when types were given.
+    """Return how to read the contents of a queue's samples: by its type, when types were given.
 
     A dead letter is read by the type of the queue that it comes from [QS 2.12].
 

@@ -62,12 +62,12 @@ class MovedSamples(Result):
 
     @property
     def moved_count(self) -> int:
-        """How many samples are in their targets."""
+        """Return how many samples are in their targets."""
         return sum(each.moved_count for each in self.targets)
 
     @property
     def left_count(self) -> int:
-        """How many were to go, and stay."""
+        """Return how many were to go, and stay."""
         return self.stayed_count + sum(each.refused_count for each in self.targets)
 
     @property

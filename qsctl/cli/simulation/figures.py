@@ -127,7 +127,9 @@ def group_of(scenario: Scenario) -> Callable[[int, str], str]:
 
 
 def client_count(scenario: Scenario) -> int:
-    """How many clients the scenario has: of an integration engine, threads; a simulated service counts as one."""
+    """Return how many clients the scenario has: of an integration engine, threads; a simulated service counts as
+    one.
+    """
     if scenario.engine is not None:
         return sum(len(process.threads) + 1 for process in scenario.engine.processes)
     return sum(group.count for group in scenario.groups) or 1

@@ -207,7 +207,7 @@ class RunSource:
 
 
 def _is_queue(full_name: str, of: str) -> bool:
-    """Whether a queue's full name is that of a row: rows have the service's name and the queue's own."""
+    """Return whether a queue's full name is that of a row: rows have the service's name and the queue's own."""
     return full_name.rpartition("/")[2] == of.rpartition("/")[2]
 
 

@@ -34,7 +34,7 @@ class BenchLoad:
 
     @property
     def total_s(self) -> float:
-        """How long producers write."""
+        """Return how long producers write."""
         return self.warm_up_s + self.duration_s
 
 

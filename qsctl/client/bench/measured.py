@@ -48,7 +48,7 @@ class Latencies:
 
     @property
     def count(self) -> int:
-        """How many samples were counted."""
+        """Return how many samples were counted."""
         return sum(self._counts.values())
 
     def figures(self) -> dict[str, float]:

@@ -84,7 +84,9 @@ def _carry_out(administration: Administration, step: PlanStep, *, force: bool) -
 
 
 def _goes_with(queue: ResourceIdentifier, step: PlanStep, is_declared: bool) -> bool:
-    """Whether a queue is deleted by a step: itself, with its subscriber, or as the reply queue that came with it."""
+    """Return whether a queue is deleted by a step: itself, with its subscriber, or as the reply queue that came with
+    it.
+    """
     going = step.resource
     if step.action is Action.DELETE_SUBSCRIBER:
         return queue.parent == going

@@ -173,7 +173,7 @@ class _Planning:
             self.extras.append(deletion.resource)
 
     def _is_possible_now(self, step: PlanStep) -> bool:
-        """Whether a queue can be created before anything is deleted; that is a step then."""
+        """Return whether a queue can be created before anything is deleted; that is a step then."""
         settings = step.settings
         assert isinstance(settings, SharedReaderQueueSettings)
         names, topics = self._going.get(step.resource.parent, (set(), set()))

@@ -79,7 +79,7 @@ class Plan:
 
     @property
     def is_nothing(self) -> bool:
-        """Whether there is nothing to do and nothing in the way."""
+        """Return whether there is nothing to do and nothing in the way."""
         return not (self.steps or self.obstacles)
 
 

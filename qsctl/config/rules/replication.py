@@ -50,7 +50,7 @@ def replicated_queues(service: ServiceSettings) -> list[SharedReaderQueueSetting
 
 
 def unequal_instances(service: ServiceSettings, configuration: ReplicationSettings | None = None) -> str:
-    """Which two parts of a service expect different numbers of members, in words; empty: none."""
+    """Return which two parts of a service expect different numbers of members, in words; empty: none."""
     counts = [(f"queue {each.name}", each.replication.queue_instances) for each in replicated_queues(service)]
     if configuration is not None:
         counts.append(("the configuration", configuration.queue_instances))

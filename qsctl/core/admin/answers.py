@@ -59,12 +59,12 @@ class Answers:
 
     @property
     def is_answering(self) -> bool:
-        """Whether a command has not had its last reply."""
+        """Return whether a command has not had its last reply."""
         return bool(self._begun)
 
     @property
     def is_due(self) -> bool:
-        """Whether `go_on` has something to do."""
+        """Return whether `go_on` has something to do."""
         return any(map(self._may_go_on, self._begun))
 
     def receive(self, now: Nanoseconds, request: CommandRequest) -> None:

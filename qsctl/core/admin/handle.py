@@ -150,7 +150,7 @@ def _create_subscriber(
 
 
 def _holds_all_of(existing: SharedSubscriberSettings, wanted: SharedSubscriberSettings) -> bool:
-    """Whether creating `wanted` would add nothing to `existing`.
+    """Return whether creating `wanted` would add nothing to `existing`.
 
     Our reading: queues created since in the existing subscriber do not make its configuration a different one, so a
     script that creates a subscriber and then its queues may run again.

@@ -42,7 +42,7 @@ def message_status(state: SampleState) -> MessageStatus:
 
 
 def is_selected(sample: Sample, expression: Expression) -> bool:
-    """Whether a selector picks a sample as it is now."""
+    """Return whether a selector picks a sample as it is now."""
     return matches(expression, sample.original_identity, _MASKS[message_status(sample.state)])
 
 

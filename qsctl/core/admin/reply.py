@@ -122,7 +122,7 @@ class RecordingStatus(msgspec.Struct, frozen=True, tag="recording"):
 
     @property
     def is_on(self) -> bool:
-        """Whether it goes on."""
+        """Return whether it goes on."""
         return bool(self.folder) and not self.end
 
 

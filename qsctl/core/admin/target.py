@@ -55,7 +55,7 @@ _Element = _Literal | _Bracket | str
 
 
 def matches(pattern: str, application_name: str) -> bool:
-    """Whether a service of this name is meant. A pattern longer than the wire allows means none."""
+    """Return whether a service of this name is meant. A pattern longer than the wire allows means none."""
     if len(pattern) > MAX_PATTERN_LENGTH:
         return False
     elements = _elements(pattern)

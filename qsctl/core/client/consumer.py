@@ -187,7 +187,7 @@ class QueueReader:
                 del self._answered_twins[next(iter(self._answered_twins))]
 
     def _forget_twin(self, identity: SampleIdentity) -> bool:
-        """Whether the answer for a sample was given for its twin."""
+        """Return whether the answer for a sample was given for its twin."""
         count = self._answered_twins.pop(identity, 0)
         if count > 1:
             self._answered_twins[identity] = count - 1

@@ -93,7 +93,7 @@ class Producer:
 
     @property
     def has_room(self) -> bool:
-        """Whether `write` may be called."""
+        """Return whether `write` may be called."""
         return len(self._open) < self.window_count
 
     def queue_appeared(self, queue: str, acknowledges: bool) -> None:

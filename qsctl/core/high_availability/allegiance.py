@@ -41,9 +41,9 @@ class Allegiance:
         self._heard_at_ns = self._bound_at_ns = None
 
     def has_lost_master(self, now: Nanoseconds) -> bool:
-        """Whether there was no sign of a master for `master_timeout`."""
+        """Return whether there was no sign of a master for `master_timeout`."""
         return self._heard_at_ns is None or now - self._heard_at_ns > self._timeout_ns
 
     def withholds_vote(self, now: Nanoseconds) -> bool:
-        """Whether a master may still deliver for what this replica confirmed."""
+        """Return whether a master may still deliver for what this replica confirmed."""
         return self._bound_at_ns is not None and now - self._bound_at_ns <= self._timeout_ns

@@ -77,7 +77,7 @@ class Ballot:
 
     @property
     def is_learner(self) -> bool:
-        """Whether it has no vote."""
+        """Return whether it has no vote."""
         return self.state.vote in (NO_VOTER, NO_LOG, NEW_MEMBER)
 
     @property
@@ -122,16 +122,16 @@ class Ballot:
 
     @property
     def has_quorum(self) -> bool:
-        """Whether the votes that were gathered make a master."""
+        """Return whether the votes that were gathered make a master."""
         return len(self._votes) >= self._quorum
 
     @property
     def is_elected(self) -> bool:
-        """Whether it stood in the present epoch and a quorum voted for it."""
+        """Return whether it stood in the present epoch and a quorum voted for it."""
         return not self._trial_epoch and self.state.vote == self._name and self.has_quorum
 
     def would_vote(self, candidate: LastEntry, epoch: int, own: LastEntry) -> bool:
-        """Whether a candidate of a later epoch would get the vote."""
+        """Return whether a candidate of a later epoch would get the vote."""
         return not self.is_learner and epoch > self.state.epoch and candidate >= max(own, self.floor)
 
     def vote(self, candidate: str, last: LastEntry, epoch: int, own: LastEntry) -> bool:

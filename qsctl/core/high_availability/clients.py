@@ -130,5 +130,5 @@ class Clients:
 
     @property
     def has_released(self) -> bool:
-        """Whether something may leave."""
+        """Return whether something may leave."""
         return bool(self._released)

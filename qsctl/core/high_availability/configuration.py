@@ -86,7 +86,7 @@ class Configuration:
     # Commands.
 
     def takes(self, request: CommandRequest) -> bool:
-        """Whether a command changes the configuration of this member."""
+        """Return whether a command changes the configuration of this member."""
         return isinstance(request.command, CHANGES) and matches(request.target, self._engine.hosted.application_name)
 
     def receive(self, now: Nanoseconds, request: CommandRequest) -> None:
@@ -139,7 +139,7 @@ class Configuration:
         return configuration.origin, max((configuration.created.get(name, 0) for name in names), default=0)
 
     def next_deadline(self) -> Nanoseconds:
-        """When there is something to do though nothing comes; an instant that has passed: now."""
+        """Return when there is something to do though nothing comes; an instant that has passed: now."""
         deadline = min(self._pending.values(), default=INFINITE_NS)
         if deadline < INFINITE_NS:
             deadline = later(deadline, self._undecided_after_ns)
@@ -181,7 +181,7 @@ class Configuration:
 
     @property
     def _is_behind(self) -> bool:
-        """Whether the cluster is ahead of what this member has made of it.
+        """Return whether the cluster is ahead of what this member has made of it.
 
         After a restart the log is known to be committed later than the member knew before: it waits for that.
         """

@@ -62,7 +62,7 @@ class ConfigurationFollower:
 
     @property
     def context(self) -> ConfigurationFollower:
-        """How it answers."""
+        """Return how it answers."""
         return self
 
     @property

@@ -70,14 +70,16 @@ def _deletions(
 
 
 def _remains(queue: SharedReaderQueueSettings, target: SharedReaderQueueSettings | None) -> bool:
-    """Whether a queue is as it shall be, or can be made so with its samples in it."""
+    """Return whether a queue is as it shall be, or can be made so with its samples in it."""
     if target is None or queue == target:
         return target is not None
     return not queue.replication.enabled and not fixed_differences(queue, target)
 
 
 def _goes_as_a_whole(subscriber: SharedSubscriberSettings, going: set[str]) -> bool:
-    """Whether a dead-letter queue goes and one that uses it stays, or the other way round in a replication group."""
+    """Return whether a dead-letter queue goes and one that uses it stays, or the other way round in a replication
+    group.
+    """
     for queue in subscriber.queues:
         letters = queue.dead_letter_queue
         if letters and (queue.name in going) != (letters in going):

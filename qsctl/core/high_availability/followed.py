@@ -35,7 +35,7 @@ class Answering(Protocol):
 
     @property
     def acknowledges(self) -> bool:
-        """Whether it answers them."""
+        """Return whether it answers them."""
 
 
 class Fed(Protocol):
@@ -51,7 +51,7 @@ class Fed(Protocol):
 
     @property
     def context(self) -> Answering:
-        """How it answers."""
+        """Return how it answers."""
 
     def receive(self, now: Nanoseconds, write: Write, /) -> None:
         """Process a sample, as the master's."""
@@ -68,11 +68,11 @@ class Followed(Protocol):
 
     @property
     def follows_commit(self) -> bool:
-        """Whether a master's, too, is only ever in a state that is committed."""
+        """Return whether a master's, too, is only ever in a state that is committed."""
 
     @property
     def sends_payloads(self) -> bool:
-        """Whether entries travel whole, whatever the other replicas had from the producer."""
+        """Return whether entries travel whole, whatever the other replicas had from the producer."""
 
     @property
     def queues(self) -> Sequence[Fed]:

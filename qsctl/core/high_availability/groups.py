@@ -56,7 +56,8 @@ def incarnation_of(state: HardState, log: ReplicatedLog) -> int:
 
 
 def is_of_another_group(own: int, frame: Frame) -> bool:
-    """Whether a frame cannot be of a replica's group; `own` is the incarnation that the replica's own frames carry.
+    """Return whether a frame cannot be of a replica's group; `own` is the incarnation that the replica's own frames
+    carry.
 
     One that has nothing yet may follow any, but gets no vote in a group that has an incarnation: it would draw another.
     Where neither is agreed, the epochs alone decide, as within one group.
@@ -89,7 +90,7 @@ def right_group(own: int, left: Sequence[int], member_count: int, rolls: Sequenc
 
 
 def is_of_group(own: int, roll: Roll) -> bool:
-    """Whether a replica may be of the group of one whose incarnation is `own`, or follow it."""
+    """Return whether a replica may be of the group of one whose incarnation is `own`, or follow it."""
     theirs = roll.incarnation
     return not own or not theirs or abs(own) == abs(theirs) or (own < 0 and theirs < 0)
 

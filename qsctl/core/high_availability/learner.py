@@ -188,7 +188,7 @@ class Learner:
         return group_with_most(self._incarnation, self._ballot.state.left, self._log.last_index, rolls)
 
     def _can_elect(self, rolls: Sequence[Roll]) -> bool:
-        """Whether there is a replica for which a quorum would vote, itself among it."""
+        """Return whether there is a replica for which a quorum would vote, itself among it."""
         voters = self._voters(rolls)
         return any(
             candidate >= floor and sum(candidate >= max(each) for each in voters) >= self._quorum
@@ -220,7 +220,7 @@ class Learner:
 
 
 def _is_blank(roll: Roll) -> bool:
-    """Whether a replica has nothing and never had."""
+    """Return whether a replica has nothing and never had."""
     return LastEntry(roll.last_epoch, roll.last_index) == NOTHING and (roll.is_new or not roll.is_learner)
 
 

@@ -71,7 +71,7 @@ class ReplicatedLog:
 
     @property
     def last(self) -> LastEntry:
-        """How up to date it is."""
+        """Return how up to date it is."""
         return LastEntry(self._epochs[-1] if self._epochs else self.base.epoch, self.last_index)
 
     def __len__(self) -> int:
@@ -103,7 +103,7 @@ class ReplicatedLog:
         return self._records[at : at + count_max]
 
     def agrees(self, index: int, epoch: int) -> bool:
-        """Whether it has an entry of this epoch at this index; then it agrees with the other log up to there."""
+        """Return whether it has an entry of this epoch at this index; then it agrees with the other log up to there."""
         if index < self.base.index:
             return True  # committed, and so the same in every log
         return index <= self.last_index and self.epoch_at(index) == epoch
@@ -181,7 +181,7 @@ class ReplicatedLog:
         return list(self._uncommitted.items())
 
     def was_taken_back(self, queue: str, identity: SampleIdentity) -> bool:
-        """Whether a sample was in an entry that was taken back here, and that another replica may have still.
+        """Return whether a sample was in an entry that was taken back here, and that another replica may have still.
 
         Once an entry of a later epoch is committed, no replica that has the former can become master.
         """

@@ -65,7 +65,7 @@ class Mastery:
         self.heartbeat_at_ns = now
 
     def has_quorum(self, now: Nanoseconds) -> bool:
-        """Whether a quorum confirmed what was sent to it within `master_timeout`.
+        """Return whether a quorum confirmed what was sent to it within `master_timeout`.
 
         As long as it did there is no other master: none of these votes for one before its own `master_timeout` is over.
         """

@@ -273,7 +273,8 @@ class Member:
                 self._collect(now)
 
     def next_deadline(self) -> Nanoseconds | None:
-        """When `advance` and `take_ready` next have something to do; None: only a message, frame or store changes that.
+        """Return when `advance` and `take_ready` next have something to do; None: only a message, frame or store
+        changes that.
 
         An instant that has passed: now.
         """

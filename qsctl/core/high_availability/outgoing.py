@@ -117,7 +117,7 @@ class Outgoing:
 
     @property
     def is_durable(self) -> bool:
-        """Whether everything that was asked for is durable."""
+        """Return whether everything that was asked for is durable."""
         return self._durable == self._number
 
     def fall_silent(self) -> None:

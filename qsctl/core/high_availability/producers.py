@@ -77,7 +77,7 @@ class Producers:
 
     @property
     def remembers(self) -> bool:
-        """Whether it knows of every entry that others may have from it, and that may still be committed.
+        """Return whether it knows of every entry that others may have from it, and that may still be committed.
 
         What it gave away before its start and took back is dead once an entry of the epoch is committed in which it was
         taken back; that is the epoch of the log's last entry, or an earlier one.
@@ -125,7 +125,7 @@ class Producers:
         self._accept(self._queues[record.queue], record.identity, index, is_master=False)
 
     def next_deadline(self) -> Nanoseconds:
-        """When a sample has waited long enough."""
+        """Return when a sample has waited long enough."""
         return self.staging.next_deadline()
 
     def advance(self, now: Nanoseconds) -> None:

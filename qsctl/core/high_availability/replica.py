@@ -135,12 +135,12 @@ class Replica:
 
     @property
     def is_master(self) -> bool:
-        """Whether it decides what becomes of samples."""
+        """Return whether it decides what becomes of samples."""
         return self.role is Role.MASTER
 
     @property
     def is_failed(self) -> bool:
-        """Whether its store failed: it says nothing any more."""
+        """Return whether its store failed: it says nothing any more."""
         return self.role is Role.FAILED
 
     # Start.
@@ -211,7 +211,7 @@ class Replica:
     # Time.
 
     def next_deadline(self) -> Nanoseconds:
-        """When `advance` next has something to do."""
+        """Return when `advance` next has something to do."""
         own = self._wakes_at_ns if self.mastery is None else self.mastery.heartbeat_at_ns
         return INFINITE_NS if self.is_failed else min(own, self.producers.next_deadline())
 

@@ -74,11 +74,11 @@ class Staging:
         return attempt
 
     def is_refused(self, queue: str, write: Write) -> bool:
-        """Whether this attempt was refused before: a copy of it that came late."""
+        """Return whether this attempt was refused before: a copy of it that came late."""
         return bool(self._refused) and 0 < write.attempt <= self._refused.get((queue, write.identity), 0)
 
     def next_deadline(self) -> Nanoseconds:
-        """When the next sample has waited long enough."""
+        """Return when the next sample has waited long enough."""
         for _, received_at_ns in self._staged.values():
             return later(received_at_ns, self._sample_timeout_ns)
         return INFINITE_NS

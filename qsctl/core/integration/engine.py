@@ -118,7 +118,7 @@ class IntegrationEngine:
 
     @property
     def unbacked_count(self) -> int:
-        """How many messages are in memory only: they are lost when their process ends."""
+        """Return how many messages are in memory only: they are lost when their process ends."""
         return len(self._site.unbacked)
 
     def is_running(self, name: str) -> bool:

@@ -209,7 +209,7 @@ class Message(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     @property
     def is_error(self) -> bool:
-        """Whether it belongs in the error database."""
+        """Return whether it belongs in the error database."""
         return self.error != 0
 
     @property

@@ -22,7 +22,7 @@ class ConnectionThread(Receiver, Protocol):
 
     @property
     def settings(self) -> ThreadSettings:
-        """Which directions it has, and their routes."""
+        """Return which directions it has, and their routes."""
 
 
 class TranslatingThread(Receiver, Protocol):

@@ -54,7 +54,7 @@ class Worker:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a job is in progress, or hangs."""
+        """Return whether a job is in progress, or hangs."""
         return self._job is not None
 
     def begin(self, job: Job) -> None:

@@ -91,7 +91,7 @@ class Ring:
             self._eligible &= ~(1 << consumer.place)
 
     def is_eligible(self, consumer: Consumer) -> bool:
-        """Whether it may be sent a sample now."""
+        """Return whether it may be sent a sample now."""
         return bool(self._eligible >> consumer.place & 1)
 
     def choose(self, other_than: Consumer | None = None) -> Consumer | None:

@@ -101,7 +101,7 @@ class QueueContext:
 
     @property
     def is_shut(self) -> bool:
-        """Whether the queue is being deleted: it accepts no more samples."""
+        """Return whether the queue is being deleted: it accepts no more samples."""
         return self._is_shut
 
     @is_shut.setter
@@ -111,7 +111,7 @@ class QueueContext:
 
     @property
     def refuses(self) -> bool:
-        """Whether it enqueues no new samples for now: they could not be stored."""
+        """Return whether it enqueues no new samples for now: they could not be stored."""
         return self._refuses
 
     @refuses.setter

@@ -42,5 +42,5 @@ class Departure:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing is left."""
+        """Return whether nothing is left."""
         return not self._left

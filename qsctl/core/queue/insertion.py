@@ -42,7 +42,7 @@ class Insertion(Enum):
 
     @property
     def is_done(self) -> bool:
-        """Whether the queue holds the sample."""
+        """Return whether the queue holds the sample."""
         return self in (Insertion.ENQUEUED, Insertion.HELD_ALREADY)
 
 

@@ -74,7 +74,7 @@ class Lifespans:
             heapify(self._heap)
 
     def next_deadline(self) -> Nanoseconds:
-        """When the next sample expires; `INFINITE_NS` when none will."""
+        """Return when the next sample expires; `INFINITE_NS` when none will."""
         row, heap = self._row, self._heap
         while row and row[0].state >= _FIRST_FINAL_STATE:
             row.popleft()

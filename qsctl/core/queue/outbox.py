@@ -139,7 +139,7 @@ class Outbox:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing happened since the last batch was closed."""
+        """Return whether nothing happened since the last batch was closed."""
         return not (self._begun or self.messages or self.events or self.inputs or self.counting or self.spilling)
 
     def take(self) -> Ready:

@@ -43,11 +43,11 @@ class ReaderCache:
         self._count_max = count_max
 
     def knows(self, identity: SampleIdentity) -> bool:
-        """Whether this sample waits already."""
+        """Return whether this sample waits already."""
         return identity in self.arrivals
 
     def is_full(self) -> bool:
-        """Whether the reader's `max_samples` wait; below zero there is no bound."""
+        """Return whether the reader's `max_samples` wait; below zero there is no bound."""
         return 0 <= self._count_max <= len(self.arrivals)
 
     def enter(self, write: Write, now: Nanoseconds) -> Nanoseconds:
@@ -77,7 +77,7 @@ class ReaderCache:
         return [identity for identity in self.arrivals if identity.writer_guid == writer_guid]
 
     def next_deadline(self) -> Nanoseconds:
-        """When the next sample gives up; `INFINITE_NS` when none will."""
+        """Return when the next sample gives up; `INFINITE_NS` when none will."""
         expiries = self._expiries
         while expiries and not self._is_waiting(*expiries[0]):
             heappop(expiries)

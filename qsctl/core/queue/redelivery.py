@@ -72,7 +72,7 @@ class Redelivery:
         self._in_flight.pop(sample.position, None)
 
     def next_deadline(self) -> Nanoseconds:
-        """When the first answer falls due; `INFINITE_NS` when none is awaited."""
+        """Return when the first answer falls due; `INFINITE_NS` when none is awaited."""
         for sample in self._in_flight.values():
             return later(sample.sent_at_ns, self.response_timeout_ns)
         return INFINITE_NS
@@ -87,7 +87,7 @@ class Redelivery:
         return late
 
     def are_attempts_spent(self, sample: Sample) -> bool:
-        """Whether MAX_ATTEMPTS = `max_delivery_retries` + 1 deliveries have failed: the first is no retry."""
+        """Return whether MAX_ATTEMPTS = `max_delivery_retries` + 1 deliveries have failed: the first is no retry."""
         return sample.attempts >= self._attempts_max
 
 

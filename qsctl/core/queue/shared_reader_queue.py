@@ -144,7 +144,7 @@ class SharedReaderQueue:
 
     @property
     def incarnation(self) -> Incarnation:
-        """Which creation of a queue of this name it is."""
+        """Return which creation of a queue of this name it is."""
         return self.context.incarnation
 
     @property
@@ -159,12 +159,12 @@ class SharedReaderQueue:
 
     @property
     def is_following(self) -> bool:
-        """Whether it follows the log of a replication group, and decides nothing itself."""
+        """Return whether it follows the log of a replication group, and decides nothing itself."""
         return self.is_replicated and self.context.is_suspended
 
     @property
     def is_shut(self) -> bool:
-        """Whether it is being deleted: it accepts no more samples."""
+        """Return whether it is being deleted: it accepts no more samples."""
         return self.context.is_shut
 
     # What its clients do. `receive`, `acknowledge` and `flush` are its parts' own.
@@ -231,13 +231,13 @@ class SharedReaderQueue:
         self.context.go_on_at_once(now)
 
     def is_waiting(self, sample: Sample) -> bool:
-        """Whether it holds a sample, and no consumer has it."""
+        """Return whether it holds a sample, and no consumer has it."""
         return self.held.known.get(sample.identity) is sample and sample.holder == NIL_GUID
 
     # What time does.
 
     def next_deadline(self) -> Nanoseconds | None:
-        """When `advance` next has something to do."""
+        """Return when `advance` next has something to do."""
         if self.context.is_suspended:
             return None
         deadline = min(

@@ -51,7 +51,7 @@ class DeadLetterPlace(Protocol):
 
     @property
     def stream(self) -> OpenStream:
-        """Where its records go."""
+        """Return where its records go."""
 
     def accept_dead_letter(
         self, now: Nanoseconds, source: UndeliverableSource, sample: Sample, reason: DeadLetterReason, /
@@ -78,7 +78,7 @@ class DeadLetterLine:
         """Who has samples that the dead-letter queue does not accept as it is, whatever room there is."""
 
     def is_turn_of(self, source: UndeliverableSource) -> bool:
-        """Whether no other queue was there before."""
+        """Return whether no other queue was there before."""
         for first in self.queues:
             return first is source
         return True

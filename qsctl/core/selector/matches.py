@@ -27,7 +27,7 @@ _Pin: TypeAlias = tuple[bytes | None, int | None]
 
 
 def matches(expression: Expression, identity: SampleIdentity, status: StatusMask) -> bool:
-    """Whether a sample with this identity and this one status is selected.
+    """Return whether a sample with this identity and this one status is selected.
 
     The tree is at most as deep as the parser let it be.
     """

@@ -179,11 +179,11 @@ class QueueStatistics:
         return AdditionalCounters(self._restored, self._duplicate, self._flushed)
 
     def next_deadline(self) -> Nanoseconds | None:
-        """When the status is next due for publication; None while monitoring is off."""
+        """Return when the status is next due for publication; None while monitoring is off."""
         return self._publication_at_ns if self._publishes and self._publication_at_ns < INFINITE_NS else None
 
     def advance(self, now: Nanoseconds) -> bool:
-        """Whether a publication is due at `now`. Publications that were slept through are not made up for."""
+        """Return whether a publication is due at `now`. Publications that were slept through are not made up for."""
         if not self._publishes or now < self._publication_at_ns:
             return False
         missed = (now - self._publication_at_ns) // self._publication_period_ns

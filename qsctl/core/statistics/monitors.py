@@ -46,7 +46,7 @@ class Monitor:
         self._count = count
 
     def next_deadline(self) -> Nanoseconds | None:
-        """When the status is next due."""
+        """Return when the status is next due."""
         return self.statistics.next_deadline()
 
     def advance(self, now: Nanoseconds) -> None:

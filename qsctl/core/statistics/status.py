@@ -69,7 +69,7 @@ class AdditionalCounters(msgspec.Struct, frozen=True):
     flushed_message_count: int = 0
 
     def held_count(self, counters: Counters) -> int:
-        """How many samples are held, and outside, by these and the twelve counters."""
+        """Return how many samples are held, and outside, by these and the twelve counters."""
         came = self.restored_message_count + counters.received_message_count
         refused = self.duplicate_message_count + counters.bounced_message_count
         went = (

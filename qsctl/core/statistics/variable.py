@@ -113,7 +113,7 @@ class Window:
             self._buckets.popleft()
 
     def starts_at_ns(self, now: Nanoseconds) -> Nanoseconds:
-        """Where the oldest bucket that counts at `now` begins."""
+        """Return where the oldest bucket that counts at `now` begins."""
         return self._origin_ns + self._first_bucket(now) * self._step_ns
 
     def summary(self, now: Nanoseconds) -> Summary:

@@ -134,7 +134,7 @@ class Fold:
 
     @property
     def row_count(self) -> int:
-        """How many rows `take_rows` has to give."""
+        """Return how many rows `take_rows` has to give."""
         return sum(map(len, self._book.rows.values()))
 
     def counters(self, observed_ns: Nanoseconds) -> dict[str, Any]:

@@ -144,7 +144,7 @@ class QueueState:
 
     @property
     def sent_count(self) -> int:
-        """How many samples are with a consumer."""
+        """Return how many samples are with a consumer."""
         return sum(each.sending is not None for each in self.held.values())
 
 

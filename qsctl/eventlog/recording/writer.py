@@ -76,7 +76,7 @@ class RecordingWriter:
 
     @property
     def message_rows(self) -> int:
-        """How many rows of `messages` there are, those included that wait to be written."""
+        """Return how many rows of `messages` there are, those included that wait to be written."""
         return self._parts["messages"].rows + len(self._waiting["messages"])
 
     def close_parts(

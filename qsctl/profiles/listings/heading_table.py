@@ -93,7 +93,7 @@ class _TableLayout:
 
     @property
     def has_message_vpn_below(self) -> bool:
-        """Whether the first column holds the name and below it the message VPN."""
+        """Return whether the first column holds the name and below it the message VPN."""
         return plain_heading(self.headings[0]).endswith("namemessagevpn")
 
 

@@ -245,5 +245,5 @@ class Listings:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing was listed, as when no client matched."""
+        """Return whether nothing was listed, as when no client matched."""
         return not any(getattr(self, each.name) for each in fields(self) if each.name != "notes")

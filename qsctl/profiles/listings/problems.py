@@ -35,7 +35,7 @@ class Findings:
 
     @property
     def is_full(self) -> bool:
-        """Whether further ones are only counted."""
+        """Return whether further ones are only counted."""
         return len(self.problems) >= MOST_PROBLEMS
 
     def add(self, *problems: Problem) -> None:

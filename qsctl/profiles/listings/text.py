@@ -99,6 +99,6 @@ class ListingText:
 
     @property
     def place(self) -> int:
-        """Where the next word begins; the end of the text where there is none."""
+        """Return where the next word begins; the end of the text where there is none."""
         found = _WORD.search(self.text, self.at)
         return len(self.text.rstrip()) if found is None else found.start()

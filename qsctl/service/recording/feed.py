@@ -57,7 +57,7 @@ class Feed:
 
     @property
     def is_closed(self) -> bool:
-        """Whether all that was put has left, or never will."""
+        """Return whether all that was put has left, or never will."""
         return self._socket is None
 
     def put(self, part: Part, now: Nanoseconds) -> None:

@@ -39,7 +39,7 @@ _LEAVE_S: Final = 20.0
 
 
 def is_recording_request(message: Inbound) -> TypeGuard[CommandRequest]:
-    """Whether a message is a command about recordings: not the engine's to answer."""
+    """Return whether a message is a command about recordings: not the engine's to answer."""
     return isinstance(message, CommandRequest) and isinstance(message.command, RecordingCommand)
 
 

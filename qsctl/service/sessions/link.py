@@ -104,7 +104,7 @@ class PipedCommands:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether commands have come and are not given yet."""
+        """Return whether commands have come and are not given yet."""
         return bool(self._inbox)
 
     def receive(self, _ready: Collection[object]) -> None:

@@ -68,7 +68,7 @@ class Predicted:
 
     @property
     def agrees(self) -> bool:
-        """Whether the captured figure is within the spread."""
+        """Return whether the captured figure is within the spread."""
         return abs(self.error) <= self.half_width
 
 

@@ -67,7 +67,7 @@ class ObservedClient:
 
     @property
     def is_troubled(self) -> bool:
-        """Whether it lost messages, or was slow or blocked."""
+        """Return whether it lost messages, or was slow or blocked."""
         return self.trouble is not None
 
     @property

@@ -94,7 +94,7 @@ class BranchingIngress(Ingress):
 
     @property
     def filters(self) -> bool:
-        """Whether arrivals reach their queues later than they come, or not at all."""
+        """Return whether arrivals reach their queues later than they come, or not at all."""
         return self._filters
 
     def window(

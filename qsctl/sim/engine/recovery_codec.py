@@ -65,7 +65,7 @@ class _RecoveryCodec:
         return DataLost(record)
 
     def moves(self, _body: bytes) -> bool:
-        """Whether a body is of a kind that versions up to 0.2 do not read, see `Encoded.has_moves`."""
+        """Return whether a body is of a kind that versions up to 0.2 do not read, see `Encoded.has_moves`."""
         return False
 
     def decode(self, body: bytes) -> Sequence[StoredRecord]:

@@ -199,7 +199,7 @@ def _log_generation(path: Path) -> bytes:
 
 
 def _is_of_another(copy: Path, log: Path, folder: Path) -> bool:
-    """Whether a log makes another database of the one that it is beside."""
+    """Return whether a log makes another database of the one that it is beside."""
     own = _incarnation_of(copy, folder / "alone")
     with_log = _incarnation_of(copy, folder / "with-log", log)
     return own is not None and with_log is not None and own != with_log

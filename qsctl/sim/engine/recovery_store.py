@@ -182,7 +182,7 @@ class RecoveryStore:
 
 
 def is_in_use(path: Path) -> bool:
-    """Whether an engine or a command has a recovery database open for writing, by this name or another."""
+    """Return whether an engine or a command has a recovery database open for writing, by this name or another."""
     try:
         if path.exists():
             os.close(_locked(path))

@@ -63,7 +63,7 @@ class VisitLog:
 
     @property
     def is_full(self) -> bool:
-        """Whether the rows are to be collected."""
+        """Return whether the rows are to be collected."""
         return self._log.is_full
 
     def collect(self) -> Rows:

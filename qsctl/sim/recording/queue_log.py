@@ -41,12 +41,12 @@ class QueueLog(Generic[Key]):
 
     @property
     def is_warm(self) -> bool:
-        """Whether the warm-up is over."""
+        """Return whether the warm-up is over."""
         return self._is_warm
 
     @property
     def is_full(self) -> bool:
-        """Whether the rows are to be collected."""
+        """Return whether the rows are to be collected."""
         return len(self._rows) >= self._rows_max
 
     def collect(self) -> Rows:

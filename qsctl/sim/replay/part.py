@@ -61,7 +61,7 @@ class EnginePart:
 
     @property
     def has_messages(self) -> bool:
-        """Whether a message waits for a step."""
+        """Return whether a message waits for a step."""
         return bool(self._inbox)
 
     @property

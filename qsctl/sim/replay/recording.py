@@ -107,7 +107,7 @@ class Recorded:
 
     @property
     def sample_share(self) -> float:
-        """Which share of the samples is there; see `eventlog.run_folder.Recording`."""
+        """Return which share of the samples is there; see `eventlog.run_folder.Recording`."""
         recording = self.info.recording
         return 1.0 if recording is msgspec.UNSET else recording.sample_share
 

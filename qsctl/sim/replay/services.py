@@ -51,12 +51,14 @@ class Served(NamedTuple):
 
     @property
     def is_foretold(self) -> bool:
-        """Whether it was answered in the turn that sent it: by an answer to an earlier delivery of the same sample."""
+        """Return whether it was answered in the turn that sent it: by an answer to an earlier delivery of the same
+        sample.
+        """
         return self.reply_ns is not None and self.reply_ns == self.delivery.sent_ns
 
     @property
     def is_answer(self) -> bool:
-        """Whether it is known that it was answered, and how long that took."""
+        """Return whether it is known that it was answered, and how long that took."""
         return self.meant is not None and not self.is_cut_off
 
 

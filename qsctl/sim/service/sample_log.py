@@ -63,12 +63,12 @@ class SampleLog:
 
     @property
     def is_full(self) -> bool:
-        """Whether the rows are to be collected."""
+        """Return whether the rows are to be collected."""
         return self._log.is_full
 
     @property
     def is_warm(self) -> bool:
-        """Whether the warm-up is over."""
+        """Return whether the warm-up is over."""
         return self._log.is_warm
 
     def counts_of(self, queue: QueueName) -> QueueCounts:

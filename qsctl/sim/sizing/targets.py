@@ -70,7 +70,7 @@ class Target:
 
     @property
     def at_most(self) -> bool:
-        """Whether small values meet it."""
+        """Return whether small values meet it."""
         return (self.operator in {"<", "<=", "="}) == self.wanted
 
     def met_by(self, value: float) -> bool:

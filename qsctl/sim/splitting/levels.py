@@ -52,7 +52,7 @@ class LevelPlan:
 
     @property
     def is_whole(self) -> bool:
-        """Whether pilot runs came to what is rare."""
+        """Return whether pilot runs came to what is rare."""
         return self.reached >= self.most
 
 

@@ -44,12 +44,12 @@ class Question:
 
     @property
     def by_depth(self) -> bool:
-        """Whether what is asked for happens at a depth, not at a loss."""
+        """Return whether what is asked for happens at a depth, not at a loss."""
         return self.asked is Asked.DEPTH
 
     @property
     def is_probability(self) -> bool:
-        """Whether the figure is of runs, not of messages."""
+        """Return whether the figure is of runs, not of messages."""
         return self.asked is not Asked.LOSS_RATIO
 
 

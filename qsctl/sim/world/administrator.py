@@ -57,7 +57,7 @@ class QueueReplacement:
     """Whether a service can do nothing with the present request: it is sent as another one."""
 
     def is_replaced(self, now: Nanoseconds) -> bool:
-        """Whether nothing of the deleted queue may leave a service any more."""
+        """Return whether nothing of the deleted queue may leave a service any more."""
         return self.settled_ns is not None and now > self.settled_ns + self.grace_ns
 
     @property
@@ -157,7 +157,7 @@ class WorldAdministrator:
     # What is known of it.
 
     def may_be_deleted(self, queue: str, accepted_ns: Nanoseconds) -> bool:
-        """Whether a sample that was accepted at an instant may be gone with a queue that was deleted."""
+        """Return whether a sample that was accepted at an instant may be gone with a queue that was deleted."""
         return any(
             each.asked_ns >= accepted_ns or not each.is_replaced(accepted_ns)
             for each in self.replacements
@@ -165,7 +165,7 @@ class WorldAdministrator:
         )
 
     def is_of_deleted(self, queue: str, written_ns: Nanoseconds, *, asked_after_ns: Nanoseconds = 0) -> bool:
-        """Whether a sample that reached a service last at this instant was sent to a queue that is no more.
+        """Return whether a sample that reached a service last at this instant was sent to a queue that is no more.
 
         Deletions that were asked for before `asked_after_ns` are passed over.
         """
@@ -182,7 +182,7 @@ class WorldAdministrator:
         return len(own), sum(each.is_replaced(instant) for each in own)
 
     def is_done(self, name: str) -> bool:
-        """Whether a queue of this name was replaced, and is not being replaced."""
+        """Return whether a queue of this name was replaced, and is not being replaced."""
         own = [each for each in self.replacements if any(full.endswith(f"/{name}") for full in each.queues)]
         return bool(own) and all(each.is_over for each in own)
 
@@ -214,7 +214,7 @@ class WorldAdministrator:
         )
 
     def is_current(self, service: int, request: SampleIdentity) -> bool:
-        """Whether a command is still waited for at a service: the network loses what comes later."""
+        """Return whether a command is still waited for at a service: the network loses what comes later."""
         return any(
             each.request == request
             and (not each.is_over or (service in each.lacking and not self._is_replaced_again(each)))

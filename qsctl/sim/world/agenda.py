@@ -41,7 +41,7 @@ class WorldAgenda:
 
     @property
     def next_instant(self) -> Nanoseconds:
-        """When something is due next."""
+        """Return when something is due next."""
         return self._due[0][0] if self._due else INFINITE_NS
 
     def step(self) -> None:

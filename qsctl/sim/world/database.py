@@ -81,7 +81,9 @@ class DatabaseStandIn(WritesThenSyncs):
 
     @property
     def extent(self) -> Extent:
-        """How far it reaches, for the register of the directory: when it is opened again, no less may be there."""
+        """Return how far it reaches, for the register of the directory: when it is opened again, no less may be
+        there.
+        """
         return Extent(KIND, self._rows.last_index)
 
     def write(self, records: Sequence[Record]) -> Sync | None:
@@ -110,7 +112,7 @@ class DatabaseStandIn(WritesThenSyncs):
         return payload
 
     def worth_compacting(self) -> bool:
-        """Whether records that no longer matter take more room than those that do."""
+        """Return whether records that no longer matter take more room than those that do."""
         return len(self._rows.records) > DEAD_RECORD_COUNT_MIN
 
     def compact(self, keep: Iterable[Record]) -> None:

@@ -175,7 +175,7 @@ class SimulatedDisk:
 
     @property
     def free_bytes(self) -> int:
-        """How much room there is."""
+        """Return how much room there is."""
         return max(0, self._capacity_bytes - self._used_bytes)
 
     @property
@@ -261,12 +261,12 @@ class SimulatedDisk:
 
     @property
     def is_sound(self) -> bool:
-        """Whether it refuses nothing."""
+        """Return whether it refuses nothing."""
         return self.state is DiskState.WORKS and not self.hangs
 
     @property
     def hangs(self) -> bool:
-        """Whether no sync ever ends."""
+        """Return whether no sync ever ends."""
         return self.sync_ns >= INFINITE_NS
 
     # What is done by way of a mounted one.
@@ -494,7 +494,7 @@ class _Done:
     """A deletion that is over."""
 
     def done(self) -> bool:
-        """Whether it is over."""
+        """Return whether it is over."""
         return True
 
     def result(self) -> None:

@@ -67,7 +67,7 @@ def best_left(logs: Iterable[StreamFile | None], quorum: int) -> StreamFile | No
 
 
 def is_log(log: StreamFile) -> bool:
-    """Whether a stored stream is that of a replica that has a vote."""
+    """Return whether a stored stream is that of a replica that has a vote."""
     return log.last_index > 0 and log.hard_state.vote not in {NO_VOTER, NO_LOG, NEW_MEMBER}
 
 

@@ -67,7 +67,7 @@ class SimulatedLink:
         return self.box.namesake
 
     def pop_is_changed(self) -> bool:
-        """Whether others came or went since the last call."""
+        """Return whether others came or went since the last call."""
         return self.box.pop_is_changed()
 
     def poll(self) -> list[ReceivedLetter]:

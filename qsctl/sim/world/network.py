@@ -50,15 +50,15 @@ class Network:
 
     @property
     def is_whole(self) -> bool:
-        """Whether everything gets through."""
+        """Return whether everything gets through."""
         return not self._blocked and not self._clogged
 
     def is_blocked(self, sender: str, receiver: str) -> bool:
-        """Whether nothing gets through from one node to another."""
+        """Return whether nothing gets through from one node to another."""
         return (sender, receiver) in self._blocked
 
     def is_clogged(self, sender: str, receiver: str) -> bool:
-        """Whether everything from one node to another is held."""
+        """Return whether everything from one node to another is held."""
         return (sender, receiver) in self._clogged
 
     def send(self, sender: str, receiver: str, arrive: Action) -> None:

@@ -126,7 +126,7 @@ class SimulatedSyncs:
 
     @property
     def is_done(self) -> bool:
-        """Whether the sync that was left to the other thread is over; `end` gives how."""
+        """Return whether the sync that was left to the other thread is over; `end` gives how."""
         return self._sync is None
 
     def end(self) -> None:
@@ -489,7 +489,7 @@ class Process:
 
     @property
     def waits_for_rest(self) -> bool:
-        """Whether something is to be done once nothing else is."""
+        """Return whether something is to be done once nothing else is."""
         return self.loop.recovery.is_needed or self.watch.stored.is_anything_deferred
 
     def replica(self, queue: str) -> Replica | None:
@@ -498,7 +498,7 @@ class Process:
         return None if hosted is None else self.replicas.get(hosted.stream.name)
 
     def is_master(self, queue: str) -> bool:
-        """Whether this service decides about a queue."""
+        """Return whether this service decides about a queue."""
         replica = self.replica(queue)
         return queue in self.engine.hosted.by_name and (replica is None or replica.role is Role.MASTER)
 

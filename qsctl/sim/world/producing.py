@@ -123,7 +123,7 @@ class ProducerProgram:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether there are any."""
+        """Return whether there are any."""
         return bool(self._open or self._backlog)
 
     def offer(self, payload: bytes) -> None:

@@ -145,7 +145,7 @@ class SimulatedService:
 
     @property
     def is_up(self) -> bool:
-        """Whether it runs, or is paused."""
+        """Return whether it runs, or is paused."""
         return self.process is not None
 
     def clock(self) -> Nanoseconds:
@@ -332,7 +332,7 @@ class SimulatedService:
 
     @property
     def is_master_of_configuration(self) -> bool:
-        """Whether it puts commands in their order."""
+        """Return whether it puts commands in their order."""
         replication = None if self.process is None else self.process.replication
         configuration = None if replication is None else replication.member.configuration
         return configuration is not None and configuration.replica.is_master
@@ -380,12 +380,12 @@ class SimulatedService:
         return {} if self.process is None else self.process.replicas
 
     def is_master(self, queue: str) -> bool:
-        """Whether it decides about a queue."""
+        """Return whether it decides about a queue."""
         return self.process is not None and self.process.is_master(queue)
 
     @property
     def has_failed(self) -> bool:
-        """Whether a replica is silent, because its store failed, until the service starts again."""
+        """Return whether a replica is silent, because its store failed, until the service starts again."""
         return any(each.role is Role.FAILED for each in self.replicas.values())
 
     def epoch(self, queue: str) -> int:
@@ -394,7 +394,7 @@ class SimulatedService:
         return 0 if replica is None else replica.epoch
 
     def has_voted_for(self, number: int) -> bool:
-        """Whether its vote for another is durable."""
+        """Return whether its vote for another is durable."""
         return any(stream.hard_state.vote == instance_name(number) for stream in self.stored.streams.values())
 
     # What its process runs on.

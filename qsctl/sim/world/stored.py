@@ -83,7 +83,7 @@ class StreamFile:
 
     @property
     def is_of_replica(self) -> bool:
-        """Whether it is a stream of the replicas' log, which begins with their hard state."""
+        """Return whether it is a stream of the replicas' log, which begins with their hard state."""
         return self.hard_state != HardState()
 
     def load(self) -> list[Record]:
@@ -143,7 +143,7 @@ class StoredState:
 
     @property
     def is_anything_deferred(self) -> bool:
-        """Whether something was written to the files of queues that is not known to be durable."""
+        """Return whether something was written to the files of queues that is not known to be durable."""
         return bool(self._of_queues)
 
     def forget_pending(self, name: str) -> None:

@@ -56,7 +56,7 @@ class Verdict:
 
     @property
     def holds(self) -> bool:
-        """Whether nothing broke it."""
+        """Return whether nothing broke it."""
         return self.violation_count == 0
 
 
@@ -107,12 +107,12 @@ class JudgedWorld:
 
     @property
     def done_counts(self) -> Mapping[Verb, int]:
-        """How often each thing was done to it."""
+        """Return how often each thing was done to it."""
         return self._director.done_counts
 
     @property
     def next_instant(self) -> Nanoseconds:
-        """When something happens next."""
+        """Return when something happens next."""
         return self.world.agenda.next_instant
 
     def step(self) -> None:
@@ -143,7 +143,7 @@ class JudgedWorld:
 
     @property
     def is_broken(self) -> bool:
-        """Whether something does not hold: nothing that comes after says more."""
+        """Return whether something does not hold: nothing that comes after says more."""
         return self._is_rule_broken or bool(self._failed)
 
     def conclude(self) -> None:

@@ -135,7 +135,7 @@ class Argument:
     check: Callable[[str], bool] | None = None
 
     def accepts(self, text: str) -> bool:
-        """Whether this may stand there."""
+        """Return whether this may stand there."""
         if self.pattern is not None and not self.pattern.fullmatch(text):
             return False
         return self.check is None or self.check(text)
@@ -185,12 +185,12 @@ class Usage:
 
     @property
     def required_count(self) -> int:
-        """How many arguments there must be."""
+        """Return how many arguments there must be."""
         return len(self.arguments) if self.required < 0 else self.required
 
     @property
     def text(self) -> str:
-        """How it is written."""
+        """Return how it is written."""
         words = []
         for number, each in enumerate(self.arguments):
             name = f"{self.between} {each.name}" if self.between and number == 1 else each.name

@@ -309,7 +309,7 @@ class World(Surroundings):
 
     @property
     def _is_calm(self) -> bool:
-        """Whether every service that is not gone for good is there and hears the others."""
+        """Return whether every service that is not gone for good is there and hears the others."""
         is_calm = self.network.is_whole and self.network.conditions.loss == 0.0
         return is_calm and all(
             each.is_gone or (each.is_up and not each.is_paused and not each.is_stuck) for each in self.services.values()
@@ -404,7 +404,7 @@ class World(Surroundings):
         return {queue: stream for queue, stream in streams.items() if stream in first.replicas}
 
     def has_master(self, queue: str) -> bool:
-        """Whether a service decides about a queue."""
+        """Return whether a service decides about a queue."""
         return any(service.is_master(queue) for service in self.services.values())
 
     def _plan_arrival(self) -> None:

@@ -116,7 +116,7 @@ class WorldLog(Observer):
 
     @property
     def is_full(self) -> bool:
-        """Whether the rows are to be collected."""
+        """Return whether the rows are to be collected."""
         return self._log.is_full
 
     def collect(self) -> Rows:
@@ -170,7 +170,7 @@ class WorldLog(Observer):
                 yield None
 
     def _attempts(self, sample: _Sample) -> int:
-        """How often a sample was sent, those before the end of the warm-up counting for one."""
+        """Return how often a sample was sent, those before the end of the warm-up counting for one."""
         before = sum(at_ns < self._warm_up_ns for at_ns in sample.sent_at_ns)
         return len(sample.sent_at_ns) - before + min(before, 1)
 

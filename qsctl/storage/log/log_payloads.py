@@ -22,7 +22,7 @@ class HasPayloads(Protocol):
         """That of its records."""
 
     def is_in_log(self, position: int) -> bool:
-        """Whether a position is held whose payload is in the log only."""
+        """Return whether a position is held whose payload is in the log only."""
 
     def payload(self, position: int) -> bytes:
         """Return the payload at a held position."""
@@ -42,7 +42,7 @@ class WithPayloads:
 
     @property
     def is_over(self) -> bool:
-        """Whether the last part was given."""
+        """Return whether the last part was given."""
         return self._kept.is_over
 
     def take(self, count: int) -> Sequence[Record]:

@@ -50,7 +50,7 @@ class LogUsage:
 
     @property
     def body_count(self) -> int:
-        """How many bodies of records the log has of the stream."""
+        """Return how many bodies of records the log has of the stream."""
         return sum(usage.body_count for usage in self.files.values())
 
     def of(self, file: int, last_index: int, count: int) -> FileUsage:
@@ -99,7 +99,7 @@ class LogUsage:
         return others
 
     def is_needed(self, file: int) -> bool:
-        """Whether a restart needs anything that this file says of the stream and no other does."""
+        """Return whether a restart needs anything that this file says of the stream and no other does."""
         usage = self.files[file]
         return (
             usage.live_count > 0
@@ -109,7 +109,7 @@ class LogUsage:
         )
 
     def is_remembered(self, ordinal: int) -> bool:
-        """Whether the identity of the position that was the so many-th to end is still of use."""
+        """Return whether the identity of the position that was the so many-th to end is still of use."""
         return self.ended_count - ordinal < self._remembered_count
 
     def clear(self) -> None:

@@ -143,7 +143,7 @@ class FrameBatch(NamedTuple):
 
 
 def reserved_until(reserved_bytes: int, size_bytes: int, file_max_size_bytes: int) -> int:
-    """How much room a file should have that is to hold so many bytes now."""
+    """Return how much room a file should have that is to hold so many bytes now."""
     ahead = min(max(reserved_bytes, _RESERVE_BYTES_MIN), _RESERVE_BYTES_MAX)
     return size_bytes + max(0, min(ahead, int(file_max_size_bytes * (1 + _LAST_BATCH)) - size_bytes))
 
@@ -154,7 +154,7 @@ def decode_header(buffer: bytes, stream: int) -> SegmentHeader | None:
 
 
 def is_foreign(buffer: bytes, stream: int) -> bool:
-    """Whether a header can be read that says that the file is of another stream."""
+    """Return whether a header can be read that says that the file is of another stream."""
     return any(not is_ours for _, is_ours in _headers(buffer, stream))
 
 
@@ -187,12 +187,12 @@ def read_segment(path: Path, assumed: SegmentHeader, size_bytes: int, disk: File
 
 
 def find_bodies(buffer: bytes, header: SegmentHeader) -> Scan:
-    """Where the bodies are in a file of this header."""
+    """Return where the bodies are in a file of this header."""
     return scan(buffer, header.marks, HEADER_SIZE_BYTES)
 
 
 def is_unfinished(content: SegmentContent) -> bool:
-    """Whether nothing of a file was synced: its header, which any sync covers, is cut short or zeros."""
+    """Return whether nothing of a file was synced: its header, which any sync covers, is cut short or zeros."""
     buffer, size = content.buffer, len(content.buffer)
     if size < HEADER_SIZE_BYTES and buffer[:4] == _MAGIC[:size]:
         return True
@@ -246,7 +246,7 @@ def create_segment(path: Path, header: SegmentHeader, disk: FileSystem) -> int:
 
 
 def is_same_file(descriptor: int, path: Path, disk: FileSystem) -> bool:
-    """Whether the open file is the one at `path`."""
+    """Return whether the open file is the one at `path`."""
     try:
         return disk.status(descriptor).is_same(disk.status_at(path))
     except OSError:

@@ -235,7 +235,7 @@ class SegmentLog:
 
     @property
     def is_full(self) -> bool:
-        """Whether the next append begins a new file."""
+        """Return whether the next append begins a new file."""
         last = self.last_index
         return (
             self._written is None
@@ -250,7 +250,7 @@ class SegmentLog:
 
     @property
     def is_there(self) -> bool:
-        """Whether the file that is written to is the one that has its name."""
+        """Return whether the file that is written to is the one that has its name."""
         return self._written is None or self._written.is_there
 
     def seal(self) -> None:

@@ -131,7 +131,7 @@ class WriteAheadLog:
 
     @property
     def extent(self) -> Extent:
-        """How far it reaches durably, for the register; under OFF, how far it reaches."""
+        """Return how far it reaches durably, for the register; under OFF, how far it reaches."""
         if self.settings.synchronization is Synchronization.OFF:
             index, size_bytes, _ = self._durable
             return Extent("log", index, size_bytes)
@@ -152,17 +152,17 @@ class WriteAheadLog:
 
     @property
     def has_failed(self) -> bool:
-        """Whether a sync has failed: what is on the disk is unknown."""
+        """Return whether a sync has failed: what is on the disk is unknown."""
         return self._log.has_failed
 
     @property
     def has_records(self) -> bool:
-        """Whether something was written to the newest file since it was begun."""
+        """Return whether something was written to the newest file since it was begun."""
         return self._log.next_number > _HEAD_FRAMES
 
     @property
     def is_to_mend(self) -> bool:
-        """Whether a sync has failed, or the files that are open are not those that are there."""
+        """Return whether a sync has failed, or the files that are open are not those that are there."""
         return self.has_failed or not self._log.is_there
 
     def stream(self, name: str) -> Stream:

@@ -45,7 +45,7 @@ class WrittenFile:
 
     @property
     def is_there(self) -> bool:
-        """Whether it is still the file that has its name."""
+        """Return whether it is still the file that has its name."""
         return is_same_file(self._descriptor, self.path, self._disk)
 
     def append(self, data: bytes, offset: int) -> None:

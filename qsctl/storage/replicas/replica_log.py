@@ -121,7 +121,7 @@ class ReplicaLog:
 
     @property
     def extent(self) -> Extent:
-        """How far it reaches: no less may be there when it is opened again."""
+        """Return how far it reaches: no less may be there when it is opened again."""
         index = self._log.last_index
         return Extent(EXTENT_KIND, index, self._log.sizes.get(index, 0))
 
@@ -132,12 +132,12 @@ class ReplicaLog:
 
     @property
     def is_damaged(self) -> bool:
-        """Whether something that was durable is missing: nothing that was found is known to be all there was."""
+        """Return whether something that was durable is missing: nothing that was found is known to be all there was."""
         return any(report.kind is not DamageKind.TORN_TAIL for report in self._log.damage)
 
     @property
     def has_failed(self) -> bool:
-        """Whether a write or a sync failed: what is on the disk is unknown."""
+        """Return whether a write or a sync failed: what is on the disk is unknown."""
         return self._log.has_failed
 
     def pop_found(self) -> dict[str, StoredStream]:
@@ -180,7 +180,7 @@ class ReplicaLog:
 
     @property
     def is_worth_compacting(self) -> bool:
-        """Whether it has become twice as long as the last compaction left it, or what is in it is damaged."""
+        """Return whether it has become twice as long as the last compaction left it, or what is in it is damaged."""
         written_bytes = sum(self._log.sizes.values())
         is_long = written_bytes > self._compacted_over_bytes + 2 * self._compacted_bytes
         return (is_long or self.is_damaged) and not self.has_failed and bool(self._log.sizes)
@@ -241,7 +241,9 @@ class ReplicaLog:
 
     @property
     def _durable_count(self) -> int | None:
-        """How many frames of the file that is written next are durable, all of them; None: nothing waits for syncs."""
+        """Return how many frames of the file that is written next are durable, all of them; None: nothing waits for
+        syncs.
+        """
         if self._settings.synchronization is not Synchronization.FULL:
             return None
         return 0 if self._log.is_full else self._log.next_number

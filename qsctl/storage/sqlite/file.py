@@ -104,7 +104,7 @@ def note_moves(connection: sqlite3.Connection, *, has_moves: bool) -> None:
 
 
 def is_foreign(path: Path, stream: int) -> bool:
-    """Whether a sound file says that it is another store's.
+    """Return whether a sound file says that it is another store's.
 
     Raises:
         sqlite3.Error: the file is locked, or the disk refuses.
@@ -136,7 +136,7 @@ def foreign(path: Path) -> DamageReport:
 
 
 def is_sound(path: Path) -> bool:
-    """Whether every page of the file is where it should be. Completes or undoes what a crash cut short.
+    """Return whether every page of the file is where it should be. Completes or undoes what a crash cut short.
 
     Raises:
         OSError, sqlite3.Error: the file is locked, or the disk refuses.
@@ -165,7 +165,7 @@ def is_sound(path: Path) -> bool:
 
 
 def is_damaged(path: Path) -> bool:
-    """Whether a file is not sound, and it is not the disk that fails to read it.
+    """Return whether a file is not sound, and it is not the disk that fails to read it.
 
     The library reports pages that the disk does not read, EIO, like pages that are damaged.
 

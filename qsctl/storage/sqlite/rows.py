@@ -38,7 +38,7 @@ def payload_checksums(stream: int, positions: Sequence[int], data: Sequence[byte
 
 
 def is_whole(stream: int, position: int, body: object, checksum: object) -> bool:
-    """Whether a payload is what was written in this place of this file."""
+    """Return whether a payload is what was written in this place of this file."""
     return isinstance(body, bytes) and checksum == payload_checksum(stream, position, body)
 
 

@@ -131,7 +131,9 @@ class SqliteStorage(WritesThenSyncs):
 
     @property
     def extent(self) -> Extent:
-        """How far it reaches, for the register of the directory: when it is opened again, no less may be there."""
+        """Return how far it reaches, for the register of the directory: when it is opened again, no less may be
+        there.
+        """
         return Extent("database", self.last_index)
 
     @property
@@ -193,7 +195,7 @@ class SqliteStorage(WritesThenSyncs):
             raise self._refusal(error) from error
 
     def worth_compacting(self) -> bool:
-        """Whether records that no longer matter take more room than those that do."""
+        """Return whether records that no longer matter take more room than those that do."""
         live_count = 2 * self._tables.held_count + self._kept_count
         return self._tables.record_count - live_count > max(live_count, DEAD_RECORD_COUNT_MIN)
 
@@ -252,7 +254,7 @@ class SqliteStorage(WritesThenSyncs):
         self._tables = Tables(connection, self._stream, self._codec, self._report_row)
 
     def _compare(self, known: Extent | None) -> None:
-        """Whether the file reaches as far as it did once."""
+        """Return whether the file reaches as far as it did once."""
         if known is not None and known.kind == "database" and self.last_index < known.index:
             missing = known.index - self.last_index
             what = f"the file was replaced by an older one, or deleted: {missing} records are missing"

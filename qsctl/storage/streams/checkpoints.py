@@ -117,7 +117,7 @@ class Checkpoints:
 
     @property
     def is_compacting(self) -> bool:
-        """Whether a compaction is in progress."""
+        """Return whether a compaction is in progress."""
         return self._compaction is not None
 
     @property
@@ -127,7 +127,7 @@ class Checkpoints:
 
     @property
     def extent(self) -> Extent:
-        """How far it reaches, for the register of the directory: when it is opened again, no less may be there.
+        """Return how far it reaches, for the register of the directory: when it is opened again, no less may be there.
 
         The last file of metadata, for a payload without it counts for nothing.
         """

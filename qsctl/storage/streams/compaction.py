@@ -57,7 +57,7 @@ class Compaction:
 
     @property
     def is_over(self) -> bool:
-        """Whether everything is there; it must be used before another record comes."""
+        """Return whether everything is there; it must be used before another record comes."""
         return self._kept.is_over
 
     def take(self) -> Sequence[Record]:

@@ -91,12 +91,12 @@ class DataFiles:
         return self.locations[position] >> OFFSET_BITS
 
     def is_held_in(self, index: int, position: int) -> bool:
-        """Whether a sample is held, and its payload is in this file."""
+        """Return whether a sample is held, and its payload is in this file."""
         location = self.locations.get(position)
         return location is not None and location >> OFFSET_BITS == index
 
     def is_newest(self, index: int) -> bool:
-        """Whether it is the file that stays, whatever is held in it."""
+        """Return whether it is the file that stays, whatever is held in it."""
         return index == self.log.last_index
 
     def place(self, location: int) -> tuple[int, int]:

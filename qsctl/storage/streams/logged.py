@@ -88,7 +88,7 @@ class LoggedStorage(WritesThenSyncs):
 
     @property
     def extent(self) -> Extent:
-        """How far it reaches, for the register of the directory: when it is opened again, no less may be there.
+        """Return how far it reaches, for the register of the directory: when it is opened again, no less may be there.
 
         Of its own files; the log has another.
         """
@@ -124,7 +124,7 @@ class LoggedStorage(WritesThenSyncs):
             yield record
 
     def is_in_log(self, position: int) -> bool:
-        """Whether a position is held whose payload is in the log only."""
+        """Return whether a position is held whose payload is in the log only."""
         return position in self.in_log.usage.locations
 
     def payload(self, position: int) -> bytes:
@@ -150,7 +150,7 @@ class LoggedStorage(WritesThenSyncs):
         return self._own.payload(position)
 
     def worth_compacting(self) -> bool:
-        """Whether records that no longer matter take more room than those that do.
+        """Return whether records that no longer matter take more room than those that do.
 
         What is dead in the log counts, too: it goes with its file.
         """
@@ -160,7 +160,7 @@ class LoggedStorage(WritesThenSyncs):
 
     @property
     def is_compacting(self) -> bool:
-        """Whether a compaction is in progress, which checkpoints wait for."""
+        """Return whether a compaction is in progress, which checkpoints wait for."""
         return self._own.is_compacting
 
     def compact(self, keep: Iterable[Record]) -> None:
@@ -202,7 +202,7 @@ class LoggedStorage(WritesThenSyncs):
         self._own.sync()
 
     def has_records_to(self, file: int) -> bool:
-        """Whether the log has anything of the stream up to the end of this file."""
+        """Return whether the log has anything of the stream up to the end of this file."""
         return any(each <= file for each in self.in_log.usage.files)
 
     def live_count_to(self, file: int) -> int:

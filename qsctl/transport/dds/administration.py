@@ -137,7 +137,7 @@ class AdminEndpoints:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether requests wait in line."""
+        """Return whether requests wait in line."""
         return bool(self._lines)
 
     def receive(self, ready: Collection[object]) -> None:
@@ -179,7 +179,7 @@ class AdminEndpoints:
         return commands
 
     def _may_begin(self, request: CommandRequest, arrival: int) -> bool:
-        """Whether a command is carried out; it is answered here, if it is not."""
+        """Return whether a command is carried out; it is answered here, if it is not."""
         first = min((line[0].arrival for line in self._lines.values()), default=self._arrival_count)
         self._order.forget_before(min(first, arrival))
         refusal = self._order.begin(request, arrival)

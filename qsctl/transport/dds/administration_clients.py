@@ -38,7 +38,7 @@ class AdministrationClients:
         self._waiting_until_ns: Nanoseconds = 0
 
     def are_reached(self) -> bool:
-        """Whether replies reach every client, or the time is over; called while there is something to send."""
+        """Return whether replies reach every client, or the time is over; called while there is something to send."""
         missing = self._missing()
         if not missing:
             self._waiting_until_ns = 0

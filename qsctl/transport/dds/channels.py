@@ -141,7 +141,7 @@ class Handshake:
 
     @property
     def is_in_progress(self) -> bool:
-        """Whether a new reader was contacted and may not be ready yet."""
+        """Return whether a new reader was contacted and may not be ready yet."""
         return time.monotonic_ns() < self._patient_until_ns
 
     def ready_readers(self, readers: AbstractSet[int]) -> frozenset[int]:
@@ -186,12 +186,12 @@ class SampleChannel:
         self._pending: list[Delivery] = []
 
     def reaches_peer(self) -> bool:
-        """Whether the consumer's own reader, not only a reader that copies, is matched and in step."""
+        """Return whether the consumer's own reader, not only a reader that copies, is matched and in step."""
         return time.monotonic_ns() >= self._not_before and bool(self._handshake.ready_readers({self.handle}))
 
     @property
     def is_lost(self) -> bool:
-        """Whether the consumer's reader is gone; what was put since then is kept, see `take_back`."""
+        """Return whether the consumer's reader is gone; what was put since then is kept, see `take_back`."""
         return self._frames.is_held
 
     def put(self, deliveries: Sequence[Delivery]) -> None:

@@ -293,7 +293,7 @@ class ConsumerPort:
         self._is_settled = self._is_heard and self._matches.is_complete and not self._reports_again
 
     def _reaches_services(self, changes: Changes) -> bool:
-        """Whether each service that announces the queue reads the answers: an earlier one would be lost."""
+        """Return whether each service that announces the queue reads the answers: an earlier one would be lost."""
         for endpoint in changes.vanished:
             self._answer_readers.pop(endpoint.handle, None)
         for endpoint in changes.appeared:
@@ -327,7 +327,7 @@ class ConsumerPort:
 
     @property
     def answering_count(self) -> int | None:
-        """How many services answer when they are asked for the end of the queue; None: one does not know how."""
+        """Return how many services answer when they are asked for the end of the queue; None: one does not know how."""
         return self._matches.answering_count()
 
     def detach(self) -> None:
@@ -359,7 +359,7 @@ class ConsumerPort:
 
     @property
     def is_feedback_matched(self) -> bool:
-        """Whether the queue reads what `report` sends."""
+        """Return whether the queue reads what `report` sends."""
         return self._availability is not None and self._availability.writer.matched_count() > 0
 
     def flush(self) -> bool:

@@ -31,7 +31,7 @@ class Correspondents:
         self._heard: dict[str, _Heard] = {}
 
     def hears(self, now: Nanoseconds, name: str, run: str) -> bool:
-        """Whether a letter of a process counts, which is noted."""
+        """Return whether a letter of a process counts, which is noted."""
         heard = self._heard.get(name)
         if heard is not None and heard.run != run and now - heard.at_ns <= self._silence_ns:
             return False

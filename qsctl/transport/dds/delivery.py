@@ -156,7 +156,7 @@ class DomainDelivery:
 
     @property
     def is_draining(self) -> bool:
-        """Whether samples of plain producers, which believe them to be here, are still to be read."""
+        """Return whether samples of plain producers, which believe them to be here, are still to be read."""
         return any(topic.plain is not None and topic.plain.is_draining for topic in self._topics.values())
 
     @property
@@ -188,7 +188,9 @@ class DomainDelivery:
 
     @property
     def is_settling(self) -> bool:
-        """Whether a discovered consumer is not reached yet: look again in a millisecond, not at the next event."""
+        """Return whether a discovered consumer is not reached yet: look again in a millisecond, not at the next
+        event.
+        """
         return bool(self._renewals) or any(
             isinstance(each, QueueEndpoints) and each.is_joining for each in self._attended
         )
@@ -304,7 +306,7 @@ class DomainDelivery:
         return link
 
     def _is_concerned(self, endpoint: RemoteEndpoint) -> bool:
-        """Whether anything here may have to do with an endpoint."""
+        """Return whether anything here may have to do with an endpoint."""
         name = endpoint.topic_name
         return (
             name in self._queues_on or name in self._topics_on or name in self._topics or self.replica_link is not None

@@ -140,7 +140,7 @@ class TopicEndpoints:
 
     @property
     def waits(self) -> bool:
-        """Whether it is to be polled with each turn, also where nothing has come."""
+        """Return whether it is to be polled with each turn, also where nothing has come."""
         return self.plain is not None and self.plain.waits
 
     def read(self, inbox: list[Inbound]) -> bool:
@@ -323,12 +323,12 @@ class QueueEndpoints:
 
     @property
     def is_joining(self) -> bool:
-        """Whether a consumer is discovered and not reached yet."""
+        """Return whether a consumer is discovered and not reached yet."""
         return bool(self._joining) or self.plain.is_joining
 
     @property
     def waits(self) -> bool:
-        """Whether it is to be polled with each turn, also where nothing has come."""
+        """Return whether it is to be polled with each turn, also where nothing has come."""
         return bool(self._joining) or self.plain.waits or any(channel.is_lost for channel in self._busy.values())
 
     def poll(self, inbox: list[Inbound]) -> bool:

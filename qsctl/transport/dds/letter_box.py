@@ -58,7 +58,7 @@ class Link(Protocol):
         """Another process that announces itself by this member's name; None: there is none."""
 
     def pop_is_changed(self) -> bool:
-        """Whether others came or went since the last call."""
+        """Return whether others came or went since the last call."""
 
     def poll(self) -> list[ReceivedLetter]:
         """Return the letters that have come, a turn's share of them."""
@@ -137,7 +137,7 @@ class LetterBox:
         return next((each for each in self._peers.values() if each.name == self._own.name), None)
 
     def pop_is_changed(self) -> bool:
-        """Whether others came or went since the last call."""
+        """Return whether others came or went since the last call."""
         is_changed, self._is_changed = self._is_changed, False
         return is_changed
 

@@ -97,12 +97,12 @@ class TimeShare:
 
     @property
     def is_over(self) -> bool:
-        """Whether the slice has lasted long enough, while others wait."""
+        """Return whether the slice has lasted long enough, while others wait."""
         now = self._loop.clock()
         return self._began_at is not None and now - self._began_at >= self._slice_ns and self._loop.is_contended(now)
 
     def goes_on_at(self) -> Nanoseconds | None:
-        """When work that waits for its time may go on; None: none waits."""
+        """Return when work that waits for its time may go on; None: none waits."""
         rests = [self._rests_until[worker] for worker in self._woken_for]
         if any(self._waiting.values()):
             rests.append(self._credited_at + int(max(0.0, -self._credit_ns) / self.fraction))
@@ -186,7 +186,7 @@ class LoopTime:
         self._busy_until = self.clock() + BUSY_NS
 
     def is_contended(self, now: Nanoseconds) -> bool:
-        """Whether samples moved lately."""
+        """Return whether samples moved lately."""
         return now < self._busy_until
 
     def waits_ns(self) -> Nanoseconds | None:

@@ -119,7 +119,7 @@ class Matches:
 
     @property
     def is_complete(self) -> bool:
-        """Whether every announced queue is matched."""
+        """Return whether every announced queue is matched."""
         return sum(len(handles) for handles in self._matched.values()) == len(self._announced)
 
 
@@ -135,7 +135,9 @@ class ReappearedPeers:
         self._missed: set[bytes] = set()
 
     def look(self, changes: Changes) -> bool:
-        """Whether a service is back now: it does not know that it was missed, and what it sent meanwhile is lost."""
+        """Return whether a service is back now: it does not know that it was missed, and what it sent meanwhile is
+        lost.
+        """
         concerns = self._concerns
         self._missed.update(each.participant for each in changes.vanished if concerns(each))
         if not self._missed:

@@ -130,7 +130,9 @@ def _policy_mismatches(peer: Side, ours: Side) -> Iterator[Mismatch]:
 
 
 def partitions_meet(one: tuple[bytes, ...], other: tuple[bytes, ...]) -> bool:
-    """Whether two endpoints have a partition in common; a pattern meets names, and no other pattern [DDS 2.2.3.13]."""
+    """Return whether two endpoints have a partition in common; a pattern meets names, and no other pattern [DDS
+    2.2.3.13].
+    """
     return any(_partition_meets(a, b) for a in one or (b"",) for b in other or (b"",))
 
 
@@ -218,7 +220,7 @@ def shown(each: Bounded) -> str:
 
 
 def _is_wider(written: int, read: int) -> bool:
-    """Whether a writer's bound allows what a reader's does not; 0 is unbounded."""
+    """Return whether a writer's bound allows what a reader's does not; 0 is unbounded."""
     return read != 0 and (written == 0 or written > read)
 
 

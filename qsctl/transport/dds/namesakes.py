@@ -43,7 +43,7 @@ class Namesakes:
         self._reader: BuiltinDataReader | None = BuiltinDataReader(participant.entity, BuiltinTopicDcpsParticipant)
 
     def look(self) -> bool:
-        """Whether a service of this name has appeared that was not reported before."""
+        """Return whether a service of this name has appeared that was not reported before."""
         if self._reader is None:
             return False
         found = False

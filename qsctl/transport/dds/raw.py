@@ -40,7 +40,7 @@ _MATCHED: Final = int(DDSStatus.PublicationMatched)
 
 @functools.cache
 def uses_raw_functions() -> bool:
-    """Whether the binding's byte functions exist here and the layout is the one we pack by hand."""
+    """Return whether the binding's byte functions exist here and the layout is the one we pack by hand."""
     layer = _private_layer()
     if layer is None or not all(callable(getattr(layer, name, None)) for name in ("ddspy_write", "ddspy_take")):
         return False
@@ -138,7 +138,7 @@ class RawWriter:
             self._flush(self.reference)
 
     def matched_count(self) -> int:
-        """How many readers are matched now."""
+        """Return how many readers are matched now."""
         writer: Any = self.writer
         return int(writer.get_publication_matched_status().current_count)
 
@@ -154,7 +154,7 @@ class RawWriter:
         return frozenset()
 
     def has_lost(self, handle: int) -> bool:
-        """Whether a reader that was matched is not any more; cheap while none comes or goes.
+        """Return whether a reader that was matched is not any more; cheap while none comes or goes.
 
         The library finds this out for itself, as it receives that a reader is gone, and sends it nothing from then on.
         """

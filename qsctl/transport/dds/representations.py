@@ -60,7 +60,7 @@ class BothRepresentations(Generic[Writer]):
         return self.second is not None
 
     def serves_second(self) -> bool:
-        """Whether a reader is matched with the twin alone."""
+        """Return whether a reader is matched with the twin alone."""
         if self.second is None:
             return False
         return bool(self._raw(self.second).matched_handles() - self._raw(self.first).matched_handles())

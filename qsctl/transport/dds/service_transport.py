@@ -91,7 +91,7 @@ class CommandSource(Protocol):
 
     @property
     def is_waiting(self) -> bool:
-        """Whether commands have come and are not given yet."""
+        """Return whether commands have come and are not given yet."""
 
     def reply(self, message: CommandReply, domain_ids: Mapping[str, int], /) -> None:
         """Answer a command, with this turn's flush."""
@@ -407,7 +407,7 @@ class ServiceTransport:
 
     @property
     def is_draining(self) -> bool:
-        """Whether samples that came before are still to be read, since no more are taken."""
+        """Return whether samples that came before are still to be read, since no more are taken."""
         return any(delivery.is_draining for delivery in self._deliveries.values())
 
     def close(self) -> None:

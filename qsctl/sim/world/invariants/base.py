@@ -94,7 +94,7 @@ class Ledger(Observer):
         return self._most.get((queue, identity), 0)
 
     def is_held_at(self, service: int, identity: SampleIdentity) -> bool:
-        """Whether a service has it durable that a queue enqueued this sample."""
+        """Return whether a service has it durable that a queue enqueued this sample."""
         return any(service in holding for (_, each), holding in self._holding.items() if each == identity)
 
     def record(self, service: int, stream: str, index: int) -> Record | None:

@@ -85,7 +85,7 @@ class ProducerAnswers:
         """By the prefix of the process."""
 
     def asks(self, process: bytes) -> bool:
-        """Whether a process asks what becomes of its samples."""
+        """Return whether a process asks what becomes of its samples."""
         return process in self._channels
 
     def reader_appeared(self, endpoint: RemoteEndpoint) -> None:

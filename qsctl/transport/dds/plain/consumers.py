@@ -76,12 +76,12 @@ class DeliveryChannel:
         )
 
     def reaches_peer(self) -> bool:
-        """Whether the consumer's own reader, not only one that looks on, is matched."""
+        """Return whether the consumer's own reader, not only one that looks on, is matched."""
         return time.monotonic_ns() >= self.not_before and self.endpoint.handle in self._writer.writer.matched_handles()
 
     @property
     def is_lost(self) -> bool:
-        """Whether the consumer's reader is gone; what was put since then is kept, see `take_back`."""
+        """Return whether the consumer's reader is gone; what was put since then is kept, see `take_back`."""
         return self._writer.is_held
 
     def put(self, deliveries: Sequence[Delivery]) -> None:
@@ -152,12 +152,12 @@ class PlainConsumers:
 
     @property
     def waits(self) -> bool:
-        """Whether one is there that has not joined, or was found to be gone."""
+        """Return whether one is there that has not joined, or was found to be gone."""
         return bool(self._joining) or any(channel.is_lost for channel in self._busy.values())
 
     @property
     def is_joining(self) -> bool:
-        """Whether one is there whose reader is to be reached soon."""
+        """Return whether one is there whose reader is to be reached soon."""
         return any(channel.endpoint.participant in self._answering.values() for channel in self._joining)
 
     def appeared(self, endpoint: RemoteEndpoint) -> None:
@@ -311,7 +311,7 @@ class PlainConsumers:
         self._joining = still
 
     def _hears(self, endpoint: RemoteEndpoint) -> bool:
-        """Whether acknowledgments of its process are read here."""
+        """Return whether acknowledgments of its process are read here."""
         reader = self._acknowledgments
         return reader is not None and any(
             reader.is_matched(handle) for handle, process in self._answering.items() if process == endpoint.participant

@@ -40,7 +40,7 @@ class Copies:
 
     @property
     def are_wanted(self) -> bool:
-        """Whether one looks on."""
+        """Return whether one looks on."""
         return self._writer is not None
 
     def reader_appeared(self, endpoint: RemoteEndpoint, data_type: type[Any]) -> None:

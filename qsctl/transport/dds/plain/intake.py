@@ -138,7 +138,7 @@ class PlainReader:
 
     @property
     def is_watched(self) -> bool:
-        """Whether `Waiter.ready` names its owner when something comes."""
+        """Return whether `Waiter.ready` names its owner when something comes."""
         return self._condition is not None
 
     def close(self) -> None:

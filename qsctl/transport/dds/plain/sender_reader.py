@@ -65,7 +65,7 @@ class SenderReader(Generic[Result]):
         self._remember(endpoint.handle, endpoint.key)
 
     def is_matched(self, handle: int) -> bool:
-        """Whether a discovered writer is matched, not only there."""
+        """Return whether a discovered writer is matched, not only there."""
         return writer_key(self._reader.reference, handle) is not None
 
     def take(self) -> list[Result] | None:

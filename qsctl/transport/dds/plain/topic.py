@@ -174,7 +174,7 @@ class PlainTopic:
 
     @property
     def copies_are_wanted(self) -> bool:
-        """Whether one looks on."""
+        """Return whether one looks on."""
         return self._copies.are_wanted
 
     def drain(self, inbox: list[Inbound]) -> None:
@@ -305,5 +305,5 @@ class PlainTopic:
 
 
 def _is_plain(endpoint: RemoteEndpoint) -> bool:
-    """Whether an endpoint on a queue's topic is one of the queue's own type, and no service's."""
+    """Return whether an endpoint on a queue's topic is one of the queue's own type, and no service's."""
     return endpoint.type_name != FRAME_TYPE and endpoint.traits.get("role") not in _SERVICE_ROLES
