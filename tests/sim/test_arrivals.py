@@ -107,6 +107,13 @@ def test_exponential_bursts_and_modulated_rates_have_the_mean_rate() -> None:
     assert len(rows(scenario(Traffic("t", "g", rates), seconds=2000))) == pytest.approx(expected, rel=0.06)
 
 
+def test_the_states_of_a_cycle_follow_each_other_each_for_exactly_its_stay() -> None:
+    rates, stays = (20.0, 0.0, 100.0), (3 * SECOND_NS, 2 * SECOND_NS, SECOND_NS)
+    times = rows(scenario(Traffic("t", "g", MmppArrivals(rates, stays, cycle=True)), seconds=3000))["time"]
+    counts = np.bincount((times % (6 * SECOND_NS)) // SECOND_NS, minlength=6) / 500
+    assert counts == pytest.approx(np.array([20, 20, 20, 0, 0, 100]), rel=0.03)
+
+
 def test_sizes_follow_their_distributions() -> None:
     def sizes(size: Any) -> Any:
         return rows(scenario(Traffic("t", "g", ConstantArrivals(1000.0), size=size)))["bytes"]

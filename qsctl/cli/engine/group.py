@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 from qsctl.cli.command import Commands
-from qsctl.cli.engine import change, dump, run
+from qsctl.cli.engine import change, dump, run, site
 from qsctl.cli.panels import MORE_PANEL
 
 COMMANDS: Final = Commands(
     panel=MORE_PANEL,
     group="engine",
-    help="Run an integration engine, look into its recovery and error databases, resend, move and delete messages.",
-    parts=(run.COMMANDS, dump.COMMANDS, change.COMMANDS),
+    help="Run an integration engine, read its site, look into its databases, resend, move and delete messages.",
+    parts=(run.COMMANDS, dump.COMMANDS, change.COMMANDS, site.COMMANDS),
 )

@@ -54,6 +54,9 @@ CONSTANT: Final = 1
 MODULATED: Final = 2
 TRACE: Final = 3
 
+CYCLE: Final = 2
+"""Of `fixed`: states of a modulated stream that follow each other, each for exactly its stay; 1: drawn, and so long."""
+
 SIZE_CONSTANT: Final = 0
 SIZE_UNIFORM: Final = 1
 SIZE_LOGNORMAL: Final = 2
@@ -142,8 +145,13 @@ def draw_next(stream: Any, t: int, table: Any) -> int:
 
 @part
 def begin_stay(stream: Any, t: int, table: Any) -> None:
-    """Go to another state of a modulated stream, uniformly among the others, and draw how long it lasts."""
-    if stream.stays > 0 and stream.states > 1:
+    """Go to another state of a modulated stream, and draw how long it lasts.
+
+    It is drawn uniformly among the others, or is the next one where the states are a cycle.
+    """
+    if stream.fixed == CYCLE:
+        stream.state = stream.stays % stream.states
+    elif stream.stays > 0 and stream.states > 1:
         other = int(uniform(stream.key_stay, 2 * stream.stays) * float(stream.states - 1))
         stream.state = other if other < stream.state else other + 1
     stay = table[stream.state_table + stream.states + stream.state]

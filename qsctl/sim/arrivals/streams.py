@@ -18,6 +18,7 @@ from qsctl.errors import InvalidInput
 from qsctl.instant import SECOND_NS, Nanoseconds, later
 from qsctl.sim.arrivals.draw import (
     CONSTANT,
+    CYCLE,
     MODULATED,
     POISSON,
     STREAM,
@@ -256,8 +257,9 @@ class ArrivalStreams:
                 self._modulate(streams, traffic, (rate_per_second, 0.0), (on_ns, off_ns))
                 streams["fixed"] = fixed
                 rate = rate_per_second * clients * on_ns / (on_ns + off_ns)
-            case MmppArrivals(rates, stays):
+            case MmppArrivals(rates, stays, cycle):
                 self._modulate(streams, traffic, rates, stays)
+                streams["fixed"] = CYCLE if cycle else 0
                 rate = sum(r * s for r, s in zip(rates, stays, strict=True)) / sum(stays) * clients
         if later(traffic.start_ns, 1) >= streams["stop"][0]:
             rate = 0.0

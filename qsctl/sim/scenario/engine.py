@@ -66,6 +66,8 @@ class EngineProcedure:
     """Whether what it returns is in the recovery database from there on."""
     text: str = ""
     """Of `error` and `fail`: why. Of `change`: what is added to the content."""
+    name: str = ""
+    """What it is called at the site."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,8 @@ class EngineTranslation:
     error_after: int = 1
     severity: ErrorSeverity = ErrorSeverity.ACTION
     on_error: ErrorControl = ErrorControl.SKIP
+    name: str = ""
+    """What it is called at the site."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,9 @@ _TAKES: Final = (
     Attribute("takes", "takes_ns", FINITE_DURATION),
     Attribute("spread", "spread", choice(e.Spread)),
 )
+_NAMED: Final = Attribute("name", "name", TEXT)
 _PROCEDURE: Final = (
+    _NAMED,
     Attribute("does", "does", choice(e.Behaviour)),
     Attribute("every", "every", integer(1, 1_000_000)),
     Attribute("results", "results", integer(1, 1_000)),
@@ -45,6 +47,7 @@ TRANSLATION = Form(
     "translation",
     e.EngineTranslation,
     (
+        _NAMED,
         Attribute("results", "results", integer(0, 1_000)),
         *_TAKES,
         Attribute("error-every", "error_every", integer(0, 1_000_000)),

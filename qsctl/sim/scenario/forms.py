@@ -139,6 +139,7 @@ ON_OFF = Form(
 MMPP = Form(
     "mmpp",
     s.MmppArrivals,
+    (Attribute("cycle", "cycle", BOOLEAN),),
     columns=Columns(
         "state",
         (

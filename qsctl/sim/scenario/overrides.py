@@ -4,6 +4,7 @@ A path is the elements from the scenario inwards, the repeated ones with their k
 the end: `profile[default]/queue[D-1]/max-depth`, `group[slow]/pause[1]/duration`, `horizon`. Shorter is allowed where
 it is clear: an element that stands once needs no key, and one that may stand only once can be left out
 (`traffic[web]/rate` for `traffic[web]/poisson/rate`). `[*]` means all of them. Timed changes use the same paths.
+`engine_paths.py` has the short paths into an integration engine.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any, Final
 
 from qsctl.errors import InvalidInput, UsageError
 from qsctl.sim.scenario.build import elsewhere_hint, semp_hint
+from qsctl.sim.scenario.engine_paths import engine_paths, thread_of, whole_engine_path, with_engine_value
 from qsctl.sim.scenario.form import Attribute, Child, Columns, Form, with_value
 from qsctl.sim.scenario.forms import QUEUE, SCENARIO, queue_name
 from qsctl.sim.scenario.places import place_of
@@ -56,7 +58,7 @@ def apply_overrides(scenario: Scenario, values: Mapping[str, str]) -> Scenario:
     for given, text in values.items():
         path = whole_path(given)
         try:
-            changed = _replaced(SCENARIO, scenario, _Override(path, _parse(path), text, scenario.model), 0)
+            changed = _changed(scenario, path, text)
         except _Unfit as error:
             raise _placed(error, scenario) from None
         assert isinstance(changed, Scenario)
@@ -65,6 +67,19 @@ def apply_overrides(scenario: Scenario, values: Mapping[str, str]) -> Scenario:
             places = dataclasses.replace(places, changes=(*places.changes, f"{path}={text}"))
         scenario = dataclasses.replace(changed, places=places)
     return scenario
+
+
+def _changed(scenario: Scenario, path: str, text: str) -> Any:
+    """Return the scenario with one value."""
+    if scenario.engine is not None:
+        try:
+            engine = with_engine_value(scenario.engine, path, text)
+        except InvalidInput as error:
+            raise _Unfit(error.message, thread_of(scenario.engine, path), remedy=error.remedy) from None
+        if engine is not None:
+            return dataclasses.replace(scenario, engine=engine)
+        path = whole_engine_path(scenario.engine, path)
+    return _replaced(SCENARIO, scenario, _Override(path, _parse(path), text, scenario.model), 0)
 
 
 class _Unfit(InvalidInput):
@@ -84,7 +99,8 @@ def _placed(error: _Unfit, scenario: Scenario) -> InvalidInput:
 
 def paths_of(scenario: Scenario) -> list[str]:
     """Return every path that can be set on this scenario, for completion and for messages."""
-    return list(_paths(SCENARIO, scenario, "", scenario.model))
+    short = () if scenario.engine is None else engine_paths(scenario.engine)
+    return [*_paths(SCENARIO, scenario, "", scenario.model), *short]
 
 
 def _parse(path: str) -> tuple[_Step, ...]:

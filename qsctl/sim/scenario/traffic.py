@@ -89,10 +89,15 @@ class OnOffArrivals:
 
 @dataclass(frozen=True, slots=True)
 class MmppArrivals:
-    """A Markov-modulated Poisson process: a rate and a mean stay a state, next state uniform among the others."""
+    """A Markov-modulated Poisson process: a rate and a mean stay a state, next state uniform among the others.
+
+    With `cycle` the states follow each other as they are written, over and over, each for exactly its stay: rates by
+    the hour of a day.
+    """
 
     rates_per_second: tuple[float, ...]
     mean_stays_ns: tuple[Nanoseconds, ...]
+    cycle: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,270 @@
+"""What the commands about a site return: what was imported, routes with their rates, what is wrong, what to move."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from qsctl.cli.output.results import (
+    Block,
+    Column,
+    ListResult,
+    Plain,
+    Result,
+    Row,
+    TableBlock,
+    TextBlock,
+    counted,
+    fields_of,
+)
+from qsctl.errors import ExitStatus
+
+if TYPE_CHECKING:
+    from qsctl.netconfig.lint import SiteFinding
+    from qsctl.sim.captured.scenario import CapturedParameter
+    from qsctl.sim.site.balance import Balance
+    from qsctl.sim.site.flows import SiteFlow
+
+_ROWS_SHOWN: Final = 30
+
+
+@dataclass(frozen=True)
+class ImportedEngine(Result):
+    """The scenario that was written, and what of it is not known."""
+
+    file: str
+    name: str
+    processes: int
+    threads: int
+    values: tuple[CapturedParameter, ...]
+    left_out: tuple[str, ...]
+    text: str
+
+    field_help: ClassVar[Mapping[str, str]] = {
+        "path": "what `--set` calls the value",
+        "value": "what it is",
+        "origin": "derived: concluded from what was given; assumed: it is not known",
+        "why": "what it was concluded from, or what is missing",
+        "file": "-o json and yaml: the scenario file, with what it is of beside `values`",
+        "name": "the scenario's name",
+        "processes": "number of processes",
+        "threads": "number of threads",
+        "left_out": "what of the site the scenario has not, or has otherwise, and warnings",
+    }
+
+    def document(self) -> Plain:
+        """Return the file, what it is of, and the values that are not captured."""
+        return {**fields_of(self, "file", "name", "processes", "threads", "left_out"), "values": self.rows()}
+
+    def rows(self) -> Sequence[Row]:
+        """One row a value that is not captured."""
+        return [{**fields_of(each, "path", "value", "why"), "origin": str(each.origin)} for each in self.values]
+
+    def xml(self) -> str:
+        """Return the scenario."""
+        return self.text
+
+    def blocks(self) -> Sequence[Block]:
+        """Return what was written, what is assumed, and what was left out."""
+        by_origin = Counter(str(each.origin) for each in self.values)
+        words = [f"{count} {origin}" for origin, count in sorted(by_origin.items())]
+        about = f"; of its values {' and '.join(words)}" if words else ""
+        processes = f"{self.processes} process{'es' * (self.processes != 1)}"
+        head = f"{self.file}: {counted(self.threads, 'thread')} in {processes}{about}."
+        columns = [Column("path", "Value"), Column("value", "Is"), Column("origin", "From"), Column("why", "Why")]
+        rows = sorted(self.rows(), key=lambda row: str(row["origin"]))
+        blocks: list[Block] = [TextBlock(head)]
+        if rows:
+            blocks.append(TableBlock(columns, rows[:_ROWS_SHOWN]))
+        if len(rows) > _ROWS_SHOWN:
+            blocks.append(
+                TextBlock(f"{len(rows) - _ROWS_SHOWN} more, with -o json and as comments in the file.", "faint")
+            )
+        blocks += [TextBlock(f"Note: {each}", "faint") for each in self.left_out[:_ROWS_SHOWN]]
+        if len(self.left_out) > _ROWS_SHOWN:
+            blocks.append(TextBlock(f"{len(self.left_out) - _ROWS_SHOWN} more notes, with -o json.", "faint"))
+        return blocks
+
+
+@dataclass(frozen=True)
+class ExportedRoutes(ListResult):
+    """Routes between threads, with their rates."""
+
+    scenario: str
+    flows: tuple[SiteFlow, ...]
+    graph: str = ""
+
+    field_help: ClassVar[Mapping[str, str]] = {
+        "source": "thread that the messages come in by",
+        "process": "its process",
+        "transaction": "transaction id; *: any that no other route is for",
+        "destination": "thread that they go out by",
+        "destination_process": "its process",
+        "kind": "raw, translate or generate",
+        "per_s": "messages a second",
+    }
+
+    def rows(self) -> Sequence[Row]:
+        """One row a thread, transaction id and destination."""
+        return [fields_of(each, *self.field_help) for each in self.flows]
+
+    def blocks(self) -> Sequence[Block]:
+        """Return the table, and where the drawing is."""
+        columns = [
+            Column("source", "Source"),
+            Column("process", "Process", rank=1),
+            Column("transaction", "Transaction"),
+            Column("kind", "Kind", rank=2),
+            Column("destination", "Destination"),
+            Column("destination_process", "Its process", rank=1),
+            Column("rate", "Rate", "right"),
+        ]
+        rows = [{**row, "rate": _rate_text(each.per_s)} for row, each in zip(self.rows(), self.flows, strict=True)]
+        blocks: list[Block] = [TableBlock(columns, rows, empty="No route leads anywhere.")]
+        if self.graph:
+            blocks.append(TextBlock(f"Routes drawn: {self.graph}"))
+        return blocks
+
+
+def _rate_text(per_s: float) -> str:
+    for seconds, unit in ((1, "s"), (60, "min")):
+        if per_s * seconds >= 1:
+            return f"{per_s * seconds:.3g}/{unit}"
+    return f"{per_s * 3600:.3g}/h"
+
+
+@dataclass(frozen=True)
+class LintedSite(ListResult):
+    """What was found wrong with a site."""
+
+    file: str
+    findings: tuple[SiteFinding, ...]
+
+    field_help: ClassVar[Mapping[str, str]] = {
+        "file": "the file",
+        "line": "line of the part; 0: not known",
+        "severity": "error, warning or note",
+        "rule": "name of the rule",
+        "thread": "thread or process that it is about",
+        "message": "what is wrong",
+        "remedy": "what to do",
+    }
+
+    @property
+    def exit_status(self) -> ExitStatus:
+        """NO where there is an error or a warning."""
+        return ExitStatus.NO if any(each.severity != "note" for each in self.findings) else ExitStatus.DONE
+
+    def rows(self) -> Sequence[Row]:
+        """One row a finding."""
+        return [
+            {
+                "file": self.file,
+                "line": each.line,
+                "severity": str(each.severity),
+                "rule": str(each.rule),
+                **fields_of(each, "thread", "message", "remedy"),
+            }
+            for each in self.findings
+        ]
+
+    def blocks(self) -> Sequence[Block]:
+        """One paragraph a finding, then how many there are."""
+        blocks: list[Block] = [
+            TextBlock(
+                f"{self.file}:{each.line}: {each.severity}: {each.message} [{each.rule}]\n  {each.remedy}",
+                "faint" if each.severity == "note" else "bad",
+            )
+            for each in self.findings
+        ]
+        counts = Counter(str(each.severity) for each in self.findings)
+        if not counts:
+            return [TextBlock(f"{self.file}: nothing found.", "good")]
+        words = [counted(counts[kind], kind) for kind in ("error", "warning", "note") if counts[kind]]
+        return [*blocks, TextBlock(f"{self.file}: {', '.join(words)}.")]
+
+
+@dataclass(frozen=True)
+class Balanced(Result):
+    """Which threads to move, and what it is good for."""
+
+    scenario: str
+    found: Balance
+
+    field_help: ClassVar[Mapping[str, str]] = {
+        "process": "process",
+        "threads_before": "its threads as it is",
+        "threads_after": "its threads after the moves",
+        "load_before": "part of all time that it translates, in the busiest hour, as it is",
+        "load_after": "the same after the moves",
+        "waiting_before": "messages that wait for its translation thread, on average, as it is; simulated",
+        "waiting_after": "the same after the moves",
+        "scenario": "-o json and yaml: the scenario, with the moves beside `processes`",
+        "moves": "threads to move: thread, source, target",
+        "hour": "busiest hour of the day; null: rates do not change",
+        "is_checked": "whether it was simulated",
+        "is_better": "whether fewer messages wait after the moves",
+        "simulated_s": "virtual seconds of the check",
+    }
+
+    @property
+    def exit_status(self) -> ExitStatus:
+        """NO where no move helps."""
+        return ExitStatus.DONE if self.found.is_better else ExitStatus.NO
+
+    def document(self) -> Plain:
+        """Return the moves and the processes."""
+        return {
+            "scenario": self.scenario,
+            "moves": [each._asdict() for each in self.found.moves],
+            **fields_of(self.found, "hour", "is_checked", "is_better", "simulated_s"),
+            "processes": self.rows(),
+        }
+
+    def rows(self) -> Sequence[Row]:
+        """One row a process."""
+        return [fields_of(each) for each in self.found.processes]
+
+    def blocks(self) -> Sequence[Block]:
+        """Return what to move, the processes before and after, and how to simulate it."""
+        found = self.found
+        if not found.moves:
+            return [*self._table(), TextBlock(f"{self.scenario}: no move helps.")]
+        lines = [f"Move {each.thread} from {each.source} to {each.target}." for each in found.moves]
+        blocks: list[Block] = [TextBlock("\n".join(lines)), *self._table()]
+        if not found.is_checked:
+            return [*blocks, TextBlock("Computed, and not simulated.", "faint")]
+        hour = "" if found.hour is None else f" of the hour from {found.hour}:00"
+        text = f"Simulated: {found.simulated_s:,.0f} s{hour}, with the same arrivals before and after."
+        if not found.is_better:
+            text += " No fewer messages wait: the moves are not worth it."
+        values = " ".join(f"--set 'thread[{each.thread}]/process={each.target}'" for each in found.moves)
+        return [*blocks, TextBlock(text, "plain" if found.is_better else "bad"), TextBlock(f"To use them: {values}")]
+
+    def _table(self) -> Sequence[Block]:
+        columns = [
+            Column("process", "Process"),
+            Column("threads_before", "Threads", "right"),
+            Column("threads_after", "After", "right"),
+            Column("before", "Load", "right"),
+            Column("after", "After", "right"),
+        ]
+        if self.found.is_checked:
+            columns += [Column("wait_before", "Waiting", "right"), Column("wait_after", "After", "right")]
+        rows: list[Row] = [
+            {
+                **fields_of(each, "process", "threads_before", "threads_after"),
+                "before": f"{each.load_before:.1%}",
+                "after": f"{each.load_after:.1%}",
+                "wait_before": _waiting_text(each.waiting_before),
+                "wait_after": _waiting_text(each.waiting_after),
+            }
+            for each in self.found.processes
+        ]
+        return [TableBlock(columns, rows)]
+
+
+def _waiting_text(value: float | None) -> str:
+    return "" if value is None else f"{value:,.3g}"

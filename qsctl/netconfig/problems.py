@@ -1,0 +1,39 @@
+"""The problems of one NetConfig while it is read: as many as are shown, and no more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from qsctl.config.problems import Problem, Severity, shown
+from qsctl.netconfig.text import MOST_PROBLEMS
+
+
+class TooManyProblems(Exception):
+    """There are as many problems as are shown."""
+
+
+class ProblemList:
+    """The problems of one file, up to `MOST_PROBLEMS` errors."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.problems: list[Problem] = []
+
+    def add(self, line: int, message: str, found: str = "", allowed: str = "", path: str = "") -> None:
+        """Add an error."""
+        self._keep(Problem(Severity.ERROR, self.file, line, path, message, shown(found), allowed))
+
+    def extend(self, problems: Sequence[Problem]) -> None:
+        """Add problems that were found elsewhere."""
+        for each in problems:
+            self._keep(each)
+
+    @property
+    def has_errors(self) -> bool:
+        """Whether one of them is an error."""
+        return any(each.severity is Severity.ERROR for each in self.problems)
+
+    def _keep(self, problem: Problem) -> None:
+        self.problems.append(problem)
+        if sum(each.severity is Severity.ERROR for each in self.problems) >= MOST_PROBLEMS:
+            raise TooManyProblems

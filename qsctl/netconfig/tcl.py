@@ -1,0 +1,232 @@
+"""Lists of Tcl inside a text: words, nested lists and keyed lists, each with the line that it begins in.
+
+Decides: what a word is. Braces keep what they hold, quotation marks and bare words have backslashes replaced, as Tcl's
+own rules are; nothing is executed: `$` and `[` are characters. A list is looked at when it is asked for, one level at a
+time, so that nesting costs no stack, and what is wrong in one part says nothing of the others.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+_SPACE: Final = re.compile(r"[ \t\r\n\f\v]*+")
+_BRACE: Final = re.compile(r"[{}\\]")
+_QUOTE: Final = re.compile(r'["\\]')
+_BARE_END: Final = re.compile(r"[ \t\r\n\f\v\\]")
+_BACKSLASH: Final = re.compile(
+    r"\\(?:(?P<octal>[0-7]{1,3})|x(?P<hex>[0-9A-Fa-f]{1,2})|u(?P<four>[0-9A-Fa-f]{1,4})"
+    r"|(?P<line>\r?\n[ \t]*)|(?P<other>.))",
+    re.DOTALL,
+)
+_NAMED: Final = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+_CHECKPOINT: Final = 1 << 16
+
+
+class TclWord(NamedTuple):
+    """A word: its content is between two offsets of the text."""
+
+    start: int
+    end: int
+    form: str
+    """`{`, `"`, or empty for a bare word."""
+
+
+@dataclass(frozen=True, slots=True)
+class TclTrouble:
+    """Something of a text that is no list: where, and what."""
+
+    at: int
+    message: str
+    found: str
+    allowed: str
+
+
+class TclText:
+    """A text with lists of Tcl in it.
+
+    Args:
+        text: the whole of it.
+        note: called with what is wrong, where a list is looked at.
+        first_line: the line that it begins in.
+    """
+
+    def __init__(self, text: str, note: Callable[[TclTrouble], None], first_line: int = 1) -> None:
+        self.text = text
+        self.note = note
+        self._first_line = first_line
+        self._counts: list[int] | None = None
+
+    def line_of(self, at: int) -> int:
+        """Return the line that an offset is in, from 1."""
+        if self._counts is None:
+            counts = [0]
+            for begin in range(0, len(self.text), _CHECKPOINT):
+                counts.append(counts[-1] + self.text.count("\n", begin, begin + _CHECKPOINT))
+            self._counts = counts
+        place = min(max(at, 0), len(self.text))
+        before = place // _CHECKPOINT
+        return self._first_line + self._counts[before] + self.text.count("\n", before * _CHECKPOINT, place)
+
+    def words(self, start: int, end: int) -> Iterator[TclWord]:
+        """Yield the words of a list between two offsets; what is no word is noted, and passed over."""
+        text, at = self.text, start
+        while True:
+            space = _SPACE.match(text, at, end)
+            at = at if space is None else space.end()
+            if at >= end:
+                return
+            word, at = self._word(at, end)
+            yield word
+
+    def value(self, word: TclWord) -> str:
+        """Return what a word stands for."""
+        content = self.text[word.start : word.end]
+        if word.form == "{":
+            return content
+        return _BACKSLASH.sub(_replaced, content) if "\\" in content else content
+
+    def list_of(self, word: TclWord) -> tuple[TclText, list[TclWord]]:
+        """Return the words of a word that is a list, and the text that they are in."""
+        content = self
+        start, end = word.start, word.end
+        if word.form != "{" and "\\" in self.text[start:end]:
+            content = TclText(self.value(word), self.note, self.line_of(start))
+            start, end = 0, len(content.text)
+        return content, list(content.words(start, end))
+
+    def keyed(self, word: TclWord) -> TclKeyedList:
+        """Return a word as a keyed list: pairs of a key and a value, each in braces."""
+        content, words = self.list_of(word)
+        return TclKeyedList(content, words, self.line_of(word.start))
+
+    def end_of_braces(self, at: int, end: int) -> int | None:
+        """Return the offset of the brace that closes the one at an offset; None where none does before `end`."""
+        depth, text = 0, self.text
+        place = at
+        while (found := _BRACE.search(text, place, end)) is not None:
+            place = found.end()
+            match text[found.start()]:
+                case "{":
+                    depth += 1
+                case "}":
+                    depth -= 1
+                    if depth == 0:
+                        return found.start()
+                case _:
+                    place += 1
+        return None
+
+    def _word(self, at: int, end: int) -> tuple[TclWord, int]:
+        opening = self.text[at]
+        if opening == "{":
+            close = self.end_of_braces(at, end)
+            if close is None:
+                self.note(TclTrouble(at, "this brace is not closed", self._excerpt(at, end), "a } for each {"))
+                return TclWord(at + 1, end, "{"), end
+            return TclWord(at + 1, close, "{"), self._behind(close + 1, end)
+        if opening == '"':
+            quote = self._end_of_quotes(at + 1, end)
+            if quote is None:
+                self.note(TclTrouble(at, "this quotation mark is not closed", self._excerpt(at, end), 'a second "'))
+                return TclWord(at + 1, end, '"'), end
+            return TclWord(at + 1, quote, '"'), self._behind(quote + 1, end)
+        place = at
+        while (found := _BARE_END.search(self.text, place, end)) is not None:
+            place = found.start()
+            if self.text[place] != "\\":
+                break
+            escaped = _BACKSLASH.match(self.text, place, end)
+            place = end if escaped is None else escaped.end()
+        else:
+            place = end
+        return TclWord(at, place, ""), place
+
+    def _behind(self, at: int, end: int) -> int:
+        """Return where the next word may begin: behind a closing brace or quotation mark there must be space."""
+        if at < end and _BARE_END.match(self.text, at) is None:
+            found = _BARE_END.search(self.text, at, end)
+            behind = end if found is None else found.start()
+            message = "there are characters directly behind a closing brace or quotation mark"
+            self.note(TclTrouble(at, message, self._excerpt(at, behind), "a space, or the end of the list"))
+            return max(behind, at + 1)
+        return at
+
+    def _end_of_quotes(self, at: int, end: int) -> int | None:
+        while (found := _QUOTE.search(self.text, at, end)) is not None:
+            if self.text[found.start()] == '"':
+                return found.start()
+            at = min(found.end() + 1, end)
+        return None
+
+    def _excerpt(self, at: int, end: int) -> str:
+        return self.text[at : min(end, at + 60)].partition("\n")[0]
+
+
+def _replaced(found: re.Match[str]) -> str:
+    if found["octal"]:
+        return chr(int(found["octal"], 8) & 0xFF)
+    if found["hex"] or found["four"]:
+        return chr(int(found["hex"] or found["four"], 16))
+    if found["line"]:
+        return " "
+    return _NAMED.get(found["other"], found["other"])
+
+
+class TclKeyedList:
+    """A keyed list: `{KEY VALUE} {KEY VALUE}`. Keys are compared without regard to case."""
+
+    def __init__(self, text: TclText, words: list[TclWord], line: int) -> None:
+        self.text = text
+        self.line = line
+        """The line that it begins in."""
+        self.entries: dict[str, tuple[TclText, TclWord]] = {}
+        """Each value by its key, in order; of a key that is there twice the first, as Tcl finds it."""
+        for word in words:
+            content, pair = text.list_of(word)
+            if word.form == "" or not pair:
+                found = text.value(word)[:60]
+                text.note(TclTrouble(word.start, "this is no pair of a key and a value", found, "{ KEY value }"))
+                continue
+            key = content.value(pair[0]).upper()
+            if len(pair) > 2:
+                message = f"the value of {key} is several words"
+                text.note(TclTrouble(word.start, message, content.value(pair[2])[:60], "one word, or braces around it"))
+            empty = TclWord(word.end, word.end, "{")
+            self.entries.setdefault(key, (content, pair[1] if len(pair) > 1 else empty))
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.entries
+
+    def value(self, key: str, default: str = "") -> str:
+        """Return the value of a key as text, without space around it."""
+        found = self.entries.get(key)
+        return default if found is None else found[0].value(found[1]).strip()
+
+    def line_of(self, key: str) -> int:
+        """Return the line of a key's value; that of the list where there is no such key."""
+        found = self.entries.get(key)
+        return self.line if found is None else found[0].line_of(found[1].start)
+
+    def words(self, key: str) -> list[tuple[str, int]]:
+        """Return the words of a key's value with their lines."""
+        found = self.entries.get(key)
+        if found is None:
+            return []
+        content, words = found[0].list_of(found[1])
+        return [(content.value(each), content.line_of(each.start)) for each in words]
+
+    def keyed(self, key: str) -> TclKeyedList:
+        """Return a key's value as a keyed list; without the key an empty one."""
+        found = self.entries.get(key)
+        return TclKeyedList(self.text, [], self.line) if found is None else found[0].keyed(found[1])
+
+    def list_of_keyed(self, key: str) -> list[TclKeyedList]:
+        """Return a key's value as a list of keyed lists."""
+        found = self.entries.get(key)
+        if found is None:
+            return []
+        content, words = found[0].list_of(found[1])
+        return [content.keyed(each) for each in words]

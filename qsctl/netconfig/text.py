@@ -1,0 +1,101 @@
+"""The text of a site's file, whatever its encoding: bounded, and never refused for one octet.
+
+Decides: encodings. A byte order mark counts, then what the user names, then UTF-8; a file that is not UTF-8 is read as
+Latin-1, which has a character for every octet, with a warning that names the first line. What is binary is an error.
+"""
+
+from __future__ import annotations
+
+import codecs
+from pathlib import Path
+from typing import Final
+
+from qsctl.config.problems import Problem, Severity, shown
+from qsctl.dumps.lines import check_encoding
+from qsctl.errors import InvalidInput, NotFound
+
+LARGEST_BYTES: Final = 128 * 1024 * 1024
+"""A site of 300 threads has about two megabytes."""
+MOST_PROBLEMS: Final = 50
+"""Of one file that are shown; a file that is something else would have one in every line."""
+
+_MARKS: Final = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+
+
+class SiteFileError(InvalidInput):
+    """A file of a site that cannot be used, with every problem of it."""
+
+    def __init__(self, what: str, problems: list[Problem], remedy: str) -> None:
+        self.problems = tuple(problems)
+        errors = [each for each in problems if each.severity is Severity.ERROR]
+        count = "1 error" if len(errors) == 1 else f"{len(errors)} errors"
+        text = "\n".join(map(str, errors))
+        super().__init__(f"{what} has {count}\n{text}", remedy=remedy)
+
+
+def read_bytes(path: Path) -> bytes:
+    """Return the octets of a file.
+
+    Raises:
+        NotFound: there is no such file.
+        InvalidInput: it is larger than `LARGEST_BYTES`, or cannot be read.
+    """
+    try:
+        with path.open("rb") as stream:
+            data = stream.read(LARGEST_BYTES + 1)
+    except FileNotFoundError:
+        raise NotFound(f"{path}: there is no such file", remedy="Name the file, as in site/NetConfig.") from None
+    except OSError as error:
+        raise InvalidInput(f"{path}: cannot be read: {error.strerror}", remedy="Name a file.") from None
+    if len(data) > LARGEST_BYTES:
+        raise InvalidInput(
+            f"{path} is larger than {LARGEST_BYTES // 1024**2} MiB", remedy="Name the file of one site, as NetConfig."
+        )
+    return data
+
+
+def text_of(data: bytes, name: str, encoding: str | None = None) -> tuple[str, list[Problem]]:
+    """Return the text of a file, and what is wrong with its encoding.
+
+    Raises:
+        UsageError: there is no encoding of that name.
+    """
+    check_encoding(encoding)
+    marked = next((known for known in _MARKS if data.startswith(known[0])), None)
+    if marked is not None and encoding is None:
+        data, encoding = data[len(marked[0]) :], marked[1]
+    problems: list[Problem] = []
+    if encoding is not None:
+        try:
+            text = data.decode(encoding)
+        except (UnicodeDecodeError, UnicodeError) as error:
+            text = data.decode(encoding, "replace")
+            at = error.start if isinstance(error, UnicodeDecodeError) else 0
+            problems.append(_not_of(name, data, at, encoding, Severity.ERROR, "--encoding NAME"))
+    else:
+        try:
+            text = data.decode("utf-8")
+        except UnicodeDecodeError as error:
+            text = data.decode("latin-1")
+            allowed = "read as Latin-1; name another with --encoding"
+            problems.append(_not_of(name, data, error.start, "utf-8", Severity.WARNING, allowed))
+    if "\0" in text:
+        at = text.index("\0")
+        line = text.count("\n", 0, at) + 1
+        problems.append(
+            Problem(Severity.ERROR, name, line, "", "this is binary data", "character 0", "text; --encoding NAME")
+        )
+        text = text.replace("\0", " ")
+    return text, problems
+
+
+def _not_of(name: str, data: bytes, at: int, encoding: str, severity: Severity, allowed: str) -> Problem:
+    line = data.count(b"\n", 0, at) + 1
+    found = shown(f"octet 0x{data[at]:02x}") if at < len(data) else "the end of the file"
+    return Problem(severity, name, line, "", f"this is not {encoding.upper()}", found, allowed)
