@@ -1,4 +1,5 @@
-"""Addresses and credentials of brokers: what may be asked, by whom, and that a secret is never text by accident.
+"""Addresses and credentials of brokers: permitted addresses, the header of each credential, and secrets that are never
+printed.
 
 Decides: what an address may be (HTTP or HTTPS, without credentials in it), and which header carries which credentials.
 """

@@ -1,11 +1,11 @@
 """One origin over HTTP or HTTPS, asked within bounds: deadlines, sizes, retries, the rate of requests, verified TLS.
 
-Decides: what an answer may cost, what is asked again, and which error each failure is. A request has a deadline from
-the connection to the last octet, however slowly a server sends; what was cut, refused for now (429, 5xx) or not
-answered is asked again after a pause that doubles, with jitter, or as long as Retry-After says. A change is asked again
-only where the server cannot have carried it out. Redirections are not followed: credentials are for the origin that
-was named.
-A broker accepts ten requests a second (the vendor's "SEMP Polling Frequency Guidelines"): no more are sent.
+Decides: what an answer may cost, which requests are retried, and which error each failure raises. A request has a
+deadline from the connection to the last octet, however slowly a server sends; a request that was cut off, refused for
+now (429, 5xx) or not answered is retried after a pause that doubles, with jitter, or after Retry-After. A change is
+retried only where the server cannot have carried it out. Redirections are not followed: credentials are for the origin
+that was named. A broker accepts ten requests a second (the vendor's "SEMP Polling Frequency Guidelines"): no more are
+sent.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _REDIRECTIONS: Final = range(300, 400)
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What a server may cost: one attempt, one request with its retries, and everything together."""
+    """Bounds on time and size: of one attempt, of one request with its retries, and of everything together."""
 
     attempt_s: float = 10.0
     request_s: float = 60.0
@@ -309,7 +309,7 @@ class HttpClient:
         return NoAnswer(f"{where}: {answer.status}, {words or what}", remedy="Try again later.")
 
     def _words(self, answer: _Answer) -> str:
-        """Return what the server says of a refusal, in one bounded line without credentials."""
+        """Return the server's explanation of a refusal, in one bounded line without credentials."""
         return self._shown(words_of(answer.body))
 
     def _shown(self, text: str) -> str:
@@ -385,7 +385,9 @@ class Allowance:
 
 
 def words_of(body: bytes) -> str:
-    """Return what a refusal says: the description of SEMP v2, the reason of SEMP v1, the error of Prometheus, or ""."""
+    """Return the explanation in a refusal: the description of SEMP v2, the reason of SEMP v1, the error of Prometheus,
+    or "".
+    """
     import json
     import re
 

@@ -1,7 +1,7 @@
 """A range of a Prometheus server: series of values over time, by its HTTP API or from a file with its reply.
 
-Decides: what a value is. One that is no finite number, or below zero, counts as 0, and is counted; so does a step that
-a series has no value for.
+Decides: which values are accepted. One that is not a finite number, or below zero, counts as 0, and is counted; so does
+a step that a series has no value for.
 
 Source: Prometheus documentation, "HTTP API", range queries.
 """

@@ -263,7 +263,7 @@ def _next_request(reply: bytes, where: str) -> str:
     """Return the request of the next page, as the reply has it; empty behind the last one.
 
     Raises:
-        InvalidInput: the reply is no XML.
+        InvalidInput: the reply is not XML.
         Refused: the next request would be another one than `show`.
     """
     from lxml import etree

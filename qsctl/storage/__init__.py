@@ -1,18 +1,18 @@
 """Streams of records on the disk [QS 2.14].
 
-What comes in: batches of records, each of one stream, whose records have indexes from 1 on; and a codec, by which alone
-a store knows them: which carry a payload, which end one, what is remembered. What goes out: the records of a stream, in
-order, after whatever happened, and a report of every damage that was found.
+Input: batches of records, each of one stream, whose records have indexes from 1 on; and a codec, through which a store
+learns which records carry a payload, which end one, and what is remembered. Output: the records of a stream, in order,
+also after a crash, and a report of every damage that was found.
 
-Two kinds of store meet `base.Storage`. `sqlite.store` is a database file: of a queue without in-memory state, and of
-the service's state; `<journal_mode>`, `<vacuum>` and `<trace_file>` are its own. `streams.logged` is a stream of the
+Two kinds of store implement `base.Storage`. `sqlite.store` is a database file: of a queue without in-memory state, and
+of the service's state; `<journal_mode>`, `<vacuum>` and `<trace_file>` are its own. `streams.logged` is a stream of the
 write-ahead log, of a queue with in-memory state. A process has one log; a turn's batches of all its queues are one
 append and, under synchronization FULL, one sync. A stream's files `…_m[index].db` and `…_d[index].db` are its
 checkpoints.
 
 A stream's state is its checkpoints and, behind them, the records in the log with a higher index than they cover. The
-log says how far they reach; what lies beyond was not finished, and is cut when they are opened. Files are only appended
-to, or replaced whole by a rename.
+log records how far they reach; later records were not finished, and is cut when they are opened. Files are only
+appended to, or replaced whole by a rename.
 
 Files are reached through the seam `file_system` alone, but for those of a database, which its library opens itself.
 

@@ -23,16 +23,17 @@ from qsctl.storage.codec import Record
 from qsctl.storage.damage import DamageReport
 
 Sync: TypeAlias = Callable[[], None]
-"""What is left to do until what was written is as durable as configured; called once, in whatever thread.
+"""The sync that makes written records as durable as configured; called once, in any thread.
 
-Raises Damaged: the disk refuses; what was written may or may not be there."""
+Raises Damaged: the disk refuses; what was written may or may not be there.
+"""
 
 
 _ALL: Final = 2**62
 
 
 class Shares(Protocol):
-    """What a compaction keeps, a part at a time, in the order of positions."""
+    """The records that a compaction keeps, a part at a time, in the order of positions."""
 
     @property
     def taken_to(self) -> int:
@@ -43,11 +44,11 @@ class Shares(Protocol):
         """Return whether the last part was given."""
 
     def take(self, count: int) -> Sequence[Record]:
-        """Return the records about so many positions, as they are now, or about all where few more are left."""
+        """Return the records of the given number of positions, as they are now; of all where few more are left."""
 
 
 class Extent(msgspec.Struct, frozen=True, array_like=True):
-    """How far a store reaches: in `kind` of files, the last file or batch, and the bytes in use of it."""
+    """The extent of a store: in `kind` of files, the last file or batch, and the bytes in use of it."""
 
     kind: str
     index: int
@@ -69,7 +70,7 @@ class Storage(Protocol):
 
     @property
     def damage(self) -> Sequence[DamageReport]:
-        """What was found broken when the files were opened or read."""
+        """Damage that was found when the files were opened or read."""
 
     def append(self, records: Sequence[Record]) -> None:
         """Keep the records, all or none, as durable as configured when it returns.
@@ -123,7 +124,7 @@ class Storage(Protocol):
         """Replace the records by the snapshot `keep`, atomically.
 
         After a crash either the old or the new content loads. A position that is held keeps the payload that the store
-        has, whatever `keep` says: a queue that keeps payloads on disk only has none to give. Files that were found
+        has, whatever `keep` contains: a queue that keeps payloads on disk only has none to give. Files that were found
         damaged are set aside, not deleted.
 
         Raises:

@@ -1,9 +1,9 @@
 """The claim on the stores of one application in a directory: one service at a time writes them [QS 2.14].
 
-Decides: what is claimed, by which process. Directory, file prefix and application name stand in the name of every file
-[QS 2.14.1, 2.14.2], so services that differ in one of them share no file and may run side by side. The lock is
-the operating system's: it ends with the processes that have it, however they end. Processes that a service starts have
-it too, and keep it for as long as they live.
+Decides: what is claimed, by which process. Directory, file prefix and application name are part of the name of every
+file [QS 2.14.1, 2.14.2], so services that differ in one of them share no file and may run side by side. The lock is the
+operating system's: it ends with the processes that have it, however they end. Processes that a service starts have it
+too, and keep it for as long as they live.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Claim:
         """Make sure that only this service writes the files, and that they can be written.
 
         Raises:
-            InvalidInput: a link or a device stands in the lock file's place.
+            InvalidInput: a link or a device is in the lock file's place.
             Refused: another service holds them all the time that was allowed, or the directory cannot be written.
         """
         if self.is_held:
@@ -93,10 +93,10 @@ class Claim:
         self.is_held = True
 
     def hold_again(self) -> None:
-        """Make sure, before stores are opened once more, that the directory still is the one that was claimed.
+        """Make sure, before stores are opened again, that the directory still is the one that was claimed.
 
-        A file system that was mounted once more is claimed anew. One that is not mounted leaves an empty directory,
-        or none: what is stored must not be believed to be gone.
+        A file system that was mounted again is claimed anew. One that is not mounted leaves an empty directory, or
+        none: its records must not be considered lost.
 
         Raises:
             Damaged: it is gone, is another directory, is used by another service, or cannot be written.

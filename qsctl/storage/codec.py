@@ -1,8 +1,8 @@
-"""What a store must know of the records that it keeps: a codec, handed in by the owner of the records.
+"""The codec of a store's records, passed in by their owner: the part of a record that a store must read.
 
 Decides: what all kinds of records have in common. A record may carry a payload, under a position that no other record
-of the stream has; a later one may end that position, and its payload with it; others are about a position, or about
-none. What a record means beyond that, no store asks.
+of the stream has; a later one may end that position, and its payload with it; others concern a position, or none.
+Stores use nothing else of a record.
 """
 
 from __future__ import annotations
@@ -18,19 +18,20 @@ Record: TypeAlias = Any
 """A record of whatever kind: only its codec knows more of it."""
 
 POSITION: Final = struct.Struct("<Q")
-"""What a payload's frame begins with. The payload follows."""
+"""The position at the start of a payload's frame; the payload follows. The payload follows."""
 
 
 class UnreadableRecord(Exception):
-    """A body that is no record of this version. Says why."""
+    """A body that is not a record of this version; the message gives the reason. Says why."""
 
 
 class Encoded(NamedTuple):
-    """A batch of records as bodies: `counts` says how many records each body is; payloads stand apart.
+    """A batch of records as bodies: `counts` has the number of records of each body; payloads are separate.
 
     `positions` and `data` are those of the records that carry a payload, in step; `ended` are the positions that end.
     `carriers` are the indexes of the bodies that these records are in, in step with them: a body may have several. With
-    `has_moves` one of them is of a kind that versions up to 0.2 do not read: the file that it goes to must say so.
+    `has_moves` one of them is of a kind that versions up to 0.2 do not read: the file that it is written to must be
+    marked with it.
     """
 
     bodies: list[bytes]
@@ -48,7 +49,7 @@ class Encoded(NamedTuple):
 
 
 class Positions:
-    """Which positions begin and end in the bodies of a store."""
+    """The positions that begin and end in the bodies of a store."""
 
     def __init__(self) -> None:
         self.begun: set[int] = set()
@@ -64,11 +65,11 @@ class RecordCodec(Protocol):
 
     @property
     def carrier(self) -> type[Any]:
-        """The type of a record that carries a payload: its members `position` and `payload` say where and which."""
+        """The type of a record that carries a payload: its members `position` and `payload` hold the two."""
 
     @property
     def remembered_count(self) -> int:
-        """What was recorded of so many positions is kept after they ended, the latest ones."""
+        """Return for how many ended positions, the latest ones, their records are kept."""
 
     def encode(self, records: Sequence[Record]) -> Encoded:
         """Return the records as bodies."""
@@ -81,7 +82,7 @@ class RecordCodec(Protocol):
         """
 
     def without_payload(self, record: Record) -> Record | None:
-        """Return what stands for a record whose payload is gone or damaged; None: it is left out."""
+        """Return the record to keep where the payload is gone or damaged; None: it is left out."""
 
     def moves(self, body: bytes) -> bool:
         """Return whether a body is of a kind that versions up to 0.2 do not read, see `Encoded.has_moves`."""
@@ -103,22 +104,22 @@ class RecordCodec(Protocol):
         """Note which positions begin and end in bodies, without decoding the rest.
 
         Raises:
-            UnreadableRecord: one cannot be read; what is said before it was noted.
+            UnreadableRecord: one cannot be read; records before it were noted.
         """
 
 
 def pack_payloads(payloads: Sequence[bytes]) -> bytes:
-    """Return the payloads of one body as one: where there are several, their sizes stand before them."""
+    """Return the payloads of one body as one: where there are several, their sizes precede them."""
     if len(payloads) == 1:
         return payloads[0]
     return b"".join((struct.pack(f"<{len(payloads)}I", *map(len, payloads)), *payloads))
 
 
 def unpack_payloads(packed: bytes, count: int) -> Sequence[bytes]:
-    """Return the so many payloads of a body.
+    """Return the payloads of a body, of the given number.
 
     Raises:
-        UnreadableRecord: the sizes are not those of what is there.
+        UnreadableRecord: the sizes do not match the octets.
     """
     if count == 1:
         return (packed,)

@@ -1,7 +1,7 @@
-"""What a store found broken in its files: reported once, never swallowed, never a crash.
+"""Damage found in a store's files: each is reported once, none is ignored, none ends the process.
 
-Decides: the kinds of damage and their words, and which of it a service must not pass over by itself. Whole records
-before and after a damaged place are restored, where the user says that the rest may be lost.
+Decides: the kinds of damage and their texts, and which of them a service must not skip by itself. Whole records before
+and after a damaged place are restored where the user accepts the loss of the rest.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _SHOWN_MAX: Final = 5
 
 
 class DamageKind(StrEnum):
-    """What is wrong with a place in a file."""
+    """A kind of damage to a place in a file."""
 
     TORN_TAIL = "torn_tail"
     """A write that a crash cut short: nothing of it was acknowledged under synchronization FULL."""
     CHECKSUM = "checksum"
     """Bytes that no longer match their checksum."""
     UNREADABLE = "unreadable"
-    """A whole record that this version cannot read, or a file that is no store of ours."""
+    """A whole record that this version cannot read, or a file that is not a store of qsctl."""
     PAYLOAD_MISSING = "payload_missing"
     """A sample whose user data is gone; the sample is left out."""
     MENDED = "mended"
@@ -50,7 +50,7 @@ class DamageReport:
 
     @property
     def place(self) -> str:
-        """What is wrong, and where."""
+        """The damaged place and its damage, as text."""
         return f"{self.file}: offset {self.offset}: {self.what}"
 
     def is_loss(self, synchronization: Synchronization) -> bool:
@@ -70,10 +70,11 @@ class DamageReport:
 
 
 def refuse_loss(reports: Iterable[DamageReport], synchronization: Synchronization) -> None:
-    """Do nothing where no report is of a loss: whatever is damaged stays as it is until the user says otherwise.
+    """Raise where a report is of a loss, before anything is changed: damaged files stay until the user accepts the
+    loss.
 
     Raises:
-        Damaged: one is.
+        Damaged: a report is of a loss.
     """
     losses = [each.place for each in reports if each.is_loss(synchronization)]
     if losses:

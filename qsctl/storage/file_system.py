@@ -19,7 +19,7 @@ from typing import NamedTuple, Protocol
 
 
 class FileStatus(NamedTuple):
-    """What a file system knows of a file. `name_count` is how many names it has; `is_plain`: no link, no device."""
+    """The status of a file. `name_count` is the number of its names; `is_plain`: neither a link nor a device."""
 
     device: int
     number: int
@@ -52,7 +52,7 @@ class FileSystem(Protocol):
         """Let go of a descriptor, and of its lock."""
 
     def read_at(self, descriptor: int, size_bytes: int, offset: int) -> bytes:
-        """Return the octets from an offset on, as many as there are of so many."""
+        """Return at most the given number of octets from an offset on."""
 
     def write_at(self, descriptor: int, data: bytes | memoryview, offset: int) -> int:
         """Write a beginning of the octets at an offset, and return how many."""
@@ -67,7 +67,7 @@ class FileSystem(Protocol):
         """Make durable what was written to a file, and its length."""
 
     def sync_all(self, descriptor: int) -> None:
-        """Make durable the file with everything that is known of it."""
+        """Make durable the file with all of its metadata."""
 
     def sync_directory(self, directory: Path) -> None:
         """Make durable the names in a directory."""
@@ -76,10 +76,10 @@ class FileSystem(Protocol):
         """Have the only lock on a file; False: another process has it, and it was not waited for."""
 
     def status(self, descriptor: int) -> FileStatus:
-        """Return what is known of an open file."""
+        """Return the status of an open file."""
 
     def status_at(self, path: Path) -> FileStatus | None:
-        """Return what is known of what has this name, be it a link; None: nothing has it."""
+        """Return the status of the file, or link, of this name; None: it does not exist."""
 
     def rename(self, path: Path, target: Path) -> None:
         """Give a file another name, in the place of whatever has that."""
@@ -103,7 +103,7 @@ class FileSystem(Protocol):
         """Return how much room there is for those who have no privilege."""
 
     def draw(self, count: int) -> bytes:
-        """Return random octets, by which the content of one file is told from that of another."""
+        """Return random octets, which distinguish the content of one file from that of another."""
 
 
 @cache
@@ -124,7 +124,7 @@ class HostFileSystem:
         os.close(descriptor)
 
     def read_at(self, descriptor: int, size_bytes: int, offset: int) -> bytes:
-        """Return the octets from an offset on, as many as there are of so many."""
+        """Return at most the given number of octets from an offset on."""
         return os.pread(descriptor, size_bytes, offset)
 
     def write_at(self, descriptor: int, data: bytes | memoryview, offset: int) -> int:
@@ -144,7 +144,7 @@ class HostFileSystem:
         os.fdatasync(descriptor)
 
     def sync_all(self, descriptor: int) -> None:
-        """Make durable the file with everything that is known of it."""
+        """Make durable the file with all of its metadata."""
         os.fsync(descriptor)
 
     def sync_directory(self, directory: Path) -> None:
@@ -167,11 +167,11 @@ class HostFileSystem:
         return True
 
     def status(self, descriptor: int) -> FileStatus:
-        """Return what is known of an open file."""
+        """Return the status of an open file."""
         return _status(os.fstat(descriptor))
 
     def status_at(self, path: Path) -> FileStatus | None:
-        """Return what is known of what has this name, be it a link; None: nothing has it."""
+        """Return the status of the file, or link, of this name; None: it does not exist."""
         try:
             return _status(path.lstat())
         except (FileNotFoundError, NotADirectoryError):
@@ -210,7 +210,7 @@ class HostFileSystem:
         return found.f_bavail * found.f_frsize
 
     def draw(self, count: int) -> bytes:
-        """Return random octets, by which the content of one file is told from that of another."""
+        """Return random octets, which distinguish the content of one file from that of another."""
         return os.urandom(count)
 
     def _unlink_quietly(self, path: Path) -> None:

@@ -1,8 +1,8 @@
 """Records as bytes that can be checked and found again: a mark with a number, a length, a checksum, the body.
 
-Decides: the frame around every record on disk, and how damage is stepped over. The secret of a file is random and
-covers whose file it is, so that nothing a producer writes into a payload, and no frame of another file, can be taken
-for a frame of this one. Frames are numbered: one that was cut out, or stands in another's place, is noticed.
+Decides: the frame around every record on disk, and how damage is skipped. The secret of a file is random and includes
+the owner of the file, so that neither a payload of a producer nor a frame of another file can be mistaken for a frame
+of this one. Frames are numbered: one that was cut out, or replaces another, is noticed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ _AHEAD_MAX: Final = 1 << 15
 
 
 class Marks(NamedTuple):
-    """What the frames of one file begin with. `step` from one to the next; 0: frames of version 0.1, all alike."""
+    """The magic numbers that begin the frames of one file. `step` from one to the next; 0: frames of version 0.1, all
+    alike.
+    """
 
     first: int
     step: int
@@ -61,7 +63,7 @@ class Gap(NamedTuple):
 
 
 class Scan(NamedTuple):
-    """What stands in a buffer: the (start, end) of every whole body, what lies between, and where the content ends.
+    """The content of a buffer: the (start, end) of every whole body, what lies between, and where the content ends.
 
     Zeros after the last frame are room that was allocated and not used yet. `next_number` is that of the frame to be
     written behind the content.
@@ -77,7 +79,7 @@ def frame(bodies: Iterable[bytes], marks: Marks, number: int = 0) -> bytes:
     """Return the bodies, framed, one after the other; the first frame has this number.
 
     Raises:
-        OverflowError: a body is longer than a frame can say.
+        OverflowError: a body is too long for a frame's length field.
     """
     bodies = list(bodies)
     lengths = list(map(len, bodies))
@@ -144,7 +146,9 @@ def is_whole(header: tuple[int, int, int], body: bytes, marks: Marks) -> bool:
 
 
 def _marks_of(marks: Marks, number: int, count: int) -> tuple[Iterable[int], Iterable[int]]:
-    """Return the marks of so many frames, and each with the secret added: ranges where possible, which cost nothing."""
+    """Return the marks of the given number of frames, and each with the secret added: ranges where possible, which cost
+    nothing.
+    """
     start, step, secret = marks.at(number), marks.step, marks.secret
     stop = start + count * step
     if step and stop <= _ALL:

@@ -1,4 +1,4 @@
-"""The names of the files [QS 2.14.1, 2.14.2], and what may stand in them.
+"""The names of the files [QS 2.14.1, 2.14.2], and the characters in them.
 
 Decides: that a name never leaves the configured directory, through whatever topic, subscriber or application name,
 nor through a symbolic link, and that only the owner may read what is stored.
@@ -19,7 +19,7 @@ from qsctl.storage.file_system import HOST, FileSystem
 FILE_MODE: Final = 0o600
 DIRECTORY_MODE: Final = 0o700
 FILE_NAME_SIZE_BYTES_MAX: Final = 255
-"""What common file systems allow; 24 are left for an index and a suffix."""
+"""Longest name on common file systems, less 24 octets for an index and a suffix."""
 
 _ALLOWED: Final = re.compile(r"[A-Za-z0-9_.-]+")
 _RESERVED_BYTES: Final = 24
@@ -171,10 +171,10 @@ def inside(directory: Path, name: str, disk: FileSystem = HOST) -> Path:
 
 
 def refuse_link(path: Path, disk: FileSystem = HOST) -> None:
-    """Refuse what would redirect a store.
+    """Refuse a path that redirects a store.
 
     Raises:
-        InvalidInput: a symbolic link, or something that is no plain file, stands at `path`.
+        InvalidInput: a symbolic link, or something that is not a plain file, is at `path`.
     """
     found = disk.status_at(path)
     if found is not None and not found.is_plain:
@@ -185,7 +185,7 @@ def open_private(path: Path, flags: int, disk: FileSystem = HOST) -> int:
     """Open a plain file that only its owner may read, made where it is not there; return its descriptor.
 
     Raises:
-        InvalidInput: a link or a device stands there.
+        InvalidInput: a link or a device is there.
         OSError: the operating system refuses.
     """
     refuse_link(path, disk)
@@ -198,7 +198,7 @@ def unshare(path: Path, disk: FileSystem = HOST) -> None:
     What is written here must not appear in a copy of the directory, nor in its original.
 
     Raises:
-        InvalidInput: a link or a device stands there.
+        InvalidInput: a link or a device is there.
         OSError: the disk refuses; the file is as before.
     """
     found = disk.status_at(path)
@@ -211,7 +211,7 @@ def read_whole(path: Path, disk: FileSystem = HOST, size_bytes: int = -1) -> byt
     """Return the first `size_bytes` of a file; by default all of it.
 
     Raises:
-        InvalidInput: a link or a device stands there.
+        InvalidInput: a link or a device is there.
         OSError: it is not there, or the disk refuses.
     """
     refuse_link(path, disk)
@@ -231,7 +231,7 @@ def write_whole(path: Path, suffix: str, data: bytes, disk: FileSystem = HOST) -
     """Put a file of this content in the place of another one, atomically and durably, by way of one with this suffix.
 
     Raises:
-        InvalidInput: a link or a device stands there.
+        InvalidInput: a link or a device is there.
         OSError: the disk refuses; the file is as before.
     """
     temporary = path.with_name(path.name + suffix)
@@ -252,7 +252,8 @@ def write_whole(path: Path, suffix: str, data: bytes, disk: FileSystem = HOST) -
 def write_all(
     descriptor: int, data: bytes | memoryview, offset: int, unit_bytes: int = 1, *, disk: FileSystem = HOST
 ) -> None:
-    """Write every byte at `offset`, however often the operating system takes only a part: so many whole units of it.
+    """Write every byte at `offset`, also where the operating system accepts only a part at a time, in whole units of
+    the given size.
 
     Raises:
         OSError: the disk refuses, or takes nothing.

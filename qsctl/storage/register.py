@@ -1,7 +1,7 @@
-"""The register of the stores in a directory: what was there, so that what is missing is noticed [QS 2.14].
+"""The register of the stores in a directory: it records their extents, so that a loss is noticed [QS 2.14].
 
-Decides: what is noted of a store, and when that is durable. Of each store it says how far it reached at least: when it
-was made, compacted or closed. A store that reaches less far has lost something, whatever its own files say. The
+Decides: what is recorded of a store, and when that is durable. For each store it has the least extent: when it was
+created, compacted or closed. A store that reaches less far has lost records, even where its own files are sound. The
 register is one small file, replaced as a whole.
 """
 
@@ -48,7 +48,7 @@ class Register:
     """The register of one application's stores. Several processes of one service may use it.
 
     Raises:
-        InvalidInput: a link or a device stands in the file's place.
+        InvalidInput: a link or a device is in the file's place.
         Damaged: the disk refuses.
     """
 
@@ -58,7 +58,7 @@ class Register:
         self.damage: list[DamageReport] = []
         self.was_there = False
         self._pending: dict[str, Extent | None] = {}
-        """What could not be written yet."""
+        """Entries that could not be written yet."""
         self._incarnations: dict[str, Incarnation] = {}
         self._pending_incarnations: dict[str, Incarnation] = {}
         self._to_set_aside: Path | None = None
@@ -71,7 +71,7 @@ class Register:
             raise refusal(path, error, is_clean=True) from error
 
     def extent(self, name: str) -> Extent | None:
-        """Return how far a store reached at least; None: nothing is known of it."""
+        """Return how far a store reached at least; None: unknown."""
         return self._stores.get(name)
 
     def incarnation(self, name: str) -> Incarnation:

@@ -21,7 +21,7 @@ from qsctl.storage.file_system import HOST, FileSystem
 from qsctl.storage.names import open_private
 
 RESERVE_BYTES: Final = 512 * 1024
-"""What is kept: removals of some ten thousand samples, or the journal of a database's transaction."""
+"""Reserved space: for the removals of some ten thousand samples, or the journal of a database's transaction."""
 
 SCARCE_BYTES: Final = 512 * 1024
 """With less room than this no new samples are stored."""
@@ -65,7 +65,7 @@ _CONTENT_CODES: Final = frozenset({sqlite3.SQLITE_IOERR_SHORT_READ})
 
 
 def is_refused_by_system(error: BaseException) -> bool:
-    """Return whether it is the operating system that refuses: such an error is no proof that a file is damaged."""
+    """Return whether the operating system refused: such an error does not prove that a file is damaged."""
     code = getattr(error, "sqlite_errorcode", None)
     if code is None:
         return isinstance(error, OSError)
@@ -124,7 +124,7 @@ class Room:
         try:
             free_bytes = self._disk.free_bytes(self._reserve.parent)
         except OSError:
-            return  # what is written next says what is wrong
+            return  # the next write raises with the reason
         self._look_at_ns = now + _AMPLE_FOR_NS if free_bytes >= AMPLE_BYTES else 0
         if free_bytes >= PLENTY_BYTES:
             self.is_scarce = False

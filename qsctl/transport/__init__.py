@@ -1,1 +1,1 @@
-"""How messages travel: inside the process, or over DDS."""
+"""The transports that carry messages: inside the process, or over DDS."""

@@ -57,7 +57,7 @@ class RecoveryStore:
 
     Raises:
         NotFound: the directory does not exist.
-        InvalidInput: a link or a device stands in the file's place.
+        InvalidInput: a link or a device is in the file's place.
         Damaged: the file is something else, another scenario's, nothing of it can be read, or the disk refuses.
         Refused: an engine or another command uses it.
     """
@@ -200,7 +200,7 @@ def read_recovery_database(path: Path) -> RecoveryContent:
 
     Raises:
         NotFound: there is no such file.
-        InvalidInput: a link or a device stands in the file's place.
+        InvalidInput: a link or a device is in the file's place.
         Damaged: it is something else, or nothing of it can be read.
     """
     if not path.exists() and not path.is_symlink():

@@ -1,7 +1,8 @@
-"""What is appended to a file between two syncs, and goes to the disk past the page cache with the next one [QS 2.14.2].
+"""Direct writes: octets appended to a file between two syncs, written past the page cache with the next sync [QS
+2.14.2].
 
-Decides: in which pieces. A sync of what went through the page cache writes whole pages, 4,096 octets for a record of
-300; past it only the sectors are written that have something new.
+Decides: the size of the writes. A sync of octets in the page cache writes whole pages, 4,096 octets for a record of
+300; past it only the sectors with new octets are written.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from qsctl.storage.file_system import HOST, FileSystem
 from qsctl.storage.names import write_all
 
 SECTORS_BYTES: Final = (512, 4096)
-"""What a disk is written in: the smaller, where it takes that."""
+"""Sizes of a disk's sectors: the smaller where the disk accepts it."""
 
 _PIECE_BYTES: Final = 1 << 20
 _NO_DIRECT: Final = frozenset({errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS})
-"""What a file system answers that knows no way past the page cache, or not for pieces of this size."""
+"""Errors of a file system without direct writes, or without those of this size."""
 
 
 class DirectTail:

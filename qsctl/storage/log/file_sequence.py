@@ -1,7 +1,7 @@
-"""Whether the numbered files of a log are all there, each under its own name, and none has lost its end.
+"""Checks that the numbered files of a log are complete, each under its own name, and none has lost its end.
 
-Decides: what says so. The files of metadata follow one another: each says how long the one before it was when it was
-begun, and ends with a seal once another one follows.
+Decides: the evidence. The files of metadata follow one another: each records the size of the one before it at its
+start, and ends with a seal once another one follows.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class FileSequence:
         self._is_sealed = False
 
     def own(self, index: int, content: SegmentContent, assumed: SegmentHeader) -> SegmentContent:
-        """Return the content, if the file stands under its own name; else none of it is of this place in the log."""
+        """Return the content, if the file has its own name; else an empty one."""
         header = content.header
         if not self._contiguous or header is None or header.file_index == index:
             return content
@@ -93,7 +93,7 @@ class FileSequence:
         return self._size_before
 
     def end(self) -> Iterator[tuple[int, DamageReport]]:
-        """Return what is wrong behind the last file: the seal says that there was another one."""
+        """Return what is wrong behind the last file: the seal proves that there was another one."""
         if self._is_sealed:
             yield self._missing(self._before + 1, self._before + 1)
 

@@ -1,8 +1,8 @@
-"""What stands in the write-ahead log: group marks, the table of streams, records [QS 2.14.2].
+"""The frames of the write-ahead log: group marks, the table of streams, records [QS 2.14.2].
 
-Decides: the bodies of its frames, and what they say together when they are read. Each group of records begins with a
-mark that says how much of the file was durable by then; each file begins with the whole table, so that any suffix of
-the log is read without what was dropped before it.
+Decides: the bodies of its frames, and the streams that they form together. Each group of records begins with a mark
+that records how much of the file was durable by then; each file begins with the whole table, so that any suffix of the
+log is read without what was dropped before it.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def table_body(table: Table) -> bytes:
 
 
 def entry_heads(number: int, first_index: int, counts: Sequence[int], bodies: Sequence[bytes]) -> Iterable[bytes]:
-    """Return what stands before each body; the payload stands behind."""
+    """Return the header of each body; the payload follows it."""
     indexes = accumulate(counts, initial=first_index)
     return map(_ENTRY.pack, repeat(b"E"), repeat(number), indexes, counts, map(len, bodies))
 
@@ -96,7 +96,7 @@ def entry_parts(frame_body: bytes) -> tuple[int, bytes, bytes]:
 
 
 class LogContent:
-    """What the files of a log say, read oldest first."""
+    """The content of a log's files, read oldest first."""
 
     def __init__(self) -> None:
         self.streams: dict[int, Stream] = {}
@@ -173,7 +173,7 @@ def without_unfinished_tail(content: SegmentContent) -> SegmentContent:
 def written_last(content: SegmentContent) -> int:
     """Return the offset from which what a file has may never have been synced, by its last mark; -1: nothing is.
 
-    Each group is written once the one before is durable, and says with its mark how many frames that are.
+    Each group is written once the one before is durable, and its mark records the number of those frames.
     """
     bodies = content.found.bodies
     for start, end in reversed(bodies):

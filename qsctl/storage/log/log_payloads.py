@@ -1,6 +1,6 @@
-"""What a compaction keeps, with the payloads that only the write-ahead log has [QS 2.14.2].
+"""The records that a compaction keeps, with the payloads that only the write-ahead log has [QS 2.14.2].
 
-Decides: that a position keeps the payload that its store has, whatever is handed in: a queue may have none in memory.
+Decides: that a position keeps the payload that its store has, whatever is passed in: a queue may have none in memory.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class HasPayloads(Protocol):
 
 
 class WithPayloads:
-    """What a compaction keeps, with the payloads that only the log has."""
+    """The records that a compaction keeps, with the payloads that only the log has."""
 
     def __init__(self, kept: Shares, stream: HasPayloads) -> None:
         self._kept = kept
@@ -46,7 +46,7 @@ class WithPayloads:
         return self._kept.is_over
 
     def take(self, count: int) -> Sequence[Record]:
-        """Return the records about so many positions, as they are now, or about all where few more are left."""
+        """Return the records of the given number of positions, as they are now; of all where few more are left."""
         return list(with_payloads(self._kept.take(count), self._stream))
 
 

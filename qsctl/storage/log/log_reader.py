@@ -1,7 +1,7 @@
-"""What a write-ahead log has of its streams, read from its files when a stream asks.
+"""The records of a write-ahead log by stream, read from its files on request of a stream.
 
-Decides: what is read at a time. All of it for a stream that is opened; one file for those that checkpoint it. What was
-read is kept until something is written, for the next stream that asks.
+Decides: how much is read at a time. All of it for a stream that is opened; one file for streams that checkpoint it. The
+records are kept until something is written, for the next stream that asks.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from qsctl.storage.log.segment_log import SegmentLog
 from qsctl.storage.names import read_whole
 
 _Read: TypeAlias = tuple[LogContent, dict[int, bytes]]
-"""What files say, and their bytes."""
+"""The content of files, and their bytes."""
 
 
 class LogReader:
-    """Reads one log.
+    """A reader of one log.
 
     Args:
         log: its files, which were opened.
-        content: what they said then.
-        buffers: their bytes then.
+        content: their content at that time.
+        buffers: their bytes at that time.
     """
 
     def __init__(self, log: SegmentLog, content: LogContent, buffers: dict[int, bytes]) -> None:

@@ -1,7 +1,7 @@
-"""What the write-ahead log has of one stream: its records, and where their payloads are.
+"""The records of one stream in the write-ahead log, and the places of their payloads.
 
-Decides: what an append changes in that, and which records of a file of the log are needed when the file is to go.
-Reading the log once more gives the same.
+Decides: how an append changes them, and which records of a file of the log are needed when the file is to be deleted.
+Reading the log again gives the same result.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _OVERHEAD_BYTES: Final = FRAME_HEADER.size + ENTRY_OVERHEAD_BYTES
 
 
 class Body(NamedTuple):
-    """What stands in one body of the log: some records that belong together.
+    """The records of one body of the log, which belong together.
 
-    `body` is None where it says more than these records: they are to be encoded anew.
+    `body` is None where it contains other records, too: they are to be encoded anew.
     """
 
     first_index: int
@@ -35,7 +35,7 @@ class Body(NamedTuple):
     records: Sequence[Record]
 
     def without(self, positions: set[int], codec: RecordCodec) -> Body:
-        """Return the same without what is said of some positions."""
+        """Return a copy without the records of some positions."""
         kept = [each for each in self.records if codec.position_of(each) not in positions]
         if len(kept) == len(self.records):
             return self
@@ -57,7 +57,7 @@ class LogStream:
         self.number = log.stream(name).number
         self.usage = LogUsage(codec.remembered_count)
         self.ended: set[int] = set()
-        """Positions of which the log says that they ended, and whose payload may be in the stream's own files."""
+        """Positions that ended according to the log, and whose payload may be in the stream's own files."""
         self.damage: list[DamageReport] = []
         self.next_index = self.entry.checkpointed + 1
         self._read_at = -1
@@ -67,7 +67,7 @@ class LogStream:
 
     @property
     def entry(self) -> Stream:
-        """What the table of the log says of it."""
+        """The stream's entry in the table of the log."""
         return self.log.streams[self.number]
 
     @property
@@ -92,9 +92,9 @@ class LogStream:
         """Take note of records that the log has now.
 
         Args:
-            part: what was written.
-            records: what it was made of.
-            encoded: likewise.
+            part: the encoded part that was written.
+            records: its records.
+            encoded: the records as bodies.
             place: file, and offset of the first frame.
             own: the positions that the stream's own files have.
         """
@@ -130,7 +130,7 @@ class LogStream:
         return record
 
     def without_ended(self, record: Record) -> Record:
-        """Return a record of the stream's own files, without its payload where the log says that it ended."""
+        """Return a record of the stream's own files, without its payload where it ended according to the log."""
         if type(record) is self.codec.carrier and record.position in self.ended:
             return replace(record, payload=b"")
         return record

@@ -1,7 +1,7 @@
-"""Keeps the write-ahead log short: its oldest files go once its streams need nothing of them [QS 2.14.2].
+"""The upkeep of the write-ahead log: its oldest files are deleted once its streams need nothing of them [QS 2.14.2].
 
-Decides: in which order. Streams write to their own files what they still need of the oldest file, and sync; then the
-log says durably that they have; only then the file goes. Whatever is cut short is done again.
+Decides: the order. Streams write to their own files the records that they still need of the oldest file, and sync; then
+the log records that durably; only then the file is deleted. An interrupted step is repeated.
 """
 
 from __future__ import annotations

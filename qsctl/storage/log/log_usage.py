@@ -1,7 +1,7 @@
-"""What a stream has in each file of the write-ahead log, so that a file goes without being read [QS 2.14.2].
+"""The use of each file of the write-ahead log by a stream, so that a file is deleted without being read [QS 2.14.2].
 
-Decides: whether anything in a file is still needed. What was recorded of a position that began and ended is not, once
-so many have ended after it that its identity is of no use any more (`RecordCodec.remembered_count`).
+Decides: whether anything in a file is still needed. Records of a position that began and ended are not, once
+`RecordCodec.remembered_count` others have ended after it: its identity is not used any more.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ OFFSET_MASK: Final = (1 << FILE_BITS) - 1
 
 
 class FileUsage:
-    """What a stream has in one file of the log."""
+    """The records of a stream in one file of the log."""
 
     __slots__ = ("body_count", "crossing", "ended_count", "is_touched", "last_index", "live_count", "position_max")
 
@@ -24,7 +24,7 @@ class FileUsage:
         self.live_count = 0
         """Positions that are held and have their payload here."""
         self.is_touched = False
-        """Whether something is said here of positions that are in the stream's own files."""
+        """Whether this file has records of positions that are in the stream's own files."""
         self.ended_count = 0
         """How many positions of the stream had ended by the end of this file."""
         self.position_max = -1
@@ -54,7 +54,7 @@ class LogUsage:
         return sum(usage.body_count for usage in self.files.values())
 
     def of(self, file: int, last_index: int, count: int) -> FileUsage:
-        """Return the usage of the file that is written to, which has so many bodies more now, up to `last_index`."""
+        """Return the usage of the file that is written to, after a number of bodies was added, up to `last_index`."""
         usage = self.files.get(file)
         if usage is None:
             usage = self.files[file] = FileUsage()
@@ -99,7 +99,7 @@ class LogUsage:
         return others
 
     def is_needed(self, file: int) -> bool:
-        """Return whether a restart needs anything that this file says of the stream and no other does."""
+        """Return whether a restart needs anything that this file, and no other, has of the stream."""
         usage = self.files[file]
         return (
             usage.live_count > 0
@@ -109,7 +109,7 @@ class LogUsage:
         )
 
     def is_remembered(self, ordinal: int) -> bool:
-        """Return whether the identity of the position that was the so many-th to end is still of use."""
+        """Return whether the identity of a position is still used, given the number of those that ended before it."""
         return self.ended_count - ordinal < self._remembered_count
 
     def clear(self) -> None:

@@ -1,7 +1,7 @@
 """One numbered file of a segment log: a header written twice, then frames [QS 2.14.2].
 
-Decides: what the file says of itself, and how it is read, cut and set aside. Which files make a log, and when a new
-one begins, is `segment_log`'s.
+Decides: the header, and how the file is read, cut and set aside. `segment_log` decides which files make a log, and when
+a new one begins.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ from qsctl.storage.frames import FRAME_HEADER, Marks, Scan, constant_marks, fram
 from qsctl.storage.names import open_private, read_whole, refuse_link, write_all
 
 FORMAT_VERSION: Final = 2
-"""What is written. Files of format 1 (qsctl 0.1) are read: they do not say whose they are, and number no frames."""
+"""The format of new files. Files of format 1 (qsctl 0.1) are read: they do not name their stream, and do not number
+frames. Files of format 1 (qsctl 0.1) are read: they do not say whose they are, and number no frames.
+"""
 
 TEMPORARY: Final = ".tmp"
 """Follows the name of a file that is to replace another one and is not whole yet."""
@@ -43,10 +45,10 @@ Development versions had another one, 2."""
 
 _RESERVE_BYTES_MIN: Final = 64 * 1024
 _RESERVE_BYTES_MAX: Final = 1024 * 1024
-"""So much at a time at the most: a queue that is hardly used keeps no more of the disk than it needs."""
+"""Bound on the bytes allocated ahead at a time: a queue that is hardly used reserves little of the disk."""
 
 _NOT_AHEAD: Final = frozenset({errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS, errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-"""What a file system answers that cannot allocate ahead, or not so much: files grow with what is appended then."""
+"""Errors of a file system that cannot allocate ahead, or not as much: files grow with each append then."""
 
 _LAST_BATCH: Final = 1 / 16
 """How far the last batch of a file is expected to go past its maximum, as a part of it."""
@@ -56,13 +58,13 @@ HEADER_SIZE_BYTES: Final = 2 * _COPY_SIZE_BYTES
 
 
 class SegmentHeader(NamedTuple):
-    """What a file says of itself.
+    """The header of a file.
 
-    `mark` is random: what every frame begins with follows from it and from `stream`, which says whose file it is, see
+    `mark` is random: the magic number of every frame is derived from it and from `stream`, the owner of the file, see
     `stream_of`. `is_base`: the files of a lower index are superseded by this one. `size_before_bytes` is how long the
-    file before it was when this one was begun: a shorter one has lost its end. `has_moves`: there are
-    records of samples that were moved in one step, which versions up to 0.2 do not read. `unknown_flags`: what only
-    another version knows to read.
+    file before it was when this one was begun: a shorter one has lost its end. `has_moves`: there are records of
+    samples that were moved in one step, which versions up to 0.2 do not read. `unknown_flags`: flags that only another
+    version reads.
     """
 
     mark: int
@@ -76,7 +78,7 @@ class SegmentHeader(NamedTuple):
 
     @property
     def marks(self) -> Marks:
-        """What the frames of the file begin with."""
+        """The magic numbers of the file's frames."""
         return constant_marks(self.mark) if self.version == _FORMAT_1 else numbered_marks(self.mark ^ self.stream)
 
     def encode(self) -> bytes:
@@ -106,7 +108,7 @@ class SegmentContent(NamedTuple):
 
 
 def refuse_unknown_forms(headers: Mapping[Path, SegmentHeader]) -> None:
-    """Leave files alone of which one says that only another version knows to read it.
+    """Refuse to open files of which one has a flag that only another version reads.
 
     Raises:
         Refused: there is such a file.
@@ -143,18 +145,18 @@ class FrameBatch(NamedTuple):
 
 
 def reserved_until(reserved_bytes: int, size_bytes: int, file_max_size_bytes: int) -> int:
-    """Return how much room a file should have that is to hold so many bytes now."""
+    """Return the size to allocate for a file that holds the given number of bytes now."""
     ahead = min(max(reserved_bytes, _RESERVE_BYTES_MIN), _RESERVE_BYTES_MAX)
     return size_bytes + max(0, min(ahead, int(file_max_size_bytes * (1 + _LAST_BATCH)) - size_bytes))
 
 
 def decode_header(buffer: bytes, stream: int) -> SegmentHeader | None:
-    """Return what either copy says; None when neither can be read, or the file is not of this stream."""
+    """Return the header from either copy; None when neither can be read, or the file is not of this stream."""
     return next((header for header, is_ours in _headers(buffer, stream) if is_ours), None)
 
 
 def is_foreign(buffer: bytes, stream: int) -> bool:
-    """Return whether a header can be read that says that the file is of another stream."""
+    """Return whether a header can be read that names another stream."""
     return any(not is_ours for _, is_ours in _headers(buffer, stream))
 
 
@@ -232,7 +234,7 @@ def create_segment(path: Path, header: SegmentHeader, disk: FileSystem) -> int:
     """Create a file with its header, open for reading and writing.
 
     Raises:
-        InvalidInput: a link or a device stands there.
+        InvalidInput: a link or a device is there.
         OSError: the disk refuses; the file is gone again.
     """
     descriptor = open_private(path, os.O_RDWR | os.O_TRUNC, disk)
@@ -272,7 +274,7 @@ class Replacement:
     """A file under a temporary name, written in parts, that takes its place once it is whole.
 
     Raises:
-        InvalidInput: a link or a device stands there.
+        InvalidInput: a link or a device is there.
         OSError: the disk refuses.
     """
 
@@ -336,7 +338,7 @@ def replace_segment(path: Path, header: SegmentHeader, bodies: Iterable[bytes], 
     """Put a file with these bodies in the place of another one, atomically and durably; returns its size.
 
     Raises:
-        InvalidInput: a link or a device stands there.
+        InvalidInput: a link or a device is there.
         OSError: the disk refuses; the file is as before.
     """
     replacement = Replacement(path, header, disk)
@@ -357,10 +359,10 @@ def read_frame(descriptor: int, offset: int, disk: FileSystem) -> tuple[tuple[in
 
 
 def read_frame_of(path: Path, offset: int, disk: FileSystem) -> tuple[tuple[int, int, int], bytes]:
-    """Return the same of a file that is not open.
+    """Return the header fields and body of a frame in a file that is not open.
 
     Raises:
-        InvalidInput: a link or a device stands there.
+        InvalidInput: a link or a device is there.
         OSError: the file is gone or the disk refuses.
     """
     refuse_link(path, disk)

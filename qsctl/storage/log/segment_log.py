@@ -49,12 +49,12 @@ class SegmentLog:
         letter: `d` for data, `m` for metadata.
         mark: a random number that those at the head of the files follow from; a file that exists keeps its own.
         file_max_size_bytes: a file at least this long is followed by a new one; a batch is never split.
-        begins_anywhere: whether the oldest files may have been dropped; else there is a base that says so.
-        judge: decides about the content of the last file where its end does not say enough of itself.
+        begins_anywhere: whether the oldest files may have been dropped; else there is a base that records it.
+        judge: decides about the content of the last file where its end is not conclusive.
         on_read: called by `open` once all was read, before an unfinished tail is cut; it may raise.
-        unsure_from: gives the offset from which what the last file has may never have been synced; -1: nothing. That is
-            written again when the log is opened: no later sync makes up for one that failed in an earlier process.
-        in_sectors: under FULL what is appended goes to the disk with the next sync, see `direct_tail`; else at once.
+        unsure_from: gives the offset from which the octets of the last file may never have been synced; -1: none. They
+            are written again when the log is opened: no later sync makes up for one that failed in an earlier process.
+        in_sectors: under FULL appended octets are written with the next sync, see `direct_tail`; else at once.
         disk: where the files are.
     """
 
@@ -86,7 +86,7 @@ class SegmentLog:
         self.sizes: dict[int, int] = {}
         """Bytes in use of every file, by index, ascending."""
         self.headers: dict[int, SegmentHeader] = {}
-        """What every file says of itself."""
+        """The header of every file."""
         self.next_number = 0
         """That of the next frame in the file that is written to."""
         self.has_failed = False
@@ -107,13 +107,13 @@ class SegmentLog:
         return self.stem.with_name(f"{self.stem.name}_{self.letter}{index}.db")
 
     def open(self, until: Extent | None = None) -> Iterator[tuple[int, SegmentContent]]:
-        """Read and check every file, oldest first; run it to its end before anything else.
+        """Read and check every file, oldest first; exhaust the generator before any other call.
 
         The unfinished tail of the last file is cut. Damage stays where it is, reported, until `drop` or `rewrite`
         sets the file aside; writing goes on in a new file. What lies beyond `until` was never finished, and goes.
 
         Raises:
-            InvalidInput: a link or a device stands in a file's place.
+            InvalidInput: a link or a device is in a file's place.
             Refused: a file has a form that only another version reads.
             OSError: the disk refuses.
         """
@@ -159,7 +159,7 @@ class SegmentLog:
         return batch
 
     def expect_moves(self) -> None:
-        """Have what is appended next be in a file that says that it has moves: one that does not is full now."""
+        """Write the next records to a file that is marked with `has_moves`: a file without the mark is full now."""
         self._expects_moves = True
 
     def prepare(self, bodies: Iterable[bytes]) -> FrameBatch:
@@ -338,7 +338,7 @@ class SegmentLog:
         self._deletions.finish()
 
     def _keep_damaged(self, index: int) -> Path:
-        """Return the name under which a damaged file is kept from now on; its reports say so."""
+        """Return the name under which a damaged file is kept from now on; its reports name it."""
         path = self.path(index)
         kept = set_aside_name(path, self.disk)
         self.damaged_indexes.discard(index)
@@ -411,9 +411,7 @@ class SegmentLog:
         if not self.contiguous or self._written is None:
             return
         if self.synchronization is not Synchronization.OFF:
-            self.disk.sync_directory(
-                self.stem.parent
-            )  # the seal must not outlive the name of the file that it stands for
+            self.disk.sync_directory(self.stem.parent)  # the seal must not outlive the name of its file
         seal = frame([SEAL], self.headers[index := self.last_index].marks, self.next_number)
         with contextlib.suppress(OSError):
             self.put(FrameBatch(index, self.sizes[index], seal, 1))

@@ -1,7 +1,7 @@
-"""The log that all streams of a process share: a turn's records of all of them are one append and one sync.
+"""The log that all streams of a process share: the records of a turn are one append and one sync.
 
-Decides: what a group looks like, when a file begins and when it goes. Streams are distinguished by a number; their
-names stand in a table at the head of each file. What a record means is the streams' business.
+Decides: the form of a group, when a file begins and when it is deleted. Streams are distinguished by a number; their
+names are in a table at the head of each file. Only the streams interpret their records.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ from qsctl.storage.names import open_private
 from qsctl.storage.room import refusal
 
 TIMES_FILE_MAX_SIZE: Final = 4
-"""A file of the log is so many times as long as the largest of a queue: it has the records of all of them."""
+"""Size of a file of the log as a multiple of the largest file of a queue: it has the records of all of them."""
 
 FILES_MAX: Final = 8
 """With more files than these the oldest is to be checkpointed: what is consumed by then never leaves the log."""
 
 _HEAD_FRAMES: Final = 2
-"""What a file begins with: a mark and the table."""
+"""Number of frames at the head of a file: a mark and the table."""
 
 
 class Part(NamedTuple):
@@ -67,7 +67,7 @@ class WriteAheadLog:
         disk: where the files are, and those of its streams.
 
     Raises:
-        InvalidInput: a link or a device stands in a file's place.
+        InvalidInput: a link or a device is in a file's place.
         Damaged: something is lost, or the disk refuses.
     """
 
@@ -89,7 +89,7 @@ class WriteAheadLog:
         self._oldest_file = self._noted_oldest_file = 0
         self._changed: set[int] = set()
         self._forgotten: list[int] = []
-        """What of the table is not in the log yet."""
+        """Entries of the table that are not in the log yet."""
         self._durable = (-1, 0, 0)
         """File, bytes and frames that a sync covered; where nothing waits for syncs, all that was written."""
         self._synced = (-1, 0, 0)
@@ -126,7 +126,7 @@ class WriteAheadLog:
 
     @property
     def damage(self) -> Sequence[DamageReport]:
-        """What was found broken in the files."""
+        """Damage that was found in the files."""
         return [*self._log.damage, *self._damage]
 
     @property
@@ -166,7 +166,7 @@ class WriteAheadLog:
         return self.has_failed or not self._log.is_there
 
     def stream(self, name: str) -> Stream:
-        """Return what the table says of a stream; a new one, where there was none."""
+        """Return a stream's entry in the table; a new one, where there was none."""
         number = self._numbers.get(name)
         if number is None:
             number = max(self.streams, default=0) + 1
@@ -329,7 +329,7 @@ class WriteAheadLog:
         self._log.abandon()
 
     def close(self) -> None:
-        """Make everything durable that is configured to be, say so in the file, and let go of it.
+        """Make everything durable that is configured to be, record that in the file, and close it.
 
         Raises:
             Damaged: the disk refuses.
@@ -377,7 +377,7 @@ class WriteAheadLog:
         if files and files[0] > content.oldest_file:
             what = "the file is missing, and every record in it"
             log.damage.append(DamageReport(log.path(files[0] - 1), 0, 0, DamageKind.UNREADABLE, what))
-        # What is missing was reported: from the next group on the log says that it is not needed.
+        # The loss was reported: from the next group on the log records that the missing files are not needed.
         self._oldest_file = max([content.oldest_file, *files[:1]])
         for stream in content.streams.values():
             if stream.number not in self._changed:
@@ -390,7 +390,7 @@ class WriteAheadLog:
         return log
 
     def change(self, stream: Stream) -> None:
-        """Have the table say this with the next group."""
+        """Write a changed entry of the table with the next group."""
         self.streams[stream.number] = stream
         self._numbers[stream.name] = stream.number
         self._changed.add(stream.number)

@@ -1,6 +1,6 @@
-"""The file of a log that is written to: room allocated ahead, what waits for a sync, what is cut [QS 2.14.2].
+"""The file of a log that is written to: space allocated ahead, octets that wait for a sync, cuts [QS 2.14.2].
 
-Decides: when octets reach the operating system. Where somebody waits for each sync, with it; else at once.
+Decides: when octets reach the operating system. Where a turn waits for each sync, with it; else at once.
 """
 
 from __future__ import annotations

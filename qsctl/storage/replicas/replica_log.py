@@ -1,12 +1,13 @@
-"""The log of a process's replicas: what each must have durable before it votes, confirms or acknowledges [QS 7.1].
+"""The log of a process's replicas: records that must be durable before a replica votes, confirms or acknowledges [QS
+7.1].
 
-Decides: what stands in the files `<stem>_r[index].db`, and what is found in them after a crash. All replicas of a
-process share one log, so that a sync is one for all of them; queues that are not replicated have another, and do not
-wait for it. A replica has its whole log in memory. So nothing is read here but at the start, and a compaction writes
-what the owner has: the positions of several queues may overlap, and a snapshot may reach beyond what is stored.
+Decides: the content of the files `<stem>_r[index].db`, and how it is read after a crash. All replicas of a process
+share one log, so that one sync covers all of them; queues that are not replicated have another, and do not wait for it.
+A replica has its whole log in memory. So the files are read only at the start, and a compaction writes the owner's
+records: the positions of several queues may overlap, and a snapshot may reach beyond what is stored.
 
 Each write is a group that begins with a mark, and is written once the one before is durable: what a crash left of the
-group behind the last mark is cut, and what is missing before one is damage. Operations are whole or not there. The
+group behind the last mark is cut, and what is missing before one is damage. Operations are whole or absent. The
 register of the directory has how far the log reached when it was closed in order: a shorter one lost its end.
 """
 
@@ -59,7 +60,9 @@ _decode = msgspec.msgpack.Decoder(Operation).decode
 
 
 class RecordsCodec(NamedTuple):
-    """How records are written. `decode` raises one of `codec.UNREADABLE` for what is none."""
+    """A codec of records. `decode` raises one of `codec.UNREADABLE` for octets that are not a record. `decode` raises
+    one of `codec.UNREADABLE` for what is none.
+    """
 
     encode: Callable[[Sequence[Record]], bytes]
     decode: Callable[[bytes], Sequence[Record]]
@@ -72,13 +75,13 @@ class ReplicaLog:
         stem: directory and beginning of the files' names.
         settings: how they are written.
         records: the codec of the records.
-        known: how far it reached at least, by the register of the directory; None: nothing is known of it.
-        note: called with how far it reaches, for the register: where it begins, and where it is closed in order.
+        known: how far it reached at least, by the register of the directory; None: unknown.
+        note: called with its extent, for the register: when it begins, and when it is closed in order.
         disk: where the files are.
-        compacted_over_bytes: one that is shorter is not worth compacting.
+        compacted_over_bytes: a shorter log is not compacted.
 
     Raises:
-        InvalidInput: a link or a device stands in a file's place.
+        InvalidInput: a link or a device is in a file's place.
         Damaged: the disk refuses.
     """
 
@@ -127,7 +130,7 @@ class ReplicaLog:
 
     @property
     def damage(self) -> Sequence[DamageReport]:
-        """What was found broken, torn tails too."""
+        """Damage that was found, torn tails included."""
         return self._log.damage
 
     @property
@@ -214,7 +217,7 @@ class ReplicaLog:
         return Appended(stream, first_index, len(records), truncates, self._records.encode(records))
 
     def snapshot(self, stream: str, index: int, records: Sequence[Record], *, installs: bool) -> SnapshotPut:
-        """Return the operation that lets records stand for all up to an index; with `installs` of those behind it."""
+        """Return the operation that replaces the records up to an index; with `installs` also the later ones."""
         return SnapshotPut(stream, index, installs, self._records.encode(records))
 
     def close(self) -> None:
@@ -249,7 +252,9 @@ class ReplicaLog:
         return 0 if self._log.is_full else self._log.next_number
 
     def _read(self) -> None:
-        """Read what is there. Behind damage nothing says what the records follow: only epochs and votes count there."""
+        """Read the files. After damage the predecessor of a record is unknown: only epochs and votes count there.
+        Behind damage nothing says what the records follow: only epochs and votes count there.
+        """
         for index, content in self._log.open():
             path = self._log.path(index)
             reports = [each for each in self._log.damage if each.kind is not DamageKind.TORN_TAIL]
@@ -305,7 +310,7 @@ def _body(operation: Operation) -> bytes:
 
 
 def _operations_of(name: str, stream: StoredStream, encode: Callable[[Sequence[Record]], bytes]) -> Iterator[Operation]:
-    """Say a whole stream."""
+    """Yield the operations of a whole stream."""
     yield StateSet(name, stream.hard_state)
     if stream.snapshot_index:
         yield SnapshotPut(name, stream.snapshot_index, True, encode(stream.snapshot_records))

@@ -1,7 +1,7 @@
-"""What is done to the stream of a replica, and what is left of it when that is read again [QS 7.1].
+"""Operations on the stream of a replica, and the stream that they leave when it is read again [QS 7.1].
 
-Decides: what an operation makes of those before it. Records stay encoded until all operations were read: most of them
-are superseded.
+Decides: how an operation supersedes earlier ones. Records stay encoded until all operations were read: most of them are
+superseded.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from qsctl.storage.codec import Record
 
 
 class StoredHardState(msgspec.Struct, frozen=True, array_like=True):
-    """What a replica must never forget: the latest epoch that it has seen, and which replica it voted for in it.
+    """The durable state of a replica's votes: the latest epoch that it has seen, and the replica that it voted for in
+    it.
 
     Also the log that a candidate must have at least (`floor_epoch`, `floor_index`), the incarnation of its group, and
     those of the groups of this name that it was in before.
@@ -37,7 +38,7 @@ class StateSet(msgspec.Struct, frozen=True, array_like=True, tag=1):
 
 
 class SnapshotPut(msgspec.Struct, frozen=True, array_like=True, tag=2):
-    """Records that stand for all up to `index`; with `installs` of those behind it too."""
+    """Records that replace those up to `index`; with `installs` the later ones, too."""
 
     stream: str
     index: int
@@ -71,7 +72,7 @@ Operation: TypeAlias = StateSet | SnapshotPut | Appended | Dropped | MembersKnow
 
 
 class StoredStream(msgspec.Struct, frozen=True):
-    """What a store has of a stream: `snapshot_records` stand for the records up to `snapshot_index`."""
+    """A stream as stored: `snapshot_records` replace the records up to `snapshot_index`."""
 
     hard_state: StoredHardState = StoredHardState()
     snapshot_index: int = 0

@@ -18,17 +18,19 @@ from qsctl.storage.room import is_refused_by_system
 from qsctl.storage.sqlite.trace import StatementTrace
 
 FORMAT_VERSION: Final = 3
-"""What is written. Files of format 1 (qsctl 0.1) become files of this; format 2 was one of development versions."""
+"""Format of new files. Files of format 1 (qsctl 0.1) are converted to it; format 2 was one of development versions.
+Files of format 1 (qsctl 0.1) become files of this; format 2 was one of development versions.
+"""
 
 EARLIER_FORMAT: Final = 1
 
 WITH_MOVES: Final = 4
-"""What a file has instead that has records of samples that were moved in one step: versions up to 0.2 refuse it."""
+"""Format of a file with records of samples that were moved in one step: versions up to 0.2 refuse it."""
 
 CURRENT_FORMATS: Final = frozenset({FORMAT_VERSION, WITH_MOVES})
 
 SIDE_FILES: Final = ("-journal", "-wal", "-shm")
-"""What the database puts beside its file, depending on the journal mode."""
+"""Suffixes of the files that the database creates beside its own, depending on the journal mode."""
 
 _FORMAT_VERSION_MAX: Final = 255
 """A larger number is no later version but damage."""
@@ -36,10 +38,10 @@ _FORMAT_VERSION_MAX: Final = 255
 BUSY_TIMEOUT_S: Final = 5.0
 
 FAILURES: Final = (sqlite3.Error, MemoryError)
-"""What the library raises where the disk refuses or the file is damaged: an absurd length in it is memory it lacks."""
+"""Exceptions of the library where the disk refuses or the file is damaged: an absurd length in it exhausts memory."""
 
 MAGIC: Final = b"SQLite format 3\0"
-"""What every file of the library begins with."""
+"""The first octets of every file of the library."""
 
 _TABLES: Final = (
     "CREATE TABLE batch (number INTEGER PRIMARY KEY AUTOINCREMENT, record_count INTEGER NOT NULL, body BLOB NOT NULL)",
@@ -48,7 +50,7 @@ _TABLES: Final = (
 _READ_BYTES: Final = 1 << 20
 
 _SEQUENCE: Final = "CREATE TABLE sqlite_sequence(name,seq)"
-"""What the library makes beside a table that never gives a number twice."""
+"""Table that the library creates beside one that never reuses a number."""
 _AUTO_VACUUM: Final = {Vacuum.NONE: 0, Vacuum.FULL: 1}
 
 
@@ -56,7 +58,7 @@ def connect(path: Path, settings: FilesystemSettings, trace: StatementTrace | No
     """Return a connection with the configured settings, none of which but `<vacuum>` the file itself remembers.
 
     Raises:
-        sqlite3.Error: the file is no database, is locked, or the disk refuses.
+        sqlite3.Error: the file is not a database, is locked, or the disk refuses.
     """
     connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
     try:
@@ -80,7 +82,7 @@ def connect(path: Path, settings: FilesystemSettings, trace: StatementTrace | No
 
 
 def create_tables(connection: sqlite3.Connection, stream: int) -> None:
-    """Make a new file one of ours, in one transaction; it says whose it is, see `sqlite_rows.stream_of`.
+    """Create our tables in a new file, in one transaction; it records its owner, see `sqlite_rows.stream_of`.
 
     Raises:
         sqlite3.Error: the disk refuses.
@@ -104,7 +106,7 @@ def note_moves(connection: sqlite3.Connection, *, has_moves: bool) -> None:
 
 
 def is_foreign(path: Path, stream: int) -> bool:
-    """Return whether a sound file says that it is another store's.
+    """Return whether a sound file records another store as its owner.
 
     Raises:
         sqlite3.Error: the file is locked, or the disk refuses.

@@ -1,10 +1,10 @@
-"""The rows of a database file, each with a checksum that covers whose file it is and which row [QS 2.14].
+"""The rows of a database file, each with a checksum that covers the file's owner and the row's number [QS 2.14].
 
-A row of the table `batch` is a batch of records: `number` is the index of the first, `record_count` how many they are.
-A snapshot is a row, too: of the index that it reaches, with a count that is not above 0.
+A row of the table `batch` is a batch of records: `number` is the index of the first, `record_count` their number. A
+snapshot is a row, too: of the index that it reaches, with a count that is not above 0.
 
-Decides: what is checked. A row of another file, or one that stands in another one's place, is damage; so is a value of
-a type that is never written, for a database takes any.
+Decides: what is checked. A row of another file, or one in another row's place, is damage; so is a value of a type that
+is never written, for a database accepts any.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What can still be read of a damaged database file, put into a new one; the damaged file is kept beside it."""
+"""The salvage of a damaged database file: readable rows are copied to a new one; the damaged file is kept beside it."""
 
 from __future__ import annotations
 
@@ -86,7 +86,9 @@ def _read_rows(path: Path, query: str, rows: dict[int, tuple[int, int, bytes]]) 
 
 
 def _other_format(path: Path) -> int:
-    """Return the format of the rows where it is another one, else 0. What the header does not say is of now."""
+    """Return the format of the rows where it is another one, else 0. A format that the header does not name is the
+    current one.
+    """
     with path.open("rb") as file:
         header = file.read(_HEADER_SIZE_BYTES)
     version = int.from_bytes(header[_USER_VERSION])

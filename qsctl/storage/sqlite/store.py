@@ -1,14 +1,15 @@
 """The store of a queue without in-memory state, and of the service's state: a database file [QS 2.14].
 
-Decides: what one transaction is, and how `<journal_mode>`, `<synchronization>`, `<vacuum>` and `<trace_file>`
-[QS Table 3.9] reach the database. A damaged file is `sqlite_salvage`'s, what a row says `sqlite_rows`'s.
+Decides: the content of one transaction, and how `<journal_mode>`, `<synchronization>`, `<vacuum>` and `<trace_file>`
+[QS Table 3.9] are applied to the database. `sqlite_salvage` reads a damaged file, `sqlite_rows` a row.
 
-Under journal mode WAL with synchronization NORMAL a commit is not synced: losing power may lose what was acknowledged
-last. Journal modes MEMORY and OFF cannot undo a transaction that a crash cut short: the file is damaged then.
+Under journal mode WAL with synchronization NORMAL a commit is not synced: a power failure may lose the latest
+acknowledged records. Journal modes MEMORY and OFF cannot undo a transaction that a crash cut short: the file is damaged
+then.
 
 Beside the log and its checkpoints (`logged`), which read a payload from the disk as well, a database costs more, but in
 large groups. For a queue without in-memory state, journal mode DELETE, synchronization FULL and payloads of 256 octets,
-the two in turns in one process, a sample takes so much CPU time and so many octets on the disk:
+measured alternately in one process, CPU time and octets on the disk a sample are:
 
 =============  ==================  ===================  =======================  ====================
 group of       filled: database    filled: log          consumed: database       consumed: log
@@ -65,10 +66,10 @@ from qsctl.storage.sqlite.trace import StatementTrace
 from qsctl.storage.sqlite.upgrade import upgrade
 
 DEAD_RECORD_COUNT_MIN: Final = 5_000
-"""Below this a file is never worth compacting: reading so many records takes some milliseconds."""
+"""Bound below which a file is not compacted: reading this number of records takes some milliseconds."""
 
 _UNDONE: Final = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
-"""Errors after which a transaction is undone, and the next one stands a chance."""
+"""Errors after which a transaction is undone, and the next one may succeed."""
 
 
 class SqliteStorage(WritesThenSyncs):
@@ -80,12 +81,12 @@ class SqliteStorage(WritesThenSyncs):
         path: of the file.
         settings: how it is written.
         codec: that of the records.
-        known: how far it reached at least when that was last noted.
-        stream: whose file it is, in 32 bits; None: that of its name, see `sqlite_rows.stream_of`.
+        known: its least extent, from the register.
+        stream: the owner of the file, in 32 bits; None: derived from its name, see `sqlite_rows.stream_of`.
         discards_damaged: whether to go on with what is whole where something is lost; else nothing is changed then.
 
     Raises:
-        InvalidInput: a link or a device stands in the file's place.
+        InvalidInput: a link or a device is in the file's place.
         Damaged: something is lost, or the disk refuses.
         Refused: another program keeps the file locked.
     """

@@ -19,7 +19,7 @@ class StatementTrace:
     Samples pass through the statements as literals: each is replaced by its size in bytes.
 
     Raises:
-        InvalidInput: a link or a device stands in the file's place.
+        InvalidInput: a link or a device is in the file's place.
         OSError: the disk refuses.
     """
 

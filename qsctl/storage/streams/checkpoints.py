@@ -28,7 +28,9 @@ from qsctl.storage.streams.compaction import ROOM_FOR_FILES, Compaction, Whole
 from qsctl.storage.streams.data_files import OFFSET_BITS, DataFiles
 
 _COPY_POSITION: Final = 2**64 - 1
-"""Where a position stands, in a file that has copies of metadata: they may be needed, and are not read any more."""
+"""Offset of a position in a file that has redo copies of metadata: such files may be needed, and are not written any
+more.
+"""
 
 
 class Checkpoints:
@@ -38,18 +40,18 @@ class Checkpoints:
     time may use it.
 
     Args:
-        stem: what the files are named after.
+        stem: beginning of the files' names.
         settings: how they are written.
         codec: that of the records.
         known: how far they reached at least when that was last noted, where `until` is None.
         until: how far they were finished; the rest is cut. None: as far as they are whole.
-        ended: positions that ended since, of which nothing need be there.
-        commit: makes durable how far they reach; what is dead is deleted afterwards.
+        ended: positions that ended since, whose records may be absent.
+        commit: makes their extent durable; superseded files are deleted afterwards.
         discards_damaged: whether to go on with what is whole where something is lost; else nothing is changed then.
         disk: where the files are.
 
     Raises:
-        InvalidInput: a link or a device stands in a file's place.
+        InvalidInput: a link or a device is in a file's place.
         Refused: a file has a form that only another version reads.
         Damaged: something is lost, or the disk refuses.
     """
@@ -112,7 +114,7 @@ class Checkpoints:
 
     @property
     def damage(self) -> Sequence[DamageReport]:
-        """What was found broken, in the order of the files."""
+        """Damage that was found, in the order of the files."""
         return [*self._metadata.damage, *self._data.log.damage, *self._more_damage]
 
     @property
@@ -167,7 +169,7 @@ class Checkpoints:
         self._data.locate(index, offset, encoded)
 
     def follow(self, records: Sequence[Record]) -> None:
-        """Let a compaction in progress know of records that were stored, here or elsewhere.
+        """Pass records that were stored, here or elsewhere, to a compaction in progress.
 
         Raises:
             Damaged: the disk refuses.
@@ -234,7 +236,7 @@ class Checkpoints:
                 yield record
 
     def _metadata_records(self) -> Iterator[Sequence[Record]]:
-        """Return what stands in the files of metadata, a file at a time."""
+        """Return the records in the files of metadata, a file at a time."""
         log, codec = self._metadata, self._codec
         for index in list(log.sizes):
             buffer = read_whole(log.path(index), log.disk)[
@@ -406,7 +408,7 @@ class Checkpoints:
             self._metadata.damaged_indexes.add(index)
 
     def forget(self, positions: Iterable[int]) -> None:
-        """Hold nothing more at positions of which another file says that they ended."""
+        """Drop the positions that ended according to another file."""
         self._dead += self._data.forget(positions)
 
     def drop_dead(self) -> None:

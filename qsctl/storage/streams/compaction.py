@@ -1,8 +1,8 @@
-"""A store's metadata written anew while records go on coming [QS 2.14.2].
+"""The compaction of a store's metadata while records are appended [QS 2.14.2].
 
-Decides: what of the records that come meanwhile goes into the new metadata. What is kept is read in the order of
-positions. A record about a position that was read follows behind it; one about a position that was not is left out, for
-it will be in what is read. So the new metadata says at its end exactly what the old says, and no append has waited.
+Decides: which of the records appended meanwhile are written to the new metadata. The kept records are read in the order
+of positions. A record about a position that was read follows behind it; one about a position that was not is left out,
+for it will be in a later part. So the new metadata ends equal to the old, and no append waits.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ROOM_FOR_FILES: Final = 4_096
 """How many files may be begun while one is written that supersedes them."""
 
 POSITIONS_AT_ONCE: Final = 500
-"""So many are read at a time, which takes a millisecond."""
+"""Number of positions read at a time, which takes a millisecond."""
 
 
 class Whole:

@@ -29,22 +29,22 @@ DEAD_BODY_COUNT_MIN: Final = 2_000
 """Below this a stream is never worth compacting: reading so much takes some milliseconds."""
 
 _AT_ONCE: Final = 500
-"""So many records are checkpointed in a row, which takes some milliseconds."""
+"""Number of records checkpointed in a row, which takes some milliseconds."""
 
 
 class LoggedStorage(WritesThenSyncs):
     """One stream of records: those that are new in a log that it shares, those that stay in `<stem>_…` files.
 
     Args:
-        stem: what its own files are named after, in the directory of the log.
+        stem: beginning of the names of its own files, in the directory of the log.
         settings: how they are written.
         log: shared with others; outlives this.
         codec: that of the records.
-        known: how far its own files reached at least, where the log does not say.
+        known: how far its own files reached at least, where the log does not record it.
         discards_damaged: whether to go on with what is whole where something is lost; else nothing is changed then.
 
     Raises:
-        InvalidInput: a link or a device stands in a file's place.
+        InvalidInput: a link or a device is in a file's place.
         Damaged: something is lost, or the disk refuses.
     """
 
@@ -64,7 +64,7 @@ class LoggedStorage(WritesThenSyncs):
         self.in_log = LogStream(log, stem.name, codec)
         entry = self.in_log.entry
         self._moved_to = entry.checkpointed
-        """Up to this record what is needed was written to the own files; the log says so later."""
+        """Index up to which needed records were written to the own files; the log records it later."""
         self._is_closed = False
         self._own = Checkpoints(
             stem,
@@ -83,7 +83,7 @@ class LoggedStorage(WritesThenSyncs):
 
     @property
     def damage(self) -> Sequence[DamageReport]:
-        """What was found broken in its own files, and of its records in the log."""
+        """Damage that was found in its own files, and in its records in the log."""
         return [*self._own.damage, *self.in_log.damage]
 
     @property
@@ -210,7 +210,9 @@ class LoggedStorage(WritesThenSyncs):
         return sum(usage.live_count for each, usage in self.in_log.usage.files.items() if each <= file)
 
     def checkpointed(self, file: int) -> None:
-        """Everything up to the end of this file is in its own files: have the log say so with its next commit."""
+        """Note that everything up to the end of this file is in its own files: the log records it with its next
+        commit.
+        """
         files = self.in_log.usage.files
         covered = [each for each in files if each <= file]
         if covered:
@@ -246,7 +248,7 @@ class LoggedStorage(WritesThenSyncs):
         self._own.close()
 
     def follow(self, records: Sequence[Record]) -> None:
-        """Let a compaction in progress know of records that the log has now."""
+        """Pass records that the log has now to a compaction in progress."""
         self._own.follow(records)
 
     @property

@@ -253,7 +253,7 @@ class AdminEndpoints:
         """Return the command of a request; None where there is none for the engine: it is for others, or answered here.
 
         Raises:
-            Malformed: the octets are no request.
+            Malformed: the octets are not a request.
         """
         self._identity = NIL_IDENTITY
         request = request_from_octets(data)

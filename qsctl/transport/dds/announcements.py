@@ -1,9 +1,9 @@
-"""What discovery says of the readers and writers of a domain, as octets: nothing of it is taken for text yet.
+"""Readers and writers of a domain as discovery announces them, in octets: nothing is decoded to text here.
 
-Decides: which policies of a peer's endpoint are looked at, and that a peer's octets are decoded by those who can refuse
-them. The binding's own conversion reads all 27 policies and fails on a partition or a name that is not UTF-8, with the
-whole batch that it was in. Endpoints are taken many at a time, by the library's public functions: through the binding
-each costs three times as much, and a peer whose endpoints come and go without end has thousands a second.
+Decides: which policies of a peer's endpoint are read, and that a peer's octets are decoded where they can be refused.
+The binding's own conversion reads all 27 policies and fails on a partition or a name that is not UTF-8, with the whole
+batch that it was in. Endpoints are read in batches, by the library's public functions: through the binding each costs
+three times as much, and a peer whose endpoints come and go without end has thousands a second.
 """
 
 from __future__ import annotations
@@ -26,17 +26,23 @@ SHARED_SUBSCRIBER_PROPERTY: Final = "dds.data_reader.shared_subscriber_name"
 
 
 _INFO: Final = struct.Struct("@8xIB3x8xQ8xII16x")
-"""What is read of `dds_sample_info_t` [DDS 2.2.2.5.5]: state, validity, handle and generations of an instance."""
+"""Members of `dds_sample_info_t` that are read [DDS 2.2.2.5.5]: state, validity, handle and generations of an
+instance.
+"""
 
 _ENDPOINT: Final = struct.Struct("@16s24xPPP")
-"""What is read of `dds_builtintopic_endpoint_t`: the endpoint's GUID, where its names and its policies are."""
+"""Members of `dds_builtintopic_endpoint_t` that are read: the endpoint's GUID, and pointers to its names and
+policies.
+"""
 
 _SHARED_SUBSCRIBER: Final = SHARED_SUBSCRIBER_PROPERTY.encode()
 _string_at: Final = ctypes.string_at
 
 
 class EndpointInfo(NamedTuple):
-    """What `Announcement` needs of a sample's information, in the order of the structure, under the binding's names."""
+    """The members of a sample's information that `Announcement` uses, in the order of the structure, named as in the
+    binding.
+    """
 
     instance_state: int
     valid_data: int
@@ -94,9 +100,9 @@ _NOTHING_SAID: Final = Policies((), b"", None)
 
 
 def take_endpoints(reader: BuiltinDataReader, count: int) -> list[EndpointSample]:
-    """Take the next samples of a reader of a builtin topic of endpoints; at most so many.
+    """Take the next samples of a reader of a builtin topic of endpoints; at most the number given.
 
-    Of an endpoint that is gone only its key is there, unless it came and went since the last call.
+    An endpoint that is gone comes with its key alone, unless it came and went since the last call.
     """
     library = _taking()
     loans = (ctypes.c_void_p * count)()
@@ -126,7 +132,7 @@ def take_endpoints(reader: BuiltinDataReader, count: int) -> list[EndpointSample
 
 
 def announcement_of(sample: EndpointSample) -> Announcement:
-    """Return what a sample says.
+    """Return the endpoint that a sample of a builtin topic announces.
 
     Raises:
         Malformed: the topic's or the type's name is not UTF-8.

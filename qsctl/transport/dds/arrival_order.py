@@ -28,7 +28,9 @@ class ArrivalOrder:
     def __init__(self) -> None:
         self._begun: dict[SampleIdentity, tuple[_Names, int]] = {}
         self._deleted: dict[_Names, int] = {}
-        """What was deleted, by its names without their kinds, and when the latest such command came."""
+        """Entities that were deleted, by their names without their kinds, with the time of the latest DELETE
+        command.
+        """
 
     def begin(self, request: CommandRequest, arrival: int) -> str:
         """Note a command whose turn it is; return why it is not carried out, or an empty text.

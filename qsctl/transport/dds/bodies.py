@@ -1,4 +1,4 @@
-"""What a reply carries in `octet_body`, as CDR of the types of [QS 5.4.4 to 5.4.6].
+"""The bodies of replies (`octet_body`), as CDR of the types of [QS 5.4.4 to 5.4.6].
 
 Decides: the bytes, in standard XCDR1 with the encapsulation header. Each pair of functions is its own inverse.
 """

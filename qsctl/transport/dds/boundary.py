@@ -24,7 +24,7 @@ from qsctl.transport.dds.peer_faults import (
 )
 
 INCOMPATIBLE_CHARACTERS_MAX: Final = 1000
-"""Of the sentences that say why a peer cannot match; they hold names that the peer chose."""
+"""Bound on the text that explains why a peer cannot match: it contains names that the peer chose."""
 
 NAMED_MAX: Final = 10_000
 """Incompatible endpoints that are remembered, to name each once."""
@@ -35,14 +35,14 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class PeerLimits:
-    """How much of one peer, which is a participant, is taken notice of; -1: all."""
+    """Bounds on the endpoints and names kept for one peer, which is a participant; -1: unlimited."""
 
     endpoints_max: int = -1
     consumers_max: int = -1
 
 
 class Malformed(ValueError):
-    """What a peer sent is not what it must be: declared by every reader of peers' data."""
+    """Octets of a peer that break the format or a bound: raised by every reader of peers' data."""
 
 
 class Boundary:

@@ -20,7 +20,7 @@ LEAVE_NS: Final[Nanoseconds] = 2 * SECOND_NS
 
 
 class DomainPort(Protocol):
-    """What a client domain turns."""
+    """The ports of a client domain that its thread polls."""
 
     def look(self, changes: Changes) -> None:
         """Process the endpoints that appeared and vanished."""

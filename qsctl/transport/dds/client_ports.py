@@ -163,7 +163,7 @@ class ProducerPort:
         return received
 
     def _of_replica(self, frame: frames.AnswerFrame) -> list[ProducerNews]:
-        """Return what the answers of a replica say of its queue."""
+        """Return the state of a replica's queue as the replica's answers report it."""
         queue, replica = frame.queue_name, frame.sender.hex()
         answers = (
             frames.answer_of(queue, identity, response)

@@ -85,7 +85,7 @@ CONFIGURATION: Final = ResourceIdentifier(leaf=ResourceKind.CONFIGURATION)
 
 @dataclass(frozen=True, slots=True)
 class RawCreate:
-    """A CREATE whose body is sent as it stands: the service reads it, with its own profiles and types."""
+    """A CREATE whose body is sent unchanged: the service reads it, with its own profiles and types."""
 
     container: ResourceIdentifier
     body: str
@@ -125,14 +125,14 @@ class SnippetReader(Protocol):
         """Return the settings of a `<[dead_letter_]shared_reader_queue>` for this shared subscriber.
 
         Raises:
-            QsctlError: the snippet is wrong; the message says where.
+            QsctlError: the snippet is wrong; the message names the place.
         """
 
     def subscriber(self, xml: str, participant: ResourceIdentifier) -> SharedSubscriberSettings:
         """Return settings of a `<shared_subscriber>` for this domain participant.
 
         Raises:
-            QsctlError: the snippet is wrong; the message says where.
+            QsctlError: the snippet is wrong; the message names the place.
         """
 
 

@@ -1,10 +1,10 @@
-"""Which process is heard in a member's name, where several announce themselves by it.
+"""The process that a member's name belongs to, where several announce themselves by it.
 
-Decides: whose letters count. A name is a claim. The process whose letter came first is heard until it is gone or silent
-for so long that no replica of a running member would be; those of others in its name are refused meanwhile. An
-announcement without letters changes nothing, whenever its process says that it began. So a namesake and a stranger
-change nobody's role while the member that they name itself, or another process than theirs, is heard; what comes in the
-name of a member that is gone cannot be told from its restart.
+Decides: which process's messages are accepted. A name is a claim. The process whose message came first is accepted
+until it leaves, or until it has been silent for longer than a running member can be; messages of other processes in its
+name are refused meanwhile. An announcement without messages changes nothing, whatever start time it contains. So a
+namesake and a stranger change nobody's role while the member that they name itself, or another process than theirs, is
+accepted; a stranger that uses the name of a member that left cannot be distinguished from the member's restart.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ class _Heard(NamedTuple):
 
 
 class Correspondents:
-    """The processes that are heard, one a name.
+    """The accepted processes, one a name.
 
     Args:
-        silence_ns: one that sent nothing for longer is not heard before another of its name.
+        silence_ns: a process that sent nothing for longer has no precedence over another of its name.
     """
 
     def __init__(self, silence_ns: Nanoseconds) -> None:

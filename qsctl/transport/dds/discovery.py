@@ -50,10 +50,10 @@ _PREFIX_BYTES: Final = 12
 
 
 class RemoteEndpoint(msgspec.Struct, frozen=True):
-    """A reader or writer in the domain. `traits` is what its user data says.
+    """A reader or writer in the domain. `traits` are decoded from its user data.
 
-    One that `returned` was there before under the same key: its process was out of sight for longer than its lease, and
-    never left. What it was sent meanwhile is lost, and it need not know that it was missed.
+    `returned` marks an endpoint that was known before under the same key: its process was out of sight for longer than
+    its lease, and never left. Samples sent to it meanwhile are lost, and it may be unaware of that.
     """
 
     handle: int
@@ -184,10 +184,11 @@ class Discovery:
         return True
 
     def _note(self, sample: Announcement, is_writer: bool, changed: dict[int, RemoteEndpoint | None]) -> None:
-        """Keep what a sample says. `changed` has the endpoint that this look found in place of the new one, or none.
+        """Keep the endpoint that a sample announces. `changed` receives the endpoint that the new one replaces, or
+        None.
 
         Raises:
-            Malformed: a living endpoint says something of itself that cannot be read: it counts as not there.
+            Malformed: the announcement of a living endpoint cannot be decoded: the endpoint is treated as absent.
         """
         info = sample.info
         handle = info.instance_handle
@@ -267,7 +268,7 @@ def _is_consumer(endpoint: RemoteEndpoint) -> bool:
 
 
 def endpoint_of(sample: Announcement, is_writer: bool) -> RemoteEndpoint:
-    """Read what an endpoint says of itself.
+    """Decode an endpoint's announcement of itself.
 
     Raises:
         Malformed: a text is not UTF-8, or a trait of ours has a value that it cannot have.

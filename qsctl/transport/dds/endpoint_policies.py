@@ -1,7 +1,7 @@
-"""What discovery says of an endpoint's and a participant's policies, read with the library's own getters.
+"""Policies of endpoints and participants as discovery announces them, read with the library's own getters.
 
-Decides: which policies take part in finding out why two endpoints do not match [DDS 2.2.3, RTPS 8.5.3]. The octets of a
-peer's texts stay octets: whoever shows them escapes them.
+Decides: which policies take part in finding out why two endpoints do not match [DDS 2.2.3, RTPS 8.5.3]. A peer's texts
+stay octets: the code that prints them escapes them.
 """
 
 from __future__ import annotations
@@ -51,7 +51,9 @@ class EndpointPolicies:
 
 @dataclass(frozen=True, slots=True)
 class ParticipantWords:
-    """What a participant says of its process, as far as its implementation of DDS does; empty: it does not say."""
+    """The description of its process that a participant announces, as far as its DDS implementation does; empty: not
+    announced.
+    """
 
     name: str = ""
     process: str = ""
@@ -103,7 +105,7 @@ def policies_of(pointer: int) -> EndpointPolicies:
 
 
 def words_of(pointer: int) -> ParticipantWords:
-    """Read what a participant says of its process."""
+    """Read a participant's description of its process."""
     library = _library()
     qos = ctypes.c_void_p(pointer)
     text = ctypes.c_void_p()

@@ -1,7 +1,7 @@
-"""Whether the endpoints of a queue can be made, found out by making them: before a CREATE is stored and answered.
+"""A trial of a queue's endpoints: they are created and deleted before a CREATE is stored and answered.
 
 They are made in a partition of their own, so that no peer matches them, and deleted at once. The rules of `config`
-refuse what they know in their own words; this is for what only DDS knows.
+report the faults that they can find; the trial finds those that only DDS detects.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from qsctl.transport.dds.wire_types import (
 )
 
 CANNOT_BE_MADE: Final = (DDSException, QsctlError, ValueError, TypeError)
-"""What making an endpoint raises: DDS itself, ours for a topic or a value, the binding's for its own objects."""
+"""Exceptions of creating an endpoint: from DDS, from qsctl for a topic or a value, from the binding for its objects."""
 
 
 def try_endpoints(participant: Participant, subscriber: str, settings: SharedReaderQueueSettings) -> None:
     """Make the endpoints of a queue where no peer sees them, and delete them.
 
     Raises:
-        Refused: one of them cannot be made; says which and why.
+        Refused: an endpoint cannot be created; the message names it and the reason.
     """
     topic = settings.topic_name
     other_topics: list[tuple[str, type[Any]]] = [

@@ -1,4 +1,4 @@
-"""What the service opens for a topic and for a queue [QS 2.6 to 2.8, 2.10.2 and 2.13].
+"""The endpoints that the service opens for a topic and for a queue [QS 2.6 to 2.8, 2.10.2 and 2.13].
 
 Decides: which readers and writers exist, and when a consumer counts as attached. A topic has one reader, however many
 queues it feeds; a queue has a writer that announces it, a channel to each consumer, and a reader of their answers.
@@ -231,16 +231,16 @@ class QueueEndpoints:
             "answers_end": "1",
         }
         self.replica = replica_mark(service) if settings.replication.enabled else NIL_GUID
-        """What producers know this service's replica by; nil: the queue is not replicated."""
+        """Identifier of this service's replica that producers use; nil: the queue is not replicated."""
         if self.replica != NIL_GUID:
             self._traits["replica"] = self.replica.hex()
         self._joining: list[SampleChannel] = []
         self._channels: dict[Guid, SampleChannel] = {}
         self._busy: dict[Guid, SampleChannel] = {}
         self._early_questions: dict[Guid, Acknowledgment] = {}
-        """What consumers asked that were not seen to join yet."""
+        """Requests of consumers that were not seen to join yet."""
         self._availabilities: dict[Guid, ConsumerAvailability] = {}
-        """What each consumer said last: before it was seen to join, or before it was out of sight."""
+        """Latest availability of each consumer, received before it was seen to join, or before it was out of sight."""
         self.plain = PlainConsumers(participant, name, subscriber, settings, self._qos_extra, self)
         """The consumers without qsctl."""
         self._availability: SerializedReader[ConsumerAvailability] | None = None
@@ -435,7 +435,7 @@ class QueueEndpoints:
                 inbox.append(each)
 
     def _keep(self, kept: dict[Guid, _Said], guid: Guid, said: _Said) -> None:
-        """Keep what a consumer said last; of too many that said something the first is forgotten."""
+        """Keep a consumer's latest availability; above the bound the oldest entry is dropped."""
         kept.pop(guid, None)
         kept[guid] = said
         if len(kept) > AVAILABILITIES_MAX:
@@ -448,10 +448,10 @@ def replica_mark(service: str) -> Guid:
 
 
 def availability_from_octets(queue: str, data: bytes) -> ConsumerAvailability:
-    """Read what a consumer says of itself to a queue [QS 2.10.2].
+    """Decode a consumer's availability for a queue [QS 2.10.2].
 
     Raises:
-        Malformed: the octets are no `ConsumerAvailability_t`.
+        Malformed: the octets are not a `ConsumerAvailability_t`.
     """
     wire: Any = read_wire(WireConsumerAvailability, data)
     return ConsumerAvailability(

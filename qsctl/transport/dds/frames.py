@@ -44,7 +44,7 @@ or later the number of the attempt is there in the place of the nanoseconds."""
 _NIL_IDENTITY_OCTETS: Final = bytes(24)
 
 _ROUTE: Final = struct.Struct("<16s16s16siI16s")
-"""What of a sample says where it comes from and who is to have it."""
+"""The members of a sample that hold its source and its addressee."""
 
 _NIL_ROUTE: Final = bytes(_ROUTE.size)
 
@@ -55,7 +55,8 @@ _RESPONSES: Final = frozenset(map(int, AckResponse))
 
 _ATTEMPT_SHIFT: Final = 16
 """The upper half of a sample's flags, and of a response, is the number of the attempt, for replicated queues; 0: none.
-Nothing but the response itself is said to a producer that does not number its attempts."""
+A producer that does not number its attempts receives the response alone.
+"""
 
 RESPONSE_MASK: Final = 0xFF
 LACKS_MASTER: Final = 0x100
@@ -76,7 +77,7 @@ def _read(size: int) -> struct.Struct:
 
 
 class MalformedFrame(Malformed):
-    """A peer sent octets that are no frame: the message is refused and counted."""
+    """An error for octets of a peer that are not a frame: the message is refused and counted."""
 
 
 class AnswerFrame(NamedTuple):

@@ -47,7 +47,7 @@ LOOKS_MAX: Final = 10
 """Looks after which a peer is reported though its type is not described yet, and a matched one is let be."""
 
 ENDPOINTS_MAX: Final = 10_000
-"""Endpoints of peers that are kept; those that come when so many are there are not looked at."""
+"""Maximum number of peers' endpoints that are kept; further ones are ignored."""
 
 UNMATCHED_AT_ONCE: Final = 100
 """Unmatched endpoints that one look compares with ours, and as many of ours as each is compared with; others wait."""
@@ -58,7 +58,9 @@ and as much again for those that come meanwhile."""
 
 TAKES_MAX: Final = 500
 FRAME_TYPE: Final = "RTI::QueuingService::SampleFrame"
-"""What qsctl's wrappers write; a peer that has none of our types is compared with the queue's own type."""
+"""Type name of the frames of qsctl's wrappers; a peer that uses none of qsctl's types is compared with the queue's own
+type.
+"""
 
 _OWN_ROLE: Final = re.compile(rb"qsctl(;[^;]*)*;role=")
 """The user data of qsctl's own clients and services; other peers give no role."""
@@ -96,7 +98,7 @@ class _Endpoint:
     policies: EndpointPolicies
     looks_count: int = 0
     found: list[Mismatch] = field(default_factory=list)
-    """What the last look found."""
+    """Incompatible peers found by the latest comparison."""
     is_done: bool = False
 
 
@@ -119,7 +121,7 @@ class IncompatiblePeers:
         self._references: list[int] = [participant.entity._ref]
         self._endpoints: dict[int, _Endpoint] = {}
         self._former: dict[int, _Endpoint] = {}
-        """What was known when the readers were made anew, until all that they have is taken."""
+        """Endpoints known before the readers were created again, kept until everything in the new readers is read."""
         self._behind_since: Nanoseconds | None = None
         self._words: dict[bytes, ParticipantWords] = {}
         self._outlines: dict[bytes, TypeOutline | None] = {}
@@ -303,7 +305,7 @@ class IncompatiblePeers:
         return best
 
     def _compare_name(self, peer: _Endpoint, topics: list[str]) -> None:
-        """Look at a peer on a topic that nobody else is on."""
+        """Compare the topic of a peer that matches no other endpoint with the service's topic names."""
         meant = nearest_topic(peer.said.topic_name, topics)
         if meant is None:
             return

@@ -1,8 +1,8 @@
-"""The letters of one member of a cluster, without a network: who is there, whose letters count, pieces [QS 7.1].
+"""The messages of one member of a cluster, without a network: members, accepted senders, fragments [QS 7.1].
 
-Decides: what of what comes is a letter of a member, and into which pieces one is cut that leaves. How pieces travel is
-the business of its owner: `replica_link` over DDS, a simulated world over its network. What a process announces of
-itself is a claim: see `correspondents`. What is no letter is refused at the boundary.
+Decides: which received data are a member's message, and how an outgoing message is fragmented. The owner transfers the
+fragments: `replica_link` over DDS, a simulated world over its network. The name that a process announces is a claim:
+see `correspondents`. Data that are not a message are refused at the boundary.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PEERS_MAX: Final = 256
 """Endpoints of one cluster that are looked after; more are none of ours."""
 
 SILENCE_NS: Final[Nanoseconds] = 2 * SECOND_NS
-"""What a member may be silent by default before another process of its name is heard."""
+"""Default time that a member may be silent before another process of its name is accepted."""
 
 
 class ReceivedLetter(NamedTuple):

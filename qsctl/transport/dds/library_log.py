@@ -41,7 +41,9 @@ _DUMPS: Final = (
     (re.compile(r"^(invalid parameter list .*? invalid), input = .*"), r"\1"),
     (re.compile(r" ?<[0-9a-f ]{16,}(@\d+ )?[0-9a-f ]*>"), ""),
 )
-"""What differs from datagram to datagram: their octets and sizes. Lines of one kind are counted together without it."""
+"""The parts of a log line that differ from datagram to datagram: octets and sizes. Lines are grouped without them.
+Lines of one kind are counted together without it.
+"""
 
 _REMEDIES: Final = (
     (

@@ -1,13 +1,13 @@
-"""How a service divides the time of its loop: samples first, and a share each for everything else while they move.
+"""The division of a service's loop time: samples first, and a fraction for each other kind of work while samples move.
 
-Decides: how much of the others' time one peer can take. What a peer can ask for without end, namely commands, endpoints
-that come and go, and endpoints that match nothing, is processed in short slices; while samples move, a kind of work
-that has used up its credit waits until it has had no more than its share. The credit lets what happens now and then,
-such as a consumer that comes or a command, be done at once. Without samples nothing waits, and nothing is lost.
+Decides: how much time one peer can cost the others. Work that a peer can cause without limit, namely commands,
+endpoints that appear and vanish, and endpoints that match nothing, is processed in short slices; while samples move, a
+kind of work that has used up its credit waits until its use is back at its fraction. The credit lets rare work, such as
+a consumer that joins or a command, be done at once. Without samples nothing waits, and nothing is lost.
 
-Each time the loop wakes costs as much as ten endpoints that appear, and a thread that wakes often is put behind others
-by a busy machine. So while samples move, a kind of work that is soon done is done a few times in a while, and the loop
-does not wake before it may go on.
+Each time the loop wakes costs as much as ten endpoints that appear, and a thread that wakes often is scheduled late on
+a busy machine. So while samples move, short work is done only a few times an interval, and the loop does not wake
+before that work may continue.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ PAUSE_MAX_NS: Final[Nanoseconds] = SECOND_NS
 
 
 class TimeShare:
-    """The share of the loop's time for one kind of work, and who of several is next to do it.
+    """The fraction of the loop's time for one kind of work, and the order of the workers that use it.
 
     Args:
-        loop: says whether samples move.
+        loop: knows whether samples move.
         fraction: of the time, while they do.
         credit_ns: what may be done at once, where little was done before.
         slice_ns: how long the work goes on at a time, while they do.

@@ -1,4 +1,4 @@
-"""What a client knows of the services that host its queue [QS 2.13].
+"""The services that a client has discovered as hosts of its queue [QS 2.13].
 
 Decides: when an announced queue counts as matched, and when a service that was out of sight is back.
 """

@@ -1,7 +1,7 @@
-"""Why a peer's reader or writer does not match ours, in words [DDS 2.2.3, XTYPES 7.2.4].
+"""Reasons why a peer's reader or writer does not match ours, as text [DDS 2.2.3, XTYPES 7.2.4].
 
-Decides: which differences keep two endpoints apart. The library says only that a policy or a type did not fit, and not
-whose: both sides' announcements are compared here, and the answer names what each has.
+Decides: which differences keep two endpoints apart. The library reports only that a policy or a type did not fit,
+without the values: both sides' announcements are compared here, and the result names the value of each.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ DIFFERENCES_MAX: Final = 3
 
 
 class MismatchKind(StrEnum):
-    """What does not fit."""
+    """A kind of incompatibility between two endpoints."""
 
     NAME = "name"
     TYPE = "type"

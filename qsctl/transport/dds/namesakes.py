@@ -1,7 +1,7 @@
 """Other services of one's own name in a domain: commands would reach them all, and producers write to all of them.
 
-Decides: how a service is known in discovery. Its participants say its name and the run that they belong to, which all
-processes of one service share; a participant of the same name and another run is another service.
+Decides: how a service is identified in discovery. Its participants announce its name and their run, which all processes
+of one service share; a participant of the same name and another run is another service.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ class ReplyParts(NamedTuple):
 
 
 def message_octets(message: MessageData) -> bytes:
-    """`Message` as it stands in a reply's `octet_body`."""
+    """Return a `Message` as encoded in a reply's `octet_body`."""
     number = sequence_number_pair(message.identity.sequence_number)
     seconds, nanoseconds = divmod(message.enqueued_at_ns, SECOND_NS)
     return b"".join(

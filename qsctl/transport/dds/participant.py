@@ -46,9 +46,10 @@ LEASE_DURATION_NS: Final[Nanoseconds] = 5 * SECOND_NS
 """How long a vanished process is still believed in; a process that leaves in order is noticed at once."""
 
 ANNOUNCEMENT_NS: Final[Nanoseconds] = SECOND_NS
-"""How often a participant says that it is there; with a short lease four times a lease. The library's own choice is to
-address no peer a second time that did not answer the first, so that a lost datagram kept two processes apart for ever;
-and to renew a lease of 5 s after 4, so that a process held up for a second was taken for gone."""
+"""Interval at which a participant announces itself; with a short lease four times a lease. By default the library does
+not address a peer again that did not answer the first time, so that a lost datagram kept two processes apart for ever;
+and to renew a lease of 5 s after 4, so that a process delayed for a second was considered gone.
+"""
 
 LOOPBACK: Final = "lo"
 
@@ -64,7 +65,7 @@ _FEW_WORDS: Final = frozenset({"none", "severe", "warning"})
 
 @dataclass(frozen=True, slots=True)
 class DomainSettings:
-    """How a process takes part in a domain.
+    """The settings with which a process joins a domain.
 
     `peers` are `address[:port]` of nodes that multicast does not reach; names are resolved as the domain is entered.
     """
@@ -75,7 +76,7 @@ class DomainSettings:
     tcp: TcpTransport | None = None
     participant_index_max: int = 99
     verbosity: str = "severe"
-    """What Cyclone DDS itself logs, in its own words, on standard error."""
+    """Categories that Cyclone DDS itself logs to standard error, in its own format."""
 
     def document(self, *, stands_for: int | None = None) -> str:
         """Return the XML that Cyclone DDS is configured with.
@@ -173,7 +174,7 @@ _DOMAINS = _Domains()
 
 
 class Waiter:
-    """What a thread sleeps on: readers of any number of participants, in any domains of this process."""
+    """A waitset on which a thread sleeps, for readers of any number of participants, in any domains of this process."""
 
     def __init__(self) -> None:
         owner: Any = _Library()
@@ -183,7 +184,7 @@ class Waiter:
         self._is_woken = False
         self._library = _waitset_functions()
         self._conditions: dict[int, tuple[ReadCondition, object | None]] = {}
-        """What is watched, with its owner, by the reference that the waitset names it by."""
+        """Watched entities and their owners, by the reference that the waitset returns."""
         self._muted: set[int] = set()
         self._found: Any = (ctypes.c_void_p * 16)()
 
@@ -202,11 +203,11 @@ class Waiter:
             self._is_woken = True  # behind the guard: a wait that ends in between leaves it for the next one to take
 
     def watch(self, reader: DataReader[Any], owner: object | None = None) -> ReadCondition:
-        """Let whatever is in a reader end a wait, until what is returned is given to `unwatch`.
+        """Wake waiters when a reader has data, until the returned handle is given to `unwatch`.
 
         Args:
-            reader: likewise.
-            owner: what `ready` names when something is in it.
+            reader: the reader to watch.
+            owner: the object that `ready` returns while the reader has data.
         """
         condition = ReadCondition(reader, ViewState.Any | InstanceState.Any | SampleState.Any)
         self._conditions[condition._ref] = (condition, owner)
@@ -274,7 +275,7 @@ class Waiter:
 
 @functools.cache
 def _waitset_functions() -> Any:
-    """Return the library's functions of waitsets: the binding cannot be told which conditions are true."""
+    """Return the library's functions of waitsets: the binding does not report which conditions are true."""
     library = ctypes.CDLL(DDS._dll_handle._name)  # a handle of its own, see `announcements`
     library.dds_waitset_attach.argtypes = [ctypes.c_int32, ctypes.c_int32, ctypes.c_void_p]
     library.dds_waitset_detach.argtypes = [ctypes.c_int32, ctypes.c_int32]
@@ -296,10 +297,10 @@ class Participant:
     Args:
         domain_id: the DDS domain.
         settings: how this process takes part in it.
-        name: what tools show.
-        waiter: shared with other participants; without one it has its own.
-        user_data: the policy with what others should know of it.
-        boundary: what its readers' messages pass; shared with other participants, or its own.
+        name: the name that tools show.
+        waiter: shared with other participants; by default its own.
+        user_data: the USER_DATA policy that other participants read.
+        boundary: checks of its readers' messages; shared with other participants, or its own.
         instance: of the library's instances of the domain in this process the one to take part in. Each has threads of
             its own that receive; others take all of them for one domain.
 

@@ -1,8 +1,8 @@
-"""The addresses of peers that were named.
+"""The addresses of the configured peers.
 
-Decides: what a name stands for. Cyclone DDS 11.0.1 ends the process with SIGABRT where it cannot resolve a name, and
-takes the first address of one that has several. So names are resolved here, each to all of its addresses, and the
-library is given numbers: the name of a headless service of Kubernetes stands for all of its members.
+Decides: which addresses a name is resolved to. Cyclone DDS 11.0.1 ends the process with SIGABRT where it cannot resolve
+a name, and takes the first address of one that has several. So names are resolved here, each to all of its addresses,
+and the library is given numbers: the name of a headless service of Kubernetes covers all of its members.
 """
 
 from __future__ import annotations

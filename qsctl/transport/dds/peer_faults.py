@@ -1,4 +1,4 @@
-"""What is reported of messages that could not be read: each kind at once, then with a count, never a line a message.
+"""Reports of messages that could not be read: each kind at once, then with a count, never one line a message.
 
 Decides: how many lines the faults of peers may cost. A peer that sends a million broken messages gets two lines every
 ten seconds, and one that invents a new GUID for each shares the lines of all the others.
@@ -39,7 +39,7 @@ class FaultKind(StrEnum):
     LIBRARY = "dds_messages"
     """Of no known peer: what the library of DDS logs by itself."""
     INCOMPATIBLE = "incompatible_peer"
-    """Nobody's message: a reader or writer that is on a topic of the service and cannot match it."""
+    """Kind of fault without a message: a reader or writer on a topic of the service that cannot match it."""
     TYPE = "type_discovered"
     """No fault: what the service takes a topic's samples for, where no file defines their type."""
 

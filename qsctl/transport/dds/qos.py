@@ -24,7 +24,7 @@ READER_FRAMES_MAX: Final = 4096
 """Frames that wait in a reader; then its writers are held back, and with them their producers."""
 
 PLAIN_SAMPLES_MAX: Final = 1024
-"""Samples of applications without qsctl that wait in a reader, unless the queue's own reader QoS says how many."""
+"""Samples of applications without qsctl that wait in a reader, unless the queue's own reader QoS sets the bound."""
 
 _BOTH: Final = Policy.DataRepresentation(use_cdrv0_representation=True, use_xcdrv2_representation=True)
 _ALIGNED_WIRE: Final = Policy.DataRepresentation(use_cdrv0_representation=True)
@@ -32,7 +32,7 @@ _XCDR2: Final = Policy.DataRepresentation(use_xcdrv2_representation=True)
 _NEVER_BLOCK: Final = Policy.Reliability.Reliable(0)
 _FOREVER: Final = 2**63 - 1
 _INFINITE_SEC: Final = 2**31 - 1
-"""What DDS_DURATION_INFINITE_SEC stands for, and so does the number [QS 3.2]."""
+"""Name of the infinite duration in seconds; the number is accepted, too [QS 3.2]."""
 
 
 def writer_qos(*, traits: Mapping[str, str] | None = None, extra: Sequence[Any] = (), in_xcdr2: bool = False) -> Qos:
@@ -91,7 +91,7 @@ def _said(traits: Mapping[str, str] | None) -> list[Any]:
 
 @dataclass(frozen=True, slots=True)
 class MappedQos:
-    """What became of a QoS element: the policies in force, and the names of those that the library lacks."""
+    """A QoS element mapped to the library: the policies in force, and the names of those that the library lacks."""
 
     policies: tuple[Any, ...] = ()
     unsupported: tuple[str, ...] = ()
@@ -101,7 +101,7 @@ def map_qos(xml: str) -> MappedQos:
     """Read a `<…_qos>` element as `config` keeps it: canonical XML text.
 
     Raises:
-        InvalidInput: the text is no XML, or a value is none that the policy knows.
+        InvalidInput: the text is not XML, or a value is not one of the policy's.
     """
     if not xml.strip():
         return MappedQos()

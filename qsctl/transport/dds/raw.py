@@ -29,9 +29,10 @@ DDS_TIMEOUT: Final = -10
 """`DDS_RETCODE_TIMEOUT`: the writer's cache is full and its reliability may not block."""
 
 ONE_THREAD_AT_A_TIME: Final = threading.Lock()
-"""Held while the binding makes a topic, or reads what an endpoint says of itself. It does both in places that all
-threads share and without a lock: a type described by two at once matches no peer, and one thread's endpoint is given
-what another's says."""
+"""Lock held while the binding creates a topic, or decodes an endpoint's announcement. It does both in places that all
+threads share and without a lock: a type described by two at once matches no peer, and one thread's endpoint receives
+the data of another's.
+"""
 
 _ANY: Final = SampleState.Any | ViewState.Any | InstanceState.Any
 _ALIGNMENT_BYTES: Final = 4

@@ -1,8 +1,8 @@
-"""Frames of replicas as octets and back: letters of one member to another, in pieces where they are long [QS 7.1].
+"""Frames of replicas as octets and back: messages of one member to another, fragmented where they are long [QS 7.1].
 
-Decides: what of a stranger's octets may reach a replica. A letter is read whole or not at all; what is no letter is
-refused at the boundary, with its sender and the reason. There is no authentication: who can write to the domain can
-write in a member's name, as everywhere in it.
+Decides: which octets of a stranger may reach a replica. A message is read whole or not at all; other data are refused
+at the boundary, with its sender and the reason. There is no authentication: a process that can write to the domain can
+write in a member's name.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ LETTER_BYTES_MAX: Final = 1024 * 1024 * 1024
 """A longer one is refused: the queues of a group hold less in memory."""
 
 NUMBER_MAX: Final = 2**63 - 1
-"""What the format holds; how far an epoch may be ahead is `epochs`'s matter."""
+"""Largest number of the format; the bound on how far an epoch may be ahead is `epochs`'s."""
 
 LETTER_VERSION: Final = 2
 """Of the frames. Letters of versions before 1.0 began with the names of the members."""
@@ -60,7 +60,9 @@ _HEAD_BYTES: Final = len(ENCAPSULATION) + _LENGTH.size
 
 
 class Letter(msgspec.Struct, frozen=True, array_like=True):
-    """What a member sends to another at once. `members` are the names of all, as far as the sender knows them."""
+    """A message of one member to another. `members` are the names of all, as far as the sender knows them. `members`
+    are the names of all, as far as the sender knows them.
+    """
 
     version: int
     members: tuple[str, ...]
@@ -102,10 +104,10 @@ def pieces_of(letter: Letter, sender: str, run: str, number: int) -> Iterator[by
 
 
 def piece_from_octets(data: bytes) -> Piece:
-    """Read a sample.
+    """Decode a fragment.
 
     Raises:
-        Malformed: it is no piece of a letter.
+        Malformed: the octets are not a fragment of a message.
     """
     if data[:2] != ENCAPSULATION[:2] or len(data) < _HEAD_BYTES:
         raise Malformed(f"{len(data)} octets are no piece of a letter between replicas")

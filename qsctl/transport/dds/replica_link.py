@@ -1,8 +1,8 @@
-"""What replicas say to each other, over DDS [QS 7.1]: one reader a member, and a writer to each of the others.
+"""The exchange between replicas, over DDS [QS 7.1]: one reader a member, and a writer to each of the others.
 
-Decides: who belongs together. Members of one cluster announce its name; each reads a partition of its own, so that a
-letter reaches its addressee alone. Letters may be lost: to a peer that does not read them they do not pile up, for
-replicas say again what matters. What makes a letter of what comes is `letter_box`'s.
+Decides: which processes form a cluster. Members of one cluster announce its name; each reads a partition of its own, so
+that a message reaches its addressee alone. Messages may be lost: they do not accumulate for a peer that does not read
+them, since replicas repeat what matters. `letter_box` decodes received data to messages.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from qsctl.transport.dds.replica_wire import REPLICATION_TOPIC, WireReplicaPiece
 from qsctl.transport.dds.serialized_reader import SerializedReader
 
 WAITING_PIECES_MAX: Final = 256
-"""With so many pieces waiting for a peer, a further letter to it is dropped."""
+"""Bound of the fragments waiting for a peer: above it a further message to the peer is dropped."""
 
 _ROLE: Final = "replica"
 _TAKES_MAX: Final = 16
@@ -38,7 +38,7 @@ _TAKE_COUNT: Final = 16
 
 
 class LinkQos(NamedTuple):
-    """What a file adds to the quality of service of letters [QS Table 3.14]."""
+    """The settings of a file for the quality of service between replicas [QS Table 3.14]."""
 
     of_reader: tuple[Any, ...] = ()
     of_writers: tuple[Any, ...] = ()
@@ -107,10 +107,10 @@ class ReplicaLink:
     # Who is there.
 
     def appeared(self, endpoint: RemoteEndpoint) -> None:
-        """Note another process's reader of letters, if it is of this cluster.
+        """Register another process's reader of replica messages, if it is of this cluster.
 
         Raises:
-            Malformed: it says something of itself that cannot be read.
+            Malformed: its announcement cannot be decoded.
         """
         traits = endpoint.traits
         if endpoint.is_writer or endpoint.topic_name != REPLICATION_TOPIC or traits.get("role") != _ROLE:

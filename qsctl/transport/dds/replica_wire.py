@@ -1,7 +1,7 @@
 """The topic of replicas and its type: octets, which only services of one version exchange [QS 7.1]."""
 
-# The binding reads these annotations itself; to a type checker they are no types.
-# mypy: disable-error-code="type-arg,assignment,valid-type"
+# The binding interprets these annotations; for a type checker they are not types. mypy:
+# disable-error-code="type-arg,assignment,valid-type"
 
 from dataclasses import dataclass
 from typing import Final
@@ -11,7 +11,7 @@ from cyclonedds.idl.annotations import appendable, final
 from cyclonedds.idl.types import byte, sequence, uint32, uint64
 
 REPLICATION_TOPIC: Final = "qsctl/replication"
-"""Ours: [QS 7.1] states no type of what replicas say to each other."""
+"""Topic of the messages between replicas: qsctl's own, since [QS 7.1] states no type for them."""
 
 
 @dataclass

@@ -96,7 +96,7 @@ def reply_octets(message: CommandReply, domain_ids: Mapping[str, int]) -> bytes:
 
 
 def body_octets(body: Body, domain_ids: Mapping[str, int]) -> bytes:
-    """Return what stands in `octet_body`."""
+    """Encode a body for `octet_body`."""
     match body:
         case SharedReaderQueueStatus():
             return octets_of(wire_status(body))
@@ -125,11 +125,11 @@ def reply_of(parts: ReplyParts, command: Command | RawCreate) -> RemoteReply:
 
 
 def reply_parts(data: bytes) -> ReplyParts:
-    """Read the members of a reply, without its body: of a service that lays it out as ours, in another way, or without
-    our members.
+    """Decode the members of a reply, without its body: of a service that lays it out as ours, in another way, or
+    without our members.
 
     Raises:
-        Malformed: the octets are no reply.
+        Malformed: the octets are not a reply.
     """
     with contextlib.suppress(NotPlain):
         return packed_replies.parse_reply(data)

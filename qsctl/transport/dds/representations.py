@@ -22,7 +22,7 @@ LOOK_PERIOD_NS: Final[Nanoseconds] = 100 * MILLISECOND_NS
 
 
 class Sends(Protocol):
-    """What both kinds of writers do."""
+    """The sending operations that both kinds of writers have."""
 
     def close(self) -> None:
         """Delete the writer."""

@@ -84,7 +84,7 @@ class ServicePlaces:
 
 
 class CommandSource(Protocol):
-    """Where commands come from and replies go to: administration over DDS, or another process."""
+    """A source of commands and the way back for replies: administration over DDS, or another process."""
 
     def poll(self, *, one: bool = False) -> list[CommandRequest]:
         """Return the commands that have come, a turn's share of them; or one, for others wait."""
@@ -133,7 +133,7 @@ class ServiceTransport:
     ) -> None:
         self.application_name = application_name
         self.boundary = Boundary()
-        """What every message of a peer passes before it is in the inbox."""
+        """Checks that every message of a peer passes before it is in the inbox."""
         self._domain_ids = {name: place.domain_id for name, place in places.participants.items()}
         self._deliveries: dict[str, DomainDelivery] = {}
         self._queues: dict[QueueName, QueueEndpoints] = {}
@@ -156,7 +156,7 @@ class ServiceTransport:
         """By domain: the participants of one domain see the same peers."""
         self._waiter: Waiter | None = None
         self._bell = threading.Event()
-        """What is waited for in a service that takes part in no domain."""
+        """Condition to wait for in a service that joins no domain."""
         self._all_sent = True
         self.replies_wait = False
         """Whether replies to commands waited for room, or for a reader, at the last flush."""
@@ -278,10 +278,10 @@ class ServiceTransport:
         return {name: text for each in self._deliveries.values() for name, text in each.failures.items()}
 
     def try_endpoints(self, queue: QueueName, subscriber: str, settings: SharedReaderQueueSettings) -> None:
-        """Find out whether the endpoints of a queue can be made, before it is created. Nothing of it stays.
+        """Create the endpoints of a queue on trial, before the queue is created, and delete them.
 
         Raises:
-            Refused: they cannot; says which and why.
+            Refused: an endpoint cannot be created; the message names it and the reason.
         """
         delivery = self._deliveries.get(queue.split("/", 1)[0])
         participant = delivery.participant if delivery is not None else next(iter(self._participants), None)
@@ -358,7 +358,7 @@ class ServiceTransport:
                 topic.answer(name, guid, to_producer)
 
     def _with_failure(self, message: CommandReply) -> CommandReply:
-        """Return the status of a queue that has no endpoints, which says so."""
+        """Return the status of a queue that has no endpoints, with the failure as its reason."""
         body = message.reply.body
         failure = self.failures.get(body.queue_name) if isinstance(body, SharedReaderQueueStatus) else None
         if failure is None:

@@ -1,4 +1,4 @@
-"""Which topic of ours a peer may have meant, when it is on one that nobody else is on.
+"""The topic of ours that a peer may have meant, when it is on one that no other endpoint uses.
 
 Decides: how alike two names must be. Names that differ by a digit are often two topics; those that differ by case, by
 punctuation or by what a framework puts in front are one topic written in two ways.
@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Final
 
 _ROS_PREFIXES: Final = ("rt/", "rq/", "rr/")
-"""What ROS 2 puts in front of the names of its topics."""
+"""Prefixes that ROS 2 adds to the names of its topics."""
 
 
 def nearest_topic(name: str, topics: Iterable[str]) -> str | None:

@@ -1,9 +1,9 @@
-"""How much of what has come is taken in a turn, and from whom: a share of each reader, and so many readers at a time.
+"""The number of messages consumed in a turn: a quantum for each reader, and a bound on the readers of one turn.
 
-While the service works, its peers get their answers and work too; a turn that took all of a producer's window made the
-two wait for each other. And what a turn takes is touched again by each of its steps, so that it must fit into the
-processor's caches: ten busy queues in one turn cost a third more a sample than in turns (`test_ten_persistent_queues`
-in `tests/benchmarks/test_dds.py`).
+While the service works, its peers process their answers, too; a turn that consumed all of a producer's window made the
+two wait for each other. Each step of a turn reads its messages again, so they must fit into the processor's caches: ten
+busy queues in one turn cost a third more a sample than in turns (`test_ten_persistent_queues` in
+`tests/benchmarks/test_dds.py`).
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ Taken = TypeVar("Taken")
 SourceKind = TypeVar("SourceKind", bound="MessageSource")
 
 READER_SHARE: Final = 256
-"""A turn takes about so many messages of a reader and no more."""
+"""Approximate number of messages that a turn consumes from one reader."""
 
 TURN_SHARE: Final = 2 * READER_SHARE
-"""A turn that has about so many of one kind, answers or samples, leaves the other queues to the next one."""
+"""Approximate number of answers, or of samples, after which a turn leaves the other queues to the next turn."""
 
 TAKES_MAX: Final = 64
 """A turn takes from a reader so often at most, whatever it gets: what cannot be read costs time and gives nothing."""
 
 
 class MessageSource(Protocol):
-    """What has messages for the engine."""
+    """A source of messages for the engine."""
 
     def poll(self, inbox: list[Inbound], /) -> object:
         """Move what is there into the inbox, a turn's share of it."""
@@ -63,7 +63,9 @@ class Rotation(Generic[SourceKind]):
         self._poll_count = 0
 
     def poll(self, ready: Iterable[SourceKind], inbox: list[Inbound]) -> list[SourceKind]:
-        """Let sources that have something stand in line, poll each once until the turn has its share; return those."""
+        """Append sources that have messages to the line, poll each once until the turn's quantum is used; return the
+        polled ones.
+        """
         line, polled_at = self._line, self._polled_at
         for source in sorted(ready, key=lambda each: polled_at.get(each, 0)):
             line.setdefault(source)

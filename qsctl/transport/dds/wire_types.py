@@ -5,8 +5,8 @@ manual [QS 2.10.2, 2.12, 3.3.4.3, 5.3 to 5.4.6]; a frame of many samples and a f
 are ours, final, and laid out so that `frames` packs each sample with one `struct` call.
 """
 
-# The binding reads these annotations itself; to a type checker they are no types.
-# mypy: disable-error-code="type-arg,assignment,valid-type"
+# The binding interprets these annotations; for a type checker they are not types. mypy:
+# disable-error-code="type-arg,assignment,valid-type"
 
 from dataclasses import dataclass, field
 from typing import Final
@@ -23,14 +23,14 @@ MONITORING_TOPIC: Final = "rti/queuing_service/monitoring/shared_reader_queue"
 LOGGER_TOPIC: Final = "rti/distlog"
 
 ACTION_PREFIX: Final = "RTI_SERVICE_COMMAND_ACTION_"
-"""What the names of actions begin with; people write the rest."""
+"""Prefix of the names of actions; users write the rest."""
 
 SERVICE_NAME_MAX_BYTES: Final = 255
 RESOURCE_IDENTIFIER_MAX_BYTES: Final = 2048
 
 
 class ServiceKind(IdlEnum, typename="RTI.Service.Admin.ServiceKind", default="RTI_SERVICE_OTHER_SERVICE"):
-    """Which kind of service a command is for; a queuing service answers QUEUING and OTHER.
+    """The kind of service that a command is for; a queuing service answers QUEUING and OTHER.
 
     Literals' names are part of a type: peers that know types compare them, and match nothing that is named otherwise.
     """
@@ -43,7 +43,9 @@ class ServiceKind(IdlEnum, typename="RTI.Service.Admin.ServiceKind", default="RT
 class CommandActionKind(
     IdlEnum, typename="RTI.Service.Admin.CommandActionKind", default="RTI_SERVICE_COMMAND_ACTION_GET"
 ):
-    """What to do. [QS 5.2] has CREATE, DELETE, GET and SHUTDOWN; INSERT and UPDATE are ours, as are the numbers."""
+    """The action of a command. [QS 5.2] has CREATE, DELETE, GET and SHUTDOWN; INSERT and UPDATE are ours, as are the
+    numbers.
+    """
 
     RTI_SERVICE_COMMAND_ACTION_LOAD = 1
     RTI_SERVICE_COMMAND_ACTION_UNLOAD = 2
@@ -65,7 +67,7 @@ class CommandActionKind(
 class CommandReplyRetcode(
     IdlEnum, typename="RTI.Service.Admin.CommandReplyRetcode", default="RTI_SERVICE_COMMAND_REPLY_OK"
 ):
-    """What became of a command [QS 5.4]."""
+    """The result of a command [QS 5.4]."""
 
     RTI_SERVICE_COMMAND_REPLY_OK = 0
     RTI_SERVICE_COMMAND_REPLY_ANNOUNCEMENT = 1
@@ -311,7 +313,7 @@ class WireLogMessage(IdlStruct, typename="RTI.QueuingService.LogMessage"):
 
 
 def producer_acknowledgment_topic(topic_name: str) -> str:
-    """Where the service answers the producers of a topic."""
+    """Return the topic on which the service answers the producers of a topic."""
     return f"ProducerAcknowledgment@{topic_name}"
 
 
@@ -321,7 +323,7 @@ def consumer_topic(topic_name: str, subscriber: str) -> str:
 
 
 def consumer_acknowledgment_topic(topic_name: str, subscriber: str) -> str:
-    """Where the consumers of a queue answer the service."""
+    """Return the topic on which the consumers of a queue answer the service."""
     return f"ConsumerAcknowledgment@{topic_name}@{subscriber}"
 
 

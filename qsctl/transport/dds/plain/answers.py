@@ -1,7 +1,7 @@
-"""What producers without qsctl are told of their samples: `WriteAcknowledgment`, to those who read it.
+"""Acknowledgments to producers without qsctl: `WriteAcknowledgment`, for those that read it.
 
-Decides: who asks, and what of the engine's answers reaches it. A process asks by a reader in a partition of its own; it
-is told of what all its writers write.
+Decides: which processes get acknowledgments, and for which samples. A process requests them with a reader in a
+partition of its own; it gets those for the samples of all its writers.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class ProducerAnswers:
         return process in self._channels
 
     def reader_appeared(self, endpoint: RemoteEndpoint) -> None:
-        """Tell its process from now on.
+        """Send acknowledgments to its process from now on.
 
         Raises:
             Malformed: it has no partition of its own.
@@ -102,7 +102,7 @@ class ProducerAnswers:
         self._channels.setdefault(endpoint.participant, []).append(channel)
 
     def reader_vanished(self, endpoint: RemoteEndpoint) -> None:
-        """Tell it nothing more."""
+        """Stop sending acknowledgments to its process."""
         channels = self._channels.get(endpoint.participant, [])
         for channel in channels:
             if channel.endpoint.handle == endpoint.handle:

@@ -143,7 +143,7 @@ class PlainConsumers:
         self._answering: dict[int, bytes] = {}
         """Processes that write acknowledgments, by the handles of their writers."""
         self._said: dict[bytes, ReadAvailability] = {}
-        """What consumers, and whole processes, said last of their availability."""
+        """Latest availability of consumers, and of whole processes."""
 
     @property
     def concerned(self) -> tuple[str, ...]:

@@ -1,8 +1,8 @@
 """Copies of what qsctl's producers write, for plain readers of the queue's own type on its topic [QS 2.8].
 
 Decides: who gets copies, and of what. What a plain writer writes, DDS gives to all readers itself; the wrappers write
-frames, which such a reader cannot read. So the service writes each sample once more, while there is one who looks on.
-A copy waits for nobody: where those who look on do not keep up, some are left out.
+frames, which such a reader cannot read. So the service writes each sample again while an observer is matched. A copy
+does not wait for observers: those that do not keep up miss some.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Copies:
             self.close()
 
     def put(self, writes: Sequence[Write]) -> None:
-        """Write copies, with the next flush; of payloads that are no samples of the type there are none."""
+        """Write copies, with the next flush; payloads that are not samples of the type are skipped."""
         writer = self._writer
         if writer is None:
             return

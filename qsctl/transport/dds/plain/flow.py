@@ -33,18 +33,18 @@ DEPARTED_WRITERS_MAX: Final = 10_000
 TAKES_MAX: Final = 20
 
 COPY: Final = b"qsctl;role=copy"
-"""What a writer says of itself that repeats samples of a queue for those who look on: nothing of it is enqueued."""
+"""Announced by a writer that repeats a queue's samples for observers: none of its samples is enqueued."""
 
 TIMESTAMP_END_NS: Final[Nanoseconds] = 2**62
 """No source timestamp is as late; one that is counts as none."""
 
 
 class PlainWriter:
-    """A writer without qsctl: who it is, and how its samples are numbered.
+    """A writer without qsctl: its process, and the numbering of its samples.
 
-    Cyclone DDS does not say what sequence number a sample has. Its source timestamp is as good: it is the writer's own,
-    it grows, it goes on growing where the service or the writer's process is started again, and it is the same for
-    every replica.
+    Cyclone DDS does not expose the sequence number of a sample. Its source timestamp is as good: it is the writer's
+    own, it increases, also across restarts of the service or of the writer's process, and it is the same for every
+    replica.
     """
 
     __slots__ = ("_last_number", "guid", "is_copy", "is_described", "lifespan_ns")

@@ -1,11 +1,10 @@
-"""The types and topics of `schemas/qsctl_queue.idl`, as the binding wants them.
+"""The types and topics of `schemas/qsctl_queue.idl`, as the binding requires them.
 
-Decides: nothing; the IDL does. Every member stands where both versions of CDR align it alike, so `octets` packs one
-layout for both.
+Decides: nothing; the IDL does. Both versions of CDR align every member alike, so `octets` packs one layout for both.
 """
 
-# The binding reads these annotations itself; to a type checker they are no types.
-# mypy: disable-error-code="type-arg,assignment,valid-type"
+# The binding interprets these annotations; for a type checker they are not types. mypy:
+# disable-error-code="type-arg,assignment,valid-type"
 
 from dataclasses import dataclass, field
 from typing import Final
@@ -17,7 +16,7 @@ from cyclonedds.idl.types import array, bounded_str, byte, int32, int64, sequenc
 from qsctl.transport.dds.wire_identity import NIL_OCTETS
 
 PREFIX: Final = "qsctl/"
-"""What the topics of the IDL begin with."""
+"""Prefix of the names of the IDL's topics."""
 
 
 @dataclass
@@ -98,25 +97,25 @@ class PlainWriteAcknowledgment(IdlStruct, typename="qsctl.WriteAcknowledgment"):
 
 
 def write_topic(topic_name: str) -> str:
-    """Where producers write samples with numbers of their own, requests and replies."""
+    """Return the topic to which producers write numbered samples, requests and replies."""
     return f"{PREFIX}{topic_name}/write"
 
 
 def write_acknowledgment_topic(topic_name: str) -> str:
-    """Where producers that ask are told what became of their samples."""
+    """Return the topic on which producers that request it receive acknowledgments of their samples."""
     return f"{PREFIX}{topic_name}/write_acknowledgment"
 
 
 def delivery_topic(topic_name: str, subscriber: str) -> str:
-    """Where consumers get their samples."""
+    """Return the topic on which consumers receive samples."""
     return f"{PREFIX}{topic_name}/{subscriber}/delivery"
 
 
 def acknowledgment_topic(topic_name: str, subscriber: str) -> str:
-    """Where consumers say what became of them."""
+    """Return the topic to which consumers write their acknowledgments and rejections."""
     return f"{PREFIX}{topic_name}/{subscriber}/acknowledgment"
 
 
 def availability_topic(topic_name: str, subscriber: str) -> str:
-    """Where consumers say how many they want."""
+    """Return the topic to which consumers write how many samples they accept."""
     return f"{PREFIX}{topic_name}/{subscriber}/availability"

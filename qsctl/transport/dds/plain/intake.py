@@ -43,7 +43,7 @@ Asks: TypeAlias = Callable[[bytes], bool]
 
 
 class Origins:
-    """Which process each identity's writer belongs to, and the timestamps that samples are known by."""
+    """The process that each writer's identity belongs to, and the timestamps that identify samples."""
 
     def __init__(self) -> None:
         self._processes: OrderedDict[Guid, bytes] = OrderedDict()
@@ -126,7 +126,7 @@ class PlainReader:
                 return False
             count += len(taken)
             size += sum(len(data) for data, _ in taken)
-            # What is no sample costs the turn as much, and gives nothing.
+            # Data that are not a sample cost the turn as much, and are not enqueued.
             writes = self._participant.boundary.each(
                 self._source,
                 taken,
@@ -168,15 +168,15 @@ class PlainReader:
 
 
 class Intake:
-    """What samples of one topic are to the engine.
+    """The conversion of one topic's samples to messages of the engine.
 
     Args:
         participant_name: the name of the domain participant of the configuration.
         topic_name: the topic.
-        payload_of: what of a sample is its payload.
-        origins: told of each sample.
-        asks: whether its producer asks what becomes of it. One that does not is held back by a full queue, whatever the
-            queue's replacement policy: nothing would tell it that its sample was refused.
+        payload_of: returns the payload of a sample.
+        origins: records the writer of each sample.
+        asks: whether its producer requests acknowledgments. One that does not is held back by a full queue, whatever
+            the queue's replacement policy: it would not learn that its sample was refused.
     """
 
     def __init__(

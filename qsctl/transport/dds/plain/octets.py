@@ -1,7 +1,7 @@
 """Messages of `schemas/qsctl_queue.idl` to octets and back, with one `struct` call each.
 
-Decides: what of a peer's message is refused. Both versions of CDR lay these types out alike; the encapsulation header
-says which, and in which byte order.
+Decides: which messages of a peer are refused. Both versions of CDR lay these types out alike; the encapsulation header
+contains the version and the byte order.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class ReadAcknowledgment(NamedTuple):
 
 
 class ReadAvailability(NamedTuple):
-    """`Availability` of a consumer; the nil GUID stands for all of its participant."""
+    """`Availability` of a consumer; the nil GUID means all readers of its participant."""
 
     consumer: Guid
     unacked_threshold: int
@@ -47,7 +47,7 @@ class ReadAvailability(NamedTuple):
 
 
 class ReadWrite(NamedTuple):
-    """`Write` of a producer; the nil GUID in its identity stands for the DDS writer's."""
+    """`Write` of a producer; the nil GUID in its identity means the DDS writer's own."""
 
     identity: SampleIdentity
     source_guid: Guid
@@ -116,8 +116,8 @@ def read_write(data: bytes) -> ReadWrite:
     """Read a `Write`.
 
     Raises:
-        Malformed: it is none, claims more than it holds, or has a number that is not from 1 to 2**63 - 1, a negative
-            lifespan, or flags that are no producer's.
+        Malformed: it is not a `Write`, claims more octets than it has, or has a number outside 1 to 2**63 - 1, a
+            negative lifespan, or flags that producers do not set.
     """
     head = _WRITES[_byte_order(data)]
     writer, number, source, related_source, related_writer, related_number, lifespan_ns, flags, size = _unpack(

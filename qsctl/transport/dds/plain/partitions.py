@@ -1,6 +1,6 @@
-"""How a reader of what is meant for one peer alone shows that it is alone: by a partition of its own.
+"""Partitions of a single reader: how a reader shows that data meant for one peer are for it alone.
 
-Decides: who gets a writer of its own, who only looks on, and who is refused.
+Decides: which readers get a writer of their own, which are observers, and which are refused.
 """
 
 from __future__ import annotations

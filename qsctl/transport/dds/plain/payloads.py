@@ -1,4 +1,4 @@
-"""What of a plain sample becomes its payload, and back.
+"""The conversion of a plain sample to a payload, and back.
 
 Decides: the samples of octets and of text travel bare inside qsctl [QS 3.3.1], as its own producers write them; all
 others as they are serialized, encapsulation header included, whatever the version of CDR and the byte order.

@@ -1,7 +1,7 @@
-"""A reader of peers' messages that says which process each comes from, also of one that has left since.
+"""A reader of peers' messages that returns the process of each, also of one that has left since.
 
-Decides: how a sender is known. A sample names its writer by a handle; whose that is, is found out while the writer is
-there, by discovery or at its first message.
+Decides: how a sender is identified. A sample names its writer by a handle; the process is looked up while the writer
+exists, by discovery or at its first message.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ FRAME_TYPE: Final = "RTI::QueuingService::SampleFrame"
 _SERVICE_ROLES: Final = frozenset({"service", "copy"})
 
 DEFAULT_TYPE: Final = "DDS::Octets"
-"""What a queue without a type holds."""
+"""Type of the samples of a queue that declares none."""
 
 ClassOf: TypeAlias = Callable[[str], type[Any]]
 """The binding's class of a type of the configuration; raises `QsctlError` where there is none."""
@@ -46,12 +46,12 @@ def class_of_builtin(type_name: str) -> type[Any]:
 
 
 class PlainSurroundings(NamedTuple):
-    """What the endpoints of applications without qsctl need of their service.
+    """The services that the endpoints of applications without qsctl use.
 
     Attributes:
         flows: where their samples are read.
         class_of: the types of the configuration.
-        lookups: what peers say of their types, where the configuration has none.
+        lookups: the types that peers announce, where the configuration has none.
         has_room: whether nothing waits outside a queue: then its topic is read on.
     """
 
@@ -135,7 +135,7 @@ class PlainTopic:
             self._copies.put(writes)
 
     def vanished(self, endpoint: RemoteEndpoint) -> None:
-        """Tell one that is gone nothing more. Samples of a writer that is gone stay: it believes them to be here."""
+        """Stop sending to a vanished reader. Samples of a vanished writer are kept: it considers them delivered."""
         if not endpoint.is_writer and endpoint.topic_name == self._answers.topic_name:
             self._answers.reader_vanished(endpoint)
         elif endpoint.topic_name == self.topic_name:
