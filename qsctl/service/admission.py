@@ -1,7 +1,8 @@
-"""What a service cannot store, offer or replicate it refuses to create [QS 2.14.2, 5.4.1, 7].
+"""The refusal to create what a service cannot store, offer or replicate [QS 2.14.2, 5.4.1, 7].
 
-The engine knows nothing of files, of DDS and of replicas: a queue whose names cannot be part of a file name, whose
-endpoints cannot be made, or that is to be replicated, is answered here, before it is created. So nothing of it is left.
+The engine does not depend on files, DDS or replicas: a command for a queue whose names cannot be part of a file name,
+whose endpoints cannot be made, or that is to be replicated, is answered here, before it is created. So no part of it
+remains.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ def _refusal(engine: ServiceEngine, request: CommandRequest, error: QsctlError) 
 
 
 def _created_places(engine: ServiceEngine, request: CommandRequest) -> Iterator[tuple[QueueName, HostedPlace]]:
-    """Return the queues that a command would create, where the engine has what they would stand in."""
+    """Return the queues that a command would create, where the engine has the subscriber that they belong to."""
     queues: tuple[SharedReaderQueueSettings, ...]
     match request.command:
         case CreateQueue(subscriber, settings) if len(subscriber.names) == 2:

@@ -39,7 +39,7 @@ _CHECKSUM_BYTES: Final = 4
 
 
 class Index(msgspec.Struct, frozen=True, array_like=True):
-    """What is noted of an instance at rest; it is so from one instant until another."""
+    """The summary of an instance at rest, valid from one instant until another."""
 
     since_ns: Nanoseconds
     until_ns: Nanoseconds
@@ -93,7 +93,7 @@ class AtRest:
     def __init__(self, directory: StateDirectory, instance: Instance, index: Index, now: Nanoseconds) -> None:
         self.instance = instance
         self.warnings: Sequence[str] = index.warnings
-        """What the user should know of the service's configuration."""
+        """Warnings about the service's configuration for the user."""
         self._directory = directory
         self._index = index
         self._was_read = False
@@ -131,7 +131,7 @@ class AtRest:
     def close(self) -> None:
         """Have the next command know that the status was read: its `change` begins again from zero [QS 5.4.4]."""
         if self._was_read:
-            with suppress(OSError):  # on a full disk those of the last command stand
+            with suppress(OSError):  # on a full disk the figures of the last command stay
                 self._directory.write_statistics(self.hosted.statistics.snapshot())
                 write_index(self._directory, self.instance, self._index)
 

@@ -92,10 +92,10 @@ class StartFailed(QsctlError):
 
 
 def in_background(run: Callable[[Callable[[], None]], object]) -> int:
-    """Run something in a daemon; returns the daemon's process id once it says that it has started.
+    """Run something in a daemon; return the daemon's process id once it reports that it has started.
 
     Args:
-        run: called in the daemon with what it calls when it has started; the daemon ends when it returns.
+        run: called in the daemon with a function to call when it has started; the daemon ends when it returns.
 
     Raises:
         StartFailed: it ended before it had started.
@@ -105,7 +105,7 @@ def in_background(run: Callable[[Callable[[], None]], object]) -> int:
     if child == 0:
         os.close(reading)
         os.setsid()
-        # Forked twice, so that the daemon is no session leader and never gets a terminal.
+        # Forked twice, so that the daemon is not a session leader and never gets a terminal.
         if os.fork():
             os._exit(0)
         _be_daemon(run, writing)

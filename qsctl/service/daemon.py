@@ -88,7 +88,7 @@ class Daemon:
         self.log = log
         self._says = "" if commands is None else "session_"
         self.stop_cause = ""
-        """What ended the service: a signal's name or SHUTDOWN; empty while it runs."""
+        """The cause of the service's end: a signal's name or SHUTDOWN; empty while it runs."""
         self.engine, stores = open_service(configuration, options)
         hosted = self.engine.hosted
         hosted.share_count = SHARE_COUNT

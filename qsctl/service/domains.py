@@ -30,10 +30,10 @@ def places_of_configuration(
     Args:
         configuration: its configuration.
         settings: interface, peers and lease for every domain.
-        administration_domain_id: turns administration on in this domain whatever the file says [QS Table 4.1].
+        administration_domain_id: turns administration on in this domain also where the file disables it [QS Table 4.1].
 
     Raises:
-        Refused: a participant asks for DDS Security, TLS or a transport that there is not here, or two participants
+        Refused: a participant asks for DDS Security, TLS or a transport that is not available here, or two participants
             of one domain ask for different transports.
     """
     participants = {

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 DEFAULT_WAIT_S: Final = 10.0
 SAMPLES_PER_TURN: Final = 5_000
-"""So many written samples are stored together; the synchronization of the disk is paid once for them."""
+"""Number of written samples that are stored together; the synchronization of the disk is paid once for them."""
 
 _POLL_S: Final = 0.05
 
@@ -59,18 +59,18 @@ def open_embedded(
 
     Args:
         state_dir: made on first use, for its owner alone.
-        configuration: what a new instance starts with. One that lives there keeps its own [QS 2.14.1]: a named
-            configuration that is another is refused, or reported in `warnings`.
+        configuration: that of a new instance. An existing one keeps its own [QS 2.14.1]: a named configuration that
+            differs is refused, or reported in `warnings`.
         wait_s: how long to wait for another command that uses the directory.
         now: the wall clock in Unix nanoseconds.
-        discard_damaged: go on with what is whole where something stored is lost; `damage` lists it.
+        discard_damaged: continue with the sound records where stored ones are lost; `damage` lists it.
 
     Raises:
-        NoAnswer: another process used the directory all the time; says which one and since when.
+        NoAnswer: another process used the directory all the time; the message names it and the time since when.
         InvalidInput: the directory cannot be used.
         Damaged: something stored is lost, and is not to be discarded: nothing was changed.
-        Refused: a later version wrote the state, the configuration cannot stand, or the instance that lives there
-            began with another than the one that is named.
+        Refused: a later version wrote the state, the configuration is not valid, or the existing instance began with
+            another than the named one.
     """
     service = EmbeddedService(state_dir, configuration, wait_s, now, discard_damaged=discard_damaged)
     service.open()
@@ -108,7 +108,7 @@ class EmbeddedService:
         self._reported_damage: list[DamageReport] = []
         self._reported_warnings: list[str] = []
         self.warnings: list[str] = []
-        """What the user should know of the service's configuration."""
+        """Warnings about the service's configuration for the user."""
         self._at_rest: AtRest | None = None
         self._restored: EmbeddedInstance | None = None
         """One of them while it is open: most commands need the second, which is made once they do."""
@@ -116,7 +116,7 @@ class EmbeddedService:
 
     @property
     def application_name(self) -> str:
-        """What a command's target pattern is matched against."""
+        """The name that a command's target pattern is matched against."""
         return self._hosted.application_name
 
     @property
@@ -130,7 +130,7 @@ class EmbeddedService:
 
     @property
     def damage(self) -> list[DamageReport]:
-        """What was found broken; everything that is whole was restored."""
+        """Damage that was found; everything whole was restored."""
         return [*self._reported_damage, *(self._restored.damage if self._restored is not None else ())]
 
     @property
@@ -168,10 +168,11 @@ class EmbeddedService:
     def receive(
         self, queue: QueueName, max_samples: int, timeout_s: float, source_guid: Guid = NIL_GUID
     ) -> list[Delivery]:
-        """Be a consumer of the queue: take at most so many samples, waiting at most so long for the first.
+        """Be a consumer of the queue: receive at most the given number of samples, waiting a bounded time for the
+        first.
 
         While it waits, other commands may use the directory. A sample that was received and not acknowledged when the
-        command ends goes back to the queue with the redelivered flag.
+        command ends returns to the queue with the redelivered flag.
         """
         if max_samples <= 0:
             return []
@@ -289,7 +290,7 @@ class EmbeddedService:
         return restored
 
     def _take(self, queue: QueueName, max_samples: int, source_guid: Guid) -> list[Delivery]:
-        """Open the window for so many samples, and close it again before anything else is done."""
+        """Open a window of the given number of samples, and close it again before anything else is done."""
         held = self._outstanding.setdefault(queue, set())
         threshold = max_samples + len(held) - 1
         instance = self._instance

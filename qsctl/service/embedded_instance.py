@@ -45,7 +45,7 @@ from qsctl.storage.damage import DamageKind, DamageReport, refuse_loss
 from qsctl.storage.room import DiskFailed, DiskFull
 
 Given: TypeAlias = Configuration | NamedConfiguration | None
-"""What a new instance starts with; None: the default."""
+"""The configuration of a new instance; None: the default."""
 
 
 class EmbeddedInstance:
@@ -81,13 +81,13 @@ class EmbeddedInstance:
         self.forgets_configuration = False
         """Whether its end deletes the stored configuration even where that is PERSISTENT [QS 2.14.1]."""
         self.deliveries: list[Delivery] = []
-        """What the latest turns sent to the command as a consumer."""
+        """Deliveries of the latest turns to the command as a consumer."""
         self.warnings: list[str] = []
-        """What the user should know of the service's configuration."""
+        """Warnings about the service's configuration for the user."""
 
     @property
     def damage(self) -> list[DamageReport]:
-        """What was found broken; everything that is whole was restored."""
+        """Damage that was found; everything whole was restored."""
         return [*self._reported_damage, *self._stores.damage]
 
     def request(self, identity: SampleIdentity, command: Command, target: str) -> list[CommandReply]:
@@ -114,7 +114,7 @@ class EmbeddedInstance:
                 if self.loop.engine.lose_producers(self._now()):
                     self.turn(())
                 is_counted = False
-                with suppress(OSError):  # on a full disk those of the last command stand
+                with suppress(OSError):  # on a full disk the figures of the last command stay
                     self._directory.write_statistics(self.loop.engine.hosted.statistics.snapshot())
                     is_counted = True
                 with suppress(DiskFull):  # what is there stays
@@ -139,11 +139,11 @@ class EmbeddedInstance:
         return Index(self._now(), until_ns, hosted.started(), held, tuple(unserved(hosted.settings())))
 
     def open(self) -> None:
-        """Restore the instance that lives in the directory, or begin one.
+        """Restore the instance in the directory, or create one.
 
         Raises:
             Damaged: something stored is lost, and is not to be discarded: nothing was changed.
-            Refused: a later version wrote the state, or the configuration cannot stand.
+            Refused: a later version wrote the state, or the configuration is not valid.
         """
         instance = self._directory.read_instance()
         if instance is None:

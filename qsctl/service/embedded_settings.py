@@ -1,4 +1,4 @@
-"""What an embedded service hosts, and how it writes its files, with a configuration and without one."""
+"""The configuration and file settings of an embedded service, with a configuration file and without one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DEFAULT_SETTINGS: Final = ServiceSettings(
         ),
     ),
 )
-"""What a state directory hosts when no configuration is given: one shared subscriber without queues in domain 0."""
+"""The configuration of a state directory when none is given: one shared subscriber without queues in domain 0."""
 
 DEFAULT_FILESYSTEM: Final = FilesystemSettings(synchronization=Synchronization.NORMAL)
 """Synced as each command ends: a command that has ended survives a loss of power."""

@@ -1,8 +1,8 @@
-"""What a service process runs on: the seam between the driver and its machine.
+"""The environment of a service process: the interface between the driver and its machine.
 
-Decides: what is given where nothing else is. The driver (`loop`, `stores`, `replication` and what they are made of)
-reaches files, threads and randomness through an `Environment` alone, and time through that and the clock that it is
-given: so a simulated world steps the same driver.
+Decides: the defaults. The driver (`loop`, `stores`, `replication` and what they are made of) reaches files, threads and
+randomness through an `Environment` alone, and time through that and a clock: so a simulated world steps the same
+driver.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where a live or embedded service gets its incarnations from: the system's source of randomness."""
+"""The source of the incarnations of a live or embedded service: the system's random numbers."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ _SHOWN: Final = frozenset(
         LowWatermarkPassed,
     }
 )
-"""What is logged below tracing; selected by type first, for there are four other events a sample."""
+"""The events logged below level tracing; selected by type first, for there are four other events a sample."""
 
 _DDS_WORDS: Final = {Verbosity.DDS_WARNINGS: "warning", Verbosity.TRACING: "warning", Verbosity.DDS_TRACING: "config"}
 
@@ -101,7 +101,7 @@ class LogFile:
             self._stream.flush()
 
     def reopen(self) -> None:
-        """Open the file again now, if the path is another's or nobody's."""
+        """Open the file again now, if the path names another file or none."""
         with self._lock:
             self._follow()
 
@@ -143,7 +143,7 @@ def log_stream(path: Path | None) -> Iterator[LogStream]:
 
 
 class Publisher(Protocol):
-    """Where lines go beside standard error."""
+    """A further output of log lines, beside standard error."""
 
     def write(
         self, service_name: str, process_id: int, level: int, timestamp_ns: int, event: str, fields_json: str
@@ -192,7 +192,7 @@ class ServiceLog:
 
     @property
     def traces(self) -> bool:
-        """Return whether it says what becomes of each sample."""
+        """Return whether it logs the events of each sample."""
         return self._verbosity >= Verbosity.TRACING
 
     def publish_through(self, publisher: Publisher | None) -> None:
@@ -200,14 +200,14 @@ class ServiceLog:
         self._publisher = publisher
 
     def reopen(self) -> None:
-        """Open the log file again if it was renamed or deleted: somebody asks for that by SIGHUP."""
+        """Open the log file again if it was renamed or deleted: log rotation requests that by SIGHUP."""
         if isinstance(self._stream, LogFile):
             self._stream.reopen()
         self.info("log_reopened")
 
     @contextmanager
     def endings(self) -> Iterator[None]:
-        """Log an error that ends the service, and let it pass: nobody may be at the terminal."""
+        """Log an error that ends the service, and let it pass: there may be no terminal."""
         try:
             yield
         except QsctlError as error:

@@ -46,19 +46,19 @@ class ServiceLoop:
     """An engine, its stores and a clock. Restore the engine before the first turn, see `restore`; close it before the
     stores.
 
-    A disk that refuses concerns the queues whose stores it refuses, see `recovery`. Where it refuses the service as a
-    whole, nothing is written any more and every call raises the same error: what comes later may rest on what was lost.
+    A failing disk affects the queues whose stores fail, see `recovery`. Where the service's own store fails, nothing is
+    written any more and every call raises the same error: later changes may depend on lost ones.
 
     Args:
-        engine: whose turns are driven.
-        stores: where its records go.
-        clock: Unix nanoseconds: the wall clock, or one that follows no change of it.
-        on_finished: called in another thread when `pop_finished` has something; must not block.
-        turns_ahead_max, records_ahead_max: how much may wait for the disk.
-        quick_sync_s: a disk that syncs in less is waited for; 0: none is. By default each is.
+        engine: the engine whose turns are run.
+        stores: the stores of its records.
+        clock: Unix nanoseconds: the wall clock, or one that ignores changes of it.
+        on_finished: called in another thread when `pop_finished` has something; must not block. turns_ahead_max,
+        records_ahead_max: bounds on the turns and records that wait for the disk.
+        quick_sync_s: a sync on a disk that takes less is waited for; 0: none. By default every sync is waited for.
         replication: what steps the engine as a member of a cluster; None: nothing is replicated.
         limits: gives those of the service.
-        compact_after_records: with so many records stored a busy service looks whether a store is worth compacting.
+        compact_after_records: number of stored records after which a busy service checks whether to compact a store.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class ServiceLoop:
         self._finished: list[Released] = []
         self._failure: BaseException | None = None
         self._may_ride = False
-        """Whether the latest group was not synced: what it has to say may ride on the sync of the next."""
+        """Whether the latest group was not synced: its sync may be deferred to that of the next group."""
         self._compact_after_records = compact_after_records
         self._record_count = 0
         self._compaction: Iterator[None] | None = None

@@ -1,10 +1,10 @@
-"""Which services are the members of a cluster [QS 7.2 and 7.3]: those that were named, or found.
+"""The members of a cluster [QS 7.2 and 7.3]: the services that were named, or those that were discovered.
 
-Decides: when the members are known. The manual names how many there are (`<queue_instances>`) and gives each instance
-an application name; it does not say how they learn of each other. Our reading: without names on the command line the
-members are the first so many services of this configuration's name that are in the domain together. From then on they
-are fixed, and kept with the replicas' log: what is a quorum must not depend on who happens to be there. A service that
-knows no names yet takes over those that another one knows, if its own is among them.
+Decides: when the members are known. [QS 7.2] sets their number (`<queue_instances>`) and gives each instance an
+application name; it does not specify how they discover each other. Our reading: without names on the command line the
+members are the first services of this configuration's name, up to that number, that are in the domain together. From
+then on they are fixed, and kept with the replicas' log: what is a quorum must not depend on which services are present.
+A service without names adopts those of another one, if its own is among them.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ _CGROUP_FILES: Final = (
 
 
 def available_bytes() -> int:
-    """Return the memory of the machine, or what the container may use of it; 0: the system does not say."""
+    """Return the memory of the machine, or the container's limit; 0: the system does not report it."""
     try:
         total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError):
@@ -59,7 +59,7 @@ def available_bytes() -> int:
 
 
 def resident_bytes() -> int:
-    """Return the resident memory of this process; 0: the system does not say."""
+    """Return the resident memory of this process; 0: the system does not report it."""
     try:
         pages = Path("/proc/self/statm").read_bytes().split()[1]
     except OSError:
@@ -99,13 +99,14 @@ def _trim() -> Any:
 
 
 class HeldCount:
-    """How many samples the queues hold, counted a part of the queues at a time: as it was some looks ago at most.
+    """The number of samples in the queues, counted for some of the queues at a time: each count is at most a few calls
+    old.
 
-    With a thousand queues or fewer it is exact. Ten thousand are counted in ten looks: that takes as long as looking at
-    the memory, and what is decided by it concerns seconds.
+    With a thousand queues or fewer it is exact. Ten thousand are counted in ten looks: that takes as long as reading
+    the memory's size, and decisions by it concern seconds.
 
     Args:
-        queues: what the queues hold now, each with a length.
+        queues: returns the queues' current contents, each with a length.
     """
 
     def __init__(self, queues: Callable[[], Sequence[Sized]]) -> None:
@@ -133,14 +134,14 @@ class MemoryGuard:
 
     Args:
         bound_bytes: producers are held back above it; 0: never.
-        held_count: how many samples the queues hold.
+        held_count: returns the number of samples in the queues.
         resident: the resident memory in bytes.
         free: gives memory back to the system.
-        clock: monotonic nanoseconds.
+        clock: returns monotonic nanoseconds.
 
     Attributes:
-        bound_bytes: likewise.
-        resident_bytes: at the last look.
+        bound_bytes: the bound above which producers are held back.
+        resident_bytes: at the last check.
         is_high: whether producers are held back.
         held_back_count: how often they were, since the start.
     """
@@ -170,7 +171,7 @@ class MemoryGuard:
         """The least resident memory seen: what the process has without samples."""
         self._count_when_high = 0
         self._grown_bytes = 0
-        """What the process may have without being high: it was let go on with free memory of its own."""
+        """Memory above the bound that is tolerated: it was not returned to the system although it is free."""
 
     def look(self) -> bool:
         """Look at the memory, ten times a second at most; whether `is_high` changed."""

@@ -42,7 +42,7 @@ _TIME_BOUNDS_NS: Final = tuple(round(bound * SECOND_NS) for bound in TIME_BOUNDS
 
 
 class TimeToDone(NamedTuple):
-    """How long acknowledged samples of a queue were in it: counts by bucket of `TIME_BOUNDS_S`, and the sum."""
+    """The residence times of a queue's acknowledged samples: counts by bucket of `TIME_BOUNDS_S`, and the sum."""
 
     counts: list[int]
     sum_ns: int
@@ -52,7 +52,7 @@ _NO_TIME: Final = TimeToDone([0] * (len(TIME_BOUNDS_S) + 1), 0)
 
 
 class PeerFaults(Protocol):
-    """What is asked of a transport's boundary."""
+    """Fault counters of a transport's boundary."""
 
     refused_count: int
     """Messages of peers that could not be read."""
@@ -65,7 +65,7 @@ class PeerFaults(Protocol):
 
 
 class Budget(NamedTuple):
-    """What a service uses of its limits."""
+    """A service's use of its limits."""
 
     limits: Mapping[str, int] = {}
     """By the limit's name; -1: none. Those `…_per_peer` hold for each peer."""
@@ -78,7 +78,7 @@ class Budget(NamedTuple):
 
 
 class ServiceFigures(NamedTuple):
-    """What one process counted since its start, and what its queues hold, by their names."""
+    """Counters of one process since its start, and the contents of its queues, by their names."""
 
     events: dict[tuple[str, str], int]
     """By kind of event and queue."""

@@ -64,7 +64,7 @@ class NamedConfiguration:
         return is_same and not filesystem_differences(named, instance.filesystem, state_directory)
 
     def drift(self, instance: Instance, hosted: ServiceSettings, state_directory: Path) -> Refused | None:
-        """Return what to say where the service of a state directory is configured otherwise; None where it is not.
+        """Return a notice where the service of a state directory has another configuration; None where it has the same.
 
         Raises:
             Refused: the user named a configuration that no service of this version could have.

@@ -31,18 +31,18 @@ GRACE_NS: Final[Nanoseconds] = 2 * SECOND_NS
 """How long consumers may still answer once the service shuts down."""
 
 SHARE_COUNT: Final = 1_000
-"""So many samples of one queue are moved in a row, which takes some 3 ms: no longer do the others wait where a consumer
-comes to a queue of millions or goes with as many, where they expire, or where a command removes them."""
+"""Number of samples of one queue moved in a row, which takes some 3 ms: the bound on how long the others wait where a
+consumer comes to a queue of millions or leaves with as many, where they expire, or where a command removes them.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class DaemonOptions:
-    """What the command line adds to a configuration.
+    """Options that the command line adds to a configuration.
 
-    `claim` is the right to write the stores, in a process that was started by the one that has it; `log_label` tells
-    its write-ahead log from those of the others.
-    `runs_in_background` makes SHUTDOWN answer UNSUPPORTED [QS 5.4.9]: who started a daemon stops it. `record` is the
-    recording that begins with the service.
+    `claim` is the right to write the stores, in a process that was started by the one that has it; `log_label`
+    distinguishes its write-ahead log from those of the others. `runs_in_background` makes SHUTDOWN answer UNSUPPORTED
+    [QS 5.4.9]: a daemon is stopped by its parent. `record` is the recording that begins with the service.
     """
 
     places: ServicePlaces = field(default_factory=ServicePlaces)
@@ -59,7 +59,7 @@ class DaemonOptions:
     """The processes that share the memory which the service may take."""
     record: StartRecording | None = None
     forgets_configuration: bool = False
-    """What an earlier run kept of the configuration is dropped: it comes from other services [QS 2.14.1]."""
+    """Whether the configuration kept by an earlier run is dropped: it comes from other services [QS 2.14.1]."""
     members: tuple[str, ...] = ()
     """The application names of the replication cluster's members; empty: they are found."""
     discards_damaged: bool = False
@@ -111,7 +111,7 @@ def open_service(
 
 
 def log_damage(log: ServiceLog, stores: Stores) -> None:
-    """Say what of the stored state was found broken."""
+    """Log the damage found in the stored state."""
     for report in stores.damage:
         log.warning("stored_state_damaged", report=str(report))
 

@@ -1,4 +1,4 @@
-"""Where the payloads are that the core does not keep: in a store, or in a batch that is about to be stored."""
+"""The payloads that the core does not keep: read from a store, or from a batch that is about to be stored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where each queue of a service stands: what its files are named after [QS 2.14.2]."""
+"""The place of each queue of a service: the base of its files' names [QS 2.14.2]."""
 
 from __future__ import annotations
 

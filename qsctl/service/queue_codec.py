@@ -1,8 +1,8 @@
 """The records of queues, and of the service's state, as bytes for the stores: MessagePack by msgspec [QS 2.14.2].
 
-Decides: what a body says, and which positions begin and end with it. What usually happens together is one body:
-samples of one writer that are enqueued one after the other, and assigned to consumers at once, up to a page of them;
-and samples that are removed one after the other.
+Decides: the content of a body, and which positions begin and end with it. Records that usually occur together are one
+body: samples of one writer that are enqueued one after the other, and assigned to consumers at once, up to a page of
+them; and samples that are removed one after the other.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from qsctl.instant import Nanoseconds
 from qsctl.storage.codec import Encoded, Positions, RecordCodec, UnreadableRecord
 
 REMEMBERED_COUNT: Final = 8_192
-"""The identities of so many removed samples outlive a restart (as many as a queue remembers)."""
+"""Number of removed samples whose identities outlive a restart (as many as a queue remembers)."""
 
 
 class _EnqueuedMetadata(msgspec.Struct, frozen=True, array_like=True, tag=1, gc=False):
@@ -75,7 +75,7 @@ class _MovedMetadata(msgspec.Struct, frozen=True, array_like=True, tag=18, gc=Fa
 
 
 class _PlainMetadata(msgspec.Struct, frozen=True, array_like=True, tag=1, gc=False):
-    """The same of a sample that answers nothing, carries no flag and is no dead letter: the rest is left to defaults.
+    """Metadata of a sample that answers nothing, has no flag and is not a dead letter: the other fields have defaults.
 
     Most samples are plain, and a restart reads them in little more than half the time.
     """
@@ -127,7 +127,7 @@ RUN_PAYLOAD_BYTES_MAX: Final = 4_096
 """How much of them: what damages a page takes so much, and a payload is read with the others of its body."""
 
 _SEVERAL: Final = frozenset({_DeadLetterMetadata, _MovedMetadata, _SentMetadata, _RemovedRun, _SampleRun})
-"""What is several records, or another one."""
+"""Encoded forms of several records, or of one that is not plain."""
 
 
 class _EnqueuedHead(msgspec.Struct, frozen=True, array_like=True, tag=1, gc=False):
@@ -193,7 +193,7 @@ _REMOVED_TAG: Final = 4
 _REMOVED_RUN_TAG: Final = 7
 _SAMPLE_RUN_TAG: Final = 9
 _REMEMBERED_TAG: Final = 5
-"""What the second byte of a body says it is."""
+"""Value of a body's second byte that marks remembered identities."""
 
 
 class _QueueCodec:
@@ -341,7 +341,9 @@ class _QueueCodec:
 
 
 def _run_of(first: Enqueued, count: int, consumers: list[Guid]) -> _PlainMetadata | _SampleRun:
-    """Return what says of so many samples, from the first one on, that they were enqueued and assigned to these."""
+    """Return the body for a run of samples, from the first one on, that were enqueued and assigned to these
+    consumers.
+    """
     identity = first.identity
     if count == 1:
         fields = (

@@ -1,13 +1,14 @@
-"""An engine and its stores when the disk is full, or refuses: what goes on, what rests, and how it comes back.
+"""An engine and its stores when the disk is full, or fails: which queues continue, which are suspended, and how they
+recover.
 
-Decides: the contract of a store that fails [QS 2.4, 2.14.2].
+Decides: the contract of a failing store [QS 2.4, 2.14.2].
 
-- Little room is left: queues that are stored enqueue nothing new, answering 0; they go on delivering and removing,
-  for which there is a reserve. They enqueue again once there is plenty of room.
-- A write or a sync fails all the same: the queue is suspended, the others go on. What was not durable by then counts
-  as never written: producers are answered 0 for it, consumers never see it. The queue is set back to what its store
-  holds, as at a restart. It enqueues and delivers nothing; acknowledgments are heeded.
-- A sync that failed is not tried again. The queue goes on once the whole of it was written to new files and synced.
+- Little space is left: queues that are stored enqueue nothing new, answering 0; they continue to deliver and remove,
+  for which there is a reserve. They enqueue again once there is plenty of space.
+- A write or a sync fails all the same: the queue is suspended, the others continue. Records that were not durable by
+  then count as never written: producers are answered 0 for it, consumers never see it. The queue is restored from its
+  store, as at a restart. It enqueues and delivers nothing; acknowledgments are processed.
+- A sync that failed is not repeated. The queue resumes once all of it was written to new files and synced.
 - The service's state: the command whose change could not be stored is answered with an error, though it is in force;
   no other change is made before the whole configuration was stored.
 """
@@ -94,7 +95,7 @@ class Recovery:
         try:
             records = list(mended(self._stores.reopen(name).load()))
         except Damaged as error:
-            failure.error = error  # it cannot be read either: nothing is known of it until it can
+            failure.error = error  # it cannot be read either: its content is unknown until it can
             records = []
         else:
             failure.is_undone = True

@@ -24,11 +24,11 @@ RECORDS: Final = RecordsCodec(msgspec.msgpack.Encoder().encode, msgspec.msgpack.
 
 
 def restore(member: Member, log: ReplicaLog) -> dict[str, StoredStream]:
-    """Give every persistent replica what was stored, before the member starts; return the other streams.
+    """Give every persistent replica its stored records, before the member starts; return the other streams.
 
-    One of which nothing is found, in a log that lacks nothing that is known of it, is new: it has no vote until a group
-    forms, or a master has given it what the others have. In a log that is damaged, or shorter than it was when it was
-    closed in order, none has a vote until it has caught up: the others may know it from before.
+    A replica without records, in a log that has lost nothing, is new: it has no vote until a group forms, or a master
+    has sent it the others' records. In a log that is damaged, or shorter than it was when it was closed in order, none
+    has a vote until it has caught up: the others may know its earlier votes.
     """
     found = log.pop_found()
     for stream, replica in member.replicas.items():

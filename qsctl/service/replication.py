@@ -1,8 +1,8 @@
-"""A running service as a member of a replication cluster: its replicas, their log, and their letters [QS 7].
+"""A running service as a member of a replication cluster: its replicas, their log, and their messages [QS 7].
 
-Decides: what is handed over when. What the replicas have to write goes to their log; what they have to say leaves once
-that is durable, in one letter a turn to each of the others. The protocol is `qsctl.core.high_availability`'s; the loop
-of the service steps the member as it would step the engine alone.
+Decides: the order. The records of the replicas are written to their log; their messages are sent once those are
+durable, in one datagram a turn to each of the others. The protocol is `qsctl.core.high_availability`'s; the loop of the
+service steps the member as it would step the engine alone.
 """
 
 from __future__ import annotations
@@ -37,11 +37,12 @@ FLUSH_AGAIN_NS: Final[Nanoseconds] = 5 * MILLISECOND_NS
 """How soon to look again while a peer's cache is full."""
 
 SILENT_TIMEOUTS: Final = 2
-"""So many times `master_timeout` a member is silent before another process of its name is heard: each is due to send
-several letters in one."""
+"""Multiple of `master_timeout` that a member is silent before another process of its name is accepted: each is due to
+send several messages in it.
+"""
 
 REPORTED_AGAIN_AFTER_NS: Final[Nanoseconds] = 60 * SECOND_NS
-"""How long a complaint about another service is not said again."""
+"""Interval after which a complaint about another service is logged again."""
 
 COMPLAINTS_MAX: Final = 1_000
 """Complaints that are remembered."""
@@ -65,7 +66,7 @@ def member_count(configuration: ServiceConfiguration, hosted: ServiceSettings) -
 
 
 class OpensLinks(Protocol):
-    """What carries letters, see `ServiceTransport`."""
+    """A transport that carries messages between replicas, see `ServiceTransport`."""
 
     def open_replica_link(
         self,
@@ -81,7 +82,7 @@ class OpensLinks(Protocol):
 
 
 class Lines(Protocol):
-    """What is told to people, see `ServiceLog`."""
+    """A log for lines that people read, see `ServiceLog`."""
 
     def info(self, event: str, **fields: object) -> None:
         """Note what is as it should be."""
@@ -94,17 +95,17 @@ class Lines(Protocol):
 
 
 class Replication:
-    """What a service has beside its engine where queues of it are replicated.
+    """The part of a service that replicates queues, beside its engine.
 
     Args:
         engine: restored, but for the replicated queues; it journals `REPLICATED`.
-        stores: those of the queues that are not replicated: whose directory and claim are used.
+        stores: those of the queues that are not replicated: their directory and claim are used, too.
         configuration: that of the service.
         members: the names of the cluster's members; empty: those kept from an earlier start, else they are found.
         clock: see `steady_clock`.
         log: the service's lines.
         on_synced: called in another thread when a sync is over; must not block.
-        quick_sync_s: a disk that syncs in less is waited for.
+        quick_sync_s: a sync on a disk that takes less is waited for.
         compacted_over_count: entries that a replica's log keeps before it is compacted.
 
     Raises:
@@ -236,11 +237,11 @@ class Replication:
 
     @property
     def is_succeeded(self) -> bool:
-        """Return whether nobody waits for a master of what was handed over, as far as is known here."""
+        """Return whether no handed-over queue waits for a master, as far as is known here."""
         return self._all_sent and all(replica.master for replica in self.member.replicas.values())
 
     def close(self) -> None:
-        """Let go of the log; what the others are told by that is that this service is gone."""
+        """Close the log; the other members are notified that this service leaves."""
         self._writes.close()
         for link in self._links.values():
             link.close()

@@ -23,14 +23,14 @@ _AT_A_START: Final = ("administration", "monitoring", "filesystem", "service_qos
 
 
 class Rereading:
-    """What a service does at SIGHUP, in this order: open its log again, read its keys again, read its files again.
+    """The actions of a service at SIGHUP, in this order: open its log again, read its keys again, read its files again.
 
     The configuration is read in a thread, so that the service goes on meanwhile.
 
     Args:
         read: reads the configuration; None: it came from no files.
-        transport: reads the keys, and is woken.
-        log: is opened again.
+        transport: reads the keys, and is woken up.
+        log: the log to open again.
     """
 
     def __init__(

@@ -1,8 +1,8 @@
-"""What is read before the other replicas are heard: the samples whose payloads their letters leave out [QS 7.1.1.1].
+"""Samples that are read before messages of other replicas: those messages omit the samples' payloads [QS 7.1.1.1].
 
 A producer sends a sample to every replica, and the master's entry of it travels without the payload. A replica that has
-not read the sample yet when it hears of the entry refuses it, and the master sends that and all behind it again, with
-the payloads: under load a third of all entries.
+not read the sample yet when the entry arrives refuses it, and the master sends it and all later ones again, with the
+payloads: under load a third of all entries.
 """
 
 from __future__ import annotations

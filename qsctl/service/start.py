@@ -41,7 +41,7 @@ NAMES_PAUSE_S: Final = 0.5
 
 @dataclass(frozen=True, slots=True)
 class StartOptions:
-    """The options of Table 4.1 and ours, less those that chose the configuration. Durations in ns unless said."""
+    """The options of Table 4.1 and ours, less those that chose the configuration. Durations in ns unless noted."""
 
     interface: str = LOOPBACK
     peers: tuple[str, ...] = ()

@@ -1,6 +1,6 @@
-"""The directory an embedded service lives in between commands: one user at a time, and what it says of itself.
+"""The directory an embedded service lives in between commands: one user at a time, and its summary.
 
-Decides: who may use the directory, which small files stand in it, and how they are replaced without ever being half
+Decides: who may use the directory, which small files are in it, and how they are replaced without ever being half
 written. Queues and configuration are in `stores`.
 """
 
@@ -44,7 +44,7 @@ _STATISTICS_MAGIC: Final = b"QSST"
 LOCK_POLL_S: Final = 0.02
 STAMP_BYTES: Final = 16
 _OF_NO_INSTANCE: Final = frozenset({"lock", "lock.holder", "index.bin", "index.bin.tmp"})
-"""Files of a state directory that are no part of what it holds."""
+"""Files of a state directory that are not part of an instance."""
 _ELSEWHERE: Final = 2
 """Among the folders of an instance: where its files are, if not in the state directory."""
 
@@ -347,10 +347,10 @@ class StateDirectory:
 
 @contextmanager
 def locked(directory: StateDirectory, wait_s: float, now: Callable[[], Nanoseconds]) -> Iterator[None]:
-    """Be the only process that uses the directory.
+    """Hold the lock of the directory: no other process uses it meanwhile.
 
     Raises:
-        NoAnswer: another process used it all the time that was allowed; says which one.
+        NoAnswer: another process used it all the time that was allowed; the message names it.
         InvalidInput: the operating system refuses.
     """
     directory.create()

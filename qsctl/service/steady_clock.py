@@ -1,7 +1,7 @@
-"""The clock of a service whose queues are replicated: that of its start, and from then on what really passed.
+"""The clock of a service whose queues are replicated: the wall clock at its start, advanced by the elapsed time.
 
-Elections and the right to deliver rest on how long ago something was heard [QS 7.1.2]. A wall clock that is set forward
-would make a replica vote against a master that is well; one that is set back would keep alive a master that is not.
+Elections and the right to deliver depend on the time since the last message [QS 7.1.2]. A wall clock that is set
+forward would make a replica vote against a live master; one that is set back would keep a dead master's lease.
 """
 
 from __future__ import annotations

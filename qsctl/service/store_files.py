@@ -99,7 +99,7 @@ class StoreFiles:
 
     @property
     def damage(self) -> list[DamageReport]:
-        """What is wrong with files as such; what is in them is the stores' to say."""
+        """Damage to files as such; damage inside them is reported by the stores."""
         of_registers = [report for register in self._registers.values() for report in register.damage]
         of_logs = [report for log in self.logs.values() for report in log.damage]
         return [*of_registers, *of_logs, *self._damage]
@@ -210,7 +210,7 @@ class StoreFiles:
         )
 
     def _report_files_of_nobody_known(self) -> None:
-        """Without the service's state and the register, nothing says which queues should be there."""
+        """Report unknown files: without the service's state and the register, the expected queues are unknown."""
         found = queue_files(self.directory, self.filesystem.file_prefix, self.application_name, self._disk)
         if found:
             what = "the service's state and the register are missing: whose files these are cannot be known"
@@ -281,7 +281,7 @@ class StoreFiles:
         self._register(True).forget([self._service_file.name])
 
     def with_reserve(self, do: Callable[[], Done]) -> Done:
-        """Do what has to be written however full the disk is; once more, where the reserve makes room for it.
+        """Do a write that must succeed on a full disk, too; repeat it where the reserve makes room.
 
         Raises:
             Damaged: the disk refuses.

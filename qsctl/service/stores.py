@@ -57,7 +57,7 @@ Snapshot: TypeAlias = Callable[[QueueName], Iterable[QueueRecord]]
 """The fewest records that give a queue's state."""
 
 _FILES_AT_REST: Final = 2
-"""So many files may a log have when the service leaves: the next one reads them."""
+"""Number of files that a log may have when the service leaves: the next one reads them."""
 
 
 class Stores:
@@ -117,7 +117,7 @@ class Stores:
         """Whether what other processes left in their logs was brought to the queues by the holder of the claim."""
         self.queues: dict[QueueName, Storage] = {}
         self._opened: dict[QueueName, HostedPlace] = {}
-        """Where the queues stand that have a store; those that are about to be deleted, too."""
+        """Places of the queues that have a store, including those that are about to be deleted."""
         self._places: Places = {}
         self._closed_damage: list[DamageReport] = []
         self.failures: dict[QueueName, Failure] = {}
@@ -147,7 +147,7 @@ class Stores:
 
     @property
     def damage(self) -> list[DamageReport]:
-        """What every store found broken."""
+        """Damage found by every store."""
         stores = [*([self.service] if self.service else []), *self.queues.values()]
         return [*self.files.damage, *self._closed_damage, *(report for store in stores for report in store.damage)]
 
@@ -270,7 +270,7 @@ class Stores:
         for ready in turns:
             fill_payloads(ready, read)
         streams = _by_stream(turns)
-        # No message says that a sample was acknowledged: if that is lost, the sample comes again, marked.
+        # No message states that a sample was acknowledged: if that is lost, the sample is redelivered with the flag.
         may_defer = not any(ready.messages for ready in turns) and all(
             set(map(type, records)) == {Removed} for records in streams.values()
         )
@@ -463,7 +463,7 @@ class Stores:
     def keep_logs_short(self, files_max: int = FILES_MAX) -> Iterator[None]:
         """Let the oldest files of the logs go, a part between two yields; batches may be stored meanwhile."""
         for log in list(self.files.logs.values()):
-            with suppress(Damaged):  # the next group will meet it, and say so
+            with suppress(Damaged):  # the next group's write fails, too, and reports it
                 yield from log_upkeep.keep_short(log, partial(self._streams_of, log), self._fail_stream, files_max)
 
     def make_room(self) -> None:
@@ -535,7 +535,7 @@ class Stores:
             self.service.destroy()
 
     def reopen(self, name: QueueName) -> Storage:
-        """Open the store of a queue that failed once more, to see what it holds.
+        """Open the store of a queue that failed again, to read its content.
 
         Raises:
             Damaged: the disk refuses.

@@ -19,10 +19,10 @@ SOCKET_VARIABLE: Final = "NOTIFY_SOCKET"
 
 
 class Supervisor:
-    """The supervisor of this process, or nobody.
+    """The supervisor of this process, or none.
 
     Args:
-        environment: where it names its socket and how often it wants to hear: `NOTIFY_SOCKET`, `WATCHDOG_USEC`,
+        environment: with its socket and the interval of notifications: `NOTIFY_SOCKET`, `WATCHDOG_USEC`,
             `WATCHDOG_PID`.
     """
 

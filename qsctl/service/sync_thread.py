@@ -20,14 +20,15 @@ QUICK_SYNC_S: Final = 0.002
 """A sync that takes less is waited for: on a busy machine, to hand it to the other thread and back takes as long."""
 
 TRIAL_AFTER: Final = 64
-"""After so many syncs in the other thread one is waited for, to learn what the disk itself takes: there, the wait for
-the interpreter counts too."""
+"""Number of syncs in the other thread after which one is waited for, to measure the disk itself: there, the wait for
+the interpreter counts too.
+"""
 
 _LATEST: Final = 1 / 16
 """The part of the latest sync in the typical one."""
 
 _OUTLIER: Final = 4
-"""How many times a quick sync one counts at the most: now and then every disk has something else to do."""
+"""Largest multiple of a quick sync that one measurement counts: every disk is delayed now and then."""
 
 
 class _QuickSyncs:

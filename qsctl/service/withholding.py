@@ -1,8 +1,9 @@
-"""What must not leave because it could not be stored [QS 2.4, 2.14.2].
+"""The messages that must not leave because a store failed [QS 2.4, 2.14.2].
 
 Decides: what becomes of the messages of a turn when the store of a queue, or of the service's state, has failed. A
-producer is answered 0 for a sample that is not stored; nothing is delivered of which no record is durable; a command
-whose effect is not durable is answered with an error. The status and the data of such a queue say why it is suspended.
+producer is answered 0 for a sample that is not stored; a sample without a durable record is not delivered; a command
+whose effect is not durable is answered with an error. The status and the data of such a queue contain the reason of its
+suspension.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ def withhold(turns: Sequence[Ready], failures: Mapping[QueueName, Failure], serv
 
 def _note(record: Record, failure: Failure, *, moves: bool) -> Damaged | None:
     if isinstance(record, Enqueued):
-        if not moves:  # what moves is in one of two stores, whichever that is: no producer hears of it
+        if not moves:  # a moved sample is in one of two stores: its producer is not notified again
             failure.refused[record.position] = record.identity
     elif isinstance(record, Removed) and record.cause is RemovalCause.FLUSHED:
         return failure.error
@@ -89,7 +90,9 @@ def _withheld(
 
 
 def explained(message: Outbound, failures: Mapping[QueueName, Failure]) -> Outbound:
-    """Return a message as it leaves: status and data of a queue that cannot be stored say why it is suspended."""
+    """Return a message as sent: the status and data of a queue that cannot be stored contain the reason of its
+    suspension.
+    """
     if isinstance(message, CommandReply) and isinstance(message.reply.body, SharedReaderQueueStatus | QueueData):
         failure = failures.get(message.reply.body.queue_name)
         if failure is not None:

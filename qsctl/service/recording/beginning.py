@@ -1,4 +1,4 @@
-"""What a service holds when its recording begins."""
+"""The contents of a service when its recording begins."""
 
 from __future__ import annotations
 

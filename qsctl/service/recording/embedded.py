@@ -1,11 +1,11 @@
 """The recording of a service that lives in a state directory and runs inside each command.
 
 There is no process between two commands that could write rows as they come, and a sample's row spans several commands.
-So each command leaves what it did as a file of the story, in the recording's folder, and the command that ends the
-recording makes the rows of all of them. Between commands nothing happens; what a command held when it ended is with
-nobody (`Resumed`).
+So each command writes its events to a file of the event history, in the recording's folder, and the command that ends
+the recording makes the rows of all of them. Between commands nothing happens; samples that a command held when it ended
+are assigned to no consumer (`Resumed`).
 
-Decides: what outlives a command. A recording that cannot be written ends, and no command fails for it.
+Decides: which state outlives a command. A recording that cannot be written ends, and no command fails for it.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ WAITING_BYTES_MAX: Final = 64 << 20
 """Some 200,000 samples: seconds of a service at full load in which the recorder's disk may stall."""
 
 LENGTH: Final = struct.Struct("<I")
-"""What each part begins with: how many octets it has."""
+"""Header of each part: its number of octets."""
 
 GATHERED_BYTES: Final = 1 << 17
 """So much is sent together: each sending wakes the recorder, which takes as long as hundreds of samples do."""
@@ -43,7 +43,7 @@ class Feed:
         self._gathered: list[bytes] = []
         self._gathered_bytes = 0
         self._leaving = memoryview(b"")
-        """What was gathered before, as far as it has not left."""
+        """Gathered events that have not been sent yet."""
         self._waiting_bytes_max = waiting_bytes_max
         self.is_over = False
         """Nothing more is accepted: it ended, was too slow, or the recorder is gone."""
@@ -80,7 +80,7 @@ class Feed:
         self.push()
 
     def end(self, now: Nanoseconds, *, overrun: bool = False) -> None:
-        """Say that nothing more comes; the socket closes once all has left."""
+        """Mark the end of the stream; the socket closes once everything is sent."""
         if not self.is_over:
             self.is_over = True
             self._gather(encode(RecordingEnded(now, overrun)))

@@ -31,7 +31,7 @@ from qsctl.instant import Nanoseconds
 
 LEVELS: Final = ("counters", "messages", "events")
 MODEL: Final = "shared_reader_queue"
-"""What the tables are like: those of the simulated service."""
+"""The model whose table layout is used: the simulated service's."""
 
 MAX_BYTES_MIN: Final = 1 << 20
 

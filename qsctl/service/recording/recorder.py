@@ -1,10 +1,10 @@
-"""The recorder: a process that listens to the story of a service and writes it into a run folder.
+"""The recorder: a process that receives the event history of a service and writes it into a run folder.
 
 Run as `python -m qsctl.service.recording.recorder FOLDER SOCKET PROCESSES PART_SECONDS`, where SOCKET is the number of
-an inherited socket that listens. It says how far it is on standard output, a line of JSON about once a second and one
-at the end, and ends when every process of the service has ended its story or is gone.
+an inherited socket that listens. It reports its progress on standard output, a line of JSON about once a second and one
+at the end, and ends when every process of the service has ended its event history or is gone.
 
-Decides: when parts are closed, and why a recording ends. Signals are the service's affair: this process ends with it.
+Decides: when parts are closed, and why a recording ends. The service handles signals: this process ends with it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _FIRST_WORD_S: Final = 60.0
 
 
 class _Reporter:
-    """One process of the service, as its socket has been heard so far."""
+    """The events of one process of the service, as received from its socket so far."""
 
     def __init__(self, connection: socket.socket) -> None:
         self.connection = connection
@@ -125,7 +125,7 @@ class Recorder:
         self._report(is_complete=True)
 
     def _fail(self, text: str) -> None:
-        """End with what is in the folder, and say so there, if it can be."""
+        """End with the events that are in the folder, and record the failure there, if possible."""
         self._end, self._text = RecordingEnd.FAILED, text
         with contextlib.suppress(OSError, pa.ArrowException):
             self._writer.finish(self._end, text)

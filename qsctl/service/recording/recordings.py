@@ -1,7 +1,7 @@
-"""Which recording a service makes: its commands, its status, its log lines, the recorder's process.
+"""The recording of a service: its commands, its status, its log lines, the recorder's process.
 
-Decides: that there is one at a time, and what an operator sees of it. The processes whose engines report are
-reached through `report_to`.
+Decides: that there is one at a time, and the figures that an operator sees of it. The processes whose engines report
+are reached through `report_to`.
 """
 
 from __future__ import annotations
@@ -181,13 +181,13 @@ class Recordings:
 
 
 class _Recorder:
-    """A recorder's process, and what it says of itself."""
+    """A recorder's process, and its reports about itself."""
 
     def __init__(self, folder: Path, processes: int, part_s: float) -> None:
         self._place = TemporaryFolder("qsctl-recorder-")
         self.address = str(self._place.path / "socket")
         self.latest: RecordingStatus | None = None
-        """What it said last; written by the thread that listens to it."""
+        """Its latest report; written by the thread that reads them."""
         self.has_ended = False
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
             listener.bind(self.address)
@@ -221,7 +221,7 @@ class _Recorder:
         return self._process.pid
 
     def how_it_ended(self) -> str:
-        """Return what is known of a recorder that ended without a word."""
+        """Return the exit status of a recorder that ended without a report, as text."""
         self._threads[1].join(1.0)
         code = self._process.wait()
         how = f"was killed by signal {-code}" if code < 0 else f"ended with {code}"

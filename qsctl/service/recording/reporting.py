@@ -1,7 +1,7 @@
-"""What the process of an engine reports to a recorder: where it begins, what happens, that it ends.
+"""Reports of an engine's process to a recorder: its beginning, its events, its end.
 
-Decides: from which instant on. Everything that happened before is released first, so that no event is both in the
-beginning and among what follows.
+Decides: the first instant reported. All earlier events are released first, so that no event is both in the beginning
+and among the later ones.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from qsctl.service.recording.beginning import beginning
 from qsctl.service.recording.feed import Feed
 
 SEND_EVERY_NS: Final[Nanoseconds] = 50 * MILLISECOND_NS
-"""What was gathered is sent so often at least: so much is lost of a service that is killed."""
+"""Longest interval between two sends: events of that time are lost where a service is killed."""
 
 _LEAVE_S: Final = 5.0
 """How long a service that leaves waits for a recorder that is behind."""

@@ -279,7 +279,7 @@ class Coordinator:
             self._answer(request)
 
     def _holder(self, queue: ResourceIdentifier) -> ProcessIndex | None:
-        """Return the process of a queue; None: what is asked is no queue of ours, and the engine says so."""
+        """Return the process of a queue; None: the queue asked for is not ours, and the engine reports that."""
         try:
             return self._placement.holder(self.engine.hosted.queue(queue.bare).name)
         except NotFound:
@@ -367,7 +367,7 @@ class Coordinator:
         """Have every session report to a recorder what happens, or no more."""
         for process in self._processes:
             if not process.has_ended:
-                with contextlib.suppress(NoAnswer):  # it is gone; the next turn says so
+                with contextlib.suppress(NoAnswer):  # it is gone; the next turn reports that
                     process.send(ReportTo(address))
 
     def _request_departure(self) -> None:

@@ -1,7 +1,7 @@
-"""Which sessions can be worked on side by side [QS 3.3.9].
+"""Groups of sessions that can run side by side [QS 3.3.9].
 
-Decides: what must stay together. A sample goes to its dead letters in one step, and a reply topic declared as a queue
-stands in for the implicit reply queue, so the sessions of such queues are one group. Everything else is independent.
+Decides: what must stay together. A sample is dead-lettered in one step, and a reply topic declared as a queue replaces
+the implicit reply queue, so the sessions of such queues are one group. Everything else is independent.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What the coordinator and a session's process say to each other, through a pipe of the operating system.
+"""The messages between the coordinator and a session's process, through a pipe of the operating system.
 
-Decides: the messages. Commands go one way with an identity of the coordinator's own, for peers may send none; replies
-come back as the engine gave them.
+Decides: the messages. Commands are sent with an identity of the coordinator's own, since peers may send none; replies
+are returned as the engine made them.
 """
 
 from __future__ import annotations
@@ -60,13 +60,13 @@ class SessionCounted(NamedTuple):
 
 
 class SessionLeft(NamedTuple):
-    """From a session: it has left in order; so many samples had no answer."""
+    """From a session: it has left in order; with the number of samples that had no answer."""
 
     unanswered_count: int
 
 
 class SessionFailed(NamedTuple):
-    """From a session: it cannot go on, as `error` would have said."""
+    """From a session: it has failed, with the error."""
 
     kind: type[QsctlError]
     message: str

@@ -1,7 +1,7 @@
-"""Which process holds which queue, and which commands it takes to change that [QS 3.3.9 and 5.4].
+"""The assignment of queues to processes, and the commands that change it [QS 3.3.9 and 5.4].
 
-Decides: where a queue that is created goes: to its dead letters, else to its session, else, in a shared subscriber
-that was created at run time, to the process with the fewest queues, where all of that subscriber's go.
+Decides: the process of a new queue: that of its dead-letter queue, else that of its session, else, in a shared
+subscriber that was created at run time, the process with the fewest queues, which gets all of that subscriber's.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ProcessIndex: TypeAlias = int
 
 
 class Placement:
-    """Where everything is. Processes are known by their place in the list of groups."""
+    """The process of each queue. Processes are identified by their index in the list of groups."""
 
     def __init__(self, settings: ServiceSettings, groups: Sequence[SessionGroup]) -> None:
         self._everywhere = tuple(range(len(groups)))

@@ -82,7 +82,7 @@ class SessionProcess:
         return self._process.pid
 
     def send(self, message: Ask | StopSession | ReportTo | Obey) -> None:
-        """Say something to it.
+        """Send it a message.
 
         Raises:
             NoAnswer: the process is gone.
@@ -93,7 +93,7 @@ class SessionProcess:
             raise self.loss() from None
 
     def loss(self) -> NoAnswer:
-        """Return what to say when it is gone without a word."""
+        """Return the error for a process that ended without a report."""
         self._process.join(TERMINATE_AFTER_S)
         code = self._process.exitcode
         how = (
@@ -124,7 +124,7 @@ class SessionProcess:
 
 
 class Mail:
-    """What the sessions' processes have said, in the order of its coming."""
+    """The messages of the sessions' processes, in the order of arrival."""
 
     def __init__(self, wake: Callable[[], None]) -> None:
         self._wake = wake

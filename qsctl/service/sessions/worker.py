@@ -23,7 +23,7 @@ from qsctl.service.sessions.link import PipedCommands, SessionCounted, SessionFa
 
 @dataclass(frozen=True, slots=True)
 class WorkerSurroundings:
-    """Where a service's processes log, and what else they do beside their work."""
+    """The log of a service's processes, and their work beside the queues."""
 
     verbosity: Verbosity
     log_file: Path | None = None
@@ -44,7 +44,7 @@ def session_process(
 def run_session(
     link: Connection, name: str, configuration: ServiceConfiguration, options: DaemonOptions, around: WorkerSurroundings
 ) -> None:
-    """Serve the sessions until the coordinator says stop, or is gone."""
+    """Serve the sessions until the coordinator sends a stop, or is gone."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # a terminal and systemd signal every process; the coordinator's counts
     commands = PipedCommands(link)

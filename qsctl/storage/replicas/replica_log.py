@@ -60,9 +60,7 @@ _decode = msgspec.msgpack.Decoder(Operation).decode
 
 
 class RecordsCodec(NamedTuple):
-    """A codec of records. `decode` raises one of `codec.UNREADABLE` for octets that are not a record. `decode` raises
-    one of `codec.UNREADABLE` for what is none.
-    """
+    """A codec of records. `decode` raises one of `codec.UNREADABLE` for octets that are not a record."""
 
     encode: Callable[[Sequence[Record]], bytes]
     decode: Callable[[bytes], Sequence[Record]]
@@ -252,9 +250,7 @@ class ReplicaLog:
         return 0 if self._log.is_full else self._log.next_number
 
     def _read(self) -> None:
-        """Read the files. After damage the predecessor of a record is unknown: only epochs and votes count there.
-        Behind damage nothing says what the records follow: only epochs and votes count there.
-        """
+        """Read the files. After damage the predecessor of a record is unknown: only epochs and votes count there."""
         for index, content in self._log.open():
             path = self._log.path(index)
             reports = [each for each in self._log.damage if each.kind is not DamageKind.TORN_TAIL]

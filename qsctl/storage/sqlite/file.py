@@ -19,7 +19,6 @@ from qsctl.storage.sqlite.trace import StatementTrace
 
 FORMAT_VERSION: Final = 3
 """Format of new files. Files of format 1 (qsctl 0.1) are converted to it; format 2 was one of development versions.
-Files of format 1 (qsctl 0.1) become files of this; format 2 was one of development versions.
 """
 
 EARLIER_FORMAT: Final = 1

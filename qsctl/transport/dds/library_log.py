@@ -41,9 +41,7 @@ _DUMPS: Final = (
     (re.compile(r"^(invalid parameter list .*? invalid), input = .*"), r"\1"),
     (re.compile(r" ?<[0-9a-f ]{16,}(@\d+ )?[0-9a-f ]*>"), ""),
 )
-"""The parts of a log line that differ from datagram to datagram: octets and sizes. Lines are grouped without them.
-Lines of one kind are counted together without it.
-"""
+"""The parts of a log line that differ from datagram to datagram: octets and sizes. Lines are grouped without them."""
 
 _REMEDIES: Final = (
     (
