@@ -14,6 +14,7 @@ from qsctl.eventlog.outcomes import LOSS_WORDS, LOSSES, Outcome, column_of
 from qsctl.eventlog.run_folder import CONFIG_FILE, SCENARIO_FILE, Happening, RunInfo, read_run_info
 from qsctl.instant import MILLISECOND_NS, Nanoseconds, format_duration
 from qsctl.report.cluster_tables import cluster_tables
+from qsctl.report.engine_report import engine_parts
 from qsctl.report.page import Page, PageTable
 from qsctl.report.replay_report import replay_sentences, replay_tables
 from qsctl.report.run_pictures import is_of_service, run_pictures
@@ -66,14 +67,19 @@ def run_page(folder: Location, options: SparkOptions | None = None) -> Page:
     lost = [each for each in by_queue.queues if _lost(info, each)]
     growing = growing_queues(info, by_queue)
     clients = {each.client for each in by_client.queues}
+    is_engine = info.model == Model.INTEGRATION
+    engine_pictures, engine_tables, engine_sentences = (
+        engine_parts(folder, info, options) if is_engine else ([], [], [])
+    )
     return Page(
         title=f"Run {folder.name}: {info.scenario}",
         subtitle=_subtitle(info),
         good=not lost and not growing and not any(each.violations for each in by_queue.verdicts),
-        verdict=[*replay_sentences(folder, info), *verdict(info, by_queue, by_client)],
-        pictures=run_pictures(folder, info, by_queue, by_client, alone, worst),
+        verdict=[*replay_sentences(folder, info), *verdict(info, by_queue, by_client), *engine_sentences],
+        pictures=[*engine_pictures, *run_pictures(folder, info, by_queue, by_client, alone, worst)],
         tables=[
             *replay_tables(folder, info),
+            *engine_tables,
             _queue_table(info, by_queue.queues),
             *loss_tables(info, by_queue.queues),
             *_happening_tables(info, by_queue.happenings),

@@ -60,7 +60,11 @@ def _spec(page: Page) -> dict[str, Any]:
 def _drawn(picture: Picture) -> Any:
     caption = textwrap.wrap(picture.caption, _LINE_CHARACTERS)
     title = alt.TitleParams(picture.title, subtitle=caption, anchor="start", frame="group", subtitleColor=_FAINT)
-    return picture.chart().properties(width=WIDE, height=picture.height, title=title)
+    chart = picture.chart()
+    if isinstance(chart, alt.VConcatChart):  # it has no size of its own: its parts have
+        parts = [each.properties(width=WIDE, height=picture.height // len(chart.vconcat)) for each in chart.vconcat]
+        return alt.vconcat(*parts).properties(title=title)
+    return chart.properties(width=WIDE, height=picture.height, title=title)
 
 
 def _finished(chart: Any) -> dict[str, Any]:

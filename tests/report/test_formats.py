@@ -11,7 +11,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from qsctl.errors import NotFound
-from qsctl.report.charts import Picture, heat_chart, latency_chart, line_chart, picture, rate_chart
+from qsctl.report.charts import Picture, depth_chart, heat_chart, latency_chart, line_chart, picture, rate_chart
 from qsctl.report.formats import ReportFormat, contents, format_of, write_report
 from qsctl.report.html import page_html
 from qsctl.report.markdown import page_markdown, picture_names
@@ -95,6 +95,13 @@ def test_one_picture_has_every_chart_below_the_other(tmp_path: Path, form: Repor
         assert all(title in two.decode() for title in ("Rates &amp; more", "Tail", "Map", "Fine."))
         heights = [float(ElementTree.fromstring(each).get("height", "0")) for each in (one, two)]
         assert heights[1] > 2 * heights[0]
+
+
+def test_queues_with_a_scale_each_are_in_one_picture(tmp_path: Path) -> None:
+    depths = [{"seconds": 1.0, "queue": queue, "work_units": depth} for queue, depth in (("low", 1), ("deep", 500))]
+    apart = picture("Depth over time", "Each on its own.", lambda: depth_chart(depths, [], [], 2.0))
+    drawn = next(iter(contents(page(RATE, apart), tmp_path / "r", ReportFormat.SVG, "").values())).decode()
+    assert all(word in drawn for word in ("Depth over time", "low", "deep"))
 
 
 def test_a_picture_of_nothing_is_one_error(tmp_path: Path) -> None:
