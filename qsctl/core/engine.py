@@ -47,7 +47,7 @@ from qsctl.resource import ResourceIdentifier
 
 @unique
 class Journal(Enum):
-    """Which queues write records."""
+    """The queues that write records."""
 
     PERSISTENT_ONLY = "persistent_only"
     """Those whose persistence is PERSISTENT: a running service [QS 2.14.2]."""
@@ -64,10 +64,10 @@ class ServiceEngine:
     """A queuing service instance: messages in, a `Ready` batch out.
 
     A driver's turn: `receive` each message, `advance`, `take_ready`; it stores the records before it sends a message.
-    Time is an argument, and taken as standing still where it would run backwards.
+    Time is an argument, and does not advance where it would run backwards.
 
     Args:
-        settings: the configuration; a store that holds one replaces it, see `replay`.
+        settings: the configuration; a stored one replaces it, see `replay`.
         started_at: the instant statistics count from.
         draw: gives the service, and each creation of a queue or subscriber, its incarnation.
         journal: which queues write records.
@@ -184,7 +184,9 @@ class ServiceEngine:
                 assert_never(message)
 
     def advance(self, now: Nanoseconds) -> None:
-        """Do everything that is due at `now`, and a share of what is long; `next_deadline` says whether more is due."""
+        """Process everything that is due at `now`, and a quantum of long work; `next_deadline` is due at once if more
+        is left.
+        """
         now = self._no_earlier(now)
         if self.hosted.latest_move is not None:
             self.hosted.forget_latest_move()
@@ -337,14 +339,14 @@ class ServiceEngine:
         *,
         is_read: bool = True,
     ) -> None:
-        """Set a queue back to what its store holds, and let it rest: it enqueues and delivers nothing.
+        """Restore a queue from its store, and suspend it: it enqueues and delivers nothing.
 
         Args:
             now: the instant.
-            name: the queue's full name; one that is not hosted is passed over.
-            records: what its store holds.
+            name: the queue's full name; one that is not hosted is ignored.
+            records: the records of its store.
             refused: samples that count as never written, whatever the store holds of them, by position.
-            is_read: whether the store could be read; else nothing is known of what it holds.
+            is_read: whether the store could be read; else its content is unknown.
         """
         for queue in self._named((name,)):
             queue.suspend()

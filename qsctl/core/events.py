@@ -1,4 +1,4 @@
-"""What happened: facts for counters, statistics, monitoring and the event log. Nothing is decided from them.
+"""Events: facts for counters, statistics, monitoring and the event log. No decision depends on them.
 
 Every counter of `SharedReaderQueueStatus` is a fold over these.
 """
@@ -137,7 +137,7 @@ class DeadLetterDeferred(msgspec.Struct, frozen=True, array_like=True, tag="dead
 
 
 class SamplesRestored(msgspec.Struct, frozen=True, array_like=True, tag="restored", gc=False):
-    """The queue was given so many samples that were found in its store [QS 2.14.2.1]."""
+    """The queue was restored with a number of samples that were found in its store [QS 2.14.2.1]."""
 
     at_ns: Nanoseconds
     queue: str
@@ -155,11 +155,11 @@ class LateAcknowledgment(msgspec.Struct, frozen=True, array_like=True, tag="late
 
 
 class SamplesPassed(msgspec.Struct, array_like=True, tag="passed", gc=False):
-    """How many samples took the usual steps at one instant, where only their number is wanted.
+    """The number of samples that took the usual steps at one instant, where only their number is needed.
 
-    It stands for so many pairs of `SampleReceived` and `SampleEnqueued` of a sample that did not wait outside, for so
-    many `SampleSent` (for the first time, at the instant at which it was enqueued) and `SampleRemoved` (delivered). It
-    grows until it is read, see `Outbox.end_counts`.
+    It replaces pairs of `SampleReceived` and `SampleEnqueued` of samples that did not wait outside, and `SampleSent`
+    (for the first time, at the instant at which they were enqueued) and `SampleRemoved` (delivered). It grows until it
+    is read, see `Outbox.end_counts`.
     """
 
     at_ns: Nanoseconds

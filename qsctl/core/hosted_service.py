@@ -1,7 +1,7 @@
-"""What a service hosts, as administration sees and changes it [QS 5].
+"""A service's queues and subscribers, as administration reads and changes them [QS 5].
 
-Decides: what a change writes into the service's records, and what such a record changes when it is replayed. What may
-be created or deleted is `queue.hosting`'s, return codes are `admin`'s.
+Decides: the records of a change, and their effect when they are replayed. `queue.hosting` decides what may be created
+or deleted, `admin` the return codes.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from qsctl.resource import ResourceIdentifier, ResourceKind
 
 
 class LatestMove(NamedTuple):
-    """What a command moved in the turn before; each sample as the source held it, and as the target does."""
+    """Samples that a command moved in the turn before; each as the source held it, and as the target does."""
 
     source: SharedReaderQueue
     target: SharedReaderQueue
@@ -48,7 +48,7 @@ class LatestMove(NamedTuple):
 
 
 class HeldAtRest(msgspec.Struct, frozen=True, array_like=True):
-    """What a queue holds while nothing of it is in progress, and which creation of the queue that is."""
+    """The content of a queue while nothing of it is in progress, and the queue's creation."""
 
     count: int
     incarnation: WholeIncarnation
@@ -58,10 +58,10 @@ class HostedService:
     """The queues of one service instance with their statistics.
 
     Identifiers are bare: without a `status`, `data` or `message` leaf. A method that is given one raises `NotFound`
-    where it names nothing, and `Refused` where the change is impossible; the message says what or why.
+    where it names nothing, and `Refused` where the change is impossible; the message gives the name or the reason.
 
     Args:
-        settings: what is hosted at first.
+        settings: the initial configuration.
         now: the instant statistics count from.
         draw: gives each creation its incarnation.
         journals_everything: whether volatile queues are recorded too.
@@ -118,7 +118,7 @@ class HostedService:
             incarnations=started.incarnations,
         )
         self.application_name = started.settings.application_name
-        """What a command's target pattern is matched against."""
+        """The name that a command's target pattern is matched against."""
         self.by_name = self._hosting.queues
         """The queues by their full names; a change is made by the methods here alone."""
         self.by_topic = self._hosting.by_topic
@@ -157,9 +157,7 @@ class HostedService:
 
     @property
     def reports_inputs(self) -> bool:
-        """Return whether messages that no event tells of are handed over with the events, see `Input`; by default
-        not.
-        """
+        """Return whether messages without an event are handed over with the events, see `Input`; by default not."""
         return self._reports_inputs
 
     @reports_inputs.setter
@@ -390,17 +388,17 @@ class HostedService:
         settings: SharedSubscriberSettings,
         incarnation: Incarnation = NIL_INCARNATION,
     ) -> None:
-        """Host one more shared subscriber with its queues, all or nothing [QS 5.4.7].
+        """Host another shared subscriber with its queues, all or nothing [QS 5.4.7].
 
         Args:
             now: the instant.
-            participant: where.
-            settings: what was asked for.
+            participant: the domain participant that gets it.
+            settings: the requested settings.
             incarnation: as for `create_queue`, of the subscriber and all its queues.
 
         Raises:
             NotFound: there is no such domain participant.
-            Refused: its name is taken, or its queues cannot stand together.
+            Refused: its name is taken, or its queues contradict each other.
         """
         if participant not in self._hosting.participants():
             raise NotFound(f"there is no domain participant {participant}")

@@ -1,10 +1,9 @@
-"""What travels between the service and its peers, live or simulated.
+"""The messages between the service and its peers, live or simulated.
 
-Inbound messages are what a transport hands to `ServiceEngine.receive`; outbound ones come out of `take_ready`. One that
-is outbound may leave once the record that it `rests_on` is committed, by its index in the stream of its queue; 0: at
-once, see `qsctl.core.turn`.
-A queue is addressed by its full name, see `QueueName`; a producer addresses a topic, and each queue of that topic
-takes its own copy and acknowledges for itself [QS 2.4 and 2.6].
+A transport passes inbound messages to `ServiceEngine.receive`; `take_ready` returns outbound ones. An outbound message
+may leave once the record that it `rests_on` is committed, by its index in the stream of its queue; 0: at once, see
+`qsctl.core.turn`. A queue is addressed by its full name, see `QueueName`; a producer addresses a topic, and each queue
+of that topic has its own copy and acknowledges by itself [QS 2.4 and 2.6].
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ QueueName: TypeAlias = str
 """`<domain participant>/<shared subscriber>/<queue>`: the three `name` attributes, unique in one service."""
 
 SERVICE: Final[Guid] = NIL_GUID
-"""The sender of what the service says of itself."""
+"""The sender of the service's own notices."""
 
 
 class SampleFlag(IntFlag):
@@ -71,10 +70,10 @@ class AckResponse(IntEnum):
 class Write(msgspec.Struct, frozen=True, array_like=True, tag="write", gc=False):
     """A producer's sample for every queue of a topic.
 
-    `lifespan_ns`, when finite, takes precedence over the queue's [QS 2.9]. `participant` is the name of the
-    domain participant whose domain it arrived in. `related_*` route and correlate a reply [QS 2.11]. `attempt` counts
-    how often the producer wrote the sample; 0: not known. One that `waits_when_full` waits outside a full queue,
-    whatever the replacement policy [QS 2.15.4]: its producer hears no acknowledgment, and is held back by reliability.
+    `lifespan_ns`, when finite, takes precedence over the queue's [QS 2.9]. `participant` is the name of the domain
+    participant whose domain it arrived in. `related_*` route and correlate a reply [QS 2.11]. `attempt` counts how
+    often the producer wrote the sample; 0: not known. One that `waits_when_full` waits outside a full queue, whatever
+    the replacement policy [QS 2.15.4]: its producer receives no acknowledgment, and is held back by reliability.
     """
 
     participant: str
@@ -192,10 +191,10 @@ class Delivery(msgspec.Struct, frozen=True, array_like=True, tag="delivery", gc=
 
 
 class WriteAcknowledgment(msgspec.Struct, frozen=True, array_like=True, tag="write_ack", gc=False):
-    """What a queue answers to a producer [QS 2.4]; absent where the queue acknowledges nothing.
+    """A queue's answer to a producer [QS 2.4]; absent where the queue acknowledges nothing.
 
-    A replica that rejects a sample says which `attempt` it rejects; 0: not known. An acceptance holds for all.
-    `lacks_master`: the replica rejects it because no master has put it into the log [QS 7.1.2], not for what it is.
+    A replica that rejects a sample states the `attempt` that it rejects; 0: not known. An acceptance holds for all.
+    `lacks_master`: the replica rejects it because no master has appended it to the log [QS 7.1.2], not for its content.
     """
 
     queue: QueueName

@@ -1,6 +1,6 @@
-"""Payloads that the core does not keep [QS 2.14.2]: where a driver puts them back into a batch.
+"""Payloads that the core does not keep [QS 2.14.2]: a driver puts them back into a batch.
 
-Decides: what in a `Ready` stands for a payload that is on disk only. Reading it is the driver's.
+Decides: the placeholder in a `Ready` for a payload that is on disk only. The driver reads the payload.
 """
 
 from __future__ import annotations

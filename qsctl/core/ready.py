@@ -1,4 +1,5 @@
-"""What one turn of the engine hands to its driver: records by stream, messages with what they rest on, events.
+"""The output of one turn of the engine for its driver: records by stream, messages with the records they rest on,
+events.
 
 A queue's records are one stream, the changes of the service's configuration another. The records of a stream have
 consecutive indexes, from 1. A message rests on a record of its queue's stream: it may leave once that is committed, see
@@ -36,10 +37,10 @@ class Batch(NamedTuple):
 
 
 class Input(NamedTuple):
-    """A message that the engine received and that no event tells of: of a peer that came, went or reported on itself,
-    or a command. For those who want the whole story, see `Outbox.reports_inputs`.
+    """A message that the engine received and that causes no event: of a peer that joined, left or reported on itself,
+    or a command. It completes the event history, see `Outbox.reports_inputs`.
 
-    `events_before` is how many events of its turn came before it.
+    `events_before` is the number of events of its turn before it.
     """
 
     events_before: int
@@ -48,12 +49,12 @@ class Input(NamedTuple):
 
 
 class Ready(NamedTuple):
-    """One turn. Its lists belong to the receiver; messages and events are in the order of doing.
+    """One turn. Its lists belong to the receiver; messages and events are in the order of the steps.
 
-    A stream has one batch at the most; the batches are in the order of their first records. `may_lack_payloads` says
+    A stream has at most one batch; the batches are in the order of their first records. `may_lack_payloads` says
     whether a payload may be on disk only, see `qsctl.core.payloads`. With `moves_samples` all of its records are of one
-    command that moves samples from a queue to another: no batch may be durable before the one in front of it is, and
-    where one cannot be stored, none counts as stored.
+    command that moves samples from a queue to another: no batch may be durable before its predecessor, and where one
+    cannot be stored, none counts as stored.
     """
 
     batches: list[Batch]
@@ -65,7 +66,7 @@ class Ready(NamedTuple):
 
     @property
     def service_records(self) -> list[Record]:
-        """What changes the service's configuration."""
+        """Records that change the service's configuration."""
         for batch in self.batches:
             if batch.stream == SERVICE_STREAM:
                 return batch.records

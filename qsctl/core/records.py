@@ -1,8 +1,8 @@
-"""What survives a crash. Replaying a store's records into a fresh engine gives the state that wrote them.
+"""The durable records. Replaying a store's records into a fresh engine gives the state that wrote them.
 
-A message never leaves before the record that it rests on is stored. Records of one queue are in order; `position`
-is the sample's place in its queue and never reused. A move to the dead letters stores the dead letter first and the
-removal after; the dead letter says which sample it was, so that a restart completes a move that a crash cut in two.
+A message never leaves before the record that it rests on is stored. Records of one queue are in order; `position` is
+the sample's place in its queue and never reused. A move to the dead letters stores the dead letter first and the
+removal after; the dead letter identifies the sample, so that a restart completes a move that a crash cut in two.
 Replicated queues share one stream with their dead-letter queue: there the dead letter is the one record of the move.
 
 A command that moves a sample stores it in the target first, with the place that it came from, and the removal after.
@@ -59,11 +59,11 @@ class Enqueued(msgspec.Struct, frozen=True, array_like=True, tag=1, gc=False):
     """A sample was accepted. `expires_at_ns` is absolute, set once [QS 2.14.2.1].
 
     The members `dead_letter_…` are set in a dead-letter queue only: the queue the sample came from
-    (`<topic>@<subscriber>`) and its incarnation, why, and its position there (0: a store of version 0.1 did not say).
-    Such a record's `identity` is that of the undelivered sample. `flags` have the bit REDELIVERED where a consumer may
-    have processed it. `payload_from`, a queue and a position in it, stands in for a payload that is on disk only: the
-    driver puts the payload in its place before it stores the record, see `qsctl.core.payloads`. With `moved_from` the
-    record also removes the sample at that place.
+    (`<topic>@<subscriber>`) and its incarnation, why, and its position there (0: a store of version 0.1 lacks it). Such
+    a record's `identity` is that of the undelivered sample. `flags` have the bit REDELIVERED where a consumer may have
+    processed it. `payload_from`, a queue and a position in it, replaces a payload that is on disk only: the driver puts
+    the payload in its place before it stores the record, see `qsctl.core.payloads`. With `moved_from` the record also
+    removes the sample at that place.
     """
 
     queue: str
@@ -124,10 +124,10 @@ class Removed(msgspec.Struct, frozen=True, array_like=True, tag=4, gc=False):
 
 
 class Remembered(msgspec.Struct, frozen=True, array_like=True, tag=5, gc=False):
-    """Which queue this is, and the identities that it lately retired, oldest first: duplicates stay suppressed.
+    """The creation of a queue, and the identities that it lately retired, oldest first: duplicates stay suppressed.
 
-    It begins a queue's stream, with nothing retired yet, and is part of what a store is compacted to. Every position
-    in the stream is one of this incarnation.
+    It begins a queue's stream, with nothing retired yet, and is part of a compacted store. Every position in the stream
+    is one of this incarnation.
     """
 
     queue: str
@@ -163,10 +163,10 @@ class ReplicaRejoined(msgspec.Struct, frozen=True, array_like=True, tag=21, gc=F
 
 
 class ConfigurationKnown(msgspec.Struct, frozen=True, array_like=True, tag=22):
-    """The configuration that a cluster has from here on [QS 7.2]: the first master's own, or what a snapshot says.
+    """The configuration that a cluster has from here on [QS 7.2]: the first master's own, or a snapshot's.
 
-    `queue` names the stream. `origin` tells this beginning from any other of the same members; `subscribers` are by
-    domain participant. `created` has the entry that created what a command created, by full name.
+    `queue` names the stream. `origin` distinguishes this beginning from any other of the same members; `subscribers`
+    are by domain participant. `created` has, by full name, the entry of the command that created each.
     """
 
     queue: str
@@ -252,7 +252,7 @@ QueueRecord: TypeAlias = (
     | ReplicaRejoined
     | ConfigurationKnown
 )
-"""Belong to a queue's own store, or to that of its replication group; `queue` says which, or names the stream."""
+"""Records of a queue's own store, or of that of its replication group; `queue` names the queue or the stream."""
 
 ServiceRecord: TypeAlias = (
     ServiceStarted

@@ -58,7 +58,7 @@ class ServiceSettings:
 def queues_of(
     service: ServiceSettings,
 ) -> Iterator[tuple[DomainParticipantSettings, SharedSubscriberSettings, SharedReaderQueueSettings]]:
-    """Yield every queue of a service with what it stands in."""
+    """Yield every queue of a service with its participant and subscriber."""
     for participant in service.participants:
         for subscriber in participant.subscribers:
             for queue in subscriber.queues:
@@ -76,7 +76,7 @@ def queues_by_name(service: ServiceSettings) -> dict[str, SharedReaderQueueSetti
 ChangeQueue: TypeAlias = Callable[
     [DomainParticipantSettings, SharedSubscriberSettings, SharedReaderQueueSettings], SharedReaderQueueSettings | None
 ]
-"""Returns what stands in a queue's place; None: nothing."""
+"""Returns the settings that replace a queue's; None: it is dropped."""
 
 
 def with_queues(service: ServiceSettings, change: ChangeQueue) -> ServiceSettings:

@@ -1,11 +1,11 @@
-"""The turn of a service: what a driver does with an engine, its streams and its peers, in which order.
+"""The turn of a service: the order in which a driver works with an engine, its streams and its peers.
 
-`Turn` is a state machine without I/O around `ServiceEngine`. It owns what lies between a message that comes in and one
-that leaves: which messages the engine receives together, how far the engine may run ahead of the disk, and which
+`Turn` is a state machine without I/O around `ServiceEngine`. It decides everything between an incoming message and an
+outgoing one: which messages the engine receives together, how far the engine may run ahead of the disk, and which
 message may leave now. A driver owns threads, files, peers and the clock, and nothing else. The daemon, the processes of
-sessions, the embedded service and the simulator all step this class: what runs live is what is simulated.
+sessions, the embedded service and the simulator all step this class: the simulator runs the code of the live service.
 
-The contract, in the order of doing. Each pass of a driver's loop looks like this::
+The contract, in order. Each pass of a driver's loop looks like this::
 
     turn.receive(messages)                       # what has come, or () when a deadline is due
     while turn.step(clock()):                    # the engine receives a part and does what is due
@@ -30,13 +30,13 @@ The contract, in the order of doing. Each pass of a driver's loop looks like thi
   with a command that creates or deletes queues: the samples which an earlier run left in the files of a queue must be
   in it before others are [QS 2.14.2], and a queue that is deleted and created again has new files, which it gets only
   once the former ones are gone. A command that moves samples between queues is a part, and a turn, of its own: where
-  the records end in the middle of it, each sample is in one of the queues, which needs the order of its batches. What
-  cannot be stored or offered is refused before the engine sees it, see `Admit`.
-  A consumer that left begins a part of its own: what has not left for it yet never will, and its delivery is no failed
-  one, see `ConsumerLeft.unsent`.
+  the records end in the middle of it, each sample is in one of the queues, which needs the order of its batches. A
+  command for a queue that cannot be stored or offered is refused before the engine receives it, see `Admit`. A consumer
+  that left begins a part of its own: samples that have not left for it yet never will, and their delivery is not a
+  failed one, see `ConsumerLeft.unsent`.
 - **Step** does nothing while the turn has to wait for the disk: when `TURNS_AHEAD_MAX` turns or `RECORDS_AHEAD_MAX`
-  records wait for it (back-pressure), or behind a change of queues. `waits_for_disk` says so; the driver waits for its
-  sync and goes on.
+  records wait for it (back-pressure), or behind a change of queues. `waits_for_disk` is true then; the driver waits for
+  its sync and continues.
 - **Write.** A stream's records have consecutive indexes, from 1, and are appended in this order; those of different
   streams in any order, but that a dead letter must be durable no later than the removal from its queue, and a change of
   the configuration no earlier than the records before it. Of a turn that `moves_samples` they are appended in the
@@ -46,11 +46,11 @@ The contract, in the order of doing. Each pass of a driver's loop looks like thi
 - **Durable.** Streams are reported one by one, in any order, each as far as it is committed: synced here for a stream
   of this service alone. (A replicated stream is committed by a quorum; it is reported when that is known, and only
   what rests on it waits.) Report a group that changes queues once the samples that were found are in the engine.
-- **Send.** A message leaves once the record that it rests on is committed, whatever becomes of other streams. Messages
-  of one stream leave in the order in which the engine gave them; when nothing waits, all do. Events leave with the last
+- **Send.** A message leaves once the record that it rests on is committed, independently of other streams. Messages of
+  one stream leave in the order in which the engine gave them; when nothing waits, all do. Events leave with the last
   message of their turn, and turns in their order.
-- **A store that fails** is the driver's business: it takes from the messages of the group what rests on the stream
-  that failed, rolls the engine's queue back to what is stored, and reports the group as durable.
+- **A store that fails** is the driver's business: it removes from the messages of the group those that rest on the
+  failed stream, rolls the engine's queue back to its store, and reports the group as durable.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ _CHANGES = frozenset({QueueChanged, QueueCreated, QueueDeleted, SubscriberCreate
 
 
 class Stepped(Protocol):
-    """What a turn steps: a `ServiceEngine`, or a `Member` of a replication cluster around one."""
+    """The object that a turn steps: a `ServiceEngine`, or a `Member` of a replication cluster around one."""
 
     def receive_all(self, now: Nanoseconds, messages: Iterable[Inbound], /) -> None:
         """Receive messages in order."""
@@ -121,7 +121,9 @@ class Group(NamedTuple):
 
 
 class Released(NamedTuple):
-    """What may leave of one turn. `service_records` changed the configuration with it, see `Ready`."""
+    """The messages and events of one turn that may leave. `service_records` changed the configuration with it, see
+    `Ready`.
+    """
 
     messages: list[Outbound]
     events: list[Event]
@@ -269,7 +271,9 @@ class Turn:
         return None if self.waits_for_disk else self.engine.next_deadline()
 
     def _withdraw(self, left: ConsumerLeft) -> ConsumerLeft:
-        """Take back what has not left for a consumer that is gone; return the message that says so."""
+        """Withdraw deliveries that have not left for a consumer that is gone; return the message with their
+        positions.
+        """
         unsent: list[int] = []
         waiting = [each.messages for each in (*self._written, *self._gathering)]
         for messages in (*(each.messages for each in self._released), *waiting):

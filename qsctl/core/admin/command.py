@@ -36,9 +36,10 @@ class CreateQueue(msgspec.Struct, frozen=True, tag="create_queue"):
 
 
 class Creation(msgspec.Struct, frozen=True, array_like=True):
-    """Which of the queues or subscribers that had a name one after another, where a cluster orders its commands.
+    """One creation among the queues or subscribers that had a name one after another, where a cluster orders its
+    commands.
 
-    `origin` is that of the log of commands (empty: unknown), `index` that of the entry that created it (0: it was there
+    `origin` is that of the log of commands (empty: unknown), `index` that of the entry that created it (0: it existed
     when the log began).
     """
 
@@ -117,9 +118,10 @@ class InsertSamples(msgspec.Struct, frozen=True, tag="insert_samples"):
 
 
 class HeldSample(msgspec.Struct, frozen=True, array_like=True):
-    """Which held sample is meant: by its position and its identity, so that none of a later run is meant.
+    """A held sample as a command names it: by its position and its identity, so that a sample of a later run is not
+    meant.
 
-    The members `dead_letter_…` are of a dead letter: several of one identity may lie in a dead-letter queue.
+    The members `dead_letter_…` are of a dead letter: several of one identity may be in a dead-letter queue.
     """
 
     position: int
@@ -132,7 +134,7 @@ class HeldSample(msgspec.Struct, frozen=True, array_like=True):
 class FlagSamples(msgspec.Struct, frozen=True, tag="flag_samples"):
     """UPDATE …/message of samples that are named one by one: flag them as redelivered, as far as no consumer has them.
 
-    An extension: whoever copies a sample elsewhere flags it before, so that both copies are.
+    An extension: a program that copies a sample elsewhere flags it before, so that both copies are flagged.
     """
 
     queue: ResourceIdentifier

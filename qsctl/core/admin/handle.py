@@ -1,7 +1,7 @@
-"""Administration commands answered [QS 5.4].
+"""The answers to administration commands [QS 5.4].
 
-Decides: return codes and texts. What a command changes is `HostedService`'s. Every command
-gets at least one reply; a wrong one gets an ERROR that says what is wrong and what there is instead.
+Decides: return codes and texts. `HostedService` makes the changes. Every command gets at least one reply; a wrong one
+gets an ERROR with the fault and the allowed values.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from qsctl.instant import Nanoseconds
 from qsctl.resource import ResourceIdentifier, ResourceKind
 
 LongAnswer: TypeAlias = SampleReading | SampleRemoval
-"""What a command does a share at a time: `go_on` once a turn until it `is_over`."""
+"""A command that works in quanta: call `go_on` once a turn until it `is_over`."""
 
 
 def handle(host: HostedService, now: Nanoseconds, command: Command) -> Sequence[Reply] | LongAnswer:

@@ -22,10 +22,10 @@ from qsctl.instant import Nanoseconds
 from qsctl.resource import ResourceIdentifier, ResourceKind
 
 REPLIES_AT_ONCE: Final = 32
-"""So many samples are given in a turn: each costs some 20 µs on its way to the wire."""
+"""Number of samples returned in a turn: each costs some 20 µs on its way to the wire."""
 
 LOOKED_AT_AT_ONCE: Final = 1_000
-"""So many are looked at in a turn, where a selector picks few."""
+"""Number of samples examined in a turn, where a selector picks few."""
 
 _STATUSES: Final[dict[SampleState, MessageStatus]] = {
     SampleState.SENT: MessageStatus.SENT,
@@ -62,11 +62,11 @@ def candidates(
 
 
 class SampleReading:
-    """One GET of samples under way. Every reply but the last is intermediate, so one sample is always kept back.
+    """One GET of samples in progress. Every reply but the last is intermediate, so one sample is always kept back.
 
     Args:
-        host: what commands see and change.
-        queue: one that it hosts.
+        host: the service that commands read and change.
+        queue: one of its queues.
         expression: which samples are wanted.
         count: how many at most; 0: all.
         after_position: only samples behind it.

@@ -22,13 +22,13 @@ _SENT = SampleState.SENT
 
 
 class SampleRemoval:
-    """One FLUSH or DELETE under way. Samples that come to a queue meanwhile are not flushed.
+    """One FLUSH or DELETE in progress. Samples that arrive meanwhile are not flushed.
 
     Args:
-        host: what commands see and change.
+        host: the service that commands read and change.
         queues: those that lose samples; hosted by it.
         finish: called with the instant and the count of removed samples once all are gone; gives the reply.
-        expression: which samples go.
+        expression: selects the samples to remove.
     """
 
     waits_for_room = False
@@ -65,7 +65,7 @@ class SampleRemoval:
             return [refusal(error)]
 
     def _remove(self, now: Nanoseconds, stage: deque[tuple[ResourceIdentifier, deque[Sample]]], count_max: int) -> int:
-        """Go through so many samples of the first queue of a stage; returns how many there were."""
+        """Process the given number of samples of a stage's first queue; return how many there were."""
         queue, samples = stage[0]
         share = [samples.popleft() for _ in range(min(count_max, len(samples)))]
         if not samples:

@@ -84,9 +84,9 @@ class MessageData(msgspec.Struct, frozen=True, tag="message"):
 
 
 class SamplesChanged(msgspec.Struct, frozen=True, tag="samples_changed"):
-    """What became of samples that a command names one by one (an extension).
+    """The outcome for samples that a command names one by one (an extension).
 
-    `refused` are the places, from 0, of those that were not done, and `reason` says why the first was not. An insertion
+    `refused` are the places, from 0, of those that were not done, and `reason` is that of the first. An insertion
     counts in `duplicate_count` those that the queue held already; they are done. A move lists by number, beside what
     the target refused, in `absent` the samples that are not in the source any more or that a consumer has, and in
     `without_payload` those whose payload the target needs.
@@ -103,8 +103,8 @@ class SamplesChanged(msgspec.Struct, frozen=True, tag="samples_changed"):
 class RecordingStatus(msgspec.Struct, frozen=True, tag="recording"):
     """The recording of a service, in progress or over (an extension).
 
-    `folder` is empty where there was none. `end` says why it ended, as `run.json` does, and is empty while it goes on;
-    `text` is the error, in words. Counts and `bytes` are as of about a second ago.
+    `folder` is empty where there was none. `end` is the cause of its end, as in `run.json`, and is empty while it
+    continues; `text` is the error. Counts and `bytes` are as of about a second ago.
     """
 
     folder: str = ""
@@ -144,7 +144,7 @@ Body: TypeAlias = (
 
 
 class Reply(msgspec.Struct, frozen=True):
-    """`CommandReply` [QS 5.3]: `native_retcode` is reserved; `text` says in words what happened.
+    """`CommandReply` [QS 5.3]: `native_retcode` is reserved; `text` describes the result.
 
     `not_found` narrows ERROR for callers on this machine; on the wire it is an ERROR with the same text.
     """

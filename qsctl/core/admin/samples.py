@@ -31,7 +31,7 @@ SAMPLES_MAX: Final = 2_000
 def insert_samples(
     host: HostedService, now: Nanoseconds, queue: ResourceIdentifier, samples: Sequence[InsertedSample]
 ) -> Reply:
-    """Enqueue samples; the reply says which were refused.
+    """Enqueue samples; the reply lists the refused ones.
 
     Raises:
         Refused: there are too many, the queue is being deleted, or another replica is its master.
@@ -49,10 +49,10 @@ def insert_samples(
 def move_samples(
     host: HostedService, now: Nanoseconds, source: ResourceIdentifier, target: ResourceIdentifier, command: MoveSamples
 ) -> Reply:
-    """Let samples leave a queue for another of the service; the reply says which stay.
+    """Let samples leave a queue for another of the service; the reply lists those that stay.
 
     Raises:
-        Refused: there are too many, both are one queue, the source is another than the one that is meant, or as
+        Refused: there are too many, both are one queue, the source is not the creation that was meant, or as
             `HostedService.move` does.
     """
     samples = command.samples
@@ -95,7 +95,7 @@ def flag_samples(host: HostedService, queue: ResourceIdentifier, samples: Sequen
 def remove_samples(
     host: HostedService, now: Nanoseconds, queue: ResourceIdentifier, samples: Sequence[HeldSample]
 ) -> Reply:
-    """Remove those of these samples that are held; the reply says which were not.
+    """Remove those of these samples that are held; the reply lists those that were not.
 
     Raises:
         Refused: there are too many, or another replica is the queue's master.

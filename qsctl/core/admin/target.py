@@ -1,4 +1,4 @@
-"""Which services a command is for: POSIX `fnmatch` on the application name [QS 5.2].
+"""The services that a command is for: POSIX `fnmatch` on the application name [QS 5.2].
 
 The standard's patterns differ from the usual ones of Python: a backslash takes the next character as it is, and
 brackets know classes such as `[[:digit:]]`. Case counts. A pattern takes time in proportion to its length times the

@@ -45,7 +45,9 @@ class QueueReader:
         self._waiting: deque[Delivery] = deque()
         self._held: dict[SampleIdentity, Delivery] = {}
         self._delivered: dict[SampleIdentity, None] = {}
-        """What the program received and has not answered, in order; what waits may be a hundred times as much."""
+        """Samples that the program received and has not answered, in order; those that wait may be a hundred times as
+        many.
+        """
         self._twins_delivered: dict[SampleIdentity, int] = {}
         """Of held samples that came again: how many twins the program had received before."""
         self._answered_twins: dict[SampleIdentity, int] = {}

@@ -18,7 +18,7 @@ from qsctl.identity import NIL_GUID, NIL_IDENTITY, Guid, SampleIdentity
 from qsctl.instant import INFINITE_NS, Nanoseconds
 
 RANGES_SHOWN: Final = 5
-"""So many ranges of identities fit into a message."""
+"""Number of ranges of identities that a message lists."""
 
 WINDOW_COUNT: Final = 1000
 """Unacknowledged samples of a producer: the flow control between it and its queues."""
@@ -44,7 +44,7 @@ def ranges_of(identities: Iterable[SampleIdentity]) -> str:
 
 
 class WriteOutcome(msgspec.Struct, frozen=True, gc=False):
-    """What became of a written sample: accepted by all queues that answered, or rejected by one at least."""
+    """The outcome of a written sample: accepted by all queues that answered, or rejected by at least one."""
 
     identity: SampleIdentity
     accepted: bool

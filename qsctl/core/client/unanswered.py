@@ -1,9 +1,9 @@
 """Samples for replicated queues that have no answer, as a producer writes them again [QS 7.1.1.2].
 
-Decides: what the answers of several replicas say together. A positive one of any replica is the queue's. A negative one
-is that replica's alone, and of one attempt: the sample is refused once every replica that is there refused the attempt.
-While the queue has no master every replica refuses; such a sample, and one without an answer, is written again as
-another attempt: a queue that has it already drops the copy, by its identity.
+Decides: the result of the answers of several replicas. A positive one of any replica is the queue's. A negative one is
+that replica's alone, and of one attempt: the sample is refused once every reachable replica refused the attempt. While
+the queue has no master every replica refuses; such a sample, and one without an answer, is written again as another
+attempt: a queue that has it already drops the copy, by its identity.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""What a replica heard of its master, and the vote that it withholds from others for that [QS 7.1.2].
+"""The master that a replica follows, and the vote that it withholds from others meanwhile [QS 7.1.2].
 
-Decides: when a replica takes its master for lost, and how long it votes for no other.
+Decides: when a replica considers its master lost, and how long it votes for no other.
 
-A master delivers as long as a quorum confirmed what it sent within `master_timeout`. That no other delivers meanwhile
-rests on this: a replica that confirms something votes for no other within `master_timeout`, whatever else it hears, be
-it of a later epoch; and a later master needs the vote of one of that quorum. A process does not know what the one
-before it confirmed, so that it withholds its vote from its start on. Clocks may differ, but must run alike: one that is
-set back is `steady_time`'s matter.
+A master delivers as long as a quorum confirmed its frames within `master_timeout`. No other delivers meanwhile because
+of this: a replica that confirms a frame votes for no other within `master_timeout`, whatever else it receives, also of
+a later epoch; and a later master needs the vote of one of that quorum. A process does not know the confirmations of its
+predecessor, so it withholds its vote from its start on. Clocks may differ, but must run alike: `steady_time` handles
+one that is set back.
 """
 
 from __future__ import annotations

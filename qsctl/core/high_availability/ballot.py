@@ -29,7 +29,8 @@ LEFT_MAX: Final = 64
 
 
 class HardState(msgspec.Struct, frozen=True, array_like=True):
-    """What a replica must never forget: the latest epoch that it has seen, and which replica it voted for in it.
+    """The durable state of a replica's votes: the latest epoch that it has seen, and the replica that it voted for in
+    it.
 
     `floor_epoch` and `floor_index`: no candidate whose log is less up to date gets the vote, for the group formed anew
     when some replica had that much. `incarnation` is that of the group once it is agreed, 0 before; `left` are those of
@@ -100,13 +101,13 @@ class Ballot:
         return True
 
     def try_out(self, epoch: int) -> int:
-        """Ask for votes in a later epoch without standing in it; return that epoch."""
+        """Ask for votes in a later epoch without becoming a candidate in it; return that epoch."""
         self._trial_epoch = epoch
         self._votes = {self._name: None}
         return self._trial_epoch
 
     def stand(self) -> int:
-        """Stand in the epoch of the trial, with its own vote; return that epoch."""
+        """Become a candidate in the epoch of the trial, with its own vote; return that epoch."""
         self.state = self._with(epoch=max(self._trial_epoch, self.state.epoch + 1), vote=self._name)
         self._trial_epoch = 0
         self._votes = {self._name: None}
@@ -127,7 +128,7 @@ class Ballot:
 
     @property
     def is_elected(self) -> bool:
-        """Return whether it stood in the present epoch and a quorum voted for it."""
+        """Return whether it is a candidate of the present epoch and a quorum voted for it."""
         return not self._trial_epoch and self.state.vote == self._name and self.has_quorum
 
     def would_vote(self, candidate: LastEntry, epoch: int, own: LastEntry) -> bool:

@@ -1,9 +1,9 @@
-"""Which changes of a configuration a member of a cluster can make by itself [QS 5.4 and 7.2].
+"""Changes of a configuration that a member of a cluster can make by itself [QS 5.4 and 7.2].
 
-Decides: what is refused. Commands are not ordered together with samples. Where the configuration is not replicated they
-are not ordered at all, and each member makes a change when the command comes to it. That is safe for a replication
-group as a whole: a group that is new at a member learns what the others have. It is not for a part of one, whose log
-the others would follow without it.
+Decides: which changes are refused. Commands are not ordered together with samples. Where the configuration is not
+replicated they are not ordered at all, and each member makes a change when it receives the command. That is safe for a
+replication group as a whole: a group that is new at a member is sent the others' log. It is not for a part of a group:
+the others would follow its log without that part.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def refuse_change(hosted: HostedService, member_count: int, request: CommandRequ
     try:
         check_change(hosted, member_count, request.command)
     except NotFound:
-        return None  # the engine says so
+        return None  # the engine reports it
     except Refused as error:
         return CommandReply(request.request, hosted.application_name, refusal(error))
     return None
@@ -73,7 +73,7 @@ def check_change(hosted: HostedService, member_count: int, command: Command) -> 
 
     Raises:
         NotFound: there is no such queue.
-        Refused: says which part, or which size.
+        Refused: the message names the part, or the size.
     """
     match command:
         case CreateQueue(_, settings):

@@ -1,7 +1,7 @@
-"""What the queues of a group have to say to clients, and waits until it may be said.
+"""The messages of a group's queues to clients, kept until they may leave.
 
 Decides: on which entry a message rests. A delivery without synchronized assignment rests on the sample's own entry,
-[QS 7.1.1.3], and none leaves before the master has committed an entry of its own epoch.
+[QS 7.1.1.3], and no message leaves before the master has committed an entry of its own epoch.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Clients:
             waiting.append((rests_on, self._serial, message))
 
     def release(self, message: Outbound) -> None:
-        """Let a message leave; a delivery says of which epoch it is."""
+        """Let a message leave; a delivery contains its epoch."""
         if type(message) is Delivery:
             flags = message.flags | self._epoch_of_deliveries
             self._released.append(msgspec.structs.replace(message, rests_on=0, flags=flags))
@@ -97,7 +97,9 @@ class Clients:
         del waiting[:free_count]
 
     def withdraw(self, left: ConsumerLeft) -> ConsumerLeft:
-        """Take back what has not left for a consumer that is gone; return the message that says so."""
+        """Withdraw deliveries that have not left for a consumer that is gone; return the message with their
+        positions.
+        """
         unsent = [each.position for _, _, each in self._waiting if is_for(each, left)]
         unsent += [each.position for each in self._released if is_for(each, left)]
         if not unsent:

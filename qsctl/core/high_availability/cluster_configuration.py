@@ -1,7 +1,7 @@
-"""What the members of a cluster host, as a function of the log of their commands [QS 7.2].
+"""The configuration of a cluster's members, as a function of the log of their commands [QS 7.2].
 
-Decides: what becomes of a command. It knows no samples, no files and no clock: every member that has followed the same
-entries has the same configuration and gives the same answers, whatever its own file says.
+Decides: the outcome of a command. It depends on neither samples nor files nor a clock: every member that has followed
+the same entries has the same configuration and gives the same answers, whatever its own file contains.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class ClusterConfiguration:
         self.created: dict[str, int] = {}
         """The entry that created what a command created, by full name; what the first master had is not in it."""
         self.outcomes: OrderedDict[SampleIdentity, Reply] = OrderedDict()
-        """What became of the latest commands, oldest first."""
+        """The outcomes of the latest commands, oldest first."""
         self._latest: dict[Guid, int] = {}
         """The highest number of each administrator's commands of which the outcome is remembered."""
         self._next_position = 1
@@ -92,7 +92,7 @@ class ClusterConfiguration:
                 self._remember(record.identity, self._carry_out(index, record.identity, record.payload))
 
     def install(self, index: int, records: tuple[QueueRecord, ...]) -> None:
-        """Begin with what stands for the entries up to `index`."""
+        """Begin with the records that replace the entries up to `index`."""
         self.index = index
         for record in records:
             if isinstance(record, ConfigurationKnown):
@@ -137,7 +137,7 @@ class ClusterConfiguration:
             )
 
     def snapshot(self) -> Iterator[QueueRecord]:
-        """Return the records that stand for all entries so far."""
+        """Return the records that replace all entries so far."""
         yield ConfigurationKnown(self._stream, self.origin, dict(self.subscribers()), dict(self.created))
         yield Remembered(self._stream, self._next_position, tuple(self.outcomes))
 
@@ -171,7 +171,7 @@ class ClusterConfiguration:
         except UNREADABLE as error:
             return Reply(ReturnCode.ERROR, f"what was to be carried out is no command: {error}")
         try:
-            with contextlib.suppress(NotFound):  # `handle` says so, and what there is instead
+            with contextlib.suppress(NotFound):  # `handle` reports it, with the existing names
                 check_change(self._host, self._member_count, command)
             self._check_creation(command)
             replies = handle(self._host, 0, command)

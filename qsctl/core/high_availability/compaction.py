@@ -1,8 +1,8 @@
-"""When the state of a group's queues takes the place of the entries that led to it.
+"""The compaction of a group's log: when the state of its queues replaces the entries that led to it.
 
-Decides: how many entries are kept, and which state. A slave's queues are in the state of what is committed; a master's
-are ahead of it, so that their state is captured and used once the log is committed up to there, and those that are
-there need nothing before it: a snapshot of everything costs more than the entries that a replica is behind.
+Decides: how many entries are kept, and which state. A slave's queues are in the committed state; a master's are ahead
+of it, so that their state is captured and used once the log is committed up to there, and the present replicas need
+nothing before it: a snapshot of everything costs more than the entries that a replica is behind.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ COMPACTED_OVER_COUNT: Final = 16_384
 """Entries that a log keeps before it is compacted, or twice what the queues hold if that is more."""
 
 COMPACTED_OVER_BYTES: Final = 64 * 1024 * 1024
-"""Fewer are kept where so many octets of payload came with them: all of them are in memory."""
+"""Bound on the payload octets of kept entries: all of them are in memory."""
 
 KEPT_FOR_OTHERS_TIMES: Final = 4
-"""So many times as many are kept for a replica that is there and behind."""
+"""Multiple of the kept entries for the sake of a replica that is present and behind."""
 
 
 class ReplicaCompaction:
@@ -61,7 +61,7 @@ class ReplicaCompaction:
             self._capture = None
 
     def forget_capture(self) -> None:
-        """Drop the captured state: the replica is no master any more, and it may never be committed."""
+        """Drop the captured state: the replica is not the master any more, and it may never be committed."""
         self._capture = None
 
     def _is_worth_it(self, index: int) -> bool:

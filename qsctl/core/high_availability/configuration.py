@@ -44,7 +44,7 @@ _TRY_AGAIN: Final = "Send the command again once more than half of the members a
 
 
 class FollowingReport(msgspec.Struct, frozen=True):
-    """What a member did to have the configuration of its cluster, or could not do, for people."""
+    """The changes that a member made to adopt its cluster's configuration, or could not make, for people."""
 
     text: str
     is_adoption: bool = False
@@ -73,12 +73,12 @@ class Configuration:
         self.admit: Callable[[CommandRequest], CommandReply | None] = lambda _: None
         """Refuses a change that this member's disk, files or endpoints do not take; the driver's."""
         self.reports: list[FollowingReport] = []
-        """What was done since the driver took them."""
+        """Changes made since the driver read them last."""
         self._pending: dict[SampleIdentity, Nanoseconds] = {}
         """Commands that were sent here and have no answer, and since when."""
         self._replies: list[CommandReply] = []
         self._change: Change | None = None
-        """What the engine is doing."""
+        """The change that the engine is making."""
         self._change_count = 0
         self._tried_at_ns: Nanoseconds | None = None
         self._refusal = ""
@@ -109,7 +109,7 @@ class Configuration:
         self.replica.receive_write(now, self._follower, write)
 
     def note_answer(self, now: Nanoseconds, message: Outbound) -> None:
-        """Process what the replica would say to the producer of a command."""
+        """Process the answer that the replica would send to the producer of a command."""
         if isinstance(message, Answer) and message.response == AckResponse.REJECTED:
             text = "the configuration has no master now, and nothing comes of the command by this member"
             self._answer(message.identity, Reply(ReturnCode.ERROR, f"{text}. {self._remedy(now, _TRY_AGAIN)}"))
@@ -164,7 +164,7 @@ class Configuration:
                 self._answer(identity, Reply(ReturnCode.ERROR, f"{text}. {remedy}"))
 
     def note_reply(self, reply: CommandReply) -> bool:
-        """Process what the engine says of a change that was asked for here; False: it is a reply to somebody else."""
+        """Process the engine's reply to a change that was requested here; False: it is a reply to another requester."""
         if reply.request != self._own_request:
             return False
         change, self._change = self._change, None

@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 
 class ConfigurationFollower:
-    """What follows the log of commands; see `Followed`. It is the queue itself, too.
+    """The follower of the log of commands; see `Followed`. It is the queue itself, too.
 
     Args:
         name: of the stream.
         member_count: how many members there are.
-        own: gives what this member hosts: the beginning of a log that has none.
+        own: gives this member's configuration: the beginning of an empty log.
     """
 
     acknowledges = True
@@ -52,12 +52,12 @@ class ConfigurationFollower:
 
     @property
     def names(self) -> frozenset[str]:
-        """What entries can belong to: the stream alone."""
+        """The names that entries can belong to: the stream alone."""
         return frozenset((self.name,))
 
     @property
     def held(self) -> ConfigurationFollower:
-        """What it has."""
+        """The records that it has."""
         return self
 
     @property
@@ -147,7 +147,7 @@ class ConfigurationFollower:
         """Do nothing: the configuration is known by its origin."""
 
     def snapshot(self, epoch: int, incarnation: int) -> tuple[QueueRecord, ...]:
-        """Return the records that stand for the configuration, after an entry of this epoch."""
+        """Return the records of the configuration, after an entry of this epoch."""
         began = EpochBegan(self.name, epoch, "", flags_all=False, incarnation=Incarnation(incarnation))
         return (began, *self.configuration.snapshot())
 

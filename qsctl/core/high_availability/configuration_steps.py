@@ -1,7 +1,7 @@
-"""From what a member hosts to what its cluster has, one change at a time [QS 7.2].
+"""The steps from a member's configuration to that of its cluster, one change at a time [QS 7.2].
 
-Decides: the next change. What the file of a member says otherwise goes; what a command deleted and created again while
-the member was away is deleted here, too, though it looks the same.
+Decides: the next change. Entities that only the member's file has are deleted; one that a command deleted and created
+again while the member was away is deleted here, too, though it looks the same.
 """
 
 from __future__ import annotations

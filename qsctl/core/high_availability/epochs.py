@@ -1,12 +1,12 @@
-"""How far a replica follows an epoch that another one claims [QS 7.1.2].
+"""The highest epoch that a replica follows when another one claims it [QS 7.1.2].
 
 Decides: which epoch can be reached. One frame with a number that is far ahead would use up all epochs of a group: every
-later election needs a higher one. So an epoch is raised by the canvass of a candidate that stands, or by a master's
-frame, and to at most one more than the highest that a quorum was seen in. What counts as seen is what a replica
-answered to a question of this very process; a frame that comes unasked is not an answer. Of a quorum of answers (this
-replica among them) the highest counts: a group of which a quorum is there can always go on, whatever the others missed.
-A frame that is further ahead has no effect; it makes this replica ask, so that the sender's next one is followed if the
-sender itself confirms its epoch.
+later election needs a higher one. So an epoch is raised by a candidate's canvass, or by a master's frame, and to at
+most one more than the highest that a quorum was seen in. An epoch counts as seen when a replica stated it in an answer
+to a question of this very process; an unsolicited frame is not an answer. Of a quorum of answers (this replica among
+them) the highest counts: a group with a quorum can always continue, whatever the others missed. A frame that is further
+ahead has no effect; it makes this replica ask, so that the sender's next one is followed if the sender itself confirms
+its epoch.
 
 A trial raises no epoch at all, and neither does an answer to one.
 """
@@ -42,5 +42,5 @@ class SeenEpochs:
         return max(own_epoch, *self._answers.values(), 0)
 
     def reach(self, own_epoch: int) -> int:
-        """Return the highest epoch that is followed, and in which this replica may stand itself."""
+        """Return the highest epoch that is followed, and in which this replica may be a candidate itself."""
         return self.highest(own_epoch) + 1

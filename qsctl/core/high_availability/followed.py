@@ -1,4 +1,4 @@
-"""What follows a replica's log: the queues of a group, or the configuration of the cluster [QS 7.1 and 7.2]."""
+"""The followers of a replica's log: the queues of a group, or the configuration of the cluster [QS 7.1 and 7.2]."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from qsctl.identity import Guid, Incarnation, SampleIdentity
 from qsctl.instant import Nanoseconds
 
 UNPLAYABLE: Final = (ArithmeticError, AssertionError, LookupError, QsctlError, TypeError, ValueError)
-"""What playing an entry raises that is not where it can be; what follows is built anew after any of them."""
+"""Exceptions of replaying an entry that cannot follow its predecessors; the follower is rebuilt after any of them."""
 
 
 class Unplayable(Exception):
@@ -31,7 +31,7 @@ class KnownIdentities(Protocol):
 
 
 class Answering(Protocol):
-    """How a queue treats producers."""
+    """The treatment of producers by a queue."""
 
     @property
     def acknowledges(self) -> bool:
@@ -39,7 +39,7 @@ class Answering(Protocol):
 
 
 class Fed(Protocol):
-    """What producers write to: a queue."""
+    """A queue as producers use it."""
 
     @property
     def name(self) -> str:
@@ -47,7 +47,7 @@ class Fed(Protocol):
 
     @property
     def held(self) -> KnownIdentities:
-        """What it has."""
+        """The samples or records that it has."""
 
     @property
     def context(self) -> Answering:
@@ -76,14 +76,14 @@ class Followed(Protocol):
 
     @property
     def queues(self) -> Sequence[Fed]:
-        """What producers write to."""
+        """The queues that producers write to."""
 
     def record(self, now: Nanoseconds, record: QueueRecord, /) -> None:
         """Put a record into the master's log."""
 
     @property
     def names(self) -> frozenset[str]:
-        """What entries of this log can belong to: the stream and its queues."""
+        """The names that entries of this log can belong to: the stream and its queues."""
 
     def recorded(self, index: int, /) -> None:
         """Note that the log has what was recorded, up to here."""
@@ -126,7 +126,7 @@ class Followed(Protocol):
         """Take the incarnation of the group."""
 
     def snapshot(self, epoch: int, incarnation: int, /) -> tuple[QueueRecord, ...]:
-        """Return the fewest records that say the present state, after an entry of this epoch of a group."""
+        """Return the fewest records that describe the present state, after an entry of this epoch of a group."""
 
     def held_count(self) -> int:
         """Return how much a snapshot holds, in entries."""

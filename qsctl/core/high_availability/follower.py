@@ -109,7 +109,7 @@ class Follower:
             queue.be(incarnation)
 
     def snapshot(self, epoch: int, incarnation: int) -> tuple[QueueRecord, ...]:
-        """Return the fewest records that say the present state of all queues, after an entry of this epoch."""
+        """Return the fewest records that describe the present state of all queues, after an entry of this epoch."""
         began = EpochBegan(self._stream, epoch, "", flags_all=False, incarnation=Incarnation(incarnation))
         return (began, *chain.from_iterable(map(snapshot, self.queues)))
 

@@ -1,11 +1,11 @@
-"""What replicas send to each other. Every frame names its stream, its sender, and the sender's epoch.
+"""The frames that replicas send to each other. Every frame names its stream, its sender, and the sender's epoch.
 
-A receiver that has seen a later epoch refuses what a frame says and answers with its own. `run` is a number that the
-sender's process drew: it distinguishes a replica that lost its log from what it was before, and an answer to this
+A receiver that has seen a later epoch refuses a frame of an earlier one and answers with its own. `run` is a number
+that the sender's process drew: it distinguishes a replica that lost its log from its former self, and an answer to this
 process from one to another.
 
-`incarnation` is that of the sender's group [see `groups`]: 0 where it has no log and was told none, negative where no
-entry that says it is committed yet, as far as the sender knows.
+`incarnation` is that of the sender's group [see `groups`]: 0 where it has no log and received none, negative where no
+entry with it is committed yet, as far as the sender knows.
 """
 
 from __future__ import annotations
@@ -64,10 +64,10 @@ Entry: TypeAlias = QueueRecord | Ordered
 
 
 class Entries(msgspec.Struct, frozen=True, array_like=True, tag="entries", gc=False):
-    """Entries of the master's log behind `previous_index`; without any it only says that the master is there.
+    """Entries of the master's log behind `previous_index`; without any it is the master's heartbeat.
 
     With `lacks_payloads` some are `Ordered`, and the receiver has the rest of these samples from their producers; one
-    that lacks it says so. `sent_at_ns` is the instant on the master's clock.
+    that lacks it reports that. `sent_at_ns` is the instant on the master's clock.
     """
 
     stream: str
@@ -85,9 +85,9 @@ class Entries(msgspec.Struct, frozen=True, array_like=True, tag="entries", gc=Fa
 class Confirmed(msgspec.Struct, frozen=True, array_like=True, tag="confirmed", gc=False):
     """The sender's log is durable and agrees with the master's up to `match_index`.
 
-    Not `agreed`: it does not agree with what came, and `match_index` is where the master should try next. With
-    `lacks_payload` the entry behind `match_index` needs its payload. A learner's confirmation counts for no quorum.
-    `sent_at_ns` is that of the frame that is confirmed: then at the earliest the sender heard of its master.
+    Not `agreed`: it does not agree with the received entries, and `match_index` is where the master should try next.
+    With `lacks_payload` the entry behind `match_index` needs its payload. A learner's confirmation counts for no
+    quorum. `sent_at_ns` is that of the confirmed frame: the earliest instant at which the sender can have received it.
     """
 
     stream: str
@@ -103,7 +103,7 @@ class Confirmed(msgspec.Struct, frozen=True, array_like=True, tag="confirmed", g
 
 
 class Snapshot(msgspec.Struct, frozen=True, array_like=True, tag="snapshot", gc=False):
-    """The records that stand for the master's log up to `index`, an entry of `index_epoch`."""
+    """Records that replace the master's log up to `index`, an entry of `index_epoch`."""
 
     stream: str
     sender: str

@@ -1,17 +1,18 @@
-"""Which replication group a replica is in, for a name may be given again to another queue [QS 5.4.1 and 5.4.2].
+"""The replication group of a replica: a name may be given again to another queue [QS 5.4.1 and 5.4.2].
 
 A group is its incarnation. CREATE gives it: all members of a cluster receive the same request, and without a log before
-them such replicas may vote at once, for nobody can have confirmed anything of that group before. Where no command
+them such replicas may vote at once, since no replica can have confirmed an entry of that group before. Where no command
 created the queue, the first master draws it; it is written with the entry by which each epoch begins, and agreed once
-one of these is committed. From then on it is part of what a replica never forgets, of all its frames and of snapshots.
+one of these is committed. From then on it is part of a replica's durable state, of all its frames and of snapshots.
 
-What comes from another group has no effect. That a replica is in the wrong one it learns from the answers to its own
+A frame of another group has no effect. A replica learns that it is in the wrong group from the answers to its own
 questions: the group that a quorum of the members has agreed upon is right. Where none has a quorum, as with two members
-or while others are gone, a group that another member left, because a command deleted the queue there, gives way to the
-one that this member has now; and what cannot be committed, for too few members can have it, gives way to what may be.
-Where that decides nothing, for a member was new when the command deleted the queue there, an operator's word does: the
-group goes on that most of those have that answer, among equals that with the longest log. A replica that changes the
-group begins with nothing. It has a vote, unless it was in that group before and has forgotten what it promised there.
+or while others are gone, a group that another member left, because a command deleted the queue there, is replaced by
+the one that this member has now; and a log that cannot be committed, since too few members can have it, is replaced by
+one that may be. Where that decides nothing, for a member was new when the command deleted the queue there, an
+operator's command does: the group continues that most of the answering members have, among equals that with the longest
+log. A replica that changes the group begins with an empty log. It has a vote, unless it was in that group before and
+has lost its votes there.
 """
 
 from __future__ import annotations

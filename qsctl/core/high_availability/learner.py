@@ -1,16 +1,16 @@
 """A replica without a vote: one that lost its log (a new disk, a volatile one that restarted), or that never had any.
 
-Decides: when it may vote. One that lost its log may have confirmed entries and given votes that it does not know of
-any more. So it counts for no quorum until a master that knows of its loss has committed an entry (`ReplicaRejoined`)
-without it, and it holds the log up to there: a replica that is elected afterwards has more than it ever confirmed.
+Decides: when it may vote. One that lost its log may have confirmed entries and given votes that it has lost since. So
+it counts for no quorum until a master that was notified of its loss has committed an entry (`ReplicaRejoined`) without
+it, and it has the log up to there: a replica that is elected afterwards has more than it ever confirmed.
 
 Replicas that never had a log, as far as they can know, form a new group as soon as a quorum of the configured members
-is there and none that answers has anything. Where too few remember after a loss, only an operator's word lets a group
-form (`qsctl member force-quorum`): what was only with those that lost their logs, or that are not there, is gone then.
-The most that any of those present has is the floor of the new group, durably: no replica with less is elected. Where
-the one that had it is gone, too, or has no vote itself, another word helps: each replica that it reaches has a vote,
-and asks for no more than what is left. Volatile replicas, whose logs are lost by any restart, form anew by themselves
-once every one of them is there.
+is present and none that answers has any entry. Where too few have their logs after a loss, only an operator's command
+lets a group form (`qsctl member force-quorum`): entries that only the replicas with lost logs, or absent ones, had are
+lost then. The longest log of those present is the floor of the new group, durably: no replica with less is elected.
+Where the one that had it is gone, too, or has no vote itself, another command helps: each replica that it reaches has a
+vote, and requires no more than the remaining logs. Volatile replicas, whose logs are lost by any restart, form anew by
+themselves once all of them are present.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ NOTHING: Final = LastEntry(0, 0)
 
 
 class Formation(NamedTuple):
-    """How a group forms: the latest epoch of any replica, the most that any of them has, and why, for people."""
+    """The formation of a group: the latest epoch of any replica, the longest log of any, and the reason, for people."""
 
     epoch: int
     floor: LastEntry
     reason: str
     group: int = 0
-    """The incarnation of another group that the replica gives way to; 0: it is in the right one."""
+    """The incarnation of the group that the replica changes to; 0: it is in the right one."""
 
 
 class Voter(NamedTuple):
@@ -48,7 +48,7 @@ class Voter(NamedTuple):
 
 
 class Learner:
-    """What a learner asks the others, and what they answer; any other replica only answers.
+    """The questions of a learner to the others, and their answers; any other replica only answers.
 
     Args:
         stream: the group's name.
@@ -56,7 +56,7 @@ class Learner:
         others: the other members.
         ballot: the replica's vote.
         log: its log.
-        outgoing: where frames go.
+        outgoing: sends the frames.
         master_timeout_ns: the setting; an answer counts for twice as long.
         is_persistent: whether logs are stored.
     """
@@ -126,10 +126,10 @@ class Learner:
         return Formation(epoch, floor, "the group forms anew: too few replicas have a log")
 
     def forced(self, now: Nanoseconds) -> Formation:
-        """Return how the group forms by an operator's word.
+        """Return how the group forms at an operator's command.
 
         Raises:
-            Refused: it is not without a master for good: says what is to be done instead.
+            Refused: the group can still elect a master; the message names the remedy.
         """
         rolls = self.rolls(now)
         epoch, floor = _latest([each for each in rolls if is_of_group(self._incarnation, each)])

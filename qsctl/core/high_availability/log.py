@@ -21,14 +21,14 @@ TAKEN_BACK_MAX: Final = 65_536
 
 
 class LastEntry(msgspec.Struct, frozen=True, order=True, gc=False):
-    """How up to date a log is: compared by the epoch of its last entry, then by its length."""
+    """The last entry of a log, by which logs are compared: first its epoch, then the log's length."""
 
     epoch: int
     index: int
 
 
 class LogSnapshot(msgspec.Struct, frozen=True):
-    """Records that stand for a log up to `index`, an entry of `epoch`."""
+    """Records that replace a log up to `index`, an entry of `epoch`."""
 
     index: int
     epoch: int
@@ -36,14 +36,14 @@ class LogSnapshot(msgspec.Struct, frozen=True):
 
 
 EMPTY: Final = LogSnapshot(0, 0, ())
-"""What a first log begins with."""
+"""The base of a first log."""
 
 
 class ReplicatedLog:
-    """One replica's log. What a snapshot stands for is no longer there entry by entry.
+    """One replica's log. Entries up to its snapshot are not kept one by one.
 
     Args:
-        base: what the log begins with.
+        base: the snapshot that the log begins with.
     """
 
     def __init__(self, base: LogSnapshot = EMPTY) -> None:
@@ -81,7 +81,7 @@ class ReplicatedLog:
         """Return the epoch and the record at an index.
 
         Raises:
-            LookupError: a snapshot stands for it, or it is not there yet.
+            LookupError: a snapshot covers it, or it does not exist yet.
         """
         if not self.base.index < index <= self.last_index:
             raise LookupError(f"no entry {index}; there are {self.base.index + 1} to {self.last_index}")
@@ -93,12 +93,12 @@ class ReplicatedLog:
         return self._epochs[at] if at >= 0 else self.base.epoch
 
     def incarnation_at(self, index: int) -> int:
-        """Return the incarnation of the group by the entries up to an index; 0: they say none."""
+        """Return the incarnation of the group by the entries up to an index; 0: they contain none."""
         at = bisect_right(self._epoch_starts, index) - 1
         return self._incarnations[at] if at >= 0 else self._base_incarnation
 
     def records_from(self, first_index: int, count_max: int) -> Sequence[QueueRecord]:
-        """Return at most so many records from an index behind `base.index` on."""
+        """Return records from an index behind `base.index` on, at most the given number."""
         at = first_index - self.base.index - 1
         return self._records[at : at + count_max]
 
@@ -192,7 +192,7 @@ class ReplicatedLog:
         return epoch is not None
 
     def compact(self, index: int, records: Sequence[QueueRecord]) -> None:
-        """Let records stand for the entries up to an index that is committed."""
+        """Replace the entries up to a committed index by records."""
         base = LogSnapshot(index, self.epoch_at(index), records)
         del self._records[: index - self.base.index]
         kept = bisect_right(self._epoch_starts, index)

@@ -15,7 +15,7 @@ from qsctl.core.high_availability.staging import without_payloads
 from qsctl.instant import Nanoseconds
 
 HEARTBEATS_PER_TIMEOUT = 5
-"""So many frames must be lost in a row before a replica takes its master for lost."""
+"""Number of frames that must be lost in a row before a replica considers its master lost."""
 
 
 class Mastery:
@@ -72,7 +72,7 @@ class Mastery:
         return now - self.progress.quorum_heard_at_ns() <= self._master_timeout_ns
 
     def present(self, now: Nanoseconds) -> list[Peer]:
-        """Return the other replicas that were heard of within `master_timeout`."""
+        """Return the other replicas from which a frame arrived within `master_timeout`."""
         return [peer for peer in self.progress if now - peer.heard_at_ns <= self._master_timeout_ns]
 
     def committable(self) -> int:
@@ -106,7 +106,8 @@ class Mastery:
         peer.heard_at_ns = max(peer.heard_at_ns, confirmed.sent_at_ns)
         if confirmed.is_learner and (not peer.is_learner or confirmed.run != peer.run):
             # What it confirmed before it lost its log was true then, and may have committed something: it is one of the
-            # faults that a quorum survives. But what it lacks must be sent again. No clock says which process is later.
+            # faults that a quorum survives. But its missing entries must be sent again. No clock orders the two
+            # processes.
             peer.begin_again(confirmed.run)
         peer.run = confirmed.run
         peer.is_learner = confirmed.is_learner

@@ -117,13 +117,13 @@ class Member:
         """Frames that no replica of their group can have sent."""
         self._refusals: list[FrameRefused] = []
         self.note = ""
-        """What the driver has to say of the cluster, for the status of queues; empty: nothing."""
+        """The driver's note about the cluster, for the status of queues; empty: none."""
         self._started_at = started_at
         self._is_started = False
         self.time = SteadyTime(started_at, self._lose_time)
         """That of the replicas."""
         self.ended: dict[StreamName, HardState] = {}
-        """What the replicas of deleted queues must not forget, by stream: in which groups they were."""
+        """The durable state of deleted queues' replicas, by stream: the groups that they were in."""
         self._creations: dict[str, Incarnation] = {}
         self.engine.hosted.of_group = self._given
         self._jitter = jitter
@@ -203,12 +203,12 @@ class Member:
         self.engine.hosted.log_dropped(stream)
 
     def know_members(self, names: Sequence[str]) -> None:
-        """Learn the names of the members, where some of those given at first were only stand-ins: no member has them.
+        """Set the names of the members, where some of those given at first were only placeholders: no member has them.
 
-        Until then no replica here was elected or heard of a master, for stand-ins neither vote nor send anything.
+        Until then no replica here was elected or followed a master: placeholders neither vote nor send anything.
 
         Raises:
-            Refused: they are not as many, or the member's own is not among them, or one is there twice.
+            Refused: they are not as many, or the member's own is not among them, or one occurs twice.
         """
         check_names(self.name, names)
         if len(names) != len(self.names):
@@ -378,7 +378,9 @@ class Member:
         }
 
     def _refuse_reading(self, now: Nanoseconds, request: CommandRequest) -> CommandReply | None:
-        """Return the refusal of a command that reads samples where nobody decides about them; None: it is none."""
+        """Return the refusal of a command that reads samples where no replica decides about them; None: it does not
+        read samples.
+        """
         if type(request.command) is not GetMessages or not matches(request.target, self.name):
             return None
         name = "/".join(each for _, each in request.command.queue.bare.names)

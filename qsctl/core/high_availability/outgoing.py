@@ -1,4 +1,4 @@
-"""What a replica has to write and to send: writes in order, and frames that rest on them.
+"""The writes and frames of a replica: writes in order, and frames that rest on them.
 
 Decides: when a frame may leave: once the writes that were asked for before it are durable.
 """
@@ -24,10 +24,10 @@ class SnapshotWrite(msgspec.Struct, frozen=True, gc=False):
 
 
 class LogWrite(msgspec.Struct, frozen=True, gc=False):
-    """What a driver does to a store, in this order: hard state, snapshot, truncation, records.
+    """The changes that a driver makes to a store, in this order: hard state, snapshot, truncation, records.
 
-    Each of the four is whole or not at all, but of the records any prefix may be found after a crash. `number` counts
-    the writes of a stream; they are durable in this order.
+    Each of the four is applied wholly or not at all, but any prefix of the records may be found after a crash. `number`
+    counts the writes of a stream; they are durable in this order.
     """
 
     stream: str
@@ -85,7 +85,7 @@ class Outgoing:
         self._enter(write, first_index + len(records) - 1)
 
     def write_snapshot(self, index: int, records: Sequence[QueueRecord], *, installs: bool) -> None:
-        """Ask for records to stand for all up to an index."""
+        """Request that records replace all entries up to an index."""
         write = LogWrite(self._stream, self._number + 1, snapshot=SnapshotWrite(index, records, installs))
         self._enter(write, index if installs else None)
 

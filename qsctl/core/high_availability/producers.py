@@ -1,13 +1,13 @@
-"""What a replica answers to producers, and what it does with their samples until the master's log has them [QS 7.1.1].
+"""A replica's answers to producers, and their samples until the master's log has them [QS 7.1.1].
 
-Decides: 1, 0 or silence. A 1 rests on the sample's entry, and holds for all replicas: the master says it, the replica
-that passed the sample on, and each that is asked again. A 0 says that this attempt is in
-no entry of this log, never was, and will never come from here; a producer that hears it from all replicas knows that
-the sample is not enqueued. Wherever neither is sure there is no answer, and the producer writes again.
+Decides: 1, 0 or no answer. A 1 rests on the sample's entry, and holds for all replicas: it is sent by the master, by
+the replica that passed the sample on, and by each that is asked again. A 0 means that this attempt is in no entry of
+this log, never was, and will never be; a producer that receives it from all replicas knows that the sample is not
+enqueued. Where neither is certain there is no answer, and the producer writes again.
 
-Our reading of `sample_timeout` [QS Table 7.3]: it bounds the wait of a sample that the master has not ordered. What is
-in the log cannot be taken out of it by one replica alone. The master need not know of it, for it gives a replica
-whatever payload that lacks.
+Our reading of `sample_timeout` [QS Table 7.3]: it bounds the wait of a sample that the master has not ordered. One
+replica alone cannot remove a sample from the log. The master need not know of the time-out, since it sends a replica
+every payload that it lacks.
 """
 
 from __future__ import annotations
@@ -77,10 +77,10 @@ class Producers:
 
     @property
     def remembers(self) -> bool:
-        """Return whether it knows of every entry that others may have from it, and that may still be committed.
+        """Return whether it remembers every entry that others may have from it, and that may still be committed.
 
-        What it gave away before its start and took back is dead once an entry of the epoch is committed in which it was
-        taken back; that is the epoch of the log's last entry, or an earlier one.
+        Entries that it passed on before its start and withdrew are void once an entry of the epoch is committed in
+        which they were withdrawn; that is the epoch of the log's last entry, or an earlier one.
         """
         return not self._ballot.is_learner and self._log.epoch_at(self._log.commit_index) >= self._remembers_from_epoch
 

@@ -1,4 +1,4 @@
-"""What a master knows of the other replicas of its group, and which of its entries are at a quorum.
+"""A master's record of the other replicas of its group, and of the entries that a quorum has.
 
 Decides: how far the log is committed: only an entry of the master's own epoch commits by counting, and those before it
 with it.

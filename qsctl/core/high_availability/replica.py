@@ -140,7 +140,7 @@ class Replica:
 
     @property
     def is_failed(self) -> bool:
-        """Return whether its store failed: it says nothing any more."""
+        """Return whether its store failed: it sends nothing any more."""
         return self.role is Role.FAILED
 
     # Start.
@@ -235,10 +235,10 @@ class Replica:
                 self._stand(now, "no sign of a master within master_timeout")
 
     def notice_pause(self, now: Nanoseconds) -> None:
-        """Lead no more where no quorum was heard of for long, before what came meanwhile is processed.
+        """Stop leading where no quorum was reached for long, before messages that arrived meanwhile are processed.
 
-        Letters that waited while the process was paused say nothing of now: the group may have another master, or the
-        queue be deleted and another have its name. What they commit may be lost.
+        Frames that waited while the process was paused are outdated: the group may have another master, or the queue be
+        deleted and another have its name. Entries that they commit may be lost.
         """
         if self.mastery is not None and not self.is_failed:
             self._leads(now)
@@ -321,7 +321,7 @@ class Replica:
         if frame.epoch > self.epoch:
             if isinstance(frame, Canvass | Entries | Snapshot) and not (isinstance(frame, Canvass) and frame.is_trial):
                 if isinstance(frame, Canvass) and self._withholds_vote(now, frame.sender):
-                    return ""  # a quorum was asked before, and this replica heard of a master since: it is late
+                    return ""  # a quorum was asked before, and this replica follows a master since: it is late
                 if frame.epoch > self.epochs.reach(self.epoch):
                     self._ask(now)
                     highest = self.epochs.highest(self.epoch)
@@ -359,7 +359,7 @@ class Replica:
         if not canvass.is_trial and canvass.candidate_epoch != canvass.epoch:
             return f"it stands in epoch {canvass.candidate_epoch} and is in epoch {canvass.epoch}"
         if canvass.candidate_epoch > self.epochs.reach(self.epoch):
-            self._ask(now)  # so that it can follow, should the candidate stand
+            self._ask(now)  # so that it can follow if the candidate proceeds
         if canvass.is_trial or not self._withholds_vote(now, canvass.sender):
             self._answer(now, canvass)
         return ""
@@ -398,7 +398,7 @@ class Replica:
             return  # its epochs are others
         self.epochs.note(roll.sender, roll.epoch)
         if self.mastery is not None and (highest := self.epochs.highest(self.epoch)) > self.epoch:
-            # One that stood in vain follows no master of an earlier epoch.
+            # An unsuccessful candidate follows no master of an earlier epoch.
             self._follow(now, "", f"a replica is in epoch {highest}")
             self._stand(now, f"a replica is in epoch {highest}")
         elif self.role is Role.LEARNER:
@@ -417,7 +417,7 @@ class Replica:
         ballot, own = self.ballot, self.log.last
         last = LastEntry(canvass.last_epoch, canvass.last_index)
         if canvass.is_trial:
-            # A master that steps down to stand in a later epoch is not a rival of itself.
+            # A master that steps down to be a candidate in a later epoch is not a rival of itself.
             is_rival = canvass.sender != self.master and self.allegiance.withholds_vote(now)
             granted = self.mastery is None and not is_rival and ballot.would_vote(last, canvass.candidate_epoch, own)
         else:
@@ -650,7 +650,7 @@ class Replica:
         self.outgoing.send(frame.sender, confirmed, rests_on_writes=True)
 
     def _commit_to(self, now: Nanoseconds, index: int) -> bool:
-        """Let the queues follow to what the master says is committed; false: they cannot, and the log is void."""
+        """Let the queues follow to the master's commit index; return False where they cannot, and the log is void."""
         log = self.log
         if index <= log.commit_index:
             return True
@@ -742,7 +742,7 @@ class Replica:
         self._form(now, is_forced=True)
 
     def agree(self) -> None:
-        """Note the incarnation of the group, once an entry that says it is committed."""
+        """Note the incarnation of the group, once an entry that contains it is committed."""
         if self.ballot.state.incarnation:
             return
         if incarnation := self.log.incarnation_at(self.log.commit_index):

@@ -1,4 +1,4 @@
-"""What a replica is, what is known when it becomes something else, and what a store has of it [QS 7.1.2]."""
+"""The roles of a replica, the data passed on when its role changes, and its stored log [QS 7.1.2]."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Jitter = Callable[[], float]
 
 
 class Role(StrEnum):
-    """What a replica is."""
+    """The role of a replica."""
 
     MASTER = "master"
     SLAVE = "slave"
@@ -28,7 +28,7 @@ class Role(StrEnum):
 
 
 class StoredLog(msgspec.Struct, frozen=True):
-    """What a store has of a stream. `snapshot_records` stand for the entries up to `snapshot_index`."""
+    """The log of a stream as stored. `snapshot_records` replace the entries up to `snapshot_index`."""
 
     hard_state: HardState = HardState()
     snapshot_index: int = 0

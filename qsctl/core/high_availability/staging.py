@@ -33,7 +33,7 @@ Staged: TypeAlias = tuple[Write, Nanoseconds]
 
 
 class Staging:
-    """What one replica was sent and has not in its log.
+    """Samples that one replica received and that are not in its log.
 
     Args:
         sample_timeout_ns: how long a sample waits.

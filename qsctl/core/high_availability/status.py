@@ -1,7 +1,7 @@
-"""What an operator sees of a replica [QS 7.1]: its role, and what its master knows of the others.
+"""The status of a replica for operators [QS 7.1]: its role, and its master's view of the others.
 
-Decides: which replica counts as up to date: one that has a vote, was heard of within `master_timeout`, and holds every
-entry that is committed.
+Decides: which replica counts as up to date: one that has a vote, sent a frame within `master_timeout`, and has every
+committed entry.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ WITH_STATUS: Final = frozenset({CommandReply, StatusPublication})
 
 
 def with_replication(message: Outbound, statuses: Callable[[], Mapping[str, ReplicationStatus]]) -> Outbound:
-    """Let the status of a replicated queue say what its replica is; `statuses` gives that by the queue's full name."""
+    """Complete the status of a replicated queue with its replica's; `statuses` gives that by the queue's full name."""
     if isinstance(message, StatusPublication):
         replication = statuses().get(message.queue)
         if replication is not None:
@@ -39,10 +39,10 @@ def status_of(replica: Replica, now: Nanoseconds, replica_count: int, note: str 
     """Return the state of a replica.
 
     Args:
-        replica: whose it is.
+        replica: the replica.
         now: the instant.
         replica_count: how many there are, as configured.
-        note: what the driver has to say beside the reason of the role; empty: nothing.
+        note: the driver's note beside the reason of the role; empty: nothing.
     """
     log, mastery = replica.log, replica.mastery
     up_to_date_count, lag_count, has_quorum = 0, log.last_index - log.commit_index, False

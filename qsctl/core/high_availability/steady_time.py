@@ -1,8 +1,8 @@
-"""The time of a member: its driver's clock, that goes on where the clock is set back.
+"""The time of a member: its driver's clock, which continues where the clock is set back.
 
-A master delivers as long as a quorum heard of it lately. Were a clock that is set back taken as standing still, this
-would last until the clock has caught up, and another master would be elected meanwhile. How much time passed between
-the two readings is unknown: the process may have been paused there.
+A master delivers as long as a quorum confirmed it lately. If time stopped where the clock is set back, this would last
+until the clock has caught up, and another master would be elected meanwhile. How much time passed between the two
+readings is unknown: the process may have been paused there.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from qsctl.instant import Nanoseconds
 
 
 class SteadyTime:
-    """Time that never runs backwards, and never stands still while the clock runs.
+    """Time that never runs backwards, and always advances while the clock runs.
 
     Args:
         now: the clock at first.

@@ -1,8 +1,8 @@
-"""What operators do to messages: send one of the error database again, delete one, move one [CLOVERLEAF].
+"""Operations on messages: resend one of the error database, delete one, move one [CLOVERLEAF].
 
 Decides: the safe order. A message that is deleted from the databases only is still in the memory of its thread or
-process, and would be delivered after all; so that has to stop first. What a move may not do: a result of a translation
-never goes back before the translation, which would be made of it twice.
+process, and would be delivered after all; so that has to stop first. A forbidden move: a result of a translation never
+returns to before the translation, which would translate it twice.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from qsctl.instant import Nanoseconds
 
 
 class Keeper(StrEnum):
-    """What has a message in its memory."""
+    """The holder of a message in memory."""
 
     THREAD = "thread"
     PROCESS = "process"
 
 
 class Requirement(NamedTuple):
-    """What has to stop before a message can be deleted."""
+    """The thread or process that has to stop before a message can be deleted."""
 
     keeper: Keeper
     name: str
@@ -106,7 +106,7 @@ def deletion(database: Database, mids: Sequence[MessageId]) -> list[Record]:
 
 
 class ResendEdit(NamedTuple):
-    """What of a message is different when it is sent again; None: as it was."""
+    """Changes to a message when it is sent again; None: unchanged."""
 
     payload: bytes | None = None
     priority: int | None = None
@@ -196,7 +196,7 @@ def _edited(message: Message, edit: ResendEdit) -> Message:
 
 
 class MovePlace(StrEnum):
-    """Where an operator moves a message of the recovery database to."""
+    """The destination of a message of the recovery database that an operator moves."""
 
     INBOUND_PRE_TPS = "ib_pre_tps"
     INBOUND_POST_TPS = "ib_post_tps"
@@ -229,7 +229,7 @@ _MAY_BE_DELIVERED: Final = frozenset({State.PRE_WRITE, State.RESERVED_FOR_REPLY}
 
 
 class MoveOrder(NamedTuple):
-    """What an operator has done to messages that wait."""
+    """An operator's command about waiting messages."""
 
     place: MovePlace | None = None
     """None: they stay in their queues."""

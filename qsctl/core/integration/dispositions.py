@@ -1,7 +1,7 @@
-"""What a procedure may decide about a message, and where [CLOVERLEAF].
+"""The dispositions that a procedure may choose for a message, by context [CLOVERLEAF].
 
-Decides: which disposition is allowed where; what each does is `tps`'s and `translation`'s. Procedures of a protocol
-driver (read, write) are the connection's, which is outside the engine.
+Decides: which disposition is allowed where; `tps` and `translation` carry them out. Procedures of a protocol driver
+(read, write) belong to the connection, which is outside the engine.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from qsctl.core.integration.error_codes import ErrorCode
 
 
 class Disposition(StrEnum):
-    """What is to become of a message."""
+    """The disposition of a message."""
 
     CONTINUE = "CONTINUE"
     """To the next procedure, then to the next stage."""
@@ -36,7 +36,7 @@ class Disposition(StrEnum):
 
 
 class ProcedureContext(StrEnum):
-    """Where a procedure runs."""
+    """The context in which a procedure runs."""
 
     INBOUND_DATA = "inbound data TPS"
     INBOUND_REPLY = "inbound reply TPS"
@@ -65,7 +65,7 @@ ERROR_CODES: Final[dict[ProcedureContext, ErrorCode]] = {
     ProcedureContext.OUTBOUND_REPLY: ErrorCode.OUTBOUND_REPLY_TPS,
     ProcedureContext.ROUTE_DETAIL: ErrorCode.ROUTE_DETAIL,
 }
-"""What a message is failed with where its procedures make no sense of it."""
+"""Error codes of messages whose procedures fail."""
 
 FATAL: Final = frozenset({_D.OVER, _D.PROTO})
 """In a route detail these end the whole process: its translation thread has no connection to give a message to."""

@@ -50,7 +50,7 @@ class EngineReady(NamedTuple):
 
 
 class Down(NamedTuple):
-    """What an engine that starts leaves as it is: processes and threads that stay down, connections that are lost."""
+    """Processes, threads and connections that a starting engine leaves down or lost."""
 
     processes: frozenset[str] = frozenset()
     threads: frozenset[str] = frozenset()

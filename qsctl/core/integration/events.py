@@ -1,6 +1,6 @@
-"""What happened in the integration engine: facts for the event log, counters and checks.
+"""Events of the integration engine: facts for the event log, counters and checks.
 
-Nothing is decided from them.
+No decision depends on them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from qsctl.instant import Nanoseconds
 
 
 class Fate(StrEnum):
-    """How a message left a queue, or the engine."""
+    """The way in which a message left a queue, or the engine."""
 
     PASSED = "passed"
     """To the next stage."""
@@ -100,7 +100,7 @@ class Recovered(msgspec.Struct, frozen=True, gc=False):
 
 
 class Changed(msgspec.Struct, frozen=True, gc=False):
-    """A thread, process or connection started or stopped; `text` says why where no command asked for it."""
+    """A thread, process or connection started or stopped; `text` is the reason where no command requested it."""
 
     at_ns: Nanoseconds
     what: str

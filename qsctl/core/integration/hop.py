@@ -25,7 +25,7 @@ class _Flight(NamedTuple):
 
 
 class Hop:
-    """What one thread has sent and its receivers do not have yet."""
+    """Messages that one thread has sent and its receivers do not have yet."""
 
     def __init__(self, site: Site) -> None:
         self._site = site

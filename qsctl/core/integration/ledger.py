@@ -1,4 +1,4 @@
-"""What the engine writes down: ids, serial numbers, places, and the records of every step [CLOVERLEAF].
+"""The ledger of the engine: ids, serial numbers, places, and the records of every step [CLOVERLEAF].
 
 Decides: when a message has a copy in a database. A message with the flag USERDB is backed: each of its steps is a
 record. The ledger keeps both databases as the records describe them, so that a process that starts again finds its

@@ -1,4 +1,4 @@
-"""Which state of a message follows which [CLOVERLEAF].
+"""The transitions between the states of a message [CLOVERLEAF].
 
 Decides: the transitions. `HeldMessage.move` is the only place that assigns a state, and it reads the next one here.
 """
@@ -15,7 +15,7 @@ from qsctl.core.integration.message import Message, State
 
 @unique
 class MessageCause(IntEnum):
-    """What happens to a message."""
+    """The cause of a message's transition."""
 
     PASS = 0
     """The procedures of its stage are done with it."""

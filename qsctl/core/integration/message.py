@@ -1,4 +1,4 @@
-"""A message of the integration engine: what is known of it, as the recovery and the error database hold it.
+"""A message of the integration engine: its fields as the recovery and the error database hold them.
 
 Decides: the fields, and the numbers of the states that operators know from listings. The queues of route details and
 of partial results have no number of their own there; such a message is listed as in translation, see `State.code`.
@@ -55,7 +55,7 @@ def parse_id(text: str) -> MessageId:
 
 @unique
 class State(IntEnum):
-    """Where a message is. 1 to 20 are the numbers of the listings."""
+    """The state of a message. 1 to 20 are the numbers of the listings."""
 
     INBOUND_PRE_TPS = 1
     INBOUND_POST_TPS = 2
@@ -121,7 +121,7 @@ STATE_NAMES: Final[dict[State, str]] = {
 
 
 class MessageType(IntEnum):
-    """What it is to its thread."""
+    """The type of a message for its thread."""
 
     UNKNOWN = 0
     DATA = 1
@@ -129,7 +129,7 @@ class MessageType(IntEnum):
 
 
 class MessageClass(IntEnum):
-    """Whether the engine carries it for others, or a protocol driver for itself."""
+    """The class of a message: carried for others, or a protocol driver's own."""
 
     ENGINE = 0
     PROTOCOL = 1

@@ -65,7 +65,7 @@ class MessageQueue:
         return found
 
     def remove(self, mid: MessageId) -> HeldMessage | None:
-        """Remove a message, wherever it stands."""
+        """Remove a message, wherever it is."""
         return self._held.pop(mid, None)
 
     def highest_priority(self) -> int | None:

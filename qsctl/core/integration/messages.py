@@ -1,4 +1,4 @@
-"""What travels between the integration engine and its surroundings: connections, operators, the clock's owner."""
+"""The messages between the integration engine and its environment: connections, operators, the clock's owner."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from qsctl.core.integration.message import PRIORITY_DEFAULT, MessageId, MessageT
 from qsctl.instant import Nanoseconds
 
 Token: TypeAlias = int
-"""What a sender calls its message, for the answer."""
+"""A sender's identifier of its message, for the answer."""
 
 
 class Arrived(msgspec.Struct, frozen=True, gc=False):
@@ -72,7 +72,7 @@ class ProcessStarted(msgspec.Struct, frozen=True, gc=False):
 
 
 class ResendPlace(StrEnum):
-    """Where a message that is sent again enters."""
+    """The place where a resent message enters."""
 
     INBOUND_PRE_TPS = "ib_pre_tps"
     INBOUND_POST_TPS = "ib_post_tps"

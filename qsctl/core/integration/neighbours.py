@@ -1,4 +1,4 @@
-"""What the threads of an engine know of each other [CLOVERLEAF]: who receives by ICL, and who sends."""
+"""The relations between threads of an engine [CLOVERLEAF]: receivers by ICL, and senders."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class ProcedureOutput(NamedTuple):
 
 
 class ProcedureFailed(Exception):
-    """A procedure broke off. Says why."""
+    """A procedure failed; the message gives the reason."""
 
 
 class Procedure(Protocol):
@@ -53,7 +53,7 @@ class Procedure(Protocol):
 
     @property
     def name(self) -> str:
-        """What it is called in messages."""
+        """The name in messages."""
         ...
 
     def run(self, mode: ProcedureMode, context: ProcedureContext, message: Message | None) -> Sequence[ProcedureOutput]:
@@ -70,11 +70,11 @@ class Procedure(Protocol):
 
 
 class StackVerdict(NamedTuple):
-    """What a stack made of a message: one result."""
+    """The result of a stack for one message."""
 
     disposition: Disposition
     message: Message
-    """With the content that the procedures gave it; where it stands is not yet changed."""
+    """With the content that the procedures gave it; its place is not changed yet."""
     is_recoverable: bool
     text: str
     code: ErrorCode | None = None

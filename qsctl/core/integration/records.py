@@ -1,8 +1,8 @@
-"""What survives a crash of the integration engine: its records, one an atomic change of a database.
+"""The durable records of the integration engine, one an atomic change of a database.
 
-Decides: what a step writes. Of a change that takes several records, the last one makes it: the copies that the others
-stored count only then, see `Message.replaces` and `Message.results_from`. Tags, and the first two members, are laid out
-like those of a queue's records.
+Decides: the records of a step. Of a change that takes several records, the last one makes it: the copies that the
+others stored count only then, see `Message.replaces` and `Message.results_from`. Tags, and the first two members, have
+the layout of those of a queue's records.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from qsctl.core.integration.message import Flag, Message, State
 from qsctl.instant import Nanoseconds
 
 STREAM: Final = "integration"
-"""What every record begins with: the stream that it belongs to."""
+"""The stream at the beginning of every record."""
 
 
 class CopyRemovalCause(IntEnum):
@@ -28,7 +28,7 @@ class CopyRemovalCause(IntEnum):
     TRANSLATED = 3
     """All its route details are done and its results are in the partial queue: they count from here on."""
     REPLACED = 4
-    """What a procedure made of it is there."""
+    """Replaced by the message that a procedure made of it."""
     ABANDONED = 5
     """A result of a translation that failed, or that is begun again."""
     DELETED = 6
@@ -40,7 +40,7 @@ class CopyRemovalCause(IntEnum):
 class Stored(msgspec.Struct, frozen=True, array_like=True, tag=1, gc=False):
     """A message was copied into a database: the error database where `message.is_error`.
 
-    `payload` stands for that of `message`, which is empty here.
+    `payload` is that of `message`, which is empty here.
     """
 
     stream: str

@@ -1,7 +1,7 @@
-"""What a process finds in the recovery database when it starts, and where it puts that [CLOVERLEAF].
+"""The recovery of a process: the messages in the recovery database at its start, and their places [CLOVERLEAF].
 
-Decides: whether a translation begins again or its results move on, by looking for the inbound message; that what was on
-its way returns to where it was; and that the order of places is the order of queues again.
+Decides: whether a translation begins again or its results move on, by looking for the inbound message; that messages in
+transit return to their place; and that the order of places is the order of queues again.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from qsctl.instant import Nanoseconds
 
 
 class ErrorSeverity(StrEnum):
-    """How far an error that a translation raises with `xpmerror` reaches."""
+    """The scope of an error that a translation raises with `xpmerror`."""
 
     ACTION = "action"
     """The translation's own error control decides."""
@@ -24,7 +24,7 @@ class ErrorSeverity(StrEnum):
 
 
 class ErrorControl(StrEnum):
-    """What a translation does with an error of severity `action`."""
+    """The action of a translation at an error of severity `action`."""
 
     SKIP = "skip"
     """It goes on with its next statement."""
@@ -55,12 +55,12 @@ class Translation(Protocol):
 
     @property
     def name(self) -> str:
-        """What it is called in messages."""
+        """The name in messages."""
         ...
 
     @property
     def error_control(self) -> ErrorControl:
-        """What it does with an error of severity `action`."""
+        """The action at an error of severity `action`."""
         ...
 
     def run(self, message: Message) -> Iterator[Step]:
@@ -73,7 +73,7 @@ class Translation(Protocol):
 
 
 class DetailKind(StrEnum):
-    """What a route detail does."""
+    """The kind of a route detail."""
 
     RAW = "raw"
     """The message as it is, after optional procedures."""
@@ -97,7 +97,7 @@ class RouteDetail:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """What is done with messages of a transaction id; `ANY_TRANSACTION` is for those that no other route is for."""
+    """The route of messages of a transaction id; `ANY_TRANSACTION` is for those without another route."""
 
     transaction_id: str
     details: tuple[RouteDetail, ...]

@@ -1,4 +1,4 @@
-"""What an integration engine consists of: processes, threads, their procedures and routes [CLOVERLEAF]."""
+"""The configuration of an integration engine: processes, threads, their procedures and routes [CLOVERLEAF]."""
 
 from __future__ import annotations
 

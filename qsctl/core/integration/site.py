@@ -1,4 +1,4 @@
-"""What the threads of an engine have in common: time, ledger, agenda, and how a message enters and leaves a queue.
+"""The state that all threads of an engine share: time, ledger, agenda, and the entry and exit of messages in queues.
 
 Decides: that every entry and every end is one event, and every step of a backed message one record.
 """

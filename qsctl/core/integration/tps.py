@@ -1,7 +1,7 @@
-"""What becomes of a message after the procedures of a protocol thread: the dispositions, done [CLOVERLEAF].
+"""The dispositions of messages after the procedures of a protocol thread, carried out [CLOVERLEAF].
 
-Decides: where each result goes, and which record makes the change. One result keeps the message's id; several are
-messages of their own, which count once the message that they were made of is gone.
+Decides: the destination of each result, and which record makes the change. One result keeps the message's id; several
+are messages of their own, which count once the message that they were made of is gone.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _DESTROYED = frozenset({Disposition.KILL, Disposition.KILLREPLY})
 
 
 class Ways(NamedTuple):
-    """Where a thread's procedures may send a message. None: it has no such direction."""
+    """The directions in which a thread's procedures may send a message. None: there is no such direction."""
 
     next_queue: MessageQueue
-    """What CONTINUE leads to."""
+    """Destination of CONTINUE."""
     sending: MessageQueue
-    """What SEND leads to: it goes to the translation thread of its process, and past translation."""
+    """Destination of SEND: the translation thread of its process, and past translation."""
     other_direction: MessageQueue | None
     other_is_unprocessed: bool
     """Whether that direction has no procedures, so that the message is in its post-TPS queue."""
@@ -49,7 +49,9 @@ class ResultFailure(NamedTuple):
 def apply(
     site: Site, held: HeldMessage, verdicts: Sequence[StackVerdict], context: ProcedureContext, ways: Ways
 ) -> None:
-    """Do what the procedures said of a message. RETRY is the thread's own, and not among the verdicts."""
+    """Carry out the procedures' dispositions of a message. The thread itself handles RETRY; it is not among the
+    verdicts.
+    """
     source = held.message
     kept = [each for each in verdicts if each.disposition not in _DESTROYED & ALLOWED[context]]
     if not kept:

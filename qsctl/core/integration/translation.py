@@ -1,7 +1,7 @@
-"""What a route detail makes of a message [CLOVERLEAF].
+"""The processing of a message by a route detail [CLOVERLEAF].
 
-Decides: how pre-procedures, translations and post-procedures follow each other, and which error reaches how far. Where
-results stand, and what is written of them, is `translation_thread`'s.
+Decides: how pre-procedures, translations and post-procedures follow each other, and the scope of each error.
+`translation_thread` decides the place of results, and their records.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class AllDetailsFailed(DetailFailed):
 
 
 class Panic(Exception):
-    """The process ends. Says why."""
+    """The process ends; the message gives the reason."""
 
 
 def route_of(routes: Sequence[Route], transaction_id: str) -> Route | None:
@@ -100,7 +100,7 @@ def _translate(detail: RouteDetail, chain: Sequence[Translation], given: StackVe
 
 
 def _raise(translation: Translation, severity: ErrorSeverity, text: str) -> None:
-    """Raise what `xpmerror` asks for: under `action`, what the translation's error control says."""
+    """Raise the error that `xpmerror` requests: under `action`, as the translation's error control states."""
     reach = translation.error_control.value if severity is ErrorSeverity.ACTION else severity.value
     if reach == ErrorControl.SKIP:
         return

@@ -16,7 +16,7 @@ Job: TypeAlias = Generator[Nanoseconds, None, None]
 
 
 class WorkerAgenda:
-    """What is due when; what is due at one instant happens in the order in which it was put here."""
+    """Due work by instant; work that is due at one instant is done in the order in which it was added."""
 
     def __init__(self) -> None:
         self._due: list[tuple[Nanoseconds, int, Callable[[], None]]] = []

@@ -1,1 +1,1 @@
-"""One shared reader queue [QS 2]: what it keeps, whom it serves, when it gives up."""
+"""One shared reader queue [QS 2]: its samples, its consumers, its time-outs."""

@@ -1,7 +1,7 @@
-"""When to wake whom: one heap of deadlines over everything that keeps time in a service.
+"""The agenda: one heap of deadlines over every part of a service that has one.
 
-Decides: how a driver's single timer is found among thousands of queues without asking each. What is due is the
-sleeper's own business: a queue looks at its response time-outs, lifespans and waiting samples.
+Decides: how a driver's single timer is found among thousands of queues without polling each. The woken part finds its
+due work: a queue checks its response time-outs, lifespans and waiting samples.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Agenda:
         sleeper.wakes_at_ns = INFINITE_NS
 
     def next_deadline(self) -> Nanoseconds | None:
-        """Return the earliest deadline of all; None when nobody waits for anything."""
+        """Return the earliest deadline of all; None when there is no deadline."""
         entries = self._entries
         while entries:
             at_ns, _, sleeper = entries[0]
@@ -63,9 +63,10 @@ class Agenda:
         return None
 
     def advance(self, now: Nanoseconds) -> None:
-        """Wake everybody whose deadline has come, in the order of deadlines, each once.
+        """Wake every part whose deadline has passed, in the order of deadlines, each once.
 
-        Who has more to do than one turn allows is due at once, and woken by the next call: nobody waits for all of it.
+        A part with more work than one turn allows is due at once, and woken by the next call: others do not wait for
+        all of it.
         """
         if not self._entries or self._entries[0][0] > now:  # no entry is too late
             return

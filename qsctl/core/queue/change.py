@@ -1,8 +1,9 @@
-"""Which settings of a queue can be changed while it works: [QS 5.4] creates and deletes only, so this is an extension.
+"""The settings of a queue that can be changed while it works: [QS 5.4] creates and deletes only, so this is an
+extension.
 
-Each field of the settings has it in its metadata. What has not is refused, because something outside the queue rests
-on it: the files of its samples, its endpoints, what its clients were told, the log of its replicas. What a change means
-for the samples that are held is decided by the part that obeys the setting; none of them drops a sample.
+Each such field of the settings is marked in its metadata. Other changes are refused, because something outside the
+queue depends on the setting: the files of its samples, its endpoints, its clients, the log of its replicas. The part
+that obeys the setting decides the effect on held samples; none of them drops a sample.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from qsctl.identity import Guid
 
 
 class Consumer:
-    """A consumer's reader: what it holds, and how much it is willing to hold.
+    """A consumer's reader: its outstanding samples, and how many it accepts.
 
     It may be sent to while reception is enabled and its outstanding samples are at most the threshold; -1 is no bound
     [QS 2.10.1]. A delivery that failed is no longer outstanding, so a retry can go to the same consumer.
@@ -33,7 +33,7 @@ class Consumer:
         self.reception_enabled = True
         self.unacked_threshold = unacked_threshold
         self.own_threshold: int | None = -1
-        """What its reader reported when it joined, -1 for nothing; None: its reports alone count [QS 2.10.2]."""
+        """Threshold that its reader reported when it joined, -1 for none; None: only its reports count [QS 2.10.2]."""
         self.outstanding: dict[int, Sample] = {}
         self.place = -1
         """Its index in the ring."""
@@ -95,9 +95,10 @@ class Ring:
         return bool(self._eligible >> consumer.place & 1)
 
     def choose(self, other_than: Consumer | None = None) -> Consumer | None:
-        """Return the eligible consumer whose turn it is, from then on the one served last; None: nobody is eligible.
+        """Return the eligible consumer whose turn it is, from then on the one served last; None: no consumer is
+        eligible.
 
-        `other_than` is chosen only when nobody else can be ([QS 2.9]: to a different consumer).
+        `other_than` is chosen only when there is no other ([QS 2.9]: to a different consumer).
         """
         eligible = self._eligible
         if other_than is not None:

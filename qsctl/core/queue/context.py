@@ -1,4 +1,4 @@
-"""What the parts of a queue have in common: who the queue is, what it holds, and where its steps are put.
+"""The context that the parts of a queue share: its name, its samples, and the outbox of its steps.
 
 Decides: nothing. Every part keeps the members that it uses often; those that change are read here.
 """
@@ -84,7 +84,7 @@ class QueueContext:
         self.acknowledges = settings.app_ack_sample_to_producer
         self.on_disk_over_bytes = INFINITE_NS if keeps_payloads else on_disk_over_bytes(settings)
         self.passed = SamplesPassed(_NO_INSTANT, name)
-        """What counts the usual steps, where they are counted: see `count_at`."""
+        """Counter of the usual steps, where they are counted: see `count_at`."""
         self.refused_count = 0
         """Messages without effect: the peers' mistakes."""
         self._is_shut = self._refuses = self.is_limited = False

@@ -1,7 +1,7 @@
-"""What is dead, and what a dead letter carries [QS 2.12].
+"""Dead letters: when a sample becomes one, and its content [QS 2.12].
 
-Decides: which ends of a sample make it a dead letter, by which identity it is known, and how it is built. Moving it is
-the queues', see `undeliverable`.
+Decides: which ends of a sample make it a dead letter, its identity, and how it is built. The queues move it, see
+`undeliverable`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ REASONS: Final[dict[RemovalCause, DeadLetterReason]] = {
     RemovalCause.EXPIRED: DeadLetterReason.LIFESPAN,
     RemovalCause.FAILED_DELIVERY: DeadLetterReason.MAX_RETRIES,
 }
-"""The two reasons of section 2.12. A delivered or flushed sample is nobody's dead letter."""
+"""The two reasons of section 2.12. A delivered or flushed sample never becomes a dead letter."""
 
 CAUSES: Final[dict[DeadLetterReason, RemovalCause]] = {reason: cause for cause, reason in REASONS.items()}
 
@@ -45,7 +45,7 @@ def dead_letter_identity(origin: DeadLetterOrigin) -> SampleIdentity:
 
     Several queues take a copy of a sample [QS 2.6], and each may fail to deliver its own; a queue that was deleted and
     created again may get the sample anew, and so may one that has forgotten its identity. The sample's identity alone
-    does not tell the dead letters apart, neither in their queue nor in an acknowledgment.
+    does not distinguish the dead letters, neither in their queue nor in an acknowledgment.
     """
     identity = origin.identity
     digest = blake2b(origin.queue.encode() + b"\0" + identity.writer_guid, digest_size=GUID_SIZE_BYTES)

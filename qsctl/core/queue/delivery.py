@@ -1,8 +1,8 @@
-"""How a sample gets to a consumer and what its answer means [QS 2.5, 2.9 and 2.10, Table 2.1].
+"""The delivery of samples to consumers, and the effect of their answers [QS 2.5, 2.9 and 2.10, Table 2.1].
 
-Decides: what each step of a delivery changes, records, sends and reports: offered, sent, failed, handed back,
-acknowledged, perhaps late. Which consumer's turn it is decides `consumer`, in which order samples leave
-`delivery_groups`, when an answer is overdue `redelivery`.
+Decides: the changes, records, messages and events of each step of a delivery: offered, sent, failed, handed back,
+acknowledged, perhaps late. `consumer` decides which consumer is next, `delivery_groups` the order of samples,
+`redelivery` when an answer is overdue.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ _DELIVERED: Final = RemovalCause.DELIVERED
 
 
 class Deliveries:
-    """What waits for consumers, and what they hold. `connect` it before the first step.
+    """The samples that wait for consumers, and those that consumers hold. `connect` it before the first step.
 
     Args:
         context: the queue.
         consumers: those who joined, by GUID; changed by `ConsumerMembership`.
-        reader_cache: what waits outside: it is let in where something left.
+        reader_cache: the samples outside the queue: they are let in where others left.
         routes: whether the queue is the reply queue of another one [QS 2.11].
     """
 
@@ -80,7 +80,7 @@ class Deliveries:
         self._deferred: dict[DeliveryGroup, None] = {}
         """The groups in which more could be sent than one turn allowed."""
         self._questions: dict[Guid, SampleIdentity] = {}
-        """What consumers asked last and is not answered: whether there is more for them."""
+        """The latest questions of consumers that are not answered yet: whether there are more samples for them."""
         self.consumers = consumers
         self.groups = DeliveryGroups()
         self.groups.routes = routes
@@ -114,11 +114,11 @@ class Deliveries:
             group.append(sample)
 
     def acknowledge(self, now: Nanoseconds, acknowledgment: Acknowledgment) -> None:
-        """Heed a consumer's answer to one sample that it was sent [QS 2.5, Table 2.1].
+        """Process a consumer's answer to one sample that it was sent [QS 2.5, Table 2.1].
 
         A positive acknowledgment retires the sample. A negative one is a failed delivery: the sample goes to another
         consumer, or is given up once `max_delivery_retries` is spent. After its delivery is over (timed out, rejected)
-        a consumer is late: a late positive one still retires a sample that nobody else has acknowledged, a late
+        a consumer is late: a late positive one still retires a sample that no other consumer has acknowledged, a late
         negative one changes nothing; both are counted. One that is returned waits again as redelivered, no attempt
         counted.
 
@@ -173,7 +173,7 @@ class Deliveries:
             self._put_back(sample)
 
     def hand_back(self, now: Nanoseconds, sample: Sample, reason: ReturnReason) -> None:
-        """End a delivery that came to nothing and was no attempt: the sample waits again."""
+        """End a delivery that failed without being an attempt: the sample waits again."""
         self._outbox.events.append(SampleReturned(now, self._name, sample.identity, sample.holder, reason))
         self.take_back(sample)
         release(sample)

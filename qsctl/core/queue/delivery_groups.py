@@ -71,7 +71,7 @@ class DeliveryGroup:
         return samples
 
     def drop(self) -> None:
-        """Drop a waiting sample that left the queue; its state says which."""
+        """Drop a waiting sample that left the queue; its state names it."""
         self.waiting_count -= 1
         if len(self._fresh) + len(self._returned) > 2 * self.waiting_count + 64:
             self._fresh = deque(sample for sample in self._fresh if sample.state is _ENQUEUED)
@@ -102,7 +102,9 @@ class DeliveryGroups:
         self._addressed: dict[Guid, DeliveryGroup] = {}
 
     def of_sample(self, sample: Sample) -> DeliveryGroup:
-        """Where a sample waits. Its address is the related source GUID, else the related reader GUID."""
+        """Return the delivery group in which a sample waits. Its address is the related source GUID, else the related
+        reader GUID.
+        """
         if not self.routes:
             return self.main
         return self._of(
@@ -110,7 +112,7 @@ class DeliveryGroups:
         )
 
     def of_consumer(self, consumer: Consumer) -> DeliveryGroup:
-        """Where a consumer is served."""
+        """Return the delivery group of a consumer."""
         return self._of(consumer.source_guid)
 
     def all(self) -> list[DeliveryGroup]:

@@ -15,12 +15,12 @@ _SENT = SampleState.SENT
 
 
 class Departure:
-    """What a consumer held when it left, in queue order.
+    """The samples that a consumer held when it left, in queue order.
 
     Args:
-        consumer: who left; it is served no more.
-        hands_back: whether it says that it touched nothing.
-        unsent: the positions of what it was not sent yet.
+        consumer: the one that left; it is not served any more.
+        hands_back: whether it reports that it processed nothing.
+        unsent: the positions of samples that it was not sent yet.
     """
 
     __slots__ = ("_guid", "_left", "_samples", "hands_back", "unsent")
@@ -33,7 +33,9 @@ class Departure:
         self.unsent = frozenset(unsent)
 
     def take(self, count_max: int) -> Iterator[Sample]:
-        """Yield the next so many, each when it is asked for, but those acknowledged or timed out meanwhile."""
+        """Yield the next samples, at most the given number, each on request, but those acknowledged or timed out
+        meanwhile.
+        """
         left = self._left
         for _ in range(min(count_max, len(left))):
             sample = self._samples.pop(left.popleft())

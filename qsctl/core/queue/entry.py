@@ -1,10 +1,10 @@
-"""How a sample gets into a queue [QS 2.4, 2.9, 2.12 and 2.15.4].
+"""The entry of samples into a queue [QS 2.4, 2.9, 2.12 and 2.15.4].
 
-Decides: what becomes of a sample that arrives: a duplicate, refused, left to wait outside, or held. There are five ways
-in: a producer's write, a sample that waited outside, a dead letter, what a command brings, and what it moves here from
-another queue; each asks `_refusal_of`, or `Limits.refusal_of` where only the limits count, and each ends in `_hold`.
-What a store or a master's log has, went one of these ways before, and is held by `QueueReplay`. How many fit is
-`limits`', in which order those outside come in `reader_cache`'s.
+Decides: the outcome of a sample that arrives: a duplicate, refused, left to wait outside, or held. There are five kinds
+of entry: a producer's write, a sample that waited outside, a dead letter, one that a command inserts, and one that it
+moves here from another queue; each asks `_refusal_of`, or `Limits.refusal_of` where only the limits count, and each
+ends in `_hold`. A sample of a store or of a master's log was entered before, and `QueueReplay` holds it again. `limits`
+decides how many fit, `reader_cache` the order of those outside.
 """
 
 from __future__ import annotations
@@ -176,11 +176,11 @@ class Entry:
         reason: DeadLetterReason,
         line: DeadLetterLine,
     ) -> BounceReason | None:
-        """Enqueue a sample that another queue could not deliver [QS 2.12]; return why it cannot, or None.
+        """Enqueue a sample that another queue could not deliver [QS 2.12]; return the reason of a refusal, or None.
 
         Our reading: nothing waits outside a dead-letter queue, whatever its replacement policy; the sample stays in its
-        own queue. A dead letter that is there already counts as accepted. It is no new sample for the service: neither
-        a disk with little room nor the bound on memory refuses it, for it leaves another queue.
+        own queue. A dead letter that is held already counts as accepted. It is not a new sample for the service:
+        neither a disk with little room nor the bound on memory refuses it, for it leaves another queue.
         """
         events, context = self._outbox.events, self._context
         if context.is_suspended:
@@ -296,13 +296,13 @@ class Entry:
     ) -> BounceReason | None:
         """Return why the queue does not enqueue a new sample; None: it does.
 
-        `freely_accepted_size_bytes` of the context says for which samples this is None, without asking.
+        `freely_accepted_size_bytes` of the context is the size up to which this is None, without a call.
 
         Args:
             now: the instant.
             size_bytes: of its payload.
             expires_at_ns: when its own lifespan is over.
-            waits: whether its producer hears of no refusal, and is held back by reliability, not by an answer.
+            waits: whether its producer is not notified of a refusal, but held back by reliability.
         """
         context = self._context
         if expires_at_ns <= now:

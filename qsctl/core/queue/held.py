@@ -1,8 +1,8 @@
-"""What a queue holds, by identity, and the identities that it lately let go [QS 2.9 and 5.2.2].
+"""The samples of a queue by identity, and the identities that it lately retired [QS 2.9 and 5.2.2].
 
-Decides: how long a retired identity is remembered so that a second sample with it is known as a duplicate. Whatever a
-queue holds has been through `Held.enter`: what `Entry` enqueued, and what `QueueReplay` found in a store or in the
-log of a replication group, where an `Entry` had decided it before.
+Decides: how long a retired identity is remembered so that a second sample with it is recognized as a duplicate. Every
+held sample has passed `Held.enter`: those that `Entry` enqueued, and those that `QueueReplay` found in a store or in
+the log of a replication group, where an `Entry` had decided it before.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Held:
                 return False
             self.forget(identity)
             known[identity] = sample
-        # A compacted store says the next position before it lists what is held.
+        # A compacted store has the next position before the list of held samples.
         if sample.position >= self.next_position:
             self.next_position = sample.position + 1
         return True

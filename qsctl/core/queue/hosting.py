@@ -1,7 +1,7 @@
-"""Which queues a service hosts: domain participants, their shared subscribers, their queues [QS 2.1].
+"""The queues of a service: domain participants, their shared subscribers, their queues [QS 2.1].
 
-Decides: what may be created or deleted beside what is there, which implicit reply queue comes with a queue
-[QS 2.11], and which queues take a topic's samples.
+Decides: which queues may be created or deleted beside the existing ones, which implicit reply queue comes with a queue
+[QS 2.11], and which queues receive a topic's samples.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def tied_queues(
     queues: Iterable[SharedReaderQueueSettings],
 ) -> Iterator[tuple[SharedReaderQueueSettings, SharedReaderQueueSettings]]:
     """Yield the pairs of a subscriber's queues that one engine must have: a sample goes to its dead letters in one
-    step, and a reply topic that is declared as a queue stands in for the implicit reply queue.
+    step, and a reply topic that is declared as a queue replaces the implicit reply queue.
     """
     by_name = {queue.name: queue for queue in queues}
     by_topic = {queue.topic_name: queue for queue in by_name.values()}
@@ -182,7 +182,7 @@ class Hosting:
         """Host a shared subscriber; returns its queues.
 
         Raises:
-            Refused: there is one of that name, or its queues cannot stand together; nothing was changed.
+            Refused: there is one of that name, or its queues contradict each other; nothing was changed.
         """
         if (participant, settings.name) in self.subscribers:
             raise Refused(f"shared subscriber {participant}/{settings.name} exists", remedy="Choose another name.")
@@ -273,7 +273,7 @@ class Hosting:
         hosted.queues[settings.name].change(now, settings)
 
     def shut(self, participant: str, queue: SharedReaderQueue) -> None:
-        """Let no sample reach a queue any more; once more changes nothing."""
+        """Stop samples from reaching a queue; a second call changes nothing."""
         topic = (participant, queue.settings.topic_name)
         takers = self.by_topic.get(topic, [])
         if queue in takers:
@@ -362,10 +362,10 @@ class Hosting:
 
 
 def _check(hosted: HostedSubscriber, settings: SharedReaderQueueSettings) -> None:
-    """Names, topics and dead letters of one subscriber [QS 2.3, 2.12].
+    """Check names, topics and dead letters of one subscriber [QS 2.3, 2.12].
 
     Raises:
-        Refused: says what stands in the way.
+        Refused: the message names the obstacle.
     """
     name, siblings, where = settings.name, hosted.queues, f"{hosted.participant}/{hosted.settings.name}"
     if name in siblings:

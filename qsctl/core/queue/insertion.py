@@ -1,9 +1,9 @@
 """Samples that a command enqueues: moved from another queue, requeued, or imported (an extension).
 
-Decides: what of such a sample is kept, and what may become of it. Its identity, its related identities and its flags
+Decides: which parts of such a sample are kept, and its outcome. Its identity, its related identities and its flags
 stay, it is flagged INSERTED, and attempts begin anew. A sample that the command carries is flagged REDELIVERED unless
-it is told otherwise: a copy may be elsewhere, and may have been processed. One that moves inside the service is in one
-queue at any time, and keeps that flag as it is.
+the command forbids it: a copy may be elsewhere, and may have been processed. One that moves inside the service is in
+one queue at any time, and keeps that flag as it is.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _OF_THE_SERVICE: Final = int(SampleFlag.REDELIVERED | SampleFlag.LAST_SHARED_REA
 
 @unique
 class Insertion(Enum):
-    """What became of a sample that a command brought; the value says why it was refused."""
+    """The outcome for a sample that a command inserts; the value is the reason of a refusal."""
 
     ENQUEUED = ""
     HELD_ALREADY = "the queue holds it"
@@ -72,11 +72,11 @@ def refused_insertion(reason: BounceReason, *, holds_back: bool) -> Insertion:
 def sample_of(
     now: Nanoseconds, inserted: InsertedSample, position: int, lifespan: QueueLifespan, *, is_dead_letter: bool
 ) -> Sample | None:
-    """Return the sample as a queue holds it; None: it is no dead letter, and the queue takes no others.
+    """Return the sample as a queue holds it; None: it is not a dead letter, and the queue accepts no others.
 
     Args:
         now: the instant.
-        inserted: the sample as the command has it.
+        inserted: the sample in the command.
         position: its place in the queue.
         lifespan: of the queue; it begins now, unless the sample has an end of its own.
         is_dead_letter: whether the queue holds dead letters; elsewhere where a dead letter came from is left out.
@@ -123,7 +123,8 @@ def moved_sample(
     begins_anew: bool,
     payload: bytes | None,
 ) -> Sample | None:
-    """Return a sample of another queue as this one holds it; None: it is no dead letter, and the queue takes no others.
+    """Return a sample of another queue as this one holds it; None: it is not a dead letter, and the queue accepts no
+    others.
 
     Args:
         now: the instant.
@@ -132,7 +133,7 @@ def moved_sample(
         lifespan: of this queue; it begins now, unless the sample has an end of its own and keeps it.
         is_dead_letter: whether this queue holds dead letters; elsewhere where a dead letter came from is left out.
         begins_anew: whether the lifespan begins now in any case.
-        payload: what to hold of it in memory; None: nothing, it is on disk.
+        payload: the payload to hold in memory; None: it is on disk.
     """
     if is_dead_letter and sample.dead_letter is None:
         return None

@@ -1,4 +1,4 @@
-"""How long a sample lives [QS 2.9 and Table 3.15].
+"""The lifespan of samples [QS 2.9 and Table 3.15].
 
 Decides: which lifespan counts, and which samples are past theirs.
 """
@@ -44,10 +44,10 @@ class QueueLifespan:
 class Lifespans:
     """Held samples that will expire.
 
-    Under the queue's own lifespan samples expire in the order in which they came, so most stand in a row; only those
-    that expire before one that stands there already, by a producer's choice, need a heap. Removed samples stay until
-    they come up or outnumber the others; then they are swept out, for a long lifespan must not keep a busy queue's
-    history in memory.
+    Under the queue's own lifespan samples expire in the order of arrival, so most are in one line; only those that
+    expire before an earlier one in the line, by a producer's choice, need a heap. Removed samples stay until they come
+    up or outnumber the others; then they are dropped, since a long lifespan must not keep a busy queue's history in
+    memory.
     """
 
     __slots__ = ("_heap", "_living_count", "_row")
@@ -83,9 +83,9 @@ class Lifespans:
         return min(row[0].expires_at_ns if row else INFINITE_NS, heap[0][0] if heap else INFINITE_NS)
 
     def overdue(self, now: Nanoseconds, count_max: int = INFINITE_NS) -> list[Sample]:
-        """Return the samples past their lifespan at `now`, in the order of its end, and watch them no more.
+        """Return the samples past their lifespan at `now`, in the order of its end, and stop watching them.
 
-        With `count_max` only the first so many; the others stay due.
+        `count_max` bounds their number; the others stay due.
         """
         expired: list[Sample] = []
         while len(expired) < count_max and self.next_deadline() <= now:

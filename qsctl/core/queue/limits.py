@@ -1,7 +1,7 @@
-"""How much a queue may hold, and who hears when it rises and falls [QS 2.15].
+"""The limits of a queue's length and size, and notices when a watermark is passed [QS 2.15].
 
-Decides: whether a sample finds room, and when a watermark or the limit is passed. What becomes of a sample without
-room is the replacement policy's: `shared_reader_queue` rejects it or lets it wait.
+Decides: whether there is room for a sample, and when a watermark or the limit is passed. The replacement policy decides
+about a sample without room: `shared_reader_queue` rejects it or lets it wait.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from qsctl.core.queue.settings import PersistenceKind, SharedReaderQueueSettings
 from qsctl.instant import Nanoseconds
 
 SAMPLE_METADATA_BYTES: Final = 384
-"""What a held sample is counted for beyond its payload: what it takes in this implementation, rounded up."""
+"""Bytes that a held sample counts beyond its payload: its memory in this implementation, rounded up."""
 
 _WITHOUT_END: Final = 1 << 62
 # Reading a member of an enumeration by its name takes longer than all else in a step.
@@ -76,13 +76,13 @@ class Limits:
         self._bytes_low = _mark(self._bytes_max, low, rounded_up=True) if low is not None else 0
 
     def change(self, settings: SharedReaderQueueSettings, sizes_bytes: Iterable[int]) -> None:
-        """Obey other settings. What is held stays, also above the limits: only what comes is refused, or waits.
+        """Obey other settings. Held samples stay, also above the limits: only new ones are refused, or wait.
 
         The level did not move, so no watermark is passed and the queue did not become full, whatever the new marks.
 
         Args:
-            settings: likewise.
-            sizes_bytes: what each held sample takes in memory; read where nothing was counted, for nothing was limited.
+            settings: the new settings.
+            sizes_bytes: the memory of each held sample; read where it was not counted, because there was no limit.
         """
         was_limited = self.limited
         self._set(settings)

@@ -22,11 +22,11 @@ EARLY_REPORTS_MAX: Final = 1_024
 
 
 class ConsumerMembership:
-    """Who is a consumer of a queue.
+    """The consumers of a queue: joining, leaving, and their reports.
 
     Args:
         context: the queue.
-        deliveries: what its consumers are sent.
+        deliveries: the deliveries to its consumers.
         early_reports: availability of consumers that were not seen to join yet, by GUID.
     """
 
@@ -41,12 +41,12 @@ class ConsumerMembership:
         self._departures: dict[Guid, Departure] = {}
 
     def join(self, now: Nanoseconds, joined: ConsumerJoined) -> None:
-        """Seat a consumer behind the others; a second time changes its window at the most.
+        """Add a consumer behind the others; a second time changes at most its window.
 
         A requester's reader, one with a source GUID, makes the queue route by address [QS 2.11.3].
 
         Refuses:
-            The nil GUID, which names nobody.
+            The nil GUID, which names no reader.
         """
         context, deliveries = self._context, self._deliveries
         groups = deliveries.groups
@@ -76,11 +76,11 @@ class ConsumerMembership:
         deliveries.serve(now, group)
 
     def leave(self, now: Nanoseconds, left: ConsumerLeft) -> None:
-        """Let a consumer go.
+        """Remove a consumer.
 
-        What a vanished one holds is a failed delivery each, for nobody knows what it did with it: so a sample that
-        kills its consumers ends among the dead letters. What is handed back waits again, no attempt counted, and so
-        does what never left for it.
+        Each sample that a vanished one holds is a failed delivery, since its processing is unknown: so a sample that
+        kills its consumers becomes a dead letter. A sample that is handed back waits again, without counting an
+        attempt, and so does one that never left for it.
         """
         consumer_guid = left.consumer_guid
         self._early_reports.pop(consumer_guid, None)
@@ -95,10 +95,10 @@ class ConsumerMembership:
         self._deliveries.serve(now, *(groups | {group: None}))
 
     def report_availability(self, now: Nanoseconds, availability: ConsumerAvailability) -> None:
-        """Heed what a consumer reports of itself [QS 2.10.2], perhaps before it is seen to have joined.
+        """Process a consumer's report about itself [QS 2.10.2], which may precede its joining.
 
         Refuses:
-            Any report where ALLOW_CONSUMER_FEEDBACK is off: the queue does not listen.
+            Any report where ALLOW_CONSUMER_FEEDBACK is off.
         """
         context, guid = self._context, availability.consumer_guid
         if not context.settings.distribution.allow_consumer_feedback:
@@ -147,7 +147,7 @@ class ConsumerMembership:
         return groups
 
     def _open_window(self, consumer: Consumer, joined: ConsumerJoined) -> None:
-        """Heed what a reader reports of its own window; the smaller threshold holds, -1 being none."""
+        """Apply a reader's report of its own window; the smaller threshold holds, -1 being none."""
         if joined.unacked_threshold is not None:
             consumer.own_threshold = joined.unacked_threshold
             consumer.bound(self._context.settings.distribution.unacked_threshold)

@@ -1,7 +1,7 @@
-"""Where the queues of one service put what is to be stored, sent and reported, in order.
+"""The outbox of a service's queues: records, messages and events, in order.
 
-Decides: that records are gathered by stream, and that all queues share one sequence of messages and one of events. What
-the service sets for all of its queues is here, too.
+Decides: that records are gathered by stream, and that all queues share one sequence of messages and one of events. The
+service's settings for all of its queues are here, too.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class Outbox:
         self.reports_each_step = True
         """Whether each step of a sample is an event; else the usual ones are counted, see `SamplesPassed`."""
         self.reports_inputs = False
-        """Whether messages that no event tells of are handed over too, see `Input`."""
+        """Whether messages without an event are handed over too, see `Input`."""
         self.inputs: list[Input] = []
         self.counting: list[Counting] = []
         """The queues that do so in the open batch."""

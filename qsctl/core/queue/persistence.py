@@ -1,4 +1,4 @@
-"""What of a sample goes to disk, and what stays in memory [QS 2.14.2].
+"""The parts of a sample on disk, and those in memory [QS 2.14.2].
 
 Decides: the record of a held sample, and which payloads are on disk only.
 """

@@ -30,7 +30,7 @@ class ReaderCache:
 
     def __init__(self, count_max: int) -> None:
         self.arrivals: OrderedDict[SampleIdentity, Arrival] = OrderedDict()
-        """Who waits, in order; true where anybody does."""
+        """Producers' samples that wait, in order; true where there are any."""
         self._count_max = count_max
         self._expiries: list[tuple[Nanoseconds, int, SampleIdentity]] = []
         self._entered_count = 0
@@ -39,7 +39,7 @@ class ReaderCache:
         return len(self.arrivals)
 
     def change(self, count_max: int) -> None:
-        """Let so many wait, below zero any number; those that wait already go on waiting."""
+        """Set the number of samples that may wait, below zero unbounded; those that wait already continue to."""
         self._count_max = count_max
 
     def knows(self, identity: SampleIdentity) -> bool:

@@ -48,12 +48,12 @@ class Redelivery:
     def change(self, settings: RedeliverySettings, outstanding: Iterable[Sample]) -> None:
         """Obey other settings, deliveries in progress included: each is due the new time-out after its sending.
 
-        A sample that has spent the new number of attempts is given up when its next delivery fails, not before.
+        A sample that has spent the new number of attempts fails for good when its next delivery fails, not before.
 
         Args:
-            settings: likewise.
-            outstanding: what consumers hold; read where no answer fell due before. Our reading: of samples that were
-                sent at one instant, the one that was enqueued first is due first.
+            settings: the new settings.
+            outstanding: the samples that consumers hold; read where no answer was due before. Our reading: of samples
+                sent at one instant, the one enqueued first is due first.
         """
         was_finite = self.response_timeout_ns < INFINITE_NS
         self._set(settings)
@@ -78,7 +78,9 @@ class Redelivery:
         return INFINITE_NS
 
     def overdue(self, now: Nanoseconds, count_max: int = INFINITE_NS) -> list[Sample]:
-        """Return the samples whose answer is due at `now` and has not come, longest waiting first; at most so many."""
+        """Return the samples whose answer is due at `now` and has not come, longest waiting first; at most the given
+        number.
+        """
         late: list[Sample] = []
         for sample in islice(self._in_flight.values(), min(count_max, len(self._in_flight))):
             if later(sample.sent_at_ns, self.response_timeout_ns) > now:
@@ -87,15 +89,15 @@ class Redelivery:
         return late
 
     def are_attempts_spent(self, sample: Sample) -> bool:
-        """Return whether MAX_ATTEMPTS = `max_delivery_retries` + 1 deliveries have failed: the first is no retry."""
+        """Return whether MAX_ATTEMPTS = `max_delivery_retries` + 1 deliveries have failed: the first is not a retry."""
         return sample.attempts >= self._attempts_max
 
 
 def note_failure(sample: Sample, reason: ReturnReason) -> None:
-    """Mark a failed delivery on the sample: one attempt more, nobody holds it now.
+    """Mark a failed delivery on the sample: one attempt more, no consumer holds it now.
 
-    A consumer that rejects has said that it did not process the sample. After a time-out nobody knows, so the sample
-    may be a duplicate for whoever gets it next.
+    A rejection means that the consumer did not process the sample. After a time-out that is unknown, so the sample may
+    be a duplicate for the next consumer.
     """
     sample.move(FAILURES[reason])
     sample.attempts += 1

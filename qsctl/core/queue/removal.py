@@ -1,7 +1,7 @@
-"""How a sample leaves its queue for good [QS 2.9, 2.12 and 5.4.3].
+"""The removal of samples from a queue [QS 2.9, 2.12 and 5.4.3].
 
-Decides: what is done with a sample that was delivered, died or was flushed: to the dead letters first, if it died and
-there is a place for it; then the record, the event, and what the queue kept for it.
+Decides: the steps for a sample that was delivered, died or was flushed: first dead-lettering, if it died and there is
+room for it; then the record, the event, and the queue's own state.
 """
 
 from __future__ import annotations

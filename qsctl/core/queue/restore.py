@@ -1,10 +1,9 @@
-"""From records to a queue and back [QS 2.14].
+"""The replay of records into a queue, and the capture of a queue as records [QS 2.14].
 
-Decides: what each record does when it is replayed, which records say the same in fewest words, and what a queue makes
-of a replayed state. There is one way from records to a queue that works: `QueueReplay` them into a queue that holds
-nothing, which rebuilds exactly the state that wrote them, deliveries in progress included; `complete_moves`;
-`resume`. A start goes this way, the CREATE of a queue that was on disk, and a queue that is rolled back to what is
-stored.
+Decides: the effect of each record when it is replayed, the fewest records of a state, and how a queue resumes from a
+replayed state. There is one way from records to a working queue: `QueueReplay` them into an empty queue, which rebuilds
+exactly the state that wrote them, deliveries in progress included; `complete_moves`; `resume`. A start uses it, the
+CREATE of a queue that was on disk, and a queue that is rolled back to its store.
 """
 
 from __future__ import annotations
@@ -277,11 +276,11 @@ def resume(
     is_restart: bool,
     assigned: Mapping[int, Guid] = NOTHING_ASSIGNED,
 ) -> None:
-    """Make of a replayed state a queue that works [QS 2.14.2.1].
+    """Start a queue from a replayed state [QS 2.14.2.1].
 
-    A delivery that was in progress is void, and nobody knows what became of it. What expired meanwhile, or has spent
-    its attempts, goes to the dead letters or is removed. A sample of `assigned`, which names consumers by position,
-    goes to that consumer again before any other is sent, if it is there and has room [QS 7.1.1.3].
+    A delivery that was in progress is void, and its outcome is unknown. A sample that expired meanwhile, or has spent
+    its attempts, is dead-lettered or removed. A sample of `assigned`, which names consumers by position, goes to that
+    consumer again before any other is sent, if it has joined and has room [QS 7.1.1.3].
     """
     context = queue.context
     samples = list(queue.held)
@@ -355,10 +354,10 @@ def snapshot(queue: SharedReaderQueue) -> Iterator[QueueRecord]:
 
 
 class Capture:
-    """The same while the queue goes on: a share at a time, in the order of positions.
+    """A capture of a queue as records while the queue works: a part at a time, in the order of positions.
 
-    Whoever replays it must be given, behind each share, what is recorded of the samples up to `taken_to` from then on;
-    nothing of the others. With the last share, which says what is remembered, it is the state of that moment.
+    A replay must receive, behind each part, the later records of the samples up to `taken_to`, and none of the others.
+    With the last part, which has the remembered identities, it is the state of that moment.
     """
 
     def __init__(self, queue: SharedReaderQueue) -> None:
@@ -371,7 +370,7 @@ class Capture:
         self._round = 0
 
     def take(self, count: int) -> list[QueueRecord]:
-        """Return the records of about so many samples."""
+        """Return the records of approximately the given number of samples."""
         held, name, left = self._queue.held, self._queue.name, self._left
         if len(left) <= count << self._round:
             # What came since is held, too. Each round takes larger shares than the one before, or a queue that is

@@ -38,7 +38,7 @@ class SampleState(IntEnum):
 
 @unique
 class Cause(IntEnum):
-    """What happens to a sample. Each is one row, or half a row, of Table 2.1."""
+    """The cause of a sample's transition. Each is one row, or half a row, of Table 2.1."""
 
     STORE = 0
     """It was received and stored in the queue."""
@@ -51,7 +51,7 @@ class Cause(IntEnum):
     REJECT = 4
     """The consumer reported failure."""
     TIME_OUT = 5
-    """The consumer did not answer within `response_timeout`, or vanished: nobody knows what it did."""
+    """The consumer did not answer within `response_timeout`, or vanished: its processing is unknown."""
     RETRY = 6
     """Attempts are left (AttemptedDeliveryCount < MAX_ATTEMPTS)."""
     GIVE_UP = 7
@@ -61,9 +61,9 @@ class Cause(IntEnum):
     FLUSH = 9
     """A command removed it."""
     RESTORE = 10
-    """The service restarted; the delivery that was under way is void [QS 2.14.2.1]."""
+    """The service restarted; the delivery in progress is void [QS 2.14.2.1]."""
     HAND_BACK = 11
-    """The consumer detached and says that it did not touch it."""
+    """The consumer detached and reports that it did not process it."""
     DEAD_LETTER = 12
     """There is room for it in the dead-letter queue at last, or no such queue any more."""
 
@@ -86,7 +86,7 @@ TRANSITIONS: Final[dict[tuple[SampleState, Cause], SampleState]] = {
     (_S.SENT, _C.HAND_BACK): _S.ENQUEUED,
     # Fewer retries may be configured after a restart than a waiting sample has already used.
     (_S.ENQUEUED, _C.GIVE_UP): _S.FAILED_DELIVERY,
-    # While they wait for room among the dead letters. A late acknowledgment says that they are no dead letters.
+    # While they wait for room among the dead letters. A late acknowledgment means that they are not dead letters.
     **{(state, _C.DEAD_LETTER): state for state in (_S.EXPIRED, _S.FAILED_DELIVERY)},
     **{(state, _C.ACKNOWLEDGE): _S.DELIVERED for state in (_S.EXPIRED, _S.FAILED_DELIVERY)},
     **{(state, _C.FLUSH): _S.FLUSHED for state in (_S.EXPIRED, _S.FAILED_DELIVERY)},
@@ -109,7 +109,7 @@ _NEXT: Final = tuple(tuple(TRANSITIONS.get((state, cause)) for cause in Cause) f
 
 
 class DeadLetterOrigin(msgspec.Struct, frozen=True, gc=False):
-    """What a dead letter was before: a sample of another queue."""
+    """The origin of a dead letter: a sample of another queue."""
 
     queue: str
     """`<topic>@<subscriber>`."""
@@ -141,18 +141,18 @@ class Sample(msgspec.Struct, gc=False):
     related_identity: SampleIdentity = NIL_IDENTITY
     related_reader_guid: Guid = NIL_GUID
     flags: int = 0
-    """What the producer set, less the bits that are the service's to set."""
+    """The producer's flags, less the bits that only the service sets."""
     dead_letter: DeadLetterOrigin | None = None
     """Of a dead letter: which sample it was. Its own identity is another, see `dead_letter`."""
     state: SampleState = SampleState.ARRIVED
     attempts: int = 0
     """Deliveries that failed: AttemptedDeliveryCount."""
     redelivered: bool = False
-    """Somebody may have processed it already: DDS_REDELIVERED_SAMPLE."""
+    """A consumer may have processed it already: DDS_REDELIVERED_SAMPLE."""
     holder: Guid = NIL_GUID
     """The consumer it is assigned or sent to."""
     sent_at_ns: Nanoseconds = 0
-    """When `holder` was sent it; 0 when nobody holds it."""
+    """Instant at which `holder` was sent it; 0 when no consumer holds it."""
     past_holders: tuple[Guid, ...] = ()
     """Consumers whose delivery is over, latest last: they may still acknowledge, late."""
 

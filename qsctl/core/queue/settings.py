@@ -1,4 +1,4 @@
-"""What can be set on a shared reader queue [QS Tables 3.14 to 3.16; 2.15].
+"""The settings of a shared reader queue [QS Tables 3.14 to 3.16; 2.15].
 
 Frozen dataclasses with the defaults of [QS 3], in nanoseconds, bytes and counts. `config/build.py` makes them from XML;
 two queues have the same configuration when these are equal ([QS 5.4.1]: DUPLICATED against ALREADY_EXISTS).
@@ -37,14 +37,14 @@ class DistributionKind(StrEnum):
 
 
 class PersistenceKind(StrEnum):
-    """Whether samples outlive the service [QS 2.14.2]."""
+    """The persistence of samples: whether they outlive the service [QS 2.14.2]."""
 
     VOLATILE = "VOLATILE"
     PERSISTENT = "PERSISTENT"
 
 
 class ReplacementKind(StrEnum):
-    """What becomes of a sample that finds the queue full [QS 2.15.4]."""
+    """The policy for a sample that finds the queue full [QS 2.15.4]."""
 
     REJECT_WITHOUT_REPLACEMENT = "REJECT_WITHOUT_REPLACEMENT"
     WAIT_WITHOUT_REPLACEMENT = "WAIT_WITHOUT_REPLACEMENT"
@@ -63,7 +63,7 @@ class DistributionSettings:
 
 @dataclass(frozen=True, slots=True)
 class RedeliverySettings:
-    """`<redelivery>` [QS Table 3.15]: the first delivery is no retry, so attempts = retries + 1."""
+    """`<redelivery>` [QS Table 3.15]: the first delivery is not a retry, so attempts = retries + 1."""
 
     max_delivery_retries: int = _in_place(0)
     response_timeout_ns: Nanoseconds = _in_place(INFINITE_NS)

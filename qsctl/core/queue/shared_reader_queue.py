@@ -34,18 +34,18 @@ from qsctl.instant import INFINITE_NS, Nanoseconds
 class SharedReaderQueue:
     """One queue of a service.
 
-    Every public method leaves the queue at rest: whatever could be sent is sent, whoever could be let in is in. Where
-    that is more than the outbox's share, the rest is due at once: `next_deadline` says so.
+    Every public method leaves the queue at rest: all samples that can be sent are sent, all that can be let in are in.
+    Where that exceeds the outbox's quantum, the rest is due at once: see `next_deadline`.
 
     Args:
         name: the full name, `<domain participant>/<shared subscriber>/<queue>`.
         label: `<topic>@<subscriber>`, how a dead letter names the queue it comes from.
-        settings: what was configured.
-        outbox: where records, messages and events go.
+        settings: its settings.
+        outbox: collects records, messages and events.
         incarnation: which creation of it this is; a replicated one is of the nil incarnation until its group has `be`
             called, for its members must agree.
         journaled: whether records are written.
-        dead_letters: where undeliverable samples go [QS 2.12]; None: nowhere, they are removed.
+        dead_letters: the queue for undeliverable samples [QS 2.12]; None: they are removed.
         routes: whether it is the reply queue of another one [QS 2.11].
         is_replicated: whether its records are those of a replication group: one stream with its dead letters.
     """
@@ -149,7 +149,7 @@ class SharedReaderQueue:
 
     @property
     def held(self) -> Held:
-        """What it holds."""
+        """The held samples."""
         return self.context.held
 
     @property
@@ -178,7 +178,7 @@ class SharedReaderQueue:
         return self._entry.bar(write)
 
     def join(self, now: Nanoseconds, joined: ConsumerJoined) -> None:
-        """Seat a consumer behind the others; a second time changes its window at the most."""
+        """Add a consumer behind the others; a second time changes at most its window."""
         self._membership.join(now, joined)
 
     def leave(self, now: Nanoseconds, left: ConsumerLeft) -> None:
@@ -186,7 +186,7 @@ class SharedReaderQueue:
         self._membership.leave(now, left)
 
     def report_availability(self, now: Nanoseconds, availability: ConsumerAvailability) -> None:
-        """Heed what a consumer reports of itself [QS 2.10.2], perhaps before it is seen to have joined."""
+        """Process a consumer's report about itself [QS 2.10.2], which may precede its joining."""
         self._membership.report_availability(now, availability)
 
     def lose_producer(self, now: Nanoseconds, writer_guid: Guid) -> None:
@@ -277,11 +277,11 @@ class SharedReaderQueue:
     # What becomes of the whole of it.
 
     def change(self, now: Nanoseconds, settings: SharedReaderQueueSettings) -> None:
-        """Obey other settings from now on; they differ in what `change.IN_PLACE` names at the most.
+        """Obey other settings from now on; they differ at most in the fields of `change.IN_PLACE`.
 
-        No sample is dropped for it. Where a limit is below what is held, new samples are refused until there is room;
-        a lifespan is that of samples to come; thresholds, time-outs and retries count for deliveries in progress too.
-        Samples that wait outside go on waiting, whatever the policy is now, and are let in before others.
+        No sample is dropped for it. Where a limit is below the present length, new samples are refused until there is
+        room; a lifespan is that of samples to come; thresholds, time-outs and retries count for deliveries in progress
+        too. Samples that wait outside continue to wait, whatever the policy is now, and are let in before others.
         """
         context, deliveries = self.context, self.deliveries
         self.settings = context.settings = settings
@@ -317,7 +317,7 @@ class SharedReaderQueue:
         self.context.refuses = self.context.is_suspended = True
 
     def go_on(self, now: Nanoseconds) -> None:
-        """Send what waits and let in who stands outside, in shares as ever: records can be stored again."""
+        """Send waiting samples and let in those outside, in quanta as before: records can be stored again."""
         self.context.refuses = self.context.is_suspended = False
         self.deliveries.defer_all()
         self.context.go_on_at_once(now)

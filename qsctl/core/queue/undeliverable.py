@@ -23,7 +23,7 @@ UNDELIVERABLE: Final[dict[SampleState, DeadLetterReason]] = {
     SampleState.EXPIRED: DeadLetterReason.LIFESPAN,
     SampleState.FAILED_DELIVERY: DeadLetterReason.MAX_RETRIES,
 }
-"""The states of a held sample that waits for room, with what its dead letter will say."""
+"""The states of a held sample that waits for room, with the reason that its dead letter will have."""
 
 
 _QUEUE_FULL, _TOO_LARGE = BounceReason.QUEUE_FULL, BounceReason.TOO_LARGE
@@ -73,9 +73,9 @@ class DeadLetterLine:
 
     def __init__(self) -> None:
         self.queues: dict[UndeliverableSource, None] = {}
-        """Who waits, in order; changed only here."""
+        """Queues with waiting samples, in order; changed only here."""
         self.barred: dict[UndeliverableSource, None] = {}
-        """Who has samples that the dead-letter queue does not accept as it is, whatever room there is."""
+        """Queues with samples that the dead-letter queue, as configured, does not accept, whatever room there is."""
 
     def is_turn_of(self, source: UndeliverableSource) -> bool:
         """Return whether no other queue was there before."""
@@ -84,7 +84,7 @@ class DeadLetterLine:
         return True
 
     def enter(self, source: UndeliverableSource) -> None:
-        """Stand behind the others; once."""
+        """Append a queue to the line, once."""
         self.queues.setdefault(source)
 
     def leave(self, now: Nanoseconds, source: UndeliverableSource) -> None:
@@ -95,7 +95,7 @@ class DeadLetterLine:
             self.call(now)
 
     def give_way(self, now: Nanoseconds, source: UndeliverableSource) -> None:
-        """Stand behind the others again after a share, so that all have theirs."""
+        """Move a queue to the back of the line after its quantum, so that each gets its turn."""
         self.queues.pop(source, None)
         self.queues[source] = None
         self.call(now)

@@ -1,7 +1,7 @@
-"""What the parts of a selector mean: numbers, names, types, depth [QS 5.2.2].
+"""The meaning of a selector's parts: numbers, names, types, depth [QS 5.2.2].
 
-Decides: which terms may be compared. Called by the parser, part by part, from the inside out; a part that is a
-sentence of the grammar and yet makes no sense is a `Misfit`.
+Decides: which terms may be compared. Called by the parser, part by part, from the inside out; a part that fits the
+grammar but has no meaning is a `Misfit`.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class SelectorBuilder:
         left, relation, right = children
         left_type, right_type = _type_of(left.node), _type_of(right.node)
         if left_type is not right_type:
-            # The field says what is wanted; where there is none, the left term does.
+            # The field decides the expected type; without one, the left term does.
             odd, wanted = (left, right_type) if isinstance(right.node, Field) else (right, left_type)
             other = right if odd is left else left
             raise Misfit(

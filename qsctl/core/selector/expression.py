@@ -32,7 +32,7 @@ class StatusMask(IntFlag):
 
 
 class Relation(StrEnum):
-    """How two terms are compared."""
+    """The comparison of two terms."""
 
     EQUAL = "="
     NOT_EQUAL = "<>"
@@ -124,7 +124,7 @@ class Or:
 Expression: TypeAlias = TermComparison | Not | And | Or
 
 EVERYTHING: Final = And(())
-"""What an empty selector means."""
+"""The meaning of an empty selector."""
 
 _LONG_MIN: Final = -(2**31)
 _LONG_MAX: Final = 2**31 - 1

@@ -1,4 +1,4 @@
-"""Whether a sample is selected, and which samples a selector can only mean [QS 5.2.2]."""
+"""Matching of samples against a selector, and the only samples that a selector can match [QS 5.2.2]."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MAX_ALTERNATIVES: Final = 4096
 """The most (GUID, sequence number) pairs that `identities_of` follows before it gives up and lets the queue scan."""
 
 _Pin: TypeAlias = tuple[bytes | None, int | None]
-"""What a sample must be: its writer's GUID and its sequence number, None where it may be any."""
+"""The required writer's GUID and sequence number of a sample, None where any is allowed."""
 
 
 def matches(expression: Expression, identity: SampleIdentity, status: StatusMask) -> bool:

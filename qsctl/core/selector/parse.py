@@ -1,7 +1,7 @@
-"""From the text of a selector to its tree [QS 5.2.2].
+"""The parser of selectors: from text to a tree [QS 5.2.2].
 
-Decides: the bounds on a selector, and what an error says. The parser is table-driven, so nesting costs no recursion;
-it is built when the first selector comes, and kept. What the parts mean is `build.py`'s.
+Decides: the bounds on a selector, and the texts of errors. The parser is table-driven, so nesting costs no recursion;
+it is built for the first selector, and kept. `build.py` interprets the parts.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ class SelectorSyntaxError(UsageError):
 
     Args:
         text: the selector.
-        offset: where in it the trouble begins, from 0; `line` and `column` count from 1.
+        offset: where the fault begins in it, from 0; `line` and `column` count from 1.
         problem: what is wrong there.
-        expected: what may stand there, in words.
+        expected: what is allowed there, as text.
         remedy: what to write instead; left out, it lists `expected`.
     """
 

@@ -1,7 +1,7 @@
 """The statistics of one queue: every counter and variable of its status, folded from events [QS 6.2].
 
-Decides: what each counter counts. `count` may run four times a sample, so it only adds to plain integers; means and
-windows are worked out when they are read. When to publish is said by `next_deadline`, sending is the engine's.
+Decides: the events that each counter counts. `count` may run four times a sample, so it only adds to plain integers;
+means and windows are worked out when they are read. `next_deadline` is the time of publication, the engine sends.
 """
 
 from __future__ import annotations
@@ -212,15 +212,15 @@ class QueueStatistics:
         )
 
     def restore(self, snapshot: bytes) -> None:
-        """Take up where a snapshot ended, in a queue that counted nothing yet but what its own restart did.
+        """Continue from a snapshot, in a queue that counted only its own restart so far.
 
-        A snapshot that says that another number of samples is held than was restored is older than the store, as after
-        a kill: its counters would never balance again. So it is passed over; the restored samples are counted as such,
-        and all else from zero. Windows gathered with another sampling period cannot be continued: they start empty,
-        the counters stay.
+        A snapshot with another number of held samples than was restored is older than the store, as after a kill: its
+        counters would never balance again. So it is ignored; the restored samples are counted as such, and all else
+        from zero. Windows gathered with another sampling period cannot be continued: they start empty, the counters
+        stay.
 
         Raises:
-            Damaged: the bytes are no snapshot; nothing was changed.
+            Damaged: the bytes are not a snapshot; nothing was changed.
         """
         stored = decode_statistics(snapshot, self._settings.name)
         if stored.additional.held_count(stored.total) != self._restored:

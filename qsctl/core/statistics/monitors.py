@@ -66,7 +66,7 @@ class Monitor:
         return CurrentCounts(held, 0, held, queue.sent_count(), outside, undeliverable, consumer_count)
 
     def consumers(self) -> tuple[ConsumerStatus, ...]:
-        """Return the consumers with the most outstanding samples, so many as a status names."""
+        """Return the consumers with the most outstanding samples, as many as a status names."""
         most = nlargest(CONSUMERS_MAX, self.queue.deliveries.consumers.values(), key=_outstanding_count)
         return tuple(
             ConsumerStatus(
@@ -143,12 +143,14 @@ class Monitors:
         return msgspec.msgpack.encode(snapshots)
 
     def restore(self, stored: bytes) -> None:
-        """Take up what `snapshot` gave; queues that are gone are passed over, whatever has their names now.
+        """Continue from the result of `snapshot`; queues that are gone are ignored, even if others have their names
+        now.
 
-        Call it before the first turn. Where a queue does not hold what its counters say, see `QueueStatistics.restore`.
+        Call it before the first turn. Where a queue's content does not match its counters, see
+        `QueueStatistics.restore`.
 
         Raises:
-            Damaged: the bytes are no such snapshot; counters read so far stay.
+            Damaged: the bytes are not such a snapshot; counters read so far stay.
         """
         try:
             snapshots = msgspec.msgpack.decode(stored, type=dict[str, bytes | tuple[bytes, int]])

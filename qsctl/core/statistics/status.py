@@ -53,15 +53,15 @@ class Counters(msgspec.Struct, frozen=True):
 
 
 class AdditionalCounters(msgspec.Struct, frozen=True):
-    """What the twelve counters leave out: each sample is counted once where it came from and once where it went.
+    """Counters beyond the twelve: each sample is counted once by its origin and once by its end.
 
     With them the rows balance at every instant, also after a restart and after a pause in which producers wrote again:
 
         held = restored + received - duplicate - bounced - waiting
                - acknowledged - expired - failed_delivery - flushed
 
-    where `waiting` are the samples outside a full queue. All count since the service started: what a restart finds in
-    the store is restored, not received.
+    where `waiting` are the samples outside a full queue. All count since the service started: samples that a restart
+    finds in the store are restored, not received.
     """
 
     restored_message_count: int = 0
@@ -82,7 +82,7 @@ class AdditionalCounters(msgspec.Struct, frozen=True):
 
 
 class CurrentCounts(NamedTuple):
-    """What a queue holds at this instant.
+    """The contents of a queue at this instant.
 
     Unacknowledged samples are all that are held and not acknowledged, sent ones are with a consumer. Waiting ones are
     outside a full queue [QS 2.15.4]; undeliverable ones are held because the dead-letter queue has no room.
@@ -110,7 +110,7 @@ class ConsumerStatus(msgspec.Struct, frozen=True):
 
 
 class ReplicationStatus(msgspec.Struct, frozen=True):
-    """One replica of a queue [QS 7.1]. What is known of the others the master knows: elsewhere it is 0."""
+    """One replica of a queue [QS 7.1]. Only the master has figures of the others: elsewhere they are 0."""
 
     role: str
     """`master`, `slave`, `candidate`, `learner` (it has no vote before it has caught up) or `failed` (its store)."""
@@ -123,7 +123,7 @@ class ReplicationStatus(msgspec.Struct, frozen=True):
     up_to_date_count: int
     """The replicas that hold all that is committed, the master too."""
     has_quorum: bool
-    """Whether the master hears from a quorum, or the replica from its master."""
+    """Whether the master is confirmed by a quorum, or the replica follows a master."""
     lag_count: int
     """Entries that the replica furthest behind lacks; elsewhere those that are not known to be committed."""
     last_index: int
@@ -136,7 +136,7 @@ class SharedReaderQueueStatus(msgspec.Struct, frozen=True, tag="status"):
     """The operational status of one queue. Latency is in milliseconds, throughput in samples a second.
 
     The last six are ours, and not members of the type of [QS 6.2]. `replication` None: it is not replicated.
-    `consumers` is there where the status of this one queue was asked for, with `CONSUMERS_MAX` of them at the most.
+    `consumers` is set where the status of this one queue was requested, with at most `CONSUMERS_MAX` of them.
     """
 
     queue_name: str

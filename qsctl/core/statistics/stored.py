@@ -40,7 +40,7 @@ def decode_statistics(snapshot: bytes, queue_name: str) -> StoredStatistics:
     """Read the statistics of a queue.
 
     Raises:
-        Damaged: the bytes are no snapshot.
+        Damaged: the bytes are not a snapshot.
     """
     try:
         return msgspec.json.decode(snapshot, type=StoredStatistics)

@@ -1,8 +1,8 @@
 """Statistic variables: count, mean, minimum, maximum and deviation over windows [QS 3.3.4.3].
 
-Values are gathered once a sampling period [QS 3.3.4.3.1]. A window is a ring of summaries of such periods; a
-summary counts while any part of its time lies in the window, so a window is wrong by one sampling period at the most,
-or by 1/360 of itself where 360 periods are fewer than it holds. Memory is bounded whatever the sampling period is.
+Values are gathered once a sampling period [QS 3.3.4.3.1]. A window is a ring of summaries of such periods; a summary
+counts while any part of its time lies in the window, so a window is wrong by at most one sampling period, or by 1/360
+of itself where 360 periods are fewer than it holds. Memory is bounded whatever the sampling period is.
 """
 
 from __future__ import annotations

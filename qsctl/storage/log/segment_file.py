@@ -22,7 +22,7 @@ from qsctl.storage.names import open_private, read_whole, refuse_link, write_all
 
 FORMAT_VERSION: Final = 2
 """The format of new files. Files of format 1 (qsctl 0.1) are read: they do not name their stream, and do not number
-frames. Files of format 1 (qsctl 0.1) are read: they do not say whose they are, and number no frames.
+frames.
 """
 
 TEMPORARY: Final = ".tmp"

@@ -60,9 +60,7 @@ _HEAD_BYTES: Final = len(ENCAPSULATION) + _LENGTH.size
 
 
 class Letter(msgspec.Struct, frozen=True, array_like=True):
-    """A message of one member to another. `members` are the names of all, as far as the sender knows them. `members`
-    are the names of all, as far as the sender knows them.
-    """
+    """A message of one member to another. `members` are the names of all, as far as the sender knows them."""
 
     version: int
     members: tuple[str, ...]
