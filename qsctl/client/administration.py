@@ -75,7 +75,7 @@ class AlreadyExists(QsctlError):
 
 
 class FromService(NamedTuple, Generic[_Body]):
-    """What one service replied; `service` is its application name."""
+    """The reply of one service; `service` is its application name."""
 
     service: str
     body: _Body
@@ -128,7 +128,7 @@ class Administration:
         return self._answered(self.connection.request(command, self._target))
 
     def create_from_body(self, container: ResourceIdentifier, body: str) -> list[CommandReply] | None:
-        """Send CREATE with its body as it stands; None: the services of this connection read no bodies."""
+        """Send CREATE with its body unchanged; None: the services of this connection read no bodies."""
         if not isinstance(self.connection, SendsBodies):
             return None
         return self._answered(self.connection.create_from_body(container, body, self._target))
@@ -194,14 +194,15 @@ class Administration:
         return self._done(FlushQueue(queue.at(ResourceKind.MESSAGE), selector))
 
     def force_quorum(self, queue: ResourceIdentifier | None, *, is_trial: bool = False) -> list[CommandReply]:
-        """Let a replicated queue have a master again that lost a majority of its logs, by the longest that is left.
+        """Let a replicated queue have a master again after the loss of most of its logs, by the longest of the
+        remaining ones.
 
         Args:
             queue: the queue; None: the replicated configuration.
-            is_trial: change nothing; the replies say what would become of each member's replica.
+            is_trial: change nothing; the replies state the outcome for each member's replica.
 
         Raises:
-            Refused: it is not without a master for good: says what to do.
+            Refused: it can still elect a master; the message names the remedy.
         """
         return self._done(ForceQuorum(queue, is_trial))
 

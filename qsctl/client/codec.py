@@ -1,4 +1,4 @@
-"""How values become the payloads of samples, and payloads values."""
+"""The conversion of values to payloads of samples, and back."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ Value = TypeVar("Value")
 
 
 class Codec(Protocol[Value]):
-    """How a value becomes a sample's payload. `config` makes one from the XML types."""
+    """The conversion of a value to a sample's payload. `config` makes one from the XML types."""
 
     def encode(self, value: Value) -> bytes:
         """Return the payload.
@@ -21,7 +21,7 @@ class Codec(Protocol[Value]):
         """Return the value; the inverse.
 
         Raises:
-            QsctlError: the octets are no value of the type.
+            QsctlError: the octets are not a value of the type.
         """
 
 

@@ -33,7 +33,8 @@ class Connection(Protocol):
     def receive(
         self, queue: QueueName, max_samples: int, timeout_s: float, source_guid: Guid = NIL_GUID
     ) -> list[Delivery]:
-        """Be a consumer of the queue: receive at most so many samples, and wait at most so long for the first.
+        """Be a consumer of the queue: receive at most the given number of samples, waiting a bounded time for the
+        first.
 
         With a source GUID only replies to that requester are received [QS 2.11.3]. No more samples are
         consumed than are returned; those that are unacknowledged when the connection ends are redelivered, and no
@@ -82,4 +83,4 @@ class SendsBodies(Protocol):
     """A connection to a service that reads the bodies of commands itself, with profiles and types of its own."""
 
     def create_from_body(self, container: ResourceIdentifier, body: str, target: str = "*") -> list[CommandReply]:
-        """Send a CREATE with its body as it stands; replies as from `request`."""
+        """Send a CREATE with its body unchanged; replies as from `request`."""

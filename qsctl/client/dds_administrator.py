@@ -226,7 +226,7 @@ class Administrator:
         """Return a reply to the request that waits for one; None: it answers another client's.
 
         Raises:
-            Malformed: the octets are no reply, or the reply has a body that its request did not ask for.
+            Malformed: the octets are not a reply, or the reply has a body that its request did not ask for.
         """
         parts = reply_parts(data)
         if self._sent is None or parts.request not in (self._sent.request_identity, NIL_IDENTITY):

@@ -29,7 +29,7 @@ from qsctl.transport.dds.replies import queue_domains
 
 
 class _Hosted(msgspec.Struct, frozen=True):
-    """Where a queue is."""
+    """The place of a queue."""
 
     data: QueueData
     resource: ResourceIdentifier
@@ -95,7 +95,7 @@ class DdsConnection:
         return [each.message for each in self._administrator.request(command, target)]
 
     def create_from_body(self, container: ResourceIdentifier, body: str, target: str = "*") -> list[CommandReply]:
-        """Send a CREATE with its body as it stands (`SendsBodies`)."""
+        """Send a CREATE with its body unchanged (`SendsBodies`)."""
         return [each.message for each in self._administrator.request(RawCreate(container, body), target)]
 
     def write(self, samples: Sequence[Write]) -> list[WriteAcknowledgment]:
@@ -120,7 +120,8 @@ class DdsConnection:
     def receive(
         self, queue: QueueName, max_samples: int, timeout_s: float, source_guid: Guid = NIL_GUID
     ) -> list[Delivery]:
-        """Be a consumer of the queue: receive at most so many samples, and wait at most so long for the first.
+        """Be a consumer of the queue: receive at most the given number of samples, waiting a bounded time for the
+        first.
 
         Raises:
             NoAnswer: the queue is not reached in time, or does not answer whether it has more.

@@ -20,10 +20,10 @@ _KEYS: Final = frozenset({"interface", "peer", "lease"})
 
 
 def parse_dds_location(rest: str) -> tuple[int, DomainSettings]:
-    """Return the domain and how to take part in it, from what stands behind `dds:`.
+    """Return the domain and the settings for joining it, from the text after `dds:`.
 
     Raises:
-        UsageError: the domain is none, or a parameter is unknown or given twice.
+        UsageError: the domain is not valid, or a parameter is unknown or given twice.
     """
     domain, _, query = rest.partition("?")
     domain_id = decimal_from_text(domain, DOMAIN_ID_MAX)

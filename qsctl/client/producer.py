@@ -50,7 +50,7 @@ class QueueProducer(Wrapper, Generic[Value]):
         topic_name: the queue's `<topic_name>`.
         domain_id: the domain of the queue's domain participant.
         codec: how values become payloads; without one they are octets.
-        window_count: largest number of unacknowledged samples; `write` waits where there are so many.
+        window_count: largest number of unacknowledged samples; `write` waits when it is reached.
         source_guid: GUID of the requester that replies are addressed to [QS 2.11.1]; nil: the writer's.
         writer_guid: the writer of its samples' identities, for a program that gives identities or goes on with those of
             an earlier run; one that no other producer uses. Without it a random one.

@@ -125,7 +125,9 @@ class QueueRequester(Wrapper):
         return found
 
     def has_replies(self, request: SampleIdentity, count: int = 1, timeout_s: float = 0.0) -> bool:  # noqa: ARG002
-        """Return whether so many replies to a request are there, or its queue has rejected it; do not wait."""
+        """Return, without waiting, whether the given number of replies to a request arrived, or its queue has rejected
+        it.
+        """
         self.state.sort_replies()
         self._rejected.update(each.identity for each in self._producer.pop_acknowledged() if not each.accepted)
         return request in self._rejected or self.state.reply_count(request) >= count

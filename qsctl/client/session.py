@@ -1,4 +1,4 @@
-"""What the wrappers have in common: a participant, its turn, and how long a call waits.
+"""The common base of the wrappers: a participant, its turn, and the duration of a wait.
 
 Decides: how a blocking call waits, and that a call of a session of tasks does not (see `aio.awaitable`).
 """

@@ -1,4 +1,4 @@
-"""Which topic a producer means: one of a queue, or one by name [QS 2.6]."""
+"""The topic that a producer writes to: that of a queue, or one by name [QS 2.6]."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""Samples moved from a queue to others [QS 2.12, 5.4.3, 5.4.6]: what `move` and `requeue` do.
+"""The transfer of samples from a queue to others [QS 2.12, 5.4.3, 5.4.6], for `move` and `requeue`.
 
-Decides: how a part of the queue is moved, and how far one call goes. Between two queues of one service that is one
-command, which moves each sample in one step: wherever this program or the service is killed, exactly one of the queues
-holds it, and consumers of both may work on.
+Decides: how a part of the queue is moved, and the number of samples of one call. Between two queues of one service that
+is one command, which moves each sample in one step: wherever this program or the service is killed, exactly one of the
+queues holds it, and consumers of both may work on.
 
 Where no service can do that, a sample moves at least once: between services, between processes of a service's sessions,
-and between queues that different logs of replicas are for. A part is read, flagged as redelivered, inserted where it is
-to go, and removed, each once the reply says that what was before is durable. Wherever this program or a service is
+and between queues that different logs of replicas are for. A part is read, flagged as redelivered, inserted in the
+target, and removed, each once the reply confirms that the step before is durable. Wherever this program or a service is
 killed, a sample is in one of the two queues, or in both and flagged in both; the next call finds it in the target, or
 enqueues it there again. A consumer of the source that is sent one between the flagging and the removal processes it
 too, flagged: stop the consumers of a queue before it is moved to another service.
@@ -32,10 +32,10 @@ from qsctl.instant import INFINITE_NS
 from qsctl.resource import ResourceIdentifier
 
 BATCH_COUNT: Final = 256
-"""So many samples are read and moved together."""
+"""Number of samples that are read and moved together."""
 
 BATCH_BYTES: Final = 1024 * 1024
-"""So many octets of payload are moved together, or one sample that is larger."""
+"""Octets of payload that are moved together, or one sample that is larger."""
 
 _T = TypeVar("_T")
 
@@ -47,10 +47,10 @@ TargetOf: TypeAlias = Callable[[MessageData], ResourceIdentifier | None]
 
 @dataclass
 class Transferred:
-    """What became of the samples for one queue so far.
+    """The outcome for the samples of one queue so far.
 
     `duplicate_count` are those of `moved_count` that the target held already. `refused_count` stay where they are;
-    `reason` says why the first of them does.
+    `reason` is that of the first.
     """
 
     target: ResourceIdentifier
@@ -225,7 +225,7 @@ def _goes_on(changed: SamplesChanged) -> bool:
 
 
 def in_parts(samples: Iterable[_T], size_of: Callable[[_T], int], count: int = BATCH_COUNT) -> Iterator[list[_T]]:
-    """Yield samples in parts that fit a command, of so many at most."""
+    """Yield samples in parts that fit a command, each of at most the given number."""
     part: list[_T] = []
     size_bytes = 0
     for sample in samples:

@@ -49,7 +49,7 @@ class AdministrationKey:
 
     @property
     def number(self) -> bytes:
-        """What the key is known by in signatures: a digest, from which the key cannot be found."""
+        """The key's identifier in signatures: a digest, from which the key cannot be found."""
         return hashlib.sha256(_NUMBER_TEXT + self.octets).digest()[:NUMBER_BYTES]
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""What a service and one peer of it may take: `<service_limits>`, an extension [QS has none].
+"""The resource limits of a service and of one peer of it: `<service_limits>`, an extension [QS has none].
 
 Decides: the limits and their defaults, which `serve`, an embedded service, CREATE and `validate` share.
 """

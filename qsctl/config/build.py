@@ -1,8 +1,9 @@
-"""A `<queuing_service>`, or one container or queue inside it, to settings: what the tables leave to code [QS 3.3].
+"""The builder from a `<queuing_service>`, or one container or queue inside it, to settings: the parts that tables do
+not express [QS 3.3].
 
-The reader makes of each element what its table says. Here: which element inherits from which, names, domains, reply
-topics and the values that follow from others. The last step checks every value's type with pydantic; ranges were the
-schema's, relations are the rules'. The same builder reads files and the bodies of CREATE commands.
+The reader converts each element by its table. Here: which element inherits from which, names, domains, reply topics and
+the values that follow from others. The last step checks every value's type with pydantic; ranges were the schema's,
+relations are the rules'. The same builder reads files and the bodies of CREATE commands.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
 REPLY_TOPIC_SUFFIX: Final = "Reply"
-"""What the topic of a reply queue has after that of its queue [QS Table 3.14]."""
+"""Suffix of a reply queue's topic after that of its queue [QS Table 3.14]."""
 
 DOMAIN_ID_MAX: Final = 232
 _UNFIT: Final = re.compile(r"[^A-Za-z0-9_.]")
@@ -50,7 +51,7 @@ _UNFIT: Final = re.compile(r"[^A-Za-z0-9_.]")
 
 @dataclass(frozen=True)
 class BuildContext:
-    """What a service is built with beside its element; the last two replace what it gives for its files."""
+    """The context of building a service beside its element; the last two override the values for its files."""
 
     application_name: str
     domain_id_base: int = 0

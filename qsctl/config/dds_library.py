@@ -1,4 +1,4 @@
-"""What the installed DDS library can do, found without starting it.
+"""The features of the installed DDS library, found without starting it.
 
 Decides: how a build without TCP is recognized, so that `validate`, `serve` and `doctor` agree before a socket is
 opened. The wheels of Cyclone DDS 11 are built without TCP and without DDS Security; a library that is built with

@@ -21,7 +21,7 @@ from qsctl.config.problems import NO_FILE, ConfigError, Problem, Severity, line_
 
 @dataclass(frozen=True, slots=True)
 class DocumentLimits:
-    """What is refused by its size before it costs anything."""
+    """Bounds on documents that are refused by size before they are parsed."""
 
     size_bytes: int
     depth: int = 64
@@ -37,7 +37,7 @@ BODY_LIMITS: Final = DocumentLimits(size_bytes=1024 * 1024, elements=100_000)
 
 @dataclass(frozen=True)
 class Document:
-    """A parsed source. `substituted` says, for an element, which variables its text came from."""
+    """A parsed source. `substituted` has, for an element, the variables in its text."""
 
     name: str
     root: _Element
@@ -105,7 +105,7 @@ def _check_encoding(data: bytes, name: str) -> bytes:
 
 
 def _refuse_doctype(data: bytes, name: str) -> None:
-    """Walk the prolog, the only place where a document type declaration may stand; linear in its length."""
+    """Walk the prolog, the only place where a document type declaration is allowed; linear in its length."""
     at = 0
     while True:
         while data[at : at + 1].isspace():

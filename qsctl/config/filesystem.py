@@ -1,4 +1,4 @@
-"""Where and how the state of a service is written [QS 3.3.5, Tables 3.8 and 3.9].
+"""The files of a service's state: their directory and the way they are written [QS 3.3.5, Tables 3.8 and 3.9].
 
 Decides: the values and defaults of `<persistence_settings>/<filesystem>`. `config/build.py` reads them from XML,
 `storage` obeys them.
@@ -53,9 +53,9 @@ class Vacuum(StrEnum):
 class FilesystemSettings:
     """`<filesystem>` [QS Table 3.9].
 
-    `directory` None stands for the current working directory; it must exist. `file_max_size_kb` rolls the files of
-    queues with in-memory state to a new one, and those of the write-ahead log that they share at four times that; it
-    does not bound a queue. `trace_file` None: no trace.
+    `directory` None means the current working directory; it must exist. `file_max_size_kb` rolls the files of queues
+    with in-memory state to a new one, and those of the write-ahead log that they share at four times that; it does not
+    bound a queue. `trace_file` None: no trace.
     """
 
     directory: Path | None = None

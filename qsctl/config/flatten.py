@@ -66,7 +66,7 @@ def _properties(element: _Element, here: str) -> Iterator[tuple[str, str]]:
 
 
 def origins_of(node: QosNode, path: str) -> Iterator[tuple[str, str]]:
-    """Where each value of a QoS element came from, by the same paths."""
+    """Return the origin of each value of a QoS element, by the same paths."""
     if node.tag == "property":
         for each in (element for value in node.children for element in value.children):
             named = each.find("name")
@@ -87,7 +87,7 @@ def origins_of(node: QosNode, path: str) -> Iterator[tuple[str, str]]:
 
 
 def origin_at(origins: dict[str, str], path: str) -> str:
-    """Where the value at a path came from: noted for the value itself or for what it stands in."""
+    """Return the origin of the value at a path: that of the value itself or of an element around it."""
     if path in origins:
         return origins[path]
     parent, _, step = path.rpartition("/")

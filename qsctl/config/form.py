@@ -1,4 +1,4 @@
-"""What the tables of settings are made of: rows for single settings, and elements that hold rows.
+"""The building blocks of settings tables: rows for single settings, and elements that contain rows.
 
 A table is an `Element`: a tag, the dataclass that it makes, and its rows. The reader, the writers, the options of
 `create-queue` and the test against the XSD walk the same rows; see `tables`.
@@ -16,7 +16,7 @@ from qsctl.config.values import Value
 
 
 class Shape(StrEnum):
-    """How a setting is written."""
+    """The form in which a setting is written."""
 
     ELEMENT = "element"
     """`<tag>text</tag>`"""
@@ -43,11 +43,11 @@ class Option:
     help: str = ""
     metavar: str | None = None
     default: str = ""
-    """The default in words, where the setting's own says too little."""
+    """The default in words, where the setting's own value is not clear."""
     given: object = None
-    """What the bare option stands for; None: it takes a value."""
+    """Value of the bare option; None: it needs a value."""
     words: Mapping[str, object] = field(default_factory=dict)
-    """What the words that it takes stand for."""
+    """Meanings of the words that it accepts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +97,10 @@ class Inherit:
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """An element and what it holds.
+    """An element and its contents.
 
     It makes the dataclass `makes` for `field` of the dataclass around it; without one, its rows set fields of the
-    dataclass around it, and without a tag they stand in the element around it.
+    dataclass around it, and without a tag they belong to the element around it.
     """
 
     tag: str
@@ -118,7 +118,7 @@ class Element:
 
 @dataclass(frozen=True, slots=True)
 class Repeated:
-    """A tuple of elements, of one form or of several; they stand inside `inside` where that is given."""
+    """A tuple of elements, of one form or of several; they are inside `inside` where that is given."""
 
     field: str
     forms: tuple[Element, ...]
@@ -158,7 +158,7 @@ class SettingPlace:
 
     @property
     def default(self) -> Any:
-        """What it is when nothing gives it."""
+        """The value when it is omitted."""
         return default_of(self.setting, self.makes)
 
 

@@ -1,7 +1,7 @@
 """The configuration of a service that works, as the text of a file, and that text read again.
 
-Decides: what stands in for what a file must have and a running service may lack. A service is started with one
-configuration and changed by commands: the text has the queues that are there now, and the rest as it was started.
+Decides: the placeholders for elements that a file must have and a running service may lack. A service is started with
+one configuration and changed by commands: the text has the queues of now, and the rest as it was started.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def read_live_text(text: str) -> ServiceConfiguration:
     root = parse_document(text.encode(), "the configuration of the service", FILE_LIMITS).root
     for participant in root.iter("domain_participant"):
         if participant.find("shared_subscriber") is None:
-            # No file may have such a one: a stand-in is read with it, and taken out again.
+            # No file may contain a placeholder: it is read with one, which is then removed.
             around = etree.SubElement(participant, "shared_subscriber", name=_STAND_IN)
             etree.SubElement(etree.SubElement(around, "session_settings"), "session", name=_SESSION)
     configuration = load_configuration(

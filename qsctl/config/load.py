@@ -67,7 +67,7 @@ class LoadedConfiguration:
 
 @dataclass(frozen=True)
 class Judgement:
-    """What is to be said of sources: every problem, and which of their services `qsctl serve` would start."""
+    """The findings about sources: every problem, and which of their services `qsctl serve` would start."""
 
     problems: tuple[Problem, ...]
     services: Mapping[str, bool]
@@ -78,7 +78,7 @@ class Judgement:
 
 @dataclass
 class _Loading:
-    """What the steps pass on."""
+    """The state that the steps of loading pass on."""
 
     documents: list[Document] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
@@ -248,7 +248,7 @@ def _context(loading: _Loading, working_directory: Path, domain_id_base: int) ->
 
 
 def _chosen(loading: _Loading, configuration_name: str | None) -> _Element | None:
-    """Return the service to use; where none can be chosen, a problem says so."""
+    """Return the service to use; where none can be chosen, add a problem."""
     names = list(loading.services)
     if configuration_name is not None and configuration_name in loading.services:
         return loading.services[configuration_name]

@@ -1,8 +1,8 @@
-"""Which sources a service is configured from, in the order they are loaded [QS 3.1].
+"""The sources of a service's configuration, in the order they are loaded [QS 3.1].
 
 First three with QoS profiles: the product's, those of NDDS_QOS_PROFILES, the user's. Then three for the service: the
-product's, the user's, and what the command line names. Later ones override. A source is a file or a literal
-`str://"<dds>…"`; several may stand in one text, separated by semicolons.
+product's, the user's, and the files that the command line names. Later ones override. A source is a file or a literal
+`str://"<dds>…"`; one text may contain several, separated by semicolons.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What is wrong with a configuration: every problem with its place, and the one error that carries them all.
+"""The problems of a configuration, each with its place, and the one error that carries them all.
 
-A problem names the file, the line, the element, the value found, the values allowed and, where one is known, what was
-probably meant. Problems are collected through all steps and shown together.
+A problem names the file, the line, the element, the value found, the values allowed and, where one is known, the
+probable correction. Problems are collected through all steps and shown together.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 
 class Severity(StrEnum):
-    """How bad: an error stops the service, a warning is an error in strict mode, a note is for information.
+    """The severity of a problem: an error stops the service, a warning is an error in strict mode, a note is for
+    information.
 
     What is unsupported stops `qsctl serve` too, but the file is valid: it can be read, rendered and compared.
     """

@@ -111,7 +111,9 @@ class QosLibraries:
         return None
 
     def _evaluate(self, reference: str, tag: str) -> QosNode | None:
-        """Return what a profile or a named element has for a kind of entity; a chain of bases is no recursion."""
+        """Return the QoS of a profile or a named element for a kind of entity; follow a chain of bases without
+        recursion.
+        """
         wanted = (reference, tag)
         under_way: dict[tuple[str, str], None] = {}
         pending = [wanted]

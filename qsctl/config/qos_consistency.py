@@ -1,6 +1,6 @@
-"""Which policies of one QoS element contradict each other, or have values that no entity can have (DDS 1.4, 2.2.3).
+"""The policies of one QoS element that contradict each other, or have values that no entity can have (DDS 1.4, 2.2.3).
 
-DDS makes no entity of such policies. What is consistent here can be made; a fuzz target holds that.
+DDS creates no entity with such policies. An entity with consistent ones can be created; a fuzz target tests that.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _INT32_MIN: Final = -(2**31)
 
 @dataclass(frozen=True, slots=True)
 class Inconsistency:
-    """What is wrong at `step`, a path inside the QoS element."""
+    """An inconsistency at `step`, a path inside the QoS element."""
 
     step: str
     message: str
@@ -36,7 +36,7 @@ def inconsistencies(text: str) -> Iterator[Inconsistency]:
     wrong = [*_wrong_durations(root), *_wrong_numbers(root)]
     yield from wrong
     if wrong:
-        return  # what the values are together would only say it again
+        return  # the combined values would only repeat it
     for check in _RELATIONS:
         yield from check(root)
 

@@ -1,7 +1,7 @@
 """QoS elements as small trees that remember where each value came from; merging one over another; canonical text.
 
-Laying a QoS element over its base: a value replaces, a policy merges, a list replaces, properties merge by name unless
-they say `inherit="false"`.
+Merging a QoS element over its base: a value replaces, a policy merges, a list replaces, properties merge by name unless
+they have `inherit="false"`.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def _inherits(node: QosNode) -> bool:
     try:
         return boolean(node.attributes.get("inherit", "true").strip())
     except ValueForm:
-        return True  # the schema has said so
+        return True  # the schema has reported it
 
 
 def _listed(node: QosNode) -> tuple[QosNode, ...]:
@@ -134,7 +134,7 @@ def _is_list(node: QosNode) -> bool:
 
 
 def mark_inherited(node: QosNode, inherited_from: str) -> QosNode:
-    """Return the same tree, each origin saying where it was inherited from; unchanged where it says so already."""
+    """Return the same tree with the inherited-from place in each origin; unchanged where it has one already."""
     if not inherited_from:
         return node
     origin = node.origin
@@ -163,8 +163,8 @@ def canonical_text(node: QosNode) -> str:
 def as_data(text: str) -> object:
     """Return a QoS element, given as canonical text, as data: for JSON.
 
-    Elements are objects by tag, lists where a tag stands several times or is `element`; attributes are `@name`. Truth
-    values and whole numbers are such, except where a text of the user's own stands: properties, user data, partitions.
+    Elements are objects by tag, lists where a tag occurs several times or is `element`; attributes are `@name`. Truth
+    values and whole numbers are converted, except in texts of the user's own: properties, user data, partitions.
     """
     return _as_data(_read(etree.fromstring(text.encode()), literal=False), literal=False)
 

@@ -34,7 +34,7 @@ from qsctl.instant import Nanoseconds
 
 @dataclass
 class ServiceReading:
-    """What reading a service leaves beside its settings: problems, and the origin and element of each value."""
+    """The results of reading a service beside its settings: problems, and the origin and element of each value."""
 
     problems: list[Problem] = field(default_factory=list)
     origins: dict[str, str] = field(default_factory=dict)
@@ -44,7 +44,7 @@ class ServiceReading:
     substituted: dict[_Element, str] = field(default_factory=dict)
 
     def note(self, path: str, element: _Element, inherited_from: str = "") -> None:
-        """Remember that the value at `path` stands in `element`."""
+        """Remember `element` as the source of the value at `path`."""
         origin = f"{file_of(element)}:{line_of(element)}"
         variables = self.substituted.get(element)
         if variables:
@@ -202,7 +202,7 @@ class Reader:
         makes: Callable[..., Any] | None,
         values: dict[str, Any],
     ) -> None:
-        """Read properties by name; they may stand in one `<value>` or in several."""
+        """Read properties by name; they may be in one `<value>` or in several."""
         for name, row in known.items():
             values[row.field] = default_of(row, makes)
             self.reading.origins[f"{path}/{name}"] = f"default of {row.section}"

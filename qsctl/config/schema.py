@@ -1,7 +1,8 @@
-"""Does a document follow the schema? lxml's compiled validator is the gate; where it says no, xmlschema explains.
+"""Validation of a document against the schema: lxml's compiled validator decides; where it rejects, xmlschema explains.
 
-The schema is always ours, whatever `xsi:noNamespaceSchemaLocation` names: nothing is fetched. One thing that XSD 1.0
-cannot say is done here: elements inside QoS that the schema does not know are set aside as extensions of a vendor.
+The schema is always ours, whatever `xsi:noNamespaceSchemaLocation` names: nothing is fetched. One rule that XSD 1.0
+cannot express is applied here: elements inside QoS that the schema does not have are set aside as extensions of a
+vendor.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ def explainer() -> xmlschema.XMLSchema10:
 
 
 def gate_accepts(root: _Element) -> bool:
-    """Return whether lxml's validator accepts the element as it stands."""
+    """Return whether lxml's validator accepts the element unchanged."""
     return bool(_gate().validate(root))
 
 
@@ -186,7 +187,7 @@ def explain(root: _Element) -> list[Problem]:
     explanations = _explanations(root) if size <= EXPLAINED_ELEMENTS_MAX else _gate_explanations(root)
     found.extend(dict.fromkeys(itertools.islice(explanations, PROBLEMS_MAX)))
     if not found:
-        # The gate said no and nothing else did: its own words are better than silence.
+        # Only lxml rejected it, without an explanation by xmlschema: report lxml's own message.
         log: Any = _gate().error_log  # iterable, which its stub does not know
         found.extend(
             Problem(Severity.ERROR, file_of(root), entry.line, "", shown(entry.message))

@@ -1,7 +1,7 @@
-"""The schema read as data: which children, attributes and values each element of a file may have.
+"""The schema read as data: the children, attributes and values that each element of a file may have.
 
 Read from the shipped schema itself, so that messages, suggestions and the schema cannot differ. Relies on the schema's
-own style: every type is named, and a simple type says in `<xs:appinfo>` what it allows.
+own style: every type is named, and a simple type describes its values in `<xs:appinfo>`.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from qsctl.core.settings import ServiceSettings
 from qsctl.instant import SECOND_NS, Nanoseconds
 
 DEFAULT_APPLICATION_NAME: Final = "RTI_Queueing_Service"
-"""What an execution is called when neither -appName nor -cfgName is given ([QS Table 4.1], as it spells it)."""
+"""Name of an execution when neither -appName nor -cfgName is given ([QS Table 4.1], in its spelling)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +96,8 @@ class ServiceQosSettings:
 class ServiceConfiguration:
     """One `<queuing_service>` with everything resolved.
 
-    `name` is what -cfgName selects; `service.application_name` is what commands call the run. `administration` and
-    `monitoring` None: off, as they are by default. `notes` says what a reader should know, as builtin libraries.
+    -cfgName selects a service by `name`; commands address the run by `service.application_name`. `administration` and
+    `monitoring` None: off, as they are by default. `notes` are hints for the reader, such as builtin libraries.
     """
 
     name: str

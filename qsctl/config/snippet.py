@@ -1,8 +1,8 @@
 """The body of a CREATE command: one queue or one shared subscriber, inheriting from the running service.
 
-A body [QS 5.4.1, 5.4.7 and 5.5] is XML as it stands, or `str://"<shared_reader_queue …>"` with its quotes
-escaped; `file://…` is refused, for a body comes from elsewhere. A body is at most 1 MB and 64 levels deep, has no
-document type declaration, and environment variables are never expanded in it.
+A body [QS 5.4.1, 5.4.7 and 5.5] is XML, or `str://"<shared_reader_queue …>"` with its quotes escaped; `file://…` is
+refused, since a body comes from a peer. A body is at most 1 MB and 64 levels deep, has no document type declaration,
+and environment variables are never expanded in it.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def _context(inherit: ServiceSettings | ServiceConfiguration) -> BuildContext:
 
 
 def _service_around(inherit: ServiceSettings | ServiceConfiguration) -> _Element:
-    """Return the service's inheritable settings as the element that a queue in a file would stand in."""
+    """Return the service's inheritable settings as the element around a queue in a file."""
     service = inherit.service if isinstance(inherit, ServiceConfiguration) else inherit
     around = etree.Element(SERVICE.tag, name=service.application_name)
     around.append(write(STATISTICS, service.statistics))

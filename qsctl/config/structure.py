@@ -1,6 +1,6 @@
-"""Elements and attributes that stand where they may not, twice, or not at all: said from the schema's model.
+"""Elements and attributes that are misplaced, repeated or missing, reported by the schema's model.
 
-Runs over the whole tree when the gate has refused it, so that one misplaced tag does not hide the next.
+Runs over the whole tree when the validator has refused it, so that one misplaced tag does not hide the next.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ _SECURITY_PREFIXES: Final = ("dds.sec.", "com.rti.serv.secure.", "com.rti.serv.l
 _PLAIN_CLASSES: Final = frozenset({"NDDS_TRANSPORT_CLASSID_TCPV4_LAN", "NDDS_TRANSPORT_CLASSID_TCPV4_WAN"})
 _TCP_CREATE_FUNCTION: Final = "NDDS_Transport_TCPv4_create"
 _OF_THE_PLUGIN: Final = frozenset({"library", "create_function"})
-"""They say which library of the vendor's holds the transport; Cyclone DDS has its own built in."""
+"""Properties that name the vendor's library of a transport; Cyclone DDS has its own built in."""
 
 _TUNING: Final = frozenset(
     {
@@ -116,7 +116,7 @@ class TcpTransport:
 
 
 class Consequence(StrEnum):
-    """What follows from a property that is not met."""
+    """The consequence of a property that is not met."""
 
     REFUSED = "refused"
     """A promise would be broken without it: the participant is not created."""
@@ -140,7 +140,7 @@ class UnmetProperty:
 
 @dataclass(frozen=True, slots=True)
 class TransportMapping:
-    """What became of a participant's properties."""
+    """The result of mapping a participant's properties."""
 
     tcp: TcpTransport | None = None
     unmet: tuple[UnmetProperty, ...] = ()

@@ -40,7 +40,7 @@ _BIT_BOUNDS: Final = (8, 16, 32, 64)
 
 
 def encoded_enumerator(number: int) -> int:
-    """Return the number that stands for an enumerator in the library's class."""
+    """Return the number of an enumerator in the library's class."""
     return number & _ENUMERATOR_MASK
 
 
@@ -68,8 +68,8 @@ class ClassMaker:
         """Return the class of a struct, union, enumeration or bit mask.
 
         Raises:
-            Refused: a name is no identifier; the type refers to itself, nests too deeply, or holds what the library
-                cannot represent.
+            Refused: a name is not an identifier; the type refers to itself, nests too deeply, or has a member that the
+                library cannot represent.
         """
         made = self._made.get(name)
         if made is not None:
@@ -219,7 +219,7 @@ class ClassMaker:
         """Return the library's annotation for a shape."""
         hint = self._base_hint(shape)
         if (shape.sequence_bound is not None or shape.dimensions) and self._is_empty(TypeShape(shape.base)):
-            # Four octets could stand for four billion of them.
+            # Four octets could claim four billion of them.
             raise Refused(
                 f"a sequence or array of {shape.base}, which has no content, cannot be represented",
                 remedy="Give the type a member, or write a count.",

@@ -44,7 +44,7 @@ class Constants(Protocol):
 
 
 def evaluate(text: str, constants: Constants) -> int:
-    """Return the whole number that an expression stands for.
+    """Return the whole number that an expression evaluates to.
 
     Raises:
         ConstantForm: a syntax error, an unknown constant, a division by zero, or a number out of all proportion.

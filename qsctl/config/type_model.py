@@ -1,7 +1,7 @@
 """Types of samples as data: structs, enumerations, unions, bit masks, aliases [QS 3.3.1].
 
-Names are fully qualified with `::`. A shape says what a member holds: a primitive, a string, or a named type, and
-around it a sequence, and around that an array.
+Names are fully qualified with `::`. A shape describes a member: a primitive, a string, or a named type, and around it a
+sequence, and around that an array.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ INTEGER_RANGES: Final[dict[Primitive, tuple[int, int]]] = {
 
 
 class Extensibility(StrEnum):
-    """How a type may differ between versions."""
+    """The permitted differences between versions of a type."""
 
     FINAL = "final"
     APPENDABLE = "appendable"
@@ -78,10 +78,10 @@ class Extensibility(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TypeShape:
-    """What a member holds. `base` is a primitive or the qualified name of a type.
+    """The shape of a member. `base` is a primitive or the qualified name of a type.
 
-    `string_bound` counts for strings. `sequence_bound` None: no sequence; -1: one without a bound. `dimensions` of an
-    array around it, the outermost first.
+    `string_bound` counts for strings. `sequence_bound` None: not a sequence; -1: one without a bound. `dimensions` of
+    an array around it, the outermost first.
     """
 
     base: Primitive | str
@@ -134,7 +134,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Union:
-    """A union: which case holds is said by the discriminator."""
+    """A union: its discriminator selects the case."""
 
     name: str
     discriminator: TypeShape

@@ -26,7 +26,7 @@ def checked_identifier(name: str) -> str:
     """Return the name, which is safe to become part of a class.
 
     Raises:
-        Refused: it is no identifier of at most 255 ASCII characters.
+        Refused: it is not an identifier of at most 255 ASCII characters.
     """
     if len(name) > NAME_CHARACTERS_MAX or not _IDENTIFIER.fullmatch(name):
         raise Refused(
@@ -43,7 +43,7 @@ def python_names(names: Iterable[str], *bases: type, taken: Collection[str] = ()
     a base type's members have.
 
     Raises:
-        Refused: a name is no identifier.
+        Refused: a name is not an identifier.
     """
     given = [checked_identifier(name) for name in names]
     reserved = {name for name in given if name in taken or _is_reserved(name, bases)}

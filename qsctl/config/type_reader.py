@@ -56,7 +56,7 @@ class TypeReader:
 
     @property
     def problems(self) -> list[Problem]:
-        """What is wrong, in the order of reading."""
+        """Problems, in the order of reading."""
         return self._scope.problems
 
     def collect(self, parent: _Element, directory: Path | None, module: str = "") -> None:

@@ -1,4 +1,4 @@
-"""What whole definitions must be together: bases, member ids, what selects a case, and how large a sample must be.
+"""Rules across whole definitions: bases, member ids, the discriminators of cases, and the least size of a sample.
 
 Walks from type to type without recursion: types nest as deep as their author likes. Needs definitions without circles.
 """
@@ -59,7 +59,7 @@ _SEQUENCE_BYTES: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class WrongDefinition:
-    """What is wrong with the type of this name."""
+    """An error in the definition of the type of this name."""
 
     name: str
     message: str

@@ -1,4 +1,4 @@
-"""What a name, a number or a shape of `<types>` means where it stands: inside a module, among constants.
+"""The meaning of a name, a number or a shape of `<types>` in its scope: inside a module, among constants.
 
 The problems of all definitions are gathered here, a bounded number of them.
 """
@@ -33,7 +33,7 @@ _SUGGESTED_AMONG_MAX: Final = 2_000
 
 @dataclass
 class Named:
-    """A definition that is still XML: its element and the module that it stands in."""
+    """A definition that is still XML: its element and its module."""
 
     element: _Element
     module: str
@@ -102,7 +102,7 @@ class TypeScope:
         return TypeShape(base, string_bound, sequence, dimensions)
 
     def resolve(self, name: str, module: str, element: _Element) -> str:
-        """Return the qualified name that a name stands for inside a module: the innermost first, as in IDL."""
+        """Return the qualified name of a name inside a module: the innermost first, as in IDL."""
         if name.startswith("::"):
             candidates = [name.removeprefix("::")]
         else:
@@ -156,7 +156,7 @@ class ModuleConstants:
         self._prefixes = ["".join(f"{part}::" for part in parts[:depth]) for depth in range(len(parts), -1, -1)]
 
     def get(self, name: str) -> Constant | None:
-        """Return the constant that a name stands for, if there is one."""
+        """Return the constant of a name, if there is one."""
         for prefix in self._prefixes:
             found = self._constants.get(prefix + name)
             if found is not None:
@@ -165,7 +165,7 @@ class ModuleConstants:
 
 
 def is_set(element: _Element, attribute: str) -> bool:
-    """Return whether an attribute says yes; what is no truth value was reported by the schema."""
+    """Return whether an attribute is true; the schema reported texts that are not truth values."""
     try:
         return boolean(element.get(attribute, "false").strip())
     except ValueForm:

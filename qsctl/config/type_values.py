@@ -1,7 +1,7 @@
-"""JSON values of a type to the DDS library's values and back, everything checked before the library sees it.
+"""JSON values of a type to the DDS library's values and back, everything checked before the library receives it.
 
-A struct is an object of its members. An enumeration is its literal, or its number. A union is an object with the one
-member that holds, and `discriminator` where the member alone does not say it. A bit mask is a list of its flags.
+A struct is an object of its members. An enumeration is its literal, or its number. A union is an object with its
+selected member, and `discriminator` where the member alone does not determine it. A bit mask is a list of its flags.
 Octets are hexadecimal text, or a list of numbers. A member without a value takes its `default`, or is left out where it
 is optional; else it is missing, and that is an error.
 """

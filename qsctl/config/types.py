@@ -46,8 +46,8 @@ class TypeLibrary:
 
         Raises:
             NotFound: there is no such type.
-            InvalidInput: the value does not fit; names the member, the value and what is allowed.
-            Refused: the type is no struct or union, or the DDS library cannot represent it.
+            InvalidInput: the value does not fit; the message names the member, the value and the allowed values.
+            Refused: the type is neither a struct nor a union, or the DDS library cannot represent it.
             Unavailable: the DDS library is missing.
         """
         name = self._of_samples(type_name)
@@ -66,7 +66,7 @@ class TypeLibrary:
         Raises:
             NotFound: there is no such type.
             InvalidInput: the octets are not a sample of this type.
-            Refused: the type is no struct or union, or the DDS library cannot represent it.
+            Refused: the type is neither a struct nor a union, or the DDS library cannot represent it.
             Unavailable: the DDS library is missing.
         """
         name = self._of_samples(type_name)
@@ -76,7 +76,7 @@ class TypeLibrary:
             raise InvalidInput(f"{len(octets)} octets are not a sample of {name}: there is no encapsulation header")
         try:
             return values.plain(name, made.deserialize(octets))
-        except Exception as error:  # the library raises its own and bare `Exception`s for octets that are no sample
+        except Exception as error:  # the library raises its own and bare `Exception`s for octets that are not a sample
             raise InvalidInput(
                 f"the {len(octets)} octets are not a sample of {name}: {error}", remedy="Check the queue's type_name."
             ) from None
@@ -101,11 +101,11 @@ class TypeLibrary:
         return True
 
     def _of_samples(self, type_name: str) -> str:
-        """Return the struct or union that a type name stands for, aliases followed.
+        """Return the struct or union of a type name, aliases followed.
 
         Raises:
             NotFound: there is no such type.
-            Refused: it is none that a sample can be of.
+            Refused: a sample cannot be of this type.
         """
         name = self._known(type_name)
         seen: set[str] = set()

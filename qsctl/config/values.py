@@ -1,9 +1,9 @@
-"""Kinds of values: what a text may be, what it becomes, and how it is written again.
+"""Kinds of values: the accepted texts, the value of each, and the text that is written for it.
 
-A `Value` is one kind; the tables of settings and the simulator's forms name one for each setting. The kinds that stand
-here are those of service files, in the spellings of the field: truth values, whole numbers, lengths, durations, kinds.
-The schema accepts the same; where it cannot express a range (hexadecimal numbers), the range is checked here. White
-space is collapsed by the caller.
+A `Value` is one kind; the tables of settings and the simulator's forms name one for each setting. The kinds here are
+those of service files, in the spellings of the field: truth values, whole numbers, lengths, durations, kinds. The
+schema accepts the same; where it cannot express a range (hexadecimal numbers), the range is checked here. White space
+is collapsed by the caller.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from qsctl.instant import INFINITE_NS, SECOND_NS, Nanoseconds, format_duration, 
 
 
 class ValueForm(ValueError):
-    """A text that is not a value of this form; `allowed` says what would be."""
+    """A text that is not a value of this form; `allowed` describes the accepted ones."""
 
     def __init__(self, allowed: str) -> None:
         super().__init__(allowed)

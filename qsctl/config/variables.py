@@ -1,7 +1,7 @@
 """`$(NAME)` in texts and attributes becomes the variable's value [QS 3.4].
 
-The command line comes first, then the environment; a name that neither knows is an error that says where it stands.
-Values are put into the tree, never into the text of the file: no value can add an element. They are not expanded again.
+The command line comes first, then the environment; a name that neither has is an error with its place. Values are put
+into the tree, never into the text of the file: no value can add an element. They are not expanded again.
 """
 
 from __future__ import annotations

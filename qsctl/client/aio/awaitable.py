@@ -1,8 +1,8 @@
-"""From a blocking wrapper to an awaitable one: what a call waits for is awaited, then the call is made.
+"""Awaitable wrappers made of blocking ones: the wait of a call is awaited, then the call is made.
 
 Decides: how tasks share one wrapper, and wrappers of one session. A wait runs in a worker thread, in short slices, and
-gives way at once to a task that wants to write or acknowledge; a cancelled wait ends with its slice. The calls
-themselves are those of the blocking wrapper, with its signatures: `awaited` and `opening` carry them over.
+ends at once for a task that wants to write or acknowledge; a cancelled wait ends with its slice. The calls themselves
+are those of the blocking wrapper, with its signatures: `awaited` and `opening` copy them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class _Turns:
     def __init__(self) -> None:
         self.lock = anyio.Lock()
         self.wanted_count = 0
-        """Tasks that want to make a call: a wait gives way to them."""
+        """Number of tasks that want to make a call: a wait ends for them."""
 
 
 _TURNS: Final[WeakKeyDictionary[ClientSession, _Turns]] = WeakKeyDictionary()

@@ -22,7 +22,7 @@ GRACE_NS: Final[Nanoseconds] = SECOND_NS
 
 @dataclass(frozen=True, slots=True)
 class BenchLoad:
-    """What is written and consumed. `per_second` is of all producers together; 0: as fast as they can."""
+    """The samples that are written and consumed. `per_second` is of all producers together; 0: as fast as they can."""
 
     producer_count: int
     consumer_count: int
@@ -39,12 +39,12 @@ class BenchLoad:
 
 
 class ProducerSchedule:
-    """When the samples of one producer are due.
+    """The times at which the samples of one producer are due.
 
     Args:
-        load: of all producers.
-        producer: which one, from 0.
-        start_ns: when the first producer begins, on the monotonic clock.
+        load: that of all producers.
+        producer: its index, from 0.
+        start_ns: the start of the first producer, on the monotonic clock.
     """
 
     def __init__(self, load: BenchLoad, producer: int, start_ns: Nanoseconds) -> None:

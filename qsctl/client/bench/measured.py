@@ -1,7 +1,7 @@
-"""What a benchmark measured: counts, and latencies as histograms that are added over processes.
+"""The measurements of a benchmark: counts, and latencies as histograms that are added over processes.
 
 Decides: the resolution. A value keeps its eleven highest bits, so that it is known to a thousandth, from a microsecond
-to a thousand seconds, and a histogram has some thousand classes however much it counts. A class stands for its largest
+to a thousand seconds, and a histogram has some thousand classes however much it counts. A class represents its largest
 value, as in an HDR histogram.
 """
 
@@ -63,7 +63,7 @@ class Latencies:
 
 
 def _value_at(ordered: list[tuple[int, int]], rank: float) -> float:
-    """Return the smallest value that so many samples do not exceed; 0 where there are none."""
+    """Return the smallest value that the given number of samples do not exceed; 0 where there are none."""
     passed = 0
     for value, count in ordered:
         passed += count
@@ -74,7 +74,7 @@ def _value_at(ordered: list[tuple[int, int]], rank: float) -> float:
 
 @dataclass
 class BenchCounts:
-    """What producers and consumers counted, of one or of all. Those `in_time` are of the measured time alone."""
+    """Counts of producers and consumers, of one or of all. Those `in_time` are of the measured time alone."""
 
     written: int = 0
     written_in_time: int = 0

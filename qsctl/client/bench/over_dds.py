@@ -1,7 +1,7 @@
-"""A benchmark over DDS: starts producers and consumers as processes, lets them begin together, and adds what they say.
+"""A benchmark over DDS: starts producers and consumers as processes, lets them begin together, and adds their results.
 
-Decides: when it is over. Producers write for their time; consumers go on until they have received what was accepted, or
-nothing more comes.
+Decides: when it is over. Producers write for their time; consumers continue until they have received all accepted
+samples, or no more arrive.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A producer and a consumer of a benchmark, each in a process of its own [QS 8.1 and 8.2].
 
-Decides: when they work. A producer writes what is due, and looks for acknowledgments in between; a consumer receives,
-notes the instant, and acknowledges at once. Both are told when to begin, and say what they counted.
+Decides: when they work. A producer writes the samples that are due, and reads acknowledgments in between; a consumer
+receives, notes the instant, and acknowledges at once. Both receive the start time, and report their counts.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from qsctl.transport.dds.participant import DomainSettings
 
 READY: Final = "ready"
 BATCH_COUNT: Final = 256
-"""So many samples are written, or received, before the other side is looked at."""
+"""Number of samples that are written, or received, before the other direction is polled."""
 
 DRAIN_S: Final = 30.0
 """The longest wait for the acknowledgments of what was written last."""
@@ -33,7 +33,7 @@ POLL_S: Final = 0.05
 
 @dataclass(frozen=True)
 class BenchPlace:
-    """Where the queue is, and how to get there."""
+    """The place of the queue, and the way to reach it."""
 
     topic_name: str
     subscriber: str
@@ -44,7 +44,7 @@ class BenchPlace:
 
 @dataclass
 class Told:
-    """What a process says at its end: counts, a histogram, or an error."""
+    """The final report of a process: counts, a histogram, or an error."""
 
     counts: BenchCounts
     latencies: bytes = b""

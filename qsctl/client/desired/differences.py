@@ -1,7 +1,7 @@
-"""How two configurations differ, as paths of canonical XML with both values.
+"""The differences between two configurations, as paths of canonical XML with both values.
 
-Decides: which differences are of queues, which commands can change, and which are of all else, which only a restart
-changes.
+Decides: which differences are of queues, which commands can change, and which are of other elements, which only a
+restart changes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The steps of a plan as commands to a service, and what a service is asked before any of them.
+"""The steps of a plan as commands to a service, and the requests to the service before any of them.
 
-Decides: what counts as done. Each step is one command whose answer says that it is stored; what is so already counts as
-done, so a plan that was interrupted can be made and carried out again.
+Decides: when a step counts as done. Each step is one command whose answer confirms that it is stored; one that is
+already in effect counts as done, so a plan that was interrupted can be made and carried out again.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _BODY: Final = 'str://"{}"'
 
 
 def live_configuration(administration: Administration) -> tuple[str, ServiceConfiguration]:
-    """Return the name of the one service that is meant, and its configuration as it is now.
+    """Return the name of the one intended service, and its current configuration.
 
     Raises:
         UsageError: several services answered.
-        Refused: the service does not say what it is configured with: it is another make, or an earlier version.
+        Refused: the service does not report its configuration: it is another make, or an earlier version.
     """
     found = administration.configurations()
     if len(found) != 1:

@@ -31,9 +31,10 @@ _REPLICATED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """What a plan may do.
+    """The changes that a plan may make.
 
-    prune: delete what is not in the file. replace: delete and create anew what cannot be changed in place.
+    prune: delete queues that are not in the file. replace: delete and create anew those that cannot be changed in
+        place.
     """
 
     prune: bool = False
@@ -148,7 +149,7 @@ class _Planning:
     def _change(
         self, resource: ResourceIdentifier, live: SharedReaderQueueSettings, wanted: SharedReaderQueueSettings
     ) -> None:
-        """Change a queue in place, or say what stands in the way."""
+        """Change a queue in place, or record the obstacle."""
         settings = with_inherited(wanted, live)
         self.inherited += [
             replace(each, path=f"{resource.bare}/{each.path}") for each in queue_changes(settings, wanted)
@@ -180,7 +181,7 @@ class _Planning:
         if settings.dead_letter_queue in names:
             return False  # it would hold fast what goes, to be created anew
         if reply_topic(settings) in topics:
-            return False  # what goes would stand in for its reply queue
+            return False  # the deleted queue would be replaced by its implicit reply queue
         try:
             self._do(step)
         except QsctlError:
@@ -250,7 +251,7 @@ def _fixed(live: SharedReaderQueueSettings, wanted: SharedReaderQueueSettings) -
 
 
 def _in_order_of_creation(queues: Iterable[SharedReaderQueueSettings]) -> Iterator[SharedReaderQueueSettings]:
-    """Yield dead-letter queues first, for others name them, then declared reply queues, for they stand in for implied
+    """Yield dead-letter queues first, since others name them, then declared reply queues, since they replace implied
     ones.
     """
     listed = list(queues)

@@ -1,4 +1,4 @@
-"""What a plan consists of: steps, what stands in their way, and what only a restart changes."""
+"""The parts of a plan: steps, obstacles, and differences that only a restart changes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from qsctl.resource import ResourceIdentifier
 
 
 class Action(StrEnum):
-    """What a step does; each is one command."""
+    """The action of a step; each is one command."""
 
     UPDATE_QUEUE = "update queue"
     CREATE_SUBSCRIBER = "create subscriber"
@@ -66,10 +66,10 @@ class Obstacle:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What makes a service equal to a file: `steps` in a safe order, each possible after those before it.
+    """A plan that makes a service equal to a file: `steps` in a safe order, each possible after those before it.
 
     With `obstacles` the steps do not lead to the file. `restarts` are differences that take effect when the service is
-    started with the file, `extras` what is kept for want of --prune.
+    started with the file, `extras` the queues that are kept for want of --prune.
     """
 
     steps: Sequence[PlanStep] = ()

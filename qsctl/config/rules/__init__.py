@@ -1,7 +1,7 @@
-"""Rules across elements: what the text of [QS] forbids and a schema cannot express. One function a rule.
+"""Rules across elements: the prohibitions in the text of [QS] that a schema cannot express. One function a rule.
 
-A rule of the tree looks at elements as they stand, so that it holds even where the schema has said no. A rule of a
-queue or of a service looks at settings, everything inherited and defaulted.
+A rule of the tree reads elements as written, so that it applies even where the schema rejects them. A rule of a queue
+or of a service reads settings, everything inherited and defaulted.
 """
 
 from __future__ import annotations

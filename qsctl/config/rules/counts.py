@@ -1,6 +1,6 @@
-"""How often a tag may stand where the schema leaves the order free (the third column of Tables 3.1 to 3.12).
+"""The number of occurrences of a tag where the schema leaves the order free (the third column of Tables 3.1 to 3.12).
 
-XSD 1.0 cannot say "any order, this one once, that one often"; here the numbers are checked.
+XSD 1.0 cannot express "any order, this one once, that one often"; here the numbers are checked.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""QoS policies of a queue's endpoints that the DDS library has not: the service runs without them, and that is said."""
+"""QoS policies of a queue's endpoints that the DDS library lacks: the service runs without them, with a notice."""
 
 from __future__ import annotations
 

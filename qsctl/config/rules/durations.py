@@ -22,7 +22,7 @@ def infinite_nanoseconds_need_infinite_seconds(root: _Element) -> Iterator[Probl
             infinite = bool(text_of(part)) and nanoseconds(text_of(part)) is None
             finite = sec is None or not text_of(sec) or seconds(text_of(sec)) is not None
         except ValueForm:
-            continue  # the schema has said so
+            continue  # the schema has reported it
         if infinite and finite:
             yield problem_at(
                 part,
@@ -33,7 +33,7 @@ def infinite_nanoseconds_need_infinite_seconds(root: _Element) -> Iterator[Probl
 
 
 def dequeue_period_stands_once(root: _Element) -> Iterator[Problem]:
-    """`<dequeue_period>` stands in `<session>` or in its `<thread>` (both in Table 3.13), not in both."""
+    """`<dequeue_period>` is in `<session>` or in its `<thread>` (both in Table 3.13), not in both."""
     for session in root.iter("session"):
         inner = session.find("thread/dequeue_period")
         if inner is not None and session.find("dequeue_period") is not None:

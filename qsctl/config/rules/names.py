@@ -97,7 +97,7 @@ def names_fit_the_wire(place: QueuePlace) -> Iterator[Problem]:
     named += [(step, f"{topic}@{subscriber}", "topic and subscriber") for step, topic in topics.items() if topic]
     for step, name, what in named:
         if any(len(part) > WIRE_NAME_BYTES_MAX for part in name.replace("@", "/").split("/")):
-            continue  # the schema has said so
+            continue  # the schema has reported it
         size_bytes = len(name.encode("utf-8", "replace"))
         if size_bytes > WIRE_NAME_BYTES_MAX:
             yield place.error(

@@ -1,4 +1,4 @@
-"""Where a rule looks: the settings together with the elements they were read from."""
+"""The place that a rule checks: the settings together with the elements they were read from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the settings of one queue must be together [QS Tables 3.14 and 3.15, 2.15]."""
+"""Rules across the settings of one queue [QS Tables 3.14 and 3.15, 2.15]."""
 
 from __future__ import annotations
 

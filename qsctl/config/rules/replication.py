@@ -1,7 +1,7 @@
-"""What replication needs [QS 7.1.3 and 7.2], and which of it a service can do.
+"""Requirements of replication [QS 7.1.3 and 7.2], and the parts that a service supports.
 
-Decides: the one judgement of replicated queues. `validate`, `serve`, CREATE, `init` and the embedded service ask here,
-so that all of them answer the same. A replicated queue needs a running service, which is a member of a cluster.
+Decides: whether replicated queues are possible. `validate`, `serve`, CREATE, `init` and the embedded service use these
+rules, so that all of them answer the same. A replicated queue needs a running service, which is a member of a cluster.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def an_even_number_of_members_survives_no_more(place: ServicePlace) -> Iterator[
 
 
 def replicas_have_distinct_application_names(place: ServicePlace) -> Iterator[Problem]:
-    """Instances that replicate each other are told apart by their application names [QS 7.2]."""
+    """Instances that replicate each other are distinguished by their application names [QS 7.2]."""
     replicated = place.configuration.service_qos.configuration_replication.replication.enabled or any(
         queue.replication.enabled for _, _, queue in queues_of(place.configuration.service)
     )

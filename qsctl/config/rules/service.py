@@ -1,4 +1,4 @@
-"""What the parts of a service need from each other [QS 2.14.2 and 7.2, Table 3.4]."""
+"""Rules across the parts of a service [QS 2.14.2 and 7.2, Table 3.4]."""
 
 from __future__ import annotations
 

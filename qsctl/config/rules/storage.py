@@ -1,4 +1,4 @@
-"""What settings of the files mean for the samples in them [QS 2.14, Tables 3.8 and 3.9]."""
+"""Rules about the effect of file settings on samples [QS 2.14, Tables 3.8 and 3.9]."""
 
 from __future__ import annotations
 

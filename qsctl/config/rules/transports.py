@@ -1,4 +1,6 @@
-"""What participants ask of DDS transports, and which of it this version and the installed library have (chapter 9)."""
+"""Rules about the DDS transports of participants, and their support in this version and the installed library (chapter
+9).
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ _REMOVE: Final = "Remove the property, or run the service where it exists: no pr
 
 
 class TransportParticipant(NamedTuple):
-    """One of a service's participants: where it stands in the file, its domain and its QoS by tag."""
+    """One of a service's participants: its place in the file, its domain and its QoS by tag."""
 
     step: str
     domain_id: int

@@ -96,7 +96,7 @@ MAPPED_POLICIES: Final = {
     "datareader_qos": _MAPPED_POLICIES | {"time_based_filter"},
     "datawriter_qos": _MAPPED_POLICIES | {"lifespan", "transport_priority"},
 }
-"""What a file may set at an endpoint of delivery."""
+"""Policies that a file may set at an endpoint of delivery."""
 
 FIXED_POLICIES: Final = frozenset(
     {"reliability", "history", "service", "publication_name", "subscription_name", "reader_resource_limits"}

@@ -1,6 +1,6 @@
 """Tables that several elements share: monitoring, statistics, replication, threads, buffers and domains.
 
-Each stands at a queue, at its session and at the service ([QS 3.3.4.2.1], [QS 3.3.4.3], [QS 7.1.3]).
+Each occurs in a queue, in its session and in the service ([QS 3.3.4.2.1], [QS 3.3.4.3], [QS 7.1.3]).
 """
 
 from __future__ import annotations
