@@ -152,9 +152,29 @@ def _values(head: str, line: str, condition: FieldCondition) -> Iterator[str]:
             return
         for repetition in _parts(field, hl7.Field):
             for value in _of_repetition(repetition, condition, hl7):
-                yield value if "\\" not in value else str(message.unescape(value))
+                yield value if head[6] not in value else unescaped(value, head)
     except (hl7.HL7Exception, LookupError, ValueError, TypeError, AttributeError, RecursionError):
         raise _Unreadable from None
+
+
+def unescaped(value: str, head: str) -> str:
+    """Return a value with its escapes replaced: separators, and octets in hexadecimal; all others stay as they are.
+
+    The package warns of those that it does not know on standard error, with the data in the warning.
+
+    Args:
+        value: of a field.
+        head: the first line of the message, which defines separators and the escape character.
+    """
+    escape = re.escape(head[6])
+    separators = {"F": head[3], "S": head[4], "R": head[5], "E": head[6], "T": head[7]}
+
+    def plain(found: re.Match[str]) -> str:
+        if found[2]:
+            return bytes.fromhex(found[2]).decode("latin-1")
+        return separators[found[1]]
+
+    return re.sub(rf"{escape}(?:([FSRET])|X((?:[0-9A-Fa-f]{{2}})+)){escape}", plain, value)
 
 
 def _of_repetition(repetition: Any, condition: FieldCondition, hl7: Any) -> Iterator[str]:

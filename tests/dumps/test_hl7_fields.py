@@ -56,6 +56,16 @@ def test_what_is_no_message_fits_no_condition(data: bytes) -> None:
         assert match_field(data, parse_condition(text)) is FieldMatch.NOT_HL7
 
 
+def test_escapes_are_replaced_and_unknown_ones_kept_without_a_word_on_standard_error(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    pytest.importorskip("hl7")
+    data = MESSAGE.replace(b"weakly", b"\\X41\\\\F\\\\M24\\\\Zx\\\\E\\")
+    for text in (r"OBX-5~A|\M24\\Zx\\", "OBX-5=*positive"):
+        assert match_field(data, parse_condition(text)) is FieldMatch.HOLDS, text
+    assert capfd.readouterr() == ("", "")
+
+
 def test_a_segment_of_separators_alone_costs_no_memory() -> None:
     pytest.importorskip("hl7")
     data = b"MSH|^~\\&|x\rPID" + b"|" * 10_000_000

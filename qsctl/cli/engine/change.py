@@ -8,7 +8,7 @@ are changed, or none.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -18,21 +18,23 @@ import typer
 from qsctl.cli.command import Commands
 from qsctl.cli.engine.change_results import Deleted, MovedMessages, Resent, counted
 from qsctl.cli.engine.databases import whole_database
+from qsctl.cli.engine.message_files import Framing, read_data, read_metadata
 from qsctl.cli.engine.options import (
     DatabaseArgument,
     DryRunOption,
     ErrorsOption,
+    FramingOption,
     MessageOptions,
     PriorityOption,
     YesOption,
 )
-from qsctl.cli.input_files import reading
 from qsctl.errors import Interrupted, InvalidInput, NotFound, Refused, UsageError
 
 if TYPE_CHECKING:
-    from qsctl.core.integration.administration import MovePlace
+    from qsctl.cli.engine.message_files import EditedMessage
+    from qsctl.core.integration.administration import MovePlace, ResendEdit
     from qsctl.core.integration.database import Database
-    from qsctl.core.integration.message import Message
+    from qsctl.core.integration.message import Message, MessageId
     from qsctl.core.integration.messages import ResendPlace
     from qsctl.dumps.choice import Choice
     from qsctl.sim.engine.recovery_store import RecoveryStore
@@ -49,6 +51,7 @@ _EDITABLE: Final = ("transaction_id", "user_data", "source")
     examples=(
         "qsctl engine resend hospital.recovery --mid 0.1.23 --data corrected.hl7 --yes",
         "qsctl engine resend hospital.recovery --state 405 --destination lab_out --into ob_pre_tps --dry-run",
+        "qsctl engine resend hospital.recovery --meta edited.meta --messages edited.txt --framing nl --yes",
         "qsctl engine resend hospital.recovery --state 405 --into ob_pre_tps --to lab2_out --priority 6000 --yes",
     ),
 )
@@ -73,6 +76,26 @@ def resend(
             show_default="its own data",
         ),
     ] = None,
+    metadata: Annotated[
+        Path | None,
+        typer.Option(
+            "--meta",
+            metavar="FILE",
+            help="File of metadata, a message a line, that names the messages in place of a choice, and what is "
+            "different: `dump --write-meta` writes one.",
+            show_default="none",
+        ),
+    ] = None,
+    many: Annotated[
+        Path | None,
+        typer.Option(
+            "--messages",
+            metavar="FILE",
+            help="File with the data of each message, in the order of --meta, or of their ids.",
+            show_default="their own data",
+        ),
+    ] = None,
+    framing: FramingOption = Framing.NEWLINE,
     to: Annotated[
         str | None,
         typer.Option(
@@ -98,7 +121,7 @@ def resend(
 
     Refused while an engine uses the database. Exits with 4 where no message fits.
     """
-    from qsctl.core.integration.administration import ResendEdit, resending
+    from qsctl.core.integration.administration import UNEDITED, ResendEdit, resending
     from qsctl.core.integration.messages import ResendPlace
     from qsctl.sim.engine.recovery_store import is_in_use
 
@@ -106,16 +129,26 @@ def resend(
         place = ResendPlace(into.lower())
     except ValueError:
         raise UsageError(f"--into {into!r} is no queue", remedy=f"Write one of: {', '.join(ResendPlace)}.") from None
-    chosen = _choice(messages, every=every)
     content = whole_database(database)
-    found = _fitting(content, chosen, errors=True)
-    if not found:
-        _refuse_if_on_its_way(content, chosen, database)
-    _check_found(found, database, errors=True)
+    listed_edits = {} if metadata is None else {each.mid: each for each in read_metadata(metadata)}
+    if metadata is None:
+        chosen = _choice(messages, every=every)
+        found = _fitting(content, chosen, errors=True)
+        if not found:
+            _refuse_if_on_its_way(content, chosen, database)
+        _check_found(found, database, errors=True)
+    else:
+        _refuse_choice_with(metadata, messages, every=every)
+        failed = {each.mid: each for each in content.failed()}
+        found = [_named(failed, each, metadata, database) for each in listed_edits.values()]
     _check_destination(to, place)
-    octets = None if data is None else _data_of(data, found)
-    edit = ResendEdit(octets, priority, destination=to, **_metadata(edits or ()))
-    named = {each.mid: edit for each in found}
+    octets = _data_of_each(found, data, many, framing)
+    edit = ResendEdit(None, priority, destination=to, **_metadata(edits or ()))
+    named: dict[MessageId, ResendEdit] = {}
+    for each, own in zip(found, octets, strict=True):
+        of_file = listed_edits[each.mid].edit if each.mid in listed_edits else UNEDITED
+        _check_destination(None if of_file.destination in {None, each.destination} else of_file.destination, place)
+        named[each.mid] = of_file._replace(**{"payload": own, **edit.changes})
     if dry_run:
         return Resent(str(database), _pairs(found, resending(content, named, place, _now(content))[1]), True)
     if is_in_use(database):
@@ -353,14 +386,48 @@ def _refuse_if_on_its_way(content: Database, chosen: Choice, database: Path) -> 
         )
 
 
-def _data_of(file: Path, found: Sequence[Message]) -> bytes:
-    if len(found) != 1:
-        raise UsageError(f"--data is for one message, and {len(found)} are named", remedy="Name it, as in --mid 0.1.4.")
-    with reading(file):
-        data = file.read_bytes()
-    if not data:
-        raise InvalidInput(f"{file} is empty", remedy="Give the corrected data of the message.")
-    return data
+def _refuse_choice_with(metadata: Path, messages: MessageOptions, *, every: bool) -> None:
+    from qsctl.dumps.moments import DateOrder
+
+    if every or not messages.choice(DateOrder.MONTH_FIRST).is_everything:
+        raise UsageError(
+            f"--meta {metadata} and a choice are both given",
+            remedy="The file names the messages: edit it.",
+        )
+
+
+def _named(failed: Mapping[MessageId, Message], each: EditedMessage, metadata: Path, database: Path) -> Message:
+    found = failed.get(each.mid)
+    if found is None:
+        raise NotFound(
+            f"{metadata}:{each.line}: there is no message {each.mid} in the error database of {database}",
+            remedy="Nothing was sent. Take the line out; qsctl engine dump --errors lists what there is.",
+        )
+    return found
+
+
+def _data_of_each(
+    found: Sequence[Message], data: Path | None, many: Path | None, framing: Framing
+) -> Sequence[bytes | None]:
+    """Return the new data of each message; None: its own."""
+    if data is not None and many is not None:
+        raise UsageError("--data and --messages are both given", remedy="Name one of them.")
+    if data is not None and len(found) != 1:
+        raise UsageError(
+            f"--data is for one message, and {len(found)} are named",
+            remedy="Name it, as in --mid 0.1.4; or give the data of all of them with --messages.",
+        )
+    if data is not None:
+        return read_data(data, Framing.WHOLE_FILE)
+    if many is None:
+        return [None] * len(found)
+    octets = read_data(many, framing)
+    if len(octets) != len(found):
+        raise InvalidInput(
+            f"{many} has {counted(len(octets))}, and {len(found)} are named",
+            remedy=f"Nothing was sent. Messages are told apart by --framing {framing}; nl, len10 and eof are known.",
+        )
+    return octets
 
 
 def _now(content: Database) -> int:

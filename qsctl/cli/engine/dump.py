@@ -14,13 +14,16 @@ import typer
 
 from qsctl.cli.command import Commands
 from qsctl.cli.engine.databases import read_database
-from qsctl.cli.engine.options import DateOrderOption, ErrorsOption, MessageOptions, date_order
+from qsctl.cli.engine.message_files import Framing, joined_messages, metadata_lines
+from qsctl.cli.engine.options import DateOrderOption, ErrorsOption, FramingOption, MessageOptions, date_order
 from qsctl.cli.engine.results import Dumped, MessageCount, States
 from qsctl.cli.input_files import STANDARD_INPUT, is_standard_input, reading
 from qsctl.cli.output.render import note
 from qsctl.errors import InvalidInput, NotFound, UsageError
+from qsctl.new_file import new_private_file
 
 if TYPE_CHECKING:
+    from qsctl.core.integration.message import Message
     from qsctl.dumps.choice import Choice
     from qsctl.dumps.groups import GroupBy
     from qsctl.dumps.model import ListedMessage, ListingForm
@@ -34,6 +37,7 @@ MOST_LISTED: Final = 500_000
 
 _layout_option = partial(typer.Option, rich_help_panel="Layout")
 _LISTING: Final = "Listing in a file"
+_FILES: Final = "Files for resend"
 
 
 @COMMANDS.command(
@@ -107,6 +111,25 @@ def dump(
             show_default="the newest one there is",
         ),
     ] = None,
+    write_meta: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="File to write, with the metadata of the listed messages: `resend --meta` reads it.",
+            rich_help_panel=_FILES,
+            show_default="none",
+        ),
+    ] = None,
+    write_messages: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="File to write, with the data of the listed messages: `resend --messages` reads it.",
+            rich_help_panel=_FILES,
+            show_default="none",
+        ),
+    ] = None,
+    framing: FramingOption = Framing.NEWLINE,
     order_of_dates: DateOrderOption = "mdy",
     encoding: Annotated[
         str | None,
@@ -127,6 +150,8 @@ def dump(
     from qsctl.dumps.model import ListingForm
 
     _check_source(database, file, recovery=recovery, errors=errors)
+    if file is not None and (write_meta or write_messages):
+        raise UsageError("--write-meta and --write-messages are of a database", remedy="Name it in place of --file.")
     dates = date_order(order_of_dates)
     keys = _group_keys(group_by)
     check_encoding(encoding)
@@ -149,9 +174,26 @@ def dump(
     from qsctl.dumps.from_database import listed
 
     held, is_damaged = read_database(database)
-    stored = (listed(each, with_data=with_data) for each in (held.failed() if errors else held.messages()))
+    stored_ones = held.failed() if errors else held.messages()
+    stored = (listed(each, with_data=with_data) for each in stored_ones)
     made = _made(newest.seen(stored), chosen, form, expanded, limit, keys, newest, sorted_by, count=count)
+    if write_meta or write_messages:
+        listed_ones = [each for each in stored_ones if chosen.fits(listed(each, with_data=chosen.reads_data))]
+        _write_files(listed_ones, write_meta, write_messages, framing)
     return dataclasses.replace(made, is_damaged=is_damaged)
+
+
+def _write_files(messages: Sequence[Message], meta: Path | None, data: Path | None, framing: Framing) -> None:
+    """Write both files, by the same order of messages; neither is written over."""
+    octets = None if data is None else joined_messages(messages, framing)
+    for path, content in (
+        (meta, "".join(f"{line}\n" for line in metadata_lines(messages)).encode("utf-8")),
+        (data, octets),
+    ):
+        if path is not None and content is not None:
+            with new_private_file(path, "Choose another name, or remove it first.") as stream:
+                stream.write(content)
+            note(f"Note: {path} is written: {len(messages)} messages.")
 
 
 def _made(

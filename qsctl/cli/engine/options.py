@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from qsctl.cli.engine.message_files import Framing
 from qsctl.cli.option_groups import OptionGroup
 from qsctl.errors import UsageError
 
@@ -32,6 +33,13 @@ ErrorsOption = Annotated[
 DateOrderOption = Annotated[
     str,
     typer.Option("--date-order", metavar="mdy|dmy", help="Order of month and day in dates such as 04/05/2026."),
+]
+FramingOption = Annotated[
+    Framing,
+    typer.Option(
+        help="Form of a file of messages: nl (each ends with a newline), len10 (ten digits of its length before each) "
+        "or eof (the file is one message)."
+    ),
 ]
 PriorityOption = Annotated[
     int | None,
