@@ -90,6 +90,8 @@ class EngineFigures:
     queues: dict[QueueKey, WaitingMessages] = field(default_factory=dict)
     errors: dict[int, int] = field(default_factory=dict)
     """Messages of the error database by their number."""
+    errors_of: dict[tuple[str, int], int] = field(default_factory=dict)
+    """The same by the thread in which they failed."""
     newest_age_ns: dict[str, int] = field(default_factory=dict)
     """By source thread: how long ago the newest of its messages that is in either database came in."""
     received: Mapping[str, int] = field(default_factory=dict)
@@ -108,6 +110,8 @@ class EngineFigures:
                 if message.mid not in self._failed:
                     self._failed.add(message.mid)
                     self.errors[message.state] = self.errors.get(message.state, 0) + 1
+                    failed = thread_of(message), message.state
+                    self.errors_of[failed] = self.errors_of.get(failed, 0) + 1
                 continue
             key = QueueKey(thread_of(message), message.state, message.queue or meaning_of(message.state).name)
             queue = self.queues.setdefault(key, WaitingMessages())
@@ -186,8 +190,8 @@ class EngineHistory:
     before: EngineFigures | None
     last_receive_ns: Mapping[str, int]
     """By source thread: how long before the newest instant its newest message came in that any listing has."""
-    count: int = 1
-    """Instants that were looked at."""
+    looks: Sequence[EngineFigures] = ()
+    """Every instant that was looked at, in the order of time."""
 
     def trends(self) -> list[QueueTrend]:
         """Return the queues; see `trends`."""
@@ -218,4 +222,4 @@ def history_of(looks: Sequence[EngineFigures], over_ns: int = 0) -> EngineHistor
     if earlier:
         old_enough = [each for each in earlier if now.taken.utc_ns - each.taken.utc_ns >= over_ns]
         before = old_enough[-1] if old_enough else earlier[0]
-    return EngineHistory(now, before, last_receive_ns, len(looks))
+    return EngineHistory(now, before, last_receive_ns, looks)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Annotated, ClassVar, Final, cast
 
 import typer
@@ -16,6 +17,7 @@ from typer.core import TyperCommand
 
 from qsctl.cli.command import Commands
 from qsctl.cli.engine.looks import LookOptions, SourcesArgument
+from qsctl.cli.monitoring.check_alerts import fired
 from qsctl.cli.monitoring.check_engine import (
     ENGINE_MEASURES,
     EngineStateOption,
@@ -311,6 +313,7 @@ def check_dead_letters(
     examples=(
         "qsctl check engine hospital.recovery --thread lab_out -w 100 -c 1000  # depth of its queues",
         "qsctl check engine hospital.recovery -m error_messages -w 0 -c 50",
+        "qsctl check engine /var/dumps --alerts Alerts/default.alrt",
         "qsctl check engine /var/dumps -m last_receive_s --thread adt_in -c 900 --max-age 10min  # of a timer",
     ),
 )
@@ -332,6 +335,24 @@ def check_engine(
             show_default="any",
         ),
     ] = None,
+    alerts: Annotated[
+        Path | None,
+        typer.Option(
+            "--alerts",
+            metavar="FILE",
+            help="File of alerts in the form of default.alrt, in place of a measure: CRITICAL where one fires.",
+            show_default="none",
+        ),
+    ] = None,
+    alert_values: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--alert-value",
+            metavar="WORD=MEASURE",
+            help="What a word for VALUE in that file means, as in opqd=queue_messages; may be repeated.",
+            show_default="the titles of alert types, and the measures",
+        ),
+    ] = None,
     *,
     options: LookOptions,
 ) -> CheckResult:
@@ -339,6 +360,8 @@ def check_engine(
 
     The worst of the values decides. A database with damaged places is CRITICAL, whatever the thresholds.
     """
+    if alerts is not None:
+        return _by_alerts(sources, alerts, alert_values or (), max_age, options)
     damage: list[str] = []
 
     def values() -> list[Checked]:
@@ -353,6 +376,19 @@ def check_engine(
         return result
     text = f"{sources[0]} is damaged in {len(damage)} places, {damage[0]}; {result.text}"
     return replace(result, status=CheckStatus.CRITICAL, text=text)
+
+
+def _by_alerts(
+    sources: Sequence[Path], file: Path, words: Sequence[str], max_age: str | None, options: LookOptions
+) -> CheckResult:
+    """Evaluate a file of alerts; whatever goes wrong is UNKNOWN."""
+    try:
+        found = fired(sources, file, words, max_age, options)
+    except (QsctlError, OSError) as error:
+        text = f"{error.message}. {error.remedy}" if isinstance(error, QsctlError) else str(error)
+        return CheckResult(CheckStatus.UNKNOWN, text.strip(), "alerts")
+    values = tuple(Checked(name, value) for name, value in found.values)
+    return CheckResult(found.status, found.text, "alerts", values)
 
 
 def _checked(values: Callable[[], list[Checked]], measure: str, warning: str, critical: str) -> CheckResult:

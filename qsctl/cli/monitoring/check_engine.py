@@ -98,18 +98,21 @@ def _recovery_messages(watched: WatchedEngine, chosen: EngineFilter) -> list[Che
 
 
 def _error_messages(watched: WatchedEngine, chosen: EngineFilter) -> list[Checked]:
-    errors = watched.history.now.errors
-    return [Checked("error database", sum(count for number, count in errors.items() if chosen.fits_state(number)))]
+    errors = watched.history.now.errors_of
+    count = sum(
+        count for (thread, number), count in errors.items() if chosen.fits_state(number) and chosen.fits_thread(thread)
+    )
+    return [Checked("error database" if chosen.thread == ANY else f"errors of {chosen.thread}", count)]
 
 
 def _errors_by_number(watched: WatchedEngine, chosen: EngineFilter) -> list[Checked]:
     from qsctl.dumps.states import meaning_of
 
-    return [
-        Checked(f"{number} {meaning_of(number).name}", count)
-        for number, count in watched.history.now.errors.items()
-        if chosen.fits_state(number)
-    ]
+    found: dict[int, int] = {}
+    for (thread, number), count in watched.history.now.errors_of.items():
+        if chosen.fits_state(number) and chosen.fits_thread(thread):
+            found[number] = found.get(number, 0) + count
+    return [Checked(f"{number} {meaning_of(number).name}", count) for number, count in found.items()]
 
 
 def _last_receive(watched: WatchedEngine, chosen: EngineFilter) -> list[Checked]:

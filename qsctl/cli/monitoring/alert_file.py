@@ -1,0 +1,216 @@
+"""Alert files in the form that operators of integration engines have, such as default.alrt [CLOVERLEAF].
+
+Decides: which alerts can be evaluated on a database or on listings, and what they mean there. An alert is a keyed list:
+VALUE says what is looked at, SOURCE of which threads, COMP a comparison, WITH of how many of the sources it must hold
+(-1, our reading: of any), FOR how long. The words for VALUE are those of the vendor's list of alert types and of
+`qsctl check engine`; the vendor's documents name few of the words that its files have, so that others are given as
+WORD=MEASURE. What is not known here is named, and never taken for well.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from qsctl.cli.input_files import reading
+from qsctl.errors import InvalidInput, UsageError
+
+if TYPE_CHECKING:
+    from qsctl.config.problems import Problem
+    from qsctl.netconfig.tcl import TclKeyedList
+
+LARGEST_BYTES: Final = 16 * 1024 * 1024
+_MOST_PROBLEMS: Final = 20
+_COMPARISON: Final = re.compile(r"(<=|>=|==|!=|<|>|=)\s*(-?[0-9]{1,15}(?:\.[0-9]{1,9})?)")
+_OPERATORS: Final[Mapping[str, Callable[[float, float], bool]]] = {
+    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+    "=": operator.eq, "==": operator.eq, "!=": operator.ne,
+}  # fmt: skip
+_UNITS_S: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+_DURATION: Final = re.compile(r"(?:n?([smhd])[a-z]*[ =]*([0-9]{1,9})|([0-9]{1,9})\s*([smhd])?[a-z]*)", re.IGNORECASE)
+_ALWAYS: Final = re.compile(r"[*/\s{}]*")
+
+
+class AlertMeasure(NamedTuple):
+    """What a word for VALUE means here."""
+
+    measure: str
+    """Of `qsctl check engine`."""
+    states: str | None = None
+    per_minute: float = 1.0
+    """What the figure is multiplied with: its unit is another."""
+
+
+INBOUND, OUTBOUND = "1-5", "7-17"
+VALUES: Final[Mapping[str, AlertMeasure]] = {
+    "error count": AlertMeasure("error_messages"),
+    "inbound queue depth": AlertMeasure("queue_messages", INBOUND),
+    "outbound queue depth": AlertMeasure("queue_messages", OUTBOUND),
+    "queue depth": AlertMeasure("queue_messages"),
+    "recovery database count": AlertMeasure("recovery_messages"),
+    "last receive": AlertMeasure("last_receive_s"),
+    "transactions/sec": AlertMeasure("left_per_min", None, 1 / 60),
+}
+"""Titles of alert types, as the vendor's configurator has them."""
+
+
+@dataclass(frozen=True)
+class Alert:
+    """One alert that can be evaluated."""
+
+    name: str
+    line: int
+    value: AlertMeasure
+    sources: tuple[str, ...]
+    """Threads, with wildcards; empty: all."""
+    relation: str
+    limit: float
+    least_sources: int
+    """Of how many sources it must hold."""
+    for_s: int
+
+    def holds(self, value: float) -> bool:
+        """Return whether a figure is what the alert is about."""
+        return _OPERATORS[self.relation](value * self.value.per_minute, self.limit)
+
+    @property
+    def condition(self) -> str:
+        """The comparison in words."""
+        return f"{self.value.measure} {self.relation} {self.limit:g}"
+
+
+class AlertFile(NamedTuple):
+    """What is in a file: alerts, and those that are not evaluated, each with the reason."""
+
+    alerts: tuple[Alert, ...]
+    left_out: tuple[str, ...]
+
+
+def parse_words(texts: Sequence[str], measures: Sequence[str]) -> dict[str, AlertMeasure]:
+    """Return the words for VALUE that a user adds, as in `opqd=queue_messages`.
+
+    Raises:
+        UsageError: one is not understood.
+    """
+    found = {}
+    for text in texts:
+        word, equals, measure = text.partition("=")
+        if not equals or not word.strip() or measure not in measures:
+            raise UsageError(
+                f"--alert-value {text!r} is not a word and a measure",
+                remedy=f"Write WORD=MEASURE of {', '.join(measures)}.",
+            )
+        found[_normal(word)] = AlertMeasure(measure)
+    return found
+
+
+def read_alerts(file: Path, words: Mapping[str, AlertMeasure], measures: Sequence[str]) -> AlertFile:
+    """Read a file of alerts.
+
+    Args:
+        file: of the form of default.alrt.
+        words: for VALUE, besides those that are known.
+        measures: of `qsctl check engine`, which are words as well.
+
+    Raises:
+        NotFound: there is no such file.
+        InvalidInput: it is not such a file; names every problem with its line.
+    """
+    from qsctl.config.problems import Problem, Severity
+    from qsctl.netconfig.tcl import TclText, TclTrouble
+
+    with reading(file), file.open("rb") as stream:
+        octets = stream.read(LARGEST_BYTES + 1)
+    if len(octets) > LARGEST_BYTES:
+        raise InvalidInput(f"{file} is larger than {LARGEST_BYTES >> 20} MiB", remedy="Name a file of alerts.")
+    try:
+        content = octets.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        content = octets.decode("latin-1")
+    problems: list[Problem] = []
+
+    def note(line: int, message: str, found: str = "", allowed: str = "") -> None:
+        problems.append(Problem(Severity.ERROR, str(file), line, "", message, found[:60], allowed))
+
+    def trouble(each: TclTrouble) -> None:
+        note(text.line_of(each.at), each.message, each.found, each.allowed)
+
+    text = TclText(content, trouble)
+    known = {**VALUES, **{_normal(each): AlertMeasure(each) for each in measures}, **words}
+    alerts: list[Alert] = []
+    left_out: list[str] = []
+    start = _behind_prologue(content)
+    for word in text.words(start, len(content)):
+        entry, entries = text.list_of(word)
+        line = text.line_of(word.start)
+        if not entries or entry.value(entries[0]).upper() != "ALERT":
+            note(line, "this is not an alert", text.value(word), "{ALERT {NAME …} {VALUE …} {SOURCE …} {COMP …}}")
+        else:
+            from qsctl.netconfig.tcl import TclKeyedList
+
+            found = _alert(TclKeyedList(entry, entries[1:], line), known, len(alerts) + len(left_out) + 1)
+            (alerts if isinstance(found, Alert) else left_out).append(found)  # type: ignore[arg-type]
+        if len(problems) >= _MOST_PROBLEMS:
+            break
+    if not problems and not alerts and not left_out:
+        note(0, "there is no alert in it", allowed="{ALERT {NAME …} {VALUE …} {SOURCE …} {COMP …}}")
+    if problems:
+        count = "1 error" if len(problems) == 1 else f"{len(problems)} errors"
+        raise InvalidInput(f"{file} has {count}\n" + "\n".join(map(str, problems)), remedy="Name a file of alerts.")
+    return AlertFile(tuple(alerts), tuple(left_out))
+
+
+def _behind_prologue(content: str) -> int:
+    """Return where a file's own description ends, which editors write before the alerts."""
+    end = "end_prologue"
+    place = content.find(end)
+    return place + len(end) if content.lstrip().startswith("prologue") and place >= 0 else 0
+
+
+def _alert(keyed: TclKeyedList, known: Mapping[str, AlertMeasure], number: int) -> Alert | str:
+    """Return an alert, or why it is not evaluated."""
+    name = keyed.value("NAME") or f"alert {number}"
+    where = f"line {keyed.line}, {name}"
+    word = _normal(keyed.value("VALUE"))
+    value = known.get(word)
+    if value is None:
+        return f"{where}: VALUE {word or '(none)'} is not known here"
+    comparison = _COMPARISON.fullmatch(keyed.value("COMP"))
+    if comparison is None:
+        return f"{where}: COMP {keyed.value('COMP')[:40]!r} is not a comparison with a number"
+    for_s = _duration_s(keyed.value("FOR"))
+    if for_s is None:
+        return f"{where}: FOR {keyed.value('FOR')[:40]!r} is not a duration"
+    if not _ALWAYS.fullmatch(keyed.value("WINDOW")):
+        return f"{where}: WINDOW {keyed.value('WINDOW')[:40]!r} is not always"
+    if keyed.value("MODE").lower() not in {"", "actual"}:
+        return f"{where}: MODE {keyed.value('MODE')[:40]!r} is not actual"
+    least = re.fullmatch(r"-?[0-9]{1,6}", keyed.value("WITH") or "-1")
+    if least is None:
+        return f"{where}: WITH {keyed.value('WITH')[:40]!r} is not a number of sources"
+    sources = tuple(source for source, _ in keyed.words("SOURCE"))
+    is_all = sources in {(), ("*",), ("all",)}
+    return Alert(
+        name, keyed.line, value, () if is_all else sources, comparison[1], float(comparison[2]),
+        max(1, int(least[0])), for_s,
+    )  # fmt: skip
+
+
+def _normal(word: str) -> str:
+    return " ".join(word.lower().split())
+
+
+def _duration_s(text: str) -> int | None:
+    """Return the seconds of `once`, `nmin 5`, `5 min` or `300`; None: it is none of them."""
+    text = text.strip()
+    if text.lower() in {"", "once"}:
+        return 0
+    found = _DURATION.fullmatch(text)
+    if found is None:
+        return None
+    count, unit = (found[2], found[1]) if found[1] else (found[3], found[4] or "s")
+    return int(count) * _UNITS_S[unit.lower()]
