@@ -189,9 +189,9 @@ class MovedMessages(ListResult):
         columns = [
             Column("mid", "Message Id"),
             Column("was", "Was in"),
-            Column("from_thread", "Of"),
+            Column("from_thread", "Of thread"),
             Column("now", "Is in"),
-            Column("thread", "Of"),
+            Column("thread", "Thread"),
             Column("priority", "Priority", "right"),
         ]
         rows = [

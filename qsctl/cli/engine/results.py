@@ -188,7 +188,7 @@ class Dumped(ListResult):
                 **row,
                 "oldest": _to_second(group.oldest),
                 "newest": _to_second(group.newest),
-                "oldest_age": _age(row["oldest_age_s"]),
+                "oldest_age": age_text(row["oldest_age_s"]),
             }
             for group, row in zip(self.groups, self.rows(), strict=True)
         ]
@@ -200,7 +200,8 @@ def _to_second(moment: Moment | None) -> str | None:
     return None if moment is None else str(moment).partition(".")[0].rstrip("Z").replace("T", " ")
 
 
-def _age(seconds: Plain) -> str | None:
+def age_text(seconds: Plain) -> str | None:
+    """Return an age for people: hours, minutes and seconds, with days before them; below a minute with its unit."""
     from qsctl.instant import MILLISECOND_NS, SECOND_NS, format_duration
 
     if not isinstance(seconds, int | float):

@@ -20,7 +20,7 @@ FOLDER: Final = Path(__file__).resolve().parents[2] / "docs"
 """Of the written pages; a wheel carries it as it is."""
 
 GROUPS: Final[dict[str, tuple[str, ...]]] = {
-    "Begin": ("tutorial", "rti-shop", "solace-admin", "slow-this-afternoon", "data-engineer"),
+    "Begin": ("tutorial", "rti-shop", "solace-admin", "slow-this-afternoon", "interface-analyst", "data-engineer"),
     "Cheat sheets": ("cheat-operator", "cheat-rti", "cheat-solace", "cheat-words"),
     "Everyday work": (
         "administration", "samples", "tables", "top", "health", "limits", "desired-state", "contexts", "completion",
@@ -34,7 +34,7 @@ GROUPS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "Simulation": (
         "simulation", "keeping-up", "guaranteed-delivery", "modelled", "worlds", "replay", "report",
-        "integration-engine", "spark",
+        "integration-engine", "engine-watch", "spark",
     ),
     "Reference": tuple(REFERENCES),
 }  # fmt: skip

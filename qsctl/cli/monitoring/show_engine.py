@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from qsctl.cli.engine.looks import LookOptions, SourcesArgument, WatchedEngine
+from qsctl.cli.engine.results import age_text
 from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock, counted
-from qsctl.cli.simulation.durations import short_duration
 from qsctl.errors import ExitStatus
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ class ShownEngine(Result):
         blocks += [TextBlock(f"Damaged: {each}", "bad") for each in self.watched.damage]
         blocks += [TextBlock(f"Error {each['state']}, {each['name']}: {each['messages']}") for each in error_rows(now)]
         blocks += [
-            TextBlock(f"Last message of {name}: {short_duration(age_ns)} before.")
+            TextBlock(f"Last message of {name}: {age_text(age_ns / 1e9)} before.")
             for name, age_ns in sorted(history.last_receive_ns.items())
         ]
         return blocks
@@ -169,12 +169,11 @@ def error_rows(now: EngineFigures) -> list[Row]:
 
 
 def _shown(row: Row) -> Row:
-    oldest = row["oldest_age_s"]
     shown = {name: _figure(row[f"{name}_per_min"]) for name in ("arrived", "left", "growth")}
     return {
         **row,
         "queue": f"{row['state']} {row['queue']}",
-        "oldest": None if oldest is None else short_duration(round(float(str(oldest)) * 1e9)),
+        "oldest": age_text(row["oldest_age_s"]),
         **shown,
         "empty": row["empty_at"],
     }

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from qsctl.cli.engine.results import age_text
 from qsctl.cli.monitoring.show_engine import empty_at, moment_text
-from qsctl.cli.simulation.durations import short_duration
 from qsctl.cli.top.look import Figure, Look, summary_of
 from qsctl.instant import SECOND_NS
 
@@ -103,7 +103,7 @@ class EngineSource:
                 "place": place,
                 "priority": each.priority,
                 "bytes": each.size_bytes,
-                "age": "" if each.created is None else short_duration(taken.age_ns(each.created)),
+                "age": "" if each.created is None else age_text(taken.age_ns(each.created) / 1e9),
                 "source": each.source,
             }
             for place, each in enumerate(mine[:_MOST_MESSAGES], 1)
@@ -127,7 +127,7 @@ def _row(each: QueueTrend, now: EngineFigures, before: EngineFigures | None) -> 
         "depth": each.messages,
         "in_per_s": rates[0],
         "out_per_s": rates[1],
-        "oldest": "" if each.oldest_age_ns is None else short_duration(each.oldest_age_ns),
+        "oldest": "" if each.oldest_age_ns is None else age_text(each.oldest_age_ns / 1e9),
         "empty": "" if empty_ns is None else empty_at(now, empty_ns),
         "kilobytes": each.size_bytes / 1024,
     }

@@ -139,7 +139,7 @@ def test_show_has_queues_rates_errors_and_last_messages(database: Path, tmp_path
     assert {each["thread"]: each["last_receive_age_s"] for each in found["threads"]} == {"adt": 44.0, "orders": 49.0}
     done = run("show", "engine", timer(tmp_path / "dumps", [300, 250]))
     assert [line.split() for line in done.stdout.splitlines()[4:5]] == [
-        ["lab", "11", "outbound", "post-TPS", "250", "60", "s", "0.0", "50", "-50", "12:06"]
+        ["lab", "11", "outbound", "post-TPS", "250", "00:01:00", "0.0", "50", "-50", "12:06"]
     ]
 
 
