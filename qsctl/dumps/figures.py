@@ -205,7 +205,7 @@ class EngineHistory:
 
 
 def history_of(looks: Sequence[EngineFigures], over_ns: int = 0) -> EngineHistory:
-    """Return what instants say together.
+    """Return what is known from several instants.
 
     Args:
         looks: in the order of time; at least one.

@@ -30,7 +30,7 @@ class ListOrder(StrEnum):
 
 
 def in_order(messages: Iterable[ListedMessage], order: ListOrder) -> list[ListedMessage]:
-    """Return the messages in an order; those that it does not tell apart keep that which they have."""
+    """Return the messages in an order; those that are equal in it keep that which they have."""
     return sorted(messages, key=_KEYS[order])
 
 

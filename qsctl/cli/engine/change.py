@@ -425,7 +425,7 @@ def _data_of_each(
     if len(octets) != len(found):
         raise InvalidInput(
             f"{many} has {counted(len(octets))}, and {len(found)} are named",
-            remedy=f"Nothing was sent. Messages are told apart by --framing {framing}; nl, len10 and eof are known.",
+            remedy=f"Nothing was sent. --framing {framing} separates them; nl, len10 and eof are known.",
         )
     return octets
 

@@ -32,7 +32,7 @@ _TYPES: Final = {0: "UNKNOWN", 1: "DATA", 2: "REPLY"}
 
 
 class Framing(StrEnum):
-    """How the messages of a file are told apart."""
+    """What separates the messages of a file."""
 
     NEWLINE = "nl"
     LENGTH = "len10"
@@ -48,7 +48,7 @@ class EditedMessage(NamedTuple):
 
 
 def read_metadata(file: Path) -> list[EditedMessage]:
-    """Return the messages that a file of metadata names, with what it says of them.
+    """Return the messages that a file of metadata names, with their metadata in it.
 
     Raises:
         NotFound: there is no such file.
@@ -185,7 +185,7 @@ def split_messages(data: bytes, framing: Framing, name: str) -> list[bytes]:
             if not 0 <= end <= len(data):
                 raise InvalidInput(
                     f"{name}: offset {at}: there is no message of a length in ten digits: {digits!r}",
-                    remedy="Name how its messages are told apart with --framing: nl, len10 or eof.",
+                    remedy="Name what separates its messages with --framing: nl, len10 or eof.",
                 )
             found.append(data[at + _DIGITS : end])
             at = end
@@ -210,7 +210,7 @@ def joined_messages(messages: Sequence[Message], framing: Framing) -> bytes:
     """Return the data of messages as a file has it.
 
     Raises:
-        InvalidInput: the framing cannot tell them apart.
+        InvalidInput: the framing cannot separate them.
     """
     if framing is Framing.LENGTH:
         return b"".join(b"%010d%b" % (each.size_bytes, each.payload) for each in messages)

@@ -1,7 +1,7 @@
 """Alert files in the form that operators of integration engines have, such as default.alrt [CLOVERLEAF].
 
 Decides: which alerts can be evaluated on a database or on listings, and what they mean there. An alert is a keyed list:
-VALUE says what is looked at, SOURCE of which threads, COMP a comparison, WITH of how many of the sources it must hold
+VALUE is the figure, SOURCE its threads, COMP a comparison, WITH of how many of the sources it must hold
 (-1, our reading: of any), FOR how long. The words for VALUE are those of the vendor's list of alert types and of
 `qsctl check engine`; the vendor's documents name few of the words that its files have, so that others are given as
 WORD=MEASURE. What is not known here is named, and never taken for well.

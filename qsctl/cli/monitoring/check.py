@@ -349,7 +349,8 @@ def check_engine(
         typer.Option(
             "--alert-value",
             metavar="WORD=MEASURE",
-            help="What a word for VALUE in that file means, as in opqd=queue_messages; may be repeated.",
+            help="Word for VALUE in that file and the measure that it means, as in opqd=queue_messages; may be "
+            "repeated.",
             show_default="the titles of alert types, and the measures",
         ),
     ] = None,

@@ -9,29 +9,15 @@ from pathlib import Path
 
 import filelock
 import pytest
-from click.testing import Result
-from typer.testing import CliRunner
 
 from qsctl.cli.engine import dump as engine_dump
 from qsctl.core.integration.database import stored
 from qsctl.core.integration.message import Flag, Message, MessageId, State
 from qsctl.core.integration.records import STREAM, Started
 from qsctl.sim.engine.recovery_store import LOCK_SUFFIX, RecoveryStore, read_recovery_database
-from tests.commands import command_line
+from tests.cli.engine.stored import message, run
 
 FIXTURES = Path(__file__).parents[3] / "fixtures" / "dumps"
-SECOND_NS = 10**9
-
-
-def message(number: int, state: State, **more: object) -> Message:
-    destination = "" if state < State.POST_TRANSLATION else "lab_out"
-    values: dict[str, object] = {
-        "serial": number, "mid": MessageId(0, 1, number), "source_mid": MessageId(0, 1, number), "state": state,
-        "position": number, "process": "clinical", "owner": destination or "adt_in", "source": "adt_in",
-        "destination": destination, "flags": Flag.USERDB, "created_at_ns": number * SECOND_NS,
-        "entered_at_ns": number * SECOND_NS, "payload": f"MSH|{number}\r".encode(),
-    }  # fmt: skip
-    return Message(**{**values, **more})  # type: ignore[arg-type]
 
 
 MESSAGES = [
@@ -51,15 +37,6 @@ def database(tmp_path: Path) -> Path:
     store.append([Started(STREAM, 1, 1), *map(stored, MESSAGES)])
     store.close()
     return path
-
-
-APP = command_line()
-
-
-def run(*arguments: object, stdin: bytes | None = None) -> Result:
-    done = CliRunner().invoke(APP, ["engine", *map(str, arguments)], input=stdin)
-    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
-    return done
 
 
 def ids(*arguments: object) -> list[str]:

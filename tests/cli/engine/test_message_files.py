@@ -16,7 +16,7 @@ from qsctl.core.integration.message import Message, MessageId, State
 from qsctl.core.integration.records import STREAM, Started
 from qsctl.errors import InvalidInput
 from qsctl.sim.engine.recovery_store import RecoveryStore, read_recovery_database
-from tests.cli.engine.test_engine_databases import message, run
+from tests.cli.engine.stored import message, run
 
 ALLOWED: Any = st.text(st.characters(exclude_categories=("Cs",), max_codepoint=0xFFFF), max_size=30)
 

@@ -9,9 +9,7 @@ import pytest
 from qsctl.cli.monitoring.alert_file import Alert, read_alerts
 from qsctl.cli.monitoring.check_engine import ENGINE_MEASURES
 from qsctl.errors import InvalidInput
-from tests.cli.monitoring.test_engine_watch import database, run, timer
-
-__all__ = ["database"]
+from tests.cli.monitoring.watched import run, site, timer
 
 FORM = """prologue
     type: alert
@@ -33,6 +31,11 @@ end_prologue
     } }
 }
 """
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    return site(tmp_path / "site.recovery")
 
 
 def write(tmp_path: Path, text: str) -> Path:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
-from typer.testing import CliRunner, Result
 
 from qsctl.cli.engine.looks import LookOptions
 from qsctl.cli.monitoring.check_engine import ENGINE_MEASURES
@@ -16,53 +15,17 @@ from qsctl.cli.top.display import Display
 from qsctl.cli.top.engine import EngineSource
 from qsctl.cli.top.screen import screen
 from qsctl.core.integration.database import stored
-from qsctl.core.integration.message import Flag, Message, MessageId, State
 from qsctl.core.integration.records import STREAM, CopyRemovalCause, CopyRemoved, Started
 from qsctl.sim.engine.recovery_store import RecoveryStore
-from tests.commands import command_line
+from tests.cli.monitoring.watched import message, run, site, timer
 
 SECOND_NS = 10**9
-
-
-def message(number: int, state: State = State.OUTBOUND_POST_TPS, **more: object) -> Message:
-    mid = MessageId(0, 1, number)
-    values: dict[str, object] = {
-        "serial": number, "mid": mid, "source_mid": mid, "state": state, "position": number, "process": "p",
-        "owner": "lab", "source": "adt", "destination": "lab", "flags": Flag.USERDB, "payload": b"x" * 2048,
-        "created_at_ns": number * SECOND_NS, "entered_at_ns": number * SECOND_NS,
-    }  # fmt: skip
-    return Message(**{**values, **more})  # type: ignore[arg-type]
 
 
 @pytest.fixture
 def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    path = Path("site.recovery")
-    store = RecoveryStore(path)
-    held = [
-        *(message(number) for number in range(1, 11)),
-        message(11, State.PRE_TRANSLATION, owner="p_xlate", destination="", source="orders"),
-        *(message(number, error=303 if number < 15 else 405) for number in range(12, 17)),
-    ]
-    store.append([Started(STREAM, 1, 1, 60 * SECOND_NS), *map(stored, held)])
-    store.close()
-    return path
-
-
-def run(*arguments: object) -> Result:
-    done = CliRunner().invoke(command_line(), [str(each) for each in arguments])
-    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
-    return done
-
-
-def timer(folder: Path, depths: list[int]) -> Path:
-    """Write a listing a minute: `depths` messages, the oldest of which went out since the one before."""
-    folder.mkdir()
-    for minute, depth in enumerate(depths):
-        lines = [f"12:00:00 [0.0.{1000 - each}] P D N 5120 11 594 adt lab\n" for each in range(depth)]
-        file = folder / f"rec-20261122-12{minute:02}.txt"
-        file.write_text("".join([*lines, "\n", f"Total: {depth} messages\n"]), encoding="utf-8")
-    return folder
+    return site(Path("site.recovery"))
 
 
 @pytest.mark.parametrize(
