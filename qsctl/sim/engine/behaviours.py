@@ -1,7 +1,7 @@
-"""What the procedures and translations of a scenario do: functions of the message alone [CLOVERLEAF].
+"""Procedures and translations of a scenario: functions of the message alone [CLOVERLEAF].
 
-Decides: how a simulated message is labelled. Its data begins with a line `thread number path`: its sender, which of
-its messages it is, and which result of a result it became. A function of that is the same after a restart.
+Decides: how a simulated message is labelled. Its data begins with a line `thread number path`: its sender, its number,
+and the path of results that led to it. A function of that is the same after a restart.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ROOT: Final = "m"
 
 
 class MessageLabel(NamedTuple):
-    """What a simulated message is."""
+    """The label of a simulated message."""
 
     thread: str
     number: int
@@ -59,7 +59,7 @@ def with_step(payload: bytes, step: object) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Durations:
-    """How long something takes: the same for the same message, whenever it is run."""
+    """Durations of a step: the same for the same message in every run."""
 
     takes_ns: Nanoseconds
     spread: Spread

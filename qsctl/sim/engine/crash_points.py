@@ -1,14 +1,14 @@
-"""Every point at which an integration engine can be interrupted, and what recovery does there [CLOVERLEAF].
+"""The points at which an integration engine can be interrupted, and its recovery at each [CLOVERLEAF].
 
-Decides: what a point is, and what has to hold. A scenario is run once; a point is behind every record that was written,
-every message that a receiver got, every answer that a sender got, and every turn in memory only.
-At each the engine starts again with the records up to there, and goes on until nothing is left to do; then it is
-interrupted once more, behind each record that the recovery itself wrote. What has to come out is known from a run of
-the same scenario in which nothing fails.
+Decides: the points, and the expected results. A scenario is run once; a point is behind every record that was written,
+every message that a receiver got, every answer that a sender got, and every turn in memory only. At each the engine
+starts again with the records up to there, and continues until no work is left; then it is interrupted again, behind
+each record that the recovery itself wrote. The expected results are those of a run of the same scenario in which
+nothing fails.
 
-A message of a logged connection: all that is to come of it comes, or, if its sender was not answered, nothing at all;
-nothing comes twice, but what was being written to its receiver, which is marked as a possible duplicate. A message of a
-connection without logging: what was in no database is lost, and exactly that.
+A message of a logged connection has all of its results, or, if its sender was not answered, none at all; there is no
+duplicate, except a message that was being written to its receiver, which is marked as a possible duplicate. A message
+of a connection without logging is lost exactly if it was in no database.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from qsctl.sim.scenario.engine import Engine
 from qsctl.sim.scenario.scenario import Scenario
 
 Item: TypeAlias = tuple[str, str]
-"""What comes of it: a destination, or an error, and the path of the result."""
+"""A result of a message: a destination, or an error, and the path of the result."""
 
 _ROUTED: Final = frozenset({State.POST_TRANSLATION, State.OUTBOUND_PRE_TPS, State.OUTBOUND_POST_TPS})
 _DELIVERY_ERRORS: Final = frozenset({ErrorCode.RETRIES})
@@ -96,7 +96,7 @@ def explore(scenario: Scenario, *, every: int = 1, nested: bool = True) -> Crash
 
     Args:
         scenario: with an engine; its crashes, stops and outages happen as well.
-        every: only every so many-th point.
+        every: the step between tried points; 1: all.
         nested: whether the recovery is interrupted, too.
 
     Raises:

@@ -41,7 +41,7 @@ class InterruptedTurn(NamedTuple):
 
 
 class RecoveryOutcome(NamedTuple):
-    """What a recovery did, and what came of it."""
+    """The actions of a recovery, and its results."""
 
     records: list[Record]
     """That the start wrote."""

@@ -1,7 +1,7 @@
-"""What is around a simulated integration engine, as its database has it: senders, receivers, the clock of the run.
+"""The peers of a simulated integration engine, as its database has them: senders, receivers, the clock of the run.
 
-Decides: what a run needs to know to go on where an earlier one ended, however that ended. One record of it closes each
-transaction, and has what changed since the one before. So an engine that is killed behind any transaction goes on with
+Decides: the state that a run needs to continue where an earlier one ended, or was killed. One such record closes each
+transaction, and has the changes since the one before. So an engine that is killed after any transaction continues with
 senders that hold exactly the messages that it does not have.
 """
 
@@ -24,7 +24,7 @@ from qsctl.sim.scenario.engine import EngineOutbound
 
 
 class SenderChange(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """What changed at the sender of one inbound thread."""
+    """A change at the sender of one inbound thread."""
 
     thread: str
     number: int
@@ -59,7 +59,9 @@ class PeersChanged(msgspec.Struct, frozen=True, array_like=True, tag=6, gc=False
 
 
 class DatabaseMade(msgspec.Struct, frozen=True, array_like=True, tag=7, gc=False):
-    """What a recovery database is: in its first record, and in each snapshot. A copy of it is the same database."""
+    """The identity of a recovery database: in its first record, and in each snapshot. A copy of it is the same
+    database.
+    """
 
     stream: str
     position: int
@@ -71,7 +73,7 @@ class DatabaseMade(msgspec.Struct, frozen=True, array_like=True, tag=7, gc=False
 
 
 StoredRecord: TypeAlias = Record | PeersChanged | DatabaseMade
-"""What a transaction of a recovery database consists of."""
+"""The records of a recovery database's transaction."""
 
 
 @dataclass(slots=True)
@@ -84,7 +86,7 @@ class SenderState:
 
 @dataclass(slots=True)
 class Peers:
-    """What the records of a database say of the engine's surroundings; `is_known`: there was such a record."""
+    """The peers of the engine as the records of a database describe them; `is_known`: there was such a record."""
 
     is_known: bool = False
     at_ns: Nanoseconds = 0

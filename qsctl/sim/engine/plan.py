@@ -1,6 +1,6 @@
-"""What a scenario plans to happen around its engine: stops, outages, crashes, failures of power, in order of time.
+"""The planned events around an engine: stops, outages, crashes, failures of power, in order of time.
 
-Decides: what is in force where a run begins. What the scenario has begun before and not ended stays so over every
+Decides: the events in force where a run begins. An outage that began before and has not ended continues over every
 start of a process or of the engine.
 """
 
@@ -18,7 +18,7 @@ from qsctl.sim.scenario.scenario import ClientInterval
 
 
 class Interruption(StrEnum):
-    """What a scenario interrupts."""
+    """An interruption by the scenario."""
 
     PROCESS = "process"
     """It crashes."""
@@ -52,7 +52,7 @@ class RunPlan:
         self._processes = frozenset(each.name for each in engine.processes)
         self._down: dict[Interruption, set[str]] = {what: set() for what in Interruption}
         self.coming: list[PlannedInterruption] = []
-        """What is still to happen, in order."""
+        """Future events, in order."""
         for each in sorted(_planned(engine, horizon_ns), key=lambda each: each.at_ns):
             if each.at_ns < now or (each.at_ns == now and done_count > 0):
                 done_count -= each.at_ns == now

@@ -1,6 +1,6 @@
 """The integration engine's records as bytes, for the same stores as a queue's [CLOVERLEAF].
 
-Decides: that the data of a message stands apart from what is known of it, as a sample's does.
+Decides: that the data of a message is separate from its metadata, as with a sample.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Whether a file is a recovery database of an integration engine, by what is in it, and what can be read of it.
+"""Recognition of an integration engine's recovery database by its content, and its readable records.
 
-Decides: the one judgement that every command makes of a file, on a copy, so that nothing of the file is changed. Its
-name and place say nothing: renamed, moved or copied it is the same database. An earlier version's is recognised by its
-records, a damaged one by whatever is left: the first page of all of them is the same, and the log beside it says itself
-how far it went.
+Decides: whether a file is one; every command uses this, on a copy, so that the file is not changed. Its name and place
+are irrelevant: renamed, moved or copied it is the same database. An earlier version's is recognised by its records, a
+damaged one by its remains: the first page of all of them is the same, and the log beside it records its own extent.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from qsctl.storage.sqlite.file import FORMAT_VERSION, MAGIC
 from qsctl.storage.sqlite.store import SqliteStorage
 
 KIND: Final = crc32(b"qsctl: recovery database of an integration engine")
-"""What the header, and each checksum, of every such file is made with, whatever its name is."""
+"""Name used in the header, and in each checksum, of every such file, independent of the file's name."""
 FORMAT: Final = 1
 """Of the records; an earlier version's files have none."""
 LOG: Final = "-wal"
@@ -50,7 +49,7 @@ _LOG_VERSION: Final = 3_007_000
 
 
 class RecoveryContent(NamedTuple):
-    """What is in a recovery database, and what of it was found damaged."""
+    """The content of a recovery database, and the damage found in it."""
 
     database: Database
     peers: Peers

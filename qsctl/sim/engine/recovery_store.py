@@ -44,14 +44,14 @@ def draw_incarnation() -> Incarnation:
 class RecoveryStore:
     """A recovery database that is open for writing; the file is made when it is not there.
 
-    `database` and `peers` are what it says, and follow what is appended. Of a damaged file, what can be read is put
-    into a new one in its place, and the damaged one is kept beside it.
+    `database` and `peers` are its content, and follow appended records. The readable records of a damaged file are
+    copied to a new one in its place, and the damaged one is kept beside it.
 
     Args:
         path: of the file.
         settings: how it is written.
-        scenario: whose engine it is; empty: any's.
-        discards_damaged: whether to begin anew where nothing can be read of a file, and to go on without a log that is
+        scenario: the scenario of its engine; empty: any.
+        discards_damaged: whether to begin anew where a file is unreadable, and to continue without a log that is
             missing; the file is kept beside the new one.
         draw: draws the incarnation of a new database.
 
@@ -134,7 +134,7 @@ class RecoveryStore:
             self._release()
 
     def _release(self) -> None:
-        """Leave the file with everything in it, so that it needs no log beside it, to whoever uses it next."""
+        """Close the file with all records in it, so that the next user needs no log beside it."""
         if self._descriptor >= 0:
             with suppress(sqlite3.Error):
                 _put_into_one_file(self.path)
@@ -174,7 +174,7 @@ class RecoveryStore:
         return content._replace(made=made, damage=damage)
 
     def _begun(self, scenario: str, draw: DrawIncarnation, damage: Sequence[DamageReport]) -> RecoveryContent:
-        """Begin a new database; what stands in its place is kept beside it."""
+        """Begin a new database; a file in its place is kept beside it."""
         made = DatabaseMade(STREAM, 0, FORMAT, draw(), scenario)
         kept = _replace(self.path, [made], keep=self.path.exists())
         reports = tuple(DamageReport(e.file, e.offset, e.size_bytes, e.kind, e.what, kept) for e in damage)

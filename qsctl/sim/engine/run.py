@@ -28,7 +28,7 @@ def prepare(scenario: Scenario, replication: int, level: LogLevel, chunk_rows: i
 
 
 class IntegrationRun:
-    """A run of an engine. `queue_names` are the names that the log's queue numbers stand for."""
+    """A run of an engine. `queue_names` are the names of the log's queue numbers."""
 
     queue_names = QUEUE_NAMES
 

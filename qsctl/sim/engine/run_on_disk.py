@@ -49,7 +49,7 @@ class EngineQueueState:
 
 
 class EngineTotals(NamedTuple):
-    """What happened to messages, in one run or in all runs with a database."""
+    """Totals of messages, in one run or in all runs with a database."""
 
     offered: int
     delivered: int
@@ -63,7 +63,7 @@ class EngineTotals(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class EngineRun:
-    """What a run came to."""
+    """The results of a run."""
 
     from_ns: Nanoseconds
     until_ns: Nanoseconds

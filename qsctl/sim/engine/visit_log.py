@@ -44,7 +44,9 @@ _OUTCOME: Final = {
     Fate.ABANDONED: Outcome.DISCARDED,
     Fate.DELETED: Outcome.DISCARDED,
 }
-"""`elided`, which is no loss: its process ended, and another visit of the message comes from the recovery database."""
+"""`elided`, which is not a loss: its process ended, and another visit of the message comes from the recovery
+database.
+"""
 
 
 class VisitLog:

@@ -120,7 +120,9 @@ class EngineWorld:
         self._agenda: list[tuple[Nanoseconds, int, Callable[[], None]]] = []
         self._count = 0
         self._arrived = (before.at_ns, before.arrived_count)
-        """An instant, and how many messages of that instant senders have had to send; of the plan likewise."""
+        """An instant, and the number of messages of that instant that senders have had to send; and the same of the
+        plan.
+        """
         self._senders: dict[str, Sender] = {name: sender_of(name, each) for name, each in before.senders.items()}
         self._receivers: dict[str, OutboundPeer] = {}
         self._arrivals = ArrivalCursor(arrivals_scenario(scenario), replication, self._until_ns)

@@ -1,4 +1,4 @@
-"""Who takes part in a replay: the recorded consumers, copies of them, and what each does when the recording has it."""
+"""The processes of a replay: the recorded consumers, copies of them, and their actions at recorded instants."""
 
 from __future__ import annotations
 

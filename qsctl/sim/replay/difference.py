@@ -1,7 +1,8 @@
-"""A recording and its replay, sample by sample: what reached each queue, who was sent what, and how it ended.
+"""The comparison of a recording and its replay, sample by sample: which samples reached each queue, their consumers,
+and their ends.
 
-Without a change there should be no line. Where there is one, it says what was then and is now, and why, as far as that
-is known: what the recording lacks, or an earlier difference of the same queue, which another one follows from.
+Without a change there should be no line. Where there is one, it has the recorded and the replayed value, and the cause,
+as far as it is known: a gap of the recording, or an earlier difference of the same queue.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class DifferenceLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class QueueEquality(msgspec.Struct, frozen=True, kw_only=True):
-    """How much of one queue is as it was."""
+    """Counts of a queue's samples that are unchanged."""
 
     queue: str
     arrivals_then: int
@@ -56,11 +57,11 @@ class QueueEquality(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReplayDifference(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a recording in its replay: the document `replay.json` of a run folder."""
+    """The differences between a recording and its replay: the document `replay.json` of a run folder."""
 
     recording: str
     changes: dict[str, str]
-    """What was changed, by path; a configuration of its own is `config`."""
+    """The changes, by path; a configuration of its own is `config`."""
     is_equal: bool
     difference_count: int
     queues: tuple[QueueEquality, ...]
@@ -181,7 +182,7 @@ def _order_lines(then: Recorded, now: Recorded) -> Iterator[DifferenceLine]:
     for queue in orders[0].keys() & orders[1].keys():
         was, has = orders[0][queue], orders[1][queue]
         if was == has or sorted(was) != sorted(has):
-            continue  # equal, or other lines say what differs
+            continue  # equal, or other lines have the difference
         first = next(at for at in range(len(was)) if was[at] != has[at])
         yield DifferenceLine(
             queue=queue,
@@ -246,7 +247,7 @@ def _equalities(then: Mapping[_Sample, list[_Step]], now: Mapping[_Sample, list[
 
 
 def _notes(then: Recorded) -> Iterator[str]:
-    """Yield what a reader of a replay must know of its recording."""
+    """Yield notes on a recording for the reader of a replay."""
     if then.sample_share < 1:
         yield (
             f"The recording has {then.sample_share:.3g} of the samples: queues are emptier and consumers idler in its "

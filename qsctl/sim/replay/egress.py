@@ -1,10 +1,10 @@
-"""The same load for the clients of a broker: what would these samples have done to a client profile?
+"""The same load for the clients of a broker: the effect of these samples on a client profile.
 
-Copied: each sample that a consumer was sent, at the instant at which it came to its queue, with its size, for the
-client that stands for that consumer; of a sample with several deliveries the consumer of the last. Modelled: everything
-else, which is the broker's (`sim.egress`). Guaranteed messages of a Solace broker are acknowledged after the median
-time that the consumers of the queue took. Not in it: what a consumer rejected or left unanswered is not sent again, and
-what the service never sent to anybody is left out.
+Copied: each sample that a consumer was sent, at the instant at which it reached its queue, with its size, for the
+client that represents that consumer; of a sample with several deliveries the consumer of the last. Modelled: everything
+else, by the broker's model (`sim.egress`). Guaranteed messages of a Solace broker are acknowledged after the median
+time that the consumers of the queue took. Left out: samples that a consumer rejected or left unanswered are not sent
+again, and samples that the service never sent are missing.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ def egress_scenario(folder: Location, model: Model, parent: Path) -> Scenario:
     Args:
         folder: the recording's.
         model: SOLACE or TIBCO.
-        parent: the arrivals of each queue are written below it, as Parquet; those that are there already are the same.
+        parent: the arrivals of each queue are written below it, as Parquet; existing ones are the same.
 
     Raises:
-        InvalidInput: nobody was sent anything, or the arrivals cannot be written.
+        InvalidInput: no consumer was sent a sample, or the arrivals cannot be written.
     """
     recorded = read_recording(folder)
     place = parent / f"{folder.name}-{_ARRIVALS}-{recorded.info.fingerprint[:8]}"
@@ -103,7 +103,7 @@ def _sent(recorded: Recorded, queue: str) -> tuple[list[int], list[tuple[Nanosec
 
 
 def _firsts(arrivals: Iterable[RecordedArrival]) -> Iterable[RecordedArrival]:
-    """Yield the arrivals that are no repetition of a write, dead letters among them."""
+    """Yield the arrivals that are not a repetition of a write, dead letters among them."""
     seen: set[tuple[str, int, int]] = set()
     for row in arrivals:
         place = (row.queue, row.producer, row.sequence_number)

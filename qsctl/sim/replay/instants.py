@@ -1,4 +1,4 @@
-"""When a live service did something to its queues: every instant that a recording has of them."""
+"""The instants at which a live service acted on its queues, as far as a recording has them."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from qsctl.sim.replay.consumers import UNRECORDED_STEP
 from qsctl.sim.replay.recording import RecordedArrival
 
 _WAITING_SHARE: Final = 0.8
-"""A producer whose window is full after so many of its writes is one that waits for answers."""
+"""Fraction of its writes after which a producer with a full window counts as one that waits for answers."""
 
 _WAITING_SAMPLES_MIN: Final = 20
 
@@ -45,7 +45,9 @@ class _ReplayedSample:
     rows: list[RecordedArrival]
     at_ns: Nanoseconds
     after_completion: int | None = None
-    """It was written `lag_ns` after so many samples were answered; None: when the program wanted it."""
+    """Number of answered samples after which it was written, with `lag_ns`; None: at the time of the program's
+    choice.
+    """
     lag_ns: Nanoseconds = 0
 
     def answered_ns(self, acknowledging: Callable[[str], bool]) -> Nanoseconds | None:
@@ -56,7 +58,7 @@ class _ReplayedSample:
 
 @dataclass(frozen=True, slots=True)
 class Persistence:
-    """How often refused samples were written again, and after how long."""
+    """The repetition of refused writes: how often, and after how long."""
 
     refused: int
     delays_ns: tuple[Nanoseconds, ...]
@@ -71,7 +73,7 @@ class Persistence:
 class Writer:
     """One producer.
 
-    `acknowledging` says of each queue whether it answers producers: only such answers are waited for.
+    `acknowledging` has, for each queue, whether it answers producers: only such answers are waited for.
     """
 
     number: int
@@ -100,7 +102,7 @@ class Writer:
     def schedule(self, now: Nanoseconds) -> tuple[Nanoseconds, int] | None:
         """Return when the next sample is written, and its step; None: not before another answer, or none is left.
 
-        Call it at the beginning, after `write`, and after `answered` said so.
+        Call it at the beginning, after `write`, and when `answered` returned True.
         """
         if self._is_scheduled or self._next >= len(self.samples):
             return None
@@ -231,7 +233,7 @@ def _writer(
 def _completions(
     samples: Sequence[_ReplayedSample], acknowledging: Callable[[str], bool]
 ) -> tuple[list[Nanoseconds], int]:
-    """Return when samples were answered, in order, and how many were unanswered at once at the most."""
+    """Return the instants at which samples were answered, in order, and the largest number of unanswered ones."""
     changes: list[tuple[Nanoseconds, int, int]] = []
     for sample in samples:
         answered_ns = sample.answered_ns(acknowledging)

@@ -65,7 +65,7 @@ class Delivered(NamedTuple):
 
 
 class PeerRow(NamedTuple):
-    """What a peer did; see `eventlog.recording.schema.PEERS`."""
+    """An action of a peer; see `eventlog.recording.schema.PEERS`."""
 
     at_ns: Nanoseconds
     step: int
@@ -124,7 +124,7 @@ def read_recording(folder: Location) -> Recorded:
     """Read a recording whole.
 
     Raises:
-        NotFound: the folder is no run.
+        NotFound: the folder is not a run.
         InvalidInput: it holds no arrivals.
         Damaged: a file of it is missing, was changed, or cannot be read.
     """

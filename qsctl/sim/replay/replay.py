@@ -27,7 +27,7 @@ DIFFERENCE_FILE: Final = "replay.json"
 """Of a run folder: what became of the recording, `ReplayDifference` as JSON."""
 
 CONFIG: Final = "config"
-"""Stands among the changes for a configuration of its own."""
+"""Name among the changes of a configuration of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +49,8 @@ def recorded_scenario(
         overrides: values of the scenario by their paths, as with `--set`.
 
     Raises:
-        NotFound: the folder is no run.
-        InvalidInput: it holds nothing that can be replayed, or a value is not valid.
+        NotFound: the folder is not a run.
+        InvalidInput: it has no arrivals to replay, or a value is not valid.
         UsageError: a path leads nowhere.
     """
     recorded = read_recording(folder)
@@ -77,24 +77,24 @@ def replay(
     workers: int = 1,
     reproduce: str = "",
 ) -> ReplayReport:
-    """Replay a recording into a run folder, and compare what became of every sample.
+    """Replay a recording into a run folder, and compare the outcome of every sample.
 
     Args:
         folder: the recording's.
         out: the run folder, which must be new or empty.
-        service: another one than the recorded; `config` is what it is called among the changes.
+        service: another one than the recorded; `config` is its name among the changes.
         config: see `service`.
         overrides: values of the scenario by their paths.
-        seed: of what is drawn where the replay leaves the recording.
+        seed: of the draws where the replay departs from the recording.
         replications: runs with draws of their own; the first is compared.
         progress: called about ten times a second.
-        stop: asked as often; true ends the replay early.
+        stop: called as often; true ends the replay early.
         workers: processes for replications.
         reproduce: the command that makes this run again.
 
     Raises:
-        NotFound: the folder is no run.
-        InvalidInput: it holds nothing that can be replayed, or a value is not valid.
+        NotFound: the folder is not a run.
+        InvalidInput: it has no arrivals to replay, or a value is not valid.
         UsageError: a path leads nowhere.
     """
     changes = ({CONFIG: config or "another one"} if service is not None else {}) | dict(overrides or {})
@@ -116,7 +116,7 @@ def replay(
 
 
 def difference_in(folder: Location, info: RunInfo) -> ReplayDifference | None:
-    """Return what a replay's folder says of its recording; None: it is no replay.
+    """Return the difference that a replay's folder has of its recording; None: it is not a replay.
 
     Raises:
         Damaged: the file is missing or was changed.

@@ -45,7 +45,7 @@ from qsctl.sim.scenario.scenario import Scenario
 
 
 class _Kind(IntEnum):
-    """What may be due."""
+    """The kind of a due event."""
 
     PEER = 0
     COMMAND = 1
@@ -183,7 +183,7 @@ class ReplayRun:
             if row.queue not in self._part_of:
                 continue
             if row.origin == Origin.HELD:
-                # A delivery that was in progress is made again: it is no attempt that failed.
+                # A delivery that was in progress is made again: it is not a failed attempt.
                 made = (row.queue, row.producer, row.sequence_number) in in_progress
                 held.setdefault(row.queue, []).append((row, recorded.guids[row.producer], row.attempts - made))
             elif row.origin == Origin.OUTSIDE:

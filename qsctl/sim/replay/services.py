@@ -1,9 +1,9 @@
-"""How long the recorded consumers took and what they answered, and what is drawn from that for other deliveries.
+"""The service times and answers of recorded consumers, and the draws from them for other deliveries.
 
-A service does not see a consumer work, only what it sent and what came back. Our reading: a consumer serves one sample
-at a time, in the order of its answers. So a service time runs from the sending, or from the answer before where that
-was later, to the answer. Where a consumer had nothing to do, the network's round trip is in it, too; where it had, the
-next sample was there already. The difference of the two is estimated and taken out.
+A service does not observe a consumer's work, only deliveries and answers. Our reading: a consumer serves one sample at
+a time, in the order of its answers. So a service time runs from the sending, or from the answer before where that was
+later, to the answer. Where a consumer had nothing to do, the network's round trip is in it, too; where it had, the next
+sample was there already. The difference of the two is estimated and subtracted.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _SAME_SHARE_SIGMAS: Final = 3.0
 
 
 class Served(NamedTuple):
-    """What a consumer did with one delivery. No `reply_ns`: it did not answer, as far as was recorded."""
+    """A consumer's handling of one delivery. No `reply_ns`: it did not answer, as far as was recorded."""
 
     delivery: Delivered
     reply_ns: Nanoseconds | None
@@ -43,11 +43,11 @@ class Served(NamedTuple):
     response: AckResponse | None
     """As the queue took it."""
     meant: AckResponse | None
-    """As it was meant, as far as that can be told: what the consumer says of this sample wherever it is."""
+    """The intended answer, as far as it is known: the consumer's answer to this sample in any queue."""
     service_ns: Nanoseconds
     found_idle: bool
     is_cut_off: bool
-    """Nothing is known of it: the recording ended, or the consumer left, or it had the sample already."""
+    """The outcome is unknown: the recording ended, or the consumer left, or it had the sample already."""
 
     @property
     def is_foretold(self) -> bool:
@@ -117,7 +117,7 @@ class Services:
         self.services_follow_samples = not _take_differently_long(self.served.values())
         """Whether the consumers take alike: then another consumer takes as long for a sample as the recorded one."""
         self._own: dict[AttemptKey, Drawn] = {}
-        """What each recorded delivery took, less the round trip, and how it was answered."""
+        """The service time of each recorded delivery, less the round trip, and its answer."""
         self.answers_follow_samples = not _differ(self.served.values())
         """Whether the consumers refuse alike: then another consumer answers a sample as the recorded one did."""
         for each in every:
@@ -150,7 +150,7 @@ class Services:
         """
         pool = self._pools.get(consumer) or self._pool_of_all
         if pool is None:
-            return Drawn(0, AckResponse.ACCEPTED)  # nobody ever answered: as quick as can be, and said so in the notes
+            return Drawn(0, AckResponse.ACCEPTED)  # there was no answer: the least service time, with a note
         name = (consumer, copy, key[0])
         stream = self._keys.get(name)
         if stream is None:
@@ -188,10 +188,10 @@ def _served(
     leaving: set[tuple[int, Nanoseconds]],
     last_seen: Mapping[SampleKey, Nanoseconds],
 ) -> list[Served]:
-    """Return what one consumer did, in the order of its answers, then what it did not answer.
+    """Return the deliveries of one consumer, in the order of its answers, then the unanswered ones.
 
-    One that is sent a sample again that it holds still has had it since the first time: what it took, and what it said
-    in the end, is of the first of those deliveries, and of the others nothing is known.
+    One that is sent a sample again that it holds still has had it since the first time: its service time and its final
+    answer belong to the first of those deliveries, and those of the others are unknown.
     """
     replies = []
     holds: dict[SampleKey, Delivered] = {}
@@ -216,7 +216,7 @@ def _served(
         service_ns, before_ns = reply_ns - begun_ns, reply_ns
         meant = response
         if row.late_ns == reply_ns and last_seen[row.producer, row.sequence_number] <= reply_ns:
-            meant = AckResponse.ACCEPTED  # the sample was gone: nothing says that it was refused, and few are
+            meant = AckResponse.ACCEPTED  # the sample was gone: no row has its refusal, and few are refused
         found.append(Served(row, reply_ns, reply_step, response, meant, service_ns, found_idle, first is not row))
         if first is not row:
             found.append(Served(first, None, first.step, None, meant, service_ns, found_idle, False))

@@ -58,7 +58,7 @@ def then_and_now(recording: Location, replay: Location) -> list[Measured]:
     """Return every measure that is not 0 on both sides.
 
     Raises:
-        NotFound: one of the folders is no run.
+        NotFound: one of the folders is not a run.
         Damaged: its counters are missing or were changed.
     """
     info = read_run_info(recording)

@@ -48,7 +48,7 @@ QUEUES_MAX: Final = 255
 """More queues than a row of the log can number."""
 
 _JOIN, _LEAVE, _TO_SERVICE, _TO_CONSUMER, _TO_PRODUCER, _SERVED, _SYNCED = range(7)
-"""What may be due, in the order in which it is done at one instant."""
+"""Kinds of due events, in the order in which they are processed at one instant."""
 
 
 def prepare(scenario: Scenario, replication: int, level: LogLevel, chunk_rows: int = CHUNK_ROWS) -> ModelRun:
@@ -63,7 +63,7 @@ def prepare(scenario: Scenario, replication: int, level: LogLevel, chunk_rows: i
 
 
 class SharedReaderQueueRun:
-    """A run of a service. `queue_names` are the names that the log's queue numbers stand for."""
+    """A run of a service. `queue_names` are the names of the log's queue numbers."""
 
     def __init__(self, scenario: Scenario, replication: int, level: LogLevel, chunk_rows: int = CHUNK_ROWS) -> None:
         workload = scenario.workload

@@ -133,7 +133,7 @@ class SampleLog:
     def counters(self, client: str, names: list[str], observed_ns: Nanoseconds) -> dict[str, Any]:
         """Return the columns of `eventlog.schema.COUNTERS` less the run's id, one row a queue.
 
-        The maximum depth of these queues is a number of samples (`max_count`); 0 stands for unlimited.
+        The maximum depth of these queues is a number of samples (`max_count`); 0 means unlimited.
         """
         if observed_ns > 0:
             self._reach(INFINITE_NS)

@@ -1,9 +1,9 @@
-"""The administrator of a world, who deletes a queue and creates it again by commands [QS 5.4].
+"""The administrator of a world, which deletes a queue and creates it again by commands [QS 5.4].
 
-Decides: what is sent when. A command is sent to every service, and again to those that have not answered. The operation
-goes on once a quorum has answered and the others had time to: a service that is away meanwhile never hears of it, but
-for one where it was deleted and not created. A command that a service can do nothing with is sent as another one; the
-first may still be carried out, whenever its entry is found.
+Decides: the times of commands. A command is sent to every service, and again to those that have not answered. The
+operation continues once a quorum has answered and the others had time to: a service that is away meanwhile never
+receives it, but for one where it was deleted and not created. A command that a service cannot carry out is sent as
+another one; the first may still be carried out, whenever its entry is found.
 """
 
 from __future__ import annotations
@@ -72,10 +72,10 @@ class QueueReplacement:
 
 
 class WorldAdministrator:
-    """What is asked for, and what became of it.
+    """The administrator's operations, and their outcomes.
 
     Args:
-        settings: of the service: what is created again is as it was.
+        settings: of the service: a queue is created again with its former settings.
         service_count: how many services there are.
         orders: whether the services put commands in an order of their own: a command then counts once, however often it
             is sent.
@@ -154,7 +154,7 @@ class WorldAdministrator:
                 if each.is_over and service in each.lacking:
                     self._ask(each)
 
-    # What is known of it.
+    # Its known state.
 
     def may_be_deleted(self, queue: str, accepted_ns: Nanoseconds) -> bool:
         """Return whether a sample that was accepted at an instant may be gone with a queue that was deleted."""

@@ -22,7 +22,7 @@ RECENT_COUNT: Final = 400
 
 
 class WorldAgenda:
-    """What is due, by instant."""
+    """Due work, by instant."""
 
     def __init__(self) -> None:
         self.now: Nanoseconds = 0

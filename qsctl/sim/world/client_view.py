@@ -32,11 +32,11 @@ from qsctl.sim.world.world import World
 
 @dataclass(slots=True)
 class _History:
-    """What programs saw of one sample in one queue."""
+    """The events of one sample in one queue, as programs saw them."""
 
     accepted_ns: Nanoseconds = -1
     received: list[tuple[Nanoseconds, Guid, bool, int]] = field(default_factory=list)
-    """When, by whom, with the flag or without, and for which delivery."""
+    """The time, the consumer, the redelivered flag, and the delivery of each receipt."""
     answers: list[tuple[Nanoseconds, Guid, AckResponse]] = field(default_factory=list)
 
 
@@ -67,7 +67,7 @@ class ClientView(Invariant):
         self._written.setdefault(write.identity, (self._clock(), write.lifespan_ns < INFINITE_NS))
 
     def answered(self, service: int, answer: WriteAcknowledgment) -> None:
-        """Note that a producer is told."""
+        """Note that a producer received an answer."""
         history = self._histories.setdefault((answer.queue, answer.identity), _History())
         if answer.response == AckResponse.ACCEPTED and history.accepted_ns < 0:
             history.accepted_ns = self._clock()

@@ -16,7 +16,7 @@ def instance_name(number: int) -> str:
 
 
 def instance_count(scenario: Scenario) -> int:
-    """Return how many instances there are: as many as the replicated queues expect, unless the scenario says."""
+    """Return the number of instances: as many as the replicated queues expect, unless the scenario sets it."""
     assert scenario.workload is not None
     assert scenario.world is not None
     if scenario.world.instances:

@@ -1,6 +1,7 @@
-"""Which programs are connected to which services: those whose queues a service hosts, see `session.py`.
+"""The connections between programs and services: a program is connected where a service hosts its queues, see
+`session.py`.
 
-Decides: a queue that a service deletes is gone for its programs, with what is on its way, and one that it creates has
+Decides: a queue that a service deletes is gone for its programs, with messages in transit, and one that it creates has
 to be discovered, also where it has the name of one that was deleted.
 """
 

@@ -59,7 +59,7 @@ class ConsumerProgram:
         self._life = 0
         self._state = QueueReader(queue.full_name, guids(0))
         self._senders: dict[SampleIdentity, list[int]] = {}
-        """Who sent a sample that is held: each is answered."""
+        """Senders of a sample that is held: each is answered."""
         self._serving: Delivery | None = None
         self.is_up = True
         self.is_held = False
@@ -71,12 +71,12 @@ class ConsumerProgram:
 
     @property
     def joining(self) -> ConsumerJoined:
-        """What a service receives when it discovers the consumer."""
+        """The messages that a service receives when it discovers the consumer."""
         return ConsumerJoined(self.queue.full_name, self.guid)
 
     @property
     def leaving(self) -> ConsumerLeft:
-        """What a service receives when it takes the consumer for gone."""
+        """The messages that a service receives when it considers the consumer gone."""
         return ConsumerLeft(self.queue.full_name, self.guid)
 
     @property

@@ -1,8 +1,8 @@
-"""What stands for a database file on a simulated disk: the service's state, and queues without in-memory state.
+"""A model of database files on a simulated disk: the service's state, and queues without in-memory state.
 
-Decides: that a batch is there as a whole once `append` returns, as under synchronization FULL. The library of such
-files opens them itself, past the seam that a simulated disk is behind: so its pages are not simulated, and neither is
-damage to them. All else of a store is as `qsctl.storage.sqlite.store` has it.
+Decides: that a batch is durable as a whole once `append` returns, as under synchronization FULL. The library of such
+files opens them itself, without the interface of the simulated disk: so its pages are not simulated, and neither is
+damage to them. Everything else is that of `qsctl.storage.sqlite.store`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ DEAD_RECORD_COUNT_MIN = 5_000
 
 
 class _Rows:
-    """What is stored of one file."""
+    """The stored rows of one file."""
 
     def __init__(self) -> None:
         self.records: list[Record] = []

@@ -1,4 +1,6 @@
-"""Does to a world what schedules say, line by line, and ends all faults when the time without them begins."""
+"""The director: applies the faults of schedules to a world, line by line, and ends all faults when the time without
+them begins.
+"""
 
 from __future__ import annotations
 
@@ -51,13 +53,13 @@ class _Reader:
 
 
 class Director:
-    """What is done to one world.
+    """The actions on one world.
 
     Args:
         world: the world.
-        schedules: done side by side.
-        ledger: knows what is stored.
-        answers: knows what was answered and delivered.
+        schedules: applied side by side.
+        ledger: has the stored records.
+        answers: has the answers and deliveries.
 
     Raises:
         InvalidInput: a schedule names a service, a program or a queue that the world does not have.

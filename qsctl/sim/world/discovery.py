@@ -1,4 +1,4 @@
-"""Which service of a world has discovered which other processes [QS 7.1].
+"""Discovery in a world: the other processes that each service has discovered [QS 7.1].
 
 Decides: when a service discovers another one: once datagrams pass in both directions, and until it was silent for the
 lease.
@@ -17,13 +17,13 @@ from qsctl.transport.dds.letter_box import Seen
 
 
 class SimulatedDiscovery:
-    """Which service has noticed which process of the others.
+    """The processes of the others that each service has discovered.
 
     Args:
         services: by number.
         agenda: the clock.
-        network: what is cut off.
-        lease_ns: after this much silence a process is taken for gone.
+        network: has the cut links.
+        lease_ns: after this much silence a process is considered gone.
     """
 
     def __init__(
@@ -35,9 +35,9 @@ class SimulatedDiscovery:
         self._lease_ns = lease_ns
         self._handle = 0
         self._known: dict[tuple[int, int], tuple[int, int, int]] = {}
-        """By who has noticed whom: the lives of both, and the handle."""
+        """Incarnations of both, and the handle, by pair of services."""
         self._silent: dict[tuple[int, int], Nanoseconds] = {}
-        """Since when one that was noticed is not heard."""
+        """Since when a discovered service has been silent."""
 
     def changed(self) -> None:
         """Look at all pairs again: a process began or ended, or the network changed."""
@@ -60,7 +60,7 @@ class SimulatedDiscovery:
                     self._agenda.after(self._network.delay_ns(), partial(self._appear, (one, other), lives))
 
     def left(self, number: int) -> None:
-        """Let all notice at once that a process is gone: it said so, by deleting its endpoints."""
+        """Let all notice at once that a process left: it deleted its endpoints."""
         for pair in [pair for pair in self._known if pair[1] == number]:
             life_count, _, handle = self._known.pop(pair)
             self._silent.pop(pair, None)

@@ -30,11 +30,11 @@ WAIT_MAX_NS: Final[Nanoseconds] = SECOND_NS
 
 _DEVICE: Final = 1
 _STORES: Final = (".db", ".json")
-"""What the files of stores end with: in others there is what differs from one run to another."""
+"""Suffixes of stores' files: other files differ from one run to another."""
 
 
 class DiskState(StrEnum):
-    """What a disk does with what is asked of it."""
+    """The way in which a disk answers requests."""
 
     WORKS = "works"
     FULL = "full"
@@ -44,7 +44,7 @@ class DiskState(StrEnum):
 
 
 class PowerFailed(BaseException):
-    """The process is no more: it does nothing, and hears of nothing. No handler of errors is to catch it."""
+    """The process ended: it does nothing, and receives nothing. No handler of errors is to catch it."""
 
 
 class ProcessHangs(BaseException):
@@ -63,7 +63,7 @@ class _Inode:
         self.number = number
         self.data = bytearray()
         self.size_bytes = 0
-        """What is beyond `data` reads as zeros."""
+        """Size of the file; beyond `data` it reads as zeros."""
         self.synced_size_bytes = 0
         self.synced_bytes = 0
         """How much was written when it was synced last."""
@@ -137,10 +137,10 @@ class _Inode:
 
 
 class SimulatedDisk:
-    """What outlives the processes of one service.
+    """The files that outlive the processes of one service.
 
     Args:
-        random: draws what a power failure leaves, and what kind of disk and file system it is.
+        random: draws the remains of a power failure, and the kind of disk and file system.
         sync_ns: how long a sync takes.
     """
 
@@ -159,7 +159,7 @@ class SimulatedDisk:
         self.keeps_name_order = random.random() < 0.5
         """Whether the names that were given and taken become durable in the order in which that was done."""
         self.databases: dict[str, object] = {}
-        """What stands for a database file, by name: see `database.py`."""
+        """Models of database files, by name: see `database.py`."""
         self._names: dict[str, _Inode] = {}
         self._durable_names: dict[str, _Inode] = {}
         self._changes: list[dict[str, _Inode | None]] = []
@@ -315,7 +315,7 @@ class MountedDisk:
         self.is_dead = False
         self.busy_ns: Nanoseconds = 0
         self.fails_after: int | None = None
-        """With so many operations from now the power fails; None: it does not."""
+        """Number of operations from now after which the power fails; None: it does not."""
         self.is_waited_for = True
         """Whether the process waits for a sync that is done now; False: another thread of it does."""
 
@@ -342,7 +342,7 @@ class MountedDisk:
         self._opened.pop(descriptor, None)
 
     def read_at(self, descriptor: int, size_bytes: int, offset: int) -> bytes:
-        """Return the octets from an offset on, as many as there are of so many."""
+        """Return at most the given number of octets from an offset on."""
         self._step()
         return self._opened[descriptor][0].read(size_bytes, offset)
 
@@ -390,7 +390,7 @@ class MountedDisk:
         inode.synced()
 
     def sync_all(self, descriptor: int) -> None:
-        """Make durable the file with everything that is known of it."""
+        """Make durable the file with all of its metadata."""
         self.sync(descriptor)
 
     def sync_directory(self, directory: Path) -> None:
@@ -408,11 +408,11 @@ class MountedDisk:
         return True
 
     def status(self, descriptor: int) -> FileStatus:
-        """Return what is known of an open file."""
+        """Return the status of an open file."""
         return _status(self._opened[descriptor][0])
 
     def status_at(self, path: Path) -> FileStatus | None:
-        """Return what is known of what has this name, be it a link; None: nothing has it."""
+        """Return the status of the file, or link, of this name; None: it does not exist."""
         inode = self._disk.look_up(path.name)
         return None if inode is None else _status(inode)
 
@@ -456,11 +456,11 @@ class MountedDisk:
         return self._disk.free_bytes
 
     def draw(self, count: int) -> bytes:
-        """Return random octets, by which the content of one file is told from that of another."""
+        """Return random octets, which distinguish the content of one file from that of another."""
         return self._disk.random.randbytes(count)
 
     def step(self) -> None:
-        """Do one operation on what stands for a database file, durably.
+        """Do one operation on the model of a database file, durably.
 
         Raises:
             OSError: the disk refuses.

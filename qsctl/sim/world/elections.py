@@ -1,4 +1,4 @@
-"""Who is master of each replicated queue, and what is refused while there is none [QS 7.1.2].
+"""Elections: the master of each replicated queue, and the samples refused while there is none [QS 7.1.2].
 
 Decides: a write counts as refused once the last replica that it was sent to has answered 0, and as refused before the
 first master if that answer left before one was elected.
@@ -24,7 +24,7 @@ _Attempt: TypeAlias = tuple[str, SampleIdentity, int]
 
 @dataclass(slots=True)
 class _Group:
-    """The replicas of one stream: who is master now, and since when nobody is."""
+    """The replicas of one stream: the present master, and since when there is none."""
 
     since_ns: Nanoseconds | None
     """None: there is a master."""
@@ -38,7 +38,7 @@ class _Group:
 
 @dataclass(slots=True)
 class _Answers:
-    """What the producers of one queue were answered."""
+    """The answers to the producers of one queue."""
 
     refused_before: int = 0
     refused_later: int = 0

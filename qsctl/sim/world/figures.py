@@ -1,4 +1,4 @@
-"""What a world is measured by: how long there was no master, what came twice, how long everything stood still."""
+"""The measures of a world: time without a master, duplicate deliveries, time without progress."""
 
 from __future__ import annotations
 

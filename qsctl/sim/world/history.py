@@ -1,6 +1,6 @@
-"""What happens in a world, as those see it who judge it: each invariant is an observer.
+"""The history of a world for its judges: each invariant is an observer.
 
-Decides nothing. A world calls every observer, in order; most look at a few kinds of happenings only.
+Decides nothing. A world calls every observer, in order; most observe a few kinds of events only.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Observer:
         """Note that a message leaves a service."""
 
     def happened(self, service: int, event: Event) -> None:
-        """Note that an event leaves a service: what it says is committed."""
+        """Note that an event leaves a service: its change is committed."""
 
     def delivered(self, service: int, delivery: Delivery) -> None:
         """Note that a delivery reached its consumer."""

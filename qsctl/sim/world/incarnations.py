@@ -1,6 +1,6 @@
-"""Which creation of a queue each service has, and how many logs of it are left on their disks.
+"""The creations of a queue that each service has, and the number of its logs left on their disks.
 
-Decides nothing about services; the rules need it, for a name is not the queue.
+Decides nothing about services; the rules need it, since a queue is not identified by its name.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ OF_THE_FILE = 0
 
 
 class Incarnations:
-    """Which group of a name each replica is in.
+    """The replication group of each replica, by name.
 
     Args:
         services: by number.
-        administrator: whose commands create queues.
+        administrator: its commands create queues.
     """
 
     def __init__(self, services: Mapping[int, SimulatedService], administrator: WorldAdministrator) -> None:

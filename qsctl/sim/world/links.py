@@ -25,14 +25,14 @@ STRANGER_RUN: Final = "stranger"
 
 
 class SimulatedLink:
-    """One kind of letters of one process: a `Link`.
+    """The messages of one kind of one process: a `Link`.
 
     Args:
-        kind: which letters.
+        kind: the kind of messages.
         own: how the process announces itself.
-        silence_ns: after this much silence another process of a name is heard.
+        silence_ns: after this much silence another process of a name is accepted.
         clock: never goes back.
-        carry: called with the kind, a member's name and the pieces of a letter to it.
+        carry: called with the kind, a member's name and the fragments of a message to it.
         voted: called once a vote has left.
     """
 

@@ -16,7 +16,7 @@ from qsctl.sim.world.agenda import Action, WorldAgenda
 
 @dataclass(slots=True)
 class Conditions:
-    """How a network treats what it carries; a schedule may change it at any time."""
+    """The conditions of a network: delays, losses and cut links; a schedule may change them at any time."""
 
     delay_min_ns: Nanoseconds = 50 * MICROSECOND_NS
     delay_max_ns: Nanoseconds = 50 * MICROSECOND_NS

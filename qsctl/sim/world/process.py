@@ -64,7 +64,7 @@ _SERVICE_FILE: Final = "QSservice@"
 
 
 class Machine(Protocol):
-    """What a process runs on, and what sees it: a `SimulatedService`."""
+    """The machine of a process, and its observers: a `SimulatedService`."""
 
     agenda: WorldAgenda
     disk: SimulatedDisk
@@ -275,18 +275,18 @@ class WatchedStores(Stores):
 
 
 class ProcessWatch:
-    """What the judges see of one process's stores.
+    """The judges' view of one process's stores.
 
     Args:
-        stored: their account of what the service has stored.
-        note: called with what is durable.
+        stored: their account of the service's stored records.
+        note: called with durable records.
     """
 
     def __init__(self, stored: StoredState, note: Callable[[Sequence[Operation]], None]) -> None:
         self.stored = stored
         self.note = note
         self.restart_faults: list[str] = []
-        """What a restart found that it cannot have found, or did not find."""
+        """Records that a restart found without cause, or did not find."""
         self.found_streams: dict[str, StreamFile] = {}
         self.is_log_damaged = False
 
@@ -362,7 +362,7 @@ class ProcessWatch:
 
 
 class _Silence:
-    """Lines for people that nobody reads: a world's history has what they say."""
+    """A log without readers: a world's history has the same facts."""
 
     def info(self, event: str, **fields: object) -> None:
         """Note what is as it should be."""
@@ -378,11 +378,11 @@ class Process:
     """A service from its start to its end.
 
     Args:
-        machine: what it runs on.
+        machine: its machine.
         settings: the configuration.
         names: the application names of all members of the cluster; its own alone where nothing is replicated.
-        links: its letters.
-        compact_records: after so many records stores are compacted; 0: where it pays.
+        links: its links to the other services.
+        compact_records: number of records after which stores are compacted; 0: where it pays.
         configuration: how the configuration is replicated; None: it is not.
         file_max_size_kb: the size past which a file is followed by another.
         discards_damaged: whether to go on with what is whole where something is lost.

@@ -30,7 +30,9 @@ WINDOW_COUNT: Final = 64
 
 @dataclass(slots=True)
 class _OpenSample:
-    """A sample without an answer: its last attempt, when and to whom that was sent, and who refused it, by queue."""
+    """A sample without an answer: its last attempt, the time and addressees of that, and the services that refused it,
+    by queue.
+    """
 
     write: Write
     sent_ns: Nanoseconds
@@ -255,7 +257,7 @@ class ProducerProgram:
         self._look_later()
 
     def _write_again(self, samples: Sequence[_OpenSample]) -> None:
-        """Send samples once more, to all: a new attempt, which every service answers for itself."""
+        """Send samples again, to all: a new attempt, which every service answers for itself."""
         if self.is_held:
             return
         for each in samples:

@@ -23,7 +23,7 @@ from qsctl.sim.world.verdict import JudgedWorld, shrink
 from qsctl.sim.world.world_log import WorldLog
 
 REPLAY: Final = "world/random-faults/every"
-"""What a replayed schedule sets, so that nothing else happens."""
+"""Overrides for a replayed schedule: there are no other faults."""
 
 
 def prepare(scenario: Scenario, replication: int, level: LogLevel, chunk_rows: int = CHUNK_ROWS) -> ModelRun:
@@ -40,7 +40,7 @@ def prepare(scenario: Scenario, replication: int, level: LogLevel, chunk_rows: i
 
 
 class WorldRun:
-    """A run of a world. `queue_names` are the names that the log's queue numbers stand for."""
+    """A run of a world. `queue_names` are the names of the log's queue numbers."""
 
     def __init__(self, scenario: Scenario, level: LogLevel, chunk_rows: int) -> None:
         self._scenario = scenario
@@ -62,7 +62,7 @@ class WorldRun:
             self._elections.watch(queue, stream)
         self._finished = False
         self.verdicts: tuple[RuleVerdict, ...] = ()
-        """What was made of each rule; at the end."""
+        """The verdict of each rule; at the end."""
 
     @property
     def now_ns(self) -> Nanoseconds:
@@ -83,7 +83,7 @@ class WorldRun:
 
     @property
     def happenings(self) -> tuple[Happening, ...]:
-        """What happened to the cluster, each kind once."""
+        """The events of the cluster, each kind once."""
         return self._log.happenings([instance_name(number) for number in self._judged.world.services])
 
     @property

@@ -27,7 +27,7 @@ from qsctl.instant import SECOND_NS, Nanoseconds, format_duration, parse_duratio
 from qsctl.sim.world.vocabulary import CONDITIONS, VERBS, Condition, Usage, Verb
 
 WITHIN_NS: Final[Nanoseconds] = 10 * SECOND_NS
-"""So long a condition is waited for, unless the line says otherwise."""
+"""Default time to wait for a condition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +78,8 @@ def read_schedule(path: Path) -> Schedule:
     """Read a schedule's file.
 
     Raises:
-        InvalidInput: it cannot be read, or is no text.
-        ConfigError: every line that means nothing, with what is allowed there.
+        InvalidInput: it cannot be read, or is not text.
+        ConfigError: lists every invalid line with the allowed words.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -90,10 +90,10 @@ def read_schedule(path: Path) -> Schedule:
 
 
 def parse_schedule(lines: Iterable[str], name: str) -> Schedule:
-    """Read the lines of a schedule; `name` stands in messages.
+    """Read the lines of a schedule; `name` is used in messages.
 
     Raises:
-        ConfigError: every line that means nothing, with what is allowed there.
+        ConfigError: lists every invalid line with the allowed words.
     """
     steps: list[Step] = []
     overrides: dict[str, str] = {}

@@ -34,18 +34,18 @@ from qsctl.sim.world.stored import Operation, StoredState
 from qsctl.sim.world.vocabulary import CrashPoint
 
 CLOCK_BEGINS_NS: Final[Nanoseconds] = 3600 * SECOND_NS
-"""What a right clock shows when a world begins: one that is set back goes on from there."""
+"""Reading of a correct clock when a world begins: one that is set back continues from there."""
 
 
 IDLE_NS: Final[Nanoseconds] = 100 * MILLISECOND_NS
 """After so long without anything to do a service does what waits for a quiet moment, as a daemon does."""
 
 OPERATIONS_TO_FAILURE_MAX: Final = 12
-"""A crash in the middle of writing falls on one of so many operations on files."""
+"""Bound on the number of file operations after which a crash in the middle of writing occurs."""
 
 
 class Surroundings:
-    """What a service reaches: programs by their sessions, and other services. The world gives them."""
+    """The environment of a service: programs by their sessions, and other services. The world implements it."""
 
     def send(self, service: int, message: Outbound) -> None:
         """Carry a message to the program that it is for."""
@@ -74,13 +74,13 @@ class SimulatedService:
         settings: its configuration.
         names: the application names of the cluster's members.
         agenda: the clock of the world.
-        trace: where everything is noted.
-        disk: what outlives it.
-        random: draws how long it waits before elections, and where in its work a crash falls.
+        trace: records everything.
+        disk: its files, which outlive it.
+        random: draws its waits before elections, and the points of crashes.
         draw: gives each creation its incarnation.
-        surroundings: where its messages go.
-        observers: who see what it does.
-        compact_records: after so many records stores are compacted; 0: where it pays.
+        surroundings: carries its messages.
+        observers: see its actions.
+        compact_records: number of records after which stores are compacted; 0: where it pays.
         file_max_size_kb: the size past which a file of its stores is followed by another.
         configuration: how the configuration is replicated; None: it is not.
     """
@@ -109,7 +109,7 @@ class SimulatedService:
         self._trace = trace
         self.disk = disk
         self.stored = StoredState()
-        """What the judges know of its disk."""
+        """The judges' account of its disk."""
         self._random = random
         self.draw = draw
         self._surroundings = surroundings
@@ -134,7 +134,7 @@ class SimulatedService:
         self._rate_since: tuple[Nanoseconds, Nanoseconds] = (0, CLOCK_BEGINS_NS)
         """The instant of the world from which its clock runs at this rate, and what it showed then."""
         self.fixed_jitter: float | None = None
-        """What it draws for each wait before an election; None: random."""
+        """Fixed jitter of each wait before an election; None: random."""
         self._is_to_compact = False
         self._planned_at: Nanoseconds | None = None
         """When the next pass is to be done; None: when something happens."""
@@ -445,7 +445,7 @@ class SimulatedService:
         """Do a pass at an instant, unless one is planned before.
 
         An alarm that was set for an earlier instant is left: it sets the next one as it goes off. So a deadline that
-        each pass puts off costs one alarm, and not one a pass.
+        each pass defers costs one alarm, and not one a pass.
         """
         instant = max(instant, self._busy_until)
         if self._planned_at is not None and self._planned_at <= instant:

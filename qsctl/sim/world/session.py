@@ -1,8 +1,9 @@
-"""What connects one program to one service: reliable and in order, as DDS does it, until the service takes it for gone.
+"""The connection between one program and one service: reliable and in order, as in DDS, until the service considers it
+gone.
 
-What is lost on the way is sent again, so that loss is delay; what meets a cut link waits for it. A program that a
-service has not heard for the lease is gone there: what was on its way in either direction is lost, and it is discovered
-anew once it is heard again [DDS 2.2.3.11].
+Lost messages are sent again, so that loss is delay; those at a cut link wait for it. A program from which a service has
+received nothing for the lease is gone there: messages in transit in either direction are lost, and it is discovered
+anew once it sends again [DDS 2.2.3.11].
 """
 
 from __future__ import annotations
@@ -118,13 +119,13 @@ class Session:
         self._discovery = 0
 
     def send_to_service(self, messages: Sequence[Inbound]) -> None:
-        """Send what the program has to say; without a session it is lost."""
+        """Send the program's messages; without a session they are lost."""
         if self.is_open:
             for message in messages:
                 self._to_service.send(message)
 
     def send_to_program(self, message: Outbound) -> None:
-        """Send what the service has to say; without a session it is lost."""
+        """Send the service's messages; without a session they are lost."""
         if self.is_open:
             self._to_program.send(message)
 

@@ -1,7 +1,7 @@
-"""What a service of a world has stored, as judges see it: what was done to each stream, and what must be left of it.
+"""The stored state of a world's service for its judges: the operations on each stream, and the permitted remains.
 
-Decides: what a restart may find. What was synced is there, all of it; of what was written and not synced any beginning,
-operation by operation. It is a fold of its own, which knows no file: the stores that it judges are those that run live.
+Decides: the records that a restart may find: all synced operations, and of the unsynced ones any prefix. It is an
+independent fold, without files: the stores that it judges are the live ones.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Compact:
 
 @dataclass(frozen=True, slots=True)
 class Install:
-    """A whole stream is replaced by a snapshot that stands for its records up to an index."""
+    """A whole stream is replaced by a snapshot that replaces its records up to an index."""
 
     stream: str
     up_to: int
@@ -92,11 +92,11 @@ class StreamFile:
 
 
 class StoredState:
-    """What one service has stored."""
+    """The stored state of one service."""
 
     def __init__(self) -> None:
         self.streams: dict[str, StreamFile] = {}
-        """What is durable, by stream."""
+        """The durable records, by stream."""
         self._of_replicas: list[Operation] = []
         """Written to the log of the replicas, and not known to be durable."""
         self._of_queues: list[Append] = []

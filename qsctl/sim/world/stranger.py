@@ -1,7 +1,7 @@
-"""Frames that no member sent: what somebody in the same domain can send without a key [QS 7.1].
+"""Forged frames: those that a process in the same domain can send without a key [QS 7.1].
 
-Decides what a stranger says. It is such that a replica can refuse it for what it is; who can forge everything that a
-member sends is not simulated: that is what the key of a cluster is for.
+Decides the frames of a stranger. A replica can recognize and refuse each of them; a stranger that can forge all of a
+member's frames is not simulated: that is what the key of a cluster is for.
 """
 
 from __future__ import annotations

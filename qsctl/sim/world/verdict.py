@@ -46,7 +46,7 @@ STEPS_AT_INSTANT_MAX: Final = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What was found of one invariant."""
+    """The verdict on one invariant."""
 
     name: str
     rule: str
@@ -143,7 +143,7 @@ class JudgedWorld:
 
     @property
     def is_broken(self) -> bool:
-        """Return whether something does not hold: nothing that comes after says more."""
+        """Return whether the invariant was violated: later events do not change that."""
         return self._is_rule_broken or bool(self._failed)
 
     def conclude(self) -> None:

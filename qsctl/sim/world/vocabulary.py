@@ -20,7 +20,7 @@ MASTER: Final = "master"
 
 
 class CrashPoint(StrEnum):
-    """Where in its work a service loses its power."""
+    """The point in its work at which a service loses its power."""
 
     BEFORE_SYNC = "before-sync"
     """Written, not synced: a crash keeps a beginning of it, or nothing."""
@@ -35,7 +35,7 @@ class CrashPoint(StrEnum):
 
 
 class Verb(StrEnum):
-    """What is done to a world."""
+    """An action on a world."""
 
     CRASH = "crash"
     START = "start"
@@ -72,7 +72,7 @@ class Verb(StrEnum):
     GO_ON = "go-on"
     FLUSH = "flush"
     CREATE = "create"
-    """Of a queue that nobody uses, beside those of the scenario: another one each time."""
+    """Creates a further queue, which no program uses; another one each time."""
     DELETE = "delete"
     COMPACT = "compact"
     HAND_OVER = "hand-over"
@@ -86,7 +86,7 @@ class Verb(StrEnum):
 
 
 class Forgery(StrEnum):
-    """What a stranger sends."""
+    """A kind of forged frame."""
 
     HEARTBEAT = "heartbeat"
     """Of another member, as if it were master of the epoch that the receiver is in: entries without records."""
@@ -95,17 +95,17 @@ class Forgery(StrEnum):
     JUMP = "jump"
     """A confirmation out of such an epoch."""
     OUTSIDER = "outsider"
-    """A vote of somebody who is no member."""
+    """A vote of a process that is not a member."""
     ANOTHER_GROUP = "another-group"
     """The entries of a master, and a candidate, of another creation of the queue."""
     GARBAGE = "garbage"
-    """What is no letter, or one of which some octets are others."""
+    """Octets that are not a message, or a message with some octets changed."""
     NAMESAKE = "namesake"
     """The frames of a second process that has the receiver's own name, and nothing on its disk."""
 
 
 class Condition(StrEnum):
-    """What a schedule waits for."""
+    """A condition that a schedule waits for."""
 
     MASTER = "master"
     """This service is master of every replicated queue."""
@@ -135,7 +135,7 @@ class Argument:
     check: Callable[[str], bool] | None = None
 
     def accepts(self, text: str) -> bool:
-        """Return whether this may stand there."""
+        """Return whether the argument is allowed here."""
         if self.pattern is not None and not self.pattern.fullmatch(text):
             return False
         return self.check is None or self.check(text)
@@ -177,7 +177,7 @@ NEW_QUEUE: Final = Argument("NAME", "a name, as in Extra-1", re.compile(r"[A-Za-
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """The arguments of a word; those after `required` may be left out. `between` stands before the second."""
+    """The arguments of a word; those after `required` may be left out. `between` is the word before the second."""
 
     arguments: tuple[Argument, ...] = ()
     required: int = -1

@@ -1,8 +1,8 @@
-"""A cluster of service instances and the programs around it, on one virtual clock, with everything that can go wrong.
+"""A cluster of service instances and the programs around it, on one virtual clock, with all simulated faults.
 
-The services are the driver that runs live, see `process`, the programs have the state machines of live clients, and
-nothing is decided here but who is connected to whom. What is done to it comes from a `Director`; who judges it are
-observers. The seed decides everything: no other randomness, no clock, and nothing in the order of a set.
+The services run the live driver, see `process`, the programs have the state machines of live clients, and only the
+connections are decided here. A `Director` applies the faults; observers judge. The seed decides everything: no other
+randomness, no clock, and nothing in the order of a set.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class World(Surroundings):
         settings = [instance_settings(scenario, number) for number in range(1, count + 1)]
         self.queues = hosted_queues(settings[0])
         self.consumed_queues: set[str] = set()
-        """Queues that somebody consumes: these must drain."""
+        """Queues with a consumer: these must drain."""
         self._incarnations = self.random("incarnations")
         names = [instance_name(number) for number in range(1, count + 1)]
         self._numbers = {name: number for number, name in enumerate(names, 1)}
@@ -280,7 +280,7 @@ class World(Surroundings):
             now = self.agenda.now
             link = CONFIGURATION if stream == CONFIGURATION_STREAM else QUEUES
             frames = forged(kind, stream, own, others[0] if others else own, replica.epoch, now, replica.incarnation)
-            # It announces itself, or sends in the name of a process that is there: its run is no secret.
+            # It announces itself, or sends in the name of a present process: the run of a process is public.
             takes_run = self._strangers.random() < 0.7 and other.process is not None
             for frame in frames:
                 run = other.process.links.own.run if takes_run and other.process is not None else STRANGER_RUN
@@ -309,7 +309,7 @@ class World(Surroundings):
 
     @property
     def _is_calm(self) -> bool:
-        """Return whether every service that is not gone for good is there and hears the others."""
+        """Return whether every service that is not gone for good is up and receives the others' messages."""
         is_calm = self.network.is_whole and self.network.conditions.loss == 0.0
         return is_calm and all(
             each.is_gone or (each.is_up and not each.is_paused and not each.is_stuck) for each in self.services.values()

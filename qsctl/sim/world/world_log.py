@@ -40,15 +40,15 @@ class _Sample:
 
 
 class WorldLog(Observer):
-    """What is logged of one world.
+    """The log of one world.
 
     Args:
         queues: in the order of the configuration; those of no topic of a producer, such as dead letters, have no rows.
         clock: gives the instant.
-        ledger: knows what was stored.
-        warm_up_ns: what leaves a queue before is not counted.
+        ledger: has the stored records.
+        warm_up_ns: samples that leave a queue before are not counted.
         keeps_rows: whether there are rows, or counters only.
-        rows_max: how many rows make the log full.
+        rows_max: number of rows at which the log is full.
     """
 
     def __init__(

@@ -46,12 +46,12 @@ class Invariant(Observer):
 
 
 class Ledger(Observer):
-    """What is durable at each service, record by record, whatever a snapshot has replaced since."""
+    """The durable records of each service, one by one, including those that a snapshot has replaced since."""
 
     def __init__(self) -> None:
         self._streams: dict[int, dict[str, dict[int, Record]]] = {}
         self._holding: dict[tuple[str, SampleIdentity], set[int]] = {}
-        """Services whose stored records say that a queue enqueued a sample."""
+        """Services with a stored record that a queue enqueued a sample."""
         self._held_once: dict[tuple[str, SampleIdentity], set[int]] = {}
         """The same, and those that lost their disks since: what they confirmed they had."""
         self._deleted: dict[tuple[str, SampleIdentity], set[int]] = {}

@@ -62,7 +62,7 @@ class SameConfiguration(Invariant):
         self._made_by.pop(service, None)
 
     def released(self, service: int, message: Outbound) -> None:
-        """Compare what members answer, but for those that say that they do not know."""
+        """Compare the answers of members, but for those that report that they do not know."""
         if not isinstance(message, CommandReply) or message.request not in self._world.changes:
             return
         code, text = message.reply.retcode, message.reply.text

@@ -27,7 +27,7 @@ class OneDeliveryWithoutTheFlag(Invariant):
         super().__init__(clock)
         self._incarnations = incarnations
         self._unanswered: dict[tuple[str, int], dict[SampleIdentity, dict[Guid, int]]] = {}
-        """Who was sent a sample of a queue, of this creation, and has not rejected it: how often."""
+        """Number of times that each consumer was sent a sample of a queue, of this creation, without rejecting it."""
 
     def released(self, service: int, message: Outbound) -> None:
         """Compare a delivery with those before it."""
@@ -55,7 +55,7 @@ class OneDeliveryWithoutTheFlag(Invariant):
                     del unanswered[consumer_guid]
 
     def lost_majority(self, queue: str, held: frozenset[SampleIdentity]) -> None:
-        """Expect nothing of deliveries before: those that are lost may alone have known of them."""
+        """Expect no earlier deliveries: only the lost members may have had records of them."""
         self._unanswered = {key: each for key, each in self._unanswered.items() if key[0] != queue}
 
 

@@ -38,7 +38,7 @@ class OneMasterAnEpoch(Invariant):
                 self.violate(f"{change.stream}: {master} and {service} are masters in epoch {change.epoch}")
 
     def lost_majority(self, queue: str, held: frozenset[SampleIdentity]) -> None:
-        """Expect nothing of epochs before: those that are lost may alone have known of them."""
+        """Expect no earlier epochs: only the lost members may have had records of them."""
         self._masters = {key: each for key, each in self._masters.items() if key[0] != queue}
 
 

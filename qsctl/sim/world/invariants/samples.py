@@ -79,7 +79,7 @@ class DeliveredWasSent(Invariant):
         self._lost_ns: dict[str, Nanoseconds] = {}
 
     def lost_majority(self, queue: str, held: frozenset[SampleIdentity]) -> None:
-        """Expect nothing of deletions before: those that are lost may alone have known of them."""
+        """Expect no earlier deletions: only the lost members may have had records of them."""
         self._lost_ns[queue] = self._clock()
 
     def written(self, service: int, write: Write) -> None:

@@ -1,4 +1,4 @@
-"""P15: what a stranger sends makes nobody believe in an epoch that no election reached."""
+"""P15: frames of a stranger make no replica follow an epoch that no election reached."""
 
 from __future__ import annotations
 
