@@ -1,7 +1,7 @@
 """The topic of replicas and its type: octets, which only services of one version exchange [QS 7.1]."""
 
-# The binding interprets these annotations; for a type checker they are not types. mypy:
-# disable-error-code="type-arg,assignment,valid-type"
+# The binding interprets these annotations; for a type checker they are not types.
+# mypy: disable-error-code="type-arg,assignment,valid-type"
 
 from dataclasses import dataclass
 from typing import Final

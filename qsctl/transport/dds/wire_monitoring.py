@@ -3,8 +3,8 @@
 Decides: what a peer that monitors queues sees. The types that these have in common with others are in `wire_types`.
 """
 
-# The binding interprets these annotations; for a type checker they are not types. mypy:
-# disable-error-code="type-arg,assignment,valid-type"
+# The binding interprets these annotations; for a type checker they are not types.
+# mypy: disable-error-code="type-arg,assignment,valid-type"
 
 from dataclasses import dataclass, field
 

@@ -5,8 +5,8 @@ manual [QS 2.10.2, 2.12, 3.3.4.3, 5.3 to 5.4.6]; a frame of many samples and a f
 are ours, final, and laid out so that `frames` packs each sample with one `struct` call.
 """
 
-# The binding interprets these annotations; for a type checker they are not types. mypy:
-# disable-error-code="type-arg,assignment,valid-type"
+# The binding interprets these annotations; for a type checker they are not types.
+# mypy: disable-error-code="type-arg,assignment,valid-type"
 
 from dataclasses import dataclass, field
 from typing import Final

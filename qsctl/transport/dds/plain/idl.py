@@ -3,8 +3,8 @@
 Decides: nothing; the IDL does. Both versions of CDR align every member alike, so `octets` packs one layout for both.
 """
 
-# The binding interprets these annotations; for a type checker they are not types. mypy:
-# disable-error-code="type-arg,assignment,valid-type"
+# The binding interprets these annotations; for a type checker they are not types.
+# mypy: disable-error-code="type-arg,assignment,valid-type"
 
 from dataclasses import dataclass, field
 from typing import Final
