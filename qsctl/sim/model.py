@@ -1,4 +1,4 @@
-"""What a compiled model is to the code that runs it: prepare, step, drain, finish, counters.
+"""The interface of a compiled model for the code that runs it: prepare, step, drain, finish, counters.
 
 A model is stepped until an instant; it stops early when its log chunk is full, so that a run of any length needs
 bounded memory. `run.py` owns replications, folders, progress and interruption; a model owns the simulated time.
@@ -30,7 +30,7 @@ into columns. With a million rows a run took 0.1 s and 50 MB more."""
 
 
 class Event(IntEnum):
-    """What `EVENT_ROW.event` means; `EVENT_NAMES` are the words of the event log."""
+    """The meaning of `EVENT_ROW.event`; `EVENT_NAMES` are the names in the event log."""
 
     SLOW_SUBSCRIBER = 0
     """The slowness passed the threshold; value: percent × 100."""
@@ -127,8 +127,8 @@ class Stop(IntEnum):
 class ModelRun(Protocol):
     """One replication in progress.
 
-    The loop: `while run.step(until) is Stop.LOG_FULL: write(run.take_log())`, and once more after it; then `finish`
-    in the same way; then `counters`.
+    The loop: `while run.step(until) is Stop.LOG_FULL: write(run.take_log())`, and again after it; then `finish` in the
+    same way; then `counters`.
     """
 
     @property

@@ -1,7 +1,7 @@
 """One replication: a model stepped to its horizon, its rows handed to the event log, in one process.
 
 The model is stepped in slices of about a tenth of a second of real time, so that progress is shown and a stop is
-heeded. Slices change no row: the log is cut into chunks by the number of rows alone.
+obeyed. Slices change no row: the log is cut into chunks by the number of rows alone.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FIRST_SLICES: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class ReplicationProgress:
-    """How far one replication has come."""
+    """The progress of one replication."""
 
     replication: int
     simulated_ns: int
@@ -39,7 +39,7 @@ class ReplicationProgress:
 
 @dataclass(frozen=True, slots=True)
 class ReplicationOutcome:
-    """What one replication left behind."""
+    """The result of one replication."""
 
     info: ReplicationInfo
     files: dict[str, FileInfo]

@@ -80,11 +80,11 @@ def run(
         seed: instead of the scenario's.
         replications: instead of the scenario's.
         level: instead of the scenario's.
-        progress: called about ten times a second with how far a replication is.
-        stop: asked as often; true ends the run early, as Ctrl-C does: the folder is readable and says it is partial.
+        progress: called about ten times a second with a replication's progress.
+        stop: called as often; true ends the run early, as Ctrl-C does: the folder is readable and marked as partial.
         workers: processes for replications; 1 stays in this one.
         reproduce: the command that makes this run again; the folder's own scenario file unless given.
-        overrides: what was set on the scenario, for the record.
+        overrides: the values set on the scenario, for the record.
         model: another model than the scenario's, in this process.
 
     Raises:

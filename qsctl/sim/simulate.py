@@ -30,7 +30,7 @@ def simulate(
     progress: Callable[[ReplicationProgress], None] | None = None,
     stop: Callable[[], bool] = lambda: False,
 ) -> RunReport:
-    """Simulate a scenario into a run folder, as `qsctl simulate` does; return where it is and what it counted.
+    """Simulate a scenario into a run folder, as `qsctl simulate` does; return its folder and its counters.
 
     The same scenario, settings and seed give the same run, with any number of workers.
 
@@ -44,7 +44,7 @@ def simulate(
         out: the run folder, which must be new or empty, by path or URI; None: a new one in `qsctl-runs`.
         workers: number of processes for replications; 1 stays in this one.
         progress: called about ten times a second.
-        stop: called as often; true ends the run early, and the folder says that it is partial.
+        stop: called as often; true ends the run early, and the folder is marked as partial.
 
     Returns:
         `folder`; `info`, with the seed, status and fingerprint of the run; `counters`, an Arrow table with a row a
@@ -53,7 +53,7 @@ def simulate(
     Raises:
         NotFound: there is no such scenario.
         InvalidInput: the scenario, a value set or `out` is not valid; nothing is left behind then.
-        UsageError: a path of `settings` leads nowhere, or `level` is none.
+        UsageError: a path of `settings` leads nowhere, or `level` is not a level.
     """
     read = open_scenario(scenario, variables or {}, settings or {})
     check_rules(read)

@@ -96,7 +96,7 @@ def parse_axes(texts: Sequence[str]) -> tuple[Axis, ...]:
     """Axes out of `path=v1,v2,…` texts; a short name of a setting is a path, too.
 
     Raises:
-        UsageError: one is not of that form, a value stands twice, or a path does.
+        UsageError: one is not of that form, a value occurs twice, or a path does.
     """
     axes: list[Axis] = []
     for text in texts:

@@ -46,9 +46,9 @@ def simulate_in_workers(
     progress: Callable[[ReplicationProgress], None] | None,
     stop: Callable[[], bool],
 ) -> None:
-    """Run every replication of the scenario; `note` is given each outcome as it comes.
+    """Run every replication of the scenario; `note` is called with each outcome.
 
-    A stop ends the replications under way early and leaves those that have not begun.
+    A stop ends the running replications early and skips those that have not begun.
     """
     context = multiprocessing.get_context("spawn")
     halt = context.Event()

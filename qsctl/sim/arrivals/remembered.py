@@ -31,7 +31,7 @@ class ArrivalWindow:
 
 @dataclass(slots=True)
 class Memory:
-    """What a process remembers."""
+    """The arrivals that a process keeps in memory."""
 
     most_bytes: int = MOST_BYTES
     windows: dict[bytes, list[ArrivalWindow]] = field(default_factory=dict)
@@ -45,7 +45,7 @@ class Memory:
         return found
 
     def has_room(self, size_bytes: int) -> bool:
-        """Return whether so many more bytes may be kept."""
+        """Return whether the given number of further bytes may be kept."""
         return self.used_bytes + size_bytes <= self.most_bytes
 
     def keep(self, key: bytes, windows: list[ArrivalWindow]) -> None:

@@ -1,7 +1,7 @@
-"""Recorded arrivals from CSV or Parquet: which columns there must be, and one clear error when they are wrong.
+"""Recorded arrivals from CSV or Parquet: the required columns, and one clear error when they are wrong.
 
 The file is read by Arrow, whole columns at a time. Only where it refuses, or a value is out of range, is a CSV file
-read once more line by line, to name the line.
+read again line by line, to name the line.
 """
 
 from __future__ import annotations

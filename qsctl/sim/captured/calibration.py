@@ -1,14 +1,15 @@
-"""What a scenario predicts beside what was captured, and which one parameter of a client in trouble explains it best.
+"""The comparison of a scenario's predictions with captures, and the one parameter of a client in trouble that explains
+them best.
 
-Each group is simulated with one of its clients alone: what a client loses to its own connection does not depend on the
-others, unless the port is full. For a client that lost messages, each parameter that may limit it is fitted in turn,
-with the others off: the value at which the simulated share of discards is the captured one. Its interval has the
-captured share's random error, the simulation's own, and that of the time between the captures; what was captured is
-compared with the spread of replications of the same length, and the application's times may vary as much as exponential
-ones, so that the interval keeps its confidence (`tests/sim/captured/test_calibration.py`). It does not where they vary
-more, or where what was captured was not steady.
+Each group is simulated with one of its clients alone: losses to a client's own connection do not depend on the others,
+unless the port is full. For a client that lost messages, each parameter that may limit it is fitted in turn, with the
+others off: the value at which the simulated share of discards is the captured one. Its interval has the captured
+share's random error, the simulation's own, and that of the time between the captures; the captured figure is compared
+with the spread of replications of the same length, and the application's times may vary as much as exponential ones, so
+that the interval keeps its confidence (`tests/sim/captured/test_calibration.py`). It does not where they vary more, or
+where the captured load was not steady.
 
-Decides: what is compared, how values are searched for (by bisection of the logarithm, for discards grow with each
+Decides: the compared figures, how values are searched for (by bisection of the logarithm, since discards grow with each
 parameter one way), and which parameter explains best: the one whose other figures (depth, blocked percentage) are
 nearest, and which the windows of the captured connection do not contradict.
 """

@@ -1,10 +1,10 @@
-"""What captures tell of each client: rates, sizes and limits, from counters of one instant or of two.
+"""The observed rates, sizes and limits of each client, from captured counters of one instant or of two.
 
 Two captures count what happened between them. One alone has counts since the client connected, or the broker's own
 averages of the last minute; where it has neither, a rate is not known.
 
-Decides: how listings of one client become one thing, how long the time between two captures was, and that a counter
-that went back (the client connected anew, or the statistics were cleared) counts from zero.
+Decides: how listings of one client are merged, how long the time between two captures was, and that a counter that went
+back (the client connected anew, or the statistics were cleared) counts from zero.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class ObservedClient:
     window_messages: int | None = None
     """Of one flow of guaranteed messages."""
     trouble: SlowClient | None = None
-    """What limits it, by the figures of its connection; None: nothing does."""
+    """The limit that the client is at, by the figures of its connection; None: none."""
 
     @property
     def is_troubled(self) -> bool:
@@ -78,7 +78,7 @@ class ObservedClient:
 
 @dataclass(frozen=True, slots=True)
 class CapturedClients:
-    """The clients of a broker over a time. `notes`: what a person should know of the figures."""
+    """The clients of a broker over a time. `notes`: remarks on the figures for the reader."""
 
     clients: tuple[ObservedClient, ...]
     seconds: float | None
@@ -122,7 +122,7 @@ class _Capture:
 
 
 def observe(after: Listings, before: Listings | None = None, seconds: float | None = None) -> CapturedClients:
-    """Return what captures tell of the clients.
+    """Return the clients' figures from captures.
 
     Args:
         after: the capture, the later one of two.
@@ -170,10 +170,10 @@ def _by_client(found: Listings) -> _Capture:
 
 
 def _seconds_between(early: _Capture, late: _Capture, given: float | None) -> float:
-    """Return how long after the earlier capture the later one is: the median over clients that stayed connected.
+    """Return the time between the captures: the median over clients that stayed connected.
 
     Raises:
-        InvalidInput: no client tells, or they tell that the order is the other one.
+        InvalidInput: no client has an uptime, or the uptimes show the reverse order.
     """
     if given is not None:
         return given

@@ -51,7 +51,7 @@ _LEAST_PER_S: Final = 0.001
 
 
 class ValueOrigin(StrEnum):
-    """Where a value is from."""
+    """The origin of a value."""
 
     CAPTURED = "captured"
     DERIVED = "derived"
@@ -77,7 +77,7 @@ class CapturedGroup:
 
     @property
     def trouble(self) -> SlowClient | None:
-        """What limits it; None: nothing, or it has several clients."""
+        """The limit that the group is at; None: none, or it has several clients."""
         return self.clients[0].trouble if len(self.clients) == 1 else None
 
     def mean(self, of: Callable[[ObservedClient], float | None]) -> float | None:

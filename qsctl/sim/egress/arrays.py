@@ -43,7 +43,7 @@ class PlainState:
 
 
 class EgressArrays:
-    """What the kernels change in place."""
+    """The arrays that the kernels change in place."""
 
     def __init__(
         self,
@@ -234,7 +234,7 @@ class EgressArrays:
         self.dones.fill(0)
         self.queues["high_water"] = self.queues["work"]
         self.tallies["first_discard"] = r.NONE
-        # Deliveries begun before are no redeliveries of the observation; the first one stays the first.
+        # Deliveries begun before are not redeliveries of the observation; the first one stays the first.
         np.minimum(self.lives["attempts"], 1, out=self.lives["attempts"])
         self.octaves["block"] = r.NONE
         self.recent["place"] = 0

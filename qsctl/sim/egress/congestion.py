@@ -1,9 +1,9 @@
-"""How the congestion window of a lossy connection grows, and what a loss makes of it: Reno, and CUBIC by name.
+"""The congestion window of a lossy connection, its growth, and its reduction at a loss: Reno, and CUBIC by name.
 
-Reno (RFC 5681, RFC 3465): below the threshold the window grows by what is acknowledged, by two segments an
-acknowledgment at most; from there on by one segment for each window that is acknowledged, which is one a round trip.
-A loss halves it. CUBIC (RFC 9438): from a loss at W_max on the window follows W_max + 0.4 (t − K)³, t in seconds, or
-what a flow of Reno's average would have, whichever is more; a loss takes three tenths of it.
+Reno (RFC 5681, RFC 3465): below the threshold the window grows by what is acknowledged, at most by two segments an
+acknowledgment; from there on by one segment for each window that is acknowledged, which is one a round trip. A loss
+halves it. CUBIC (RFC 9438): from a loss at W_max on the window follows W_max + 0.4 (t − K)³, t in seconds, or what a
+flow of Reno's average would have, whichever is more; a loss takes three tenths of it.
 
 All in integers, so that every machine computes the same: milliseconds and thousandths of a segment.
 """
@@ -46,7 +46,8 @@ def cube_root(value: int) -> int:
 
 @inlined_part
 def opened(window: int, threshold: int, credit: int, acknowledged: int) -> tuple[int, int]:
-    """Return the window, and the parts of a segment that it has grown by, once so many segments are acknowledged.
+    """Return the window, and the parts of a segment that it has grown by, once the given number of segments is
+    acknowledged.
 
     In slow start, or in Reno's congestion avoidance.
     """
@@ -62,7 +63,7 @@ def opened(window: int, threshold: int, credit: int, acknowledged: int) -> tuple
 
 @inlined_part
 def grow(state: Any, c: int, t: int, acknowledged: int) -> None:
-    """Open the window by an acknowledgment of so many segments."""
+    """Open the window by an acknowledgment of the given number of segments."""
     broker = row(state, 0, STATE)
     tcp = row(broker.connections, row(broker.more, c, MORE).connection, TCP)
     window = wide(tcp.window)

@@ -7,7 +7,7 @@ whole messages move (that TCP may split them is left out). A client whose link l
 
 Where a function has the argument `rare`, None stands for a client that is plain (no endpoint, eliding, loss, pauses,
 absences, slower link or weights, as most are), or plain but for its guaranteed messages, which G-1 holds. The compiler
-then leaves out what such a client cannot meet: it is a function of its own, from the same text.
+then leaves out the branches that such a client never takes: it makes a separate function from the same text.
 """
 
 from __future__ import annotations

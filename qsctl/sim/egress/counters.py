@@ -1,4 +1,4 @@
-"""What an egress run counted: the rows of the event log's counters, and the totals reported as events at its end."""
+"""The counters of an egress run: the rows of the event log's counters, and the totals reported as events at its end."""
 
 from __future__ import annotations
 
@@ -117,7 +117,9 @@ def _times_to_done(arrays: EgressArrays, used: Any) -> dict[str, Any]:
 
 
 def _histogram(arrays: EgressArrays, number: int, messages: int) -> tuple[Any, Any]:
-    """Return the sparse buckets and counts of one histogram of so many messages, durations of zero among them."""
+    """Return the sparse buckets and counts of one histogram with the given number of messages, durations of zero
+    included.
+    """
     bucket, count = arrays.histogram(number)
     zeros = messages - int(count.sum())
     if zeros > 0:

@@ -70,7 +70,7 @@ from qsctl.sim.kernel.rows import release, undelivered_row
 PRIORITIES: Final = 10
 """From 9, which goes first, to 0."""
 NODE_BITS: Final = 31
-"""An entry of the expiries is the message's number in the order of arrival and, in so many bits, its node."""
+"""An entry of the expiries is the message's number in the order of arrival and, in this number of bits, its node."""
 
 
 @inlined_part
@@ -486,9 +486,9 @@ def serve_queue(state: Any, d: int, t: int) -> None:
 
 @part
 def expire(state: Any, t: int) -> None:
-    """Remove what has waited for its time to live, of all durable queues, in the order of arrival at equal times.
+    """Remove expired messages of all durable queues, in the order of arrival at equal times.
 
-    What it stood in front of may fit where it did not, so that its queue sends at once.
+    A message behind an expired one may fit now, so its queue sends at once.
     """
     broker = row(state, 0, STATE)
     while broker.expiry_count > 0 and row(broker.expiries, 0, HEAP).time <= t:

@@ -474,7 +474,7 @@ def _lay_durable_queue(
     queue: DurableQueue,
     ranges: Mapping[str, tuple[int, int]],
 ) -> None:
-    """Lay out what stands for a durable queue among the clients, and the flows of its clients."""
+    """Lay out the client that represents a durable queue, and the flows of the queue's clients."""
     number = int(layout.durables["number"][d])
     client, more, endpoint = (
         array[number : number + 1] for array in (layout.clients, layout.more, layout.endpoints)

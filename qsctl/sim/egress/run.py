@@ -240,7 +240,7 @@ class EgressRun:
 
     @property
     def happenings(self) -> tuple[Happening, ...]:
-        """What happened, by kind of event."""
+        """The events of the run, by kind."""
         return self._happenings.summed(self.names)
 
     def _raise(self, at: int, client: int, queue: int, value: int, event: int) -> None:

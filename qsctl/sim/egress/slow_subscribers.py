@@ -1,9 +1,9 @@
-"""How slow each subscriber is: blocked seconds of the last minute, with penalties for trouble on the connection.
+"""The slowness of each subscriber: blocked seconds of the last minute, with penalties for trouble on the connection.
 
 [SOL-QUEUES], "Data Buffer Management": the seconds of the last minute in which a client had data to send and could not,
 plus a penalty for retransmissions and missed keepalives, as a percentage. Our reading: a second counts when the client
 was blocked for at least half of it; each retransmission and missed keepalive adds the configured percentage for a
-minute; never above 100. What is sent again are segments. An idle connection is probed each second after three (the
+minute; never above 100. Retransmissions are of segments. An idle connection is probed each second after three (the
 profile's defaults); a probe is missed with the link's loss probability.
 """
 

@@ -1,9 +1,9 @@
 """The egress queues of a Solace event broker.
 
-Five priority queues a client (C-1, D-3, D-2, D-1, G-1, highest first) with a maximum depth in work units of 2,048
-bytes and a minimum burst; the oldest message is discarded when a queue is full, and the next one delivered from it
-says so; a scheduler moves messages one at a time to the client's TCP transmit queue, and TCP to the port's queue at
-line rate, which the port's clients share. Guaranteed messages come from endpoints through G-1.
+Five priority queues a client (C-1, D-3, D-2, D-1, G-1, highest first) with a maximum depth in work units of 2,048 bytes
+and a minimum burst; the oldest message is discarded when a queue is full, and the next one delivered from it has the
+discard indication; a scheduler moves messages one at a time to the client's TCP transmit queue, and TCP to the port's
+queue at line rate, which the port's clients share. Guaranteed messages come from endpoints through G-1.
 
 Source: [SOL-QUEUES] whole. Queue disciplines: `queue`; TCP: `serve`, `transmit`; endpoints:
 `endpoint`; eliding: `eliding`; slow subscribers and buffers: `slow_subscribers`, `run`; ingress: `admit_ingress`.

@@ -281,7 +281,7 @@ def transmit(state: Any, c: int, t: int, place: int) -> int:
 
 @inlined_part
 def send_again(state: Any, c: int, t: int, place: int) -> None:
-    """Send a segment once more, the first of its record, which is its own from now on."""
+    """Send a segment again, the first of its record, which has it alone from now on."""
     broker = row(state, 0, STATE)
     segment = row(broker.segments, place, SEGMENT)
     if segment.count > 1:
@@ -581,7 +581,7 @@ def acknowledge_before(state: Any, c: int, t: int, upto: int) -> None:
     client.inflight -= size
     tcp.bytes_acknowledged += size
     tcp.oldest = upto
-    if marks & SENT_AGAIN == 0:  # else nobody can know which copy it was that is acknowledged (Karn)
+    if marks & SENT_AGAIN == 0:  # else it is unknown which copy was acknowledged (Karn)
         measured = t - sent
         tcp.variation = (3 * tcp.variation + abs(tcp.smoothed - measured)) >> 2
         tcp.smoothed = (7 * tcp.smoothed + measured) >> 3

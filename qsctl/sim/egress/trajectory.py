@@ -47,7 +47,7 @@ _AHEAD: Final = ("ingress_refused", "too_big", "first_refused")
 
 @dataclass(frozen=True, slots=True)
 class RunMemory:
-    """Where each array begins, in one piece of memory."""
+    """Offsets of the arrays in one block of memory."""
 
     bytes: npt.NDArray[Any]
     places: dict[str, tuple[int, int, Any]]
@@ -69,7 +69,7 @@ class SavedBroker:
     numbers: tuple[Any, ...]
     instant_ns: Nanoseconds
     known: dict[str, Any] = field(default_factory=dict)
-    """What the first branch found for the others: `rows` that come yet up to the instant, and the `streams` then."""
+    """Results of the first branch for the others: `rows` yet to come up to the instant, and the `streams` then."""
 
 
 @dataclass(frozen=True, slots=True)

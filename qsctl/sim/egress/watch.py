@@ -1,4 +1,4 @@
-"""How near a queue is to what is rare: the importance function of multilevel splitting (`sim.splitting`).
+"""The importance function of multilevel splitting (`sim.splitting`): how near a queue is to a rare event.
 
 Of the queue `watched_queue` of every client in `watches`: its depth in work units, where `watched_depth` is 1; else how
 near it is to discarding, counted up to `watched_most`, which is the importance of a queue that discards its next

@@ -1,9 +1,9 @@
-"""What compiled code shares: records, random numbers, heap, histogram, log rows, and the compiler itself.
+"""The common parts of compiled code: records, random numbers, heap, histogram, log rows, and the compiler itself.
 
 In: addresses of record arrays (`jit.address_of`) and numbers. Out: the same arrays, changed in place.
 
 - `jit.py`: the only importer of numba; `kernel` and `inlined` decorate every compiled function, and the compiled code
-  is kept in a directory of qsctl's own, from which `unused_caches.py` removes what old versions left;
+  is kept in a directory of qsctl's own, from which `unused_caches.py` removes files of old versions;
 - `records.py`: the layout of every array, and the one record that leads to all of them;
 - `random.py`: draw n of a stream is a hash of the stream's key and n; `heap.py`, `histogram.py`, `rows.py`.
 

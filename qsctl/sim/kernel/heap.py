@@ -1,6 +1,6 @@
 """A binary heap of (time, client) records inside an array: earliest first, the lower client at equal times.
 
-Only clients that wait for an acknowledgment stand in it, so it is short; 16-byte records keep it in few cache lines.
+It contains only clients that wait for an acknowledgment, so it is short; 16-byte records keep it in few cache lines.
 """
 
 from __future__ import annotations

@@ -209,7 +209,7 @@ quotient: Final = cast("Callable[[int, int], int]", intrinsic(_quotient) if COMP
 """`dividend // divisor`, of a dividend ≥ 0 and a divisor > 0."""
 
 wide: Final = cast("Callable[[Any], int]", intrinsic(_wide) if COMPILED else int)
-"""As a 64-bit integer: a narrower one would have each kernel that it reaches compiled once more."""
+"""As a 64-bit integer: a narrower one would have each kernel that it reaches compiled again."""
 
 
 class _OnCompilation(Listener):
@@ -297,8 +297,8 @@ class _SharedCache(FunctionCache):
 class _PartCode(JITCodeLibrary):
     """The code of a part: linked with that of the parts it calls, and neither optimized nor turned into machine code.
 
-    numba does both for each function, with all that it calls, once more for each of its callers: most of the time
-    that compiling took.
+    numba does both for each function, with all its callees, again for each of its callers, which took most of the
+    compilation time.
     """
 
     codegen = SimpleNamespace(set_env=lambda _name, _environment: None)

@@ -46,14 +46,16 @@ TOPIC: Final = np.dtype([("topic", "i4")])
 """A node's topic, which only the log and eliding ask for."""
 
 LIFE: Final = np.dtype([("born", "i8"), ("moved", "i8"), ("attempts", "i4"), ("traits", "i4")], align=True)
-"""What the log remembers of a node: arrival, leaving its queue (or redelivery due), deliveries begun of a guaranteed
-message, whether it carries an indication. Small, for an overloaded broker writes and reads one
-for nearly every message, each in another cache line."""
+"""The log's fields of a node: arrival, leaving its queue (or redelivery due), deliveries begun of a guaranteed message,
+whether it carries an indication. Small, since an overloaded broker writes and reads one for nearly every message, each
+in another cache line.
+"""
 
 LATER: Final = np.dtype([("sent", "i8"), ("entered", "i8"), ("reached", "i8"), ("slot", "i4")], align=True)
-"""What only rarer features remember of a node, two in a cache line: when its last byte left, when G-1 admitted it, its
-eliding slot. `reached`: when a client whose link loses segments has it whole; once a reader begins it, when the
-application has done it; then when the client's library acknowledged it."""
+"""Fields of a node for rarer features, two in a cache line: when its last byte left, when G-1 admitted it, its eliding
+slot. `reached`: when a client whose link loses segments has it whole; once a reader begins it, when the application has
+done it; then when the client's library acknowledged it.
+"""
 
 SPOOLED: Final = np.dtype(
     [
@@ -68,9 +70,10 @@ SPOOLED: Final = np.dtype(
     ],
     align=True,
 )
-"""What a durable queue remembers of a node, where there is one: when its time to live is over, its traffic, its queue,
-its row of BACKLOG and the message before it there, whether it `waits` there, the deliveries begun since it came to this
-queue, and whether an application has `rejected` it."""
+"""Fields of a node that a durable queue uses: the end of its time to live, its traffic, its queue, its row of BACKLOG
+and the message before it there, whether it `waits` there, the deliveries begun since it came to this queue, and whether
+an application has `rejected` it.
+"""
 
 LIFE_INDICATION: Final = 1
 
@@ -96,9 +99,10 @@ CLIENT: Final = np.dtype(
     align=True,
 )
 """One connection, in one cache line. `unsent` starts the part of the TCP list (head … tail) that the window still holds
-back; `mask` has a bit for each queue with a message; `queued` is 1 while the client stands in the heap of
-acknowledgments; `delay` is round trip plus acknowledgment latency; `next_ack` is also when the broker learns that a
-reader of the client has begun a message, see `egress.receiver`."""
+back; `mask` has a bit for each queue with a message; `queued` is 1 while the client is in the heap of acknowledgments;
+`delay` is round trip plus acknowledgment latency; `next_ack` is also when the broker learns that a reader of the client
+has begun a message, see `egress.receiver`.
+"""
 
 MORE: Final = np.dtype(
     [
@@ -134,10 +138,11 @@ MORE: Final = np.dtype(
     ],
     align=True,
 )
-"""What only the rarer features touch, and when a client was blocked. `durable`: of a client with a flow of a durable
-queue, and of what stands for that queue among the clients: the row of DURABLE. Of a lossy client: `loss` in 2^-64,
-`key` of its draws and `sent`, how many there were: one for each segment, sent again or not; `connection`: the row of
-TCP."""
+"""Fields that only the rarer features use, and the time when a client was blocked. `durable`: of a client with a flow
+of a durable queue, and of the client that represents that queue: the row of DURABLE. Of a lossy client: `loss` in
+2^-64, `key` of its draws and `sent`, their number: one for each segment, sent again or not; `connection`: the row of
+TCP.
+"""
 
 TCP: Final = np.dtype(
     [
@@ -397,8 +402,9 @@ TRAFFIC: Final = np.dtype(
     ],
     align=True,
 )
-"""What the messages of a traffic have in common: the publisher's time to live (0: none), priority and eligibility for a
-dead message queue; of a shared subscription the clients that share it, and whose turn it is."""
+"""Common fields of a traffic's messages: the publisher's time to live (0: none), priority and eligibility for a dead
+message queue; of a shared subscription its clients, and the next one.
+"""
 
 FLOW: Final = np.dtype([("client", "i8"), ("bound", "i8"), ("partitions", "i8")])
 """A flow of a durable queue: its client, and the queue's `binds` when it bound, which is the order of standby; while
@@ -417,8 +423,9 @@ BACKLOG: Final = np.dtype(
     align=True,
 )
 """Messages that wait at a durable queue, in the order in which they are delivered: of a partition, to `client`. `out`:
-how many are delivered and not acknowledged. A partition that is being handed over has an `upcoming` client, and waits
-`until` then at the latest; `dealt`: to whom, while partitions are dealt out."""
+the number delivered and not acknowledged. A partition that is being handed over has an `upcoming` client, and waits
+`until` then at the latest; `dealt`: to whom, while partitions are dealt out.
+"""
 
 ELIDED: Final = np.dtype([("last", "i8"), ("node", "i4"), ("known", "i4")], align=True)
 """A topic of an eliding client: its last delivery, its queued message, whether it is within the topic limit."""
@@ -498,8 +505,10 @@ ARRAYS: Final = (
     "readers", "shares", "durables", "flows", "backlogs", "connections", "segments", "traffics", "expiries", "spools",
     "dones", "watches",
 )  # fmt: skip
-"""What the state record knows by address. `heap`: acknowledgments of clients that wait for one; `timers`: redeliveries,
-consumers' acknowledgments, ends of eliding delays; `events`: rows of `sim.model.EVENT_ROW` that kernels write."""
+"""The arrays that the state record addresses. `heap`: acknowledgments of clients that wait for one; `timers`:
+redeliveries, consumers' acknowledgments, ends of eliding delays; `events`: rows of `sim.model.EVENT_ROW` that kernels
+write.
+"""
 
 SCALARS: Final = (
     "position", "count", "until", "until_acknowledged", "log_count", "log_limit", "logging", "free", "heap_count",
@@ -513,23 +522,24 @@ SCALARS: Final = (
 )  # fmt: skip
 
 STATE: Final = np.dtype([(name, "i8") for name in (*ARRAYS, *SCALARS)])
-"""All that the kernels know of a run, in one record whose address they hand to one another.
+"""The state of a run for the kernels, in one record whose address they pass to one another.
 
-position, count: the next of the arrivals and how many there are; until, until_acknowledged: see `egress.advance`
-log_count, log_limit: rows in the log, and at how many to stop; logging: 1 while messages are logged, those of the
+position, count: the index of the next arrival and the number of arrivals; until, until_acknowledged: see
+`egress.advance` log_count, log_limit: rows in the log, and the number at which to stop; logging: 1 while messages are
+logged, those of the
     warm-up too, 0 at level counters
-free: the first node of the free list
-…_limit: at how many the array has no room for another event; short: 1 when one of them is reached
-egress_bytes: in the broker's buffers, counted while `buffers` is 1; load_rise, load_fall: stop when they reach the one
+free: the first node of the free list …_limit: the number at which the array has no room for another event; short: 1
+when one of them is reached egress_bytes: in the broker's buffers, counted while `buffers` is 1; load_rise, load_fall:
+stop when they reach the one
     or sink to the other or below
-arrived: messages of all strides; now: the instant of the last event that was not plain
-segment_free, segments_left, segments_room: the free list of segments, how many it has, how many one event may take
-unacknowledged, unacknowledged_max: deliveries of all flows that no application has acknowledged, and their limit;
+arrived: messages of all strides; now: the instant of the last event that was not plain segment_free, segments_left,
+segments_room: the free list of segments, its length, and the most that one event may use unacknowledged,
+unacknowledged_max: deliveries of all flows that no application has acknowledged, and their limit;
     starved: 1 when a message waits for that; resumed: the client that is asked first once there is room again
-expiry_count, spooled: entries of the expiries, and how many were ever made
-watched, watched_queue, watched_most, watched_depth, watched_bytes, watch_low, watch_high: see `egress.watch`
-counted_from: the end of the warm-up once it is over: a delivery begun before it is not counted
-acknowledging: 1 where the connection's acknowledgment is the message's (TIBCO); done_place, unfinished_place: of the
+expiry_count, spooled: entries of the expiries, and the number ever made watched, watched_queue, watched_most,
+watched_depth, watched_bytes, watch_low, watch_high: see `egress.watch` counted_from: the end of the warm-up once it is
+over: a delivery begun before it is not counted acknowledging: 1 where the connection's acknowledgment is the message's
+(TIBCO); done_place, unfinished_place: of the
     first client's histograms of times to done and of ages, among the histograms of queues; horizon: the run's
 """
 

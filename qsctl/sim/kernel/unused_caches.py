@@ -15,7 +15,9 @@ from pathlib import Path
 from typing import Final
 
 UNUSED_AFTER_S: Final = 28 * 86400.0
-"""A version that somebody still uses now and then, in another environment, keeps what was compiled for it."""
+"""Time without use after which a version is removed: one that is used now and then, in another environment, keeps its
+compiled code.
+"""
 _MARKED_EVERY_S: Final = 86400.0
 _NAMED: Final = re.compile(r"kernels-[0-9a-f]{16}")
 
@@ -28,7 +30,7 @@ def mark_used(directory: Path) -> None:
 
 
 def remove_unused(made: Path) -> None:
-    """Remove the directories of other versions beside this one that were not in use for weeks; faults are no matter.
+    """Remove the directories of other versions beside this one that were not in use for weeks; ignore errors.
 
     Args:
         made: the directory of this version, which stays.

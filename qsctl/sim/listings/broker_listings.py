@@ -1,11 +1,11 @@
 """A simulated run as the listings that a broker would print of it.
 
-Decides what stands for what: a client of the scenario for a client, its group for the client username, a group with
+Decides the mapping: a client of the scenario for a client, its group for the client username, a group with
 `neighbor="true"` for the link to a neighbour broker and its four clients for Conn-1 to Conn-4. Everything is in the
-message VPN `default`. Discards are those of the queue's limit, evictions from G-1 among them; other losses are what
-`qsctl explain discards` is for. What a simulator has no figure of is `unspecified`: users, computers, process numbers.
-A Parse Error is never raised, for no message is malformed; Message Too Big is raised of the client that a message was
-for, the one that a scenario names.
+message VPN `default`. Discards are those of the queue's limit, evictions from G-1 among them; `qsctl explain discards`
+shows other losses. A figure that a simulator lacks is `unspecified`: users, computers, process numbers. A Parse Error
+is never raised, since no message is malformed; Message Too Big is raised of the client that a message was for, the one
+that a scenario names.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def client_queues(state: RunState) -> Iterator[ClientQueues]:
 
 
 def neighbor_queues(state: RunState) -> Iterator[NeighborQueues]:
-    """`show cspf neighbor … stats queues` of every group that stands for one.
+    """Return `show cspf neighbor … stats queues` of every group that represents a neighbor.
 
     The control card is not simulated: its queues are empty.
     """

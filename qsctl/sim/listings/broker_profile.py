@@ -1,7 +1,7 @@
-"""A scenario's profile as the client profile of a broker, and its users: what `show client-profile … detail` lists.
+"""A scenario's profile as the client profile of a broker, and its users: the output of `show client-profile … detail`.
 
-Settings that the simulator does not know have the vendor's defaults. A maximum window that is no whole number of KB is
-listed as the KB that it begins, for the broker counts in KB.
+Settings that the simulator lacks have the vendor's defaults. A maximum window that is not a whole number of KB is
+rounded up, since the broker counts in KB.
 """
 
 from __future__ import annotations

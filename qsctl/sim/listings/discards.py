@@ -30,7 +30,7 @@ LARGEST_MESSAGE: Final = "200 MB"
 _QUOTAS: Final = ("max-messages", "max-spool-usage", "low-priority-limit")
 """The limits by which an endpoint refuses messages."""
 _OF_DURABLE_QUEUES: Final = {"expired": BY_KEY["ttl_expired"], "dead": BY_KEY["redelivery_exceeded"]}
-"""What the message spool of a broker counts of its queues: `show message-spool stats`."""
+"""Counters of durable queues in a broker's message spool: `show message-spool stats`."""
 _MOVED: Final = {
     EVENT_NAMES[Event.EXPIRED_TO_DMQ]: BY_KEY["ttl_expired_to_dmq"],
     EVENT_NAMES[Event.REDELIVERED_TO_DMQ]: BY_KEY["redelivery_exceeded_to_dmq"],
@@ -53,7 +53,7 @@ class Explained:
 
 @dataclass(slots=True)
 class _Place:
-    """What was counted at one client's queue."""
+    """The counters of one client's queue."""
 
     client: str
     client_id: int
@@ -65,7 +65,7 @@ def explain_run(folder: Path) -> list[Explained]:
     """Return the causes by which a run's messages were discarded or elided, all replications together, most first.
 
     Raises:
-        NotFound: it is no run folder.
+        NotFound: it is not a run folder.
         Damaged: a file of it is missing or was changed.
         ConfigError: its scenario cannot be read again.
         Refused: the run is of an integration engine, whose queues discard nothing.

@@ -1,8 +1,9 @@
-"""What a run folder knows of each client at the end of one replication: its counters, and what its events came to.
+"""The state of each client at the end of one replication, from a run folder: its counters, and the result of its
+events.
 
-Counters are there at every level. Slowness, one-shot events and reconnections of single clients are events: below
-level `events` a figure is None unless what happened in the whole run decides it (what never happened did not happen to
-this client, and what happened to one client happened to the first).
+Counters exist at every level. Slowness, one-shot events and reconnections of single clients are events: below level
+`events` a figure is None unless the run's totals decide it (an event that never occurred did not occur to this client,
+and the event of a single client was the first's).
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ _FOLDED: Final[Mapping[str, Callable[[int, int], Mapping[str, Any]]]] = {
     _NAMES[Event.DISCONNECTED]: lambda _at_ns, _value: {"is_connected": False, "connected_at_ns": None},
     _NAMES[Event.DISCONNECTED_SLOW]: lambda _at_ns, _value: {"is_connected": False, "connected_at_ns": None},
 }
-"""What a client is after an event at its time with its value; all others change nothing that is shown."""
+"""State of a client after an event at its time with its value; all other events change nothing that is shown."""
 
 
 @dataclass(slots=True)
@@ -94,14 +95,14 @@ def newest_run(parent: Path = DEFAULT_PARENT) -> Path:
 
 
 def read_run_state(folder: Path, replication: int = 0) -> RunState:
-    """Read what a run knows of its clients.
+    """Read the state of a run's clients.
 
     Args:
         folder: a run of a broker's egress queues.
         replication: its number, from 0.
 
     Raises:
-        NotFound: it is no run folder, or has no such replication.
+        NotFound: it is not a run folder, or has no such replication.
         Damaged: a file of it is missing or was changed.
         Refused: the run is of shared reader queues or of an integration engine, which have no egress queues.
         ConfigError: its scenario cannot be read again, as when a trace file went away.
@@ -160,7 +161,7 @@ def _add_counters(run: RecordedRun, replication: int, clients: list[ClientState]
     table = table.drop_columns(["histogram_bucket", "histogram_count"])
     for batch in table.to_batches(max_chunksize=4096):
         for row in batch.to_pylist():
-            # Behind the clients are the durable queues, which are no clients.
+            # Behind the clients are the durable queues, which are not clients.
             if row["replication"] == replication and row["client_id"] < len(clients):
                 clients[row["client_id"]].counters[row["queue"]] = row
 

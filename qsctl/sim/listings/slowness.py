@@ -39,7 +39,7 @@ _SINCE: Final = frozenset({EVENT_NAMES[Event.SLOW_SUBSCRIBER], EVENT_NAMES[Event
 
 @dataclass(slots=True)
 class _Traffic:
-    """What came for a client and what it was sent, in the observed time."""
+    """The arrivals and deliveries of a client, in the observed time."""
 
     offered_bits_per_second: float = 0.0
     delivered_bits_per_second: float = 0.0

@@ -1,4 +1,6 @@
-"""What a run's events come to: each kind once, with how often, when first and of which client, whatever is logged."""
+"""The summary of a run's events: for each kind its count, the first instant and its client, at every level of the
+log.
+"""
 
 from __future__ import annotations
 

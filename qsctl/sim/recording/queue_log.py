@@ -20,13 +20,13 @@ _INDEX: Final = {outcome: index for index, outcome in enumerate(OUTCOMES)}
 
 
 class QueueLog(Generic[Key]):
-    """What is logged of queues that a model knows by keys.
+    """The log of queues that a model identifies by keys.
 
     Args:
-        warm_up_ns: what leaves a queue before is not counted.
+        warm_up_ns: messages that leave a queue before are not counted.
         keeps_rows: whether there are rows, or counters only.
-        rows_max: how many rows make the log full.
-        tries: what was delivered without an acknowledgment comes back, and is not unfinished itself.
+        rows_max: number of rows at which the log is full.
+        tries: a message delivered without an acknowledgment is redelivered, and is not unfinished itself.
     """
 
     def __init__(self, warm_up_ns: Nanoseconds, *, keeps_rows: bool, rows_max: int, tries: bool = False) -> None:

@@ -1,7 +1,8 @@
-"""Elements to dataclasses, by the table of `forms.py`; every problem is noted and reading goes on.
+"""The builder of a scenario: elements to dataclasses, by the table of `forms.py`; every problem is noted and reading
+continues.
 
 Names the element path, the value found and the values allowed. Structure is checked here and by the XSD alike: this
-side explains, the XSD is for editors and proves that both say the same.
+side explains, the XSD is for editors and a test proves that both agree.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ SEMP_PLACES: Final = {
 
 
 class ScenarioReading:
-    """One reading in progress: the problems so far, where each object stands, and what other files give."""
+    """One reading in progress: the problems so far, the place of each object, and the values from other files."""
 
     def __init__(self) -> None:
         self.problems: list[Problem] = []
@@ -137,7 +138,7 @@ def _in_plain_units(change: dict[str, object]) -> dict[str, object]:
     """Return a change in the units of the models: a port's new rate, written as in `<port>`, in bits a second."""
     path, value = str(change.get("path")), str(change.get("value"))
     if path.startswith("port[") and path.endswith("/rate"):
-        with contextlib.suppress(InvalidInput):  # the rules say what may stand there
+        with contextlib.suppress(InvalidInput):  # the rules decide what is allowed here
             return change | {"value": str(PORT_RATE.parse(value))}
     return change
 
@@ -354,7 +355,7 @@ def one_of(models: frozenset[Model]) -> str:
 
 
 def semp_hint(name: str) -> str:
-    """Return where a scenario says what a SEMP attribute of a client profile says, or what a setting became.
+    """Return where a scenario sets a SEMP attribute of a client profile, or the new place of a former setting.
 
     Empty for any other name.
     """

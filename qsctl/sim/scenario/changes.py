@@ -1,4 +1,4 @@
-"""What happens at set times: pauses, absences, timed changes of limits and rates.
+"""Changes at set times: pauses, absences, timed changes of limits and rates.
 
 A timed change is a path and a value: `profile[web]/queue[D-1]/max-depth`, `…/min-msg-burst`, `…/weight`,
 `port[eth1]/rate` (bits a second), `client[web]/pause` and `client[web]/absence` (a duration from then on).

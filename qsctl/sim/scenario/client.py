@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 from qsctl.instant import INFINITE_NS, MILLISECOND_NS, SECOND_NS, Nanoseconds
 
 LONGEST_NS: Final = 3600 * SECOND_NS
-"""Where a distribution without bound is cut unless its maximum says otherwise."""
+"""Bound of a distribution without one unless its maximum sets it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +97,15 @@ class ClientGroup:
     """A segment that no second one follows for this long is acknowledged alone (RFC 1122, 4.2.3.2), where segments are
     lost; 0: each is acknowledged as it arrives. 40 ms is Linux's."""
     acknowledgment_latency_ns: Nanoseconds = 0
-    """What TCP's acknowledgments take beyond the round trip; it limits no rate but by the window."""
+    """Time that TCP's acknowledgments take beyond the round trip; it limits a rate only through the window."""
     receive_buffer_bytes: int = 0
-    """What a connection has received and its readers have not begun; 0: as large as the profile's maximum window."""
+    """Capacity for bytes that a connection has received and its readers have not begun; 0: as large as the profile's
+    maximum window.
+    """
     readers: int = 1
     """Messages that the application works on at a time, in the order in which they came."""
     service_time: ServiceTime = ConstantTime()
-    """What a reader needs for a message."""
+    """Time that a reader needs for a message."""
     neighbor: bool = False
     """The four TCP data connections of the link to a neighbour broker of this name, not clients [SOL-QUEUES]."""
     pauses: tuple[ClientInterval, ...] = ()

@@ -1,4 +1,4 @@
-"""How a group of clients is written: its connection, its application's service time, its pauses and absencec."""
+"""The elements of a group of clients: its connection, its application's service time, its pauses and absences."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from qsctl.instant import INFINITE_NS, SECOND_NS, Nanoseconds
 
 
 class Access(StrEnum):
-    """Which of its flows a durable queue sends to."""
+    """The flows that a durable queue sends to."""
 
     EXCLUSIVE = "exclusive"
     """The one that bound first; the next one when its client disconnects."""
@@ -65,11 +65,13 @@ class DurableQueue(SpoolSettings):
     respects_priority: bool = False
     """Whether messages of a higher priority are delivered first."""
     partitions: int = 0
-    """Of a non-exclusive queue: each key's messages are in one of so many, and each of these has one flow; 0: none."""
+    """Of a non-exclusive queue: the number of partitions; each key's messages are in one, which has one flow; 0:
+    none.
+    """
     rebalance_delay_ns: Nanoseconds = 5 * SECOND_NS
     """After a flow came or went, the partitions are dealt out again."""
     max_handoff_ns: Nanoseconds = 3 * SECOND_NS
-    """A partition whose flow changes waits so long at the most for what its old flow has not acknowledged."""
+    """Longest time that a partition whose flow changes waits for messages that its old flow has not acknowledged."""
     respects_time_to_live: bool = False
     max_time_to_live_ns: Nanoseconds = INFINITE_NS
     max_redelivery: int = -1

@@ -1,6 +1,6 @@
-"""What is simulated of an integration engine: its part of a scenario, as frozen dataclasses [CLOVERLEAF].
+"""The integration engine of a scenario, as frozen dataclasses [CLOVERLEAF].
 
-What procedures and translations do is declared, not programmed: a behaviour, and which messages it applies to. The n-th
+Procedures and translations are declared, not programmed: a behaviour, and which messages it applies to. The n-th
 message of a thread is number n, from 1; with `every` 5 a behaviour applies to messages 5, 10, 15 and so on.
 """
 
@@ -17,7 +17,7 @@ from qsctl.sim.scenario.traffic import Arrivals, Size
 
 
 class Behaviour(StrEnum):
-    """What a procedure does to the messages that it applies to; the others continue as they are."""
+    """The action of a procedure on the messages that it applies to; the others continue unchanged."""
 
     PASS = "pass"
     CHANGE = "change"
@@ -41,7 +41,7 @@ class Behaviour(StrEnum):
 
 
 class Spread(StrEnum):
-    """How long something takes."""
+    """A distribution of durations."""
 
     CONSTANT = "constant"
     EXPONENTIAL = "exponential"
@@ -67,7 +67,7 @@ class EngineProcedure:
     text: str = ""
     """Of `error` and `fail`: why. Of `change`: what is added to the content."""
     name: str = ""
-    """What it is called at the site."""
+    """The name at the site."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class EngineTranslation:
     severity: ErrorSeverity = ErrorSeverity.ACTION
     on_error: ErrorControl = ErrorControl.SKIP
     name: str = ""
-    """What it is called at the site."""
+    """The name at the site."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ class EngineDetail:
 
 @dataclass(frozen=True, slots=True)
 class EngineRoute:
-    """What is done with messages of a transaction id; `*`: of any other."""
+    """The route for messages of a transaction id; `*`: of any other."""
 
     transaction: str = "*"
     details: tuple[EngineDetail, ...] = ()

@@ -1,4 +1,4 @@
-"""How the integration engine of a scenario is written; see `forms`."""
+"""The elements of a scenario's integration engine; see `forms`."""
 
 from __future__ import annotations
 

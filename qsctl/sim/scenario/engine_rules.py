@@ -1,4 +1,4 @@
-"""What an integration engine of a scenario must be beyond its elements' own values [CLOVERLEAF]."""
+"""Rules for an integration engine of a scenario beyond its elements' own values [CLOVERLEAF]."""
 
 from __future__ import annotations
 

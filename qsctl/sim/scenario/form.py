@@ -1,4 +1,6 @@
-"""What the table of `forms.py` is made of: elements, their attributes and children, and the models that know them."""
+"""The building blocks of the table in `forms.py`: elements, their attributes and children, and the models that use
+them.
+"""
 
 from __future__ import annotations
 

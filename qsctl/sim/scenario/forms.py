@@ -1,7 +1,7 @@
-"""How a scenario is written: each dataclass of `scenario.py` as an element, each field as an attribute or a child.
+"""The elements of a scenario: each dataclass of `scenario.py` as an element, each field as an attribute or a child.
 
-One table serves the XML reader, the canonical text and the overrides, so that a path is what the file shows:
-`profile[default]/queue[D-1]/max-depth`. A test holds that `schemas/qsctl_simulation.xsd` says the same.
+One table serves the XML reader, the canonical text and the overrides, so that a path is like the file:
+`profile[default]/queue[D-1]/max-depth`. A test holds that `schemas/qsctl_simulation.xsd` agrees.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""When the intervals of a scenario begin and end."""
+"""The begin and end of a scenario's intervals."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 """`--set path=value`: one value of a scenario, named as its file shows it, replaced in a copy.
 
-A path is the elements from the scenario inwards, the repeated ones with their key in brackets, and an attribute at
-the end: `profile[default]/queue[D-1]/max-depth`, `group[slow]/pause[1]/duration`, `horizon`. Shorter is allowed where
-it is clear: an element that stands once needs no key, and one that may stand only once can be left out
-(`traffic[web]/rate` for `traffic[web]/poisson/rate`). `[*]` means all of them. Timed changes use the same paths.
-`engine_paths.py` has the short paths into an integration engine.
+A path is the elements from the scenario inwards, the repeated ones with their key in brackets, and an attribute at the
+end: `profile[default]/queue[D-1]/max-depth`, `group[slow]/pause[1]/duration`, `horizon`. Shorter is allowed where it is
+clear: an element that occurs once needs no key, and one that may occur only once can be left out (`traffic[web]/rate`
+for `traffic[web]/poisson/rate`). `[*]` means all of them. Timed changes use the same paths. `engine_paths.py` has the
+short paths into an integration engine.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ class _Override:
 def apply_overrides(scenario: Scenario, values: Mapping[str, str]) -> Scenario:
     """Return a copy of the scenario with each value at its path, in order.
 
-    What no path names stays the same object.
+    Parts that no path names stay the same objects.
 
     Raises:
         UsageError: a path leads nowhere: the message lists what exists at the place where it fails.
-        InvalidInput: a value is not of its kind: the message says what is allowed.
+        InvalidInput: a value is not of its kind: the message has the allowed values.
     """
     for given, text in values.items():
         path = whole_path(given)

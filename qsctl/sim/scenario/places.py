@@ -1,7 +1,7 @@
-"""Where each part of a scenario stands in its file, kept beside it: overrides change values, never where they stand.
+"""The place of each part of a scenario in its file, kept beside it: overrides change values, but not places.
 
-A part is known by its way through the scenario (`groups`, 2, `pauses`, 0), which stays the same when a copy is made
-with other values. A part that the file does not state, as a default, is placed where the part around it is.
+A part is identified by its path through the scenario (`groups`, 2, `pauses`, 0), which stays the same when a copy is
+made with other values. A part that the file does not state, as a default, is placed where the part around it is.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Places:
     changes: tuple[str, ...] = ()
 
     def of(self, way: Way) -> ElementPlace | None:
-        """Return where a part stands, or else the nearest part around it that stands somewhere."""
+        """Return the place of a part, or else of the nearest part around it that has one."""
         for length in range(len(way), -1, -1):
             if way[:length] in self.by_way:
                 return self.by_way[way[:length]]
@@ -85,7 +85,7 @@ def places_of(scenario: object, element_of: Callable[[object], etree._Element | 
 
 
 def place_of(scenario: object, owner: object, places: Places | None) -> ElementPlace | None:
-    """Return where the part stands that `owner` is, in a scenario or a changed copy of it."""
+    """Return the place of the part `owner`, in a scenario or a changed copy of it."""
     if places is None:
         return None
     way = next((way for way, part in parts(scenario) if part is owner), ())

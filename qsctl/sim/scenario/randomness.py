@@ -1,4 +1,4 @@
-"""Whether anything in a scenario is random: a run of one that is not is the same with every seed."""
+"""A check whether anything in a scenario is random: a run without randomness is the same with every seed."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""A recording that is replayed: its part of a scenario, as frozen dataclasses.
+"""A recording that is replayed, as part of a scenario, as frozen dataclasses.
 
-What was recorded is in the run folder; here is what may be changed. Every queue of the service has an element with all
-of its values, as they were, so that each has a path: `queue[OrderQueue]/unacked-threshold`. Which of its settings those
-are, the rows of `qsctl.config.tables.queue` say.
+The recorded data are in the run folder; here are the values that may be changed. Every queue of the service has an
+element with all of its recorded values, so that each has a path: `queue[OrderQueue]/unacked-threshold`. The rows of
+`qsctl.config.tables.queue` list its settings.
 """
 
 from __future__ import annotations
@@ -39,8 +39,9 @@ class Replay:
     service: ServiceSettings
     queues: tuple[ReplayedQueue, ...] = ()
     window_samples: int = WINDOW_COUNT
-    """Writes that a producer leaves unanswered before it waits; -1: it never waits. A recording does not say; one that
-    was seen to leave more, or to wait with fewer, has its own."""
+    """Writes that a producer leaves unanswered before it waits; -1: it never waits. A recording lacks it; a producer
+    that left more unanswered, or waited with fewer, has its own.
+    """
     resample_blocks: int = 20
     """Blocks that the load is cut into, to draw another one from: of every replication but the first, which is as
     recorded. 0: of none, so that replications differ by what is modelled alone."""

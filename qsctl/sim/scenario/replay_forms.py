@@ -1,4 +1,4 @@
-"""How a replay is written: `<replay>` and its `<queue>` elements, see `forms.py`."""
+"""The elements of a replay: `<replay>` and its `<queue>` elements, see `forms.py`."""
 
 from __future__ import annotations
 

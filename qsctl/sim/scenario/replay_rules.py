@@ -1,4 +1,4 @@
-"""What a replay must be beyond its elements' own values: a recording that is there, queues that the service has."""
+"""Rules for a replay beyond its elements' own values: its recording exists, the service has its queues."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a scenario must be beyond its elements' own values: references that lead somewhere, times that fit together.
+"""Rules for a scenario beyond its elements' own values: references that resolve, times that fit together.
 
 Checked when a file is read and again after overrides; the reader adds the lines.
 """

@@ -1,7 +1,7 @@
-"""What is simulated: a scenario as frozen dataclasses, in nanoseconds, bytes, bits a second and work units.
+"""A scenario as frozen dataclasses, in nanoseconds, bytes, bits a second and work units.
 
 `scenario_xml.py` reads them from XML (`schemas/qsctl_simulation.xsd`), `overrides.py` changes one value by its path,
-the models turn them into arrays. What a client profile's settings default to is in `profiles/ranges.py`.
+the models turn them into arrays. The defaults of a client profile are in `profiles/ranges.py`.
 """
 
 from __future__ import annotations
@@ -57,35 +57,35 @@ class Model(StrEnum):
 
 
 TIBCO_QUEUE: Final = "egress"
-"""What a TIBCO client profile calls its one queue; inside it has the place of D-1."""
+"""Name of the one queue in a TIBCO client profile; inside it has the place of D-1."""
 TIBCO_MIN_BURST_MESSAGES: Final = 0
 """The default of its minimum burst length tolerance: [P7500]'s page on the queues does not have it, the vendor's next
 one, "Configuring Client Queues", does."""
 
 
 class Admission(StrEnum):
-    """How a full queue makes room (our reading of [SOL-QUEUES])."""
+    """The way in which a full queue makes room (our reading of [SOL-QUEUES])."""
 
     DEPTH = "depth"
     FIT = "fit"
 
 
 class Scheduler(StrEnum):
-    """How the five queues share the TCP transmit queue."""
+    """The way in which the five queues share the TCP transmit queue."""
 
     STRICT = "strict"
     WEIGHTED = "weighted"
 
 
 class CongestionControl(StrEnum):
-    """How a connection that loses segments opens its window again: RFC 5681 and RFC 6582, or RFC 9438."""
+    """The growth of a connection's window after lost segments: RFC 5681 and RFC 6582, or RFC 9438."""
 
     RENO = "reno"
     CUBIC = "cubic"
 
 
 class GuaranteedOverflow(StrEnum):
-    """What G-1 holds, and what a guaranteed message that it has no room for does.
+    """The messages that G-1 holds, and the treatment of a guaranteed message without room.
 
     `hold`: G-1 holds a message until the client has acknowledged it; one without room waits at its endpoint.
     `redeliver`, as version 0.1 did: G-1 holds a message until it enters the TCP transmit queue; one without room
@@ -271,9 +271,9 @@ class WorkloadConsumer:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """What producers and consumers do to our own service [QS 2], with the network's delay one way.
+    """The load of producers and consumers on our own service [QS 2], with the network's delay one way.
 
-    `sync_ns` is how long its storage needs to make a group of records durable.
+    `sync_ns` is the time that its storage needs to make a group of records durable.
     """
 
     service: ServiceSettings
@@ -308,10 +308,10 @@ class Scenario:
     replay: Replay | None = None
     description: str = ""
     places: Places | None = field(default=None, compare=False, repr=False)
-    """Where its parts stand in the file that it was read from, for messages."""
+    """Places of its parts in the file that it was read from, for messages."""
 
     @property
     def service(self) -> ServiceSettings | None:
-        """The configuration of the queuing service that is simulated; None: it is no scenario of one."""
+        """The configuration of the simulated queuing service; None: the scenario has none."""
         owner = self.workload or self.replay
         return None if owner is None else owner.service

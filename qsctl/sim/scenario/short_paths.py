@@ -15,7 +15,7 @@ _OF_A_RECORDED_QUEUE: Final = re.compile(
 
 
 def whole_path(path: str) -> str:
-    """Return the path that a short name stands for; any other text as it is."""
+    """Return the path of a short name; any other text unchanged."""
     text = path.strip()
     if found := _OF_A_PROFILE.fullmatch(text):
         return f"profile[*]/queue[{found[2].strip()}]/{found[1]}"

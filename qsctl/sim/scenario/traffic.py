@@ -1,4 +1,4 @@
-"""How often messages come, and how large they are: what is drawn for each.
+"""Traffic: the distributions of messages' intervals and sizes.
 
 The draws themselves are in `sim/arrivals`, the elements of a scenario in `forms`.
 """

@@ -1,4 +1,4 @@
-"""How single values of a scenario are written: `250ms`, `1 Gbit/s`, `2000/s`, `256 KB`, `5%`.
+"""The texts of a scenario's single values: `250ms`, `1 Gbit/s`, `2000/s`, `256 KB`, `5%`.
 
 Each is a `Value`, as the settings of service files are (`config/values.py`); XML, overrides and the canonical text of a
 scenario use them. KB and MB are 1,024 and 1,048,576 bytes, as the brokers count them (a maximum window of 256 KB is
@@ -52,7 +52,7 @@ def _range(minimum: int, maximum: int | None) -> str:
 
 
 def integer(minimum: int = 0, maximum: int | None = None, *, unlimited: bool = False) -> Value:
-    """Return a whole number; with `unlimited`, -1 and the word `unlimited` are the same and stand for no limit."""
+    """Return a whole number; with `unlimited`, -1 and the word `unlimited` are the same and mean no limit."""
 
     def read(text: str) -> object:
         if unlimited and text in {"unlimited", "-1"}:

@@ -1,4 +1,4 @@
-"""What is done to a cluster of service instances: its part of a scenario, as frozen dataclasses [QS 7].
+"""The simulated cluster of service instances, as part of a scenario, as frozen dataclasses [QS 7].
 
 The load is the scenario's `<workload>`, the instances all have its service's configuration.
 """
@@ -43,9 +43,9 @@ class WorldScenario:
     """A cluster and what happens to it."""
 
     instances: int = 0
-    """Service instances; 0: as many as `queue_instances` says, one where no queue is replicated."""
+    """Service instances; 0: `queue_instances` of them, one where no queue is replicated."""
     master_timeout_ns: Nanoseconds = 0
-    """Of every replicated queue, in place of what the service file says; 0: as there."""
+    """Of every replicated queue, in place of the service file's; 0: that of the file."""
     delay_variation_ns: Nanoseconds = 0
     """The workload's delay, and up to so much more: messages overtake each other."""
     loss: float = 0.0
@@ -53,7 +53,7 @@ class WorldScenario:
     duplication: float = 0.0
     """The probability that a message between instances comes twice."""
     lease_ns: Nanoseconds = SECOND_NS
-    """A program that an instance has not heard for so long is gone for it."""
+    """Time without messages after which an instance considers a program gone."""
     write_again_ns: Nanoseconds = 500 * MILLISECOND_NS
     """After so long without an answer, or after a refusal, a producer writes again."""
     persistence: float = 0.7
@@ -63,7 +63,7 @@ class WorldScenario:
     replicates_configuration: bool = False
     """Whether the instances replicate their configuration [QS 7.2]; administration creates and deletes queues then."""
     compact_records: int = 0
-    """After so many records an instance compacts a stream; 0: never."""
+    """Number of records after which an instance compacts a stream; 0: never."""
     recovery_ns: Nanoseconds = 10 * SECOND_NS
     """The end of the run: no faults and no new samples; everything must be delivered."""
     schedule: str = ""

@@ -38,7 +38,7 @@ DEFAULT_READY: Final = "burst"
 """The ready scenario of `qsctl simulate` without an argument."""
 
 _START_BYTES: Final = 400
-"""The root element of a ready file stands this near its beginning."""
+"""Bytes at the beginning of a ready file that contain its root element."""
 
 LIMITS: Final = DocumentLimits(size_bytes=16 * 1024 * 1024, elements=500_000)
 
@@ -65,7 +65,7 @@ def ready_scenarios() -> dict[str, Path]:
 
 
 def _holds_scenario(path: Path) -> bool:
-    """Return whether one of our own files is a scenario: profiles and services stand beside them."""
+    """Return whether one of our own files is a scenario: profiles and services are beside them."""
     with path.open("rb") as file:
         return b"<scenario" in file.read(_START_BYTES)
 
@@ -115,7 +115,7 @@ def _read(path: Path, variables: dict[str, str], environment: dict[str, str]) ->
             reading.add(at, breach.message, breach.found, breach.allowed)
             last = reading.problems[-1]
             if any((each.line, each.message) == (last.line, last.message) for each in reading.problems[:before]):
-                reading.problems.pop()  # the element said the same of itself
+                reading.problems.pop()  # the element has the same problem itself
     if not reading.problems:
         reading.problems += schema_problems(root, str(path))
     if reading.problems:

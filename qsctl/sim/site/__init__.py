@@ -1,17 +1,17 @@
-"""A site's integration engine as a scenario, and what its operator asks of it before anything is changed.
+"""A site's integration engine as a scenario, and the questions of its operator before a change.
 
-In: a NetConfig with what is known of its load (`qsctl.netconfig`), or a scenario of an engine. Out: a scenario whose
+In: a NetConfig with the known part of its load (`qsctl.netconfig`), or a scenario of an engine. Out: a scenario whose
 values are captured, derived or assumed, and marked as such; which thread feeds which, at which rate; and which thread
 is best in which process.
 
-- `scenario.py`: the scenario; `weights.py`: how often each transaction id comes, from what goes out;
-  `marks.py`: its text with a comment at every value that is not known;
+- `scenario.py`: the scenario; `weights.py`: the frequency of each transaction id, from outgoing counts; `marks.py`: its
+  text with a comment at every value that is not known;
 - `flows.py`: rates along the routes of a scenario, and the work of its processes;
 - `described.py`: a scenario as a NetConfig, for the rules of `netconfig.lint`;
 - `balance.py`: a search over moves of threads between processes, checked by simulation.
 
 Invariants: nothing is left out of a site without a note; a value that no source gives is marked in the text that is
-written; a search never proposes what its own simulation shows to be worse.
+written; a search never proposes a change that its own simulation shows to be worse.
 
 Read first: `scenario.py`.
 """

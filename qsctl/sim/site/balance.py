@@ -1,9 +1,9 @@
-"""Which thread is best in which process: a search over moves of inbound threads, checked by simulation.
+"""The best process for each thread: a search over moves of inbound threads, checked by simulation.
 
-Decides: what is better. Messages wait in front of the translation thread of a process; how many is the formula of
-Pollaczek and Khinchine over the hours of a day, and a process that has more work than time counts by how much more. The
-search takes the one move, or exchange of two threads, that helps most, and again, up to a number of moves; what it
-found is then simulated against the scenario as it is, with the same arrivals, and is proposed only if fewer wait.
+Decides: which assignment is better. Messages wait in front of the translation thread of a process; their number is the
+formula of Pollaczek and Khinchine over the hours of a day, and an overloaded process counts by its excess. The search
+takes the one move, or exchange of two threads, that helps most, and again, up to a number of moves; its result is then
+simulated against the unchanged scenario, with the same arrivals, and is proposed only if fewer wait.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MESSAGES_MAX: Final = 20_000
 _GAIN: Final = 0.02
 """Part of what waits that a move must save."""
 _OVERLOADED: Final = 1e6
-"""What one unit of work beyond a process's time counts as, in messages."""
+"""Cost of one unit of work beyond a process's time, in messages."""
 _STABLE: Final = 0.999
 _PRE_TRANSLATION: Final = "pre-translation"
 
@@ -61,7 +61,7 @@ class ProcessLoad:
 
 @dataclass(frozen=True, slots=True)
 class Balance:
-    """What a search found."""
+    """The result of a search."""
 
     moves: tuple[ThreadMove, ...]
     processes: tuple[ProcessLoad, ...]
@@ -181,7 +181,7 @@ class _BalanceSearch:
 
     @property
     def has_work(self) -> bool:
-        """Whether anything takes time."""
+        """Return whether anything takes time."""
         return any(work[1].any() for work in self._work.values())
 
     def run(self, moves_max: int) -> list[ThreadMove]:

@@ -1,8 +1,8 @@
-"""Rates along the routes of an engine, and the work that they are for its threads, before anything is simulated.
+"""Rates along the routes of an engine, and the work of its threads, before anything is simulated.
 
-Decides: what a procedure passes on, on average. What is sent by a procedure to a destination of its own counts there;
-what is routed again counts once more for its new transaction id. Rates are those of an hour of the day where they
-change over one.
+Decides: the messages that a procedure passes on, on average. A message that a procedure sends to a destination of its
+own counts there; one that is routed again counts again for its new transaction id. Rates are those of an hour of the
+day where they change over one.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class SiteFlow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ServiceTime:
-    """How long work takes: its mean in seconds, and the mean of its square."""
+    """The duration of work: its mean in seconds, and the mean of its square."""
 
     mean_s: float
     square_s2: float
@@ -52,7 +52,7 @@ class ServiceTime:
 
 @dataclass(frozen=True, slots=True)
 class ThreadWork:
-    """What an inbound thread asks of the translation thread of its process."""
+    """The work that an inbound thread gives to the translation thread of its process."""
 
     thread: str
     process: str

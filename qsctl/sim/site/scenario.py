@@ -1,7 +1,7 @@
-"""A scenario of a site: its NetConfig, with what is known of its load.
+"""A scenario of a site: its NetConfig, with the known part of its load.
 
-Decides: what is assumed where nothing is known, and how each such value is noted; what of a site a simulation leaves
-out. A message has a transaction id that stands for all those which take the same routes.
+Decides: the assumed values where none is known, and their notes; the parts of a site that a simulation leaves out. The
+transaction id of a message represents all those with the same routes.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _KINDS: Final = {
     NetDetailKind.GENERATE: DetailKind.GENERATE,
 }
 _IN_THREADS: Final = frozenset({"pass", "drop", "split", "send", "over", "error"})
-"""What the procedures of a thread's stacks may be said to do."""
+"""Actions that the procedures of a thread's stacks may be declared with."""
 
 
 @dataclass(frozen=True, slots=True)

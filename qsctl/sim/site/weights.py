@@ -1,8 +1,8 @@
-"""How often each transaction id of a thread comes, where only what goes out is counted.
+"""The frequency of each transaction id of a thread, where only outgoing messages are counted.
 
-Decides: the estimate. From weights that are alike, those of a source are changed until what its destinations are
-predicted to send agrees with what they sent (the iteration of Richardson and Lucy for positive weights). Of all
-weights that agree, this finds ones near to where it began.
+Decides: the estimate. From weights that are alike, those of a source are changed until the predicted counts of its
+destinations agree with the observed ones (the iteration of Richardson and Lucy for positive weights). Of all weights
+that agree, this finds ones near the initial ones.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from qsctl.sim.sizing.targets import Target, VariedSetting
 
 
 class Change(StrEnum):
-    """How a measure changes as a setting grows; one that does not change counts as either."""
+    """The direction in which a measure changes as a setting grows; one that does not change counts as either."""
 
     RISES = "rises"
     FALLS = "falls"
@@ -26,7 +26,7 @@ class Change(StrEnum):
 
 
 class Direction(StrEnum):
-    """What a larger setting does to a target."""
+    """The effect of a larger setting on a target."""
 
     BETTER = "better"
     WORSE = "worse"
@@ -35,7 +35,7 @@ class Direction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What a larger value of a setting does to a target, and why."""
+    """The effect of a larger value of a setting on a target, with the reason."""
 
     target: Target
     setting: VariedSetting

@@ -1,8 +1,8 @@
-"""What the queues of a scenario may hold at most: the memory that settings cost, bursts and large messages included.
+"""The most that the queues of a scenario may hold: the memory that settings cost, bursts and large messages included.
 
 A queue may exceed its depth: a message enters whole while the depth is below the maximum, and up to the minimum burst
 whatever their size. So the bound needs the largest message that comes to the queue. A guaranteed message enters G-1
-only where it fits, or within the burst; and the windows of the flows bound how many there are.
+only where it fits, or within the burst; and the windows of the flows bound their number.
 """
 
 from __future__ import annotations

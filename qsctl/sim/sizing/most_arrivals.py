@@ -1,4 +1,4 @@
-"""How many messages may come to a queue in one run, from the traffic of a scenario: what bounds a mean of counts.
+"""The most messages that may come to a queue in one run, from the traffic of a scenario: the bound of a mean of counts.
 
 Constant arrivals and traces are counted; random ones are taken at their highest rate for the whole time, with an excess
 that a run has with a probability of less than 10^-12 (Chernoff's bound of a Poisson number).
@@ -27,9 +27,10 @@ _EXPONENT: Final = 28.0
 
 
 def most_arrivals(scenario: Scenario, queue: str) -> int | None:
-    """Return the most messages that may come to a queue of all clients in one run; None where traffic does not tell.
+    """Return the most messages that may come to a queue of all clients in one run; None where traffic does not
+    determine it.
 
-    Traffic does not tell of a recording, a service or an engine, nor where something changes during the run.
+    It does not for a recording, a service or an engine, or where something changes during the run.
     """
     if not scenario.traffic or scenario.changes or scenario.replay or scenario.engine or scenario.workload:
         return None

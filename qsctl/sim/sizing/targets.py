@@ -1,4 +1,4 @@
-"""What `qsctl size` is asked: targets on measures, and the settings it may vary.
+"""The inputs of `qsctl size`: targets on measures, and the settings it may vary.
 
 A target is `measure(queue)` compared with a bound: `discards(D-1)=0`, `time_to_done_p99(G-1)<50ms`,
 `loss_ratio(D-2)<0.1%`; or the probability of such a comparison, over runs: `P(discards(D-1)>0)<5%`.
@@ -23,7 +23,7 @@ from qsctl.sim.scenario.short_paths import whole_path
 _DEPTH: Final = BY_FIELD["d_1_max_depth_work_units"]
 _BURST: Final = BY_FIELD["d_1_min_msg_burst"]
 RANGES: Final = {"max-depth": (_DEPTH.minimum, _DEPTH.maximum), "min-msg-burst": (_BURST.minimum, _BURST.maximum)}
-"""What the broker allows [SOL-QUEUES, "Configuring Max Egress Queue Depths" and "… Minimum Message Bursts"]."""
+"""Ranges that the broker allows [SOL-QUEUES, "Configuring Max Egress Queue Depths" and "… Minimum Message Bursts"]."""
 
 _TARGET = re.compile(
     r"\s*(?P<measure>[a-z][a-z0-9_]*)\((?P<queue>[^)]+)\)\s*(?P<operator><=|>=|<|>|=)\s*(?P<bound>.+?)\s*"
@@ -34,14 +34,16 @@ _RANGE = re.compile(r"(?P<low>\d+)\.\.(?P<high>\d+)")
 
 
 _LATENCY: Final = "latency_"
-"""What the time in the queue was called before there were two times."""
+"""Former name of the time in the queue, from before there were two times."""
 
 ALWAYS_SHARE: Final = 0.05
-"""What "always" means in a target of zero: no number of runs shows more than that less than some share differs."""
+"""Fraction of runs that "always" allows in a target of zero: a number of runs proves only that less than some fraction
+differs.
+"""
 
 
 class TargetKind(StrEnum):
-    """What a target is about."""
+    """The kind of a target."""
 
     MEAN = "mean"
     """The mean of the measure over runs."""
@@ -55,8 +57,8 @@ class TargetKind(StrEnum):
 class Target:
     """One condition; `bound` is in the measure's unit: messages, a ratio, nanoseconds, messages a second.
 
-    `share` is that of the runs which may violate the condition. Of a target `P(…)`, `wanted` says whether the
-    comparison inside is what is wanted of a run (`P(discards(D-1)=0)>95%`) or violates it (`P(discards(D-1)>0)<5%`).
+    `share` is the fraction of runs that may violate the condition. Of a target `P(…)`, `wanted` is whether the
+    comparison inside is desired of a run (`P(discards(D-1)=0)>95%`) or undesired (`P(discards(D-1)>0)<5%`).
     """
 
     text: str
@@ -91,7 +93,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class VariedSetting:
-    """What may be varied: from `low` to `high`, or only the `choices`."""
+    """A setting that may be varied: from `low` to `high`, or only the `choices`."""
 
     text: str
     path: str

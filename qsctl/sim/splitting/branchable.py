@@ -1,4 +1,4 @@
-"""Which models have runs that can be branched, and how one begins."""
+"""The models with runs that can be branched, and the beginning of such a run."""
 
 from __future__ import annotations
 

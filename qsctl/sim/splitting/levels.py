@@ -1,11 +1,11 @@
-"""Where a run is to be split: found by runs before, which go a few thresholds further each time.
+"""The thresholds at which a run is split: found by pilot runs, which cover a few thresholds further each time.
 
-A pilot run is split at the thresholds that are known and counts how often it crosses each of some more. What is counted
-there, times the weight, is how often a plain run crosses them. A threshold is put where that has fallen to a `STEP`th
-of the one before, and the factor is what it has fallen by, so that about as many trajectories cross the last threshold
-as the first: nearly the best there is, and not sensitive (M. and J. Villén-Altamirano 2002, see `restart`). The
-thresholds change how long an estimate takes, and never what it is expected to be; pilot runs have random numbers of
-their own and are no part of an estimate.
+A pilot run is split at the thresholds that are known and counts how often it crosses each of some more. The count,
+times the weight, is how often a plain run crosses them. A threshold is set where that has fallen to a `STEP`th of the
+one before, and the factor is the ratio of the two, so that about as many trajectories cross the last threshold as the
+first: nearly the best there is, and not sensitive (M. and J. Villén-Altamirano 2002, see `restart`). The thresholds
+change the duration of an estimate, and never its expected value; pilot runs have random numbers of their own and are
+not part of an estimate.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ RUN_MESSAGES: Final = 1000
 WINDOWS: Final = 8
 """Of a run with more arrivals than that, parts that begin at as many instants are looked at: load may come late."""
 PILOT: Final = 1 << 20
-"""The first replication's number of pilot runs: no estimate has so many."""
+"""The first replication's number of pilot runs: larger than any number of runs of an estimate."""
 
 
 @dataclass(frozen=True, slots=True)
 class LevelPlan:
-    """Where runs are split, and what finding that has cost."""
+    """The thresholds at which runs are split, and the cost of finding them."""
 
     levels: Levels
     reached: int

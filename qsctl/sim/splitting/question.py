@@ -1,4 +1,5 @@
-"""What `--rare` asks: how much of a queue's messages is lost, or how often a run loses any or is filled to a depth.
+"""The question of `--rare`: the fraction of a queue's messages that is lost, or how often a run loses any or is filled
+to a depth.
 
 `loss_ratio(D-1)` is the share of all messages of the queue that is lost; `P(lost(D-1)>0)` the probability that one run
 of the scenario, from the end of its warm-up to its horizon, loses a message; `P(high_water_mark(D-1)>=400)` that the
@@ -23,7 +24,7 @@ _PROBABILITY: Final = re.compile(
 
 
 class Asked(StrEnum):
-    """What kind of figure is asked for."""
+    """The kind of figure in question."""
 
     LOSS_RATIO = "loss_ratio"
     """Messages lost, of those that were lost, delivered or elided."""

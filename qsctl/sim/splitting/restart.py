@@ -42,7 +42,7 @@ class Levels:
 
 @dataclass(slots=True)
 class SplitRun:
-    """What one split run gave: an unbiased estimate of what one plain run counts, and what it cost."""
+    """The result of one split run: an unbiased estimate of a plain run's counts, and its cost."""
 
     value: float
     """Messages lost; or the probability that a run is one that was asked for."""

@@ -1,4 +1,6 @@
-"""What a model gives to multilevel splitting: one run that can be left at an instant and gone on with from there."""
+"""The interface of a model for multilevel splitting: one run that can be saved at an instant and continued from
+there.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from qsctl.instant import Nanoseconds
 
 
 class QueueTally(NamedTuple):
-    """What a queue has counted since the end of the warm-up; all 0 before."""
+    """The counters of a queue since the end of the warm-up; all 0 before."""
 
     lost: int
     """Messages lost."""
@@ -21,9 +23,9 @@ class QueueTally(NamedTuple):
 class Trajectory(Protocol):
     """One run of a scenario, from its beginning to its horizon.
 
-    The importance is a whole number that says how near the state is to what is rare: it is `most` where the queue loses
-    its next message, or is as deep as asked for. Whatever it is, the estimate is right; how many runs it needs depends
-    on it.
+    The importance is a whole number that grows as the state nears the rare event: it is `most` where the queue loses
+    its next message, or is as deep as asked for. The estimate is unbiased for every importance; the number of runs it
+    needs depends on it.
     """
 
     most: int
