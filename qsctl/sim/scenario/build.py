@@ -261,6 +261,8 @@ def _collect(
         if found:
             _check_keys(child.forms[0], found, reading)
             values[child.field] = tuple(value for _, value in found if value is not None)
+        elif child.required:
+            reading.add(element, f"<{element.tag}> has no {_forms(child)}", allowed=f"at least one {_forms(child)}")
     elif found:
         for inner, _ in found[1:]:
             reading.add(inner, f"a second <{inner.tag}> in <{element.tag}>", allowed=f"one of {_forms(child)}")

@@ -14,6 +14,7 @@ from typing import Final
 from qsctl.config.values import Value
 from qsctl.errors import InvalidInput, UsageError
 from qsctl.instant import INFINITE_NS, Nanoseconds, later, parse_duration
+from qsctl.sim.scenario.broker_queue import WorkOutage
 from qsctl.sim.scenario.forms import QUEUE, queue_name
 from qsctl.sim.scenario.scenario import QUEUE_ORDER, ClientInterval, Model, Queue, Scenario, TimedChange
 from qsctl.sim.scenario.values import integer
@@ -61,7 +62,7 @@ class Outages:
         return next((start for start, _ in self.absences.get(group, []) if start > after_ns), INFINITE_NS)
 
 
-def spans(intervals: Iterable[ClientInterval], horizon_ns: Nanoseconds) -> list[Span]:
+def spans(intervals: Iterable[ClientInterval | WorkOutage], horizon_ns: Nanoseconds) -> list[Span]:
     """Return every occurrence before the horizon, merged where they touch.
 
     Raises:

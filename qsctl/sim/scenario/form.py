@@ -18,6 +18,7 @@ SERVICE: Final = frozenset({s.Model.SHARED_READER_QUEUE, s.Model.WORLD})
 CLUSTER: Final = frozenset({s.Model.WORLD})
 REPLAY: Final = frozenset({s.Model.REPLAY})
 INTEGRATION: Final = frozenset({s.Model.INTEGRATION})
+MESSAGE_QUEUE: Final = frozenset({s.Model.QUEUE})
 EVERY_MODEL: Final = frozenset(s.Model)
 
 

@@ -12,6 +12,7 @@ from qsctl.config.values import DURATION, Value
 from qsctl.eventlog.schema import LogLevel
 from qsctl.profiles.ranges import BY_FIELD
 from qsctl.sim.scenario import scenario as s
+from qsctl.sim.scenario.broker_queue_forms import broker_queue_form
 from qsctl.sim.scenario.client_forms import ABSENCE, GROUP
 from qsctl.sim.scenario.engine_forms import engine_form
 from qsctl.sim.scenario.form import CLUSTER, EGRESS, SERVICE, SOLACE, Attribute, Child, Columns, Form
@@ -387,6 +388,7 @@ WORLD = Form(
 )
 
 ENGINE = engine_form(ARRIVALS, SIZES, (POISSON, CONSTANT))
+BROKER_QUEUE = broker_queue_form(ARRIVALS, SIZES)
 
 SCENARIO = Form(
     "scenario",
@@ -413,6 +415,7 @@ SCENARIO = Form(
         Child("engine", (ENGINE,)),
         Child("world", (WORLD,)),
         Child("replay", (REPLAY,)),
+        Child("queue", (BROKER_QUEUE,)),
     ),
     foreign=("description",),
 )

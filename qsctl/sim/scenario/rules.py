@@ -15,6 +15,8 @@ from qsctl.config.problems import ConfigError, shown
 from qsctl.core.settings import queues_of
 from qsctl.errors import InvalidInput
 from qsctl.instant import INFINITE_NS, Nanoseconds, format_duration
+from qsctl.sim.scenario.broker_queue import BrokerQueue, QueueArrivals, QueuePublisher, WorkOutage
+from qsctl.sim.scenario.broker_queue_rules import broker_queue_breaches
 from qsctl.sim.scenario.changes import read_changes, spans
 from qsctl.sim.scenario.client import MixedTime, ParetoTime, ServiceTime, UniformTime
 from qsctl.sim.scenario.engine import Engine
@@ -41,6 +43,7 @@ from qsctl.sim.scenario.scenario import (
     Profile,
     Queue,
     Scenario,
+    Size,
     TimedChange,
     TraceArrivals,
     Traffic,
@@ -118,10 +121,25 @@ def breaches_of(scenario: Scenario) -> Iterator[Breach]:
         yield from replay_breaches(scenario.replay)
     if scenario.world is not None:
         yield from _world(scenario, scenario.world)
+    if scenario.queue is not None:
+        yield from broker_queue_breaches(scenario.queue)
+        for publisher in scenario.queue.publishers:
+            yield from _stream(publisher)
+        if scenario.queue.backlog is not None:
+            yield from _size(scenario.queue.backlog.size)
+        for each in _queue_intervals(scenario.queue):
+            yield from _interval(each, scenario.horizon_ns)
     if scenario.engine is not None:
         yield from engine_breaches(scenario.engine)
         for interval in _engine_intervals(scenario.engine):
             yield from _interval(interval, scenario.horizon_ns)
+
+
+def _queue_intervals(queue: BrokerQueue) -> Iterator[ClientInterval | WorkOutage]:
+    yield from queue.outages
+    for workers in queue.workers:
+        yield from workers.pauses
+        yield from workers.absences
 
 
 def _engine_intervals(engine: Engine) -> Iterator[ClientInterval]:
@@ -171,6 +189,10 @@ def _parts(scenario: Scenario) -> Iterator[Breach]:
     if scenario.model is Model.INTEGRATION:
         if scenario.engine is None:
             yield Breach(scenario, "there is no <engine>", allowed="an <engine> in an integration scenario")
+        return
+    if scenario.model is Model.QUEUE:
+        if scenario.queue is None:
+            yield Breach(scenario, "there is no <queue>", allowed="a <queue> in a queue scenario")
         return
     if not scenario.traffic:
         yield Breach(scenario, "there is no <traffic>: nothing would happen", allowed="at least one <traffic>")
@@ -333,7 +355,7 @@ def _neighbor(scenario: Scenario, group: ClientGroup) -> Iterator[Breach]:
                 )
 
 
-def _interval(interval: ClientInterval, horizon_ns: Nanoseconds) -> Iterator[Breach]:
+def _interval(interval: ClientInterval | WorkOutage, horizon_ns: Nanoseconds) -> Iterator[Breach]:
     try:
         spans([interval], horizon_ns)
     except InvalidInput as error:
@@ -367,8 +389,12 @@ def _traffic(scenario: Scenario, traffic: Traffic) -> Iterator[Breach]:
     yield from _stream(traffic)
 
 
-def _stream(stream: Traffic | WorkloadProducer) -> Iterator[Breach]:
-    size = stream.size
+def _stream(stream: Traffic | WorkloadProducer | QueuePublisher) -> Iterator[Breach]:
+    yield from _size(stream.size)
+    yield from _arrivals(stream.arrivals)
+
+
+def _size(size: Size) -> Iterator[Breach]:
     if isinstance(size, UniformSize) and size.minimum_bytes > size.maximum_bytes:
         yield Breach(size, "the minimum is above the maximum", str(size.minimum_bytes), f"at most {size.maximum_bytes}")
     if isinstance(size, MixedSize) and sum(size.weights) <= 0:
@@ -377,7 +403,9 @@ def _stream(stream: Traffic | WorkloadProducer) -> Iterator[Breach]:
         yield Breach(size, "the shape is 0, or the minimum above the maximum", str(size.shape), "a shape above 0")
     if isinstance(size, LognormalSize | ExponentialSize) and size.maximum_bytes < 1:
         yield Breach(size, "the maximum is below 1 byte", str(size.maximum_bytes), "at least 1")
-    arrivals = stream.arrivals
+
+
+def _arrivals(arrivals: QueueArrivals) -> Iterator[Breach]:
     if isinstance(arrivals, PoissonArrivals | ConstantArrivals | OnOffArrivals) and arrivals.rate_per_second <= 0:
         yield Breach(arrivals, "the rate is 0: nothing would arrive", "0", "a rate above 0, or no such element")
     if isinstance(arrivals, MmppArrivals) and max(arrivals.rates_per_second, default=0) <= 0:

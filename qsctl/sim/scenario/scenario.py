@@ -16,6 +16,7 @@ from qsctl.profiles.client_profile import QUEUE_ORDER as QUEUE_ORDER
 from qsctl.profiles.client_profile import WORK_UNIT_BYTES as WORK_UNIT_BYTES
 from qsctl.profiles.client_profile import Queue as Queue
 from qsctl.profiles.ranges import default_profile
+from qsctl.sim.scenario.broker_queue import BrokerQueue
 from qsctl.sim.scenario.client import ClientGroup as ClientGroup
 from qsctl.sim.scenario.client import ClientInterval as ClientInterval
 from qsctl.sim.scenario.durable import Access as Access
@@ -54,6 +55,7 @@ class Model(StrEnum):
     INTEGRATION = "integration"
     WORLD = "world"
     REPLAY = "replay"
+    QUEUE = "queue"
 
 
 TIBCO_QUEUE: Final = "egress"
@@ -306,6 +308,7 @@ class Scenario:
     engine: Engine | None = None
     world: WorldScenario | None = None
     replay: Replay | None = None
+    queue: BrokerQueue | None = None
     description: str = ""
     places: Places | None = field(default=None, compare=False, repr=False)
     """Places of its parts in the file that it was read from, for messages."""

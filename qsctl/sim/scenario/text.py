@@ -20,6 +20,7 @@ from qsctl.sim.scenario.form import Attribute, Child, Form, default_at, value_at
 from qsctl.sim.scenario.forms import QUEUE, SCENARIO, TRACE, WORKLOAD, queue_name
 from qsctl.sim.scenario.replay_forms import REPLAY, REPLAYED_QUEUE
 from qsctl.sim.scenario.scenario import QUEUE_ORDER, Model, Scenario, default_queue_limits
+from qsctl.sim.scenario.work_time import WorkKind, WorkTime, write_work
 
 _INDENT: Final = "  "
 
@@ -89,8 +90,9 @@ class _ScenarioWriter:
     def _attribute_text(self, form: Form, value: Any, attribute: Attribute) -> str | None:
         found = value_at(value, attribute.field)
         if form is TRACE and self.portable:
-            with Path(found).open("rb") as file:
-                return hashlib.file_digest(file, "blake2b").hexdigest()
+            return _digest_of(found)
+        if self.portable and isinstance(found, WorkTime) and found.kind is WorkKind.EMPIRICAL:
+            return write_work(dataclasses.replace(found, path=_digest_of(found.path)))
         if form is REPLAY and self.portable and attribute.field == "recording":
             return read_run_info(location(found)).fingerprint
         default = default_at(form.type, attribute.field)
@@ -116,6 +118,11 @@ class _ScenarioWriter:
             default = next(each.default for each in dataclasses.fields(type(value)) if each.name == child.field)
             if found != default:
                 self.write(form, found, {}, lines, depth)
+
+
+def _digest_of(path: str) -> str:
+    with Path(path).open("rb") as file:
+        return hashlib.file_digest(file, "blake2b").hexdigest()
 
 
 def _tag(element: str, attributes: dict[str, str], depth: int, *, closed: bool) -> str:

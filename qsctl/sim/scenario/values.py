@@ -145,6 +145,13 @@ def _read_real(text: str) -> object:
     return float(text)
 
 
+def _read_positive_real(text: str) -> object:
+    value = float(str(_read_real(text)))
+    if value <= 0:
+        raise ValueError(text)
+    return value
+
+
 def _read_finite_duration(text: str) -> object:
     value = parse_duration(text)
     if value >= INFINITE_NS:
@@ -185,6 +192,7 @@ PERCENTAGE: Final = Value(
     "a percentage, as in 50 or 50%", lambda text: float(_matched(_PERCENT, text)[1]), _write_number
 )
 REAL: Final = Value("a number from 0 to 1e9, as in 1.2", _read_real, _write_number)
+POSITIVE_REAL: Final = Value("a number above 0, at most 1e9, as in 1.2", _read_positive_real, _write_number)
 BOOLEAN: Final = Value("true or false (1, 0, yes, no)", _read_boolean, boolean_text)
 NAME: Final = Value("a name of letters, digits and _ . : @ / -", lambda text: _matched(r"[A-Za-z0-9_.:@/\-]+", text)[0])
 PROFILE_NAME: Final = Value(

@@ -175,11 +175,40 @@ def _with_absolute_paths(scenario: Scenario, folder: Path, reading: ScenarioRead
         if place is not None:
             reading.remember(found, place)
         replay = found
-    absolute_scenario = dataclasses.replace(scenario, traffic=traffic, workload=workload, world=world, replay=replay)
+    queue = scenario.queue
+    if queue is not None:
+        queue = _moved(queue, folder, reading)
+    absolute_scenario = dataclasses.replace(
+        scenario, traffic=traffic, workload=workload, world=world, replay=replay, queue=queue
+    )
     place = reading.place_of(scenario)
     if place is not None:
         reading.remember(absolute_scenario, place)
     return absolute_scenario
+
+
+def _moved(value: Any, folder: Path, reading: ScenarioReading) -> Any:
+    """Return a part of a scenario whose traces and measured durations have absolute paths, at the same place."""
+    changed: dict[str, Any] = {}
+    for field in dataclasses.fields(value):
+        inner = getattr(value, field.name)
+        made = inner
+        if field.name == "path" and inner:
+            made = str((folder / inner).resolve())
+        elif isinstance(inner, tuple):
+            each = tuple(_moved(one, folder, reading) if dataclasses.is_dataclass(one) else one for one in inner)
+            made = inner if all(new is old for new, old in zip(each, inner, strict=True)) else each
+        elif dataclasses.is_dataclass(inner):
+            made = _moved(inner, folder, reading)
+        if made is not inner:
+            changed[field.name] = made
+    if not changed:
+        return value
+    moved = dataclasses.replace(value, **changed)
+    place = reading.place_of(value)
+    if place is not None:
+        reading.remember(moved, place)
+    return moved
 
 
 class _FileReading(ScenarioReading):
