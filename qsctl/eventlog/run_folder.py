@@ -107,6 +107,73 @@ class ReplicatedQueue(msgspec.Struct, frozen=True, kw_only=True):
     """After the first master; until the end of the run where none came again."""
 
 
+class QueueWorker(msgspec.Struct, frozen=True, kw_only=True):
+    """What one consumer of a simulated broker's queue did after the warm-up."""
+
+    consumer: str
+    group: str
+    """The consumers that it is one of, by their name in the scenario."""
+    present_ns: int
+    busy_ns: int
+    """Summed over its servers."""
+    paid_ns: int
+    """While it was there, or starting."""
+    servers: int
+    succeeded: int
+    """Attempts."""
+    failed: int
+
+    @property
+    def utilization(self) -> float | None:
+        """Share of the time of its servers in which they worked; None: it was never there."""
+        return self.busy_ns / (self.present_ns * self.servers) if self.present_ns else None
+
+
+class WorkedQueue(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a simulated broker's queue after the warm-up, beside its counters."""
+
+    queue: str
+    duplicates: int
+    """Times that work on a message succeeded when it had succeeded before."""
+    parallel_duplicates: int
+    """Times that work on a message began while another consumer worked on it."""
+    backlog_mean: float
+    """Messages in the queue, those that are with consumers too."""
+    backlog_max: int
+    ready_max: int
+    """Messages ready to be delivered."""
+    oldest_ns: int
+    """The oldest that a ready message was."""
+    drain_ns: int | None
+    """After an outage or an absence, until the backlog was what it was before; the longest, or how long it lasts when
+    the run ends; None: there was none."""
+    busy_ns: int
+    """Of all servers."""
+    served_ns: int
+    """The time that all servers were there."""
+    worker_ns: int
+    """Time of consumers that is paid."""
+    requests: int
+    """Messages published, polls, acknowledgments, rejections and heartbeats that reached the broker."""
+    cost: float
+    within: int | None = None
+    """Messages done within the objective; None: there is none."""
+    missed: int | None = None
+    """Those done later, lost, or older than it when the run ends."""
+
+    @property
+    def utilization(self) -> float | None:
+        """Share of the time of all servers in which they worked; None: none was there."""
+        return self.busy_ns / self.served_ns if self.served_ns else None
+
+    @property
+    def within_objective(self) -> float | None:
+        """Share of the messages that were done within the objective; None where no message decides it."""
+        if self.within is None or self.missed is None or self.within + self.missed == 0:
+            return None
+        return self.within / (self.within + self.missed)
+
+
 class ReplicationInfo(msgspec.Struct, frozen=True, kw_only=True):
     """One replication: how far it came and what it wrote."""
 
@@ -123,6 +190,10 @@ class ReplicationInfo(msgspec.Struct, frozen=True, kw_only=True):
     """Of a world."""
     replicated_queues: tuple[ReplicatedQueue, ...] = ()
     """Of a world, in the order of its configuration."""
+    worked_queues: tuple[WorkedQueue, ...] = ()
+    """Of a broker's queue."""
+    workers: tuple[QueueWorker, ...] = ()
+    """Of a broker's queue: its consumers."""
 
 
 class RecordingEnd(StrEnum):

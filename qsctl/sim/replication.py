@@ -75,6 +75,10 @@ def model_of(scenario: Scenario) -> CompiledModel:
             from qsctl.sim.replay import run as replay
 
             return replay
+        case Model.QUEUE:
+            from qsctl.sim.broker_queue import run as broker_queue
+
+            return broker_queue
 
 
 def queue_names(run: ModelRun) -> Sequence[str]:
@@ -179,6 +183,8 @@ def simulate_replication(
         happenings=getattr(run, "happenings", ()),
         replicated_queues=replicated,
         verdicts=verdicts,
+        worked_queues=tuple(getattr(run, "worked_queues", ())),
+        workers=tuple(getattr(run, "workers", ())),
     )
     return ReplicationOutcome(info, writer.files, compile_s())
 

@@ -49,6 +49,7 @@ from qsctl.sim.scenario.scenario import (
     PoissonArrivals,
     Queue,
     Scenario,
+    ScheduleArrivals,
     TraceArrivals,
     Traffic,
 )
@@ -261,6 +262,12 @@ class ArrivalStreams:
                 self._modulate(streams, traffic, rates, stays)
                 streams["fixed"] = CYCLE if cycle else 0
                 rate = sum(r * s for r, s in zip(rates, stays, strict=True)) / sum(stays) * clients
+            case ScheduleArrivals(instants, rates, period_ns):
+                ends = (*instants[1:], period_ns)
+                stays = tuple(end - start for start, end in zip(instants, ends, strict=True))
+                self._modulate(streams, traffic, rates, stays)
+                streams["fixed"] = CYCLE
+                rate = sum(r * s for r, s in zip(rates, stays, strict=True)) / period_ns * clients
         if later(traffic.start_ns, 1) >= streams["stop"][0]:
             rate = 0.0
         return streams, topics, rate

@@ -14,6 +14,7 @@ from qsctl.sim.egress.layout import Layout
 from qsctl.sim.kernel import records as r
 from qsctl.sim.kernel.histogram import BLOCK, OCTAVES
 from qsctl.sim.kernel.jit import COMPILED, address_of, as_records
+from qsctl.sim.kernel.plain_state import PlainState
 from qsctl.sim.model import EVENT_ROW, LOG_ROW, Rows
 
 FIRST_NODES: Final = 1 << 12
@@ -21,25 +22,6 @@ FIRST_BLOCKS: Final = 1 << 10
 FIRST_BLOCK: Final = 1
 """Block 0 belongs to no octave: see `kernel.histogram`."""
 CACHE_LINE: Final = 64
-
-
-class PlainState:
-    """The state record where kernels are plain Python: arrays as they are, numbers as in the record."""
-
-    def __init__(self, numbers: Any, arrays: dict[str, Any]) -> None:
-        vars(self).update(_numbers=numbers, _arrays=arrays)
-
-    def __len__(self) -> int:
-        return 1
-
-    def __getitem__(self, index: int) -> PlainState:
-        return self
-
-    def __getattr__(self, name: str) -> Any:
-        return self._arrays[name] if name in r.ARRAYS else int(self._numbers[name])
-
-    def __setattr__(self, name: str, value: int) -> None:
-        self._numbers[name] = value
 
 
 class EgressArrays:

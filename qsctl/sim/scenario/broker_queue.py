@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TypeAlias
 
-from qsctl.instant import HOUR_NS, INFINITE_NS, MINUTE_NS, SECOND_NS, Nanoseconds
+from qsctl.instant import INFINITE_NS, MINUTE_NS, SECOND_NS, Nanoseconds
 from qsctl.sim.scenario.client import ClientInterval
 from qsctl.sim.scenario.traffic import Arrivals, ConstantSize, Size
 from qsctl.sim.scenario.work_time import NO_WORK, BackOff, WorkTime
@@ -117,18 +118,6 @@ class DeadOverflow(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class ScheduleArrivals:
-    """Poisson arrivals whose rate follows a timetable that comes again after each period.
-
-    Each rate holds from its instant to the next one; the last one to the end of the period.
-    """
-
-    instants_ns: tuple[Nanoseconds, ...]
-    rates_per_second: tuple[float, ...]
-    period_ns: Nanoseconds = 24 * HOUR_NS
-
-
-@dataclass(frozen=True, slots=True)
 class ClosedArrivals:
     """Sources that each publish, wait until the message is done or lost, think, and publish again."""
 
@@ -136,7 +125,7 @@ class ClosedArrivals:
     think: WorkTime
 
 
-QueueArrivals = Arrivals | ScheduleArrivals | ClosedArrivals
+QueueArrivals: TypeAlias = Arrivals | ClosedArrivals
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,14 +7,13 @@ from typing import Final
 from qsctl.config.values import DURATION
 from qsctl.sim.scenario import broker_queue as b
 from qsctl.sim.scenario import scenario as s
-from qsctl.sim.scenario.form import MESSAGE_QUEUE, Attribute, Child, Columns, Form
+from qsctl.sim.scenario.form import MESSAGE_QUEUE, Attribute, Child, Form
 from qsctl.sim.scenario.values import (
     FINITE_DURATION,
     NAME,
     POSITIVE_DURATION,
     POSITIVE_REAL,
     PROBABILITY,
-    RATE,
     REAL,
     choice,
     integer,
@@ -32,18 +31,6 @@ _INTERVAL: Final = (
     Attribute("start", "start_ns", FINITE_DURATION, required=True),
     Attribute("duration", "duration_ns", DURATION, required=True),
     Attribute("every", "every_ns", DURATION),
-)
-SCHEDULE = Form(
-    "schedule",
-    b.ScheduleArrivals,
-    (Attribute("period", "period_ns", POSITIVE_DURATION),),
-    columns=Columns(
-        "rate",
-        (
-            Attribute("at", "instants_ns", FINITE_DURATION, required=True),
-            Attribute("rate", "rates_per_second", RATE, required=True),
-        ),
-    ),
 )
 CLOSED = Form(
     "closed",
@@ -190,7 +177,7 @@ def broker_queue_form(arrivals: tuple[Form, ...], sizes: tuple[Form, ...]) -> Fo
             Attribute("retry-after", "retry_after_ns", POSITIVE_DURATION),
             Attribute("retries", "retries", integer(0, 1_000_000, unlimited=True)),
         ),
-        (Child("arrivals", (*arrivals, SCHEDULE, CLOSED), required=True), Child("size", sizes)),
+        (Child("arrivals", (*arrivals, CLOSED), required=True), Child("size", sizes)),
         key="name",
     )
     backlog = Form(

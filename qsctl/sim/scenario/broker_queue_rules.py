@@ -21,11 +21,10 @@ from qsctl.sim.scenario.broker_queue import (
     QueueWorkers,
     ReceiveMode,
     ReturnPlace,
-    ScheduleArrivals,
 )
 from qsctl.sim.scenario.empirical import read_times
 from qsctl.sim.scenario.places import Breach
-from qsctl.sim.scenario.traffic import TraceArrivals
+from qsctl.sim.scenario.traffic import ConstantSize, TraceArrivals
 from qsctl.sim.scenario.work_time import WorkKind, WorkTime
 
 
@@ -37,6 +36,7 @@ def broker_queue_breaches(queue: BrokerQueue) -> Iterator[Breach]:
         yield from _publisher(publisher)
     for workers in queue.workers:
         yield from _workers(workers)
+    yield from _lives(queue)
     yield from _visibility(queue)
     yield from _limits(queue)
     yield from _autoscaling(queue)
@@ -132,19 +132,10 @@ def _publisher(publisher: QueuePublisher) -> Iterator[Breach]:
         )
     if publisher.batch > 1 and isinstance(arrivals, TraceArrivals | ClosedArrivals):
         yield Breach(publisher, "a batch of a trace or of closed sources", str(publisher.batch), 'batch="1"')
-    if isinstance(arrivals, ScheduleArrivals):
-        instants = arrivals.instants_ns
-        if list(instants) != sorted(set(instants)) or instants[0] != 0 or instants[-1] >= arrivals.period_ns:
-            yield Breach(
-                arrivals,
-                "the instants of the schedule are not ascending from 0",
-                ", ".join(map(format_duration, instants)),
-                f"the first at 0, each later than the one before, all before {format_duration(arrivals.period_ns)}",
-            )
-        if max(arrivals.rates_per_second) <= 0:
-            yield Breach(arrivals, "all rates are 0: nothing would arrive", "0", "a rate above 0")
     if isinstance(arrivals, ClosedArrivals) and longest_ns(arrivals.think) == 0:
         yield Breach(arrivals, "the sources think for no time: they would never end", "0s", "a time above 0")
+    if isinstance(arrivals, ClosedArrivals) and not isinstance(publisher.size, ConstantSize):
+        yield Breach(publisher.size, "messages of closed sources have one size", allowed='<size bytes="…"/>')
 
 
 def _workers(workers: QueueWorkers) -> Iterator[Breach]:
@@ -157,6 +148,13 @@ def _workers(workers: QueueWorkers) -> Iterator[Breach]:
             "0s",
             "a wait, a poll-interval or a round-trip above 0",
         )
+
+
+def _lives(queue: BrokerQueue) -> Iterator[Breach]:
+    """Yield what lives for no time: it would be over before it is delivered."""
+    for owner in (queue, *queue.publishers, *queue.classes, *((queue.dead_letters,) if queue.dead_letters else ())):
+        if owner.time_to_live_ns == 0:
+            yield Breach(owner, "the time to live is 0", "0s", "a time above 0, or infinite")
 
 
 def _visibility(queue: BrokerQueue) -> Iterator[Breach]:

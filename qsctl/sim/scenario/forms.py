@@ -150,7 +150,19 @@ MMPP = Form(
     ),
 )
 TRACE = Form("trace", s.TraceArrivals, (Attribute("file", "path", TEXT, required=True),))
-ARRIVALS: Final = (POISSON, CONSTANT, ON_OFF, MMPP, TRACE)
+SCHEDULE = Form(
+    "schedule",
+    s.ScheduleArrivals,
+    (Attribute("period", "period_ns", POSITIVE_DURATION),),
+    columns=Columns(
+        "rate",
+        (
+            Attribute("at", "instants_ns", FINITE_DURATION, required=True),
+            Attribute("rate", "rates_per_second", RATE, required=True),
+        ),
+    ),
+)
+ARRIVALS: Final = (POISSON, CONSTANT, ON_OFF, MMPP, TRACE, SCHEDULE)
 
 CONSTANT_SIZE = Form("size", s.ConstantSize, (Attribute("bytes", "size_bytes", _MESSAGE_BYTES, required=True),))
 UNIFORM_SIZE = Form(

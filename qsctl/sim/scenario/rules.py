@@ -43,6 +43,7 @@ from qsctl.sim.scenario.scenario import (
     Profile,
     Queue,
     Scenario,
+    ScheduleArrivals,
     Size,
     TimedChange,
     TraceArrivals,
@@ -410,6 +411,17 @@ def _arrivals(arrivals: QueueArrivals) -> Iterator[Breach]:
         yield Breach(arrivals, "the rate is 0: nothing would arrive", "0", "a rate above 0, or no such element")
     if isinstance(arrivals, MmppArrivals) and max(arrivals.rates_per_second, default=0) <= 0:
         yield Breach(arrivals, "all rates are 0: nothing would arrive", "0", "a rate above 0 in one <state>")
+    if isinstance(arrivals, ScheduleArrivals):
+        instants = arrivals.instants_ns
+        if list(instants) != sorted(set(instants)) or instants[0] != 0 or instants[-1] >= arrivals.period_ns:
+            yield Breach(
+                arrivals,
+                "the instants of the schedule are not ascending from 0",
+                ", ".join(map(format_duration, instants)),
+                f"the first at 0, each later than the one before, all before {format_duration(arrivals.period_ns)}",
+            )
+        if max(arrivals.rates_per_second) <= 0:
+            yield Breach(arrivals, "all rates are 0: nothing would arrive", "0", "a rate above 0")
     if isinstance(arrivals, TraceArrivals):
         path = Path(arrivals.path)
         if not is_trace_file(path):

@@ -36,6 +36,7 @@ from qsctl.sim.scenario.traffic import MmppArrivals as MmppArrivals
 from qsctl.sim.scenario.traffic import OnOffArrivals as OnOffArrivals
 from qsctl.sim.scenario.traffic import ParetoSize as ParetoSize
 from qsctl.sim.scenario.traffic import PoissonArrivals as PoissonArrivals
+from qsctl.sim.scenario.traffic import ScheduleArrivals as ScheduleArrivals
 from qsctl.sim.scenario.traffic import Size as Size
 from qsctl.sim.scenario.traffic import TraceArrivals as TraceArrivals
 from qsctl.sim.scenario.traffic import UniformSize as UniformSize

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from qsctl.instant import Nanoseconds
+from qsctl.instant import HOUR_NS, Nanoseconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,4 +107,18 @@ class TraceArrivals:
     path: str
 
 
-Arrivals: TypeAlias = PoissonArrivals | ConstantArrivals | OnOffArrivals | MmppArrivals | TraceArrivals
+@dataclass(frozen=True, slots=True)
+class ScheduleArrivals:
+    """Poisson arrivals whose rate follows a timetable, which begins with the stream and again after each period.
+
+    Each rate holds from its instant to the next one; the last one to the end of the period.
+    """
+
+    instants_ns: tuple[Nanoseconds, ...]
+    rates_per_second: tuple[float, ...]
+    period_ns: Nanoseconds = 24 * HOUR_NS
+
+
+Arrivals: TypeAlias = (
+    PoissonArrivals | ConstantArrivals | OnOffArrivals | MmppArrivals | TraceArrivals | ScheduleArrivals
+)

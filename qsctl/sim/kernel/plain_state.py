@@ -1,0 +1,24 @@
+"""The state record of a model where kernels are plain Python."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class PlainState:
+    """Arrays as they are, by the names that the record has for their addresses, and numbers as in the record."""
+
+    def __init__(self, numbers: Any, arrays: dict[str, Any]) -> None:
+        vars(self).update(_numbers=numbers, _arrays=arrays)
+
+    def __len__(self) -> int:
+        return 1
+
+    def __getitem__(self, index: int) -> PlainState:
+        return self
+
+    def __getattr__(self, name: str) -> Any:
+        return self._arrays[name] if name in self._arrays else self._numbers[name].item()
+
+    def __setattr__(self, name: str, value: float) -> None:
+        self._numbers[name] = value
