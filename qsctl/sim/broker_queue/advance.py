@@ -83,7 +83,7 @@ from qsctl.sim.broker_queue.returning import (
     rejected,
     time_out,
 )
-from qsctl.sim.kernel.jit import inlined_part, kernel, part, row
+from qsctl.sim.kernel.jit import inlined_part, kernel, part, row, wide
 from qsctl.sim.kernel.random import uniform
 from qsctl.sim.kernel.records import ARRIVAL, ARRIVAL_TRAFFIC_SHIFT
 
@@ -172,9 +172,9 @@ def come(state: Any) -> None:
     queue = row(state, 0, STATE)
     arrival = row(queue.arrivals, queue.position, ARRIVAL)
     queue.position += 1
-    p = int(arrival.tag >> ARRIVAL_TRAFFIC_SHIFT)
+    p = wide(arrival.tag >> ARRIVAL_TRAFFIC_SHIFT)
     keys = row(queue.publishers, p, PUBLISHER).keys
-    publish(state, p, int(arrival.bytes), int(arrival.topic), keys)
+    publish(state, p, wide(arrival.bytes), wide(arrival.topic), keys)
 
 
 @part
@@ -253,9 +253,9 @@ def start(state: Any) -> None:
             think = draw_time(
                 queue.distributions, publisher.think, publisher.key_think, FIRST_THOUGHT + each, queue.values
             )
-            push(state, publisher.start + think, PUBLISH, p, 0)
+            push(state, publisher.start + think, wide(PUBLISH), p, wide(0))
     for rule in range(queue.rule_count):
-        push(state, row(queue.rules, rule, RULE).every, TICK, rule, 0)
+        push(state, row(queue.rules, rule, RULE).every, wide(TICK), rule, wide(0))
 
 
 @part
@@ -281,7 +281,7 @@ def expire(state: Any, m: int) -> None:
         return
     if not queue.at_head:
         unlink_ready(state, m)
-        leave_queue(state, m, EXPIRED)
+        leave_queue(state, m, wide(EXPIRED))
     elif head_of(state, message.line) == m:
         expire_heads(state, message.line)
 
@@ -297,7 +297,7 @@ def control(state: Any) -> None:
     if what == WARM_UP:
         restart_statistics(state)
     elif what == OUTAGE_BEGINS or what == OUTAGE_ENDS:
-        begins = 1 if what == OUTAGE_BEGINS else 0
+        begins = wide(1) if what == OUTAGE_BEGINS else wide(0)
         for k in range(queue.kind_count):
             if subject == NONE or subject == k:  # noqa: PLR1714 - compiled
                 kind = row(queue.kinds, k, KIND)
@@ -305,13 +305,13 @@ def control(state: Any) -> None:
                 kind.outage_work = planned.value if kind.outages else NONE
         disturb(state, begins)
     elif what == PAUSE_BEGINS or what == PAUSE_ENDS:
-        set_paused(state, subject, 1 if what == PAUSE_BEGINS else 0)
+        set_paused(state, subject, wide(1) if what == PAUSE_BEGINS else wide(0))
     elif what == LEAVE:
-        disturb(state, 1)
+        disturb(state, wide(1))
         part_with(state, subject)
     elif what == JOIN:
         if planned.value:
-            disturb(state, 0)
+            disturb(state, wide(0))
         join(state, subject)
 
 
@@ -366,12 +366,12 @@ def hold(state: Any, first: int) -> int:
             return m
         message = row(queue.messages, m, MESSAGE)
         if message.state == OUTSIDE:
-            record(state, m, MAIN, WAITING_OUTCOME, NONE, NONE, NONE)
+            record(state, m, wide(MAIN), wide(WAITING_OUTCOME), wide(NONE), wide(NONE), wide(NONE))
         elif message.state == LETTER:
-            record(state, m, LETTERS_HELD, HELD_OUTCOME, NONE, 0, NONE)
+            record(state, m, wide(LETTERS_HELD), wide(HELD_OUTCOME), wide(NONE), wide(0), wide(NONE))
         elif message.state != FREE and message.state != GONE:
             started = message.started - message.born if message.started != NONE else NONE
-            record(state, m, MAIN, HELD_OUTCOME, started, message.entered - message.born, NONE)
+            record(state, m, wide(MAIN), wide(HELD_OUTCOME), started, message.entered - message.born, wide(NONE))
             if message.state == READY:
                 age = queue.now - message.entered
                 if age > queue.oldest:

@@ -44,7 +44,7 @@ from qsctl.sim.broker_queue.records import (
     WORK_ENDS,
     WORKED,
 )
-from qsctl.sim.kernel.jit import inlined_part, part, row
+from qsctl.sim.kernel.jit import inlined_part, part, row, wide
 from qsctl.sim.kernel.random import uniform_bits
 
 ATTEMPT_BITS = 10
@@ -154,7 +154,7 @@ def deliver(state: Any, c: int, line: int) -> None:
     if consumer.half:
         consumer.incoming += 1
         delivery.pending = 1
-        push(state, queue.now + consumer.half, ARRIVE, d, 0)
+        push(state, queue.now + consumer.half, wide(ARRIVE), d, wide(0))
     else:
         buffer(state, d)
 
@@ -209,10 +209,10 @@ def begin(state: Any, c: int) -> None:
             takes = int(np.floor(float(takes) / group.speed + 0.5))
         delivery.until = queue.now + takes
         delivery.pending += 1
-        push(state, delivery.until, WORK_ENDS, d, 0)
+        push(state, delivery.until, wide(WORK_ENDS), d, wide(0))
         if queue.heartbeat and delivery.marks & VALID and queue.heartbeat < takes:
             delivery.pending += 1
-            push(state, queue.now + queue.heartbeat + consumer.half, BEAT, d, 0)
+            push(state, queue.now + queue.heartbeat + consumer.half, wide(BEAT), d, wide(0))
     poll(state, c)
 
 
@@ -232,7 +232,7 @@ def poll(state: Any, c: int) -> None:
     consumer.asking = 1
     queue.requests += 1
     if consumer.half:
-        push(state, queue.now + consumer.half, ASK, c, consumer.presence)
+        push(state, queue.now + consumer.half, wide(ASK), c, consumer.presence)
     else:
         asked(state, c)
 
@@ -247,7 +247,7 @@ def asked(state: Any, c: int) -> None:
     refresh(state, c)
     if not consumer.armed:
         consumer.armed = 1
-        push(state, consumer.wait_until, WAIT_OVER, c, 0)
+        push(state, consumer.wait_until, wide(WAIT_OVER), c, wide(0))
 
 
 @part
@@ -260,10 +260,10 @@ def end_wait(state: Any, c: int) -> None:
         return
     if consumer.wait_until > queue.now:
         consumer.armed = 1
-        push(state, consumer.wait_until, WAIT_OVER, c, 0)
+        push(state, consumer.wait_until, wide(WAIT_OVER), c, wide(0))
         return
     consumer.waiting = 0
     refresh(state, c)
     interval = row(queue.groups, consumer.group, GROUP).interval
-    push(state, queue.now + consumer.half + interval, EMPTY, c, consumer.presence)
+    push(state, queue.now + consumer.half + interval, wide(EMPTY), c, consumer.presence)
 

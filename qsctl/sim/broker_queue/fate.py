@@ -37,7 +37,7 @@ from qsctl.sim.broker_queue.records import (
     WAITING_OUTCOME,
 )
 from qsctl.sim.kernel.histogram import bucket_of
-from qsctl.sim.kernel.jit import inlined_part, part, row
+from qsctl.sim.kernel.jit import inlined_part, part, row, wide
 from qsctl.sim.kernel.records import FIRST_HALF, LOG_WORDS, OUTCOME_SHIFT, QUEUE_SHIFT, SECOND_HALF
 
 MAIN = 0
@@ -89,7 +89,7 @@ def record(state: Any, m: int, which: int, outcome: int, wait: int, enter: int, 
         count.unfinished += 1
         if age > count.unfinished_max:
             count.unfinished_max = age
-        count_time(state, which, 2, age)
+        count_time(state, which, wide(2), age)
         if age > queue.objective:
             count.overdue += 1
     elif born + wait >= queue.warm_up:
@@ -100,12 +100,12 @@ def record(state: Any, m: int, which: int, outcome: int, wait: int, enter: int, 
             count.wait_sum += wait
             if wait > count.wait_max:
                 count.wait_max = wait
-            count_time(state, which, 0, wait)
+            count_time(state, which, wide(0), wait)
             count.done += 1
             count.done_sum += acknowledged
             if acknowledged > count.done_max:
                 count.done_max = acknowledged
-            count_time(state, which, 1, acknowledged)
+            count_time(state, which, wide(1), acknowledged)
             if acknowledged <= queue.objective:
                 count.within += 1
         elif outcome == DISCARDED:
@@ -142,7 +142,7 @@ def end(state: Any, m: int) -> None:
     publisher = row(queue.publishers, message.publisher, PUBLISHER)
     if publisher.sources:
         think = draw_time(queue.distributions, publisher.think, publisher.key_think, message.serial, queue.values)
-        push(state, queue.now + think, PUBLISH, message.publisher, 0)
+        push(state, queue.now + think, wide(PUBLISH), message.publisher, wide(0))
     message.state = GONE
     if message.refs == 0:
         free_message(state, m)
@@ -152,7 +152,7 @@ def end(state: Any, m: int) -> None:
 def lose_outside(state: Any, m: int, outcome: int) -> None:
     """Lose a message that the queue did not accept."""
     queue = row(state, 0, STATE)
-    record(state, m, MAIN, outcome, queue.now - row(queue.messages, m, MESSAGE).born, NONE, NONE)
+    record(state, m, wide(MAIN), outcome, queue.now - row(queue.messages, m, MESSAGE).born, wide(NONE), wide(NONE))
     end(state, m)
 
 
@@ -170,11 +170,11 @@ def leave_queue(state: Any, m: int, outcome: int) -> None:
         row(queue.lines, message.line, LINE).busy = 0
         list_line(state, message.line)
     passed = queue.now - message.born
-    enter = message.entered - message.born
+    enter = wide(message.entered - message.born)
     if outcome == DELIVERED:
-        record(state, m, MAIN, outcome, message.started - message.born, enter, passed)
+        record(state, m, wide(MAIN), outcome, message.started - message.born, enter, passed)
     else:
-        record(state, m, MAIN, outcome, passed, enter, NONE)
+        record(state, m, wide(MAIN), outcome, passed, enter, wide(NONE))
         if queue.dead_letters:
             bury(state, message.bytes, message.kind)
     end(state, m)
@@ -197,7 +197,7 @@ def bury(state: Any, size: int, kind: int) -> None:
     if queue.dead_drops_tail and (
         queue.dead_count + 1 > queue.dead_messages_max or queue.dead_bytes + size > queue.dead_bytes_max
     ):
-        record(state, m, LETTERS, DISCARDED, 0, NONE, NONE)
+        record(state, m, wide(LETTERS), wide(DISCARDED), wide(0), wide(NONE), wide(NONE))
         free_message(state, m)
         return
     if queue.dead_tail == NONE:
@@ -209,7 +209,7 @@ def bury(state: Any, size: int, kind: int) -> None:
     queue.dead_bytes += size
     count.work += work_units(size)
     while queue.dead_count > queue.dead_messages_max or queue.dead_bytes > queue.dead_bytes_max:
-        drop_letter(state, queue.now, DISCARDED)
+        drop_letter(state, queue.now, wide(DISCARDED))
     if count.work > count.mark:
         count.mark = count.work
 
@@ -226,7 +226,7 @@ def drop_letter(state: Any, at: int, outcome: int) -> None:
     queue.dead_count -= 1
     queue.dead_bytes -= letter.bytes
     row(queue.counts, LETTERS, COUNT).work -= work_units(letter.bytes)
-    record(state, m, LETTERS, outcome, at - letter.born, 0, NONE)
+    record(state, m, wide(LETTERS), outcome, at - letter.born, wide(0), wide(NONE))
     free_message(state, m)
 
 
@@ -238,7 +238,7 @@ def expire_letters(state: Any) -> None:
         due = row(queue.messages, queue.dead_head, MESSAGE).born + queue.dead_life
         if due > queue.now:
             return
-        drop_letter(state, due, EXPIRED)
+        drop_letter(state, due, wide(EXPIRED))
 
 
 @part
@@ -250,7 +250,7 @@ def expire_heads(state: Any, line: int) -> None:
         if m == NONE or row(queue.messages, m, MESSAGE).due > queue.now:
             return
         unlink_ready(state, m)
-        leave_queue(state, m, EXPIRED)
+        leave_queue(state, m, wide(EXPIRED))
 
 
 @part
@@ -273,4 +273,4 @@ def make_ready(state: Any, m: int, back: int) -> None:
             expire_heads(state, message.line)
         else:
             unlink_ready(state, m)
-            leave_queue(state, m, EXPIRED)
+            leave_queue(state, m, wide(EXPIRED))

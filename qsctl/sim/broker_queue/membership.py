@@ -20,7 +20,7 @@ from qsctl.sim.broker_queue.records import (
     TICK,
 )
 from qsctl.sim.broker_queue.returning import end_draining, give_back, leave
-from qsctl.sim.kernel.jit import part, row
+from qsctl.sim.kernel.jit import part, row, wide
 
 
 @part
@@ -63,7 +63,7 @@ def members_changed(state: Any) -> None:
     queue.rebalancing = queue.now + queue.rebalance
     if not queue.rebalance_armed:
         queue.rebalance_armed = 1
-        push(state, queue.rebalancing, REBALANCED, 0, 0)
+        push(state, queue.rebalancing, wide(REBALANCED), wide(0), wide(0))
 
 
 @part
@@ -73,7 +73,7 @@ def end_rebalance(state: Any) -> None:
     queue.rebalance_armed = 0
     if queue.rebalancing > queue.now:
         queue.rebalance_armed = 1
-        push(state, queue.rebalancing, REBALANCED, 0, 0)
+        push(state, queue.rebalancing, wide(REBALANCED), wide(0), wide(0))
         return
     assign(state)
 
@@ -98,7 +98,7 @@ def assign(state: Any) -> None:
             refresh(state, chosen)
             poll(state, chosen)
         return
-    c = NONE
+    c = wide(NONE)
     for line in range(queue.line_count):
         c = next_member(state, c)
         unlist_line(state, line)
@@ -115,8 +115,8 @@ def next_member(state: Any, c: int) -> int:
         each = (c + step) % count
         consumer = row(queue.consumers, each, CONSUMER)
         if consumer.present and not consumer.draining:
-            return int(each)
-    return NONE
+            return wide(each)
+    return wide(NONE)
 
 
 @part
@@ -152,7 +152,7 @@ def tick(state: Any, which: int) -> None:
     """Have an autoscaling rule start or end consumers by the messages in the queue."""
     queue = row(state, 0, STATE)
     rule = row(queue.rules, which, RULE)
-    push(state, queue.now + rule.every, TICK, which, 0)
+    push(state, queue.now + rule.every, wide(TICK), which, wide(0))
     wanted = min(rule.most, max(rule.least, (queue.inside + rule.per - 1) // rule.per))
     group = row(queue.groups, rule.group, GROUP)
     first = group.first
@@ -175,7 +175,7 @@ def tick(state: Any, which: int) -> None:
                 consumer.starting = 1
                 takes = draw_time(queue.distributions, rule.start_up, rule.key, rule.drawn, queue.values)
                 rule.drawn += 1
-                push(state, queue.now + takes, STARTED, c, 0)
+                push(state, queue.now + takes, wide(STARTED), c, wide(0))
     elif wanted < running and queue.now - rule.low_since >= rule.delay:
         for back in range(group.count):
             c = first + group.count - 1 - back

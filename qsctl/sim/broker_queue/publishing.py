@@ -43,7 +43,7 @@ from qsctl.sim.broker_queue.records import (
     STATE,
     TRY_AGAIN,
 )
-from qsctl.sim.kernel.jit import bit_length, inlined_part, part, row
+from qsctl.sim.kernel.jit import bit_length, inlined_part, part, row, wide
 from qsctl.sim.kernel.random import uniform, uniform_bits
 
 PARTITIONER = np.uint64(0x51ED270B9F652D43)
@@ -130,15 +130,15 @@ def offer(state: Any, m: int) -> None:
         queue.to_drop = 1
         enter(state, m)
     elif queue.overflow == OVERFLOW_DROP_TAIL:
-        lose_outside(state, m, DISCARDED)
+        lose_outside(state, m, wide(DISCARDED))
     elif queue.overflow == OVERFLOW_REJECT_DEAD_LETTER:
         bury(state, message.bytes, message.kind)
-        lose_outside(state, m, REFUSED_OUTCOME)
+        lose_outside(state, m, wide(REFUSED_OUTCOME))
     elif publisher.on_refusal == REFUSED_RETRY and (publisher.retries < 0 or message.tries < publisher.retries):
         message.tries += 1
-        push(state, queue.now + publisher.retry_after, TRY_AGAIN, m, 0)
+        push(state, queue.now + publisher.retry_after, wide(TRY_AGAIN), m, wide(0))
     else:
-        lose_outside(state, m, REFUSED_OUTCOME)
+        lose_outside(state, m, wide(REFUSED_OUTCOME))
 
 
 @part
@@ -165,7 +165,7 @@ def enter(state: Any, m: int) -> None:
             row(queue.messages, queue.delay_tail, MESSAGE).next = m
         queue.delay_tail = m
     else:
-        make_ready(state, m, 0)
+        make_ready(state, m, wide(0))
 
 
 @part
@@ -176,7 +176,7 @@ def end_delay(state: Any) -> None:
     queue.delay_head = row(queue.messages, m, MESSAGE).next
     if queue.delay_head == NONE:
         queue.delay_tail = NONE
-    make_ready(state, m, 0)
+    make_ready(state, m, wide(0))
 
 
 @part
@@ -192,7 +192,7 @@ def drop_heads(state: Any) -> None:
             return
         m = head_of(state, next_line(state))
         pull(state, m)
-        leave_queue(state, m, DISCARDED)
+        leave_queue(state, m, wide(DISCARDED))
 
 
 @part

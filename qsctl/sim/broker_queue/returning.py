@@ -41,7 +41,7 @@ from qsctl.sim.broker_queue.records import (
     VALUE,
     WORKED,
 )
-from qsctl.sim.kernel.jit import part, row
+from qsctl.sim.kernel.jit import part, row, wide
 from qsctl.sim.kernel.random import uniform
 
 
@@ -72,7 +72,7 @@ def give_back(state: Any, d: int) -> None:
     delivery.marks &= ~HELD
     free_credit(state, d)
     if delivery.marks & VALID:
-        come_back(state, d, 0)
+        come_back(state, d, wide(0))
     free_if_done(state, d)
 
 
@@ -119,7 +119,7 @@ def come_back(state: Any, d: int, rejected: int) -> None:
     m = row(queue.deliveries, d, DELIVERY).message
     message = row(queue.messages, m, MESSAGE)
     if queue.deliveries_max > 0 and message.deliveries >= queue.deliveries_max:
-        leave_queue(state, m, DEAD)
+        leave_queue(state, m, wide(DEAD))
         return
     wait = 0
     if rejected:
@@ -132,7 +132,7 @@ def come_back(state: Any, d: int, rejected: int) -> None:
         message.state = DELAYED
         message.traits |= BACK
         message.refs += 1
-        push(state, queue.now + wait, BACK_OFF_ENDS, m, 0)
+        push(state, queue.now + wait, wide(BACK_OFF_ENDS), m, wide(0))
     else:
         ready_again(state, m)
 
@@ -145,7 +145,7 @@ def ready_again(state: Any, m: int) -> None:
     message.traits &= ~BACK
     if queue.order == KEY:
         row(queue.lines, message.line, LINE).busy = 0
-    make_ready(state, m, 0 if queue.to_tail else 1)
+    make_ready(state, m, wide(0) if queue.to_tail else wide(1))
 
 
 @part
@@ -164,7 +164,7 @@ def end_back_off(state: Any, m: int) -> None:
 @part
 def time_out(state: Any, d: int) -> None:
     """Have a delivery time out: its consumer goes on, and does not know."""
-    come_back(state, d, 0)
+    come_back(state, d, wide(0))
     free_if_done(state, d)
 
 
@@ -193,7 +193,7 @@ def end_work(state: Any, d: int) -> None:
             free_if_done(state, d)
         else:
             queue.requests += 1
-            send_end(state, d, REJECT)
+            send_end(state, d, wide(REJECT))
     else:
         consumer.succeeded += 1
         if message.traits & COMPLETED:
@@ -216,14 +216,14 @@ def acknowledge(state: Any, d: int) -> None:
     group = row(queue.groups, consumer.group, GROUP)
     if group.ack_batch == 1:
         queue.requests += 1
-        send_end(state, d, ACKNOWLEDGE)
+        send_end(state, d, wide(ACKNOWLEDGE))
         return
     if consumer.ack_tail == NONE:
         consumer.ack_head = d
         consumer.ack_since = queue.now
         if not consumer.ack_armed:
             consumer.ack_armed = 1
-            push(state, queue.now + group.ack_interval, FLUSH, c, 0)
+            push(state, queue.now + group.ack_interval, wide(FLUSH), c, wide(0))
     else:
         row(queue.deliveries, consumer.ack_tail, DELIVERY).behind = d
     consumer.ack_tail = d
@@ -248,7 +248,7 @@ def flush(state: Any, c: int) -> None:
         delivery = row(queue.deliveries, d, DELIVERY)
         behind = delivery.behind
         delivery.behind = NONE
-        send_end(state, d, ACKNOWLEDGE)
+        send_end(state, d, wide(ACKNOWLEDGE))
         d = behind
 
 
@@ -263,7 +263,7 @@ def flush_due(state: Any, c: int) -> None:
     due = consumer.ack_since + row(queue.groups, consumer.group, GROUP).ack_interval
     if due > queue.now:
         consumer.ack_armed = 1
-        push(state, due, FLUSH, c, 0)
+        push(state, due, wide(FLUSH), c, wide(0))
     else:
         flush(state, c)
 
@@ -280,7 +280,7 @@ def send_end(state: Any, d: int, kind: int) -> None:
     if consumer.polls:
         free_credit(state, d)
     if half:
-        push(state, queue.now + half, kind, d, 0)
+        push(state, queue.now + half, kind, d, wide(0))
     elif kind == ACKNOWLEDGE:
         acknowledged(state, d)
     else:
@@ -299,14 +299,14 @@ def acknowledged(state: Any, d: int) -> None:
     message = row(queue.messages, m, MESSAGE)
     if delivery.marks & VALID:
         invalidate(state, d)
-        leave_queue(state, m, DELIVERED)
+        leave_queue(state, m, wide(DELIVERED))
     elif message.state != GONE and queue.late != LATE_IGNORED:
         if queue.late == LATE_ACCEPTED or delivery.number == message.deliveries:
             if message.state == READY:
                 pull(state, m)
             elif message.state == OUT:
                 invalidate(state, message.delivery)
-            leave_queue(state, m, DELIVERED)
+            leave_queue(state, m, wide(DELIVERED))
     free_if_done(state, d)
 
 
@@ -318,7 +318,7 @@ def rejected(state: Any, d: int) -> None:
     delivery.pending -= 1
     delivery.marks &= ~SENT
     if delivery.marks & VALID:
-        come_back(state, d, 1)
+        come_back(state, d, wide(1))
     else:
         free_pushed(state, d)
     free_if_done(state, d)
@@ -340,7 +340,7 @@ def beat(state: Any, d: int) -> None:
         half = row(queue.consumers, c, CONSUMER).half
         if queue.now - half + queue.heartbeat < delivery.until:
             delivery.pending += 1
-            push(state, queue.now + queue.heartbeat, BEAT, d, 0)
+            push(state, queue.now + queue.heartbeat, wide(BEAT), d, wide(0))
     free_if_done(state, d)
 
 
@@ -387,5 +387,5 @@ def lose(state: Any, d: int) -> None:
         row(queue.messages, delivery.message, MESSAGE).working -= 1
     delivery.marks &= ~(WORKED | HELD)
     if delivery.marks & VALID and not delivery.marks & SENT and queue.loss_returns:
-        come_back(state, d, 0)
+        come_back(state, d, wide(0))
     free_if_done(state, d)
