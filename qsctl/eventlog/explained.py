@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
-from qsctl.eventlog.run_folder import Happening, ReplicatedQueue, ReplicationInfo, RuleVerdict
+from qsctl.eventlog.run_folder import Happening, QueueWorker, ReplicatedQueue, ReplicationInfo, RuleVerdict, WorkedQueue
 
 REASONS: Final = {
     "slow-subscriber": "data could not be sent for too much of the last minute: see `qsctl explain slow-subscriber`",
@@ -144,6 +144,59 @@ def merged_replicated_queues(replications: Iterable[ReplicationInfo]) -> tuple[R
                 elected=other.elected + each.elected,
                 longest_without_master_ns=max(other.longest_without_master_ns, each.longest_without_master_ns),
             )
+    return tuple(found.values())
+
+
+def merged_worked_queues(replications: Iterable[ReplicationInfo]) -> tuple[WorkedQueue, ...]:
+    """Return the brokers' queues of all replications: counts and times of work added, the largest of what is longest.
+
+    `backlog_mean` is the mean of theirs.
+    """
+    found: dict[str, list[WorkedQueue]] = {}
+    for replication in replications:
+        for each in replication.worked_queues:
+            found.setdefault(each.queue, []).append(each)
+    return tuple(_merged_queue(queue, each) for queue, each in found.items())
+
+
+def _merged_queue(queue: str, found: Sequence[WorkedQueue]) -> WorkedQueue:
+    drains = [each.drain_ns for each in found if each.drain_ns is not None]
+    decided = [each for each in found if each.within is not None]
+    return WorkedQueue(
+        queue=queue,
+        duplicates=sum(each.duplicates for each in found),
+        parallel_duplicates=sum(each.parallel_duplicates for each in found),
+        backlog_mean=sum(each.backlog_mean for each in found) / len(found),
+        backlog_max=max(each.backlog_max for each in found),
+        ready_max=max(each.ready_max for each in found),
+        oldest_ns=max(each.oldest_ns for each in found),
+        drain_ns=max(drains, default=None),
+        busy_ns=sum(each.busy_ns for each in found),
+        served_ns=sum(each.served_ns for each in found),
+        worker_ns=sum(each.worker_ns for each in found),
+        requests=sum(each.requests for each in found),
+        cost=sum(each.cost for each in found),
+        within=sum(each.within or 0 for each in decided) if decided else None,
+        missed=sum(each.missed or 0 for each in decided) if decided else None,
+    )
+
+
+def merged_workers(replications: Iterable[ReplicationInfo]) -> tuple[QueueWorker, ...]:
+    """Return the consumers of brokers' queues of all replications, what each did added."""
+    found: dict[str, QueueWorker] = {}
+    for replication in replications:
+        for each in replication.workers:
+            other = found.get(each.consumer)
+            found[each.consumer] = each if other is None else QueueWorker(
+                consumer=each.consumer,
+                group=each.group,
+                present_ns=other.present_ns + each.present_ns,
+                busy_ns=other.busy_ns + each.busy_ns,
+                paid_ns=other.paid_ns + each.paid_ns,
+                servers=each.servers,
+                succeeded=other.succeeded + each.succeeded,
+                failed=other.failed + each.failed,
+            )  # fmt: skip
     return tuple(found.values())
 
 

@@ -19,6 +19,7 @@ from qsctl.report.page import Page, PageTable
 from qsctl.report.replay_report import replay_sentences, replay_tables
 from qsctl.report.run_pictures import is_of_service, run_pictures
 from qsctl.report.words import count_text, duration_text, listed, percent_text, replications_text, utc_text
+from qsctl.report.worked_tables import worked_tables
 from qsctl.sim.scenario.scenario import Model
 from qsctl.summary.job import summarize_run
 from qsctl.summary.run_summary import QueueFigures, RunSummary
@@ -84,6 +85,7 @@ def run_page(folder: Location, options: SparkOptions | None = None) -> Page:
             *loss_tables(info, by_queue.queues),
             *_happening_tables(info, by_queue.happenings),
             *cluster_tables(by_queue.replicated_queues, by_queue.verdicts),
+            *worked_tables(by_queue.worked_queues, by_queue.workers),
             *([] if is_of_service(info) and len(clients) < 2 else [_client_table(by_client)]),
             *connection_tables(by_client),
         ],

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from qsctl.eventlog.outcomes import LOSS_COLUMNS, loss_ratio
 from qsctl.eventlog.schema import bucket_bounds_ns
-from qsctl.instant import SECOND_NS, Nanoseconds
+from qsctl.instant import HOUR_NS, SECOND_NS, Nanoseconds
 from qsctl.sim.done_times import done_times
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from qsctl.eventlog.run_folder import ReplicatedQueue, RuleVerdict
+    from qsctl.eventlog.run_folder import ReplicatedQueue, RuleVerdict, WorkedQueue
 
 SUMMED: Final = (
     "arrived_messages",
@@ -42,8 +42,9 @@ class Figures:
     nothing was delivered. `high_water_mark_work_units` and `max_depth_work_units` are the largest of the clients'.
     `done_…` are of the time to the acknowledgment, with those that have none censored (`done_times.py`), which
     `unfinished_messages` counts; None where nothing acknowledges a message.
-    The last ones are of clusters: None for other models, and for a queue that is not replicated; `broken_rules` is the
-    whole cluster's. `time_without_master_ns` is the longest time to the next master, None where none was needed.
+    Those from `time_to_master_ns` on are of clusters: None for other models, and for a queue that is not replicated;
+    `broken_rules` is the whole cluster's. `time_without_master_ns` is the longest time to the next master, None where
+    none was needed. Those from `duplicates` on are of brokers' queues (`eventlog.run_folder.WorkedQueue`).
     """
 
     queue: str
@@ -89,6 +90,18 @@ class Figures:
     refused_before_master: int | None = None
     elections: int | None = None
     broken_rules: int | None = None
+    duplicates: int | None = None
+    parallel_duplicates: int | None = None
+    backlog_mean: float | None = None
+    backlog_max: int | None = None
+    ready_max: int | None = None
+    oldest_ns: Nanoseconds | None = None
+    drain_ns: Nanoseconds | None = None
+    utilization: float | None = None
+    within_objective: float | None = None
+    requests: int | None = None
+    worker_hours: float | None = None
+    cost: float | None = None
 
     @property
     def wait_mean_ns(self) -> float | None:
@@ -112,7 +125,10 @@ class Figures:
 
 
 def figures_of(
-    counters: pa.Table, replicated: Sequence[ReplicatedQueue] = (), verdicts: Sequence[RuleVerdict] = ()
+    counters: pa.Table,
+    replicated: Sequence[ReplicatedQueue] = (),
+    verdicts: Sequence[RuleVerdict] = (),
+    worked: Sequence[WorkedQueue] = (),
 ) -> list[Figures]:
     """Return the figures of a repetition, in the order of queues.
 
@@ -120,16 +136,40 @@ def figures_of(
         counters: of `eventlog.schema.COUNTERS`.
         replicated: of a cluster, its replicated queues.
         verdicts: of a cluster.
+        worked: of a broker's queue.
     """
     queues: dict[str, list[dict[str, Any]]] = {}
     for row in counters.to_pylist():
         queues.setdefault(row["queue"], []).append(row)
     found = [_figures(queue, rows) for queue, rows in queues.items()]
+    if worked:
+        by_name = {each.queue: each for each in worked}
+        found = [_of_worked(each, by_name.get(each.queue)) for each in found]
     if not verdicts:
         return found
     broken = sum(each.violations > 0 for each in verdicts)
     masters = {each.queue: each for each in replicated}
     return [_of_cluster(each, masters.get(each.queue), broken) for each in found]
+
+
+def _of_worked(figures: Figures, worked: WorkedQueue | None) -> Figures:
+    if worked is None:
+        return figures
+    return replace(
+        figures,
+        duplicates=worked.duplicates,
+        parallel_duplicates=worked.parallel_duplicates,
+        backlog_mean=worked.backlog_mean,
+        backlog_max=worked.backlog_max,
+        ready_max=worked.ready_max,
+        oldest_ns=worked.oldest_ns,
+        drain_ns=worked.drain_ns,
+        utilization=worked.utilization,
+        within_objective=worked.within_objective,
+        requests=worked.requests,
+        worker_hours=worked.worker_ns / HOUR_NS,
+        cost=worked.cost,
+    )
 
 
 def _of_cluster(figures: Figures, masters: ReplicatedQueue | None, broken_rules: int) -> Figures:

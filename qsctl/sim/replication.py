@@ -123,7 +123,7 @@ def simulate_figures(scenario: Scenario, replication: int = 0) -> list[Figures]:
     from qsctl.eventlog.columns import counter_table
 
     run = _counted(model_of(scenario), scenario, replication)
-    return figures_of(counter_table(run.counters(), ""), *_of_cluster(run))
+    return figures_of(counter_table(run.counters(), ""), *_of_cluster(run), getattr(run, "worked_queues", ()))
 
 
 def _counted(model: CompiledModel, scenario: Scenario, replication: int) -> ModelRun:

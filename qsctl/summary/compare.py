@@ -161,7 +161,7 @@ def read_figures(folder: Location) -> list[PointResult]:
     results = []
     for number in sorted(set(counters["replication"].to_pylist())):
         mine = counters.filter(pc.equal(counters["replication"], number))
-        figures = figures_of(mine, found[number].replicated_queues, found[number].verdicts)
+        figures = figures_of(mine, found[number].replicated_queues, found[number].verdicts, found[number].worked_queues)
         results.append(PointResult(Point(()), number, info.seed, tuple(figures)))
     return results
 
@@ -308,6 +308,11 @@ _COUNTS: Final = frozenset(
         "delivered",
         "throughput",
         "redelivered",
+        "duplicates",
+        "parallel_duplicates",
+        "requests",
+        "worker_hours",
+        "cost",
         "expired",
         "dead",
         "rejected",
@@ -316,7 +321,12 @@ _COUNTS: Final = frozenset(
     }
 )
 """What follows the number of messages that come."""
-_GROWING: Final = frozenset({"time_in_queue_max", "time_to_done_max", "high_water_mark"})
+_GROWING: Final = frozenset(
+    {
+        "time_in_queue_max", "time_to_done_max", "high_water_mark", "backlog_max", "ready_max", "time_of_oldest_max",
+        "time_to_drain",
+    }
+)  # fmt: skip
 """Largest values, which grow with the time that is observed."""
 
 

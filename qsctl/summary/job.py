@@ -23,7 +23,13 @@ from pyspark.sql.types import StructType
 
 from qsctl.errors import UsageError
 from qsctl.eventlog.checked_files import PAGE_CHECKSUMS
-from qsctl.eventlog.explained import merged_happenings, merged_replicated_queues, merged_verdicts
+from qsctl.eventlog.explained import (
+    merged_happenings,
+    merged_replicated_queues,
+    merged_verdicts,
+    merged_worked_queues,
+    merged_workers,
+)
 from qsctl.eventlog.location import Location, location, spark_path
 from qsctl.eventlog.reader import part_batches
 from qsctl.eventlog.schema import SINCE_REJECTED
@@ -238,6 +244,8 @@ def _summary(
         happenings=merged_happenings(replications),
         replicated_queues=merged_replicated_queues(replications),
         verdicts=merged_verdicts(replications),
+        worked_queues=merged_worked_queues(replications),
+        workers=merged_workers(replications),
     )
 
 

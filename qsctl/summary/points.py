@@ -44,13 +44,26 @@ MEASURES: Final[Mapping[str, Callable[[Figures], float | None]]] = {
     "refused_before_master": lambda figures: _number(figures.refused_before_master),
     "elections": lambda figures: _number(figures.elections),
     "broken_rules": lambda figures: _number(figures.broken_rules),
+    "within_objective": lambda figures: figures.within_objective,
+    "duplicates": lambda figures: _number(figures.duplicates),
+    "parallel_duplicates": lambda figures: _number(figures.parallel_duplicates),
+    "backlog_mean": lambda figures: figures.backlog_mean,
+    "backlog_max": lambda figures: _number(figures.backlog_max),
+    "ready_max": lambda figures: _number(figures.ready_max),
+    "time_of_oldest_max": lambda figures: _number(figures.oldest_ns),
+    "time_to_drain": lambda figures: _number(figures.drain_ns),
+    "utilization": lambda figures: figures.utilization,
+    "requests": lambda figures: _number(figures.requests),
+    "worker_hours": lambda figures: figures.worker_hours,
+    "cost": lambda figures: figures.cost,
 }
 """Each measure of one queue in one replication, None where it has none.
 
 The time in the queue ends when a message is sent to its client, the time to done when it is acknowledged; of the
 latter, messages that are unfinished when the run ends are censored (`sim.done_times`).
 
-The last ones are of clusters, see `sim.figures.Figures`."""
+Those from `time_to_master` on are of clusters, those from `within_objective` on of brokers' queues, whose time in the
+queue ends when work on a message begins: see `sim.figures.Figures`."""
 
 TABLE_MEASURES: Final[Mapping[str, Callable[[Figures], float | None]]] = {
     **{name: (lambda figures, name=name: float(getattr(figures, name))) for name in (*SUMMED, "lost_messages")},  # type: ignore[misc]
@@ -67,7 +80,7 @@ TABLE_MEASURES: Final[Mapping[str, Callable[[Figures], float | None]]] = {
 EVERY_MEASURE: Final = {**TABLE_MEASURES, **MEASURES}
 """What a target may name: a column of the tables, or one of the short names of sweeps."""
 
-LARGER_IS_BETTER: Final = frozenset({"delivered", "throughput"})
+LARGER_IS_BETTER: Final = frozenset({"delivered", "throughput", "within_objective"})
 
 UNITS: Final[Mapping[str, str]] = {
     **{name: "ns" for name in MEASURES if name.startswith("time_")},
@@ -76,6 +89,11 @@ UNITS: Final[Mapping[str, str]] = {
     "high_water_mark": "work units",
     "elections": "elections",
     "broken_rules": "rules",
+    "within_objective": "ratio",
+    "utilization": "ratio",
+    "requests": "requests",
+    "worker_hours": "hours",
+    "cost": "money",
 }
 """The unit of a measure; one that is not named counts messages."""
 

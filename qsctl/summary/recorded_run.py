@@ -145,7 +145,7 @@ def holding_of(run: SummarizedRun | OpenedRun) -> Holding:
     Raises:
         Damaged: the run's scenario is missing or was changed.
     """
-    if run.info.model in {Model.SHARED_READER_QUEUE, Model.WORLD, Model.REPLAY}:
+    if run.info.model in {Model.SHARED_READER_QUEUE, Model.WORLD, Model.REPLAY, Model.QUEUE}:
         return Holding(everywhere=True)
     if run.info.model != Model.SOLACE or SCENARIO_FILE not in run.info.files:
         return Holding()

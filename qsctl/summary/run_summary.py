@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from qsctl.eventlog.outcomes import LOSS_COLUMNS, loss_ratio
-from qsctl.eventlog.run_folder import Happening, ReplicatedQueue, RuleVerdict
+from qsctl.eventlog.run_folder import Happening, QueueWorker, ReplicatedQueue, RuleVerdict, WorkedQueue
 from qsctl.instant import SECOND_NS, Nanoseconds
 
 Rows = Sequence[Mapping[str, Any]]
@@ -151,6 +151,10 @@ class RunSummary:
     """Of simulated clusters: counts of all runs and replications, and the longest times."""
     verdicts: tuple[RuleVerdict, ...] = ()
     """Of simulated clusters: of all runs and replications, by rule."""
+    worked_queues: tuple[WorkedQueue, ...] = ()
+    """Of simulated brokers' queues: of all runs and replications."""
+    workers: tuple[QueueWorker, ...] = ()
+    """Of simulated brokers' queues: their consumers."""
 
 
 def queue_figures(queues: Rows, delays: Rows, dones: Rows = ()) -> tuple[QueueFigures, ...]:

@@ -32,13 +32,15 @@ _IDENTITY: Final = ("scenario_digest", "seed", "common_random_numbers")
 _SWEEP_KEY: Final = b"qsctl.sweep"
 _RESTORE: Final = "Restore the folder from a copy, or run the sweep into another one."
 
-_KIND: Final = {"queue": pa.string(), "done_mean_ns": pa.float64()}
+_OF_BROKERS: Final = ("backlog_mean", "utilization", "within_objective", "worker_hours", "cost")
+_KIND: Final = {"queue": pa.string(), "done_mean_ns": pa.float64(), **dict.fromkeys(_OF_BROKERS, pa.float64())}
 """Of the figures that are not whole numbers."""
 _NULLABLE: Final = {
     "done_messages", "unfinished_messages", "done_mean_ns", "done_p50_ns", "done_p90_ns", "done_p99_ns",
     "done_p999_ns", "done_max_ns", "first_discard_ns", "wait_p50_ns", "wait_p90_ns", "wait_p99_ns", "wait_p999_ns",
     "time_to_master_ns",
-    "time_without_master_ns", "refused_before_master", "elections", "broken_rules",
+    "time_without_master_ns", "refused_before_master", "elections", "broken_rules", *_OF_BROKERS,
+    "duplicates", "parallel_duplicates", "backlog_max", "ready_max", "oldest_ns", "drain_ns", "requests",
 }  # fmt: skip
 
 POINTS: Final = pa.schema(

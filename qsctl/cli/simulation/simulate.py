@@ -303,7 +303,13 @@ def simulated_result(
 ) -> Simulated:  # fmt: skip
     """Return what a finished run shows."""
     from qsctl.cli.simulation.figures import client_count
-    from qsctl.eventlog.explained import merged_happenings, merged_replicated_queues, merged_verdicts
+    from qsctl.eventlog.explained import (
+        merged_happenings,
+        merged_replicated_queues,
+        merged_verdicts,
+        merged_worked_queues,
+        merged_workers,
+    )
 
     info = report.info
     copied: dict[str, Any] = {name: getattr(info, name) for name in _FROM_THE_RUN}
@@ -325,6 +331,8 @@ def simulated_result(
         happenings=merged_happenings(info.done),
         verdicts=merged_verdicts(info.done),
         replicated_queues=merged_replicated_queues(info.done),
+        worked_queues=merged_worked_queues(info.done),
+        workers=merged_workers(info.done),
     )
 
 

@@ -11,6 +11,7 @@ from qsctl.cli.simulation.cluster_results import cluster_blocks, cluster_fields
 from qsctl.cli.simulation.durations import short_duration
 from qsctl.cli.simulation.interval_results import interval_blocks, interval_rows
 from qsctl.cli.simulation.summarize_results import (
+    WORKED_WAIT,
     SparkSummary,
     figures_row,
     happening_blocks,
@@ -20,10 +21,11 @@ from qsctl.cli.simulation.summarize_results import (
     queue_blocks,
     waiting_blocks,
 )
+from qsctl.cli.simulation.worked_results import worked_blocks, worked_fields
 from qsctl.errors import ExitStatus
 
 if TYPE_CHECKING:
-    from qsctl.eventlog.run_folder import Happening, ReplicatedQueue, RuleVerdict
+    from qsctl.eventlog.run_folder import Happening, QueueWorker, ReplicatedQueue, RuleVerdict, WorkedQueue
     from qsctl.summary.run_intervals import RunInterval
     from qsctl.summary.run_summary import QueueFigures
 
@@ -34,6 +36,7 @@ MODEL_NAMES = {
     "integration": "an integration engine",
     "world": "a cluster of queuing services under faults",
     "replay": "shared reader queues under a recorded load",
+    "queue": "a broker's queue and its consumers",
 }
 
 
@@ -47,11 +50,28 @@ OWN_NAMES = {
     },
     "integration": {"discards": "Thrown away (Msgs)", "discarded_messages": "Thrown away"},
     "world": {"discards": "Refused (Msgs)", "discarded_messages": "Refused"},
+    "queue": {
+        "discards": "Dropped (Msgs)",
+        "discarded_messages": "Dropped",
+        "spool_refused_messages": "Refused",
+        "wait": WORKED_WAIT,
+    },
 }
 """A model's own words for columns [CLOVERLEAF]. An integration engine throws results of failed route details away."""
 
 _OWN_PLACE = frozenset(
-    {"queues", "notes", "elapsed_s", "compile_s", "happenings", "verdicts", "replicated_queues", "intervals"}
+    {
+        "queues",
+        "notes",
+        "elapsed_s",
+        "compile_s",
+        "happenings",
+        "verdicts",
+        "replicated_queues",
+        "intervals",
+        "worked_queues",
+        "workers",
+    }
 )
 """Fields that a document has in another form."""
 
@@ -72,6 +92,9 @@ class SimulateResult(Result):
         "compile_s": "seconds that compiling the simulator for this machine took: of a first run",
         "replicated_queues": "of model world: masters of each replicated queue, and writes that were answered 0",
         "verdicts": "of model world: what was made of each rule, the first violation and a schedule that replays it",
+        "worked_queues": "-o json and yaml, of model queue: duplicates, backlog, age of the oldest, time to drain, "
+        "use of consumers, requests, cost, messages within the objective",
+        "workers": "-o json and yaml, of model queue: each consumer with the time that it was there and worked",
         "queues": "one entry a line of the table, as csv and jsonl print them",
         "confidence": "with --confidence: the level of the intervals",
         "intervals": "-o json and yaml, with --confidence: queue, measure, mean, half_width (null: too few), method, "
@@ -126,6 +149,8 @@ class Simulated(SimulateResult):
     happenings: tuple[Happening, ...] = ()
     verdicts: tuple[RuleVerdict, ...] = ()
     replicated_queues: tuple[ReplicatedQueue, ...] = ()
+    worked_queues: tuple[WorkedQueue, ...] = ()
+    workers: tuple[QueueWorker, ...] = ()
     intervals: tuple[RunInterval, ...] = ()
     confidence: float | None = None
 
@@ -148,6 +173,7 @@ class Simulated(SimulateResult):
             "queues": self.rows(),
             "events": happening_rows(self.happenings),
             **cluster_fields(self.replicated_queues, self.verdicts),
+            **worked_fields(self.worked_queues, self.workers),
             "notes": list(self.notes),
             "intervals": interval_rows(self.intervals),
         }
@@ -174,6 +200,7 @@ class Simulated(SimulateResult):
         blocks += waiting_blocks(self.queues)
         blocks += happening_blocks(self.happenings)
         blocks += cluster_blocks(self.replicated_queues, self.verdicts, is_summed=self.replications > 1)
+        blocks += worked_blocks(self.worked_queues, self.workers, is_summed=self.replications > 1)
         blocks += self._repeats()
         blocks += interval_blocks(self.intervals, self.confidence)
         blocks += [TextBlock(note, "faint") for note in self.notes]

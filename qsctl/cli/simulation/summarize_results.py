@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock, fields_of
 from qsctl.cli.simulation.cluster_results import cluster_blocks, cluster_fields
 from qsctl.cli.simulation.durations import short_duration
+from qsctl.cli.simulation.worked_results import worked_blocks, worked_fields
 from qsctl.eventlog.explained import peak_text, reason_of
 
 if TYPE_CHECKING:
@@ -75,6 +76,9 @@ class SparkSummary(Result):
         "events": "-o json and yaml: events by kind: count, clients, first_ns, first_client, peak, reason",
         "replicated_queues": "-o json and yaml, of model world: masters of each replicated queue, writes answered 0",
         "verdicts": "-o json and yaml, of model world: what was made of each rule, the first violation, its replay",
+        "worked_queues": "-o json and yaml, of model queue: duplicates, backlog, age of the oldest, time to drain, "
+        "use of consumers, requests, cost, messages within the objective",
+        "workers": "-o json and yaml, of model queue: each consumer with the time that it was there and worked",
         "tables": "-o json and yaml: the other measures, as --out writes them",
     }
 
@@ -88,6 +92,7 @@ class SparkSummary(Result):
             **fields_of(summary, "tables", "notes"),
             "events": happening_rows(summary.happenings),
             **cluster_fields(summary.replicated_queues, summary.verdicts),
+            **worked_fields(summary.worked_queues, summary.workers),
         }
 
     def rows(self) -> Sequence[Row]:
@@ -97,12 +102,14 @@ class SparkSummary(Result):
     def blocks(self) -> Sequence[Block]:
         """Tables for people."""
         summary = self.summary
-        blocks: list[Block] = list(queue_blocks(summary.queues))
+        own_names = {"wait": WORKED_WAIT} if summary.worked_queues else None
+        blocks: list[Block] = list(queue_blocks(summary.queues, own_names))
         blocks += loss_blocks(summary.queues)
         blocks += waiting_blocks(summary.queues)
         blocks += happening_blocks(summary.happenings)
         several = summary.replications > 1 or len(summary.runs) > 1
         blocks += cluster_blocks(summary.replicated_queues, summary.verdicts, is_summed=several)
+        blocks += worked_blocks(summary.worked_queues, summary.workers, is_summed=several)
         blocks += self._slow()
         blocks += self._connections()
         blocks += self._law()
@@ -273,17 +280,22 @@ def queue_blocks(
         for each in queues[:MOST_LINES]
     ]
     blocks: list[Block] = [TableBlock(columns, rows, empty="No message came to any queue."), *_cut(len(queues))]
-    blocks += done_blocks(queues)
+    blocks += done_blocks(queues, names.get("wait", _WAIT))
     if together and queues:
         blocks.append(TextBlock("Σ: the sum over clients and replications; max: the largest of one of them.", "faint"))
     return blocks
 
 
-def done_blocks(queues: Sequence[QueueFigures]) -> list[Block]:
+_WAIT = "until a message is sent to its client"
+WORKED_WAIT = "until work on a message begins"
+"""Of a broker's queue."""
+
+
+def done_blocks(queues: Sequence[QueueFigures], wait: str = _WAIT) -> list[Block]:
     """Return what the two times are, and how many messages are unfinished, where messages are acknowledged."""
     if not any(each.done_messages for each in queues):
         return []
-    text = "Wait: until a message is sent to its client; done: until it is acknowledged"
+    text = f"Wait: {wait}; done: until it is acknowledged"
     unfinished = sum(each.unfinished_messages or 0 for each in queues)
     if unfinished:
         oldest = max((each for each in queues if each.unfinished_messages), key=lambda each: each.done_max_ns or 0)

@@ -217,7 +217,7 @@ def happen(state: Any, kind: int, subject: int, mark: int) -> None:
         end_back_off(state, subject)
     elif kind == WAIT_OVER:
         end_wait(state, subject)
-    elif kind == ASK or kind == EMPTY:
+    elif kind in (ASK, EMPTY):
         consumer = row(queue.consumers, subject, CONSUMER)
         if consumer.present and not consumer.draining and consumer.presence == mark:
             if kind == ASK:
@@ -296,15 +296,18 @@ def control(state: Any) -> None:
     subject = planned.subject
     if what == WARM_UP:
         restart_statistics(state)
-    elif what == OUTAGE_BEGINS or what == OUTAGE_ENDS:
+    elif what in (OUTAGE_BEGINS, OUTAGE_ENDS):
         begins = wide(1) if what == OUTAGE_BEGINS else wide(0)
         for k in range(queue.kind_count):
-            if subject == NONE or subject == k:  # noqa: PLR1714 - compiled
+            if subject in (NONE, k):
                 kind = row(queue.kinds, k, KIND)
                 kind.outages += 1 if begins else -1
-                kind.outage_work = planned.value if kind.outages else NONE
+                if begins:
+                    kind.outage_work = planned.value
+                elif kind.outages == 0:
+                    kind.outage_work = NONE
         disturb(state, begins)
-    elif what == PAUSE_BEGINS or what == PAUSE_ENDS:
+    elif what in (PAUSE_BEGINS, PAUSE_ENDS):
         set_paused(state, subject, wide(1) if what == PAUSE_BEGINS else wide(0))
     elif what == LEAVE:
         disturb(state, wide(1))

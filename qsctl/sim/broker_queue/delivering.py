@@ -9,7 +9,6 @@ import numpy as np
 from qsctl.sim.broker_queue.durations import draw_time
 from qsctl.sim.broker_queue.fate import pull
 from qsctl.sim.broker_queue.lists import (
-    free_if_done,
     head_of,
     push,
     refresh,
@@ -266,4 +265,3 @@ def end_wait(state: Any, c: int) -> None:
     refresh(state, c)
     interval = row(queue.groups, consumer.group, GROUP).interval
     push(state, queue.now + consumer.half + interval, wide(EMPTY), c, consumer.presence)
-

@@ -89,7 +89,7 @@ def draw_time(distributions: Any, place: int, key: Any, n: int, values: Any) -> 
     kind = drawn.kind
     longest = drawn.most
     if kind == CONSTANT:
-        return longest
+        return int(longest)
     if kind == EXPONENTIAL:
         return whole(-logarithm(uniform(key, n)) * drawn.a, longest)
     if kind == LOGNORMAL:
@@ -108,4 +108,3 @@ def draw_time(distributions: Any, place: int, key: Any, n: int, values: Any) -> 
         else:
             low = middle + 1
     return int(row(values, low + drawn.entries, VALUE).value)
-

@@ -77,7 +77,7 @@ def record(state: Any, m: int, which: int, outcome: int, wait: int, enter: int, 
     born = message.born
     if born >= queue.warm_up:
         count.arrived += 1
-    if outcome == HELD_OUTCOME or outcome == WAITING_OUTCOME:
+    if outcome in (HELD_OUTCOME, WAITING_OUTCOME):
         age = queue.now - born
         if outcome == HELD_OUTCOME:
             count.held += 1
@@ -116,7 +116,7 @@ def record(state: Any, m: int, which: int, outcome: int, wait: int, enter: int, 
             count.dead += 1
         else:
             count.refused += 1
-        if (outcome == DISCARDED or outcome == REFUSED_OUTCOME) and (
+        if (outcome in (DISCARDED, REFUSED_OUTCOME)) and (
             count.first_discard == NONE or born + wait < count.first_discard
         ):
             count.first_discard = born + wait

@@ -337,9 +337,7 @@ def lay_out_queue(scenario: Scenario, replication: int, topics: list[tuple[int, 
         "most_at_once": max([1, *(each.batch for each in queue.workers)]),
         "drains": 0,
     }
-    return QueueLayout(
-        arrays, numbers, names, queue.backlog.messages if queue.backlog is not None else 0
-    )
+    return QueueLayout(arrays, numbers, names, queue.backlog.messages if queue.backlog is not None else 0)
 
 
 def _limit(value: int) -> int:

@@ -74,8 +74,9 @@ SENT: Final = 32
 CONSUMER: Final = _record(
     "present", "presence", "group", "out", "prefetch", "idle", "servers", "paused", "buffer_head", "buffer_tail",
     "incoming", "polls", "asking", "waiting", "wait_until", "armed", "half", "ack_head", "ack_tail", "ack_count",
-    "ack_since", "ack_armed", "able", "able_next", "able_before", "d_head", "d_tail", "available_head", "available_tail",
-    "draining", "starting", "mark", "paid", "busy_ns", "present_ns", "paid_ns", "succeeded", "failed", "joined",
+    "ack_since", "ack_armed", "able", "able_next", "able_before", "d_head", "d_tail", "available_head",
+    "available_tail", "draining", "starting", "mark", "paid", "busy_ns", "present_ns", "paid_ns", "succeeded",
+    "failed", "joined",
 )  # fmt: skip
 """A consumer. `presence` counts how often it came; `out`: what counts against its prefetch; `incoming`: deliveries on
 their way to it; `asking`: from its poll to the answer; `waiting`: its poll is at the broker, until `wait_until`;
@@ -105,10 +106,14 @@ PUBLISHER: Final = np.dtype(
     [
         (name, "i8")
         for name in (
-            "kind", "count", "sources", "think", "size_bytes", "on_refusal", "retry_after", "retries", "start", "stop", "first_key", "keys",
+            "kind", "count", "sources", "think", "size_bytes", "on_refusal", "retry_after", "retries", "start", "stop",
+            "first_key", "keys",
         )
     ]
-    + [(name, "u8") for name in ("key_kind", "key_poison", "key_work", "key_fails", "key_think", "key_jitter", "key_key")]
+    + [
+        (name, "u8")
+        for name in ("key_kind", "key_poison", "key_work", "key_fails", "key_think", "key_jitter", "key_key")
+    ]
 )  # fmt: skip
 """A publisher: `kind` is the class of its messages, NONE: drawn; `count` numbers them, `think` is the row of its
 sources' distribution."""
@@ -195,8 +200,10 @@ SCALARS: Final = (
     "message_free", "message_left", "message_limit", "delivery_free", "delivery_left", "delivery_limit", "heap_limit",
     "most_at_once",
     "log_count", "log_limit", "logging", "warm_up", "published",
-    "line_count", "group_count", "kind_count", "consumer_count", "timeout_count", "life_count", "publisher_count", "rule_count",
-    "order", "partitions", "exclusive", "active", "rebalance", "rebalancing", "rebalance_armed", "joins", "out_max", "delay", "at_head",
+    "line_count", "group_count", "kind_count", "consumer_count", "timeout_count", "life_count", "publisher_count",
+    "rule_count",
+    "order", "partitions", "exclusive", "active", "rebalance", "rebalancing", "rebalance_armed", "joins", "out_max",
+    "delay", "at_head",
     "loss_returns", "heartbeat", "late", "deliveries_max", "to_tail", "back_off_count", "silent",
     "messages_max", "bytes_max", "counts_ready", "overflow",
     "dead_letters", "dead_messages_max", "dead_bytes_max", "dead_life", "dead_drops_tail",

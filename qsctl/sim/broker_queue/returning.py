@@ -6,7 +6,15 @@ from typing import Any
 
 from qsctl.sim.broker_queue.delivering import attempt_number, begin, buffer, poll, touch
 from qsctl.sim.broker_queue.fate import leave_queue, make_ready, pull
-from qsctl.sim.broker_queue.lists import forget, free_if_done, free_message, push, refresh, unwatch_timeout, watch_timeout
+from qsctl.sim.broker_queue.lists import (
+    forget,
+    free_if_done,
+    free_message,
+    push,
+    refresh,
+    unwatch_timeout,
+    watch_timeout,
+)
 from qsctl.sim.broker_queue.records import (
     ACKNOWLEDGE,
     BACK,
@@ -300,13 +308,16 @@ def acknowledged(state: Any, d: int) -> None:
     if delivery.marks & VALID:
         invalidate(state, d)
         leave_queue(state, m, wide(DELIVERED))
-    elif message.state != GONE and queue.late != LATE_IGNORED:
-        if queue.late == LATE_ACCEPTED or delivery.number == message.deliveries:
-            if message.state == READY:
-                pull(state, m)
-            elif message.state == OUT:
-                invalidate(state, message.delivery)
-            leave_queue(state, m, wide(DELIVERED))
+    elif (
+        message.state != GONE
+        and queue.late != LATE_IGNORED
+        and (queue.late == LATE_ACCEPTED or delivery.number == message.deliveries)
+    ):
+        if message.state == READY:
+            pull(state, m)
+        elif message.state == OUT:
+            invalidate(state, message.delivery)
+        leave_queue(state, m, wide(DELIVERED))
     free_if_done(state, d)
 
 

@@ -109,6 +109,8 @@ def _worst(rows: Iterable[Mapping[str, Any]], column: str) -> _Place:
 
 def _command(outcome: str, folder: Path, scenario: Scenario, worst: _Place, happened: set[str]) -> str:
     """Return the command that simulates the same without this cause; empty where nothing of the scenario is it."""
+    if scenario.model is Model.QUEUE:
+        return ""
     file = str(folder / SCENARIO_FILE)
     if outcome == "discarded":
         if scenario.model in {Model.SHARED_READER_QUEUE, Model.WORLD}:

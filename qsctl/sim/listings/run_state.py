@@ -27,6 +27,7 @@ _SHARED_READER_QUEUES: Final = "shared reader queues, whose consumers have no eg
 _WITHOUT_EGRESS_QUEUES: Final[Mapping[str, str]] = {
     Model.SHARED_READER_QUEUE: _SHARED_READER_QUEUES,
     Model.WORLD: _SHARED_READER_QUEUES,
+    Model.QUEUE: "a broker's queue, whose consumers have no egress queues",
     Model.INTEGRATION: "an integration engine, which has no clients with egress queues",
 }
 _NAMES: Final = {event: EVENT_NAMES[event] for event in Event}

@@ -21,7 +21,7 @@ from enum import StrEnum
 from typing import Final
 
 from qsctl.config.values import Value
-from qsctl.instant import HOUR_NS, INFINITE_NS, Nanoseconds, format_duration, parse_duration
+from qsctl.instant import HOUR_NS, Nanoseconds, format_duration, parse_duration
 
 Z_99: Final = 2.3263478740408408
 """The 99th percentile of the standard normal distribution."""
@@ -253,8 +253,3 @@ OPTIONAL_WORK: Final = Value(
 )
 BACK_OFF: Final = Value(_BACK_OFF_WORDS, _read_back_off, _write_back_off)
 TIMEOUTS: Final = Value(_TIMEOUT_WORDS, _read_timeouts, _write_timeouts)
-
-
-def timeout_of(timeouts: tuple[Nanoseconds, ...], delivery: int) -> Nanoseconds:
-    """Return the time-out of delivery 1, 2, …; INFINITE_NS where there is none."""
-    return timeouts[min(delivery, len(timeouts)) - 1] if timeouts else INFINITE_NS

@@ -18,6 +18,7 @@ from qsctl.sim.scenario.scenario import (
     Model,
     PoissonArrivals,
     Scenario,
+    ScheduleArrivals,
     TraceArrivals,
     Traffic,
 )
@@ -51,7 +52,7 @@ def _most(traffic: Traffic, clients: int, horizon_ns: int, queue: str, *, whole:
     streams, copies = (1, clients) if traffic.fan_out else (clients, 1)
     if isinstance(arrivals, ConstantArrivals):
         return streams * copies * (math.ceil(arrivals.rate_per_second * seconds) + 1)
-    if isinstance(arrivals, MmppArrivals):
+    if isinstance(arrivals, MmppArrivals | ScheduleArrivals):
         rate = max(arrivals.rates_per_second)
     else:
         assert isinstance(arrivals, PoissonArrivals) or hasattr(arrivals, "on_ns")
