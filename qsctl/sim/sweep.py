@@ -24,7 +24,7 @@ from qsctl.sim.scenario.short_paths import whole_path
 SEED_BITS: Final = 48
 MOST_POINTS: Final = 1_000_000
 SWEEP_FORMAT: Final = 5
-"""Of a sweep's folder; format 1 had no checksums, 2 no figures of clusters, 3 no times to done, 4 no figures of brokers'
+"""Of a sweep's folder; format 1 had no checksums, 2 no figures of clusters, 3 no times to done, 4 none of brokers'
 queues."""
 
 

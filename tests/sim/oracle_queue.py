@@ -882,13 +882,13 @@ class PlainQueue:
         d.sent = False
         self.free_pushed(d)
         m = d.message
-        late = self.q.visibility.late if self.q.visibility is not None else b.LateAcknowledgment.IGNORED
+        late = self.q.visibility.late if self.q.visibility is not None else b.LateAcknowledgmentRule.IGNORED
         if d.valid:
             self.invalidate(d)
             self.end(m, "delivered")
         elif m.state != "gone" and (
-            late is b.LateAcknowledgment.ACCEPTED
-            or (late is b.LateAcknowledgment.UNTIL_REDELIVERED and d.number == m.deliveries)
+            late is b.LateAcknowledgmentRule.ACCEPTED
+            or (late is b.LateAcknowledgmentRule.UNTIL_REDELIVERED and d.number == m.deliveries)
         ):
             if m.state == "ready":
                 self.pull(m)

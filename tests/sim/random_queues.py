@@ -150,7 +150,7 @@ def _scenario(r: random.Random, number: int, messages: int) -> Scenario:
             r, 0.5,
             lambda: b.VisibilityRule(
                 r.choice([(mean * MS,), (3 * mean * MS,), (mean * MS, 5 * mean * MS), (INFINITE_NS, mean * MS)]),
-                r.choice([0, 0, mean * MS // 3]), r.choice(list(b.LateAcknowledgment)),
+                r.choice([0, 0, mean * MS // 3]), r.choice(list(b.LateAcknowledgmentRule)),
             ),
             None,
         ),

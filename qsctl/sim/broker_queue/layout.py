@@ -20,7 +20,7 @@ from qsctl.sim.scenario.broker_queue import (
     DeliveryOrder,
     ExpiryPlace,
     FailureReport,
-    LateAcknowledgment,
+    LateAcknowledgmentRule,
     LimitScope,
     OverflowRule,
     QueueAccess,
@@ -47,9 +47,9 @@ _PURPOSES: Final = ("kind", "poison", "work", "fails", "think", "jitter", "key")
 
 _ORDERS: Final = {DeliveryOrder.FIFO: r.FIFO, DeliveryOrder.PRIORITY: r.PRIORITY, DeliveryOrder.KEY: r.KEY}
 _LATE: Final = {
-    LateAcknowledgment.ACCEPTED: r.LATE_ACCEPTED,
-    LateAcknowledgment.UNTIL_REDELIVERED: r.LATE_UNTIL_REDELIVERED,
-    LateAcknowledgment.IGNORED: r.LATE_IGNORED,
+    LateAcknowledgmentRule.ACCEPTED: r.LATE_ACCEPTED,
+    LateAcknowledgmentRule.UNTIL_REDELIVERED: r.LATE_UNTIL_REDELIVERED,
+    LateAcknowledgmentRule.IGNORED: r.LATE_IGNORED,
 }
 _OVERFLOWS: Final = {
     OverflowRule.REJECT: r.OVERFLOW_REJECT,
@@ -121,7 +121,7 @@ class QueueLayout:
     """Messages that come at once."""
 
 
-class _Builder:
+class _ArrayBuilder:
     def __init__(self, scenario: Scenario, replication: int, topics: list[tuple[int, int]]) -> None:
         assert scenario.queue is not None
         self.scenario = scenario
@@ -261,7 +261,7 @@ def lay_out_queue(scenario: Scenario, replication: int, topics: list[tuple[int, 
         replication: which repetition: its random streams are its own.
         topics: the first key and the number of keys of each publisher, by its number.
     """
-    builder = _Builder(scenario, replication, topics)
+    builder = _ArrayBuilder(scenario, replication, topics)
     queue = builder.queue
     consumers, groups, names = builder.consumers()
     publishers = builder.publishers()

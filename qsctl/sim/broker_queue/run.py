@@ -22,14 +22,18 @@ from qsctl.sim.scenario.scenario import Scenario
 
 
 def prepare(scenario: Scenario, replication: int, level: LogLevel, chunk_rows: int = CHUNK_ROWS) -> ModelRun:
-    """See `sim.model.CompiledModel.prepare`."""
+    """Return a run of the scenario at its beginning, see `sim.model.CompiledModel`.
+
+    Raises:
+        InvalidInput: it has no queue.
+    """
     if scenario.queue is None:
         raise InvalidInput(f"{scenario.name}: there is no queue to simulate", remedy="Add a <queue>.")
     return BrokerQueueRun(scenario, replication, level, chunk_rows)
 
 
 class BrokerQueueRun:
-    """See `sim.model.ModelRun`. `queue_names` is what the log's queue numbers mean."""
+    """One repetition in progress, a `sim.model.ModelRun`; `queue_names` is what the log's queue numbers mean."""
 
     def __init__(self, scenario: Scenario, replication: int, level: LogLevel, chunk_rows: int = CHUNK_ROWS) -> None:
         assert scenario.queue is not None

@@ -64,7 +64,7 @@ class ReceiveMode(StrEnum):
     POLL = "poll"
 
 
-class LateAcknowledgment(StrEnum):
+class LateAcknowledgmentRule(StrEnum):
     """What an acknowledgment does that comes after the visibility time-out."""
 
     ACCEPTED = "accepted"
@@ -220,7 +220,7 @@ class VisibilityRule:
     """Of the first delivery, the second and so on; the last one of all later ones."""
     heartbeat_ns: Nanoseconds = 0
     """While it works on a message, a consumer extends the time-out this often; 0: never."""
-    late: LateAcknowledgment = LateAcknowledgment.UNTIL_REDELIVERED
+    late: LateAcknowledgmentRule = LateAcknowledgmentRule.UNTIL_REDELIVERED
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,7 +90,7 @@ VISIBILITY = Form(
     (
         Attribute("timeout", "timeouts_ns", TIMEOUTS, required=True),
         Attribute("heartbeat", "heartbeat_ns", FINITE_DURATION),
-        Attribute("late", "late", choice(b.LateAcknowledgment)),
+        Attribute("late", "late", choice(b.LateAcknowledgmentRule)),
     ),
 )
 RETRY = Form(
