@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from random import Random
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -14,20 +15,25 @@ from qsctl.cli.app import build_app
 from qsctl.config.problems import ConfigError
 from qsctl.core.high_availability.ballot import HardState
 from qsctl.core.high_availability.log import ReplicatedLog
+from qsctl.core.messages import Inbound
 from qsctl.core.records import Enqueued
 from qsctl.errors import ExitStatus, InvalidInput
 from qsctl.eventlog.reader import open_run
 from qsctl.eventlog.schema import LogLevel
 from qsctl.identity import Guid, SampleIdentity
+from qsctl.instant import SECOND_NS
 from qsctl.sim.model import OUTCOMES, Stop
 from qsctl.sim.scenario.overrides import apply_overrides
 from qsctl.sim.scenario.scenario import Scenario
 from qsctl.sim.scenario.xml import find_scenario, read_scenario
+from qsctl.sim.world.agenda import WorldAgenda
 from qsctl.sim.world.invariants.base import Ledger
 from qsctl.sim.world.invariants.stores import RestartGivesAPrefix
+from qsctl.sim.world.network import Conditions, Network
 from qsctl.sim.world.run import prepare
 from qsctl.sim.world.schedule import parse_schedule
 from qsctl.sim.world.service import SimulatedService
+from qsctl.sim.world.session import Session
 from qsctl.sim.world.stored import Append, Drop, StoredState, StreamFile
 from qsctl.sim.world.verdict import judge
 from tests.core.high_availability import mutants
@@ -180,6 +186,31 @@ def test_the_time_to_a_new_master_follows_master_timeout() -> None:
         elected = next(each for each in document(result)["events"] if each["event"] == "master-elected")
         peaks.append(elected["peak"])
     assert 200e6 < peaks[0] < 500e6 < 800e6 < peaks[1] < 1800e6
+
+
+@pytest.mark.parametrize(("ends", "arrives"), [(False, ["a", "b"]), (True, [])])
+def test_what_a_cut_link_lost_is_sent_again_while_the_producer_lives(ends: bool, arrives: list[str]) -> None:
+    """Found by a schedule: the samples of a producer that had crashed arrived once the link was healed."""
+    agenda, arrived = WorldAgenda(), []
+    network = Network(agenda, Random(1), Conditions())
+    session = Session(
+        agenda, network, "producer-1", "1", SECOND_NS,
+        at_service=lambda message: arrived.append(str(message)), at_program=lambda _: None,
+        opened=lambda: None, lapsed=lambda: None,
+    )  # fmt: skip
+    network.on_change.append(session.network_changed)
+    session.service_started()
+    agenda.step()
+    messages = cast(list[Inbound], ["a", "b"])
+    network.block([("producer-1", "1")])
+    session.send_to_service(messages[:1])
+    agenda.step()
+    session.send_to_service(messages[1:])
+    if ends:
+        session.program_ended()
+    agenda.step()
+    network.heal()
+    assert arrived == arrives
 
 
 def test_what_a_service_confirmed_counts_after_it_deleted_the_queue_and_not_for_the_next_one() -> None:

@@ -39,6 +39,7 @@ class _Direction(Generic[Message]):
         self._last_ns: Nanoseconds = 0
         self._generation = 0
         self._held: deque[Message] = deque()
+        self._sends_again = True
 
     @property
     def is_cut(self) -> bool:
@@ -60,6 +61,12 @@ class _Direction(Generic[Message]):
         self._generation += 1
         self._held.clear()
 
+    def sender_ended(self) -> None:
+        """Drop what meets a cut link from now on: the sender, which would send it again, is gone."""
+        self._sends_again = False
+        if self._network.is_blocked(*self._nodes):
+            self._held.clear()
+
     def go_on(self) -> None:
         """Deliver what waited for the link, if it is there again."""
         while self._held and not self.is_cut:
@@ -67,6 +74,8 @@ class _Direction(Generic[Message]):
 
     def _arrive(self, generation: int, message: Message) -> None:
         if generation != self._generation:
+            return
+        if not self._sends_again and self._network.is_blocked(*self._nodes):
             return
         if self.is_cut or self._held:
             self._held.append(message)
@@ -143,6 +152,7 @@ class Session:
         """Note that the program is gone without a word; the service finds out by its silence. It never comes back."""
         self._program_is_up = False
         self._to_program.lose_all()
+        self._to_service.sender_ended()
         self.network_changed()
 
     def network_changed(self) -> None:
