@@ -15,7 +15,7 @@ _INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class _Interrupts:
-    """How this process obeys a signal that asks it to end."""
+    """The reaction of this process to a signal that requests its end."""
 
     def __init__(self) -> None:
         self.is_loaded = False
@@ -94,7 +94,7 @@ def _leave_interrupted() -> None:
         sys.stderr.write("Error: interrupted\n")
         sys.stderr.flush()
     except (OSError, ValueError, RuntimeError, QsctlError):
-        pass  # nobody reads, or it is being written to: the status says it
+        pass  # there is no reader, or it is being written to: the exit status is enough
     leave(_INTERRUPTED)
 
 

@@ -1,8 +1,8 @@
-"""Which distribution of qsctl is installed, and what a command says where its libraries are not.
+"""The installed distribution of qsctl, and the message of a command whose libraries are missing.
 
 There are two, of the same package: `qsctl` with everything, and `qsctl-service` for machines that only run services and
-administer them. It leaves out what is heavy: Spark and its Java, the compiler of the simulator, Arrow, charts. Whatever
-imports one of these does so when it is used.
+administer them. It leaves out the large libraries: Spark and its Java, the compiler of the simulator, Arrow, charts.
+Code that needs one of them imports it when it is used.
 """
 
 from __future__ import annotations

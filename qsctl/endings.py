@@ -1,11 +1,11 @@
-"""What a process gives back however it ends: temporary folders, and processes that it started.
+"""Resources that a process releases however it ends: temporary folders, and processes that it started.
 
 A block cleans up when it is left. A process that is interrupted may never leave its blocks: the interrupt arrives while
 another thread starts Java, while the block itself cleans up, or in a callback of a library, where an exception is lost.
 So what outlives a process is registered here before it exists, and `leave` releases all of it and ends the process
 itself, without the interpreter's own end, in which libraries written in C have aborted after the work was done.
 
-What always holds: a folder is registered before it is made; a process is started and registered in one step, which an
+Invariants: a folder is registered before it is made; a process is started and registered in one step, which an
 interrupt cannot divide; nothing is started once the process leaves.
 """
 

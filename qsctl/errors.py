@@ -14,7 +14,7 @@ import msgspec
 
 
 class ExitStatus(IntEnum):
-    """What `qsctl` exits with. 0 is success; the rest say how a command came to nothing."""
+    """The exit status of `qsctl`. 0 is success; the others are kinds of failure."""
 
     DONE = 0
     NO = 1
@@ -56,15 +56,15 @@ EXIT_STATUS_MEANINGS: Final[Mapping[ExitStatus, str]] = {
     ExitStatus.INTERRUPTED: "interrupted",
     ExitStatus.OUTPUT_CLOSED: "the reader of standard output went away, as `head` does; nothing is printed about it",
 }
-"""What the documentation says of each, in Markdown."""
+"""The documentation of each, in Markdown."""
 
 
 class QsctlError(Exception):
     """Base of every error that is shown to the user as one message.
 
     Args:
-        message: what is wrong: the thing, the value found, the value allowed.
-        remedy: what to do next, one sentence; empty when the message says it.
+        message: the fault: the object, the value found, the value allowed.
+        remedy: what to do next, one sentence; empty when the message contains it.
     """
 
     exit_status: ExitStatus = ExitStatus.NO
@@ -74,7 +74,7 @@ class QsctlError(Exception):
         self.message = message
         self.remedy = remedy
         self.context = ""
-        """Which of several services it is about, where a command found that out by itself; empty: it was told."""
+        """The service that it is about, where a command found that out by itself among several; empty: it was given."""
         self.place = ""
         """Where a service was looked for in vain, and what named that place."""
 
@@ -122,7 +122,7 @@ class Damaged(QsctlError):
 
 
 class Interrupted(QsctlError):
-    """The user stopped the command; what it leaves behind is readable and says that it is partial."""
+    """The user stopped the command; its output is readable and marked as partial."""
 
     exit_status = ExitStatus.INTERRUPTED
 
@@ -146,7 +146,7 @@ class OutputClosed(QsctlError):
 
 
 UNREADABLE: Final = (msgspec.MsgspecError, ValueError, TypeError, IndexError, RecursionError, OverflowError)
-"""What decoding raises for octets that are not what they should be, whoever wrote them.
+"""Exceptions of decoding octets that are not valid, from any source.
 
 Text that is not UTF-8 is a ValueError, as msgspec's own errors are since 0.20; nesting ends in a RecursionError, a size
 that no machine has in an OverflowError.

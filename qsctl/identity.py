@@ -1,9 +1,10 @@
-"""What things are, whatever they are called: samples, and the queues, subscribers and services that hold them.
+"""Identities independent of names: of samples, and of the queues, subscribers and services that hold them.
 
 A sample is its writer's GUID and a sequence number [QS 2.11 and 5.2.2]. A GUID is 16 octets; a sequence number has
 64 bits, written as the pair (high, low) on the wire and in selectors.
 
-A queue is its incarnation: a number that is drawn when it is created, for its name may be given again to another one.
+A queue is identified by its incarnation: a number that is drawn when it is created, since its name may be given again
+to another one.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ GUID_SIZE_BYTES: Final = 16
 NIL_GUID: Final = Guid(bytes(GUID_SIZE_BYTES))
 
 SEQUENCE_NUMBER_MAX: Final = 2**63 - 1
-"""The largest that the pair of a signed and an unsigned 32-bit half can say."""
+"""The largest number of a pair of a signed and an unsigned 32-bit half."""
 
 WholeGuid: TypeAlias = Annotated[Guid, msgspec.Meta(min_length=GUID_SIZE_BYTES, max_length=GUID_SIZE_BYTES)]
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=SEQUENCE_NUMBER_MAX)]
-"""What is read as one of these is refused where it is none; what this process makes is not looked at."""
+"""A whole number from 0 on: decoding checks it; values of this process are not checked."""
 
 
 Incarnation = NewType("Incarnation", int)
@@ -69,7 +70,7 @@ def guid_from_hex(text: str) -> Guid:
     """Read 32 hexadecimal digits; fewer are padded with zeros on the left.
 
     Raises:
-        UsageError: something else stands there, or more than 16 octets.
+        UsageError: it has other characters, or more than 16 octets.
     """
     digits = text.strip().removeprefix("0x").replace("-", "").replace(".", "")
     try:
@@ -142,7 +143,7 @@ def incarnation_from_text(text: str) -> Incarnation:
 def decimal_from_text(text: str, largest: int) -> int | None:
     """Return the number that ASCII digits write, if it is at most `largest`; None for any other text.
 
-    `str.isdigit` alone is no test for this: it holds for '²', which `int` refuses, and says nothing of the length.
+    `str.isdigit` alone does not suffice: it is true for '²', which `int` refuses, and does not bound the length.
     """
     if not (text.isascii() and text.isdigit() and len(text) <= len(str(largest))):
         return None

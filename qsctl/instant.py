@@ -1,7 +1,7 @@
 """Time: integer nanoseconds inside, words only where a person or a file wrote them.
 
-An instant counts from an epoch that its driver chooses: the Unix epoch live, zero in a simulation.
-`INFINITE_NS` stands for DURATION_INFINITE ([QS Table 3.15]: lifespan, response_timeout).
+An instant counts from an epoch that its driver chooses: the Unix epoch live, zero in a simulation. `INFINITE_NS` is
+DURATION_INFINITE ([QS Table 3.15]: lifespan, response_timeout).
 """
 
 from __future__ import annotations

@@ -96,7 +96,7 @@ def parse_resource(text: str) -> ResourceIdentifier:
     """Read a full resource identifier.
 
     Raises:
-        UsageError: an unknown kind, a kind inside the wrong parent, or a missing name; says which step.
+        UsageError: an unknown kind, a kind inside the wrong parent, or a missing name; the message names the step.
     """
     if not text.startswith("/"):
         raise UsageError(

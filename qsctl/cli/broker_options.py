@@ -31,7 +31,7 @@ _broker_option = partial(typer.Option, rich_help_panel="Broker")
 
 BROKER: Final = "QSCTL_BROKER"
 PROMETHEUS: Final = "QSCTL_PROMETHEUS"
-"""What the variables of credentials begin with: those of a broker are not for another server."""
+"""Prefix of the variables of credentials: those of a broker are not for another server."""
 USERNAME: Final = f"{BROKER}_USERNAME"
 PASSWORD: Final = f"{BROKER}_PASSWORD"
 TOKEN: Final = f"{BROKER}_TOKEN"

@@ -50,7 +50,7 @@ _output_panel = functools.partial(typer.Option, rich_help_panel="Output")
 
 
 class Output(typing.NamedTuple):
-    """What `-o` names: a format, or the template of a line."""
+    """The value of `-o`: a format, or the template of a line."""
 
     format: OutputFormat
     template: str = ""
@@ -134,9 +134,9 @@ class Commands:
     """The commands of a module, or of a noun with its group; a function becomes one by the decorator `command`.
 
     Args:
-        panel: the heading they stand under in `qsctl --help`.
+        panel: their heading in `qsctl --help`.
         group: the noun; without one they are commands of the application itself.
-        help: what the group is for.
+        help: the purpose of the group.
         parts: of a noun in several modules: the commands of the others, behind its own.
     """
 
@@ -200,7 +200,7 @@ def _late(make: Callable[[], TyperCommand]) -> type[TyperCommand]:
     made = functools.cache(make)
 
     class Late(TyperCommand):
-        """Stands in the list of commands; whatever looks at its line finds the command itself."""
+        """A placeholder in the list of commands; code that reads its line finds the command itself."""
 
         params = property(lambda _: made().params, lambda *_: None)
 
@@ -223,7 +223,7 @@ def _suggest(error: Any, command: TyperCommand) -> None:
 
 
 def _listed(function: Callable[..., object]) -> Callable[[], None]:
-    """Return what stands for a command in the list: it has the help, and is never invoked."""
+    """Return the placeholder of a command in the list: it has the help, and is never invoked."""
 
     def listed() -> None: ...
 

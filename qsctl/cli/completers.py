@@ -1,10 +1,10 @@
-"""What the shell completes: each metavar that names something that can be listed has its completer here.
+"""Completions for the shell: each metavar that names something that can be listed has its completer here.
 
 `COMPLETERS` is the place where an argument or option gets one: by its metavar, so that a new command's QUEUE is
-completed as every other. A completer returns the words that it knows; those that begin with what was typed are offered,
-and where there are none the shell offers file names. It is quick and silent: it starts no service, waits at most
-`WAIT_S` for one, reads no state beyond `MOST_STATE_BYTES`, and whatever goes wrong offers nothing. A service of which
-something is damaged is left as it is, for the next command to report.
+completed as every other. A completer returns its words; those that begin with the typed text are offered, and where
+there are none the shell offers file names. It is quick and silent: it starts no service, waits at most `WAIT_S` for
+one, reads no state beyond `MOST_STATE_BYTES`, and offers nothing after any error. A damaged service is left unchanged,
+for the next command to report.
 """
 
 from __future__ import annotations

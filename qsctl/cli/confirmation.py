@@ -1,7 +1,8 @@
-"""What destroys, or takes long: a trial with `--dry-run`, and a question on a terminal unless `--yes` is given.
+"""Confirmation of commands that destroy, or take long: a trial with `--dry-run`, and a question on a terminal unless
+`--yes` is given.
 
-Decides: who is asked. A script is not: where standard input or standard error is no terminal, the command is carried
-out as it always was. What will be hit is looked up only where it is shown.
+Decides: when the user is asked. A script is not: where standard input or standard error is not a terminal, the command
+is carried out directly. The affected objects are looked up only where they are shown.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ if TYPE_CHECKING:
 
 
 class Declined(QsctlError):
-    """The user was asked and said no."""
+    """The user was asked and declined."""
 
     exit_status = ExitStatus.NO
 
 
 @dataclass(frozen=True)
 class Hit:
-    """What a command would hit in one service, in words: `queue P/S/Orders with 12 samples`."""
+    """The objects that a command would affect in one service, as text: `queue P/S/Orders with 12 samples`."""
 
     service: str
     what: str
@@ -39,16 +40,17 @@ class Hit:
 
 @dataclass(frozen=True)
 class DestructionOptions(OptionGroup):
-    """Whether something is destroyed, shown or asked about."""
+    """The options of a destructive command: carry it out, show it only, or ask."""
 
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Skip the question on a terminal.")] = False
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be affected, and change nothing.")] = False
 
     def trial(self, find: Callable[[], Sequence[Hit]]) -> Sequence[Hit] | None:
-        """Return what would be hit where it is only to be shown; None: the caller goes on, for the user agreed.
+        """Return the affected objects where they are only to be shown; None: the caller continues, since the user
+        agreed.
 
         Raises:
-            Declined: the user was asked and said no.
+            Declined: the user was asked and declined.
         """
         if self.dry_run:
             return find()
@@ -61,10 +63,10 @@ class DestructionOptions(OptionGroup):
 
 
 def agree_to_cost(cost: Cost) -> None:
-    """Say what a long computation costs, on a terminal, and ask above a minute.
+    """Show the cost of a long computation, on a terminal, and ask above a minute.
 
     Raises:
-        Declined: the user was asked and said no.
+        Declined: the user was asked and declined.
     """
     from qsctl.summary.cost import ASKED_ABOVE_S
 

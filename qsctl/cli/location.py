@@ -1,6 +1,7 @@
-"""Where the service is: `--service`, `QSCTL_SERVICE`, else an embedded one in the state directory.
+"""The location of the service: `--service`, `QSCTL_SERVICE`, else an embedded one in the state directory.
 
-Decides: how a location is written and how a wrong one is refused. Commands get a `Connection` and never know which.
+Decides: how a location is written and how a wrong one is refused. Commands get a `Connection` and do not depend on its
+kind.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ USER_CONFIGURATION_FILE: Final = "USER_QUEUING_SERVICE.xml"
 _EMBEDDED: Final = "embedded"
 _DDS: Final = "dds"
 _LONGEST_WAIT_S: Final = 10 * 365 * 86_400.0
-"""What an infinite wait becomes: ten years of seconds, which every clock can add."""
+"""Replacement of an infinite wait: ten years of seconds, which every clock can add."""
 
 
 @contextmanager
@@ -126,7 +127,7 @@ def _named_configuration(place: str, *, is_required: bool) -> NamedConfiguration
     sources = [file] if file else []
     ordered = sources_in_order(sources, environment=os.environ, working_directory=Path.cwd())
     digest = hashlib.sha256(place.encode())
-    # What a variable stands for is not in the sources.
+    # The value of a variable is not in the sources.
     has_variables = False
     for source in ordered:
         try:

@@ -57,5 +57,5 @@ def grouped(groups: Mapping[str, type[OptionGroup]], values: Mapping[str, Any]) 
 
 
 def is_group(annotation: object) -> bool:
-    """Return whether a parameter of this annotation stands for a group of options."""
+    """Return whether a parameter of this annotation is a group of options."""
     return isinstance(annotation, type) and issubclass(annotation, OptionGroup)

@@ -83,7 +83,7 @@ def _split_assignment(assignment: str) -> tuple[str, str, str]:
 
 @dataclass(frozen=True)
 class ScenarioChanges(OptionGroup):
-    """What is changed of a scenario's file: values at paths, and variables."""
+    """The changes to a scenario's file: values at paths, and variables."""
 
     assignments: Annotated[
         list[str] | None,

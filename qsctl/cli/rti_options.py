@@ -44,9 +44,9 @@ _FORMAT: Final = re.compile(r"-o(table|jsonl?|yaml|csv|xml)")
 
 
 def in_our_spelling(arguments: Sequence[str]) -> list[str]:
-    """Return the arguments of `qsctl` with RTI's options of `serve` in our spelling; all else as it is.
+    """Return the arguments of `qsctl` with RTI's options of `serve` in our spelling; all else unchanged.
 
-    Values are left alone: what follows an option, and what stands behind `--`.
+    Values are unchanged: those after an option, and everything behind `--`.
 
     Raises:
         UsageError: a single-dash word of several letters is none of those options.

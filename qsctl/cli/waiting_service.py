@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from qsctl.client.administration import Administration
 
 LEAST_ANSWER_S: Final = 10.0
-"""What a service has to answer a command, however short the wait is."""
+"""Time that a service has to answer a command, however short the wait is."""
 
 
 @dataclass(frozen=True)

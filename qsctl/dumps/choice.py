@@ -1,7 +1,7 @@
-"""Which messages of a database or a listing are meant: by id, state, thread, type, time and content.
+"""The selection of messages in a database or a listing: by id, state, thread, type, time and content.
 
-Decides: what the options of the vendor's command stand for here. Names may have wildcards; times without a date mean
-that time of any day where the listing has no dates either.
+Decides: the meaning of the vendor's options here. Names may have wildcards; times without a date mean that time of any
+day where the listing has no dates either.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def parse_limit(text: str, option: str, order: DateOrder) -> Moment:
 
 @dataclass(frozen=True)
 class Choice:
-    """What a message must be; what is empty or None allows everything."""
+    """Conditions on a message; an empty one, or None, allows everything."""
 
     mids: Sequence[IdRange | NumberRange] = ()
     states: Sequence[StateRange] = ()

@@ -33,7 +33,7 @@ _GAP: Final = re.compile(r"\s{2,}|\t")
 MOST_COLUMNS: Final = 40
 
 _NAMES_MANY: Final = 3
-"""So many known headings make a line a heading."""
+"""Number of known headings that make a line a heading."""
 
 
 class ListingColumns(NamedTuple):
@@ -66,7 +66,7 @@ def is_heading(line: str) -> bool:
 
 
 def is_lower_heading(line: str) -> bool:
-    """Return whether a line names what stands below a row: it is indented, and all its words are headings."""
+    """Return whether a line names the fields below a row: it is indented, and all its words are headings."""
     words = line.replace("/", " ").split()
     return line[:1].isspace() and 0 < len(words) <= 6 and all(word.lower() in _HEADINGS for word in words)
 
@@ -106,7 +106,7 @@ def columns_of(heading: str, stacked: Sequence[str], rule: str | None) -> Listin
 
 
 def _names_in(cell: str) -> list[str]:
-    """Return the headings between two gaps: one, or several that stand as close as the words of one."""
+    """Return the headings between two gaps: one, or several that are as close as the words of one."""
     words = cell.split()
     names: list[str] = []
     at = 0

@@ -1,6 +1,6 @@
 """One message in the extended form, as its lines come.
 
-Decides: what a message must have, and which lines count where two say the same.
+Decides: the required fields of a message, and which line counts where two have the same field.
 """
 
 from __future__ import annotations
@@ -115,5 +115,5 @@ class Block:
         return [Trouble(f"the message is cut: it has no {' and no '.join(missing)}", "", "every line of the message")]
 
     def message(self) -> ListedMessage:
-        """Return what its lines say together."""
+        """Return the message of its lines."""
         return ListedMessage(others=tuple(self._others), **self._values)

@@ -1,7 +1,7 @@
 """The lines of the extended form: `name : value`, each field of a message with its name there.
 
 Decides: names. Those that begin with msg are the vendor's; msgQueue, msgProcess, msgTransactionId, msgLength and
-msgErrorText are added here for what the vendor's listing does not say. What is not known is kept under its own name.
+msgErrorText are added here for fields that the vendor's listing lacks. An unknown field is kept under its own name.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def _flags(text: str, _order: DateOrder) -> int:
 
 
 def _moment(text: str, order: DateOrder) -> Moment | None:
-    """Seconds since 1970 and, in brackets, the date of them; or a date. 0.000 alone stands for never."""
+    """Return the instant of seconds since 1970 with their date in brackets, or of a date. 0.000 alone means never."""
     number, bracket, _ = text.partition("(")
     number = number.strip()
     if re.fullmatch(r"[0-9.]+", number) and number.count(".") <= 1:
@@ -171,7 +171,7 @@ def _escape(found: re.Match[str]) -> str:
 
 
 def unescaped(text: str) -> str:
-    """Return the text that was written so; other backslashes stand for themselves."""
+    """Return the text without its escapes; other backslashes are kept."""
     if "\\" not in text:
         return text
     return _ESCAPE.sub(_plain, text)

@@ -1,11 +1,11 @@
-"""What an engine's databases hold at one instant, in figures: queues, errors by number, last messages by thread.
+"""Figures of an engine's databases at one instant: queues, errors by number, last messages by thread.
 
-Decides: how one instant is compared with an earlier one. What is in a queue and was not there before has arrived, what
-was there and is not any more has left: both are at least so many, for what came and went in between is in neither. The
-change of a queue's length is exact, and so is when it would be empty if that went on.
+Decides: how one instant is compared with an earlier one. A message that is new in a queue has arrived, one that is
+missing has left: both counts are lower bounds, since messages that arrived and left in between are in neither. The
+change of a queue's length is exact, and so is the time at which it would be empty at that rate.
 
 A listing has the clock of its host, a date or not, or UTC: `TakenAt` has the instant on both, and an age is counted on
-the clock of what it is the age of.
+the clock of its source.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SKEW_NS: Final = 300 * SECOND_NS
 
 
 class TakenAt(NamedTuple):
-    """When a listing was taken, or how far the clock of a database is."""
+    """The time of a listing, or the latest time of a database's clock."""
 
     local: Moment
     """On the clock of the engine's host."""
@@ -64,7 +64,7 @@ def _moment_of(local: datetime) -> Moment:
 
 
 class QueueKey(NamedTuple):
-    """Which queue: several threads have one of each kind."""
+    """The key of a queue: several threads have one of each kind."""
 
     thread: str
     state: int
@@ -142,7 +142,7 @@ class QueueTrend:
     size_bytes: int
     oldest_age_ns: int | None
     arrived: int | None = None
-    """At least so many came since then; None: there is no earlier instant."""
+    """Lower bound of the messages that arrived since then; None: there is no earlier instant."""
     left: int | None = None
     before: int | None = None
     """Messages that were in it then."""
@@ -184,7 +184,7 @@ def trends(now: EngineFigures, before: EngineFigures | None) -> list[QueueTrend]
 
 @dataclass(frozen=True)
 class EngineHistory:
-    """What is known of an engine: the newest instant, the one that it is compared with, and what was seen before."""
+    """The observations of an engine: the newest instant, the one that it is compared with, and earlier ones."""
 
     now: EngineFigures
     before: EngineFigures | None
@@ -199,7 +199,7 @@ class EngineHistory:
 
     @property
     def threads(self) -> set[str]:
-        """The threads that anything is known of."""
+        """The threads that were observed."""
         known = {key.thread for each in (self.now, self.before) if each is not None for key in each.queues}
         return known | set(self.last_receive_ns) | set(self.now.received) | set(self.now.delivered)
 

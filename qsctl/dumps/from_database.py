@@ -31,7 +31,7 @@ _AT_OUTBOUND = frozenset(
 
 
 def listed(message: Message, *, with_data: bool = False) -> ListedMessage:
-    """Return what a listing says of a stored message; in the error database its state is the error's number."""
+    """Return a stored message as a listing shows it; in the error database its state is the error's number."""
     is_outbound = message.outbound_at_ns > 0 or message.state in _AT_OUTBOUND
     return ListedMessage(
         mid=message.mid,

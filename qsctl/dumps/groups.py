@@ -19,7 +19,7 @@ MOST_GROUPS: Final = 100_000
 
 
 class GroupBy(StrEnum):
-    """What messages are counted by."""
+    """The property that messages are counted by."""
 
     STATE = "state"
     AGE = "age"

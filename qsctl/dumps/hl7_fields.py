@@ -26,14 +26,14 @@ _CONDITION: Final = re.compile(
     re.DOTALL,
 )
 _FRAME: Final = b"\x0b\x1c \t\r\n"
-"""What surrounds a message on its connection."""
+"""The octets around a message on its connection."""
 MOST_SEPARATORS: Final = 100_000
 _PLAIN: Final = re.compile(r"[A-Za-z0-9 .,:/_-]+")
 """A value that is in the message as it is: no separator, no wildcard, nothing that may be escaped."""
 
 
 class FieldRelation(StrEnum):
-    """How the value of a field is compared."""
+    """The comparison of a field's value."""
 
     EQUAL = "="
     DIFFERENT = "!="
@@ -54,7 +54,7 @@ class FieldCondition(NamedTuple):
 
 
 class FieldMatch(Enum):
-    """What a condition finds in the data of a message."""
+    """A match of a condition in the data of a message."""
 
     HOLDS = "holds"
     DIFFERS = "differs"

@@ -1,7 +1,7 @@
-"""The lines of a listing, one at a time, however large the file is and whatever it holds.
+"""The lines of a listing, one at a time, for files of any size and content.
 
-Decides: encodings and the longest line. UTF-8 unless a byte order mark or the user says otherwise; a line is decoded by
-itself, so that the one which does not fit can be named.
+Decides: encodings and the longest line. UTF-8 unless a byte order mark or the user sets another one; a line is decoded
+by itself, so that the one which does not fit can be named.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MARKS: Final = (
 
 
 class LineError(ValueError):
-    """A line that is no text; `found` shows why."""
+    """A line that is not text; `found` shows why."""
 
     def __init__(self, message: str, found: str, *, is_last: bool = False) -> None:
         super().__init__(message)
@@ -53,11 +53,11 @@ def check_encoding(name: str | None) -> None:
 
 
 def lines_of(stream: BinaryIO, encoding: str | None = None) -> Iterator[str | LineError]:
-    """Yield each line without its end, or why it is no text.
+    """Yield each line without its end, or the error where it is not text.
 
     Args:
         stream: read once, from where it is.
-        encoding: of its text; None: as the byte order mark says, else UTF-8.
+        encoding: of its text; None: that of the byte order mark, else UTF-8.
     """
     buffered = io.BufferedReader(_Raw(stream), 1 << 16)
     start = buffered.peek(4)[:4]

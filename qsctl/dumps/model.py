@@ -1,4 +1,4 @@
-"""A message as a listing shows it, whatever the listing's form; None and empty text: the listing does not say."""
+"""A message as a listing shows it, whatever the listing's form; None and empty text: the listing lacks it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from qsctl.dumps.moments import Moment
 
 
 class ListingForm(StrEnum):
-    """How much a listing shows of a message."""
+    """The amount of detail that a listing shows of a message."""
 
     SHORT = "short"
     """A row."""
@@ -27,7 +27,7 @@ TYPES: Final = {"D": "data", "R": "reply", "U": "unknown"}
 
 @dataclass(frozen=True, slots=True)
 class ListedMessage:
-    """What a listing says of one message."""
+    """One message as a listing shows it."""
 
     mid: MessageId
     state: int
@@ -49,7 +49,7 @@ class ListedMessage:
     """The thread that holds it."""
     process: str = ""
     queue: str = ""
-    """The name of its queue, where the number does not say it all: route detail, partial."""
+    """The name of its queue, where the number does not determine it: route detail, partial."""
     transaction_id: str = ""
     skips_translation: bool | None = None
     retries: int | None = None

@@ -22,7 +22,7 @@ _EPOCH: Final = date(1970, 1, 1).toordinal()
 
 
 class DateOrder(StrEnum):
-    """What 04/05/2026 means."""
+    """The meaning of 04/05/2026."""
 
     MONTH_FIRST = "mdy"
     DAY_FIRST = "dmy"
@@ -30,7 +30,7 @@ class DateOrder(StrEnum):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Moment:
-    """When something was, on the listing's clock.
+    """An instant on the listing's clock.
 
     `at_ns` counts from 1970-01-01 00:00 on that clock; without a date, from midnight.
     """
@@ -58,7 +58,7 @@ class Moment:
 
 
 def time_text(within_ns: int) -> str:
-    """Return the time of day so many nanoseconds after midnight; a fraction only where there is one."""
+    """Return the time of day at a number of nanoseconds after midnight; a fraction only where there is one."""
     seconds, rest_ns = divmod(within_ns, SECOND_NS)
     minutes, second = divmod(seconds, 60)
     fraction = f".{rest_ns:09d}".rstrip("0") if rest_ns else ""
@@ -107,7 +107,7 @@ def parse_moment(text: str, order: DateOrder = DateOrder.MONTH_FIRST) -> Moment:
     """Read a time of day, a date, or both.
 
     Raises:
-        ValueError: it is neither; the message says what is wrong.
+        ValueError: it is neither; the message names the fault.
     """
     alone = _TIME_ALONE.fullmatch(text)
     if alone is not None:
@@ -153,7 +153,9 @@ def _within_ns(found: re.Match[str]) -> int:
 
 
 def _offset(found: re.Match[str]) -> tuple[timedelta | None, int]:
-    """From UTC, and where what belongs to the time ends. Names of zones are of the local clock: they say nothing."""
+    """Return the offset from UTC, and the end of the text that belongs to the time. Names of zones are those of the
+    local clock, and are ignored.
+    """
     zone = (found["zone"] or "").strip()
     if not zone or _month(zone):
         return None, found.end() - len(found["zone"] or "")

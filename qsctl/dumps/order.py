@@ -1,7 +1,7 @@
-"""The order of a list of messages: by a time, or as the queues will let them go.
+"""The order of a list of messages: by a time, or as the queues will deliver them.
 
 Decides: the order of a queue is that of the engine: by priority, and inside a priority by place [CLOVERLEAF]. A listing
-prints no place; of one the times that it prints stand for it, then the ids, which are given in order.
+prints no place; its times are used instead, then the ids, which are given in order.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _LEAVING: Final = (State.DELIVERED, State.FAILED_DELIVERY, State.RESERVED_FOR_RE
 
 
 class ListOrder(StrEnum):
-    """What a list is sorted by."""
+    """The sort key of a list."""
 
     INBOUND = "i"
     """When the inbound message came in."""

@@ -1,8 +1,8 @@
 r"""The data of a message as one line of printable characters, and back.
 
-Decides: the escapes. An octet that is no printable ASCII is written as ``\x`` and two hexadecimal digits, as the
-vendor does it; so is a backslash that would otherwise look like one of those. All other backslashes, which HL7 is full
-of, stand for themselves.
+Decides: the escapes. An octet that is not printable ASCII is written as ``\x`` and two hexadecimal digits, as the
+vendor does it; so is a backslash that would otherwise look like one of those. All other backslashes, which are frequent
+in HL7, are kept.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ def payload_text(data: bytes) -> str:
 
 
 def payload_octets(text: str, encoding: str = "utf-8") -> bytes:
-    """Return the data that such a text stands for.
+    """Return the data of such a text.
 
     Args:
         text: with its quotes.
-        encoding: in which characters beyond ASCII, which other writers leave as they are, become octets.
+        encoding: that of characters beyond ASCII, which other writers do not escape.
 
     Raises:
         ValueError: a quote is missing, so the line was cut.

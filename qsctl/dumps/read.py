@@ -45,12 +45,12 @@ def read_messages(
     order: DateOrder = DateOrder.MONTH_FIRST,
     with_data: bool = False,
 ) -> Iterator[ListedMessage]:
-    """Yield the messages of a listing in its order; read it to the end before anything is done with them.
+    """Yield the messages of a listing in its order; exhaust the iterator before using them.
 
     Args:
         stream: the listing; read once.
-        name: what problems call it.
-        encoding: of its text; None: as its byte order mark says, else UTF-8.
+        name: its name in problems.
+        encoding: of its text; None: that of its byte order mark, else UTF-8.
         order: of dates in numbers.
         with_data: whether the data of messages is kept.
 
@@ -87,7 +87,7 @@ class _LineReader:
         self._heading: str | None = None
         self._day: Moment | None = None
         self._is_dated = False
-        """Whether the line above was the date of a row, or said that it has none."""
+        """Whether the line above was the date of a row, or stated that it has none."""
         self._row: _OpenRow | None = None
         self._block: Block | None = None
         self._found = 0

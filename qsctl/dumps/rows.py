@@ -1,7 +1,7 @@
 """One row of a listing to the fields of a message: every value that is not understood is named.
 
-Decides: which value belongs to which column. The message id in its brackets is the anchor: a date of any length stands
-before it. Behind it there are words; where there are fewer than columns, their places decide, and without places the
+Decides: which value belongs to which column. The message id in its brackets is the anchor: a date of any length
+precedes it. Behind it there are words; where there are fewer than columns, their places decide, and without places the
 last columns are the empty ones, as a message that was not routed yet has no destination.
 """
 

@@ -30,7 +30,7 @@ _TOGETHER_NS: Final = 10 * SECOND_NS
 """Listings of different databases whose times are not further apart are one instant."""
 _TAIL_BYTES: Final = 512
 _PASSED_OVER: Final = (".gz", ".bz2", ".xz", ".zip", ".tmp", ".part", ".swp", "~")
-"""Endings of files in a folder that are no listings."""
+"""Suffixes of files in a folder that are not listings."""
 
 
 class ListingFile(NamedTuple):

@@ -1,4 +1,4 @@
-"""What the number in a listing's State column means, and what an operator does about it.
+"""The numbers in a listing's State column: their meaning, and the operator's remedy.
 
 Decides: names, meanings and remedies. Numbers up to 20 are places where a message waits; those from 100 on are reasons
 for which it is in the error database.
@@ -37,7 +37,7 @@ class StateMeaning(NamedTuple):
 
     @property
     def stop_first(self) -> str | None:
-        """What must stop before such a message is deleted: its thread, or the whole process; None: nothing."""
+        """The thread, or the whole process, that must stop before such a message is deleted; None: neither."""
         if self.holder is None:
             return None
         return str(keeper_of(State(self.code)))
@@ -159,7 +159,7 @@ STATES: Final[Mapping[int, StateMeaning]] = {each.code: each for each in (*_PLAC
 
 
 def meaning_of(code: int) -> StateMeaning:
-    """Return what a number means; one that is not known is said to be so."""
+    """Return the meaning of a number; an unknown one is reported as such."""
     known = STATES.get(code)
     if known is not None:
         return known

@@ -24,7 +24,7 @@ _NO: Final = frozenset({"n", "no", "false", "f", "0"})
 
 
 class Trouble(NamedTuple):
-    """What is wrong with one value, or with a line as a whole."""
+    """A fault of one value, or of a line as a whole."""
 
     message: str
     found: str = ""

@@ -1,9 +1,9 @@
 """The files of a run folder against what `run.json` lists: none missing, none added, none changed.
 
 Every reader goes through here before it believes a row: a flipped bit in a footer or in a page of numbers still
-decodes. There are two ways. `check_all` compares a checksum over each whole file, which reads it once more. Where
-Spark reads a file, `check_footers` compares its footer alone, and Spark each page that it reads with the page's own
-checksum (`PAGE_CHECKSUMS`): nothing is read twice, and a log in a bucket does not come through this process.
+decodes. There are two ways. `check_all` compares a checksum over each whole file, which reads it again. Where Spark
+reads a file, `check_footers` compares its footer alone, and Spark each page that it reads with the page's own checksum
+(`PAGE_CHECKSUMS`): nothing is read twice, and a log in a bucket does not come through this process.
 """
 
 from __future__ import annotations

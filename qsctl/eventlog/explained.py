@@ -1,4 +1,4 @@
-"""What replications tell together, and why each kind of event was raised, in one line an operator can act on."""
+"""Explanations of replications' results and of each kind of event, in one line an operator can act on."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Where a run, a sweep or a table is: a path of this machine, or a URI of another filesystem.
+"""The location of a run, a sweep or a table: a path of this machine, or a URI of another filesystem.
 
 `location` reads what a user writes. A plain path and `file:` become a `pathlib.Path`; `s3:`, `s3a:`, `gs:`, `abfs:`,
-`hdfs:` and, where fsspec is installed, whatever it knows become a `RemotePath`, which has the part of a path's methods
+`hdfs:` and, where fsspec is installed, its other schemes become a `RemotePath`, which has the part of a path's methods
 that the event log and the sweeps use, over `pyarrow.fs`. Credentials, regions and endpoints come from each store's own
 environment variables (AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL and so on), which Spark's connectors read too.
 

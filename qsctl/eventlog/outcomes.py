@@ -1,8 +1,8 @@
-"""What becomes of a message, and which of it is a loss: the one list that every figure and output goes by.
+"""The outcomes of messages, and which of them are losses: the one list for every figure and output.
 
-Conservation: of what was published to a queue and not yet there before, each message has one outcome. So
-`arrived_messages` is the sum of delivered, elided, every loss, `length_messages` and `waiting_messages`, where no
-warm-up cuts the observation.
+Conservation: each message that was published to a queue, and is not a duplicate, has one outcome. So `arrived_messages`
+is the sum of delivered, elided, every loss, `length_messages` and `waiting_messages`, where no warm-up cuts the
+observation.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 
 
 class Outcome(StrEnum):
-    """What became of a message.
+    """The outcome of a message.
 
     `held`: in its queue when the run ended; a guaranteed message stays in G-1 until the client has acknowledged it,
     with the times of its sending where it was sent. `waiting`: accepted by the broker, but not in its queue then: a

@@ -1,4 +1,4 @@
-"""What is counted of one queue as its messages leave it, and the counters of many as columns."""
+"""The counters of one queue as its messages leave it, and those of many queues as columns."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def work_units(size_bytes: int) -> int:
 
 @dataclass(slots=True)
 class QueueCounts:
-    """What is counted of one queue, after the warm-up.
+    """The counters of one queue, after the warm-up.
 
     `unfinished_since_ns` are the arrivals of the messages that have no acknowledgment so far: those that are held or
     wait, and those that were delivered without one.
@@ -48,7 +48,7 @@ class QueueCounts:
     """Acknowledged messages by the bucket of their time to done."""
     unfinished_since_ns: list[Nanoseconds] = field(default_factory=list)
     tries: bool = False
-    """What was delivered without an acknowledgment comes back, and is not unfinished itself."""
+    """A message delivered without an acknowledgment is redelivered, and is not unfinished itself."""
 
     def grow(self, size_bytes: int) -> None:
         """Count a message that entered the queue."""

@@ -38,7 +38,7 @@ _FOOTER_END_BYTES: Final = 8
 
 
 class RunStatus(StrEnum):
-    """How far a run came."""
+    """The status of a run."""
 
     RUNNING = "running"
     COMPLETE = "complete"
@@ -70,7 +70,7 @@ class Happening(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RuleVerdict(msgspec.Struct, frozen=True, kw_only=True):
-    """What a simulated cluster made of one rule that it must keep."""
+    """The verdict on a rule that a simulated cluster must obey."""
 
     rule: str
     """Its short name, as P1."""
@@ -81,7 +81,7 @@ class RuleVerdict(msgspec.Struct, frozen=True, kw_only=True):
     first_ns: int = 0
     """The first violation."""
     first: str = ""
-    """What was found there."""
+    """The first violation."""
     replay: str = ""
     """A schedule of faults that breaks it, as short as was found."""
 
@@ -213,11 +213,11 @@ class RecordingEnd(StrEnum):
 
 
 class Recording(msgspec.Struct, frozen=True, kw_only=True):
-    """What `run.json` says of a run that is a recording of a live service.
+    """The members of `run.json` for a recording of a live service.
 
-    Its `horizon_ns` is how long it lasted. A recording has one replication, 0. The run is COMPLETE where `end` is
-    STOPPED, PARTIAL where it ended otherwise; everything up to its end is there then, too. Of one that is RUNNING, or
-    was killed, everything up to the last complete part is there, counted up to the same instant.
+    Its `horizon_ns` is its duration. A recording has one replication, 0. The run is COMPLETE where `end` is STOPPED,
+    PARTIAL where it ended otherwise; it is complete up to its end then, too. One that is RUNNING, or was killed, is
+    complete up to the last closed part, with counters of the same instant.
     """
 
     service: str
@@ -242,7 +242,7 @@ class Recording(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """What `run.json` holds. Nothing in it depends on the clock: the same run writes the same document."""
+    """The content of `run.json`. Nothing in it depends on the clock: the same run writes the same document."""
 
     format: int = FORMAT
     run_id: str
@@ -389,7 +389,7 @@ def _other_format(path: Location, found: int) -> Damaged:
 def _seal(document: dict[str, Any]) -> str:
     """Return a hash over the document's content, whatever its layout.
 
-    Of what the document says and not of a `RunInfo`, which has members that older documents do not know.
+    The hash covers the document and not a `RunInfo`, which has members that older documents lack.
     """
     return _checksum(msgspec.json.encode(document | {"seal": ""}))
 
@@ -402,12 +402,14 @@ def describe_file(path: Location, rows: int = 0) -> FileInfo:
 
 
 def describe_part(path: Location, rows: int) -> FileInfo:
-    """Read a Parquet file once, whose pages were written with checksums, and its footer once more."""
+    """Read a Parquet file once, whose pages were written with checksums, and its footer again."""
     return msgspec.structs.replace(describe_file(path, rows), footer=footer_checksum(path))
 
 
 def footer_checksum(path: Location) -> str:
-    """Return the checksum of a Parquet file's footer, from the end of the file; what is no footer has one, too."""
+    """Return the checksum of a Parquet file's footer, from the end of the file; octets that are not a footer have one,
+    too.
+    """
     with path.open("rb") as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - _FOOTER_END_BYTES))
@@ -422,7 +424,7 @@ def describe_text(text: bytes) -> FileInfo:
 
 
 def _checksum_of_rest(file: IO[bytes]) -> str:
-    # A remote file is no file of Python's by its type, and reads into a buffer as one does.
+    # The type of a remote file is not one of Python's files, but it reads into a buffer like one.
     return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=CHECKSUM_BYTES)).hexdigest()  # type: ignore[arg-type]
 
 

@@ -18,7 +18,7 @@ from qsctl.eventlog.outcomes import Outcome as Outcome
 
 
 class LogLevel(StrEnum):
-    """How much a run writes; each level includes the one before."""
+    """The level of detail that a run writes; each level includes the one before."""
 
     COUNTERS = "counters"
     MESSAGES = "messages"

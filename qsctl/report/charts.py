@@ -203,8 +203,8 @@ def heat_chart(cells: Values, horizontal: str, vertical: str, measure: str) -> D
 def line_chart(points: Values, horizontal: str, vertical: str) -> Drawn:
     """Return a measure against one varied value, with intervals: as a band where the values are numbers.
 
-    Numbers stand as far apart as they are; those that span more than `_DECADES_APART` are on a logarithmic axis. Values
-    that are no numbers, such as rates with a unit, stand side by side.
+    Numbers are placed to scale; those that span more than `_DECADES_APART` are on a logarithmic axis. Values that are
+    not numbers, such as rates with a unit, are placed side by side.
 
     Args:
         points: `x` (text), `mean`, `low`, `high`, `queue`.

@@ -17,7 +17,7 @@ from qsctl.sim.sweep import Point
 HEADLINES: Final = ("loss_ratio", "time_in_queue_p99", "time_in_queue_mean", "throughput", "discards")
 _MOST_BARS: Final = 24
 _ONLY_POINT: Final = str(Point(()))
-"""What runs have in place of a sweep's points."""
+"""Name in place of a sweep's points for runs."""
 _SENTENCES: Final = re.compile(r"(?<=\.) (?=[A-Z])|; (?=B is better)")
 
 

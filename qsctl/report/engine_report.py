@@ -40,7 +40,7 @@ _MOST_ROWS: Final = 2_000_000
 
 @dataclass(frozen=True, slots=True)
 class WaitingThread:
-    """What waits at a thread: messages on average in each bin of time, and the most at the end of a window."""
+    """The messages that wait at a thread: on average in each bin of time, and the most at the end of a window."""
 
     thread: str
     by_bin: tuple[float, ...]
@@ -122,7 +122,7 @@ def waiting_threads(
 
 
 def _scenario(folder: Location, info: RunInfo) -> Scenario | None:
-    """Return the scenario of a run folder, wherever that is; None where its text is no scenario of this version."""
+    """Return the scenario of a run folder, wherever that is; None where its text is not a scenario of this version."""
     with tempfile.TemporaryDirectory() as copy:
         path = Path(copy) / SCENARIO_FILE
         path.write_text(checked_text(folder, info, SCENARIO_FILE), encoding="utf-8")

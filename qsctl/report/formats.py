@@ -27,7 +27,7 @@ class ReportFormat(StrEnum):
 
 
 def format_of(name: str) -> ReportFormat:
-    """Return the form that a file's name asks for by its ending: a page of HTML where that says nothing."""
+    """Return the form that a file's name asks for by its ending: a page of HTML where that is unknown."""
     endings = {".md": ReportFormat.MARKDOWN, ".markdown": ReportFormat.MARKDOWN, ".svg": ReportFormat.SVG,
                ".png": ReportFormat.PNG, ".txt": ReportFormat.TEXT}  # fmt: skip
     return endings.get(PurePosixPath(name).suffix.lower(), ReportFormat.HTML)

@@ -27,5 +27,5 @@ def page_html(page: Page) -> str:
 
 
 def _coded(text: str) -> Markup:
-    """Return a text, escaped, with what stands in backticks as code."""
+    """Return a text, escaped, with text in backticks as code."""
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))

@@ -1,4 +1,4 @@
-"""What a report's page holds, whatever it is about; `html.py` makes the file of it."""
+"""The content of a report's page, on any subject; `html.py` makes the file of it."""
 
 from __future__ import annotations
 

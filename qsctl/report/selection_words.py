@@ -1,4 +1,4 @@
-"""What was shown of the best point of a sweep, or of its front, in words: of `qsctl sweep` and of its report."""
+"""Texts about the best point of a sweep, or about its front: of `qsctl sweep` and of its report."""
 
 from __future__ import annotations
 

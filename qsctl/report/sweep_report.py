@@ -31,12 +31,12 @@ def sweep_page(folder: Location, asked: Sequence[Sequence[Criterion]] = ()) -> P
 
     Args:
         folder: of the sweep.
-        asked: by which measures the best points are named (one), or the Pareto front (two).
+        asked: the measures of the best points (one), or of the Pareto front (two).
 
     Raises:
-        NotFound: the folder is no sweep.
+        NotFound: the folder is not a sweep.
         Damaged: it cannot be read.
-        UsageError: no point has what was asked for.
+        UsageError: no point has these measures.
     """
     document = read_sweep(folder)
     axes = [axis["path"] for axis in document["axes"]]

@@ -1,7 +1,7 @@
 """Charts for a terminal: the lines of a chart, one below the other, each with its own name.
 
 Decides: which charts become lines. Those of lines do; maps and intervals have their figures in the page's tables. There
-is no colour: what is told apart by colour on a page stands apart here.
+is no colour: series that a page distinguishes by colour are drawn separately here.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ class Curve:
     xs: Sequence[float]
     ys: Sequence[float]
     values: Sequence[str] = ()
-    """Of an axis without numbers: what 0, 1, 2, … stand for."""
+    """Texts of 0, 1, 2, … on an axis without numbers."""
 
 
 def chart_lines(picture: Picture, width: int, *, is_unicode: bool) -> list[str]:
-    """Return a chart as lines of text, none wider than `width`; none where it is no chart of lines."""
+    """Return a chart as lines of text, none wider than `width`; none where it is not a chart of lines."""
     spec = picture.chart().to_dict()
     lines: list[str] = []
     for part in spec.get("vconcat", [spec]):
@@ -69,7 +69,7 @@ def _ordinal(values: Sequence[Mapping[str, Any]], encoding: Mapping[str, Any]) -
 
 
 def _places(encoding: Mapping[str, Any], curve: Curve) -> str:
-    """Return what the numbers of an axis without numbers stand for."""
+    """Return the texts of the numbers on an axis without numbers."""
     if encoding["x"]["type"] != "ordinal":
         return ""
     return f" ({', '.join(f'{place}: {value}' for place, value in enumerate(curve.values))})"

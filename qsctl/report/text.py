@@ -53,7 +53,7 @@ def _table(table: PageTable, width: int, *, is_unicode: bool) -> Iterator[str]:
 def _folded(
     cells: Sequence[str], widths: Sequence[int], numbers: frozenset[int], *, is_heading: bool = False
 ) -> Iterator[str]:
-    """Return the lines of a row; headings of fewer lines than others stand on the rule."""
+    """Return the lines of a row; headings of fewer lines than others are placed on the rule."""
     folded = [
         textwrap.wrap(cell, max(1, size)) if is_heading or cell_len(cell) > size else [cell]
         for cell, size in zip(cells, widths, strict=True)

@@ -1,4 +1,4 @@
-"""What administration commands return: each service's answer with its return code [QS 5.4]."""
+"""The results of administration commands: each service's answer with its return code [QS 5.4]."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def answers(resource: object, replies: Iterable[CommandReply]) -> ServiceAnswers
 
 
 def trial(resource: object, hits: Sequence[Hit]) -> ServiceAnswers:
-    """Return what a command would have hit: an answer each, or one that says that there is nothing."""
+    """Return the objects that a command would affect: one answer each, or one that states that there are none."""
     found = tuple(ServiceAnswer(hit.service, DRY_RUN, hit.what) for hit in hits)
     return ServiceAnswers(str(resource), found or (ServiceAnswer("", DRY_RUN, "nothing"),))
 
@@ -101,5 +101,5 @@ def deleted(name: str, delete: Callable[[], ServiceAnswers], *, idempotent: bool
 
 
 def service_column(rows: Sequence[Row]) -> list[Column]:
-    """Return the column with the service of each row, where rows of several stand together."""
+    """Return the column with the service of each row, where rows of several are listed together."""
     return [Column("service", "Service")] if len({row["service"] for row in rows}) > 1 else []

@@ -33,14 +33,14 @@ FileArgument = Annotated[
 
 
 class PlanDeclined(QsctlError):
-    """The user was asked and said no."""
+    """The user was asked and declined."""
 
     exit_status = ExitStatus.NO
 
 
 @dataclass(frozen=True)
 class DesiredOptions(OptionGroup):
-    """Which service of a file is wanted, and what may be deleted for it."""
+    """The service of a file that is wanted, and the permitted deletions."""
 
     config_name: ConfigNameOption = None
     var: VariableOption = None
@@ -84,7 +84,7 @@ class DesiredOptions(OptionGroup):
         return loaded.configuration
 
     def planned(self, administration: Administration, file: str, wanted: ServiceConfiguration) -> Planned:
-        """Compare a service with the file; what it must not lose stands in the way."""
+        """Compare a service with the file; parts that it must not lose are obstacles."""
         from qsctl.client.connection import KnowsSettings
         from qsctl.client.desired.execution import held_back, live_configuration
         from qsctl.client.desired.plan import Wishes, plan_of

@@ -1,4 +1,4 @@
-"""What `qsctl plan` and `qsctl apply` return: steps, what stands in their way, and what only a restart changes."""
+"""The results of `qsctl plan` and `qsctl apply`: steps, obstacles, and differences that only a restart changes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SHOWN_MAX: Final = 20
 
 @dataclass(frozen=True)
 class Planned(Result):
-    """A plan, or what became of it: `done` says how many of its steps were carried out; None: it was only made."""
+    """A plan, or its outcome: `done` is the number of its steps that were carried out; None: it was only made."""
 
     service: str
     file: str

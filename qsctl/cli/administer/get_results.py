@@ -1,4 +1,4 @@
-"""What `qsctl get` returns. Field names are those of the wire types [QS 5.4.4 to 5.4.6]."""
+"""The results of `qsctl get`. Field names are those of the wire types [QS 5.4.4 to 5.4.6]."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `qsctl record` returns: the recording of each service that answered."""
+"""The results of `qsctl record`: the recording of each service that answered."""
 
 from __future__ import annotations
 

@@ -36,10 +36,10 @@ class RecordLevel(StrEnum):
 
 
 def start_command(folder: str | Path, level: RecordLevel, max_size: str, sample: str) -> StartRecording:
-    """Return the command that the options stand for.
+    """Return the command of these options.
 
     Raises:
-        UsageError: a text is no size, or no share.
+        UsageError: a text is not a size, or not a fraction.
     """
     from qsctl.core.admin.command import StartRecording
 

@@ -1,4 +1,4 @@
-"""What `qsctl get replication` returns: each replica of each replicated queue as its service sees it [QS 7.1]."""
+"""The results of `qsctl get replication`: each replica of each replicated queue as its service reports it [QS 7.1]."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Replications(Result):
         return sorted(rows, key=lambda row: (str(row["queue_name"]), str(row["service"])))
 
     def blocks(self) -> list[Block]:
-        """Who is master, and how far the others are."""
+        """Return the table of masters, and of the progress of the other replicas."""
         rows: list[Row] = [
             {
                 **row,

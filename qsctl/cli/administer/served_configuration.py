@@ -1,7 +1,7 @@
-"""Where `qsctl serve` has its configuration from: files, or other services [QS 3.1 and 4.2].
+"""The source of the configuration of `qsctl serve`: files, or other services [QS 3.1 and 4.2].
 
-Decides: what of the command line holds for a configuration that came from others. Their domains are as they have them,
-and nothing of this machine is put in: no variable, no default file.
+Decides: the options that apply to a configuration from other services. Their domains are unchanged, and nothing of this
+machine is added: no variable, no default file.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Loading:
-    """What the command line says of the configuration."""
+    """The options of the command line about the configuration."""
 
     sources: tuple[str, ...]
     configuration_name: str | None

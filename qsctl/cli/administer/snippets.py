@@ -1,4 +1,6 @@
-"""What commands read from XML files, XML text and selectors, and what a queue inherits from where it is created."""
+"""The inputs of commands from XML files, XML text and selectors, and the settings that a queue inherits from its
+place.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,7 @@ class Snippet:
 
 @dataclass(frozen=True, slots=True)
 class SnippetPlace:
-    """Where something is created: the service, and the containers where the service's settings are known here."""
+    """The place of a creation: the service, and the containers where the service's settings are known here."""
 
     service: ServiceSettings
     participant: DomainParticipantSettings | None = None
@@ -67,9 +69,9 @@ def read_snippet(file: Path | None, xml: str | None) -> Snippet | None:
 
 
 def surroundings(connection: Connection, container: ResourceIdentifier) -> SnippetPlace:
-    """Return what is known of the place that a resource identifier names.
+    """Return the known settings around a resource identifier.
 
-    A remote service resolves what is left out by itself; here the defaults of [QS 3.3] stand in for it.
+    A remote service resolves omitted settings by itself; here the defaults of [QS 3.3] are used.
     """
     from qsctl.client.connection import KnowsSettings
     from qsctl.core.settings import ServiceSettings

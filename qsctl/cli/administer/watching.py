@@ -53,7 +53,7 @@ LooksOption = Annotated[
 
 @dataclass(frozen=True)
 class WatchOptions(OptionGroup):
-    """Whether and how often to look again."""
+    """The options of repeated looks: `--watch` and its interval."""
 
     watch: WatchOption = False
     interval: IntervalOption = ""
@@ -62,15 +62,15 @@ class WatchOptions(OptionGroup):
     def looks(
         self, service: TargetOptions, title: str, look: Callable[[Administration], Looked]
     ) -> Looked | Iterator[Frame]:
-        """Look once, or again and again.
+        """Look once, or repeatedly.
 
         Args:
-            service: what is looked at.
-            title: what stands above each look on a terminal.
+            service: the observed service.
+            title: the heading of each look on a terminal.
             look: asks the service.
 
         Raises:
-            UsageError: an option that has a meaning with `--watch` alone, or an interval that is none.
+            UsageError: an option that is only valid with `--watch`, or an interval that is not valid.
         """
         if self.watch:
             from qsctl.cli.location import seconds

@@ -142,7 +142,7 @@ def render_configuration(
         note(f"qsctl serve refuses this configuration: {problem.message}")
     configuration = loaded.configuration
     known = dict(loaded.origins)
-    pattern = path and path.replace("[", "[[]")  # names stand in brackets, which are not patterns here
+    pattern = path and path.replace("[", "[[]")  # names are in brackets, which are not patterns here
     values: list[Mapping[str, Plain]] = []
     for place, value in values_of(service_element(configuration, with_qos_defaults=True)):
         if pattern is not None and not fnmatchcase(place, pattern):

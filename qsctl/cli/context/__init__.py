@@ -1,1 +1,1 @@
-"""Named services: where each is stands in one file of the user's, and one of them is in use."""
+"""Named services: one file of the user's has their locations, and one of them is in use."""

@@ -235,10 +235,10 @@ def _secret(kind: SecretKind, username: str | None) -> Secret:
 
 
 def _checked_location(service: str) -> str:
-    """Return a location as it means the same in every directory.
+    """Return a location in a form that is the same in every directory.
 
     Raises:
-        UsageError: it is no location.
+        UsageError: it is not a location.
     """
     from qsctl.cli.location import check_location
 

@@ -1,9 +1,9 @@
 """The user's configuration file: contexts by name, and which is in use.
 
-Decides: where it is (XDG base directories), what may stand in it, and how it is written: at once or not at all, for its
-owner alone. A context is a set of options of a service; where the command line and the environment leave one out, that
-of the context in use counts. It may name a broker, too, which counts where a command names the context with --broker:
-its address, and who asks it. A password or a token is used only while the owner alone may read the file.
+Decides: where it is (XDG base directories), its permitted content, and how it is written: atomically, for its owner
+alone. A context is a set of options of a service; where the command line and the environment leave one out, that of the
+context in use counts. It may name a broker, too, which counts where a command names the context with --broker: its
+address, and the user name. A password or a token is used only while the owner alone may read the file.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ OPTIONS: Final = ("service", "state_dir", "timeout", "target", "key_file")
 """The options that a context has, under the names that they have on the command line, with underscores."""
 
 BROKER: Final = ("broker", "broker_username", "broker_ca_file")
-"""What a context may say of a broker, and that may be shown."""
+"""Settings of a broker in a context that may be shown."""
 SECRETS: Final = ("broker_password", "broker_token")
-"""What it may say, and that is never shown."""
+"""Settings of a broker in a context that are never shown."""
 
 _IN_USE: Final = "context"
 _CONTEXTS: Final = "contexts"
@@ -46,7 +46,7 @@ class Context:
 
 @dataclass
 class Contexts:
-    """What the file holds; `in_use` is empty where no context is."""
+    """The content of the file; `in_use` is empty where no context is in use."""
 
     in_use: str = ""
     by_name: dict[str, Context] = field(default_factory=dict)

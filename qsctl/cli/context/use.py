@@ -24,7 +24,7 @@ _SOURCES: Final = {
 
 
 def _lay_under(ctx: typer.Context, name: str | None) -> object:
-    """Let the options of a context stand in for their defaults; return it, None where none is in use.
+    """Use the options of a context as defaults; return it, None where none is in use.
 
     It is called before other options are read, which then find their defaults changed.
     """
@@ -59,7 +59,7 @@ ContextOption = Annotated[
 
 
 def shown_context(arguments: object, service: object) -> str:
-    """Return the context that a command used, for an error; empty where it did not say where the service is."""
+    """Return the context that a command used, for an error; empty where it did not locate the service."""
     if isinstance(arguments, Context) and arguments.options.get("service") == service:
         return str(arguments)
     return ""

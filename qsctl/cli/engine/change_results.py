@@ -1,4 +1,4 @@
-"""What `qsctl engine resend`, `delete` and `move` return."""
+"""The results of `qsctl engine resend`, `delete` and `move`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Deleted(ListResult):
     messages: Sequence[Message]
     dry_run: bool
     advice: Sequence[str]
-    """What has to stop before, of a database that an engine uses."""
+    """Processes or threads to stop before, of a database that an engine uses."""
 
     field_help: ClassVar[Mapping[str, str]] = {
         "mid": "message id, x.y.z",
@@ -143,7 +143,7 @@ class MovedMessages(ListResult):
     pairs: Sequence[tuple[Message, Message]]
     dry_run: bool
     advice: Sequence[str]
-    """What has to stop before, of a database that an engine uses."""
+    """Processes or threads to stop before, of a database that an engine uses."""
 
     field_help: ClassVar[Mapping[str, str]] = {
         "mid": "message id, which it keeps",

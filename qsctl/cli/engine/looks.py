@@ -1,7 +1,7 @@
-"""What the commands that watch an engine are given: its database, or listings that a timer takes.
+"""The sources of commands that watch an engine: its database, or listings that a timer takes.
 
-Decides: what a source is, by its content. A database is an instant on the clock of its engine; listings are instants on
-the clock of their host.
+Decides: the kind of a source, by its content. A database is an instant on the clock of its engine; listings are
+instants on the clock of their host.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _TEXT_MARKS: Final = (b"\xff\xfe", b"\xfe\xff", b"\xef\xbb\xbf")
 
 
 class WatchedEngine(NamedTuple):
-    """What a source has, and what of it is damaged."""
+    """The content of a source, and its damage."""
 
     history: EngineHistory
     damage: tuple[str, ...] = ()
@@ -44,7 +44,7 @@ class WatchedEngine(NamedTuple):
 
 @dataclass(frozen=True)
 class LookOptions(OptionGroup):
-    """How listings are read, and what the newest one is compared with."""
+    """The options for reading listings, and for the one that the newest is compared with."""
 
     over: Annotated[
         str | None,

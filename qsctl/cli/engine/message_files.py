@@ -32,7 +32,7 @@ _TYPES: Final = {0: "UNKNOWN", 1: "DATA", 2: "REPLY"}
 
 
 class Framing(StrEnum):
-    """What separates the messages of a file."""
+    """The separator of the messages of a file."""
 
     NEWLINE = "nl"
     LENGTH = "len10"

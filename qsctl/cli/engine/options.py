@@ -69,7 +69,7 @@ def date_order(text: str) -> DateOrder:
 
 @dataclass(frozen=True)
 class MessageOptions(OptionGroup):
-    """Which messages a command is about; what is not given leaves them all."""
+    """The messages that a command is about; an omitted option excludes none."""
 
     mids: Annotated[
         list[str] | None,

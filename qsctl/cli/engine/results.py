@@ -1,4 +1,4 @@
-"""What the commands of `qsctl engine` return about messages: listings, groups, the map of states."""
+"""The results of `qsctl engine` about messages: listings, groups, the map of states."""
 
 from __future__ import annotations
 
@@ -217,7 +217,7 @@ def age_text(seconds: Plain) -> str | None:
 
 @dataclass(frozen=True)
 class MessageCount(Result):
-    """How many messages there are."""
+    """The number of messages."""
 
     messages: int
     is_damaged: bool = False

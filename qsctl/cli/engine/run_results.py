@@ -1,4 +1,4 @@
-"""What `qsctl engine run` and `qsctl engine crash-points` show."""
+"""The results of `qsctl engine run` and `qsctl engine crash-points`."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class Ran(Result):
         return [_queue_row(each) for each in self.run.queues]
 
     def blocks(self) -> Sequence[Block]:
-        """Where messages are, and what happened."""
+        """Return the tables of messages by place, and of events."""
         run = self.run
         columns = [
             Column("thread", "Thread"),

@@ -248,7 +248,7 @@ def _engine_of(scenario: Scenario) -> Scenario:
 
 
 def _is_netconfig(site: str) -> bool:
-    """Return whether a file is no XML; a name that is no file is that of a ready scenario.
+    """Return whether a file is not XML; a name without a file is that of a ready scenario.
 
     Raises:
         NotFound: a path that leads nowhere.

@@ -1,4 +1,4 @@
-"""What the commands about a site return: what was imported, routes with their rates, what is wrong, what to move."""
+"""The results of the commands about a site: the import, routes with their rates, faults, proposed moves."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def _rate_text(per_s: float) -> str:
 
 @dataclass(frozen=True)
 class LintedSite(ListResult):
-    """What was found wrong with a site."""
+    """The faults of a site."""
 
     file: str
     findings: tuple[SiteFinding, ...]
@@ -188,7 +188,7 @@ class LintedSite(ListResult):
 
 @dataclass(frozen=True)
 class Balanced(Result):
-    """Which threads to move, and what it is good for."""
+    """The threads to move, and the benefit."""
 
     scenario: str
     found: Balance

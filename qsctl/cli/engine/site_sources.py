@@ -72,7 +72,7 @@ class SiteSources(OptionGroup):
 
     @property
     def has_load(self) -> bool:
-        """Whether a file with the load is given."""
+        """Return whether a file with the load is given."""
         return bool(self.statistics or self.listing or self.archive)
 
     def load(self) -> SiteLoad:

@@ -28,7 +28,7 @@ class Parameter:
     metavar: str
     panel: str
     default: str
-    """What help says of the default; empty: nothing."""
+    """Text of the default in help; empty: none."""
     variable: str
     """The variable of the environment that gives it; empty: none."""
 

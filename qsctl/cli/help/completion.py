@@ -59,7 +59,9 @@ class CompletionScript(Result):
 
 @dataclass(frozen=True)
 class _Places:
-    """Where a shell finds a script: its file, and the one of the user's that names it; None: it looks by itself."""
+    """The places of a shell's script: its file, and the user's file that sources it; None: the shell finds it
+    itself.
+    """
 
     script: Path
     start: Path | None
@@ -156,7 +158,7 @@ def _sourced(script: Path) -> str:
 
 
 def _without_block(text: str) -> str:
-    """Return a file's text without what stands between the marks."""
+    """Return a file's text without the block between the marks."""
     before, begin, rest = text.partition(f"{_BEGIN}\n")
     if not begin or _END not in rest:
         return text

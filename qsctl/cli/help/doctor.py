@@ -75,7 +75,7 @@ class Health(Result):
 
 
 def java_findings() -> list[Finding]:
-    """Which Java Spark would use, and why not another."""
+    """Return the findings about the Java that Spark would use, and why not another."""
     if is_missing("pyspark"):
         return [Finding("Spark", False, False, "not installed", f"This is {installed()[0]}; qsctl has everything.")]
     from qsctl.summary.java import REMEDY, search_java

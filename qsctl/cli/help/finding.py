@@ -1,4 +1,4 @@
-"""What `qsctl doctor` finds of one part, be it of the installation or of a service."""
+"""The findings of `qsctl doctor` about one part, of the installation or of a service."""
 
 from __future__ import annotations
 

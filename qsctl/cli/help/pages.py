@@ -29,7 +29,7 @@ COMMANDS: Final = Commands(panel=MORE_PANEL)
 
 @dataclass(frozen=True)
 class HelpResult(ListResult):
-    """What `qsctl help` answers: the list of pages, one page, or where the man pages are."""
+    """The results of `qsctl help`: the list of pages, one page, or the place of the man pages."""
 
     topics: tuple[Row, ...] = ()
     text: str = ""

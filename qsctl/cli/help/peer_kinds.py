@@ -1,7 +1,7 @@
-"""Kinds of DDS applications, what each can do with a queue, and what it must know for it.
+"""Kinds of DDS applications: what each can do with a queue, and its requirements.
 
-Decides: what is promised of programs that are not ours. `seen` says by what a row is known: programs of this repository
-that run against a service, or nothing but what its vendor publishes.
+Decides: the statements about programs that are not ours. `seen` is the evidence of a row: programs of this repository
+that run against a service, or only the vendor's publications.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class PeerKinds(ListResult):
         return [fields_of(each) for each in self.kinds]
 
     def blocks(self) -> Sequence[Block]:
-        """Return the table, and where more stands."""
+        """Return the table, and a reference to the page."""
         columns = [
             Column("application", "Application"),
             Column("can", "Can"),

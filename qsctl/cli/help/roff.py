@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _ESCAPES: Final = str.maketrans({"\\": "\\e", "-": "\\-", "^": "\\(ha", "~": "\\(ti", "`": "\\(ga"})
 """Characters that `man` would set as others: a hyphen that is typed must be one."""
 _NO_HYPHENATION: Final = (".nh", ".ad l")
-"""What is typed may not be broken within a word."""
+"""Macro that prevents hyphenation: text to be typed must not be broken within a word."""
 
 
 def man_page(name: str, section: int, version: str, summary: str, text: str) -> str:
@@ -27,7 +27,7 @@ def man_page(name: str, section: int, version: str, summary: str, text: str) -> 
         section: 1 for commands, 7 for anything else that is described.
         version: of the program, for the foot of the page.
         summary: one line, for `apropos`.
-        text: Markdown; its heading of level 1 is left out, for the name stands there.
+        text: Markdown; its heading of level 1 is left out, since the name is there.
     """
     from markdown_it import MarkdownIt
 
@@ -134,7 +134,7 @@ def _inline(token: Token) -> str:
 
 
 def _pointer(target: str, before: str) -> str:
-    """Return what stands behind the text of a link: the man page of another page, or the address."""
+    """Return the target to print after the text of a link: the man page of another page, or the address."""
     page = re.fullmatch(r"([a-z-]+)\.md(#.*)?", target)
     named = f"qsctl\\-{_escaped(page[1])}(7)" if page else _escaped(target)
     return "" if target.startswith("#") or before.endswith(named) else f" ({named})"

@@ -1,6 +1,6 @@
-"""What `qsctl doctor --service` finds at a service.
+"""The findings of `qsctl doctor --service` about a service.
 
-Decides: what makes a service not well, and what is only worth a look. Nothing is changed, and no state made.
+Decides: which findings are faults, and which are only hints. Nothing is changed, and no state is created.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The pages of the documentation: those that are written, in `qsctl/docs`, and those made from the code.
 
 Decides: which groups of pages there are and in which order. `qsctl help`, the site and the man pages all read this
-list, so that a page stands in all three. A page that no group names stands in the last one.
+list, so that a page is in all three. A page that no group names is in the last one.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ MORE: Final = "More"
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A page: its name as the user types it, its heading, its first sentence, and the group that it stands in."""
+    """A page: its name as the user types it, its heading, its first sentence, and its group."""
 
     name: str
     title: str

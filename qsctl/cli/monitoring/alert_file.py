@@ -36,13 +36,13 @@ _ALWAYS: Final = re.compile(r"[*/\s{}]*")
 
 
 class AlertMeasure(NamedTuple):
-    """What a word for VALUE means here."""
+    """The meaning of a word for VALUE in this file."""
 
     measure: str
     """Of `qsctl check engine`."""
     states: str | None = None
     per_minute: float = 1.0
-    """What the figure is multiplied with: its unit is another."""
+    """Factor of the figure: its unit is another."""
 
 
 INBOUND, OUTBOUND = "1-5", "7-17"
@@ -84,7 +84,7 @@ class Alert:
 
 
 class AlertFile(NamedTuple):
-    """What is in a file: alerts, and those that are not evaluated, each with the reason."""
+    """The content of a file: alerts, and those that are not evaluated, each with the reason."""
 
     alerts: tuple[Alert, ...]
     left_out: tuple[str, ...]

@@ -141,7 +141,7 @@ class CheckCommand(TyperCommand):
 
 
 _USAGE_ERROR: Final = cast("type[Exception]", typer.BadParameter.__mro__[1])
-"""What the parser raises for any wrong command line: the base of its public exceptions, which has no public name."""
+"""Exception of the parser for any wrong command line: the base of its public exceptions, which has no public name."""
 
 
 @COMMANDS.command(

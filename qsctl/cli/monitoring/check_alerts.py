@@ -21,7 +21,7 @@ from qsctl.instant import SECOND_NS
 
 
 class FiredAlerts(NamedTuple):
-    """What the alerts of a file come to."""
+    """The results of the alerts of a file."""
 
     status: CheckStatus
     text: str

@@ -1,7 +1,7 @@
-"""What `qsctl check engine` can look at: queues, ages, errors and rates of an integration engine.
+"""The measures of `qsctl check engine`: queues, ages, errors and rates of an integration engine.
 
-Decides: the names of measures, which queues a filter means, and that nothing to look at is a value of 0: a queue that
-is empty is in no listing. A thread that nothing was ever seen of is named, for its name may be wrong.
+Decides: the names of measures, which queues a filter selects, and that an empty selection has the value 0: an empty
+queue is in no listing. A thread that never occurred is named, since its name may be wrong.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ANY: Final = "*"
 
 @dataclass(frozen=True)
 class EngineFilter:
-    """Which queues, threads or errors are meant."""
+    """The queues, threads or errors that are selected."""
 
     thread: str = ANY
     states: tuple[StateRange, ...] = ()

@@ -1,7 +1,7 @@
-"""What `qsctl check` looks at in services: one as a whole, a queue of one, and its dead letters.
+"""The objects of `qsctl check` in services: one as a whole, a queue of one, and its dead letters.
 
-Decides: what is wrong with a service whatever the thresholds are. One that does not answer, that delivers nothing for
-its disk, or that has no quorum is critical; no threshold makes it well.
+Decides: the faults of a service that do not depend on thresholds. One that does not answer, that delivers nothing for
+its disk, or that has no quorum is critical; no threshold overrides that.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What `qsctl check` can look at: figures of queues and clients, from runs, listings and our own service.
+"""The measures of `qsctl check`: figures of queues and clients, from runs, listings and our own service.
 
 Decides: the names of measures, which are those of the listings' and the status's fields, and two ratios of them.
 """
@@ -39,7 +39,7 @@ class Checked:
     value: float
     high: float | None = None
     more: str = ""
-    """What else is known of it, for the line that people read."""
+    """Further details, for the line that people read."""
 
 
 def unit_of(measure: str) -> str:
@@ -158,7 +158,7 @@ def is_recorded_service(run: Path) -> bool:
     """Return whether a run is of shared reader queues.
 
     Raises:
-        NotFound: it is no run folder.
+        NotFound: it is not a run folder.
         Damaged: its `run.json` cannot be read.
     """
     from qsctl.eventlog.run_folder import read_run_info

@@ -113,7 +113,7 @@ class ExplainedDiscards(Result):
         """Return a table of losses by cause; then what helps, and how to check it."""
         rows = self.rows()
         if not rows:
-            # Notes say what the source does not have, or what of it could not be read.
+            # Notes state what the source lacks, or what could not be read.
             text = "no discard is listed" if self.notes else "no message was discarded"
             return [
                 TextBlock(f"{self.source}: {text}.", "plain" if self.notes else "good"),
@@ -137,7 +137,7 @@ class ExplainedDiscards(Result):
         return [*blocks, *self._notes()]
 
     def _checks(self) -> list[Block]:
-        """Where the causes do not come to the total that is stated."""
+        """Yield a note where the causes do not add up to the stated total."""
         lines = []
         for of, side, total in self.totals:
             counted = [each for each in self.causes if each.of == of and each.cause.side == side]

@@ -1,4 +1,4 @@
-"""Where a listing comes from: a simulated run, what was captured from a broker, or the broker itself.
+"""The source of a listing: a simulated run, a listing captured from a broker, or the broker itself.
 
 Decides: the newest run of `qsctl-runs` unless another source is named, and how names are matched.
 """
@@ -42,7 +42,7 @@ _Named = TypeVar("_Named")
 
 @dataclass(frozen=True)
 class ListingSource(BrokerOptions):
-    """Where the figures are from: one of a run, a captured listing, a broker."""
+    """The source of figures: one of a run, a captured listing, a broker."""
 
     run: RunOption = None
     listing: ListingOption = None
@@ -54,7 +54,7 @@ class ListingSource(BrokerOptions):
 
     @property
     def where(self) -> str:
-        """What errors call the source."""
+        """The name of the source in errors."""
         return self.broker or str(self.listing or self.run or "the newest run")
 
     def check(self) -> None:
@@ -75,11 +75,11 @@ class ListingSource(BrokerOptions):
         """Read the captured listing, or ask the broker.
 
         Args:
-            ask: what the broker is asked for.
+            ask: sends the request to the broker.
 
         Raises:
             NotFound: there is no such file.
-            ListingError: it is no listing; names every problem.
+            ListingError: it is not a listing; the message lists every problem.
             QsctlError: the broker does not answer, or refuses.
         """
         if self.listing is not None:
@@ -93,7 +93,7 @@ def load_listing(file: Path) -> Listings:
 
     Raises:
         NotFound: there is no such file.
-        ListingError: it is no listing; names every problem.
+        ListingError: it is not a listing; the message lists every problem.
     """
     from qsctl.profiles.listings.read import LIMIT_BYTES, read_listings
 
@@ -156,12 +156,12 @@ def optional(*asked: Callable[[], Listings]) -> Iterator[Listings]:
 
 
 def load_run(run: Path | None, replication: int) -> RunState:
-    """Read what a run knows of its clients.
+    """Read the state of a run's clients.
 
     Raises:
         NotFound: there is no such run, or none at all.
         Damaged: a file of it is missing or was changed.
-        Refused: it is no run of a broker's egress queues.
+        Refused: it is not a run of a broker's egress queues.
     """
     from qsctl.sim.listings.run_state import newest_run, read_run_state
 

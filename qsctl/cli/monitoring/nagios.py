@@ -1,4 +1,4 @@
-"""What monitoring plug-ins agree on: statuses 0 to 3, ranges of thresholds, one line with performance data.
+"""The conventions of monitoring plug-ins: statuses 0 to 3, ranges of thresholds, one line with performance data.
 
 The format is that of the Monitoring Plugins Development Guidelines ("Threshold and Ranges", "Performance data").
 """
@@ -15,7 +15,7 @@ from qsctl.errors import UsageError
 
 
 class CheckStatus(IntEnum):
-    """What `qsctl check` exits with."""
+    """The exit status of `qsctl check`."""
 
     OK = 0
     WARNING = 1
@@ -89,6 +89,6 @@ def number(value: float) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return a text that is no performance data and no second line."""
+    """Return a text as one line that cannot be read as performance data."""
     line = " ".join(text.split()).replace("|", "/")
     return "".join(character if character.isprintable() else "?" for character in line)

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 class ServiceLook(NamedTuple):
-    """What services said.
+    """The replies of services.
 
-    `answer_ms`: until all had said what they host. `notices`: what they said about themselves beside. `damage`: what
-    was found broken where the service is embedded.
+    `answer_ms`: time until all had reported their queues. `notices`: their other reports about themselves. `damage`:
+    damage that was found where the service is embedded.
     """
 
     answer_ms: float

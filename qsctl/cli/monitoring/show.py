@@ -260,7 +260,7 @@ def _none_is_slow(name: str) -> str:
 
 
 def _notes(state: RunState) -> tuple[str, ...]:
-    """Return what a person should know of a run's figures."""
+    """Return notes on a run's figures for the reader."""
     info = state.run.info
     notes = []
     if not state.replication.complete:

@@ -1,4 +1,4 @@
-"""What `qsctl show` returns: a listing as the broker prints it, or its figures as rows, documents and metrics."""
+"""The results of `qsctl show`: a listing as the broker prints it, or its figures as rows, documents and metrics."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class ShownListing(Result):
             texts.append(write_connections(listings.connections))
         if not texts:
             return [TextBlock(self.empty, "faint")]
-        # One text, for a blank line stands between the tables; notes are on standard error, so that it reads back.
+        # One text, since a blank line separates the tables; notes are on standard error, so that it can be read again.
         return [TextBlock("\n".join(texts).rstrip("\n"))]
 
     def prometheus(self) -> str:

@@ -36,7 +36,7 @@ _EVENTS: Final = "The run has no event rows: with --level events the instant and
 _ALONE: Final = (
     "group[*]/count=1", "broker/egress-buffer=0", "traffic[to-healthy]/rate=10/s",
 )  # fmt: skip
-"""The slow client alone: nobody else fills the port or the broker's buffers."""
+"""The slow client alone: no other client fills the port or the broker's buffers."""
 _SMALL_PORT_MBIT: Final = 20
 """Of a simulated port that is full; how fast the captured one is, no listing of clients contains."""
 _SHOWN: Final = 20
@@ -92,7 +92,7 @@ class ExplainedSlowness(Result):
         """Return a table of the clients; then the figures of each, and what helps against each reason."""
         notes: list[Block] = [TextBlock(note, "faint") for note in self.notes]
         if not self.clients:
-            # Notes of a capture may say that it does not have, or what of it could not be read.
+            # Notes of a capture may state what it lacks, or what could not be read.
             none = TextBlock(f"{self.source}: no client is slow.", "good")
             none = TextBlock(f"{self.source}: no client is listed as slow.") if self.is_captured else none
             return [none, *notes]

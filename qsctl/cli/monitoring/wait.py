@@ -75,7 +75,7 @@ class WaitedService(WaitingService):
 
 @dataclass(frozen=True)
 class Waited(Result):
-    """What was waited for, and what it took."""
+    """The condition that was waited for, and the time it took."""
 
     queue_name: str
     conditions: tuple[str, ...]
@@ -103,7 +103,7 @@ class Waited(Result):
 
 
 ENGINE_CONDITIONS: Final = ("recovery_messages", "error_messages", "queue_messages", "oldest_age_s")
-"""What can be waited for in an engine; the last two are of the queues of a thread, or of all."""
+"""Conditions of an engine; the last two are of the queues of a thread, or of all."""
 
 
 @COMMANDS.command(

@@ -1,1 +1,1 @@
-"""How results are printed."""
+"""The output of results."""

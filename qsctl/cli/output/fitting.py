@@ -1,6 +1,6 @@
-"""A table that is wider than the terminal, made to fit without breaking a name.
+"""The fitting of a table that is wider than the terminal, without breaking a name.
 
-Decides: what gives way, and in which order. First the room between columns, then the figures: `1234567` becomes
+Decides: what is shortened, and in which order. First the room between columns, then the figures: `1234567` becomes
 `1.23M`, and headings become short ones. Then long names lose their middle, where they still differ, and texts of
 several words are folded. At last whole columns are left out, those of the highest `rank` first; the first column never
 is.
@@ -42,7 +42,7 @@ def short_figure(value: Plain, text: str) -> str:
 
 
 def middle_cut(name: str, width: int) -> str:
-    """Return a name in at most `width` characters, its middle left out: ends differ more often, and say what it is."""
+    """Return a name in at most `width` characters, its middle left out: ends differ more often, and identify it."""
     if cell_len(name) <= width:
         return name
     head = name[: (width - 1) // 2]

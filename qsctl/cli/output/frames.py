@@ -1,8 +1,8 @@
-"""The same result again and again: in place on a terminal, a document a line elsewhere.
+"""Repeated results: in place on a terminal, a document a line elsewhere.
 
-Decides: how a look stands beside the next one in each format. On a terminal a table is drawn over the last one. In a
-pipe each is one line of JSON with its time, whether that or a table was asked for; JSON lines and CSV have the time in
-each row, YAML begins a document.
+Decides: the separation of looks in each format. On a terminal a table is drawn over the last one. In a pipe each is one
+line of JSON with its time, whether that or a table was asked for; JSON lines and CSV have the time in each row, YAML
+begins a document.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ class FramePrinter:
 
 
 class _Captured(io.StringIO):
-    """What takes the terminal's place while a table is made for it."""
+    """A substitute for the terminal while a table is made for it."""
 
     def __init__(self, encoding: str) -> None:
         super().__init__()

@@ -36,7 +36,7 @@ TypesOption = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class ContentReader:
-    """How contents are read: by a type where one is given, otherwise as they are."""
+    """A reader of contents: by a type where one is given, otherwise unchanged."""
 
     types: TypeLibrary | None = None
     type_name: str = ""

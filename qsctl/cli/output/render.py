@@ -41,7 +41,7 @@ class OutputFormat(StrEnum):
 
 _STYLES = {"plain": "", "good": "green", "bad": "bold red", "faint": "dim"}
 _PASTED: Final = re.compile(r"(^|[\s`'\"(:=])(qsctl |~?\.{0,2}/[^\s/])")
-"""The beginning of what somebody may paste: a command, or a path."""
+"""The beginning of a text that a user may paste: a command, or a path."""
 
 _PIPE_WIDTH = 100_000
 """A table in a pipe is never folded: `grep` and `awk` read it."""
@@ -329,7 +329,7 @@ def show_csv(rows: Sequence[Row], *, heading: bool = True) -> None:
 
 
 class _CsvLines:
-    """Where a CSV writer puts its lines.
+    """The lines of a CSV writer.
 
     The writer quotes what its own line terminator contains. With a line feed alone it leaves a carriage return bare,
     which every reader reads as the end of a row. So it is given both, and the lines end as the rest of the output.
@@ -352,7 +352,7 @@ def _csv_cell(value: Plain) -> str | int | float:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
-        # A spreadsheet runs what begins so as a formula, whoever wrote it into a sample.
+        # A spreadsheet runs a text with this beginning as a formula, whatever producer wrote it into a sample.
         return f"'{value}" if value[:1] in _FORMULA and not _NUMBER.fullmatch(value) else value
     if isinstance(value, int | float):
         return value

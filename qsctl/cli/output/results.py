@@ -1,4 +1,4 @@
-"""What a command returns: data with stable names, and how a person wants to see it.
+"""The result of a command: data with stable names, and its presentation for people.
 
 A result is a frozen dataclass. `document()` is what `-o json` and `-o yaml` print, `rows()` what `-o csv` and
 `-o jsonl` print, `blocks()` what `-o table` shows. Nothing here prints.
@@ -161,7 +161,7 @@ class Result:
 
     @property
     def exit_status(self) -> IntEnum:
-        """What the command exits with once the result is printed: an `ExitStatus`, but for `qsctl check`."""
+        """The exit status of the command once the result is printed: an `ExitStatus`, but for `qsctl check`."""
         return ExitStatus.DONE
 
     def document(self) -> Plain:

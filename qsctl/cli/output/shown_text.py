@@ -27,7 +27,7 @@ def shown(text: str) -> str:
 
 
 def shown_in_line(text: str) -> str:
-    """Return the same without line feeds and tabs: what a peer wrote into a cell is no row of its own."""
+    """Return the text without line feeds and tabs: a peer's text in a cell must not become a row."""
     return text if text.isprintable() else _IN_LINE.sub(_escape, text)
 
 

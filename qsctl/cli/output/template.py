@@ -21,10 +21,10 @@ _REMEDY = (
 
 
 def line_maker(template: str) -> Callable[[Row], str]:
-    r"""Return what makes a row's text; `\t` and `\n` of the template stand for a tab and a line feed.
+    r"""Return the function that makes a row's text; `\t` and `\n` of the template mean a tab and a line feed.
 
     Raises:
-        UsageError: it is no template.
+        UsageError: it is not a template.
     """
     from jinja2 import TemplateError
 

@@ -1,7 +1,8 @@
-"""Which fields of a result are shown, in which order, and how: `--columns`, `--sort`, `--wide`, a template.
+"""The fields of a result that are shown, their order and form: `--columns`, `--sort`, `--wide`, a template.
 
-Decides: what a field's name means in each format. Fields are those of a result's rows, as `--format-help` lists them,
-whatever a table calls them. With columns, JSON and YAML are a list of flat objects, as CSV and JSON lines are anyway.
+Decides: the meaning of a field's name in each format. Fields are those of a result's rows, as `--format-help` lists
+them, whatever their headings in a table are. With columns, JSON and YAML are a list of flat objects, as CSV and JSON
+lines are anyway.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class SortKey:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """How a result is shown. Without anything: as the command does it."""
+    """The presentation of a result. By default that of the command."""
 
     columns: tuple[str, ...] = ()
     sort: tuple[SortKey, ...] = ()

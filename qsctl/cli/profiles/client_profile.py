@@ -157,7 +157,7 @@ def _changed(file: Path, which: ProfileChoice, changes: dict[str, Value], output
 
 
 def _refuse_what_would_be_lost(read: ProfileFile, profile: ClientProfile, changes: dict[str, Value]) -> None:
-    """To set a value that the file's format has no place for is no small loss: it is the whole change."""
+    """Refuse to set a value that the file's format cannot hold: the whole change would be lost."""
     from qsctl.profiles.formats.file import lost_fields
 
     lost = [field for field in lost_fields([profile], read.format) if field in changes]

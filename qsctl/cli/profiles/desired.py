@@ -30,7 +30,7 @@ COMMANDS: Final = Commands()
 
 @dataclass(frozen=True)
 class PlannedProfiles(Result):
-    """What makes the broker's profiles equal to the file's, and how much of it was done."""
+    """A plan that makes the broker's profiles equal to the file's, and how much of it was done."""
 
     broker: str
     file: str
@@ -115,7 +115,7 @@ class PlannedProfiles(Result):
 
 @dataclass(frozen=True)
 class WantedProfiles(OptionGroup):
-    """Which profiles of a file are wanted on the broker, and what of them counts."""
+    """The profiles of a file that are wanted on the broker, and the settings that count."""
 
     name: NameOption = None
     message_vpn: VpnOption = None

@@ -133,7 +133,7 @@ def profiles_of(broker: BrokerAddress, message_vpn: str | None) -> ProfileFile:
 
 @dataclass(frozen=True)
 class OutputFile(OptionGroup):
-    """Where profiles are written to."""
+    """The file that profiles are written to."""
 
     out: OutOption = None
     force: ForceOption = False

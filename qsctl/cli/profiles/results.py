@@ -234,7 +234,7 @@ class LintedProfile(Result):
     profile: str
     findings: tuple[LintFinding, ...]
     unread: tuple[str, ...] = ()
-    """What of the file cannot be read."""
+    """The parts of the file that cannot be read."""
 
     field_help: ClassVar[Mapping[str, str]] = {
         "rule": "the rule's name",

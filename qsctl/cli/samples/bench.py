@@ -36,7 +36,7 @@ SIZE_MAX: Final = 16 * 1024 * 1024
 
 @dataclass(frozen=True)
 class LoadOptions(OptionGroup):
-    """What is written and consumed."""
+    """The samples to write and consume."""
 
     producers: Annotated[int, typer.Option(min=1, max=64, help="Number of producers; over DDS a process each.")] = 1
     consumers: Annotated[int, typer.Option(min=1, max=64, help="Number of consumers; over DDS a process each.")] = 1
@@ -55,10 +55,10 @@ class LoadOptions(OptionGroup):
     )
 
     def load(self) -> BenchLoad:
-        """Return them as the benchmark has them.
+        """Return the load of the benchmark.
 
         Raises:
-            UsageError: a time is no duration, or there is none to measure.
+            UsageError: a time is not a duration, or there is none to measure.
         """
         from qsctl.client.bench.load import BenchLoad
 

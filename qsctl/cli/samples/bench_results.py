@@ -1,4 +1,4 @@
-"""What `qsctl bench` returns: rates, latencies, and whether they are as wanted."""
+"""The results of `qsctl bench`: rates, latencies, and whether they meet the requirements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `qsctl consume` yields: samples, and how each is answered once it is printed."""
+"""The results of `qsctl consume`: samples, and the answer to each once it is printed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class ConsumerAnswer(StrEnum):
-    """What the consumer answered."""
+    """The answer of the consumer."""
 
     ACCEPTED = "accepted"
     REJECTED = "rejected"

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 COMMANDS: Final = Commands(panel=SAMPLES_PANEL)
 
 PART_COUNT: Final = 5_000
-"""So many samples are read at a time: a queue may hold more than the memory."""
+"""Number of samples read at a time: a queue may hold more than the memory."""
 
 FormatOption = Annotated[
     FileFormat | None,

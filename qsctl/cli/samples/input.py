@@ -1,4 +1,4 @@
-"""What `qsctl produce` writes: texts, JSON, files or standard input, as payloads."""
+"""The input of `qsctl produce`: texts, JSON, files or standard input, as payloads."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ EMPTY_REMEDY: Final = "--text '' is an empty sample."
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What the command line names."""
+    """The content that the command line names."""
 
     texts: tuple[str, ...]
     documents: tuple[str, ...]

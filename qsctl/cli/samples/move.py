@@ -36,7 +36,7 @@ RateOption = Annotated[
 
 @dataclass(frozen=True)
 class TransferOptions(OptionGroup):
-    """Which samples go, and how fast."""
+    """The samples to move, and the rate."""
 
     select: SelectOption = ""
     limit: LimitOption = 0

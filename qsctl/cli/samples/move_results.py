@@ -1,4 +1,4 @@
-"""What `qsctl move`, `requeue` and `import` return: what became of samples, by the queue that they are for."""
+"""The results of `qsctl move`, `requeue` and `import`: the outcome of samples, by their target queue."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from qsctl.errors import ExitStatus
 
 @dataclass(frozen=True)
 class MovedTo:
-    """What became of the samples for one queue."""
+    """The outcome of the samples for one queue."""
 
     target: str
     moved_count: int
@@ -94,7 +94,7 @@ class MovedSamples(Result):
         ]
 
     def blocks(self) -> list[Block]:
-        """Return a sentence, and a table where there is more than one target or more to say."""
+        """Return a sentence, and a table where there is more than one target or a further detail."""
         verb = f"would be {self.verb}" if self.is_trial else self.verb
         to = f" to {self.targets[0].target}" if len(self.targets) == 1 else ""
         there_count = sum(each.duplicate_count for each in self.targets)

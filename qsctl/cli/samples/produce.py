@@ -27,7 +27,7 @@ _identity_option = partial(typer.Option, rich_help_panel="Identity")
 
 @dataclass(frozen=True)
 class OriginOptions(OptionGroup):
-    """Who writes the samples, what they relate to, and how long they live."""
+    """The writer of the samples, their related identity, and their lifespan."""
 
     lifespan: Annotated[
         str,

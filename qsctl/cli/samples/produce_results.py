@@ -1,4 +1,4 @@
-"""What `qsctl produce` returns: how many samples each queue took."""
+"""The results of `qsctl produce`: the number of samples that each queue accepted."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from qsctl.errors import ExitStatus
 
 @dataclass(frozen=True)
 class QueueResult(Result):
-    """What one queue made of the samples."""
+    """The outcome for the samples of one queue."""
 
     queue_name: str
     accepted: int

@@ -19,7 +19,7 @@ COMMANDS: Final = Commands(panel=SAMPLES_PANEL)
 
 @dataclass(frozen=True)
 class AnsweredRequests(Result):
-    """How many requests were answered."""
+    """The number of answered requests."""
 
     answered: int
     rejected: int

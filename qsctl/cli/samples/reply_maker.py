@@ -1,4 +1,4 @@
-"""How `qsctl reply` makes a reply: a text, or what a command prints."""
+"""The reply of `qsctl reply`: a text, or the output of a command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `request` and `reply` share: the queue's name, the place, the content."""
+"""Options that `request` and `reply` share: the queue's name, the place, the content."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class RequestQueuePlace(NamedTuple):
-    """Where a request queue is reached."""
+    """The place where a request queue is reached."""
 
     topic: str
     subscriber: str

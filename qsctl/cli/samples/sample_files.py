@@ -36,12 +36,13 @@ LINE_BYTES_MAX: Final = 4 * SAMPLE_BYTES_MAX
 
 EXPANSION_MAX: Final = 1000
 EXPANDED_BYTES_MIN: Final = 2 * SAMPLE_BYTES_MAX
-"""A file may stand for so many times its size, and for so much however small it is. Samples of programs are written
-at a tenth to a hundredth of their size."""
+"""Bound on a file's expansion: a multiple of its size, and a minimum however small it is. Samples of programs are
+written at a tenth to a hundredth of their size.
+"""
 
 BATCH_ROWS: Final = 1000
 BATCH_BYTES: Final = 16 * 1024 * 1024
-"""Rows of a Parquet file that are in memory at once: so many, or so few that their contents are within this."""
+"""Bytes of a Parquet file's rows that are in memory at once: the batch is as large as this allows."""
 ROW_BYTES_BESIDE: Final = 64 * 1024
 """A row may have so much beside its content."""
 
@@ -60,14 +61,14 @@ Fields: TypeAlias = tuple[Mapping[str, object], bytes]
 
 
 class FileFormat(StrEnum):
-    """How samples are written in a file."""
+    """The format of samples in a file."""
 
     JSONL = "jsonl"
     PARQUET = "parquet"
 
 
 def format_of(file: Path, chosen: FileFormat | None) -> FileFormat:
-    """Return the format that was chosen, or the one that the file's name says: Parquet, else JSON lines."""
+    """Return the format that was chosen, or the one of the file's name: Parquet, else JSON lines."""
     if chosen is not None:
         return chosen
     return FileFormat.PARQUET if file.suffix.lower() in (".parquet", ".pq") else FileFormat.JSONL
@@ -209,7 +210,7 @@ def read_samples(
 
 
 class _ParquetRow(SampleLine, frozen=True):
-    """A row of a Parquet file, whose content stands apart."""
+    """A row of a Parquet file, whose content is separate."""
 
     payload: None = None  # type: ignore[assignment]
 
@@ -219,7 +220,7 @@ def _rows(file: Path, name: str) -> Iterator[dict[str, Any]]:
     import pyarrow.parquet
 
     try:
-        # Equal values are held once: a thousand rows may stand for a thousand times a large content.
+        # Equal values are held once: a thousand rows may expand to a thousand times a large content.
         there = set(pyarrow.parquet.read_schema(file).names)
         opened = pyarrow.parquet.ParquetFile(file, read_dictionary=[each for each in _OF_OCTETS if each in there])
         expansion = _FileExpansion(file.stat().st_size, name)
@@ -242,11 +243,11 @@ def _rows(file: Path, name: str) -> Iterator[dict[str, Any]]:
 
 
 class _FileExpansion:
-    """How much more a file stands for than it has octets: what is made to fill a memory is refused.
+    """The expansion of a file beyond its octets: a file made to exhaust memory is refused.
 
     Args:
         size_bytes: the file's.
-        name: what errors call it.
+        name: its name in errors.
     """
 
     def __init__(self, size_bytes: int, name: str) -> None:
@@ -255,7 +256,7 @@ class _FileExpansion:
         self._read = 0
 
     def require(self, size_bytes: int) -> None:
-        """Do nothing where so many octets may come out of the file.
+        """Check that the given number of octets may come out of the file.
 
         Raises:
             InvalidInput: they are too many.

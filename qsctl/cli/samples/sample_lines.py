@@ -105,10 +105,10 @@ def sample_of_line(
         type_name: the type of the queue that the sample is for.
 
     Raises:
-        InvalidInput: names the place, the field, what stands there and what may.
+        InvalidInput: the message names the place, the field, the value found and the allowed values.
     """
     try:
-        text.decode()  # a content is kept as it stands in the line, and was not looked at
+        text.decode()  # a content is kept unchanged from the line, and was not checked
         line = _LINES.decode(text)
     except UnicodeDecodeError as error:
         raise InvalidInput(
@@ -126,7 +126,7 @@ def sample_of_line(
 
 
 def sample_of_fields(line: SampleLine, payload: bytes, place: str, unnamed: SampleIdentity) -> InsertedSample:
-    """Check the fields of a line, or of a row that says the same; see `sample_of_line`."""
+    """Check the fields of a line, or of a row with the same fields; see `sample_of_line`."""
     if not 0 <= line.flags <= _FLAGS_MAX:
         raise InvalidInput(f"{place}: flags is {line.flags}", remedy=f"Allowed: 0 to {_FLAGS_MAX}.")
     if line.dead_letter_reason not in _REASONS:

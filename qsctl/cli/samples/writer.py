@@ -114,7 +114,7 @@ def _batches(payloads: Iterable[bytes | None]) -> Iterator[list[bytes]]:
         try:
             payload = next(rest, _END)
         except QsctlError:
-            if batch:  # what was read before the mistake is written as where it stands in an earlier batch
+            if batch:  # samples read before the mistake are written, as those of an earlier batch are
                 yield batch
             raise
         if isinstance(payload, bytes):

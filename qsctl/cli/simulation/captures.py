@@ -1,7 +1,7 @@
 """`--from-broker` of `init` and `calibrate`: captures of a broker, or the broker itself, asked twice.
 
-Decides: how captures are named. One that is no address and no context is a file; two files are in the order of time. A
-broker is asked twice, with `--interval` between.
+Decides: how captures are named. One that is neither an address nor a context is a file; two files are in the order of
+time. A broker is asked twice, with `--interval` between.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _FLOWS_OF = 50
 
 @dataclass(frozen=True)
 class Captures(OptionGroup):
-    """What a broker listed, at one instant or at two."""
+    """The listings of a broker, at one instant or at two."""
 
     from_broker: FromBrokerOption = None
     interval: IntervalOption = ""
@@ -69,7 +69,7 @@ class Captures(OptionGroup):
 
     @property
     def source(self) -> str:
-        """What was captured, in words."""
+        """The captured source, as text."""
         return " and ".join(self.from_broker or ())
 
     def read(self) -> tuple[CapturedClients, list[ClientProfile]]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def run_progress(
     name: str, replications: int, *, compiled: bool = False
 ) -> Iterator[Callable[[ReplicationProgress], None] | None]:
-    """Show on standard error a bar with messages so far and the time left; nothing where that is no terminal.
+    """Show on standard error a bar with messages so far and the time left; nothing where that is not a terminal.
 
     A model that is `compiled` is announced: the first run waits a quarter of a minute for it.
     """
@@ -61,7 +61,7 @@ def _compilation(console: Console) -> AbstractContextManager[None]:
 
 
 class Stopped:
-    """Whether the user interrupted the run."""
+    """The state whether the user interrupted the run."""
 
     def __init__(self) -> None:
         self.is_interrupted = False

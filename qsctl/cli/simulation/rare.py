@@ -39,10 +39,10 @@ def simulate_rare(
     """Estimate a rare figure of a scenario.
 
     Args:
-        scenario: what is simulated.
-        text: what `--rare` says.
-        replications: the number of split runs; None: what the precision needs.
-        precision: what `--precision` says.
+        scenario: the scenario to simulate.
+        text: the value of `--rare`.
+        replications: the number of split runs; None: as many as the precision needs.
+        precision: the value of `--precision`.
         confidence: of the interval.
         workers: the number of processes.
         reproduce: the command that does this again.

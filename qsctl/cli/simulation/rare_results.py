@@ -1,4 +1,4 @@
-"""What `qsctl simulate --rare` shows: how rare it is, within which interval, and what plain runs would have cost."""
+"""The results of `qsctl simulate --rare`: the rare figure, its interval, and the cost of plain runs."""
 
 from __future__ import annotations
 

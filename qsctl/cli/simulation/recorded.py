@@ -34,7 +34,7 @@ FromOption = Annotated[
 
 
 class ReplayModel(StrEnum):
-    """Who is given the load of a recording."""
+    """The model that receives the load of a recording."""
 
     REPLAY = "replay"
     SOLACE = "solace"
@@ -43,7 +43,7 @@ class ReplayModel(StrEnum):
 
 @dataclass(frozen=True)
 class RecordedOptions(OptionGroup):
-    """What a recording is replayed with."""
+    """The options for the replay of a recording."""
 
     model: Annotated[
         ReplayModel,
@@ -102,7 +102,7 @@ class RecordedOptions(OptionGroup):
         """Return the scenario that a recording makes, without what `--set` changes.
 
         Raises:
-            NotFound: it is no run.
+            NotFound: it is not a run.
             InvalidInput: nothing can be replayed.
         """
         from qsctl.eventlog.location import location

@@ -1,4 +1,4 @@
-"""What `qsctl replay` shows: then and now side by side, and each difference where nothing was changed."""
+"""The results of `qsctl replay`: then and now side by side, and each difference where nothing was changed."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ class Replayed(ReplayResult):
 
 
 def equality_sentence(difference: ReplayDifference) -> str:
-    """Return what a replay says of its recording, in a sentence."""
+    """Return the agreement of a replay with its recording, in a sentence."""
     arrivals = sum(each.arrivals_then for each in difference.queues)
     deliveries = sum(each.deliveries_then for each in difference.queues)
     if difference.changes:

@@ -46,7 +46,7 @@ class Level(StrEnum):
 
 
 class By(StrEnum):
-    """What a line of the table is of, beside its queue."""
+    """The subject of a table's line, beside its queue."""
 
     CLIENT = "client"
     GROUP = "group"
@@ -227,12 +227,12 @@ def _refuse_with_rare(given: Mapping[str, object]) -> None:
 def _enough(
     scenario: Scenario, texts: list[str], seed: int | None, most: int | None, confidence: float | None
 ) -> tuple[int, str]:
-    """Return how many replications reach the precision, and what they reach.
+    """Return how many replications reach the precision, and the precision they reach.
 
     They are simulated without a log to find that; the same replications then make the run.
 
     Raises:
-        Declined: the user was asked, for it takes above a minute, and said no.
+        Declined: the user was asked, since it takes above a minute, and declined.
     """
     from qsctl.cli.confirmation import agree_to_cost
     from qsctl.cli.simulation.sweep_input import checked_confidence

@@ -1,4 +1,4 @@
-"""What `qsctl simulate` shows: the table operators know, which priority lost what and when, and where the run is."""
+"""The results of `qsctl simulate`: the operators' table, discards by priority and cause, and the run folder."""
 
 from __future__ import annotations
 
@@ -246,11 +246,11 @@ class ReadyScenario:
 
 @dataclass(frozen=True)
 class ReadyScenarios(ListResult, SimulateResult):
-    """What `--list` shows."""
+    """The results of `--list`."""
 
     scenarios: tuple[ReadyScenario, ...]
     command: str = "qsctl simulate NAME"
-    """What runs one."""
+    """The command that runs one."""
 
     def rows(self) -> Sequence[Row]:
         """One row a scenario."""

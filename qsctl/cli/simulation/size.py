@@ -66,7 +66,7 @@ class Sized(Result):
 
     @property
     def exit_status(self) -> ExitStatus:
-        """The answer is no where nothing in the range is enough."""
+        """The exit status: failure where no value in the range suffices."""
         return ExitStatus.DONE if self.sizing.answer is not None else ExitStatus.NO
 
     def document(self) -> Plain:

@@ -1,4 +1,4 @@
-"""What `qsctl size` says of its answer: no more than was shown, on what it rests, and where it looked."""
+"""Texts for the answer of `qsctl size`: the evidence, its basis, and the searched range."""
 
 from __future__ import annotations
 

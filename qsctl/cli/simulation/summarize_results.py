@@ -1,4 +1,6 @@
-"""What `qsctl summarize` and `qsctl simulate --spark` show: the table operators know, then what it lacks."""
+"""The results of `qsctl summarize` and `qsctl simulate --spark`: the operators' table, then the figures that it
+lacks.
+"""
 
 from __future__ import annotations
 
@@ -314,7 +316,7 @@ _WHERE_THEY_ARE = {
     "too_big_messages": "Refused, too big (Msgs)",
     "evicted_messages": "Evicted (Msgs)",
 }
-"""Columns that stand there when a figure in them is not zero."""
+"""Columns that are shown when a figure in them is not zero."""
 
 _LOSS_HEADINGS = {
     "discarded_messages": "Congestion",
@@ -352,7 +354,7 @@ def waiting_blocks(queues: Sequence[QueueFigures]) -> list[Block]:
 
 
 def loss_blocks(queues: Sequence[QueueFigures], own_names: Mapping[str, str] | None = None) -> list[Block]:
-    """Which queue lost how many messages by which cause, the one that began first in front; or that none was lost."""
+    """Return the losses by queue and cause, the one that began first in front; or a sentence that none was lost."""
     lost = sorted(
         (each for each in queues if each.lost_messages),
         key=lambda each: (each.first_discard_ns is None, each.first_discard_ns or 0),
@@ -362,7 +364,7 @@ def loss_blocks(queues: Sequence[QueueFigures], own_names: Mapping[str, str] | N
     rows: list[Row] = [
         {
             **figures_row(each),
-            # What a durable queue delivered counts for its clients: a share of what is left would say nothing.
+            # Messages of a durable queue count for its clients: a fraction of the remaining ones would be meaningless.
             "share": "" if each.max_depth_work_units == 0 else f"{100 * each.loss_ratio:.3g} %",
             "first": short_duration(each.first_discard_ns),
         }

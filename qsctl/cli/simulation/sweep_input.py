@@ -1,4 +1,4 @@
-"""What the commands that simulate many times check of their options."""
+"""Checks of options for the commands that simulate many times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `qsctl sweep` shows: points and queues with the measures that decide, each with its interval."""
+"""The results of `qsctl sweep`: points and queues with the measures that decide, each with its interval."""
 
 from __future__ import annotations
 
@@ -65,9 +65,9 @@ class SweepTable(Result):
     load: str | None = None
     """Of a recording: which loads the repetitions had."""
     precision: str | None = None
-    """What was reached, where one was asked for."""
+    """The precision that was reached, where one was requested."""
     selections: tuple[Selection, ...] = ()
-    """What `--best` and `--front` asked for."""
+    """The selections of `--best` and `--front`."""
 
     field_help: ClassVar[Mapping[str, str]] = {
         "point": "the point's values, path=value",

@@ -8,7 +8,9 @@ from contextlib import contextmanager
 
 
 class ShowProgress:
-    """Shows how many are done, of how many; this one shows nothing, for standard error is no terminal."""
+    """A progress display of the number done and the total; this one shows nothing, since standard error is not a
+    terminal.
+    """
 
     def __call__(self, done: int, total: int) -> None:
         """Show it."""

@@ -104,7 +104,7 @@ def top(
         from qsctl.eventlog.location import location
 
         source = RunSource(location(run), speed, replication)
-        interval_s = min(interval_s, 0.2)  # nobody else is kept from the run
+        interval_s = min(interval_s, 0.2)  # no other process is kept from the run
     elif engine:
         from qsctl.cli.top.engine import EngineSource
 

@@ -1,6 +1,6 @@
-"""What keys have made of the screen: sorting, filter, the chosen row, which queue is looked into.
+"""The state of the screen that keys change: sorting, filter, the chosen row, the opened queue.
 
-Decides: what each key does. A key is one character, or the name that `terminal` gives it, such as `up`.
+Decides: the action of each key. A key is one character, or the name that `terminal` gives it, such as `up`.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class Display:
 
 
 def key_of(row: Row) -> str:
-    """Return what tells a row from the others: two services may have a queue of one name."""
+    """Return the key that distinguishes a row from the others: two services may have a queue of one name."""
     return f"{row[NAME]}\0{row.get('service', '')}"
 
 

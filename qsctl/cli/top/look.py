@@ -1,4 +1,4 @@
-"""What is seen at one instant, whatever it is of: rows of figures with a name.
+"""A look at one instant: rows of figures with a name.
 
 Decides: which figures there are of live queues and of their consumers, and how rates come from two looks.
 """
@@ -36,17 +36,17 @@ class Look:
     """Rows at one instant. Each has a `name`, and its figures by field."""
 
     heading: str
-    """What the names are: `Queue`."""
+    """The kind of the names: `Queue`."""
     figures: Sequence[Figure]
     rows: Sequence[Row]
     summary: str = ""
     """The sums, in one line."""
     note: str = ""
-    """What a person must know besides, such as that no service answered."""
+    """A note for the reader, such as that no service answered."""
 
 
 class LookSource(Protocol):
-    """Where looks come from."""
+    """The source of looks."""
 
     def title(self) -> str:
         """Return what is looked at, and when, in a few words."""
@@ -59,7 +59,7 @@ class LookSource(Protocol):
         """
 
     def steer(self, speed_steps: int, seek_steps: int, *, is_stopped: bool) -> None:
-        """Run faster by so many doublings, go forth by so many twentieths, stop or go on: what only runs can do."""
+        """Change the speed by doublings, move forward by twentieths, stop or continue: only runs support it."""
 
     def close(self) -> None:
         """Let go of what is looked at."""

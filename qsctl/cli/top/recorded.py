@@ -1,7 +1,7 @@
-"""A run or a recording as it was at any instant: what lay in its queues, what came and went.
+"""A run or a recording at any instant: the messages in its queues, arrivals and departures.
 
-Decides: how fine time is seen. Movements are counted in bins of time, so many that together they stay small: a depth
-is exact at the ends of bins, a rate is the mean of the bins of the last second.
+Decides: the resolution of time. Movements are counted in bins of time, as many as memory allows: a depth is exact at
+the ends of bins, a rate is the mean of the bins of the last second.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ from qsctl.summary.recorded_run import holding_of
 _CELLS_MAX: Final = 4_000_000
 _BINS_MAX: Final = 4_000
 _MOVES: Final = ("in", "out", "gone", "sent", "again", "lost")
-"""What a message does, each counted in the bin where it happens: enters, is delivered, leaves the queue in any way, is
-sent, is sent again, is lost."""
+"""Movements of a message, each counted in its bin: enters, is delivered, leaves the queue in any way, is sent, is sent
+again, is lost.
+"""
 
 RUN_FIGURES: Final = (
     Figure("depth", "Depth", "Depth"),
@@ -51,10 +52,10 @@ CONSUMER_FIGURES: Final = (
 
 @dataclass(slots=True)
 class RunClock:
-    """The time in a run: it goes on by itself, and can be stopped, set and made faster.
+    """The time in a run: it advances by itself, and can be stopped, set and made faster.
 
     Args:
-        horizon_ns: the end of the run, where it stands still.
+        horizon_ns: the end of the run, where it stops.
         speed: seconds of the run a second.
     """
 
@@ -70,7 +71,7 @@ class RunClock:
         return round(self._at_ns)
 
     def steer(self, speed_steps: int, seek_steps: int, *, is_stopped: bool) -> None:
-        """Change speed, place and whether it stands still."""
+        """Change the speed, the instant, and whether it is stopped."""
         self._go_on()
         self.speed = min(max(self.speed * 2.0**speed_steps, 2.0**-10), 2.0**30)
         self._at_ns = min(max(0.0, self._at_ns + seek_steps * self.horizon_ns / 20), float(self.horizon_ns))
@@ -89,10 +90,10 @@ class RunSource:
     Args:
         folder: of a run of `simulate` or `replay`, or a recording.
         speed: seconds of the run a second.
-        replication: which repetition is shown.
+        replication: the repetition to show.
 
     Raises:
-        NotFound: it is no run, it has no message rows, or no such replication.
+        NotFound: it is not a run, it has no message rows, or no such replication.
         Damaged: a file of it is missing or was changed.
     """
 
@@ -123,7 +124,7 @@ class RunSource:
         return self._consumers(of, now) if of else self.at(now)
 
     def steer(self, speed_steps: int, seek_steps: int, *, is_stopped: bool) -> None:
-        """Run faster by so many doublings, go forth by so many twentieths, stop or go on: what only runs can do."""
+        """Change the speed by doublings, move forward by twentieths, stop or continue: only runs support it."""
         self.clock.steer(speed_steps, seek_steps, is_stopped=is_stopped)
 
     def close(self) -> None:

@@ -1,7 +1,7 @@
-"""A look as lines for a terminal of a size.
+"""A look as lines for a terminal of a given size.
 
-Decides: which columns there is room for, and what stands above and below them. Names stay whole while anything else can
-give way: a path that all names begin with stands once above them, and figures are left out by their rank.
+Decides: which columns there is room for, and the lines above and below them. Names stay whole while anything else can
+be shortened: a common path of all names is shown once above them, and figures are left out by their rank.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _ABOVE: Final = 4
 
 
 class Style(Enum):
-    """How a line is shown."""
+    """The style of a line."""
 
     PLAIN = "plain"
     BOLD = "bold"
@@ -190,7 +190,7 @@ def _ended(text: str, width: int) -> str:
 
 
 def _cut(text: str, width: int) -> str:
-    """Return a text that is not wider; the middle of a name gives way, for its end tells it from the others."""
+    """Return a text that is not wider; the middle of a name is cut, since its end distinguishes it from the others."""
     if cell_len(text) <= width:
         return text
     if width < 8:

@@ -63,10 +63,10 @@ def show(looker: Looker, *, is_run: bool) -> None:
 
 
 class Looker:
-    """Looks at a source again and again, in a thread of its own, so that keys are heard while a service is silent.
+    """Looks at a source again and again, in a thread of its own, so that keys are read while a service is silent.
 
     Args:
-        source: what is looked at.
+        source: the source of looks.
         interval_s: the time between two looks.
     """
 
@@ -106,7 +106,7 @@ class Looker:
             return self._look
 
     def latest(self) -> tuple[str, Look]:
-        """Return the title and the latest look; where later ones failed, it says so."""
+        """Return the title and the latest look; where later ones failed, with a note."""
         with self._changed:
             assert self._look is not None
             look, error = self._look, self._error
@@ -143,7 +143,7 @@ class Looker:
             except OSError as caught:
                 error = Unavailable(str(caught))
             with self._changed:
-                if of == self._of:  # else it is of what nobody looks at any more
+                if of == self._of:  # else it is of a view that was left
                     self._look = look or self._look
                     self._error = error
                 self._changed.notify_all()

@@ -1,12 +1,12 @@
 """A service's event log: its core's events folded into the tables of a run folder.
 
-In: the events of a service, live or simulated (`core.events`), with its inputs among them, and what it held at the
+In: the events of a service, live or simulated (`core.events`), with its inputs among them, and its contents at the
 beginning. Out: the tables of `eventlog.schema` and of `schema.py` here.
 
 - `schema.py`: the tables that a replay needs, `arrivals`, `deliveries`, `peers`, `commands`;
-- `story.py`: what a service reports, in parts; `sampling.py`: which samples have rows;
-- `fold.py`: the story into rows; `sample_steps.py`: the events of samples among it, `queue_state.py`: what is known of
-  a queue meanwhile, `log_book.py`: what all write into;
+- `story.py`: the event history that a service reports, in parts; `sampling.py`: the samples that have rows;
+- `fold.py`: the event history into rows; `sample_steps.py`: its events of samples, `queue_state.py`: the state of a
+  queue meanwhile, `log_book.py`: the tables that all write into;
 - `tables.py`, `writer.py`: rows to Arrow tables, to parts that close now and then, and a `run.json` that lists them.
 
 Invariants: the fold reads no clock; rows and counters of one instant agree; a row is of one sample, queue and cause,

@@ -140,7 +140,7 @@ class Fold:
     def counters(self, observed_ns: Nanoseconds) -> dict[str, Any]:
         """Return the columns of `eventlog.schema.COUNTERS` less the run's id, one row a queue, as if it ended now.
 
-        The maximum depth of these queues is a number of samples (`max_count`); 0 stands for unlimited.
+        The maximum depth of these queues is a number of samples (`max_count`); 0 means unlimited.
         """
         queues = list(self._queues.values())
         return counter_columns(
@@ -257,7 +257,7 @@ class Fold:
             case Shutdown():
                 kind, resource = CommandKind.SHUTDOWN, ResourceIdentifier()
             case _:
-                return  # it reads, or events say what became of each sample
+                return  # it reads, or events have the outcome of each sample
         if self._book.keeps_rows:
             self._book.rows["commands"].append((self._book.step, at_ns, kind.value, str(resource.bare), body))
 

@@ -1,4 +1,4 @@
-"""What all parts of the fold write into: the rows of each table, the steps, the peers' numbers, the happenings."""
+"""The tables that all parts of the fold write into: rows, steps, the peers' numbers, events."""
 
 from __future__ import annotations
 

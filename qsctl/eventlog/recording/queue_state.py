@@ -1,4 +1,4 @@
-"""What the fold of a recording knows of one queue: its samples, its consumers, its counts."""
+"""The state of one queue in the fold of a recording: its samples, its consumers, its counts."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class QueueState:
         self.counts = QueueCounts(0)
         self.arrived: dict[SampleIdentity, ArrivedSample] = {}
         self.repeated: ArrivedSample | None = None
-        """A second arrival of a sample that waits outside; the next event says what becomes of it."""
+        """A second arrival of a sample that waits outside; the next event has its outcome."""
         self.held: dict[SampleIdentity, HeldState] = {}
         self.held_before = 0
         """How many of them were enqueued before the recording began."""

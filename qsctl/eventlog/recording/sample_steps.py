@@ -1,6 +1,6 @@
 """The steps of samples folded into rows of `messages`, `arrivals` and `deliveries`, and into the counts of a queue.
 
-Decides: which row an event ends, and what stands in it.
+Decides: which row an event ends, and its fields.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which samples of a busy service have rows: a share of them, chosen by a hash of the identity."""
+"""The samples of a busy service that have rows: a fraction, chosen by a hash of the identity."""
 
 from __future__ import annotations
 

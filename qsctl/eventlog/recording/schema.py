@@ -22,7 +22,7 @@ import pyarrow as pa
 
 
 class Origin(StrEnum):
-    """How a sample came to a queue."""
+    """The way in which a sample came to a queue."""
 
     PRODUCER = "producer"
     DEAD_LETTER = "dead_letter"
@@ -34,7 +34,7 @@ class Origin(StrEnum):
 
 
 class ArrivalAnswer(StrEnum):
-    """What a queue did with a sample that reached it."""
+    """The answer of a queue to a sample that reached it."""
 
     ENQUEUED = "enqueued"
     BOUNCED = "bounced"
@@ -44,7 +44,7 @@ class ArrivalAnswer(StrEnum):
 
 
 class DeliveryAnswer(StrEnum):
-    """How a delivery ended."""
+    """The end of a delivery."""
 
     ACKNOWLEDGED = "acknowledged"
     REJECTED = "rejected"
@@ -58,10 +58,10 @@ class DeliveryAnswer(StrEnum):
 
 
 class PeerHappening(StrEnum):
-    """What a peer did."""
+    """An action of a peer."""
 
     CONSUMER_JOINED = "consumer_joined"
-    """A second one of the same consumer changes its window at the most."""
+    """A second one of the same consumer changes at most its window."""
     CONSUMER_AVAILABILITY = "consumer_availability"
     CONSUMER_LEFT = "consumer_left"
     PRODUCER_SEEN = "producer_seen"
@@ -70,7 +70,7 @@ class PeerHappening(StrEnum):
 
 
 class CommandKind(StrEnum):
-    """What an administrator changed."""
+    """A change by an administrator."""
 
     CREATE_QUEUE = "create_queue"
     UPDATE_QUEUE = "update_queue"
@@ -106,14 +106,14 @@ ARRIVALS: Final = pa.schema(
 """One row a sample that reached a queue, in the order of the answers; those that waited for room come late.
 
 `at_ns`: when it reached the queue; of one that was `held` when the recording began, when it was enqueued (negative).
-`lifespan_ns`: what its producer gave it, null for none; of one that was `held` or `outside`, the time from `at_ns` to
-its expiry, by any limit. `address`: the requester that a reply is for, as 32 hexadecimal digits; null: any
-consumer. `attempts`, `redelivered`: of one that was held, what lay behind it; else 0 and false. One that was held and
+`lifespan_ns`: its producer's value, null for none; of one that was `held` or `outside`, the time from `at_ns` to its
+expiry, by any limit. `address`: the requester that a reply is for, as 32 hexadecimal digits; null: any consumer.
+`attempts`, `redelivered`: of one that was held, those before the recording; else 0 and false. One that was held and
 with a consumer has a row in `deliveries` with a negative `sent_ns` besides, and that delivery is among its attempts.
 `answer`: see `ArrivalAnswer`; of one that was held `enqueued`. `answered_ns`: when it was enqueued, refused, or found
-to be there already. `reason`: of one that was refused, see `core.events.BounceReason`. Whether a producer hears of the
-answer is the queue's setting `app_ack_sample_to_producer`, in `service.json`. How many answers a producer awaits at
-the most (its window) is not known to a service.
+to be there already. `reason`: of one that was refused, see `core.events.BounceReason`. Whether a producer receives the
+answer is the queue's setting `app_ack_sample_to_producer`, in `service.json`. The largest number of answers that a
+producer awaits (its window) is unknown to a service.
 """
 
 DELIVERIES: Final = pa.schema(
@@ -139,7 +139,7 @@ DELIVERIES: Final = pa.schema(
 
 `attempt` counts from 1, `consumer` is a number of `peers`, `step` that of its sending. `answered_ns`: when it ended;
 null where `answer` is `none` and the recording ended before it. `late_ns`: when the consumer answered after the end of
-the delivery, whatever it said; null: never, or long after (`LATE_ROWS_MAX`). `late_retired`: that answer was positive
+the delivery, with any answer; null: never, or long after (`LATE_ROWS_MAX`). `late_retired`: that answer was positive
 and retired the sample. A row with `late_ns` is written when that answer is known, or else at the end.
 """
 

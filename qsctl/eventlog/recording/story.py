@@ -1,4 +1,4 @@
-"""What a service reports to its recorder, in this order: where it begins, what happened, that it ends.
+"""The event history that a service reports to its recorder, in this order: its beginning, its events, its end.
 
 Light: the service's own process imports this and nothing of Arrow. All instants are Unix nanoseconds.
 """

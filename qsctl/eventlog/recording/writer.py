@@ -1,8 +1,9 @@
-"""Writes a recording: parts of every table that close from time to time, and a `run.json` that lists those that did.
+"""The writer of a recording: parts of every table that close from time to time, and a `run.json` that lists the closed
+ones.
 
-Decides: when parts close, what `run.json` says meanwhile, and when the folder is full. Counters are written with every
-closing, as they are at that instant, and the file before the last one is removed: so that a reader of the folder of a
-recording that goes on, or was killed, finds rows and counters up to the same instant.
+Decides: when parts close, the content of `run.json` meanwhile, and when the folder is full. Counters are written with
+every closing, as they are at that instant, and the file before the last one is removed: so that a reader of the folder
+of a recording in progress, or of one that was killed, finds rows and counters up to the same instant.
 """
 
 from __future__ import annotations
@@ -108,7 +109,7 @@ class RecordingWriter:
         del self._counter_files[:-2]
 
     def finish(self, end: RecordingEnd, text: str = "") -> None:
-        """Say in `run.json` how the recording ended, after the last `close_parts`."""
+        """Record in `run.json` how the recording ended, after the last `close_parts`."""
         is_complete = end is RecordingEnd.STOPPED
         self._remove_unlisted()
         self.recording = msgspec.structs.replace(self.recording, end=end, end_text=text)

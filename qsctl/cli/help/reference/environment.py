@@ -44,7 +44,7 @@ ELSEWHERE: Final[dict[str, str]] = {
     "WATCHDOG_USEC": "Microseconds within which that supervisor wants to hear that the service's loop turns.",
     "WATCHDOG_PID": "Process that the former is for; every one, unless given.",
 }
-"""What no option has, with its meaning in Markdown."""
+"""Variables without an option, with their meaning in Markdown."""
 
 _HOW = """\
 A value on the command line comes before one of the environment, and that before one of the context in use. In a

@@ -1,4 +1,4 @@
-"""What each exit status means: the statuses of the program, in its own words."""
+"""The page of exit statuses: each status with its meaning, from the program's own texts."""
 
 from __future__ import annotations
 

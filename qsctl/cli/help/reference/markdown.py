@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table with a heading; a cell is Markdown in which `|` and line breaks may stand."""
+    """Return a table with a heading; a cell is Markdown that may contain `|` and line breaks."""
     lines = [headings, ["---"] * len(headings), *rows]
     return "\n".join("| " + " | ".join(_cell(cell) for cell in line) + " |" for line in lines)
 
@@ -18,7 +18,7 @@ def code(text: str) -> str:
 
 
 def text_in_markdown(text: str) -> str:
-    """Return plain text so that Markdown shows it as it is; what stands between backticks is code already."""
+    """Return plain text escaped for Markdown; text between backticks is code already."""
     parts = re.split(r"(`[^`]*`)", text)
     return "".join(part if at % 2 else re.sub(r"([\\*<\[])", r"\\\1", part) for at, part in enumerate(parts))
 

@@ -38,7 +38,7 @@ def page() -> str:
 
 
 def _sections(element: Any, types: dict[str, Any], seen: set[str]) -> Iterator[str]:
-    """Yield the section of an element, then those of its children; a type that stands already is not repeated."""
+    """Yield the section of an element, then those of its children; a type that is listed already is not repeated."""
     described = types.get(element.get("type"), element.find(f"{_XS}complexType"))
     name = element.get("type") or element.get("name")
     if described is None or described.tag != f"{_XS}complexType" or name in seen:
