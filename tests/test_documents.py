@@ -181,6 +181,16 @@ def test_a_replay_prints_what_its_page_shows(
     assert missing == []
 
 
+def test_the_tour_of_a_site_prints_what_its_page_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "lakeside"
+    shutil.copytree(ROOT / "fixtures/netconfig/lakeside", folder)
+    monkeypatch.chdir(folder)
+    commands = tour(page("engine-site"))
+    assert len(commands) == 5
+    for command, output in commands:
+        assert run(command) == output
+
+
 def test_the_day_of_the_engine_s_operator_prints_what_its_page_shows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

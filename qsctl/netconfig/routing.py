@@ -59,7 +59,7 @@ def representatives(routes: Iterable[NetRoute], observed: Iterable[str] = ()) ->
     found = {each: routes_for(given, each) for each in ids}
     for route in given:
         if route.is_wildcard and not any(route in those for those in found.values()):
-            name = _NAME.sub("_", route.transaction_id).strip("_") or OTHER
+            name = _NAME.sub("_", route.transaction_id).strip("_.") or OTHER
             statics = [each for each in given if each.is_static]
             found.setdefault(name, []).extend(each for each in (route, *statics) if each not in found.get(name, ()))
     rest = [each for each in given if each.is_static] or [each for each in given if each.is_else]

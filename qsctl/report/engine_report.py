@@ -140,13 +140,18 @@ def _bin_text(at: int, bin_ns: Nanoseconds) -> str:
     return duration_text(begins_ns) if at else "0 s"
 
 
+def _short(value: float) -> str:
+    """Return a number of messages for a cell of the map; nothing where hardly any wait."""
+    return "" if value < _LEAST else f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
+
+
 def _picture(shown: Sequence[WaitingThread], bin_ns: Nanoseconds) -> Picture:
     cells = [
         {
             "x": _bin_text(at, bin_ns),
             "y": each.thread,
             "value": value,
-            "label": f"{value:.2g}" if value >= _LEAST else "",
+            "label": _short(value),
         }
         for each in shown
         for at, value in enumerate(each.by_bin)

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from enum import StrEnum
+from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 
 import typer
 
 from qsctl.cli.command import Commands
-from qsctl.cli.engine.site_results import Balanced, ExportedRoutes, ImportedEngine, LintedSite
+from qsctl.cli.engine.site_results import (
+    Balanced,
+    ExportedRoutes,
+    ImportedEngine,
+    LintedSite,
+    SiteThreads,
+    SiteUses,
+)
 from qsctl.cli.engine.site_sources import SiteSources
 from qsctl.cli.options import ScenarioChanges
 from qsctl.cli.output_files import written
@@ -23,6 +33,17 @@ if TYPE_CHECKING:
 COMMANDS: Final = Commands()
 
 _START_CHARACTERS: Final = 400
+
+_Row = TypeVar("_Row")
+
+
+class SiteTable(StrEnum):
+    """What `engine export` shows."""
+
+    ROUTES = "routes"
+    THREADS = "threads"
+    USES = "uses"
+
 
 NetConfigArgument = Annotated[
     Path, typer.Argument(metavar="NETCONFIG", help="NetConfig of a site.", show_default=False)
@@ -98,15 +119,44 @@ def import_site(
     "export",
     examples=(
         "qsctl engine export clinic  # routes and their rates",
-        "qsctl engine export site.xml --hour 10 -o csv",
+        "qsctl engine export site.xml --hour 10 --destination 'lab*' -o csv  # what feeds the laboratory",
         "qsctl engine export site.xml --graph routes.svg",
+        "qsctl engine export NetConfig --table threads  # processes, hosts and ports",
+        "qsctl engine export NetConfig --table uses --name 'adt_*.xlt'  # where a translation is used",
     ),
 )
 def export_site(
     site: SiteArgument,
     *,
-    sources: SiteSources,
-    changes: ScenarioChanges,
+    table: Annotated[
+        SiteTable,
+        typer.Option(
+            help="Table to show: routes with their rates, threads with their connections, or uses of procedures and "
+            "translations; the last two of a NetConfig."
+        ),
+    ] = SiteTable.ROUTES,
+    source: Annotated[
+        str,
+        typer.Option(
+            "--source", "-f", metavar="THREAD", help="Source thread; ? is one character, * any number of them."
+        ),
+    ] = "*",
+    destination: Annotated[
+        str,
+        typer.Option(
+            "--destination",
+            "-d",
+            metavar="THREAD",
+            help="Destination thread; ? is one character, * any number of them.",
+        ),
+    ] = "*",
+    name: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Name of the thread, procedure or translation; ? is one character, * any number of them.",
+        ),
+    ] = "*",
     hour: Annotated[
         int | None,
         typer.Option(min=0, max=23, help="Hour of the day whose rates are shown.", show_default="the mean of the day"),
@@ -115,25 +165,62 @@ def export_site(
         Path | None, typer.Option(metavar="FILE.svg", help="Drawing of the routes to write.", show_default="none")
     ] = None,
     force: ForceOption = False,
-) -> ExportedRoutes:
+    sources: SiteSources,
+    changes: ScenarioChanges,
+) -> ExportedRoutes | SiteThreads | SiteUses:
     """Show which thread feeds which: a row for each thread, transaction id and destination, with its rate.
 
     Of a NetConfig, what is not known is assumed, as `engine import` does.
     """
     from qsctl.sim.site.flows import site_flows
 
+    if graph is not None and graph.suffix.lower() != ".svg":
+        raise UsageError(f"--graph {graph} is no SVG", remedy="Name a file that ends in .svg.")
+    if table is not SiteTable.ROUTES:
+        return _table_of(site, sources, table, source, destination, name)
     scenario = _scenario_of(site, sources, changes)
     assert scenario.engine is not None
-    flows = tuple(site_flows(scenario.engine, hour))
+    flows = tuple(
+        each
+        for each in site_flows(scenario.engine, hour)
+        if fnmatchcase(each.source, source)
+        and fnmatchcase(each.destination, destination)
+        and (fnmatchcase(each.source, name) or fnmatchcase(each.destination, name))
+    )
     file = ""
     if graph is not None:
         from qsctl.report.route_graph import route_picture
         from qsctl.report.standalone import picture_svg
 
-        if graph.suffix.lower() != ".svg":
-            raise UsageError(f"--graph {graph} is no SVG", remedy="Name a file that ends in .svg.")
         file = written(picture_svg(route_picture(flows)), graph, force=force)
     return ExportedRoutes(scenario.name, flows, file)
+
+
+def _table_of(
+    site: str, sources: SiteSources, table: SiteTable, source: str, destination: str, name: str
+) -> SiteThreads | SiteUses:
+    """Return a table of a NetConfig."""
+    from qsctl.netconfig.inventory import thread_rows, use_rows
+    from qsctl.netconfig.read import read_netconfig
+
+    if not _is_netconfig(site):
+        raise UsageError(f"--table {table} is of a NetConfig, and {site} is a scenario", remedy="Name a NetConfig.")
+    config = read_netconfig(Path(site), sources.encoding).config
+    if table is SiteTable.THREADS:
+        return SiteThreads(tuple(_chosen(thread_rows(config), lambda each: fnmatchcase(each.thread, name))))
+    uses = _chosen(
+        use_rows(config),
+        lambda each: (
+            fnmatchcase(each.name, name)
+            and fnmatchcase(each.thread, source)
+            and any(fnmatchcase(one, destination) for one in each.destination.split() or [""])
+        ),
+    )
+    return SiteUses(tuple(uses))
+
+
+def _chosen(rows: Iterable[_Row], is_meant: Callable[[_Row], bool]) -> list[_Row]:
+    return [each for each in rows if is_meant(each)]
 
 
 @COMMANDS.command(

@@ -22,6 +22,7 @@ from qsctl.cli.output.results import (
 from qsctl.errors import ExitStatus
 
 if TYPE_CHECKING:
+    from qsctl.netconfig.inventory import ThreadRow, UseRow
     from qsctl.netconfig.lint import SiteFinding
     from qsctl.sim.captured.scenario import CapturedParameter
     from qsctl.sim.site.balance import Balance
@@ -133,6 +134,52 @@ def _rate_text(per_s: float) -> str:
         if per_s * seconds >= 1:
             return f"{per_s * seconds:.3g}/{unit}"
     return f"{per_s * 3600:.3g}/h"
+
+
+@dataclass(frozen=True)
+class SiteThreads(ListResult):
+    """Threads of a NetConfig, with their connections."""
+
+    threads: tuple[ThreadRow, ...]
+
+    field_help: ClassVar[Mapping[str, str]] = {
+        "thread": "name of the thread",
+        "process": "its process",
+        "protocol": "type of its connection",
+        "host": "host that it connects to",
+        "port": "port that it connects to, or listens on",
+        "server": "whether it listens; null: not stated",
+        "started": "whether it starts with its process",
+        "logged": "database logging; null: not stated",
+        "fed_by": "number of threads that feed it",
+        "feeds": "number of threads that it feeds",
+        "line": "line of the NetConfig",
+    }
+
+    def rows(self) -> Sequence[Row]:
+        """One row a thread."""
+        return [fields_of(each, *self.field_help) for each in self.threads]
+
+
+@dataclass(frozen=True)
+class SiteUses(ListResult):
+    """Where procedures and translations of a NetConfig are used."""
+
+    uses: tuple[UseRow, ...]
+
+    field_help: ClassVar[Mapping[str, str]] = {
+        "name": "procedure or translation",
+        "place": "IN_DATA, OUT_DATA, IN_REPLY or OUT_REPLY of a thread; pre, translation or post of a route detail",
+        "thread": "name of the thread",
+        "transaction": "transaction id of the route",
+        "destination": "destinations of the detail",
+        "enabled": "false: it, or its detail, is disabled",
+        "line": "line of the NetConfig",
+    }
+
+    def rows(self) -> Sequence[Row]:
+        """One row a use."""
+        return [fields_of(each, *self.field_help) for each in self.uses]
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ GROUPS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "Simulation": (
         "simulation", "keeping-up", "guaranteed-delivery", "modelled", "worlds", "replay", "report",
-        "integration-engine", "engine-watch", "spark",
+        "integration-engine", "engine-watch", "engine-site", "spark",
     ),
     "Reference": tuple(REFERENCES),
 }  # fmt: skip

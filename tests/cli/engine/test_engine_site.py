@@ -130,6 +130,21 @@ def test_what_is_wrong_is_one_error_with_its_status(
     assert "Traceback" not in done.output
 
 
+def test_tables_of_a_netconfig_are_chosen_by_names(lakeside: Path) -> None:
+    threads = document("engine", "export", "NetConfig", "--table", "threads", "--name", "in_00?")
+    assert [each["thread"] for each in threads] == [f"in_{at:03d}" for at in range(6)]
+    assert {each["port"] for each in threads} == {str(20_000 + at) for at in range(6)}
+    uses = document("engine", "export", "NetConfig", "--table", "uses", "--name", "map_*", "--source", "in_001")
+    assert uses
+    assert {(each["place"], each["thread"]) for each in uses} == {("translation", "in_001")}
+    checks = document("engine", "export", "NetConfig", "--table", "uses", "--name", "check_hl7")
+    assert {each["place"] for each in checks} == {"IN_DATA"}
+    fed = document("engine", "export", "NetConfig", "--destination", "out_000")
+    assert {each["destination"] for each in fed} == {"out_000"}
+    refused = run("engine", "export", "clinic", "--table", "threads")
+    assert (refused.exit_code, "is of a NetConfig" in refused.stderr) == (ExitStatus.USAGE, True)
+
+
 def test_findings_are_printed_with_file_line_thread_and_what_to_do(lakeside: Path) -> None:
     site = made_site(60)
     plant_faults(site)
