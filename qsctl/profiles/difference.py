@@ -1,7 +1,7 @@
-"""How two client profiles differ, setting by setting.
+"""The differences between two client profiles, setting by setting.
 
-Decides: what counts. A limit that the platform decides differs from any number, and a level in percent from a count,
-though a broker may make the same of both.
+Decides: which differences count. A limit that the platform decides differs from any number, and a level in percent from
+a count, though a broker may treat both alike.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""What a client profile does that its operator may not mean: each finding with its rule, numbers and lever.
+"""Checks of a client profile for effects that its operator may not intend: each finding with its rule, numbers and
+remedy.
 
-Decides: the rules. A rule that needs to know the load (flows, topics, web clients, what is queued) is asked only where
-the circumstances say so; a rule of the source alone is asked always.
+Decides: the rules. A rule that depends on the load (flows, topics, web clients, queued messages) is applied only where
+the circumstances have it; a rule of the source alone is always applied.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _DIRECT: Final = (Queue.D_1, Queue.D_2, Queue.D_3)
 
 
 class Weight(StrEnum):
-    """How bad: a warning makes the answer no."""
+    """The weight of a finding: a warning makes the answer negative."""
 
     WARNING = "warning"
     NOTE = "note"
@@ -56,15 +57,15 @@ class LintFinding:
 
 @dataclass(frozen=True, slots=True)
 class Circumstances:
-    """What is known of the load; 0 and None where nothing is.
+    """The known load; 0 and None where it is unknown.
 
     Args:
-        flows: consumer flows of one client; 0: no guaranteed consumer is known.
+        flows: consumer flows of one client; 0: no known guaranteed consumer.
         window_messages: of one flow.
         message_bytes: length of the largest messages.
         topics: unique topics that one client receives; 0: as many as may be elided.
         is_web: whether the clients are web messaging clients.
-        queued_work_units: what is queued now, by queue.
+        queued_work_units: the queued work units, by queue.
         stated: fields that the file states; None: all.
         round_trip_ns: between broker and client; 0: not known.
         bits_per_second: wanted for one client; 0: not known.

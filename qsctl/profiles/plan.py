@@ -1,7 +1,7 @@
-"""What makes a broker's client profiles equal to those of a file: which are created, and which settings change.
+"""A plan that makes a broker's client profiles equal to those of a file: the created ones, and the changed settings.
 
-Decides: what counts. A setting that the file does not state stays as it is on the broker, unless every setting is
-wanted; then it gets its default. A limit that the platform decides is left to it.
+Decides: which settings count. A setting that the file does not state is unchanged on the broker, unless every setting
+is wanted; then it gets its default. A limit that the platform decides is left to it.
 """
 
 from __future__ import annotations

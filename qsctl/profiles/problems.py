@@ -1,4 +1,4 @@
-"""What is wrong with a file of client profiles: every problem in one error, with file, line, place and values.
+"""The problems of a file of client profiles: all in one error, with file, line, place and values.
 
 Decides: the one error that any input leads to, and how many problems of one file are reported.
 """

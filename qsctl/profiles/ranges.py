@@ -1,7 +1,8 @@
 """The table of a client profile's settings: range, default, unit, source and the name that each format has for it.
 
 Decides: one truth for readers, writers, help, errors and the simulator's limits. Where the sample of "Showing Client
-Profile Detail" shows other numbers than the vendor's defaults, the sample is of one broker and the defaults stand here.
+Profile Detail" shows other numbers than the vendor's defaults, the sample is of one broker and the defaults are used
+here.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ Value: TypeAlias = bool | int | str | Threshold | None
 
 
 class ValueKind(StrEnum):
-    """What a setting's value is."""
+    """The kind of a setting's value."""
 
     INTEGER = "integer"
     BOOLEAN = "boolean"
@@ -104,9 +104,10 @@ class ProfileSetting:
                 return percent if not self.limit else f"{percent}, or as counts, 0 to {self.maximum:,}"
 
     def read(self, raw: object) -> Value:
-        """Return the value that a number, a truth value or a text stands for.
+        """Return the value of a number, a truth value or a text.
 
-        None, which SEMP v2 of the cloud gives for what is off or not set, is false for a BOOLEAN and else the default.
+        None, which SEMP v2 of the cloud gives for a setting that is off or not set, is false for a BOOLEAN and else the
+        default.
 
         Raises:
             ValueError: it is of another kind or out of range. A THRESHOLD is read by `threshold`.
@@ -139,7 +140,7 @@ class ProfileSetting:
         """Return a threshold of two levels.
 
         Raises:
-            ValueError: a level is no number or out of range, or counts where there are only percentages.
+            ValueError: a level is not a number or out of range, or counts where there are only percentages.
         """
         if not is_percent and not self.limit:
             raise ValueError(set_at)
@@ -152,7 +153,7 @@ def integer_of(raw: object) -> int:
     """Return a whole number given as such or as text.
 
     Raises:
-        ValueError: it is something else; a truth value is no number.
+        ValueError: it is something else; a truth value is not a number.
     """
     if isinstance(raw, int) and not isinstance(raw, bool):
         return raw

@@ -26,7 +26,7 @@ DEFAULT_UNACKNOWLEDGED_LIMIT: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class ClientLoad:
-    """What one client asks for, and how many clients there are.
+    """The load of one client, and the number of clients.
 
     Args:
         flows: consumer flows of one client.
@@ -103,7 +103,7 @@ def guaranteed_work_units(depth: int, burst: int, largest: int, wanted_messages:
 
 
 def admitted_messages(depth: int, burst: int, units: int) -> int:
-    """Return how many messages of so many work units G-1 admits: the burst, or what fits into its depth."""
+    """Return how many messages of the given work units G-1 admits: the burst, or what fits into its depth."""
     return max(1, burst, depth // units)
 
 

@@ -3,7 +3,7 @@
 Its public surface is what `__all__` names:
 
 - `summarize(spark, runs, …)`: the tables of some runs, on any session: your own, of a notebook, of `spark-submit`.
-- `spark_session(options)`: the session that the commands use, for those that have none; `SparkOptions` says where.
+- `spark_session(options)`: the session that the commands use, for those that have none; `SparkOptions` sets where.
 - `RunSummary`: what `summarize` returns.
 
 >>> import qsctl
@@ -13,7 +13,7 @@ Its public surface is what `__all__` names:
 >>> sum(each.delivered_messages for each in summary.queues) == run.info.delivered_messages
 True
 
-In goes a run folder (`eventlog.schema`): Parquet of messages, counters and events. Out come the tables of
+Input: a run folder (`eventlog.schema`): Parquet of messages, counters and events. Output: the tables of
 `tables.SCHEMAS`. Read `tables.py` first, then `observation.py`, the few expressions of SQL that all measures use, then
 any measure; `job.py` last.
 
@@ -21,32 +21,32 @@ any measure; `job.py` last.
 - `ranks.py`: messages to the exact waits at given ranks.
 - `moves.py`: messages to their movements, the one grouping that all tables over time come from.
 - `throughput.py`, `depth.py`, `littles_law.py`, `slow_subscriber.py`: each a table that Spark makes of the movements.
-- `connections.py`: events to what happened at each client.
+- `connections.py`: events to the totals of each client.
 - `recorded_counters.py`: the simulator's counters, for a run without a log.
-- `finishing/`: what is small is finished on the driver, in Arrow, and nowhere else.
-- `job.py`: the only reads and writes, and the order of the steps; `output.py` is how tables get into a folder.
+- `finishing/`: small tables are finished on the driver, in Arrow, and nowhere else.
+- `job.py`: the only reads and writes, and the order of the steps; `output.py` writes tables into a folder.
 
-Invariants. A measure is a function from frames to a frame with a declared schema (`tables`); it reads
-nothing, writes nothing, changes no setting, and needs no `sparkContext`, so that it runs on Spark Connect. It scans the
-log at most once; it has no cross join and no sort or running sum without a partition (`tests/summary/test_frames.py`
-looks at the plans). There is one implementation of each, and DuckDB makes the same figures of the same files
+Invariants. A measure is a function from frames to a frame with a declared schema (`tables`); it reads nothing, writes
+nothing, changes no setting, and needs no `sparkContext`, so that it runs on Spark Connect. It scans the log at most
+once; it has no cross join and no sort or running sum without a partition (`tests/summary/test_frames.py` checks the
+plans). There is one implementation of each, and DuckDB computes the same figures from the same files
 (`tests/summary/test_duckdb.py`). The run is one in a frame of messages: several are summarized one after the other. No
 figure depends on the session's settings: sums that could overflow are made in two parts (`observation.exact_sum`).
 
-What `EXPLAIN` shows of each measure; every scan reads the columns that the measure names and no others:
+The plan of each measure, as `EXPLAIN` shows it; every scan reads the columns that the measure names and no others:
 
 - `cells`: one scan, a partial and a final aggregation with one exchange between, by the group, fate and bucket.
-- `ranks`: one scan, with the spans of waits as a filter; a broadcast join with the few places that are looked for, an
-  aggregation by cell and wait, a running sum in each cell, a broadcast join with the ranks.
+- `ranks`: one scan, with the spans of waits as a filter; a broadcast join with the few wanted places, an aggregation by
+  cell and wait, a running sum in each cell, a broadcast join with the ranks.
 - `moves`: one scan, a partial and a final aggregation with one exchange between, by the group, outcome, windows and
-  waited half seconds. It is computed once for all that follow, none of which looks at the log.
+  waited half seconds. It is computed once for all that follow, none of which reads the log.
 - `windows`: an aggregation by window. `depth` is a running sum in each group over `windows`.
 - `littles_law`: an aggregation by group and replication, and one of that by group.
 - `slow_subscribers`: an aggregation by half seconds, running sums and a distinct in each client.
 - `connections`: one scan of the events, an aggregation by client.
 - The join with the clients' names, at the end of each table that Spark finishes, is a broadcast.
 
-Sweeps, comparisons, sizes and the session are beside: `sweep.py`, `compare.py`, `size.py`, `session.py`. Java starts in
+Sweeps, comparisons, sizes and the session are in: `sweep.py`, `compare.py`, `size.py`, `session.py`. Java starts in
 `gateway.py` (which one: `java.py`).
 """
 

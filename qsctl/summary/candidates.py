@@ -26,7 +26,7 @@ Values = tuple[int, ...]
 
 
 class Runner(Protocol):
-    """What simulates tasks."""
+    """A runner that simulates tasks."""
 
     def run(self, tasks: Sequence[Task]) -> list[PointResult]:
         """Return the results of the tasks, in their order."""

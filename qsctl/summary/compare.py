@@ -1,14 +1,14 @@
-"""Two runs or two sweeps side by side: differences of every measure, paired where both saw the same random numbers.
+"""Two runs or two sweeps side by side: differences of every measure, paired where both had the same random numbers.
 
-What was given differently is named first (`compared_settings.py`). Where the loads differ, counts of messages and
-throughput have no winner, for they follow the load; where the times or the numbers of clients do, they are compared a
-second and client, and what grows with the time of a run has no winner.
+Different settings are named first (`compared_settings.py`). Where the loads differ, counts of messages and throughput
+have no winner, since they follow the load; where the times or the numbers of clients do, they are compared a second and
+client, and a measure that grows with the time of a run has no winner.
 
-Counters are read, a few rows a replication, so that no Java is needed. Where the seeds of a pair of replications
-agree, differences are those of the pairs, which removes what the arrivals have in common; else the means are compared
-by Welch's interval. Of one replication on each side the messages are read: `one_run.py` compares them sample by
-sample, or by blocks. Many differences are looked at together: a winner is named only where that stands after Holm's
-adjustment (`statistics.py`), of the measures of the sentence among themselves, and of all others among all.
+Counters are read, a few rows a replication, so that no Java is needed. Where the seeds of a pair of replications agree,
+differences are those of the pairs, which removes the common part of the arrivals; else the means are compared by
+Welch's interval. Of one replication on each side the messages are read: `one_run.py` compares them sample by sample, or
+by blocks. Many differences are tested together: a winner is named only where it is significant after Holm's adjustment
+(`statistics.py`), of the measures of the sentence among themselves, and of all others among all.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ from qsctl.summary.sweep_folder import SWEEP_FILE, PointResult, read_results
 
 
 class MeasureVerdict(StrEnum):
-    """Which of the two is better on a measure, as far as is known with the confidence asked for."""
+    """The verdict which of the two is better on a measure, with the confidence asked for."""
 
     A = "A"
     B = "B"
     SAME = "same"
     """Both give exactly the same in every replication."""
     UNDECIDED = "undecided"
-    """The difference may be chance: among so many differences, one as large is to be expected."""
+    """The difference may be chance: among this number of differences, one as large is to be expected."""
     NOT_COMPARED = "not compared"
     """The two had other loads or other times, which the measure follows."""
 
@@ -320,7 +320,7 @@ _COUNTS: Final = frozenset(
         "unfinished",
     }
 )
-"""What follows the number of messages that come."""
+"""The measures that follow the number of messages that come."""
 _GROWING: Final = frozenset(
     {
         "time_in_queue_max", "time_to_done_max", "high_water_mark", "backlog_max", "ready_max", "time_of_oldest_max",

@@ -1,8 +1,8 @@
-"""What two runs or sweeps were given: the settings that differ, and whether the loads do.
+"""The settings of two runs or sweeps: those that differ, and whether the loads do.
 
-A difference of figures is one of settings only where the loads are equal; so a comparison names what differs first.
-Settings are compared by the canonical text of the scenarios. Of a recording it is that of a replay that changes
-nothing, so that a recording and its replay differ by what was changed.
+A difference of figures is one of settings only where the loads are equal; so a comparison names the differing settings
+first. Settings are compared by the canonical text of the scenarios. Of a recording it is that of a replay that changes
+nothing, so that a recording and its replay differ by the changes.
 """
 
 from __future__ import annotations

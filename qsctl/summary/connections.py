@@ -1,7 +1,7 @@
-"""What happened at each client beside its messages: blocked or slow, what its link lost, what was moved away.
+"""The events at each client beside its messages: blocked or slow, losses of its link, moved messages.
 
-A run at level `events` records it, in some of which the value is a total that is raised once, at the end. Of a durable
-queue there is what it moved to its dead message queue, by cause: no loss, and so in no counter of losses.
+A run at level `events` records it, in some of which the value is a total that is raised once, at the end. A durable
+queue has the number it moved to its dead message queue, by cause: these are not losses, and so in no counter of losses.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What a `size` or a `sweep` will cost, before it begins: replications, and how long they take here.
+"""The cost of a `size` or a `sweep`, before it begins: replications, and their duration here.
 
 A replication is timed where the others will run, after one that warms up: Spark's workers start and kernels are
-compiled once. The number of a sweep's is known; that of a search is the candidates that it looks at, of which about
-half are simulated until their targets are shown and half are given up early.
+compiled once. The number of a sweep's is known; that of a search is the candidates that it tries, of which about half
+are simulated until their targets are shown and half are abandoned early.
 """
 
 from __future__ import annotations

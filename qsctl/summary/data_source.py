@@ -60,7 +60,7 @@ class QsctlDataSource(DataSource):
         """Return the reader, planned on the driver: a wrong path or option is reported before a task runs.
 
         Raises:
-            UsageError: no path, an unknown option or one that is no number, or a run folder.
+            UsageError: no path, an unknown option or one that is not a number, or a run folder.
             NotFound: there is no such scenario.
             InvalidInput: the scenario is not valid.
         """

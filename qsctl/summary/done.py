@@ -1,8 +1,8 @@
 """Times to done out of the log: acknowledged messages by bucket, and unfinished ones by the bucket of their age.
 
-Decides: which messages count. A message counts where the model acknowledges messages of its queue, which the counters
-tell (`acknowledged_in`): as done if it was delivered in the observed part and acknowledged, as unfinished if it was
-delivered then and not acknowledged, or is still there. `finishing/done.py` makes percentiles of these few rows.
+Decides: which messages count. A message counts where the model acknowledges messages of its queue, according to the
+counters (`acknowledged_in`): as done if it was delivered in the observed part and acknowledged, as unfinished if it was
+delivered then and not acknowledged, or is still held. `finishing/done.py` makes percentiles of these few rows.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _THERE = f"outcome in ('{Outcome.HELD.value}', '{Outcome.WAITING.value}')"
 
 @dataclass(frozen=True, slots=True)
 class AcknowledgedRows:
-    """Which messages are acknowledged, as a text of SQL; and whether one that was not comes back as another row."""
+    """The acknowledged messages, as a text of SQL; and whether one that was not acknowledged has another row later."""
 
     where: str = "false"
     comes_back: bool = False

@@ -1,10 +1,10 @@
-"""What the replications of a candidate show of a target, on which basis, and what had to be assumed for it.
+"""The evidence that a candidate's replications give about a target, its basis, and its assumptions.
 
-A target on a mean is answered about the mean alone: it is met, it is not met, or it cannot be shown with these runs
-(`bounded_means.py`). For that a run's value must be bounded from above. In this order: what the user states; a ratio is
-at most 1; what becomes of messages is at most what comes (`sim.sizing.most_arrivals`); else an assumption, which is
-stated with the answer: twice the largest value that was seen (of times: the longest of any message), and never
-less than `ASSUMED_LIMITS` times the target's limit, for a bound near the limit would assume what is to be shown.
+A target on a mean concerns the mean alone: it is met, it is not met, or it cannot be shown with these runs
+(`bounded_means.py`). For that a run's value must be bounded from above. In this order: the user's statement; a ratio is
+at most 1; a count of messages is at most the arrivals (`sim.sizing.most_arrivals`); else an assumption, which is stated
+with the answer: twice the largest value that was seen (of times: the longest of any message), and never less than
+`ASSUMED_LIMITS` times the target's limit, since a bound near the limit would assume the conclusion.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _RATES: Final = frozenset({"throughput", "delivered_per_second"})
 
 
 class Basis(StrEnum):
-    """What a target's answer rests on, and so what is stated."""
+    """The basis of a target's answer, which is stated with it."""
 
     MEAN = "mean"
     """The mean over runs, by its one-sided bound."""
@@ -64,7 +64,7 @@ class BoundSource(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Support:
-    """What a measure of one run is at most, and why."""
+    """The upper bound of a measure of one run, with the reason."""
 
     bound: float
     source: BoundSource
@@ -72,12 +72,12 @@ class Support:
 
 @dataclass(frozen=True, slots=True)
 class TargetEvidence:
-    """What the replications of a candidate show of one target.
+    """The evidence that a candidate's replications give about one target.
 
-    `bound` is the one-sided bound of the mean that decides, `support` what a run may be at most where that was used;
-    NaN and None where a proportion of runs decides. `violating_runs` of `runs` are not as wanted; with the answer SHOWN
-    on the basis SHARE, fewer than `share` of all runs are. `given_up`: more replications, up to the most that there may
-    be, are not expected to show anything. `runs_needed` is how many would show a mean if all were as those seen.
+    `bound` is the one-sided bound of the mean that decides, `support` the upper bound of a run where that was used; NaN
+    and None where a proportion of runs decides. `violating_runs` of `runs` violate the target; with the answer SHOWN on
+    the basis SHARE, fewer than `share` of all runs are. `given_up`: more replications, up to the permitted number, are
+    not expected to decide it. `runs_needed` is the number that would show a mean if all were like those so far.
     """
 
     target: Target
@@ -105,7 +105,7 @@ class TargetEvidence:
 
 @dataclass(frozen=True, slots=True)
 class Knowledge:
-    """What is known of a candidate besides its replications.
+    """Facts about a candidate besides its replications.
 
     `exact`: nothing in its scenario is random. `arrivals`: by queue, the most messages that may come in a run.
     `stated`: the user's bounds, by measure and queue.

@@ -1,6 +1,6 @@
-"""Whether every executor can run qsctl: asked before the first task, so that one that cannot is named.
+"""A check that every executor can run qsctl: done before the first task, so that one that cannot is named.
 
-This module is sent to the executors by value, for it must run where there is no qsctl: it imports nothing of it.
+This module is sent to the executors by value, since it must run without qsctl: it imports nothing of it.
 """
 
 from __future__ import annotations

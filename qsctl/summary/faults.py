@@ -1,6 +1,6 @@
-"""What goes wrong inside Spark, as one message with a remedy instead of a Java stack trace.
+"""Errors inside Spark, each as one message with a remedy instead of a Java stack trace.
 
-Decides: which fault becomes which `QsctlError`. A fault that no rule knows is shown by its first line.
+Decides: which fault becomes which `QsctlError`. A fault without a rule is shown by its first line.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ RULES: Final[tuple[Rule, ...]] = (
 
 
 def translate(text: str) -> QsctlError | None:
-    """Return the error that a fault's whole text stands for; None: no rule knows it."""
+    """Return the error for a fault's whole text; None: no rule matches it."""
     for pattern, error in RULES:
         found = pattern.search(text)
         if found:

@@ -40,7 +40,7 @@ _SETTINGS_OF_JARS: Final = ("spark.jars", "spark.jars.packages", "spark.driver.e
 _OPTION_VARIABLES: Final = (
     "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS", "SPARK_CONF_DIR",
 )  # fmt: skip
-"""What may give Java options besides Spark's settings."""
+"""Variables that may give Java options besides Spark's settings."""
 _LAUNCHER_OPTIONS: Final = ("-XX:+IgnoreUnrecognizedVMOptions", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 """Of the small Java with which Spark's script begins, and which lives a quarter of a second."""
 
@@ -59,8 +59,9 @@ appender.console.layout.pattern = %p %c: %m%n
 
 
 UNUSED_JARS: Final = "spark-mllib_*.jar"
-"""What a short summary's Java does not see: every session asks the jars for extensions, and MLlib's takes 1.5 s to
-register functions of SQL that no measure has."""
+"""The jars that a short summary's Java does not load: every session asks the jars for extensions, and MLlib's takes 1.5
+s to register functions of SQL that no measure has.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,11 +114,11 @@ def java_options(settings: Mapping[str, str], folder: Path, *, brief: bool) -> s
 
 
 def java_home(java: JavaRuntime, folder: Path) -> Path:
-    """Return what `JAVA_HOME` must be for Spark's script to start this Java.
+    """Return the value of `JAVA_HOME` with which Spark's script starts this Java.
 
     Args:
         java: the runtime.
-        folder: where the script is put that stands in for a `java` without the vector module.
+        folder: the folder for a script that replaces a `java` without the vector module.
     """
     if not java.modules or VECTOR_MODULE in java.modules:
         return java.home
@@ -266,7 +267,7 @@ def changed_environment(variables: Mapping[str, str]) -> Iterator[None]:
 
 
 def last_words(log: Path) -> str:
-    """Return the last lines of a Java log that are no stack trace, joined; empty when there are none."""
+    """Return the last lines of a Java log that are not a stack trace, joined; empty when there are none."""
     try:
         lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:

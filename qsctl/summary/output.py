@@ -1,4 +1,4 @@
-"""Where `--out` writes its tables: beside, then renamed, and by one command at a time."""
+"""The output of `--out`: tables are written beside, then renamed, and by one command at a time."""
 
 from __future__ import annotations
 

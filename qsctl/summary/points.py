@@ -78,7 +78,7 @@ TABLE_MEASURES: Final[Mapping[str, Callable[[Figures], float | None]]] = {
 """The same and more by the names that they have in the tables of `simulate` and `summarize`."""
 
 EVERY_MEASURE: Final = {**TABLE_MEASURES, **MEASURES}
-"""What a target may name: a column of the tables, or one of the short names of sweeps."""
+"""The names that a target may use: a column of the tables, or one of the short names of sweeps."""
 
 LARGER_IS_BETTER: Final = frozenset({"delivered", "throughput", "within_objective"})
 

@@ -35,7 +35,7 @@ _FORM: Final = re.compile(r"\s*(?:(?P<measure>[a-z][a-z0-9_]*)\((?P<queue>[^)]+)
 
 @dataclass(frozen=True, slots=True)
 class Precision:
-    """How narrow the interval of a measure shall be, as a fraction of its mean; None: the usual ones of every queue."""
+    """The wanted width of a measure's interval, as a fraction of its mean; None: the usual ones of every queue."""
 
     ratio: float
     measure: str | None = None
@@ -44,13 +44,13 @@ class Precision:
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """How narrow an interval is."""
+    """The width of an interval."""
 
     queue: str
     measure: str
     interval: Interval
     ratio: float
-    """What was asked for."""
+    """The wanted ratio."""
 
     @property
     def wanted(self) -> float:

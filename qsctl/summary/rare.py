@@ -1,23 +1,24 @@
-"""The estimate of a rare event from independent split runs, with its interval and what plain runs would have cost.
+"""The estimate of a rare event from independent split runs, with its interval and the cost of plain runs.
 
-Each split run gives an unbiased estimate of what one plain run counts (`sim.splitting.restart`), independent of the
-others. A loss ratio is the quotient of two means; its standard error is that of the residuals, numerator − ratio ·
-denominator, as of any ratio estimator (Cochran, *Sampling Techniques*, 3rd edition 1977, chapter 6). The estimates of
-single runs are skewed to the right, and a low one comes with a low standard error: so the interval is Student's of the
-logarithm, by the delta method.
+Each split run gives an unbiased estimate of one plain run's count (`sim.splitting.restart`), independent of the others.
+A loss ratio is the quotient of two means; its standard error is that of the residuals, numerator − ratio · denominator,
+as of any ratio estimator (Cochran, *Sampling Techniques*, 3rd edition 1977, chapter 6). The estimates of single runs
+are skewed to the right, and a low one comes with a low standard error: so the interval is Student's of the logarithm,
+by the delta method.
 
-How much an estimate rests on is not the number of runs, nor how many of them saw something. All that is counted above a
-threshold comes from the states at its crossings, and where a few of these contribute most, others like them may have
-been missed: what is found then is too low most of the time, and far too high now and then, and its standard error with
-it. So the *effective number* of states is found for each threshold, (Σ contribution)² ÷ Σ contribution² (Kish, *Survey
-Sampling*, 1965). The smallest is how many observations there are: an interval has as many degrees of freedom at most,
-and below `EFFECTIVE_LEAST` none is given. That is so where the queue's depth does not show what the loss depends on.
+The reliability of an estimate is determined neither by the number of runs, nor by the number of those with a count. All
+counts above a threshold come from the states at its crossings, and where a few of these contribute most, others like
+them may have been missed: the estimate is then too low most of the time, and far too high now and then, and its
+standard error with it. So the *effective number* of states is found for each threshold, (Σ contribution)² ÷ Σ
+contribution² (Kish, *Survey Sampling*, 1965). The smallest is the number of observations: an interval has as many
+degrees of freedom at most, and below `EFFECTIVE_LEAST` none is given. This occurs where the loss depends on more than
+the queue's depth.
 
-How many runs there are is decided by pilot runs, which are no part of the estimate. `tests/sim/test_splitting.py`
-measures how often intervals hold the exact value.
+Pilot runs, which are not part of the estimate, decide the number of runs. `tests/sim/test_splitting.py` measures how
+often intervals hold the exact value.
 
-What plain runs would need for the same half width is computed from their variance: exactly for a probability of runs;
-for a loss ratio as if messages were lost independently of each other. They are lost in groups, which makes it more.
+The cost of plain runs with the same half width is computed from their variance: exactly for a probability of runs; for
+a loss ratio as if messages were lost independently of each other. They are lost in groups, which increases it.
 """
 
 from __future__ import annotations
@@ -140,11 +141,11 @@ def samples_needed(pilots: Sequence[SplitRun], confidence: float, precision: flo
 
 
 def draw_enough(draw: Callable[[int, int], list[SplitRun] | None], count: int) -> list[SplitRun] | None:
-    """Return split runs: so many, and more while they rest on too few states, at most `_MORE` times as many.
+    """Return split runs: the given number, and more while they depend on too few states, at most `_MORE` times as many.
 
     Args:
         draw: makes split runs, given the number of the first and how many; None: it was stopped.
-        count: what `samples_needed` said.
+        count: the result of `samples_needed`.
     """
     samples = draw(0, count)
     while samples is not None and len(samples) < _MORE * count and effective(samples) < EFFECTIVE_LEAST:

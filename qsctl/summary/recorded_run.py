@@ -1,4 +1,6 @@
-"""What a summary must know of a run before Spark reads it: `run.json`, and which replications have ended."""
+"""The facts about a run that a summary needs before Spark reads it: `run.json`, and the replications that have
+ended.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +66,7 @@ class SummarizedRun:
 
     @property
     def level(self) -> str:
-        """What there is to read: `messages`, or only `counters`."""
+        """The level of the log: `messages`, or only `counters`."""
         return "messages" if self.has_messages else "counters"
 
     @property
@@ -78,9 +80,9 @@ def read_run(folder: Location) -> SummarizedRun:
     """Read a run folder's `run.json`, and compare its counters and the footers of its logs with their checksums.
 
     Raises:
-        NotFound: the folder does not exist or is no run folder.
-        Damaged: `run.json` is not what a run wrote, no replication has counters, a file is missing or does not belong
-            to the run, or what was compared was changed.
+        NotFound: the folder does not exist or is not a run folder.
+        Damaged: `run.json` is not valid, no replication has counters, a file is missing or does not belong to the run,
+            or a compared file was changed.
     """
     folder = folder.resolve()
     info = read_run_info(folder)

@@ -1,20 +1,20 @@
-"""Which points of a sweep may be the best on a measure, and which may be on the Pareto front of two.
+"""The points of a sweep that may be the best on a measure, and those that may be on the Pareto front of two.
 
-A point is given up where another one is shown to be better, and not otherwise: by the one-sided test of the difference
+A point is excluded where another one is shown to be better, and not otherwise: by the one-sided test of the difference
 of their means (`statistics`: of pairs where the replications have common random numbers, else Welch's). With k points
 each test has a (k − 1)th of the error, so that the best one stays with at least the stated probability, however many
 others are as good (subset selection: Gupta, "On some multiple decision (selection and ranking) rules", Technometrics 7,
 1965; with unequal variances and by Bonferroni's inequality: Nelson, Swann, Goldsman and Song, "Simple procedures for
 selecting the best simulated system when the number of alternatives is large", Operations Research 49, 2001). Where more
 than one stays, they are not separated. No indifference zone is assumed; how much worse than the best the one with the
-best mean may be is bounded instead, with a (k · (k − 1))th of the error for each pair, for it was chosen by the data
+best mean may be is bounded instead, with a (k · (k − 1))th of the error for each pair, since it was chosen by the data
 (Hsu, *Multiple Comparisons*, 1996, "with the best").
 
 A point is off the front where another one is shown to be better on one measure and better on the other, or the same in
 every replication; each of the k · (k − 1) ordered pairs has its part of the error, and both tests must agree, so that
 one of them being right is enough (Berger, "Multiparameter hypothesis testing and acceptance sampling", Technometrics
-24, 1982). With the stated probability no point of the true front is missing from what is shown. That a point is *on*
-the front is shown by nothing: it is what was not refuted.
+24, 1982). With the stated probability no point of the true front is missing from the result. No test shows that a point
+is *on* the front: it was only not refuted.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Ranked:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What was shown of one criterion, the best, or of two, the front."""
+    """The result for one criterion, the best, or for two, the front."""
 
     criteria: tuple[Criterion, ...]
     confidence: float

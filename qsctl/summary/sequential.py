@@ -16,18 +16,20 @@ import numpy as np
 from qsctl.summary.statistics import runs_without_violation
 
 EARLIEST_REFUSAL: Final = 5
-"""From so many on, a candidate that is plainly worse is given up; that needs no error, for it shows nothing."""
+"""Number of replications from which on a candidate that is plainly worse is abandoned; that needs no error, since
+nothing is claimed.
+"""
 
 MOST_REPLICATIONS: Final = 160
 """Of one candidate, where the user names no other number and the targets need no more."""
 
 _DOUBLED_UNTIL: Final = 20
 _GROWTH: Final = 1.4
-"""From look to look: at most so many times the replications are spent that were needed."""
+"""Growth from look to look: bound on the ratio of used replications to those needed."""
 
 
 class SequentialAnswer(StrEnum):
-    """What the values show so far."""
+    """The conclusion from the values so far."""
 
     SHOWN = "shown"
     REFUSED = "refused"

@@ -45,7 +45,7 @@ get as much as Spark gives them by itself: each task costs the driver, and gives
 
 @dataclass(frozen=True, slots=True)
 class SparkOptions:
-    """Where Spark runs and what is set differently; empty `master`: the environment's, else this machine."""
+    """The master of Spark and its settings; empty `master`: the environment's, else this machine."""
 
     master: str = ""
     conf: Mapping[str, str] = field(default_factory=dict)
@@ -53,7 +53,7 @@ class SparkOptions:
 
 @dataclass(slots=True)
 class _Running:
-    """What this process started and must end."""
+    """The processes that this process started and must end."""
 
     session: SparkSession
     settings: dict[str, str]
@@ -74,7 +74,7 @@ def parse_conf(assignments: Iterable[str], source: str = "--conf") -> dict[str, 
     """Return Spark settings out of `name=value` texts.
 
     Raises:
-        UsageError: one has no `=`, or its name is no setting's name.
+        UsageError: one has no `=`, or its name is not that of a setting.
     """
     settings: dict[str, str] = {}
     for assignment in assignments:
@@ -126,7 +126,7 @@ def resolve_settings(options: SparkOptions, environment: Mapping[str, str], fold
     }
     endpoint = environment.get("AWS_ENDPOINT_URL_S3") or environment.get("AWS_ENDPOINT_URL")
     if endpoint:
-        # What the event log's own client of the store heeds, Spark's does not look at.
+        # Spark's client of the store ignores this setting, which the event log's own client obeys.
         settings["spark.hadoop.fs.s3a.endpoint"] = endpoint
         settings["spark.hadoop.fs.s3a.path.style.access"] = "true"
     if computes_here(master):

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SESSION_SETTINGS: Final = {"spark.sql.session.timeZone": "UTC", "spark.sql.ansi.enabled": "false"}
-"""What the measures rely on and a session may set on somebody else's Spark."""
+"""The settings that the measures need and that a session may set on a shared Spark."""
 
 
 def session_beside(master: str, sessions: dict[str, SparkSession]) -> SparkSession | None:

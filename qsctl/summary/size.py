@@ -7,9 +7,9 @@ the other, from the corner of the range that is best by the directions. Where a 
 not enough, settings all over the range are tried, and nothing rests on a direction. Where a setting has listed values,
 every combination of them is tried.
 
-Nothing is said to meet no target in the range before its ends and its middle were tried. A candidate gets more
-replications until its targets are decided (`candidates.py`), or until they are spent, and then counts as not shown to
-meet. `statistics.py` has what is stated with which error.
+The answer that no value in the range meets a target is given only after its ends and its middle were tried. A candidate
+gets more replications until its targets are decided (`candidates.py`), or until they are used up, and then counts as
+not shown to meet. `statistics.py` has the statements and their errors.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ MOST_COMBINATIONS: Final = 10_000
 MOST_RUNS_OF_A_MEAN: Final = 1_000
 """Replications that a mean may take where the user names no number."""
 _ROOM_FOR_VIOLATIONS: Final = 2.2
-"""Times the runs that show a proportion without one violation: so many leave room for a few."""
+"""Times the runs that show a proportion without one violation: this multiple leaves room for a few."""
 _SCANNED: Final = {1: 17, 2: 6}
 """Values of each setting in a scan, by the number of settings; of more than two, three: the ends and the middle."""
 
 
 class Method(StrEnum):
-    """How the range was looked at."""
+    """The method of the search through the range."""
 
     BISECTION = "bisection"
     ONE_BY_ONE = "one setting after the other"
@@ -75,7 +75,7 @@ class Sizing:
     deterministic: bool = False
     """Whether nothing is random with the settings of any candidate, so that each had one replication."""
     cost: Cost | None = None
-    """What was estimated before the search began, where that was asked for."""
+    """The estimated cost before the search began, where that was requested."""
 
     @property
     def monotone(self) -> bool:
@@ -219,7 +219,7 @@ def _enough(
     scenario: Scenario,
     stated: dict[tuple[str, str], float],
 ) -> int:
-    """Return the most replications of a candidate: so many as can show the targets, of a mean within bounds."""
+    """Return the largest number of replications of a candidate: enough to show the targets, of a mean within bounds."""
     wanted = [MOST_REPLICATIONS]
     for target in targets:
         if target.kind is TargetKind.MEAN:
@@ -338,7 +338,9 @@ def _lists(settings: Sequence[VariedSetting], *, listed: bool) -> list[Sequence[
 
 
 def _spread(low: int, high: int, count: int) -> tuple[int, ...]:
-    """Return so many values from one end to the other, each about the same factor larger; all if there are no more."""
+    """Return the given number of values from one end to the other, each about the same factor larger; all if there are
+    no more.
+    """
     if high - low < count:
         return tuple(range(low, high + 1))
     first = max(1, low)

@@ -150,7 +150,7 @@ def difference_of_means(
 def holm(p_values: Sequence[float]) -> list[float]:
     """Return the p-values adjusted by Holm's method, in their order.
 
-    A difference whose adjusted value is at most 1 − confidence stands.
+    A difference whose adjusted value is at most 1 − confidence is significant.
     """
     order = sorted(range(len(p_values)), key=p_values.__getitem__)
     adjusted = [1.0] * len(p_values)

@@ -1,21 +1,21 @@
-"""What one run states of its steady state: where its start-up ends, and intervals of its means and percentiles.
+"""The steady state of one run: the end of its start-up, and intervals of its means and percentiles.
 
 The start-up ends where MSER-5 puts it: messages are averaged in fives, and of all beginnings that may be left out, up
 to half of the run, the one whose rest has the least standard error is (White, "An effective truncation heuristic for
 bias reduction in simulation output", Simulation 69, 1997; White, Cobb and Spratt, Winter Simulation Conference 2000).
-Where more than `WARNED` of the run is left out, or the least is at the end of what may be, the run is mostly start-up,
-or drifts: a warning.
+Where more than `WARNED` of the run is left out, or the least is at the end of the permitted part, the run is mostly
+start-up, or drifts: a warning.
 
 Intervals are by overlapping batch means (Meketon and Schmeiser, "Overlapping batch means: something for nothing?",
-Winter Simulation Conference 1984), with `BATCHES` less one degrees of freedom. That of a percentile is where the part
-of the messages below it may be: the interval of that part, by the same method, read back into waits, as wide on both
+Winter Simulation Conference 1984), with `BATCHES` less one degrees of freedom. That of a percentile is derived from the
+fraction of messages below it: the interval of that fraction, by the same method, read back into waits, as wide on both
 sides as on the wider one. Messages depend on each other and are not counted as observations.
 
 A run that is too short for a percentile has no interval of it, and one of fewer than `RELAXATIONS` times the number of
-messages over which waits depend on each other (`relaxation`) none at all: it has seen too few of its long queues, and
-if it began empty, its start is most of what it saw. `tests/summary/test_steady.py` measures how often the intervals
-hold the steady state of M/M/1, and how often one is withheld: of runs from empty at load 0.9, 2,000 messages always,
-whose intervals would hold it in half of the cases, 400,000 never.
+messages over which waits depend on each other (`relaxation`) none at all: it has had too few long queues, and if it
+began empty, most of it is start-up. `tests/summary/test_steady.py` measures how often the intervals hold the steady
+state of M/M/1, and how often one is withheld: of runs from empty at load 0.9, 2,000 messages always, whose intervals
+would hold it in half of the cases, 400,000 never.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ _MOST_LAGS: Final = 20_000
 
 @dataclass(frozen=True, slots=True)
 class StartUp:
-    """How many values of a run are its start-up, and whether that spoils it.
+    """The number of a run's values in its start-up, and whether that spoils it.
 
-    `drifts`: the least standard error is at the end of what may be left out.
+    `drifts`: the least standard error is at the end of the part that may be left out.
     """
 
     left_out: int

@@ -44,7 +44,7 @@ TASKS_A_SLOT: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class SweepProgress:
-    """How far a sweep is: replications done, of how many, and how many were there before."""
+    """The progress of a sweep: replications done, their total, and those that existed before."""
 
     done: int
     total: int

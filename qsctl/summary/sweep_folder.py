@@ -113,7 +113,7 @@ def read_sweep(folder: Location) -> Mapping[str, Any]:
     """Return a sweep's `sweep.json`, checked.
 
     Raises:
-        NotFound: it is no sweep's folder.
+        NotFound: it is not a sweep's folder.
         Damaged: its `sweep.json` cannot be read, was changed since it was written, or has another format.
     """
     file = folder / SWEEP_FILE
@@ -216,7 +216,7 @@ def read_results(folder: Location) -> list[PointResult]:
     """Return every finished replication, in the order of points and replications.
 
     Raises:
-        NotFound: it is no sweep's folder.
+        NotFound: it is not a sweep's folder.
         Damaged: a file of the sweep is missing, was changed, belongs to another sweep, or cannot be read.
     """
     document = read_sweep(folder)

@@ -148,7 +148,7 @@ _OF_TIMES: Final = {
     "max_ns": _LONG,
     "relative_error": _DOUBLE,
 }
-"""What is known of many times."""
+"""Summary figures of a list of times."""
 
 DELAYS: Final = _result({"messages": _LONG, **_OF_TIMES})
 """Nearest-rank percentiles of the wait of delivered messages.
@@ -188,10 +188,10 @@ Windows count from the start of the run, warm-up included. `discarded_messages` 
 """
 
 DEPTH: Final = _result({"at_ns": _LONG, "depth_messages": _LONG, "depth_work_units": _LONG})
-"""What is in the queue at each window's end; between two rows it has not changed at any window's end.
+"""The content of the queue at each window's end; between two rows it has not changed at any window's end.
 
-Of G-1 what it holds until it is acknowledged, and not what waits at its endpoint to enter it: at the end of the run
-that is `length_messages`.
+Of G-1 the messages that it holds until they are acknowledged, not those that wait at its endpoint to enter it: at the
+end of the run that is `length_messages`.
 """
 
 LOSSES: Final = _result(
@@ -204,9 +204,10 @@ LOSSES: Final = _result(
     },
     nullable=["first_discard_ns"],
 )
-"""What was lost and when first: the fraction of the messages that left the queue and did not reach the client.
+"""The losses and the first instant of each: the fraction of the messages that left the queue and did not reach the
+client.
 
-An elided message is no loss: a newer one of its topic replaced it.
+An elided message is not a loss: a newer one of its topic replaced it.
 """
 
 SLOW_SUBSCRIBERS: Final = _result(
@@ -228,7 +229,7 @@ CONNECTIONS: Final = _result(
     },
     nullable=["first_slow_ns"],
 )
-"""What happened at each client beside its messages, of those at which something did; see `connections.py`."""
+"""Events at each client beside its messages, of clients with any; see `connections.py`."""
 
 LITTLES_LAW: Final = _result(
     {
@@ -316,14 +317,14 @@ MOVES: Final = _result(
     },
     nullable=["entered_window", "left_window", "waited_from_half", "waited_until_half", "stayed_ns", "inside_ns"],
 )
-"""Messages that arrived, entered their queue and left it in the same windows (`moves.py`): what `windows`, `depth`,
-`littles_law` and `slow_subscribers` are made of.
+"""Messages that arrived, entered their queue and left it in the same windows (`moves.py`): the source of `windows`,
+`depth`, `littles_law` and `slow_subscribers`.
 
 Windows count from the start of the run; one is null where the message did not do that. From `waited_from_half` to
 before `waited_until_half` are the half seconds through which the message waited to be sent, null where there is none.
 `counted_entries` and `counted_exits` are those after the warm-up; `stayed_ns` is the time in the queue of those that
 left after it, `inside_ns` the time that all of them were in the queue while it was observed. The last four are of
-messages that are acknowledged, from arrival to acknowledgment, likewise; 0 of others.
+messages that are acknowledged, from arrival to acknowledgment, in the same way; 0 of others.
 """
 
 DONE_CELLS: Final = _result(
@@ -363,10 +364,10 @@ SCHEMAS: Final[dict[str, StructType]] = {
 
 
 def key_columns(by: Sequence[str]) -> list[str]:
-    """Return the columns of the log that the words of `--by` stand for, in the order of the result.
+    """Return the columns of the log for the words of `--by`, in the order of the result.
 
-    The run is always one: it is grouped by only where nothing but the replications would be left, for a text that is
-    always the same lengthens every key. Clients have numbers until a result is `shaped`.
+    The run is always one: it is grouped by only where nothing but the replications would be left, since a constant text
+    lengthens every key. Clients have numbers until a result is `shaped`.
     """
     columns = [column for word, (column, _) in KEYS.items() if word in by and word != "run"]
     names = ["client_id" if name == "client" else name for name in columns]

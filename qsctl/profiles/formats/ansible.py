@@ -2,9 +2,9 @@
 
 Decides: which tasks are profiles, and in which order they count. A module's `settings` are SEMP v2 attributes; a later
 task of the same name changes the profile of an earlier one, `state: absent` takes it back. Templates `{{ … }}` are
-evaluated where the file states what they name: variables of the play, of a block or of the task, items of a plain loop,
-and the filters that convert or give a default. Any other one is unknown and named; a name made of it stands for a name.
-The YAML is composed and never constructed, so that no tag makes anything; aliases are followed within a bound.
+evaluated where the file states their values: variables of the play, of a block or of the task, items of a plain loop,
+and the filters that convert or give a default. Any other one is unknown and named; a name made of its text replaces a
+name. The YAML is composed and never constructed, so that no tag makes anything; aliases are followed within a bound.
 """
 
 from __future__ import annotations
@@ -180,7 +180,7 @@ def _items(pairs: Mapping[str, Any], scope: Scope, walk: _Walk) -> Iterator[Scop
 
 
 def _resolved(node: Any, scope: Scope, walk: _Walk, depth: int = 0) -> Any:
-    """Return the node that a template stands for; the node itself where it has none, or one that is not known here."""
+    """Return the node that a template refers to; the node itself where it has no template, or an unknown one."""
     if not isinstance(node, yaml.ScalarNode) or "{{" not in str(node.value) or depth > _TEMPLATES_MAX:
         return node
     walk.step(node)
@@ -281,7 +281,7 @@ def _read_task(task: Any, default_vpn: Any, scope: Scope, drafts: Drafts, walk: 
 
 
 def _named(node: Any, scope: Scope, walk: _Walk) -> tuple[object, str]:
-    """Return a name and the template that it stands for; the latter is empty of a name that is known."""
+    """Return a name and its template; the latter is empty for a known name."""
     name = None if node is None else _scalar(_resolved(node, scope, walk))
     if isinstance(name, str) and "{{" in name:
         return re.sub(r"[^A-Za-z0-9_-]+", "_", name).strip("_")[:32] or "template", name
@@ -331,7 +331,7 @@ def _read_setting(key: str, node: Any, scope: Scope, draft: Draft, drafts: Draft
 
 
 def _scalar(node: Any) -> object:
-    """Return the text of a scalar, None of null; the node itself, which is no value, of anything else."""
+    """Return the text of a scalar, None of null; the node itself, which is not a value, of anything else."""
     if not isinstance(node, yaml.ScalarNode) or not str(node.tag).startswith("tag:yaml.org,2002:"):
         return f"<{node.tag}>"
     return None if node.tag == _NULL else str(node.value)

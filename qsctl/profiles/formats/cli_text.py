@@ -25,7 +25,7 @@ from qsctl.profiles.setting import ProfileSetting, Value, ValueKind
 
 _PROMPT_WORDS: Final = r"[ \t]*[A-Za-z0-9_.-]{1,100}(?:\([^)\s]{0,200}\))?[#>]"
 LINE = re.compile(rf"^(?:{_PROMPT_WORDS}[ \t]+)?[ \t]*(?:(?:create|no)[ \t]+)?client-profile[ \t]+\S", re.MULTILINE)
-"""What a script with a client profile has somewhere."""
+"""A pattern of a line that every script with a client profile has."""
 _PROMPT = re.compile(rf"{_PROMPT_WORDS}(?:\s|$)")
 _WORD = re.compile(r'"([^"]*)"|(\S+)')
 _OTHER_HOLDERS: Final = frozenset({"client-username", "link", "config-sync"})
@@ -60,7 +60,7 @@ _BY_LAST_WORDS: Final = {
 
 
 class _Script:
-    """Where a script stands: the profile and the modes inside it."""
+    """The position of a script: the profile and the modes inside it."""
 
     def __init__(self, drafts: Drafts) -> None:
         self._drafts = drafts

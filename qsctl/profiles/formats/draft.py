@@ -50,7 +50,7 @@ class ReadProfile:
     """A profile with the fields that its file states; the others have their default.
 
     `unknown` has the text of each field that the file states and whose value is not known: one that cannot be read, or
-    that is elsewhere. `name` and `message_vpn` may be among them; what stands for them is a name made of that text.
+    that is elsewhere. `name` and `message_vpn` may be among them; they are replaced by a name made of that text.
     """
 
     profile: ClientProfile
@@ -137,9 +137,9 @@ class Drafts:
             draft: the profile.
             field_name: a field of `ClientProfile`.
             text: what the file has in its place.
-            line: where it stands.
-            name: how the file spells the setting.
-            hint: what to do, or what stands for it.
+            line: its line.
+            name: the file's spelling of the setting.
+            hint: what to do, or the replacement.
         """
         spelled = name or field_name
         draft.values.pop(field_name, None)
@@ -183,7 +183,7 @@ class Drafts:
 
     @staticmethod
     def _lose(draft: Draft, setting: ProfileSetting, raw: object) -> None:
-        """Make a value unknown, unless one that can be read stands before it."""
+        """Make a value unknown, unless one that can be read precedes it."""
         if setting.field not in draft.values:
             draft.unknown[setting.field] = shown(str(raw)[:1000])
 
@@ -227,15 +227,16 @@ class Drafts:
              hint=hint or "It is left out.")  # fmt: skip
 
     def hint(self, name: str, known: Iterable[str], *, line: int, place: str = "") -> str:
-        """Return what was probably meant by an unknown name; empty where nothing is near.
+        """Return the probable spelling of an unknown name; empty where nothing is near.
 
-        To look is slow: it is done once for a name and for so many of them. A file with more is none of the format.
+        The search is slow: it is done once for a name, for a bounded number of names. A file with more is not of the
+        format.
 
         Args:
             name: as it was written.
             known: the names that `place` has.
-            line: where it stands.
-            place: where names are unknown, such as a mode.
+            line: its line.
+            place: the place of the name, such as a mode.
         """
         key = (place, name)
         if key not in self._hints:

@@ -51,7 +51,7 @@ _WRITERS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class ProfileFile:
-    """What a file holds; `problems` names what was left out, and what could not be read."""
+    """The content of a file; `problems` lists values that were left out, and those that could not be read."""
 
     name: str
     format: Format
@@ -60,12 +60,12 @@ class ProfileFile:
 
     @property
     def errors(self) -> tuple[Problem, ...]:
-        """What could not be read."""
+        """Values that could not be read."""
         return tuple(problem for problem in self.problems if problem.severity is Severity.ERROR)
 
     @property
     def warnings(self) -> tuple[Problem, ...]:
-        """What was left out, and what is elsewhere."""
+        """Values that were left out, and those that are elsewhere."""
         return tuple(problem for problem in self.problems if problem.severity is not Severity.ERROR)
 
     @staticmethod
@@ -113,7 +113,8 @@ def read_profiles(path: Path, form: Format | None = None) -> ProfileFile:
         The profiles; a value that cannot be read is unknown, and named among the problems.
 
     Raises:
-        ProfileError: no profile can be read; with every problem; its exit status says whether the file is only missing.
+        ProfileError: no profile can be read; it has every problem; its exit status shows whether the file is only
+            missing.
     """
     try:
         data = read_file(path, str(path), DocumentLimits(size_bytes=max(BYTES_MAX.values())))
@@ -197,7 +198,7 @@ def every_field(profile: ClientProfile) -> tuple[ClientProfile, frozenset[str]]:
 
 
 def fields_not_known(read: ReadProfile, form: Format) -> frozenset[str]:
-    """Return the fields that a file tells nothing about: its format has no place for them, or their value is unknown.
+    """Return the fields that a file leaves undetermined: its format has no place for them, or their value is unknown.
 
     Args:
         read: a profile of the file.

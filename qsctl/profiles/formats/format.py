@@ -1,7 +1,7 @@
-"""Which formats there are, what each can hold, and how a file's format is recognized by its content.
+"""The formats of profiles, the fields of each, and their recognition by a file's content.
 
-Decides: the bound on each format's size, and the set of fields that it holds; what it does not hold is named when a
-profile is written.
+Decides: the bound on each format's size, and the set of fields that it holds; fields that it does not hold are listed
+when a profile is written.
 """
 
 from __future__ import annotations

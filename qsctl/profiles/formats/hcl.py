@@ -52,7 +52,7 @@ class HclBlock:
     arguments: dict[str, tuple[Tree, int]]
     blocks: list[HclBlock]
     repeated: list[tuple[str, int]] = field(default_factory=list)
-    """Arguments that stand more than once, with the line of each further one."""
+    """Arguments that occur more than once, with the line of each further one."""
 
 
 def parse_hcl(text: str, file: str) -> list[HclBlock]:

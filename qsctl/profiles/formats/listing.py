@@ -1,8 +1,8 @@
 """The listing of `show client-profile NAME detail`: as the table with line breaks and as one flowed line.
 
-Decides: how a value is found. Line breaks and columns mean nothing: the labels of the listing, in its order, cut the
-text into values, so that a captured terminal, a mail and a copied web page read alike. Prompts before it and the legend
-with the users behind it are left out. `-` stands for a limit that the broker's platform decides.
+Decides: the recognition of values. Line breaks and columns mean nothing: the labels of the listing, in its order, cut
+the text into values, so that a captured terminal, a mail and a copied web page read alike. Prompts before it and the
+legend with the users behind it are left out. `-` means a limit that the broker's platform decides.
 
 Source: Message Delivery Resources, "Showing Client Profile Detail".
 """
@@ -34,7 +34,7 @@ _SECTION_WIDTH: Final = 40
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading with its labels. A heading without a label of its own stands before the first one."""
+    """A heading with its labels. A heading without a label of its own precedes the first one."""
 
     heading: str
     fields: tuple[str, ...]
@@ -132,7 +132,7 @@ def _cut(text: str, at: int) -> Iterator[tuple[ProfileSetting, str, int]]:
         if found is not None:
             places.append((setting, found.start(), found.end()))
             at = found.end()
-    # The heading of the next section stands between the last value and the next label, as part of that label.
+    # The heading of the next section is between the last value and the next label, as part of that label.
     for (setting, _, start), end in zip(places, [*(each[1] for each in places[1:]), len(text)], strict=False):
         yield setting, text[start:end], start
 
@@ -147,7 +147,7 @@ def _put(drafts: Drafts, draft: Draft, setting: ProfileSetting, text: str, line:
 def _name(text: str) -> str:
     """Return the whole text, which may be folded.
 
-    It is the first line where a row of another broker version stands behind it.
+    It is the first line where a row of another broker version follows it.
     """
     name = " ".join(text.split())
     return " ".join(text.partition("\n")[0].split()) if _ROW.search(name) else name
@@ -200,9 +200,9 @@ def detail(
     """Return the listing of one profile.
 
     Args:
-        profile: what is listed.
-        fields: whose lines are shown; None: all that the listing has.
-        users: rows below the legend, which are no settings: type (CU, UB, RB, AG), name, number of active clients.
+        profile: the profile to list.
+        fields: the fields to show; None: all of the listing.
+        users: rows below the legend, which are not settings: type (CU, UB, RB, AG), name, number of active clients.
     """
     fields = shown_fields() if fields is None else fields
     lines = [_line("Profile Name", profile.name), f"Message VPN: {profile.message_vpn}", ""]

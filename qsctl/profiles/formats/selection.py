@@ -1,4 +1,4 @@
-"""What a writer is given: profiles, each with the fields to write."""
+"""The input of a writer: profiles, each with the fields to write."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
 """SEMP v1 XML: the reply to `show client-profile`, also in several pages one behind the other.
 
-Decides: which elements are settings; those that a broker only reports are left out. What a terminal wrote around the
-replies is passed over. Event thresholds are read where a reply has them; they are not written.
-Namespaces and `semp-version` mean nothing here. A last page with a `more-cookie` is not the end of the reply, and a
-warning says so.
+Decides: which elements are settings; those that a broker only reports are left out. Text that a terminal wrote around
+the replies is ignored. Event thresholds are read where a reply has them; they are not written. Namespaces and
+`semp-version` mean nothing here. A last page with a `more-cookie` is not the end of the reply, and causes a warning.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from qsctl.profiles.setting import ValueKind
 
 LIMITS: Final = DocumentLimits(size_bytes=16 * 1024 * 1024, elements=500_000)
 _PAGE_LIMITS: Final = DocumentLimits(size_bytes=2 * LIMITS.size_bytes, elements=LIMITS.elements)
-"""A page stands behind the line breaks of those before it."""
+"""A page follows the line breaks of those before it."""
 _PAGES_MAX: Final = 200
 _END = re.compile(rb"</(?:[A-Za-z0-9_]+:)?rpc-reply\s*>")
 _DECLARATION = re.compile(rb"\s*<\?xml[^>]*\?>")

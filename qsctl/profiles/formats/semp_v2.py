@@ -39,7 +39,7 @@ _ATTRIBUTE = re.compile(rf'"(?:clientProfileName|{"|".join(BY_SEMP_V2)})"[ \t]*:
 
 
 class _Object(dict[str, Any]):
-    """A JSON object that knows which of its names stood more than once, and how often."""
+    """A JSON object that records which of its names occurred more than once, and how often."""
 
     repeated: Mapping[str, int] = MappingProxyType({})
 
@@ -95,7 +95,7 @@ def in_a_capture(text: str) -> bool:
 
 
 def _objects(value: Any, message_vpn: object, depth: int) -> Iterator[tuple[_Object, object]]:
-    """Yield each object that is a profile or a link, with the message VPN that it stands in."""
+    """Yield each object that is a profile or a link, with its message VPN."""
     if depth > _NESTED_MAX:
         return
     if isinstance(value, list):
@@ -158,7 +158,7 @@ def _put(drafts: Drafts, draft: Draft, setting: ProfileSetting, raw: object, lin
 
 
 class _Lines:
-    """The line of each attribute: a JSON object does not know where it stood, but names come in the text's order."""
+    """The line of each attribute: a JSON object does not have its place, but names are in the text's order."""
 
     def __init__(self, text: str) -> None:
         self._places: dict[str, list[int]] = {}

@@ -1,8 +1,8 @@
 """Terraform: resources `solacebroker_msg_vpn_client_profile`, and links of DMR clusters with their prefixed arguments.
 
-Decides: which resources are profiles, and what stands for what is not in the file. Values are evaluated as far as the
-file states them (`hcl.py`); a setting whose value is elsewhere is unknown and named, and so is a name, for which one
-made of its expression stands. `for_each` and `count` make a profile of each instance.
+Decides: which resources are profiles, and the replacements of values that are not in the file. Values are evaluated as
+far as the file states them (`hcl.py`); a setting whose value is elsewhere is unknown and named, and so is a name, which
+is replaced by one made of its expression. `for_each` and `count` make a profile of each instance.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _WORDS: Final = 3
 
 
 def _instances(block: HclBlock, values: HclValues, drafts: Drafts) -> Iterator[tuple[Mapping[str, object], str]]:
-    """Yield the scope of each instance and what tells it apart; one of which nothing is known where that is unknown."""
+    """Yield the scope of each instance and its key; one without known values where the instances are unknown."""
     place = f"resource[{block.words[2]}]"
     if "for_each" in block.arguments:
         tree, line = block.arguments["for_each"]

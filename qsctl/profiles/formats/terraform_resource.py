@@ -1,6 +1,6 @@
 """One resource of Terraform as a client profile, whichever form of a file it was found in.
 
-Decides: what stands for a name that is not in the file. A setting whose value is elsewhere is unknown, and named.
+Decides: the replacement of a name that is not in the file. A setting whose value is elsewhere is unknown, and named.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def add_resource(
         given: each argument's value, `NotKnown` of one that is elsewhere, and its line.
         drafts: the profiles so far.
         is_link: whether it is a link of a DMR cluster, whose arguments have a prefix.
-        label: stands for the name where it is not known.
+        label: replaces an unknown name.
         line: where the resource begins.
     """
     name_argument = "remote_node_name" if is_link else "client_profile_name"

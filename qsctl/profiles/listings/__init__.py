@@ -4,17 +4,17 @@ In: captured text of `show client … stats queue` and its siblings, with line b
 replies, in one or several pages. Out: the dataclasses of `model.py`, and from them the same text, SEMP, or Prometheus
 metrics.
 
-- `model.py`: what a listing says, whatever it was read from;
-- `read.py`: what a text is, and its parts; `captures.py`, `terminal.py`: what a captured file consists of; `text.py`,
+- `model.py`: the content of a listing, independent of its form;
+- `read.py`: the kind of a text, and its parts; `captures.py`, `terminal.py`: the parts of a captured file; `text.py`,
   `blocks.py`, `labelled.py`, `queue_rows.py`, `heading_table.py`, `table_kinds.py`, `usage_lines.py`,
-  `discard_lines.py`: the pieces of the CLI's text; `semp.py`: the XML; `semp_v2.py`: the JSON of the monitoring
-  interface; `csv_rows.py`, `scrape.py`: CSV, and what an exporter for Prometheus has;
-- `layout.py`, `labels.py`, `columns.py`, `write.py`: how the broker lays it out; `prometheus.py`;
-- `discards.py`: causes of discards and their levers; `slowness.py`: what limits a slow subscriber;
-  `wildcard.py`: names with wildcards.
+  `discard_lines.py`: the parts of the CLI's text; `semp.py`: the XML; `semp_v2.py`: the JSON of the monitoring
+  interface; `csv_rows.py`, `scrape.py`: CSV, and the output of an exporter for Prometheus;
+- `layout.py`, `labels.py`, `columns.py`, `write.py`: the broker's layout; `prometheus.py`;
+- `discards.py`: causes of discards and their levers; `slowness.py`: the limits of a slow subscriber; `wildcard.py`:
+  names with wildcards.
 
-Invariants: what is read is what is written; a value that a listing does not give, or that cannot be read, is None; a
-problem names file and line, and only a file of which nothing is read is an error.
+Invariants: writing and reading again gives the same; a value that a listing does not give, or that cannot be read, is
+None; a problem names file and line, and only a file of which nothing is read is an error.
 
 Read first: `model.py`, then `read.py`.
 """

@@ -1,4 +1,4 @@
-"""What a captured file consists of: replies of SEMP v1, documents of SEMP v2, and the text of a CLI around them.
+"""The parts of a captured file: replies of SEMP v1, documents of SEMP v2, and the text of a CLI around them.
 
 A capture may hold several of them one after the other. Each kind is cut out with its line breaks left in its place, so
 that each reader sees its own part alone, with the lines of the file.
@@ -32,9 +32,9 @@ class CapturedParts:
 
 
 def decoded(data: bytes) -> tuple[str, int, str]:
-    """Return a file's text, the line of the first byte that is none, 0 without one, and that byte.
+    """Return a file's text, the line of the first byte that is not UTF-8, 0 without one, and that byte.
 
-    A byte that is no UTF-8 is replaced: it costs the value that it stands in.
+    A byte that is not UTF-8 is replaced: only the value that contains it is lost.
     """
     for mark, encoding in _MARKS:
         if data.startswith(mark):

@@ -1,4 +1,4 @@
-"""What tables and labelled lines are called: names, other names that headings may have, SEMP elements.
+"""The names of tables and labelled lines: headings, other names that headings may have, SEMP elements.
 
 The look of `slow-subscriber` and `connections wide` is not public: they are read by whatever heading they have, in any
 order, and written in the style of the event thresholds of [SOL-QUEUES]. Queues, topic endpoints and the message spool
@@ -73,7 +73,7 @@ class TableColumn:
 
     @property
     def keys(self) -> frozenset[str]:
-        """What a heading may be, plain."""
+        """The texts that a heading may have, normalized."""
         return frozenset({plain_heading(self.heading), plain_heading(self.field), *self.aliases})
 
 

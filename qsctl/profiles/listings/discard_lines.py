@@ -3,7 +3,7 @@
 `show stats client`, `show client … stats` and `show message-vpn … stats` have a total for each side and its causes
 below it; the side of a cause whose words both sides have is that of the total above it. `show message-spool stats` has
 causes of its own, with a colon behind each label. A banner names the side above each part (`*** Egress Discards ***`).
-Lines between that are no discards are passed over.
+Lines between that are not discards are ignored.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def read_discard_lines(source: ListingText, of: str) -> Discards | None:
 
 
 def _is_end(between: str) -> bool:
-    """Return whether what stands between two figures begins something else."""
+    """Return whether the text between two figures begins a new part."""
     if _ENDS.search(f".{between}") is None:
         return False
     return _ENDS.search(f".{_BANNER.sub('', between)}") is not None

@@ -303,9 +303,9 @@ QUEUE: Final = "queue "
 TOPIC_ENDPOINT: Final = "topic endpoint "
 MESSAGE_VPN: Final = "message VPN "
 CLIENT: Final = "client "
-"""What a name has before it, where it is stated whose something is."""
+"""Prefix of a name whose owner is stated."""
 SPOOL_FIGURES: Final[dict[Side, str]] = {"egress": "msg_spool_egress", "ingress": "msg_spool_ingress"}
-"""The causes of the clients' statistics whose messages the spool's own tell apart."""
+"""The causes of the clients' statistics that the spool's own statistics divide further."""
 
 
 def of_message_vpn(name: str) -> str:

@@ -25,7 +25,7 @@ ALLOWED_COLUMNS: Final = (
     "Client, and one of Slow Subscriber, Blocked %, State, Send-Q and the like; Queue Name or Message VPN, and one of "
     "Messages Spooled, Spool Usage (MB) and the like"
 )
-"""What a table needs to be read."""
+"""The columns that a table needs to be read."""
 _MOST_FOLDS: Final = 10
 """Lines that one name may go on in."""
 _PROMPT: Final = re.compile(r"\S+[>#]\s*(show\s|\Z)")
@@ -83,7 +83,7 @@ def read_table(source: ListingText, at: int) -> list[TableRow]:
 
 @dataclass(frozen=True, slots=True)
 class _TableLayout:
-    """Where the columns begin and what they are; `kind` None: the table is not known."""
+    """The offsets of a table's columns and their meanings; `kind` None: the table is unknown."""
 
     rule: _Line
     starts: list[int]

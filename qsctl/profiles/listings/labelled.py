@@ -1,7 +1,7 @@
 """The labelled values above a table, one a line or all of them flowed into one.
 
-In a flowed text a value ends where a label begins that was not there yet; in lines it ends with its line, or where a
-label stands behind two blanks. A label that the sources do not name can only be recognized in lines.
+In a flowed text a value ends where a new label begins; in lines it ends with its line, or where a label follows two
+blanks. A label that the sources do not name can only be recognized in lines.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _line_at(text: str, start: int) -> str:
 
 
 def _is_flowed(block: str, labels: tuple[Label, ...]) -> bool:
-    """Return whether a second label stands in the first line, behind one blank."""
+    """Return whether the first line has a second label, behind one blank."""
     line = block.split("\n", 1)[0]
     return any(
         match.start() and not line[: match.start()].endswith(("  ", "\t")) for match in _pattern(labels).finditer(line)
@@ -120,7 +120,7 @@ def _in_lines(
 
 
 def _pieces(line: str, matches: Sequence[re.Match[str]], at: int) -> Iterator[tuple[str, str, int]]:
-    """Yield each label of a line with what stands up to the next one."""
+    """Yield each label of a line with the text up to the next one."""
     for match, after in zip(matches, [*(each.start() for each in matches[1:]), len(line)], strict=False):
         yield " ".join(match[1].split()), " ".join(line[match.end() : after].split()), at + match.start()
 

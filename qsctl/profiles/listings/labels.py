@@ -16,7 +16,7 @@ from qsctl.profiles.listings.model import LARGEST_COUNT
 Value: TypeAlias = str | int | float | bool | None
 
 UNSPECIFIED: Final = "unspecified"
-"""What the broker prints where there is no value."""
+"""The broker's text where there is no value."""
 
 _SECONDS: Final = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
 _UPTIME: Final = re.compile(r"(\d{1,9})d (\d{1,9})h (\d{1,9})m (\d{1,9})s")

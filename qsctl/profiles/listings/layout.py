@@ -32,7 +32,7 @@ class QueueTable:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """What messages call the columns: heading and unit."""
+        """The names of the columns in messages: heading and unit."""
         return tuple(f"{heading} {unit}".strip() for heading, unit in zip(self.headings, self.units, strict=True))
 
 

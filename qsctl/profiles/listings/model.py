@@ -1,6 +1,6 @@
-"""What a listing says, whatever it was read from: clients and their queues, neighbours, connections, discards.
+"""The content of a listing, independent of its form: clients and their queues, neighbours, connections, discards.
 
-Counts are messages, depths work units of 2,048 bytes. None: the listing does not say ("unspecified").
+Counts are messages, depths work units of 2,048 bytes. None: the listing lacks it ("unspecified").
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ class ClientConnection:
 
 @dataclass(frozen=True, slots=True)
 class ClientStatistics:
-    """What was sent to one client and received from it, as SEMP v2 monitoring counts it: all its queues together.
+    """The traffic sent to one client and received from it, as SEMP v2 monitoring counts it: all its queues together.
 
     Counts are of data messages where the broker keeps these apart; rates are its averages over the last minute.
     """
@@ -201,7 +201,7 @@ class SpoolUsage:
     usage_mb: float | None = None
     spooled_messages: int | None = None
     message_count_percent: float | None = None
-    """Of the messages that the broker can spool; the other resources likewise."""
+    """In percent of the messages that the broker can spool; the other resources are percentages, too."""
     unacknowledged_percent: float | None = None
     spool_files_percent: float | None = None
     disk_partition_percent: float | None = None
@@ -230,7 +230,7 @@ class EndpointUsage:
 
 @dataclass(frozen=True, slots=True)
 class Listings:
-    """All that a file says, in its order. `notes`: what a reader should know, such as a page that is missing."""
+    """The listings of a file, in its order. `notes`: remarks for the reader, such as a missing page."""
 
     clients: tuple[ClientQueues, ...] = ()
     neighbors: tuple[NeighborQueues, ...] = ()

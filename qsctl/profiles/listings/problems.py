@@ -1,7 +1,7 @@
-"""What is wrong with a listing: each problem with file and line, as a finding, or in the one error of a whole file.
+"""The problems of a listing: each with file and line, as a finding, or in the one error of a whole file.
 
-A value that cannot be read costs that value: it is a finding, a line among the notes of what was read. Only a file of
-which nothing can be read is an error.
+A value that cannot be read loses only that value: it is a finding, a line among the notes. Only a file of which nothing
+can be read is an error.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ from qsctl.config.problems import Problem, Severity, shown
 from qsctl.errors import InvalidInput
 
 MOST_PROBLEMS: Final = 20
-"""Of one file that are told; more are counted, for a file that is something else would have one in every line."""
+"""Number of a file's problems that are reported; more are counted, since a file of another kind would have one in every
+line.
+"""
 
 
 class ListingError(InvalidInput):
-    """A text that is no listing, or one of which nothing can be understood."""
+    """A text that is not a listing, or one that cannot be understood at all."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = tuple(problems)

@@ -50,7 +50,7 @@ class _Family:
 
 
 class _Collected(Collector):
-    """What the registry asks for its metrics."""
+    """The collector that the registry reads metrics from."""
 
     def __init__(self, families: Iterable[_Family]) -> None:
         self._families = [family for family in families if family]
@@ -73,7 +73,7 @@ def _add_queue(families: dict[str, _Family], labels: _Labels, queue: ListedQueue
 
 
 def prometheus_text(listings: Listings) -> str:
-    """Return everything that the listings say as metrics, in Prometheus' text format."""
+    """Return all figures of the listings as metrics, in Prometheus' text format."""
     clients = _of_queues("client_queue", ("client", "message_vpn", "queue"))
     neighbors = _of_queues("neighbor_queue", ("neighbor", "connection", "queue"))
     control = {

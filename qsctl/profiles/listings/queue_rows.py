@@ -17,11 +17,11 @@ _MOST_WORDS: Final = 60
 
 BAR: Final = "|"
 NO_FIGURE: Final = "-"
-"""What is written for a figure that could not be read."""
+"""The text of a figure that could not be read."""
 
 
 def read_heading(source: ListingText, table: QueueTable) -> None:
-    """Consume what stands above the rows, from the line above the banner to the rule.
+    """Consume the lines above the rows, from the line above the banner to the rule.
 
     Raises:
         NotUnderstoodError: it is not this table's.

@@ -68,7 +68,7 @@ _PASSED_OVER: Final = re.compile(
 _OTHER_FIGURES: Final = "Received, Sent"
 """The last headings of the figures above the discards."""
 _OF_A_COMMAND: Final = re.compile(r"[A-Za-z][\w #%()/.-]{0,80}?\s*:(?:\s+\S.{0,200})?|[A-Z] - .{1,200}")
-"""Lines of a command's output that are no listing's: a label with a value, flags of a legend."""
+"""Lines of a command's output that are not part of a listing: a label with a value, flags of a legend."""
 BROKER: Final = "broker"
 _TABLE: Final = re.compile(r"\*{3,}(?=[ \t]{0,80}[A-Za-z])(?![ \t]{0,80}(?:Ingress|Egress)\b)")
 """A banner of a table, not of a part of the discards."""
@@ -107,14 +107,14 @@ def read_listings(data: bytes, name: str) -> Listings:
 
     Args:
         data: at most `LIMIT_BYTES`; UTF-8, or UTF-16 with a byte order mark.
-        name: what problems call the file.
+        name: the file's name in problems.
 
     Returns:
-        All that it says, in its order; empty where it says that nothing matched. The notes name what could not be
-        read, and count what was passed over.
+        Its listings, in order; empty where its text is that nothing matched. The notes name the values that could not
+        be read, and count the ignored lines.
 
     Raises:
-        ListingError: nothing of it can be read: why, with line, found and allowed.
+        ListingError: nothing of it can be read: with the reason, the line, the text found and the allowed ones.
     """
     if len(data) > LIMIT_BYTES:
         raise ListingError(

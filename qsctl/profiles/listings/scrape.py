@@ -140,7 +140,7 @@ def _number(text: str) -> float | None:
 
 
 class _ScrapeReading:
-    """What the samples so far state, by what they are of."""
+    """The samples of a scrape so far, by their object."""
 
     def __init__(self) -> None:
         self._counted: dict[tuple[str, str | None], dict[str, Any]] = {}

@@ -63,7 +63,7 @@ _CLIENT_ELEMENTS: Final = {
     "eliding-topics": ("eliding_topics", COUNT),
 }
 _NO_FIGURES: Final = frozenset({"N/A", "n/a", "-"})
-"""What a reply has where a figure does not apply."""
+"""The text of a reply where a figure does not apply."""
 _FLAGS: Final = {"true": "Yes", "false": "No"}
 
 
@@ -96,10 +96,10 @@ def read_semp(data: bytes, name: str) -> Listings:
     """Read the replies in a file.
 
     Returns:
-        What they show; a value that cannot be read, a page that is none and a refusal are among the notes.
+        Their listings; a value that cannot be read, an invalid page and a refusal are among the notes.
 
     Raises:
-        ListingError: nothing can be read: it is no reply, or one that refuses; every problem of the file.
+        ListingError: nothing can be read: it is not a reply, or a refusal; the message lists every problem of the file.
     """
     reading = _SempReading(name)
     found = _FoundPage()
@@ -140,7 +140,7 @@ def _pages(data: bytes, reading: _SempReading, found: _FoundPage) -> Iterator[by
         raise ListingError([problem(reading.name, 0, "the file has too many pages", allowed=f"at most {MOST_PAGES}")])
     before = data[: starts[0]].removeprefix(b"\xef\xbb\xbf").strip() if starts else b""
     if not starts or b"<!DOCTYPE" in before.upper():
-        yield data  # whatever it is: one document, and the parser says what is wrong
+        yield data  # any text: one document, and the parser reports the fault
         return
     around = len(before.splitlines())
     reading.offset = data.count(b"\n", 0, starts[0])

@@ -36,7 +36,7 @@ _OF_CONNECTIONS: Final = frozenset({"txQueueByteCount", "tcpState", "smoothedRou
 _OF_FLOWS: Final = frozenset({"windowSize", "usedWindowSize"})
 _OF_CLIENTS: Final = frozenset({"slowSubscriber", "txDiscardedMsgCount", "rxDiscardedMsgCount"})
 _OF_MESSAGE_VPNS: Final = frozenset({"discardedTxMsgCount", "discardedRxMsgCount", "counter"})
-"""Of a message VPN without any other name; before version 2.13 its counts stood in `counter`."""
+"""Of a message VPN without any other name; before version 2.13 its counts were in `counter`."""
 _STATISTICS: Final[Mapping[str, tuple[str, ...]]] = {
     "uptime_s": ("uptime",),
     "eliding_topics": ("elidingTopicCount",),
@@ -96,10 +96,10 @@ def read_semp_v2(data: bytes, name: str) -> Listings:
 
 
 class MonitoringReplies:
-    """What was found in the replies of one file, or of one broker.
+    """The replies found in one file, or received from one broker.
 
     Args:
-        name: what problems call it.
+        name: its name in problems.
     """
 
     def __init__(self, name: str) -> None:
@@ -307,7 +307,7 @@ def _counted(count: int, noun: str) -> str:
 
 
 def _documents(data: bytes, reading: MonitoringReplies) -> Iterator[tuple[object, int]]:
-    """Yield each JSON document of a file with its line; what stands between them is counted.
+    """Yield each JSON document of a file with its line; text between them is counted.
 
     Raises:
         ListingError: it is not UTF-8, or a document cannot be read.

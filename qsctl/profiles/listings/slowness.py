@@ -32,7 +32,7 @@ _LOSS_SEEN: Final = 1e-4
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """What limits a client: in words, and what helps."""
+    """The reason of a client's limit, as text, with the remedy."""
 
     key: str
     words: str
@@ -74,7 +74,7 @@ REASONS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """What of a connection limits it: `bits_per_second` is None where no formula gives it."""
+    """The limit of a connection: `bits_per_second` is None where no formula gives it."""
 
     bits_per_second: float | None = None
     round_trip_us: int = 0

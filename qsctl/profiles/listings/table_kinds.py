@@ -65,7 +65,7 @@ def kind_of(headings: Sequence[str]) -> tuple[list[TableColumn | None], TableKin
 
 
 def _chosen(plain: Sequence[str], known: Sequence[TableColumn]) -> list[TableColumn | None]:
-    """Return the column that each heading is; None for one that is not known or stood before."""
+    """Return the column of each heading; None for one that is unknown or repeated."""
     chosen: list[TableColumn | None] = []
     for heading in plain:
         chosen.append(next((each for each in known if heading in each.keys and each not in chosen), None))

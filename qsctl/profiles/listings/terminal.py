@@ -1,4 +1,4 @@
-"""What a terminal wrote, as the lines that it showed: pagers, escape sequences and overprinted text are taken out.
+"""The lines that a terminal showed: pagers, escape sequences and overprinted text are taken out.
 
 A capture of a session (`script`, a terminal's log, a serial console) has the pager's prompts between the lines of a
 listing, erased by carriage returns, backspaces or escape sequences. Each line that is left keeps its number in the

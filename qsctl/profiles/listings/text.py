@@ -18,7 +18,7 @@ END: Final = ""
 
 
 class NotUnderstoodError(Exception):
-    """What is next cannot be understood as what it looks like; why is among the findings."""
+    """A part of a text that cannot be understood as the kind that it resembles; the reason is among the findings."""
 
 
 class ListingText:

@@ -1,8 +1,8 @@
 """Queues, topic endpoints and the message spool in lines of a label and a value, as `show queue … detail` prints them.
 
-A value stands behind a colon, or behind two blanks; of several figures in a line, as the spool has them for its memory,
-its disk and both, the last is the sum. A label is read where the command above it, or the name above it, states what
-it is of: `Config Status` of the spool, not of another part of the broker.
+A value follows a colon, or two blanks; of several figures in a line, as the spool has them for its memory, its disk and
+both, the last is the sum. A label is read where the command above it, or the name above it, states its object: `Config
+Status` of the spool, not of another part of the broker.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _FIGURES_OF_SPOOLS: Final = frozenset({"maximum_usage_mb", "usage_mb", "spooled_
 
 
 class UsageLines:
-    """What labelled lines stated of endpoints and of the spool so far."""
+    """The labelled lines of endpoints and of the spool so far."""
 
     def __init__(self, source: ListingText) -> None:
         self._source = source

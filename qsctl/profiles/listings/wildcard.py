@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def matches(pattern: str, name: str) -> bool:
-    """Return whether the whole name fits; every other character stands for itself.
+    """Return whether the whole name fits; every other character matches itself.
 
     Walks both once and goes back to the last `*` alone, so that no pattern costs more than the product of the lengths.
     """

@@ -29,7 +29,7 @@ MEASURES: Final = {
     "p99_wait_ns": "p99_ns",
     "high_water_mark_work_units": "high_water_mark_work_units",
 }
-"""What an interval is given for, and its column among the figures; each is one number a replication."""
+"""The measures with an interval, and the column of each among the figures; each is one number a replication."""
 
 
 def measures(figures: pa.Table, keys: Sequence[str]) -> pa.Table:

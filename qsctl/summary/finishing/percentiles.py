@@ -1,4 +1,4 @@
-"""Which ranks are wanted, and what was found at them: nearest-rank percentiles of each group's delivered waits."""
+"""The wanted ranks, and the values found at them: nearest-rank percentiles of each group's delivered waits."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def ranks(histogram: pa.Table, keys: Sequence[str]) -> pa.Table:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """What the second pass looks for: `places`, `wanted` and `spans` of `summary.ranks`, and the owner of each cell."""
+    """The search of the second pass: `places`, `wanted` and `spans` of `summary.ranks`, and the owner of each cell."""
 
     places: pa.Table
     wanted: pa.Table
