@@ -51,10 +51,10 @@ class Input(NamedTuple):
 class Ready(NamedTuple):
     """One turn. Its lists belong to the receiver; messages and events are in the order of the steps.
 
-    A stream has at most one batch; the batches are in the order of their first records. `may_lack_payloads` says
-    whether a payload may be on disk only, see `qsctl.core.payloads`. With `moves_samples` all of its records are of one
-    command that moves samples from a queue to another: no batch may be durable before its predecessor, and where one
-    cannot be stored, none counts as stored.
+    A stream has at most one batch; the batches are in the order of their first records. `may_lack_payloads` is whether
+    a payload may be on disk only, see `qsctl.core.payloads`. With `moves_samples` all of its records are of one command
+    that moves samples from a queue to another: no batch may be durable before its predecessor, and where one cannot be
+    stored, none counts as stored.
     """
 
     batches: list[Batch]

@@ -108,7 +108,7 @@ class ReplicatedQueue(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class QueueWorker(msgspec.Struct, frozen=True, kw_only=True):
-    """What one consumer of a simulated broker's queue did after the warm-up."""
+    """The work of one consumer of a simulated broker's queue after the warm-up."""
 
     consumer: str
     group: str
@@ -130,7 +130,7 @@ class QueueWorker(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WorkedQueue(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a simulated broker's queue after the warm-up, beside its counters."""
+    """Figures of a simulated broker's queue after the warm-up, beside its counters."""
 
     queue: str
     duplicates: int

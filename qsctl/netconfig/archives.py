@@ -32,7 +32,7 @@ _REMEDY: Final = "Correct or remove these lines, or name another folder with --a
 
 @dataclass(slots=True)
 class SavedTraffic:
-    """What one thread saved of one direction."""
+    """The messages that one thread saved of one direction."""
 
     thread: str
     is_inbound: bool

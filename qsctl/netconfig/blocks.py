@@ -1,7 +1,7 @@
-"""The parts of a NetConfig: which of their keys mean what.
+"""The parts of a NetConfig, and the meanings of their keys.
 
-Decides: the names of keys. Public programs of the engine's users show them; where two spellings are about, both are
-read. Keys that say nothing of queues, routes and load are passed over, as new releases have new ones.
+Decides: the names of keys. Public programs of the engine's users show them; where two spellings are in use, both are
+read. Keys that do not concern queues, routes and load are ignored, since new releases have new ones.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from qsctl.netconfig.tcl import TclKeyedList
 _YES: Final = frozenset({"1", "ON", "YES", "TRUE", "ENABLED"})
 _NO: Final = frozenset({"0", "OFF", "NO", "FALSE", "DISABLED"})
 _LOGGING: Final = "RECOVER"
-"""What the key of database logging has in its name: USERECOVERDB, RECOVERYDB (our reading)."""
+"""Parts of the key of database logging: USERECOVERDB, RECOVERYDB (our reading)."""
 _STACK_KEYS: Final = frozenset({"ARGS", "PROCS", "PROCSCONTROL"})
 _KINDS: Final = {each.value: each for each in NetDetailKind}
 

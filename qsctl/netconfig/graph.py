@@ -1,7 +1,7 @@
-"""Which thread of a site feeds which: routes, and connections that lead from one thread to another.
+"""The graph of a site's threads: routes, and connections that lead from one thread to another.
 
-Decides: what leads on. A thread that works as inbound goes on with what it is sent; a client of a port of this host
-feeds the thread that is its server, and a thread that writes files feeds the one that reads their folder.
+Decides: the edges. A thread that works as inbound passes on the messages that it is sent; a client of a port of this
+host feeds the thread that is its server, and a thread that writes files feeds the one that reads their folder.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _HERE: Final = frozenset({"localhost", "127.0.0.1", "::1", "localhost.localdomai
 
 
 class LinkKind(StrEnum):
-    """How one thread feeds another."""
+    """The way in which one thread feeds another."""
 
     ROUTE = "route"
     PORT = "port"

@@ -1,4 +1,6 @@
-"""What a site has, as tables: its threads with their connections, and where each procedure and translation is used."""
+"""The inventory of a site, as tables: its threads with their connections, and the uses of each procedure and
+translation.
+"""
 
 from __future__ import annotations
 

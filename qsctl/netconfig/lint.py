@@ -1,6 +1,6 @@
-"""What is wrong with a site, or is likely not meant: each finding with its line, its thread and what to do.
+"""Checks of a site for faults and probable mistakes: each finding with its line, its thread and the remedy.
 
-Decides: the rules. Those of the load are asked where the load is known. A detail that is disabled counts for nothing.
+Decides: the rules. Those of the load are applied where the load is known. A detail that is disabled counts for nothing.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _OBSERVED_ENOUGH: Final = 1_000
 
 
 class SiteRule(StrEnum):
-    """What is looked for."""
+    """A rule of the checks."""
 
     UNKNOWN_DESTINATION = "unknown-destination"
     UNROUTED_TRANSACTION = "unrouted-transaction"
@@ -71,7 +71,7 @@ class SiteFinding:
 
     @property
     def severity(self) -> Severity:
-        """How bad it is: an error or a warning makes the answer no."""
+        """The severity: an error or a warning makes the answer negative."""
         return WEIGHTS[self.rule]
 
 

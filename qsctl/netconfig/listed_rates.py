@@ -1,9 +1,9 @@
-"""What moved at a site between two listings of its recovery database.
+"""The movements at a site between two listings of its recovery database.
 
-Decides: what two listings show. A queue is first in, first out. Where a message that waited for a destination in the
-first listing still waits in the second, the destination had work all the time and none of what came since has gone:
-what is gone over the time between is its rate of service, and what is new is what came to it. Elsewhere they
-show no rates.
+Decides: the rates that two listings show. A queue is first in, first out. Where a message that waited for a destination
+in the first listing still waits in the second, the destination had work all the time and none of the later arrivals has
+left: the departures over the time between are its rate of service, and the new messages are its arrivals. Elsewhere
+they show no rates.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LAST_STATE: Final = 99
 
 @dataclass(slots=True)
 class WaitingListing:
-    """What waits in one listing, by destination; and the length of what is there, by source."""
+    """The waiting messages of one listing, by destination; and their lengths, by source."""
 
     by_destination: dict[str, dict[MessageId, str]] = field(default_factory=dict)
     """Source of each message."""

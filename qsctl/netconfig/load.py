@@ -1,8 +1,8 @@
-"""What is known of the load of each thread of a site, and from where.
+"""The known load of each thread of a site, with its source.
 
-Decides: which source counts. An archive knows hours, lengths and transaction ids; a pair of statistics dumps knows
-counts; two listings know what is behind a queue that never ran empty. A rate that several know is of the one that
-counted more messages; of the rest the first of these gives what it knows.
+Decides: which source counts. An archive has hours, lengths and transaction ids; a pair of statistics dumps has counts;
+two listings have the rates behind a queue that never ran empty. A rate of several sources is that of the one that
+counted more messages; any other figure is that of the first source that has it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class KnownFigure(NamedTuple):
 
 @dataclass(slots=True)
 class ThreadLoad:
-    """What is known of one thread. None and empty: nothing."""
+    """The known load of one thread. None and empty: unknown."""
 
     arrived_per_s: KnownFigure | None = None
     """Messages that come in by it."""
@@ -54,14 +54,14 @@ class ThreadLoad:
 
 @dataclass(slots=True)
 class SiteLoad:
-    """What is known of the threads of a site, by name."""
+    """The known loads of a site's threads, by name."""
 
     threads: dict[str, ThreadLoad] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
-    """What could not be used, and why."""
+    """The inputs that could not be used, with the reasons."""
 
     def of(self, thread: str) -> ThreadLoad:
-        """Return what is known of a thread; it is added where it is not there."""
+        """Return the known load of a thread; it is added where it is missing."""
         return self.threads.setdefault(thread, ThreadLoad())
 
 
@@ -109,7 +109,7 @@ def add_statistics(load: SiteLoad, samples: Iterable[ThreadSample], interval_s: 
 
 
 class _Period(NamedTuple):
-    """What a thread counted between two instants."""
+    """The counts of a thread between two instants."""
 
     seconds: float
     messages_in: int | None

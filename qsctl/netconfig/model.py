@@ -16,7 +16,7 @@ STATIC_ELSE_ROUTE: Final = "_HCI_static_else_route_"
 
 
 class StackPlace(StrEnum):
-    """Where a thread has a stack of procedures, as its key is called."""
+    """The place of a thread's stack of procedures, by the name of its key."""
 
     IN_DATA = "IN_DATA"
     OUT_DATA = "OUT_DATA"
@@ -25,7 +25,7 @@ class StackPlace(StrEnum):
 
 
 class NetDetailKind(StrEnum):
-    """What a route detail does, as its key TYPE says it."""
+    """The kind of a route detail, by the value of its key TYPE."""
 
     RAW = "raw"
     TRANSLATE = "xlate"
@@ -70,7 +70,7 @@ class NetDetail:
 
 @dataclass(frozen=True, slots=True)
 class NetRoute:
-    """What is done with messages of a transaction id."""
+    """The route of messages with a transaction id."""
 
     transaction_id: str
     """With `is_wildcard` a regular expression that a whole transaction id must match."""
@@ -80,12 +80,12 @@ class NetRoute:
 
     @property
     def is_static(self) -> bool:
-        """Whether it is for all messages."""
+        """Return whether it is for all messages."""
         return self.transaction_id == STATIC_ROUTE
 
     @property
     def is_else(self) -> bool:
-        """Whether it is for messages that no other route is for."""
+        """Return whether it is for messages that no other route is for."""
         return self.transaction_id == STATIC_ELSE_ROUTE
 
 
@@ -126,7 +126,7 @@ class NetThread:
 
     @property
     def is_inbound(self) -> bool:
-        """Whether messages come in by it."""
+        """Return whether messages arrive by it."""
         return bool(self.routes) and not self.is_outbound_only
 
 

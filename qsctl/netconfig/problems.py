@@ -30,7 +30,7 @@ class ProblemList:
 
     @property
     def has_errors(self) -> bool:
-        """Whether one of them is an error."""
+        """Return whether one of them is an error."""
         return any(each.severity is Severity.ERROR for each in self.problems)
 
     def _keep(self, problem: Problem) -> None:

@@ -1,4 +1,4 @@
-"""How long procedures and translations take, by name: a table that the site's operator writes.
+"""The durations of procedures and translations, by name: a table that the site's operator writes.
 
 Decides: its form. CSV with a heading: `name` and `takes` (a duration), optionally `spread` (constant, exponential),
 `does` (drop, split, reroute, send, over, error), `every`, `results`, `to` and `transaction`, as a scenario has them.
@@ -28,7 +28,7 @@ DOES: Final = ("pass", "drop", "split", "reroute", "send", "over", "error")
 
 @dataclass(frozen=True, slots=True)
 class ProcedureRow:
-    """What is known of the procedures whose names fit."""
+    """The row for the procedures whose names match."""
 
     name: str
     takes_ns: Nanoseconds

@@ -30,7 +30,7 @@ _REMEDY: Final = (
 
 @dataclass(frozen=True, slots=True)
 class NetConfigReading:
-    """What was read of a NetConfig, and the warnings about it."""
+    """The content of a NetConfig, and the warnings about it."""
 
     config: NetConfig
     warnings: tuple[Problem, ...]

@@ -1,4 +1,4 @@
-"""Which routes apply to a message of a thread.
+"""The routes that apply to a message of a thread.
 
 Decides (our reading, where the sources are silent): every route whose name fits applies, an exact one, a wildcard and
 the static one; the route for all others only where none does, and never beside a static one, which is for all. A
@@ -48,10 +48,10 @@ def routes_for(routes: Sequence[NetRoute], transaction_id: str) -> list[NetRoute
 
 
 def representatives(routes: Iterable[NetRoute], observed: Iterable[str] = ()) -> dict[str, list[NetRoute]]:
-    """Return transaction ids that stand for all messages of a thread, each with the routes that apply to it.
+    """Return transaction ids that represent all messages of a thread, each with the routes that apply to it.
 
-    Ids that were observed stand for themselves, and so do those of exact routes. A wildcard that none of them matches
-    has one made of its expression; where a route is for all others, one more stands for these.
+    Observed ids represent themselves, and so do those of exact routes. A wildcard that none of them matches has one
+    made of its expression; where a route is for all others, a further id represents these.
     """
     given = list(routes)
     ids = dict.fromkeys(observed)

@@ -1,8 +1,8 @@
-"""What the threads of a site counted: the engine's statistics, as its tools and its users' scripts print them.
+"""The counts of a site's threads: the engine's statistics, as its tools and its users' scripts print them.
 
-Decides: the forms. Keyed lists of Tcl (a status report, or what a script writes of each thread), CSV with the
-statistics' names as heading, and lines `label : value`. Instants are seconds since 1970, or dates as listings have
-them. What is not known is passed over; a count that is no number is named with its line.
+Decides: the forms. Keyed lists of Tcl (a status report, or a script's output for each thread), CSV with the statistics'
+names as heading, and lines `label : value`. Instants are seconds since 1970, or dates as listings have them. Unknown
+parts are ignored; a count that is not a number is named with its line.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _REMEDY: Final = "Correct these lines, or dump the statistics anew."
 
 @dataclass(slots=True)
 class ThreadSample:
-    """What one thread had counted at an instant. None: the dump does not state it."""
+    """The counts of one thread at an instant. None: the dump does not state it."""
 
     thread: str
     line: int = 0
@@ -63,7 +63,7 @@ class ThreadSample:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing of it is a count."""
+        """Return whether it has no count."""
         return self.messages_in is None and self.messages_out is None
 
 
@@ -130,7 +130,7 @@ def _plain(label: str) -> str:
 
 
 def _set(samples: _Samples, sample: ThreadSample, line: int, given: Mapping[str, str]) -> None:
-    """Set what is known of labels and values."""
+    """Set the known values from labels and values."""
     for label, text in given.items():
         value = text.strip()
         if not value:

@@ -1,8 +1,8 @@
 """Lists of Tcl inside a text: words, nested lists and keyed lists, each with the line that it begins in.
 
-Decides: what a word is. Braces keep what they hold, quotation marks and bare words have backslashes replaced, as Tcl's
-own rules are; nothing is executed: `$` and `[` are characters. A list is looked at when it is asked for, one level at a
-time, so that nesting costs no stack, and what is wrong in one part says nothing of the others.
+Decides: the words. Braces keep their content, quotation marks and bare words have backslashes replaced, as Tcl's own
+rules are; nothing is executed: `$` and `[` are characters. A list is parsed on request, one level at a time, so that
+nesting costs no stack, and a fault in one part does not affect the others.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class TclWord(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TclTrouble:
-    """Something of a text that is no list: where, and what."""
+    """A part of a text that is not a list: its place, and the fault."""
 
     at: int
     message: str
@@ -71,7 +71,7 @@ class TclText:
         return self._first_line + self._counts[before] + self.text.count("\n", before * _CHECKPOINT, place)
 
     def words(self, start: int, end: int) -> Iterator[TclWord]:
-        """Yield the words of a list between two offsets; what is no word is noted, and passed over."""
+        """Yield the words of a list between two offsets; a part that is not a word is noted and skipped."""
         text, at = self.text, start
         while True:
             space = _SPACE.match(text, at, end)
@@ -82,7 +82,7 @@ class TclText:
             yield word
 
     def value(self, word: TclWord) -> str:
-        """Return what a word stands for."""
+        """Return the value of a word."""
         content = self.text[word.start : word.end]
         if word.form == "{":
             return content

@@ -1,7 +1,7 @@
-"""How much translation the threads of a site ask of their processes.
+"""The translation work that the threads of a site give to their processes.
 
-Decides: what counts as work. The translation thread of a process does one message at a time, all details of it; its
-work is what procedures and translations of the details take, and where none is known, one unit a detail.
+Decides: the amount of work. The translation thread of a process does one message at a time, all details of it; its work
+is the duration of the details' procedures and translations, and one unit a detail where none is known.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ POSITION: Final = struct.Struct("<Q")
 
 
 class UnreadableRecord(Exception):
-    """A body that is not a record of this version; the message gives the reason. Says why."""
+    """A body that is not a record of this version; the message gives the reason."""
 
 
 class Encoded(NamedTuple):

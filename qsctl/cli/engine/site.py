@@ -38,7 +38,7 @@ _Row = TypeVar("_Row")
 
 
 class SiteTable(StrEnum):
-    """What `engine export` shows."""
+    """The results of `engine export`."""
 
     ROUTES = "routes"
     THREADS = "threads"

@@ -163,7 +163,7 @@ class SiteThreads(ListResult):
 
 @dataclass(frozen=True)
 class SiteUses(ListResult):
-    """Where procedures and translations of a NetConfig are used."""
+    """The uses of a NetConfig's procedures and translations."""
 
     uses: tuple[UseRow, ...]
 

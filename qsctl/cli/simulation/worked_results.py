@@ -1,4 +1,6 @@
-"""What simulated consumers of a broker's queue did: duplicates, backlog, how busy each one was, what it costs."""
+"""The results of a broker's queue with simulated consumers: duplicates, backlog, the utilization of each consumer,
+costs.
+"""
 
 from __future__ import annotations
 

@@ -156,7 +156,7 @@ class Flag(IntFlag):
 
 
 class Message(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """One version of a message, as it stands in a database; each stage makes the next.
+    """One version of a message, as stored in a database; each stage makes the next.
 
     `serial` is the number of its copy in the databases; a copy that replaces another has a new one. A copy
     counts only once the copy with the serial `replaces` is gone from both databases, and that with the serial

@@ -13,7 +13,7 @@ from qsctl.identity import Guid
 class Consumer:
     """A consumer's reader: its outstanding samples, and how many it accepts.
 
-    It may be sent to while reception is enabled and its outstanding samples are at most the threshold; -1 is no bound
+    It may be sent to while reception is enabled and its outstanding samples are at most the threshold; -1 is unlimited
     [QS 2.10.1]. A delivery that failed is no longer outstanding, so a retry can go to the same consumer.
     """
 

@@ -1,13 +1,13 @@
-"""A queue of any broker: publishers, consumers, deliveries and what comes back, in a compiled loop.
+"""A queue of any broker: publishers, consumers, deliveries and returns, in a compiled loop.
 
-In: a scenario of model `queue`. Out: a row of the log for each message, and one for each dead letter; counters; what
-is known of the queue and of each consumer beside them (`eventlog.run_folder.WorkedQueue`, `QueueWorker`). Always
-holds: the same scenario and seed give the same rows; draws of a message depend on its publisher and number alone,
-whatever the settings are; a message is in one place, and has one fate. Read first `advance.py`, then `delivering.py`
-and `returning.py`; `tests/sim/oracle_queue.py` is the same queue, plainly.
+In: a scenario of model `queue`. Out: a row of the log for each message, and one for each dead letter; counters; figures
+of the queue and of each consumer beside them (`eventlog.run_folder.WorkedQueue`, `QueueWorker`). Invariants: the same
+scenario and seed give the same rows; draws of a message depend on its publisher and number alone, whatever the settings
+are; a message is in one place, and has one fate. Read first `advance.py`, then `delivering.py` and `returning.py`;
+`tests/sim/oracle_queue.py` is the same queue, plainly.
 
-The rules, and where brokers state them (pages by their titles in the brokers' public documents; what is marked "our
-reading" none of them states):
+The rules, and where brokers state them (pages by their titles in the brokers' public documents; none of them states a
+rule marked "our reading"):
 
 - Delivery. A consumer is sent messages as long as fewer than its prefetch are unacknowledged; of several the one
   whose turn is longest ago is next (RabbitMQ, "Consumer Prefetch" and "Consumers"; JetStream, "Consumers":
@@ -19,10 +19,9 @@ reading" none of them states):
   it goes on; a heartbeat begins the time anew (Amazon SQS, "Visibility timeout": ChangeMessageVisibility; JetStream:
   AckWait, BackOff, and acknowledgments of progress). A later acknowledgment counts until the message is delivered
   again ("DeleteMessage": the latest receipt handle), always (JetStream), or not at all.
-- Failures. Work fails by the class's probability at each attempt, always on a poisoned message, and where it begins
-  in an outage. The message is rejected, or nothing is heard of it. After max-deliveries it is dead when it would come
-  back (RabbitMQ, "Quorum Queues": delivery-limit; Amazon SQS, "Dead-letter queues": maxReceiveCount; JetStream:
-  MaxDeliver).
+- Failures. Work fails by the class's probability at each attempt, always on a poisoned message, and where it begins in
+  an outage. The message is rejected, or there is no answer. After max-deliveries it is dead when it would come back
+  (RabbitMQ, "Quorum Queues": delivery-limit; Amazon SQS, "Dead-letter queues": maxReceiveCount; JetStream: MaxDeliver).
 - Order. What comes back is before all that were never delivered, in the order in which it came back: RabbitMQ returns
   a message to its place or near the head ("Negative Acknowledgements"), JetStream delivers redeliveries first; or
   behind all. Priorities: the highest first ("Priority Queues"). Keys: one message of a key at a time; a free key has

@@ -1,8 +1,8 @@
 """The kernel of a broker's queue: from one event to the next, until an instant.
 
-At one instant happens first what is planned, in the order of the controls; then what the heap has, by kinds; then
-delays end, deliveries time out, times to live are over, messages arrive. After each event the queue settles: it
-delivers as long as there are messages and consumers for them, drops what is beyond its limits, and accepts messages of
+At one instant planned controls happen first, in their order; then the events of the heap, by kinds; then delays end,
+deliveries time out, times to live are over, messages arrive. After each event the queue reaches a stable state: it
+delivers as long as there are messages and consumers for them, drops messages beyond its limits, and accepts messages of
 blocked publishers while there is room.
 """
 

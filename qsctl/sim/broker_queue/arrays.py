@@ -24,7 +24,7 @@ _OF_A_CONSUMER: Final = 8
 
 
 class QueueArrays:
-    """What the kernel changes in place."""
+    """The arrays that the kernel changes in place."""
 
     def __init__(self, layout: QueueLayout, level: LogLevel, chunk_rows: int) -> None:
         self._record = np.zeros(1, r.STATE)

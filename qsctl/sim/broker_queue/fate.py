@@ -1,4 +1,4 @@
-"""What becomes of a message: its row of the log and its count, its dead letter, its source that goes on.
+"""The fate of a message: its row of the log and its count, its dead letter, its source that continues.
 
 Decides: which messages count. As in all models one counts when its wait ended in the observed part (`summary.
 observation`): the wait ends when work on it begins first, or with its loss.
@@ -136,7 +136,7 @@ def record(state: Any, m: int, which: int, outcome: int, wait: int, enter: int, 
 
 @part
 def end(state: Any, m: int) -> None:
-    """Note that a message's fate is known: its source goes on, and its row is free once nobody works on it."""
+    """Note that a message's fate is known: its source continues, and its row is free once no consumer works on it."""
     queue = row(state, 0, STATE)
     message = row(queue.messages, m, MESSAGE)
     publisher = row(queue.publishers, message.publisher, PUBLISHER)

@@ -111,7 +111,7 @@ def arrivals_scenario(scenario: Scenario) -> Scenario:
 
 @dataclass(slots=True)
 class QueueLayout:
-    """What the kernel's arrays hold when a run begins."""
+    """The initial content of the kernel's arrays."""
 
     arrays: dict[str, npt.NDArray[Any]]
     numbers: dict[str, int | float]

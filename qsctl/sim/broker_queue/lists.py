@@ -114,7 +114,7 @@ def free_message(state: Any, m: int) -> None:
 
 @part
 def free_if_done(state: Any, d: int) -> None:
-    """Give the row of a delivery back once nobody knows it, and that of its message where that is gone."""
+    """Free the row of a delivery that nothing refers to any more, and that of its message where that is gone."""
     queue = row(state, 0, STATE)
     delivery = row(queue.deliveries, d, DELIVERY)
     if delivery.pending or delivery.marks & (VALID | HELD):

@@ -1,4 +1,4 @@
-"""Which consumers there are, and which of them receive what: joining, leaving, assignment, scaling, outages."""
+"""The consumers of a queue, and their parts of it: joining, leaving, assignment, scaling, outages."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def members_changed(state: Any) -> None:
 
 @part
 def end_rebalance(state: Any) -> None:
-    """Assign anew once nobody has come or left for the length of the pause."""
+    """Assign anew once no consumer has joined or left for the length of the pause."""
     queue = row(state, 0, STATE)
     queue.rebalance_armed = 0
     if queue.rebalancing > queue.now:

@@ -39,7 +39,7 @@ READY: Final = 2
 OUT: Final = 3
 """Delivered, and not acknowledged."""
 GONE: Final = 4
-"""Its fate is known; somebody may still work on it."""
+"""Its fate is known; a consumer may still work on it."""
 LETTER: Final = 5
 """A dead letter."""
 
@@ -49,7 +49,7 @@ COMPLETED: Final = 2
 RETURNED: Final = 4
 """It is in the line of those that came back."""
 BACK: Final = 8
-"""What it waits for, delayed, is a back-off."""
+"""Its delay is a back-off."""
 
 DELIVERY: Final = _record(
     "message", "consumer", "owner", "number", "deadline", "until", "marks", "pending", "timeouts", "t_next", "t_before",
@@ -145,7 +145,7 @@ RULE: Final = np.dtype(
 """An autoscaling rule: `low_since`: since when fewer are wanted, NONE: they are not."""
 
 CONTROL: Final = _record("time", "what", "subject", "value")
-"""What a scenario plans for an instant."""
+"""An event that a scenario plans for an instant."""
 
 # What happens at one instant, in this order: what is planned, the heap by its kinds, delays, time-outs, times to live,
 # arrivals.
@@ -183,8 +183,9 @@ COUNT: Final = _record(
     "first_discard", "done", "done_sum", "done_max", "unfinished", "unfinished_max", "mark", "work", "unacknowledged",
     "within", "overdue",
 )  # fmt: skip
-"""What is counted of the queue, and of its dead letters: from `delivered` on by the numbers of outcomes. `work`: work
-units there, `mark`: the most. `within`: done within the objective; `overdue`: not done in it when the run ends."""
+"""Counters of the queue, and of its dead letters: from `delivered` on by the numbers of outcomes. `work`: work units
+there, `mark`: the most. `within`: done within the objective; `overdue`: not done in it when the run ends.
+"""
 BUCKET: Final = _record("messages")
 HISTOGRAMS: Final = 3
 """Of each queue: waits, times to done, ages of what is unfinished."""
@@ -193,7 +194,7 @@ ARRAYS: Final = (
     "messages", "deliveries", "consumers", "groups", "lines", "timeouts", "lives", "publishers", "lifetimes", "kinds",
     "distributions", "values", "rules", "controls", "heap", "counts", "buckets", "log", "arrivals", "back_offs",
 )  # fmt: skip
-"""What the state record knows by address."""
+"""The arrays that the state record addresses."""
 
 SCALARS: Final = (
     "now", "until", "position", "count", "sequence", "heap_count", "control_position", "control_count",
@@ -217,7 +218,7 @@ SCALARS: Final = (
 )  # fmt: skip
 
 STATE: Final = np.dtype([(name, "i8") for name in (*ARRAYS, *SCALARS)] + [("jitter", "f8"), ("area", "f8")])
-"""All that the kernel knows of a run.
+"""The state of a run for the kernel.
 
 until: step up to here, exclusive; position, count: of the arrivals; published: messages so far
 area: the sum over time of the messages inside, up to `area_from`; level, disturbed, draining_since: see

@@ -1,4 +1,4 @@
-"""What the kernel counted, as the counters of the event log, and what it knows beside them."""
+"""The kernel's counts, as the counters of the event log, and its figures beside them."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def counter_columns_of(queue: BrokerQueue, arrays: QueueArrays, observed_ns: Nan
 
 
 def worked_queue_of(queue: BrokerQueue, arrays: QueueArrays, observed_ns: Nanoseconds) -> WorkedQueue:
-    """Return what is known of the queue beside its counters."""
+    """Return the figures of the queue beside its counters."""
     state, count, consumers = arrays.state, arrays.counts[MAIN], arrays.consumers
     requests, worker_ns = int(state["requests"]), int(consumers["paid_ns"].sum())
     drain_ns = int(state["drain_max"])

@@ -104,12 +104,12 @@ class BrokerQueueRun:
 
     @property
     def worked_queues(self) -> Sequence[WorkedQueue]:
-        """What is known of the queue beside its counters."""
+        """The figures of the queue beside its counters."""
         return (worked_queue_of(self._queue, self.arrays, self._observed_ns),)
 
     @property
     def workers(self) -> Sequence[QueueWorker]:
-        """What each consumer did."""
+        """The work of each consumer."""
         return workers_of(self._queue, self.arrays, self._names)
 
     @property

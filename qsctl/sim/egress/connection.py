@@ -5,7 +5,7 @@ data stays on the TCP queue until acknowledged. [P7500]: it enters the TCP queue
 and may carry it past. Our reading: bytes in flight stay within the window, but one message may always be in flight;
 whole messages move (that TCP may split them is left out). A client whose link loses segments has them, see `tcp`.
 
-Where a function has the argument `rare`, None stands for a client that is plain (no endpoint, eliding, loss, pauses,
+Where a function has the argument `rare`, None means a client that is plain (no endpoint, eliding, loss, pauses,
 absences, slower link or weights, as most are), or plain but for its guaranteed messages, which G-1 holds. The compiler
 then leaves out the branches that such a client never takes: it makes a separate function from the same text.
 """

@@ -25,22 +25,22 @@ class DeliveryOrder(StrEnum):
 
 
 class QueueAccess(StrEnum):
-    """Which consumers receive messages."""
+    """The consumers that receive messages."""
 
     SHARED = "shared"
     EXCLUSIVE = "exclusive"
-    """One of them; the others stand by."""
+    """One of them; the others are on standby."""
 
 
 class ExpiryPlace(StrEnum):
-    """Where in the queue a message whose time to live is over is noticed."""
+    """The place in the queue where an expired message is noticed."""
 
     HEAD = "head"
     ANYWHERE = "anywhere"
 
 
 class ConnectionLoss(StrEnum):
-    """When what a consumer has not acknowledged comes back after it left."""
+    """The time at which unacknowledged messages of a consumer return after it left."""
 
     RETURN = "return"
     """At once."""
@@ -49,7 +49,7 @@ class ConnectionLoss(StrEnum):
 
 
 class RefusalReaction(StrEnum):
-    """What a publisher does whose message is refused."""
+    """The reaction of a publisher to a refused message."""
 
     LOSE = "lose"
     RETRY = "retry"
@@ -58,14 +58,14 @@ class RefusalReaction(StrEnum):
 
 
 class ReceiveMode(StrEnum):
-    """How a consumer comes to messages."""
+    """The way in which a consumer receives messages."""
 
     PUSH = "push"
     POLL = "poll"
 
 
 class LateAcknowledgmentRule(StrEnum):
-    """What an acknowledgment does that comes after the visibility time-out."""
+    """The effect of an acknowledgment after the visibility time-out."""
 
     ACCEPTED = "accepted"
     UNTIL_REDELIVERED = "until-redelivered"
@@ -73,7 +73,7 @@ class LateAcknowledgmentRule(StrEnum):
 
 
 class ReturnPlace(StrEnum):
-    """Where a message is that was delivered and comes back."""
+    """The place of a message that was delivered and returns."""
 
     HEAD = "head"
     """Before all that were never delivered, behind those that came back before."""
@@ -81,7 +81,7 @@ class ReturnPlace(StrEnum):
 
 
 class FailureReport(StrEnum):
-    """What a consumer does with a message on which its work failed."""
+    """The answer of a consumer for a message on which its work failed."""
 
     REJECT = "reject"
     SILENT = "silent"
@@ -89,7 +89,7 @@ class FailureReport(StrEnum):
 
 
 class LimitScope(StrEnum):
-    """Which messages the limits of a queue count."""
+    """The messages that the limits of a queue count."""
 
     ALL = "all"
     READY = "ready"
@@ -97,7 +97,7 @@ class LimitScope(StrEnum):
 
 
 class OverflowRule(StrEnum):
-    """What happens to a message that the limits have no room for, or instead of it."""
+    """The treatment of a message for which the limits leave no room, or of the one dropped instead."""
 
     REJECT = "reject"
     REJECT_DEAD_LETTER = "reject-dead-letter"
@@ -111,7 +111,7 @@ class OverflowRule(StrEnum):
 
 
 class DeadOverflow(StrEnum):
-    """Which dead letter is dropped where they have no room for another one."""
+    """The dead letter that is dropped where there is no room for another one."""
 
     DROP_HEAD = "drop-head"
     DROP_TAIL = "drop-tail"
@@ -178,7 +178,7 @@ class WorkClass:
 
 @dataclass(frozen=True, slots=True)
 class ClassWork:
-    """What some consumers need for the messages of a class."""
+    """The work of some consumers for the messages of a class."""
 
     work_class: str
     time: WorkTime
@@ -214,7 +214,7 @@ class QueueWorkers:
 
 @dataclass(frozen=True, slots=True)
 class VisibilityRule:
-    """When a delivered message that nothing is heard of comes back."""
+    """The time at which a delivered message without an answer returns."""
 
     timeouts_ns: tuple[Nanoseconds, ...]
     """Of the first delivery, the second and so on; the last one of all later ones."""
@@ -225,7 +225,7 @@ class VisibilityRule:
 
 @dataclass(frozen=True, slots=True)
 class RetryRule:
-    """What becomes of a message that comes back."""
+    """The rule for a message that returns."""
 
     max_deliveries: int = -1
     to: ReturnPlace = ReturnPlace.HEAD
@@ -238,7 +238,7 @@ class RetryRule:
 
 @dataclass(frozen=True, slots=True)
 class LengthLimits:
-    """How much a queue takes; -1: no limit."""
+    """The capacity of a queue; -1: no limit."""
 
     max_messages: int = -1
     max_bytes: int = -1
@@ -260,7 +260,7 @@ class DeadLetterLimits:
 
 @dataclass(frozen=True, slots=True)
 class WorkOutage:
-    """What the work of a class depends on is down: attempts that begin meanwhile fail."""
+    """An outage of a service that the work of a class needs: attempts that begin meanwhile fail."""
 
     start_ns: Nanoseconds
     duration_ns: Nanoseconds
@@ -273,7 +273,7 @@ class WorkOutage:
 
 @dataclass(frozen=True, slots=True)
 class AutoscalingRule:
-    """How many of some consumers there are, by the messages in the queue."""
+    """The number of some consumers, by the messages in the queue."""
 
     workers: str
     messages_per_consumer: int
@@ -287,7 +287,7 @@ class AutoscalingRule:
 
 @dataclass(frozen=True, slots=True)
 class WorkPrices:
-    """What is paid, in any currency."""
+    """The prices, in any currency."""
 
     million_requests: float = 0.0
     worker_hour: float = 0.0

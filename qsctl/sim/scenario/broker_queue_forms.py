@@ -1,4 +1,4 @@
-"""How a queue of any broker is written; see `forms`."""
+"""The elements of a queue of any broker; see `forms`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a queue of any broker must be beyond its elements' own values; see `rules`."""
+"""Rules for a queue of any broker beyond its elements' own values; see `rules`."""
 
 from __future__ import annotations
 

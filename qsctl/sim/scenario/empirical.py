@@ -12,7 +12,7 @@ from qsctl.instant import SECOND_NS, Nanoseconds
 from qsctl.sim.scenario.work_time import WORK_MAX_NS
 
 UNITS_NS: Final = {"duration_ns": 1, "duration_ms": SECOND_NS // 1000, "duration_s": SECOND_NS}
-"""Columns that a duration may stand in, and their units."""
+"""Columns that may contain a duration, and their units."""
 COUNT: Final = "count"
 DISTINCT_MAX: Final = 100_000
 _COLUMNS: Final = f"Give one of the columns {', '.join(UNITS_NS)}, and optionally {COUNT}."

@@ -1,6 +1,6 @@
-"""How long work takes, and how long a message waits before it is delivered again: distributions written as one text.
+"""Durations of work, and delays before a message is delivered again: distributions written as one text.
 
-`lognormal:45s,p99=280s` is one value of an attribute, so that a sweep varies it and a command line takes it as it is.
+`lognormal:45s,p99=280s` is one value of an attribute, so that a sweep varies it and a command line accepts it unquoted.
 The draws are in `sim/broker_queue/durations.py`.
 
 - `250ms`: always the same;
@@ -60,7 +60,7 @@ class WorkTime:
 
     @property
     def is_random(self) -> bool:
-        """Whether two draws may differ."""
+        """Return whether two draws may differ."""
         return self.kind is not WorkKind.CONSTANT
 
     def lognormal_parameters(self) -> tuple[float, float]:
@@ -78,7 +78,7 @@ NO_WORK: Final = WorkTime()
 
 
 class BackOffKind(StrEnum):
-    """How delays before a delivery follow one another."""
+    """The sequence of delays before a message's deliveries."""
 
     LIST = "list"
     EXPONENTIAL = "exponential"
@@ -94,7 +94,7 @@ class BackOff:
     factor: float = 2.0
 
     def table(self) -> tuple[Nanoseconds, ...]:
-        """Return the delay after delivery 1, 2, …; the last one stands for all later ones."""
+        """Return the delay after delivery 1, 2, …; the last one applies to all later ones."""
         if self.kind is BackOffKind.LIST:
             return self.delays_ns
         first, longest = self.delays_ns
@@ -130,7 +130,7 @@ def _time(text: str, low: Nanoseconds = 1, high: Nanoseconds = WORK_MAX_NS) -> N
 
 
 def _options(text: str, *names: str) -> tuple[str, list[str]]:
-    """Return what stands before the first comma, and the values of these options, in this order."""
+    """Return the text before the first comma, and the values of these options, in this order."""
     first, *rest = text.split(",")
     found = dict(each.strip().split("=", 1) for each in rest if "=" in each)
     if len(found) != len(rest) or set(found) != set(names):

@@ -130,7 +130,7 @@ class Boundary:
         )
 
     def name_type(self, topic_name: str, peer: str, text: str) -> None:
-        """Report what a topic's samples are taken for, by what an endpoint of a peer says of its type."""
+        """Note the type that a topic's samples are read as, from an endpoint's announcement of its type."""
         self._reports.add(PeerFault(topic_name, peer, text[:INCOMPATIBLE_CHARACTERS_MAX], kind=FaultKind.TYPE))
 
     def deny(self, source: str, peer: str, cause: str, reason: str) -> None:

@@ -3,8 +3,8 @@
 Decides: which process's messages are accepted. A name is a claim. The process whose message came first is accepted
 until it leaves, or until it has been silent for longer than a running member can be; messages of other processes in its
 name are refused meanwhile. An announcement without messages changes nothing, whatever start time it contains. So a
-namesake and a stranger change nobody's role while the member that they name itself, or another process than theirs, is
-accepted; a stranger that uses the name of a member that left cannot be distinguished from the member's restart.
+namesake and a stranger change no member's role while the member that they name itself, or another process than theirs,
+is accepted; a stranger that uses the name of a member that left cannot be distinguished from the member's restart.
 """
 
 from __future__ import annotations

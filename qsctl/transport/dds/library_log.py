@@ -50,7 +50,7 @@ _REMEDIES: Final = (
         "2: generate its types without -typeobject, or call auto_fill_type_information(false)",
     ),
 )
-"""What to do where a line of the library does not state it, by a part of the line."""
+"""Remedies for lines of the library that do not state one, by a part of the line."""
 
 
 class LibraryLog:

@@ -1,8 +1,8 @@
 """A type as a peer describes it in discovery, as definitions of the configuration's own kind [XTYPES 7.3.4, QS 3.3.1].
 
-Decides: which descriptions are taken for a queue's type. A description is a claim of whoever sent it: it passes the
-rules that types of a file pass, and its depth, its size, the number of types and of members are bounded. Needed is the
-complete description; a minimal one has hashes in the place of the members' names.
+Decides: which descriptions are accepted as a queue's type. A description is a claim of its sender: it must pass the
+rules for types of a file, and its depth, its size, the number of types and of members are bounded. The complete
+description is needed; a minimal one has hashes in the place of the members' names.
 """
 
 from __future__ import annotations

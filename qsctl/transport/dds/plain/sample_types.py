@@ -1,7 +1,7 @@
-"""The type of a topic's samples where no file defines it: what its writers say it is [QS 3.3.1].
+"""The type of a topic's samples where no file defines it: the one that its writers describe [QS 3.3.1].
 
-Decides: whose claim counts. A writer that describes its type fixes it for the topic, until no writer of that type is
-left and another describes it otherwise. A writer that describes none is matched by its type's name: the service does
+Decides: which description counts. A writer that describes its type fixes it for the topic, until no writer of that type
+is left and another describes it otherwise. A writer that describes none is matched by its type's name: the service does
 not look into samples, so their octets are enough. Both kinds may write at once, each into a reader of its own.
 """
 
@@ -23,12 +23,12 @@ class _Described(NamedTuple):
 
 
 class SampleTypes:
-    """What is known of the type of one topic's samples from its writers and readers.
+    """The type of one topic's samples, from the descriptions of its writers and readers.
 
     Args:
         topic_name, type_name: the topic, and the name that its queue gives to the type.
-        lookups: where descriptions come from.
-        boundary: where what is refused, and what was found, is reported.
+        lookups: the source of descriptions.
+        boundary: receives reports of refused and of adopted types.
     """
 
     def __init__(self, topic_name: str, type_name: str, lookups: Callable[[], TypeLookups], boundary: Boundary) -> None:
@@ -45,7 +45,7 @@ class SampleTypes:
 
     @property
     def is_looking_up(self) -> bool:
-        """Whether a description is awaited."""
+        """Return whether a description is awaited."""
         return bool(self._pending)
 
     def look_up(self, endpoint: RemoteEndpoint) -> None:
@@ -109,7 +109,7 @@ class SampleTypes:
 
     @property
     def is_outdated(self) -> bool:
-        """Whether all writers of the adopted type are gone, and one is there that describes it otherwise."""
+        """Return whether all writers of the adopted type are gone, and one exists that describes it otherwise."""
         if self.adopted is None or not self._writers:
             return False
         return all(each.type.identifier != self.adopted.identifier for each in self._writers.values())

@@ -165,7 +165,7 @@ class PlainTopic:
 
     @property
     def waits(self) -> bool:
-        """Whether there is a reader that is not watched: it is new, or a queue was full."""
+        """Return whether there is a reader that is not watched: it is new, or a queue was full."""
         return (
             self._types.is_looking_up
             or self._types.is_outdated
@@ -196,7 +196,7 @@ class PlainTopic:
 
     @property
     def is_draining(self) -> bool:
-        """Whether there is something to be read yet, and room for it."""
+        """Return whether there is something to be read yet, and room for it."""
         return any(reader is not None for reader in self._readers()) and self._has_room()
 
     def _readers(self) -> tuple[PlainReader | None, ...]:
@@ -293,7 +293,9 @@ class PlainTopic:
         )
 
     def _is_another_readers(self, writer: PlainWriter) -> bool:
-        """Whether a writer is read by its type's name: a writer without a description matches any reader of that."""
+        """Return whether a writer is read by its type's name: a writer without a description matches any reader of that
+        name.
+        """
         return not writer.is_described and has_key(writer.guid) in self._kinds_by_name
 
     def _open_numbered(self) -> None:

@@ -31,7 +31,7 @@ DESCRIBED_WITHIN_NS: Final[Nanoseconds] = 10 * SECOND_NS
 """A peer that has not described its type after so long is reported."""
 
 LOOKUPS_MAX: Final = 64
-"""Types that are looked up at a time; a writer that comes when so many are is reported."""
+"""Number of types that are looked up at a time; a writer beyond it is reported."""
 
 TYPES_KEPT_MAX: Final = 256
 _PAUSE_S: Final = 0.05
@@ -49,7 +49,7 @@ class DescribedType(NamedTuple):
 
     @property
     def has_key(self) -> bool:
-        """Whether its samples are of instances."""
+        """Return whether its samples are of instances."""
         return not self.data_type.__idl__.keyless
 
 
@@ -66,7 +66,7 @@ class Lookup:
 
     @property
     def is_done(self) -> bool:
-        """Whether it has an end."""
+        """Return whether it has an end."""
         return self.found is not None or self.refused is not None
 
 
@@ -138,7 +138,7 @@ class TypeLookups:
                 time.sleep(_PAUSE_S)
 
     def _identify(self, lookups: list[Lookup]) -> None:
-        """Find the identifiers of endpoints' types in what discovery says of them."""
+        """Find the identifiers of endpoints' types in their discovery data."""
         for is_writer, topic in ((True, BuiltinTopicDcpsPublication), (False, BuiltinTopicDcpsSubscription)):
             wanted = {each.key: each for each in lookups if each.is_writer is is_writer}
             if not wanted or self._participant.entity is None:
@@ -240,7 +240,7 @@ def class_by_name(type_name: str, *, keyed: bool) -> type[Any]:
     octets arrive as they were written, whatever the type's extensibility and representation are.
 
     Raises:
-        Refused: the name is no name of a type.
+        Refused: the name is not that of a type.
     """
     parts = [checked_identifier(part) for part in type_name.split("::")]
     empty: Any = make_idl_struct("NoContent", "qsctl.NoContent", {})
