@@ -140,8 +140,8 @@ class EpochBegan(msgspec.Struct, frozen=True, array_like=True, tag=20, gc=False)
     """A replica became master of a replicated stream; each later record is of this epoch, up to the next of this kind.
 
     What was assigned returns to Enqueued as redelivered: its consumer may have processed it [QS 7.1.1.3]. With
-    `flags_all` every held sample is: the master before may have sent it without a committed assignment. `incarnation`
-    is that of the replication group, which its first master drew where no command did.
+    `flags_all` every held sample is: the master before may have sent it without a committed assignment, see
+    `SendsAhead`. `incarnation` is that of the replication group, which its first master drew where no command did.
     """
 
     queue: str
@@ -160,6 +160,17 @@ class ReplicaRejoined(msgspec.Struct, frozen=True, array_like=True, tag=21, gc=F
     queue: str
     replica: str
     run: int
+
+
+class SendsAhead(msgspec.Struct, frozen=True, array_like=True, tag=25, gc=False):
+    """From here on the master sends samples before their assignment is committed, or does not [QS 7.1.1.3].
+
+    Once this is committed, for the former; at once, for the latter. An epoch begins with the former. So a new master
+    whose log ends without it knows of each sample whether a consumer may have it.
+    """
+
+    queue: str
+    is_allowed: bool
 
 
 class ConfigurationKnown(msgspec.Struct, frozen=True, array_like=True, tag=22):
@@ -250,6 +261,7 @@ QueueRecord: TypeAlias = (
     | Remembered
     | EpochBegan
     | ReplicaRejoined
+    | SendsAhead
     | ConfigurationKnown
 )
 """Records of a queue's own store, or of that of its replication group; `queue` names the queue or the stream."""

@@ -40,6 +40,7 @@ from qsctl.core.records import (
     Removed,
     ReplicaRejoined,
     Returned,
+    SendsAhead,
     Undeliverable,
 )
 from qsctl.errors import Refused
@@ -223,7 +224,7 @@ class Drawn:
         numbers = self._numbers
         name, position = self._queue(), numbers.of(1, 2, 3, 4, 0, 5, 6, 2**63 - 1)
         reason = DeadLetterReason(numbers.next() % 2)
-        match numbers.next() % 11:
+        match numbers.next() % 12:
             case 0:
                 return EpochBegan(stream, self._epoch(stream), "b", self._bit())
             case 1:
@@ -247,6 +248,8 @@ class Drawn:
                 return ReplicaRejoined(stream, NAMES[numbers.next() % 3], numbers.next())
             case 9:
                 return ConfigurationKnown(stream, "origin", {}, {})
+            case 10:
+                return SendsAhead(stream, self._bit())
             case _:
                 return Ordered(name, position, self._identity(), 1, numbers.of(2, INFINITE_NS, 0), numbers.next())
 

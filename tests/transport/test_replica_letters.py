@@ -126,7 +126,8 @@ def test_a_letter_that_names_a_member_twice_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("letter", "version"), [((("A", "B"), ()), 1), ((LETTER_VERSION + 1, ("A", "B"), ("of another kind",)), 3)]
+    ("letter", "version"),
+    [((("A", "B"), ()), 1), ((LETTER_VERSION + 1, ("A", "B"), ("of another kind",)), LETTER_VERSION + 1)],
 )
 def test_a_letter_of_another_version_is_refused_with_what_to_do(letter: object, version: int) -> None:
     with pytest.raises(Malformed, match=f"a letter of version {version} .*run one version of qsctl on all members"):

@@ -1,7 +1,9 @@
 """The messages of a group's queues to clients, kept until they may leave.
 
-Decides: on which entry a message rests. A delivery without synchronized assignment rests on the sample's own entry,
-[QS 7.1.1.3], and no message leaves before the master has committed an entry of its own epoch.
+Decides: on which entry a message rests. Without synchronized assignment a delivery may rest on the sample's own entry
+[QS 7.1.1.3]: while many samples wait for nothing but their assignment. While few do, it rests on the assignment as with
+synchronization, so that a new master knows exactly what was sent. None leaves before the master has committed an entry
+of its own epoch.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 from bisect import bisect_right, insort
 from collections.abc import Sequence
 from operator import itemgetter
+from typing import Final
 
 import msgspec
 
@@ -22,9 +25,12 @@ from qsctl.core.messages import (
     WriteAcknowledgment,
     is_for,
 )
-from qsctl.core.records import Enqueued, QueueRecord
+from qsctl.core.records import Enqueued, QueueRecord, SendsAhead
 
 _RESTS_ON = itemgetter(0)
+
+AHEAD_COUNT: Final = 4
+"""Of samples that were stored before they were assigned: with so many between two heartbeats they are sent ahead."""
 
 
 class Clients:
@@ -45,11 +51,28 @@ class Clients:
         self.own_epoch_index = 0
         """The first entry of the master's own epoch."""
         self._epoch_of_deliveries = 0
+        self._sends_ahead = False
+        self._ahead_from_index: int | None = None
+        """The entry that allows to send ahead, until it is committed."""
+        self._stored_before_count = 0
 
     def lead(self, epoch: int, index: int) -> None:
         """Send deliveries, as the master of an epoch whose first entry this is."""
         self.own_epoch_index = index
         self._epoch_of_deliveries = (epoch & FLAGS_MASK) << EPOCH_SHIFT
+        self._sends_ahead = not self._synchronizes
+        self._ahead_from_index = None
+        self._stored_before_count = 0
+
+    def change_of_pace(self) -> bool | None:
+        """Return whether to begin, or to cease, to send ahead, by what was sent since the last call; None: neither."""
+        count, self._stored_before_count = self._stored_before_count, 0
+        is_worth_it = not self._synchronizes and count >= AHEAD_COUNT
+        return None if is_worth_it is (self._sends_ahead or self._ahead_from_index is not None) else is_worth_it
+
+    def send_no_more_ahead(self) -> None:
+        """Let each delivery from now on rest on its assignment."""
+        self._sends_ahead, self._ahead_from_index = False, None
 
     def note_entries(self, first_index: int, records: Sequence[QueueRecord]) -> None:
         """Know where the master's samples are in the log."""
@@ -57,6 +80,8 @@ class Clients:
             for index, record in enumerate(records, first_index):
                 if type(record) is Enqueued:
                     self._enqueued_at[record.queue, record.position] = index
+                elif type(record) is SendsAhead and record.is_allowed:
+                    self._ahead_from_index = index
 
     def note_commit(self, records: Sequence[QueueRecord]) -> None:
         """Forget them again."""
@@ -69,7 +94,10 @@ class Clients:
         rests_on = message.rests_on
         if type(message) is Delivery:
             if not self._synchronizes and message.position:  # an end of the queue has none
-                rests_on = self._enqueued_at.get((message.queue, message.position), 0)
+                own_entry = self._enqueued_at.get((message.queue, message.position), 0)
+                self._stored_before_count += not own_entry
+                if self._sends_ahead:
+                    rests_on = own_entry
             rests_on = max(rests_on, self.own_epoch_index)
         self._serial += 1
         waiting = self._waiting
@@ -88,6 +116,8 @@ class Clients:
 
     def commit(self, index: int) -> None:
         """Let leave what rests on entries up to here."""
+        if self._ahead_from_index is not None and index >= self._ahead_from_index:
+            self._sends_ahead, self._ahead_from_index = True, None
         waiting = self._waiting
         if not waiting or waiting[0][0] > index:
             return
@@ -119,6 +149,7 @@ class Clients:
         """
         self._released = [each for each in self._released if type(each) is not Delivery]
         self._enqueued_at.clear()
+        self.send_no_more_ahead()
         self._waiting = [
             each
             for each in self._waiting

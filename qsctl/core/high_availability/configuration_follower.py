@@ -40,6 +40,7 @@ class ConfigurationFollower:
         self.name = name
         self.configuration = ClusterConfiguration(name, member_count)
         self.applied_index = 0
+        self.sends_ahead = False
         self.replica: Replica | None = None
         """Whose log it follows; set once."""
         self._member_count = member_count

@@ -65,6 +65,8 @@ class Followed(Protocol):
 
     applied_index: int
     """It is in the state of this entry."""
+    sends_ahead: bool
+    """Whether samples may have been sent before their assignment was committed, in that state."""
 
     @property
     def follows_commit(self) -> bool:

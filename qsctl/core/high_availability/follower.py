@@ -16,7 +16,7 @@ from qsctl.core.high_availability.log import LogSnapshot, ReplicatedLog
 from qsctl.core.messages import Write
 from qsctl.core.queue.restore import QueueReplay, resume, snapshot
 from qsctl.core.queue.shared_reader_queue import SharedReaderQueue
-from qsctl.core.records import EpochBegan, QueueRecord, ReplicaRejoined
+from qsctl.core.records import EpochBegan, QueueRecord, ReplicaRejoined, SendsAhead
 from qsctl.identity import Guid, Incarnation
 from qsctl.instant import Nanoseconds
 
@@ -35,6 +35,7 @@ class Follower:
         self.applied_index = 0
         """The queues are in the state of this entry."""
         self.follows_commit = self.sends_payloads = False
+        self.sends_ahead = True
         self._labels = {queue.label: queue for queue in queues}
         self._queues = {queue.name: queue for queue in queues}
         self.names = frozenset((stream, *(queue.name for queue in queues)))
@@ -43,6 +44,7 @@ class Follower:
     def _begin(self) -> None:
         for queue in self.queues:
             queue.suspend()
+        self.sends_ahead = True
         self._replays = {queue.name: QueueReplay(queue, is_restart=False) for queue in self.queues}
 
     def forget(self, now: Nanoseconds) -> None:
@@ -65,6 +67,8 @@ class Follower:
 
     def record(self, _now: Nanoseconds, record: QueueRecord) -> None:
         """Record something beside what the queues do."""
+        if isinstance(record, SendsAhead):
+            self.sends_ahead = record.is_allowed
         self.queues[0].stream.record(record)
 
     def recorded(self, index: int) -> None:
@@ -111,7 +115,8 @@ class Follower:
     def snapshot(self, epoch: int, incarnation: int) -> tuple[QueueRecord, ...]:
         """Return the fewest records that describe the present state of all queues, after an entry of this epoch."""
         began = EpochBegan(self._stream, epoch, "", flags_all=False, incarnation=Incarnation(incarnation))
-        return (began, *chain.from_iterable(map(snapshot, self.queues)))
+        others = () if self.sends_ahead else (SendsAhead(self._stream, is_allowed=False),)
+        return (began, *chain.from_iterable(map(snapshot, self.queues)), *others)
 
     def held_count(self) -> int:
         """Return how many samples the queues hold."""
@@ -127,7 +132,10 @@ class Follower:
         replays = self._replays
         for record in records:
             kind = type(record)
-            if kind is EpochBegan:
+            if isinstance(record, SendsAhead):
+                self.sends_ahead = record.is_allowed
+            elif kind is EpochBegan:
+                self.sends_ahead = True
                 for replay in replays.values():
                     replay.play(record)
             elif kind is not ReplicaRejoined:

@@ -218,7 +218,7 @@ class Member:
             )
         self.names = tuple(sorted(names))
         for replica in self.replicas.values():
-            replica.others = tuple(each for each in self.names if each != self.name)
+            replica.name_others(self.names)
 
     # As an engine.
 

@@ -47,7 +47,7 @@ from qsctl.core.high_availability.producers import Producers
 from qsctl.core.high_availability.roles import Jitter, Role, RoleChanged, StoredLog
 from qsctl.core.messages import AckResponse, Delivery, Outbound, Write, WriteAcknowledgment
 from qsctl.core.queue.settings import ReplicationSettings
-from qsctl.core.records import EpochBegan, QueueRecord, ReplicaRejoined
+from qsctl.core.records import EpochBegan, QueueRecord, ReplicaRejoined, SendsAhead
 from qsctl.errors import Refused
 from qsctl.identity import DrawIncarnation, Incarnation, no_incarnation
 from qsctl.instant import INFINITE_NS, Nanoseconds
@@ -88,7 +88,8 @@ class Replica:
     ) -> None:
         self.stream = stream
         self.name = name
-        self.others = tuple(each for each in names if each != name)
+        self.others = [each for each in names if each != name]
+        """Shared with the learner and the producers, and changed in place: members are named while the process runs."""
         self._spread = jitter()
         self.run = now + int(self._spread * RUNS)
         """Distinguishes this process from those before it; drawn, so that no stranger answers to it by guessing."""
@@ -142,6 +143,10 @@ class Replica:
     def is_failed(self) -> bool:
         """Return whether its store failed: it sends nothing any more."""
         return self.role is Role.FAILED
+
+    def name_others(self, names: Sequence[str]) -> None:
+        """Take the names of all members, which were not known when the group was opened."""
+        self.others[:] = [each for each in names if each != self.name]
 
     # Start.
 
@@ -222,6 +227,7 @@ class Replica:
         self.producers.advance(now)
         if self.mastery is not None:
             if self.mastery.heartbeat_at_ns <= now and self._leads(now):
+                self._change_pace(now)
                 self.mastery.beat(now)
         elif self._wakes_at_ns <= now:
             self.sleep(now, is_retry=True)
@@ -233,6 +239,15 @@ class Replica:
             else:
                 self._ask(now)
                 self._stand(now, "no sign of a master within master_timeout")
+
+    def _change_pace(self, now: Nanoseconds) -> None:
+        """Record that samples are sent before their assignment is committed, or are not, where that changes."""
+        is_allowed = self.clients.change_of_pace()
+        if is_allowed is None:
+            return
+        if not is_allowed:
+            self.clients.send_no_more_ahead()
+        self.follower.record(now, SendsAhead(self.stream, is_allowed))
 
     def notice_pause(self, now: Nanoseconds) -> None:
         """Stop leading where no quorum was reached for long, before messages that arrived meanwhile are processed.
@@ -487,7 +502,7 @@ class Replica:
             self.stream,
             self.epoch,
             self.name,
-            flags_all=not self._settings.synchronize_consumer_assignment,
+            flags_all=not self._settings.synchronize_consumer_assignment and self.follower.sends_ahead,
             incarnation=incarnation,
         )
         self.log.append([began])

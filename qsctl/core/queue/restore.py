@@ -36,6 +36,7 @@ from qsctl.core.records import (
     Removed,
     ReplicaRejoined,
     Returned,
+    SendsAhead,
     Undeliverable,
 )
 from qsctl.identity import NIL_GUID, NIL_INCARNATION, Guid, Incarnation, SampleIdentity
@@ -96,7 +97,7 @@ class QueueReplay:
                 self._held.remember(record.next_position, record.identities)
             case EpochBegan():
                 self._begin_epoch(flags_all=record.flags_all)
-            case ReplicaRejoined() | ConfigurationKnown():
+            case ReplicaRejoined() | SendsAhead() | ConfigurationKnown():
                 pass
             case Returned() | Undeliverable():
                 sample = self._by_position.get(record.position)

@@ -51,7 +51,7 @@ LETTER_BYTES_MAX: Final = 1024 * 1024 * 1024
 NUMBER_MAX: Final = 2**63 - 1
 """Largest number of the format; the bound on how far an epoch may be ahead is `epochs`'s."""
 
-LETTER_VERSION: Final = 2
+LETTER_VERSION: Final = 3
 """Of the frames. Letters of versions before 1.0 began with the names of the members."""
 
 MEMBERS_MAX: Final = 64

@@ -98,7 +98,7 @@ class Process:
         self, name: str, names: Sequence[str], queues: Sequence[SharedReaderQueueSettings], jitter: Callable[[], float]
     ) -> None:
         self.name = name
-        self._names = names
+        self.names = names
         self._queues = queues
         self._jitter = jitter
         self.stores: dict[str, Store] = {}
@@ -119,7 +119,7 @@ class Process:
         for record in self.service_records:
             engine.replay(record)
         self.member = Member(
-            engine, self._names, started_at=now, jitter=self._jitter, compacted_over_count=self.compacted_over_count,
+            engine, self.names, started_at=now, jitter=self._jitter, compacted_over_count=self.compacted_over_count,
             configuration=self.configuration,
         )  # fmt: skip
         self.member.stored_before = lambda stream: self._resting.get(stream, Store()).load()

@@ -303,6 +303,7 @@ def moves_dead_letters_in_two_steps(patch: pytest.MonkeyPatch) -> None:
 
 def sends_assignments_at_once(patch: pytest.MonkeyPatch) -> None:
     """A delivery does not wait for its assignment, though assignments are to be synchronized."""
+    patch.setattr("qsctl.core.high_availability.clients.AHEAD_COUNT", 0)
     begin = Clients.__init__
     patch.setattr(Clients, "__init__", lambda self, *, synchronizes: begin(self, synchronizes=False))
 

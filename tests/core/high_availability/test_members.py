@@ -159,3 +159,16 @@ def test_a_part_of_a_group_neither_comes_nor_goes_alone() -> None:
         assert "queue 'new' has queue_instances 5, and the cluster has 3 members" in small
         assert "'new' would join the replication group of 'dead'" in joins
         assert len(process.member.replicas) == 1
+
+
+def test_a_group_forms_once_its_members_are_named() -> None:
+    """Stand-ins of names neither vote nor send: the others are asked by the names that are learned."""
+    cluster = Cluster(3)
+    for name, process in cluster.processes.items():
+        process.names = [name, "?2", "?3"]
+        process.start(cluster.now, is_new=True)
+    cluster.run_for(2 * TIMEOUT_NS)
+    assert cluster.masters() == []
+    for process in cluster:
+        process.member.know_members(tuple(cluster.processes))
+    assert cluster.elect().replica.is_master

@@ -42,7 +42,7 @@ BY_TEST: Final[dict[str, Callable[[], object]]] = {
     "forgets its vote": test_elections.test_a_voter_votes_once_an_epoch_also_after_a_restart,
     "compares by length": test_elections.test_a_candidate_with_a_log_less_up_to_date_gets_no_vote,
     "forgets the flag without synchronization": (
-        test_take_over.test_without_synchronized_assignment_everything_held_is_flagged_after_a_take_over
+        test_take_over.test_while_samples_are_sent_ahead_everything_held_is_flagged_after_a_take_over
     ),
     "forgets that it forgot": test_samples.test_a_restarted_replica_rejects_nothing_before_it_knows_what_is_committed,
     "sends before it is durable": test_samples.test_a_master_gives_away_only_what_is_durable_at_itself,

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from unittest.mock import patch
+
 import pytest
 
 from qsctl.core.high_availability.frames import Farewell
 from qsctl.core.high_availability.roles import Role
 from qsctl.core.messages import Acknowledgment, AckResponse, ConsumerLeft, SampleFlag
 from qsctl.core.queue.settings import DistributionSettings, RedeliverySettings
+from qsctl.core.records import SendsAhead
 from tests.core.high_availability.cluster import (
     OTHER_READER,
     READER,
@@ -21,6 +24,9 @@ from tests.core.high_availability.cluster import (
     queue,
     write,
 )
+
+always_ahead = patch("qsctl.core.high_availability.clients.AHEAD_COUNT", 0)
+"""Samples are sent before their assignment is committed, however few there are."""
 
 ONE_AT_A_TIME = {"distribution": DistributionSettings(unacked_threshold=0)}
 
@@ -90,6 +96,7 @@ def test_nothing_is_delivered_before_the_first_entry_of_the_own_epoch_is_committ
 
 
 @pytest.mark.parametrize("synchronizes", [True, False])
+@always_ahead
 def test_a_delivery_waits_for_its_assignment_only_where_that_is_synchronized(synchronizes: bool) -> None:
     cluster = Cluster(3, queue(replication={"synchronize_consumer_assignment": synchronizes}))
     master = cluster.elect()
@@ -100,7 +107,8 @@ def test_a_delivery_waits_for_its_assignment_only_where_that_is_synchronized(syn
     assert len(master.deliveries()) == (0 if synchronizes else 1)
 
 
-def test_without_synchronized_assignment_everything_held_is_flagged_after_a_take_over() -> None:
+@always_ahead
+def test_while_samples_are_sent_ahead_everything_held_is_flagged_after_a_take_over() -> None:
     cluster = Cluster(3, queue(replication={"synchronize_consumer_assignment": False}))
     master = cluster.elect()
     cluster.send_all(write(1), write(2))
@@ -204,3 +212,50 @@ def test_a_farewell_of_another_epoch_or_of_no_master_changes_nothing() -> None:
         other.run(cluster.now, frames=[Farewell(STREAM, sender, epoch, other.name)])
         assert other.replica.role is Role.SLAVE
         assert other.replica.master == master.name
+
+
+@pytest.mark.parametrize("is_busy", [False, True])
+def test_what_no_consumer_was_sent_is_not_flagged_after_a_take_over(is_busy: bool) -> None:
+    """Few samples wait for their assignment, and each delivery for its own; also once many were sent ahead before."""
+    distribution = DistributionSettings(unacked_threshold=9)
+    cluster = Cluster(3, queue(distribution=distribution, replication={"synchronize_consumer_assignment": False}))
+    master = cluster.elect()
+    cluster.send_all(join())
+    for number in range(1, 51):
+        cluster.send_all(write(number))
+    cluster.run_until(lambda: len(master.deliveries()) == 10)
+    cluster.run_for(TIMEOUT_NS)
+    acknowledged_count = 10 * is_busy
+    for number in range(1, 1 + acknowledged_count):
+        cluster.send(master.name, acknowledge(number))
+    cluster.run_until(lambda: len(master.deliveries()) == 10 + acknowledged_count)
+    cluster.run_for(TIMEOUT_NS)
+    successor = successor_of(cluster, master)
+    for number in range(1 + acknowledged_count, 51):
+        cluster.run_until(lambda number=number: len(successor.deliveries()) >= number - acknowledged_count)  # type: ignore[misc]
+        cluster.send(successor.name, acknowledge(number))
+    flags = {number: flag for number, _, flag in numbers(successor)}
+    assert flags == {number: number <= 10 + acknowledged_count for number in range(1 + acknowledged_count, 51)}
+
+
+def test_samples_are_sent_ahead_while_many_wait_for_their_assignment_alone() -> None:
+    """Its log records when that begins and ends; a snapshot does, too."""
+    distribution = DistributionSettings(unacked_threshold=9)
+    cluster = Cluster(3, queue(distribution=distribution, replication={"synchronize_consumer_assignment": False}))
+    master = cluster.elect()
+    cluster.run_for(TIMEOUT_NS)
+    assert not master.replica.follower.sends_ahead, "nothing is sent"
+    cluster.send_all(join())
+    for number in range(1, 201):
+        cluster.send_all(write(number))
+    number = 0
+    while not master.replica.follower.sends_ahead:
+        number += 1
+        cluster.run_until(lambda number=number: len(master.deliveries()) >= number)  # type: ignore[misc]
+        cluster.send(master.name, acknowledge(number))
+        cluster.tick()
+        assert number < 200
+    assert not any(type(each) is SendsAhead for each in master.replica.follower.snapshot(1, 1))
+    cluster.run_for(TIMEOUT_NS)
+    assert not any(process.replica.follower.sends_ahead for process in cluster), "few are sent again"
+    assert [each for each in master.replica.follower.snapshot(1, 1) if type(each) is SendsAhead]
