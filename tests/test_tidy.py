@@ -212,7 +212,7 @@ def test_a_planted_function_method_and_module_are_found_dead() -> None:
     }  # fmt: skip
 
 
-def test_every_module_says_what_it_decides() -> None:
+def test_every_module_has_a_docstring() -> None:
     silent = [name(path) for path in MODULES if not ast.get_docstring(tree_of(path))]
     assert silent == []
 

@@ -55,7 +55,7 @@ def test_the_body_of_a_success_is_returned_and_credentials_are_sent(server: b.Br
 
 
 @pytest.mark.parametrize("status", [429, 500, 502, 503, 504])
-def test_what_is_put_off_is_asked_again_after_pauses_that_double_with_jitter(
+def test_a_deferred_request_is_retried_after_pauses_that_double_with_jitter(
     server: b.BrokerServer, status: int
 ) -> None:
     server.faults = [b.status(status)] * 3
@@ -86,7 +86,7 @@ def test_a_retry_after_may_be_a_date(server: b.BrokerServer) -> None:
     assert pauses == []
 
 
-def test_a_server_that_puts_off_for_good_is_no_answer(server: b.BrokerServer) -> None:
+def test_a_server_that_defers_for_good_raises_no_answer(server: b.BrokerServer) -> None:
     server.always = b.status(500)
     with client(server) as asked, pytest.raises(NoAnswer, match="500, status 500 of the test"):
         asked.get(PATH)
@@ -123,7 +123,7 @@ def test_an_attempt_ends_at_its_deadline_however_the_server_sends(server: b.Brok
     assert len(server.requests) == 2
 
 
-def test_nobody_there_is_no_answer() -> None:
+def test_a_refused_connection_raises_no_answer() -> None:
     with closing(socket.socket()) as taken:
         taken.bind(("127.0.0.1", 0))
         address = Address(HttpOrigin("http", "127.0.0.1", taken.getsockname()[1]))

@@ -86,7 +86,7 @@ def test_one_message_vpn_alone_is_asked_for(server: b.BrokerServer, state: b.Bro
         broker(server, "none").listings("clients")
 
 
-def test_a_user_who_may_see_no_message_vpn_is_told(server: b.BrokerServer, state: b.BrokerState) -> None:
+def test_a_user_without_a_visible_message_vpn_is_reported(server: b.BrokerServer, state: b.BrokerState) -> None:
     state.vpns = {}
     with pytest.raises(NotFound, match="no message VPN"):
         broker(server).listings("clients")

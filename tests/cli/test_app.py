@@ -109,13 +109,13 @@ def test_the_shipped_completion_is_what_the_program_generates(shell: str) -> Non
     assert generated.strip()
 
 
-def test_a_result_without_xml_says_which_formats_it_has() -> None:
+def test_a_result_without_xml_lists_its_formats() -> None:
     done = run("completion", "bash", "-o", "xml")
     assert (done.returncode, done.stdout) == (2, "")
     assert "-o table, json" in done.stderr
 
 
-def test_every_exit_status_stands_in_the_help() -> None:
+def test_every_exit_status_is_in_the_help() -> None:
     statuses = {int(each) for each in ExitStatus}
     words = run("--help", env={"COLUMNS": "500"}).stdout.partition("Exit statuses:")[2].partition("Pages:")[0]
     assert {int(found) for found in re.findall(r"\b\d+\b", words)} == statuses

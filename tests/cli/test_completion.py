@@ -186,7 +186,7 @@ def test_every_completer_is_reached_by_a_command() -> None:
     assert set(COMPLETERS) <= metavars
 
 
-def test_a_completer_says_what_it_offers() -> None:
+def test_a_completer_documents_what_it_offers() -> None:
     for completer in COMPLETERS.values():
         assert inspect.getdoc(completer)
         assert typing.get_type_hints(completer)["return"] == list[str]

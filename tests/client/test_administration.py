@@ -150,13 +150,13 @@ def test_the_data_of_several_services_is_one() -> None:
 NONE_HERE = Reply(ReturnCode.ERROR, "there is none", not_found=True)
 
 
-def test_what_one_of_several_services_has_is_told_and_what_none_has_is_not_found() -> None:
+def test_get_finds_what_one_of_several_services_has_and_raises_not_found_otherwise() -> None:
     assert Administration(Scripted(NONE_HERE, ok(QUEUE), names=("A", "B"))).queue_data(Q) == [("B", QUEUE)]
     with pytest.raises(NotFound, match=r"A: ERROR: there is none\nB: ERROR: there is none"):
         Administration(Scripted(NONE_HERE, NONE_HERE, names=("A", "B"))).queue_data(Q)
 
 
-def test_the_error_of_one_of_several_services_says_what_the_others_did() -> None:
+def test_the_error_of_one_of_several_services_reports_the_others_results() -> None:
     with pytest.raises(Refused) as caught:
         Administration(Scripted(ok(), Reply(ReturnCode.UNSUPPORTED, "daemon"), names=("A", "B"))).shut_down()
     assert str(caught.value) == "A: OK: done\nB: UNSUPPORTED: daemon"

@@ -32,7 +32,7 @@ def test_interface_peers_and_lease_can_be_given() -> None:
         ("7?lease=soon", "'soon' is not a duration"),
     ],
 )
-def test_a_wrong_place_is_told_what_is_wrong(rest: str, message: str) -> None:
+def test_a_wrong_location_is_refused_with_the_fault(rest: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         parse_dds_location(rest)
 

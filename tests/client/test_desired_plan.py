@@ -178,7 +178,7 @@ def test_what_cannot_be_changed_in_place_is_in_the_way_unless_it_may_be_replaced
     assert anew.steps[0].reason == "its dead-letter queue Dead is created anew"
 
 
-def test_reply_queue_of_a_queue_that_goes_does_not_stand_in_for_another() -> None:
+def test_reply_queue_of_a_deleted_queue_does_not_replace_another() -> None:
     live = service(S=(queue("Answers", topic_name="OrdersReply"),))
     wanted = service(S=(queue("Orders", reply_type="Answer", reply_topic="OrdersReply"),))
     assert shown(plan_of(live, wanted, Wishes(prune=True))) == ["delete queue Answers", "create queue Orders"]

@@ -50,12 +50,12 @@ def test_a_queue_or_a_topic_means_the_topic_with_all_its_queues(
     assert [queue.queue_name for queue in found.queues] == queues
 
 
-def test_a_topic_in_two_participants_must_be_told_apart() -> None:
+def test_a_topic_in_two_participants_must_be_qualified() -> None:
     with pytest.raises(UsageError, match="'Bills' means several: P/S/Bills, R/S/Bills"):
         topic_named("Bills", DATA)
 
 
-def test_nobody_but_queues_writes_dead_letters() -> None:
+def test_only_queues_write_dead_letters() -> None:
     with pytest.raises(UsageError, match="is a dead-letter queue"):
         topic_named("Dead", DATA)
 

@@ -57,7 +57,7 @@ def test_there_are_files_of_each_kind() -> None:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.name}")
-def test_serve_starts_exactly_the_services_that_validate_says(path: Path, tmp_path: Path) -> None:
+def test_serve_starts_exactly_the_services_that_validate_reports(path: Path, tmp_path: Path) -> None:
     judgement = judge_files([path], variables=VARIABLES, environment={}, working_directory=tmp_path)
     for name, is_served in judgement.services.items():
         status = served(path, name)

@@ -155,7 +155,7 @@ def test_a_misspelt_policy_is_warned_of(text: Any, check: Any) -> None:
     assert [(problem.severity, problem.suggestion) for problem in found] == [("warning", "Did you mean reliability?")]
 
 
-def test_defaults_of_the_manual_lie_under_what_a_file_says() -> None:
+def test_documented_defaults_are_overridden_by_a_file() -> None:
     given = "<datareader_qos><reader_resource_limits><max_app_ack_response_length>4</max_app_ack_response_length></reader_resource_limits></datareader_qos>"
     merged = effective_qos("shared_reader_queue", "datareader_qos", given)
     assert "<max_app_ack_response_length>4</max_app_ack_response_length>" in merged

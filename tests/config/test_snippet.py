@@ -31,7 +31,7 @@ def quoted(xml: str) -> str:
 
 
 @pytest.mark.parametrize("wrap", [str, quoted, lambda xml: 'str://"' + xml + '"'])
-def test_a_queue_as_it_stands_or_as_a_literal(wrap: Any, service: Any) -> None:
+def test_a_queue_is_read_as_xml_or_as_a_literal(wrap: Any, service: Any) -> None:
     queue = read_queue_snippet(wrap(QUEUE.format("")), service, source="body")
     assert (queue.name, queue.topic_name, queue.session) == ("Q", "T", "A")
 

@@ -92,7 +92,7 @@ def test_what_only_tunes_another_implementation_is_not_refused(
     assert [each.consequence for each in mapping.unmet] == [consequence]
 
 
-def test_a_build_with_tcp_is_told_from_one_without(tmp_path: Path) -> None:
+def test_a_build_with_tcp_is_distinguished_from_one_without(tmp_path: Path) -> None:
     with_tcp, without = tmp_path / "with", tmp_path / "without"
     with_tcp.write_bytes(b"\\0TCP\\0NoDelay\\0AlwaysUsePeeraddrForUnicast\\0")
     without.write_bytes(b"\\0tcp6\\0ddsi_tcp_read\\0")

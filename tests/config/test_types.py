@@ -189,7 +189,7 @@ _SHOP = load_configuration(
         ('<union name="U"><discriminator type="long"/><case><caseDiscriminator value="1"/><caseDiscriminator value="1"/><member name="m" type="long"/></case></union>', "the case 1 stands twice"),
     ],
 )  # fmt: skip
-def test_a_wrong_type_is_reported_where_it_stands(types: str, message: str, text: Any, errors: Any) -> None:
+def test_a_wrong_type_is_reported_with_its_place(types: str, message: str, text: Any, errors: Any) -> None:
     found = errors(text(dds=f"<types>{types}</types>").xml())
     assert [problem.message[: len(message)] for problem in found] == [message]
 

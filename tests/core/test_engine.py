@@ -77,7 +77,7 @@ def test_what_is_hosted_is_listed() -> None:
     assert list(host.queues()) == [ORDERS]
 
 
-def test_time_stands_still_where_a_clock_runs_backwards() -> None:
+def test_time_does_not_advance_where_a_clock_runs_backwards() -> None:
     one = engine(queue(redelivery=RedeliverySettings(1, 10)))
     one.receive(100, ConsumerJoined("P/S/orders", READER))
     one.receive(50, write(1))
@@ -125,7 +125,7 @@ def test_thousands_of_queues_share_one_timer() -> None:
     assert one.next_deadline() == 1_000 + count // 2
 
 
-def test_a_deleted_queue_wakes_nobody() -> None:
+def test_a_deleted_queue_has_no_deadline() -> None:
     one = engine(queue(lifespan_ns=10, monitoring=MonitoringSettings(True, 3)))
     one.receive(0, write(1))
     assert one.next_deadline() == 3
@@ -175,7 +175,7 @@ def test_records_survive_the_store_and_give_the_same_state() -> None:
     assert list(again.snapshot_queue("P/S/orders")) == list(one.snapshot_queue("P/S/orders"))
 
 
-def test_restored_samples_share_the_guids_of_those_who_wrote_them() -> None:
+def test_restored_samples_share_the_guids_of_their_writers() -> None:
     one = engine(queue(persistence=PERSISTENT))
     for number in range(1, 6):
         one.receive(number, write(number))
@@ -286,7 +286,7 @@ def read_first(queue_name: str, position: int) -> bytes:
         ((queue("work", reply_type="R"), queue("workReply", topic_name="Other")), "has a queue 'workReply' already"),
     ],
 )
-def test_an_impossible_configuration_says_what_stands_in_the_way(queues: Any, message: str) -> None:
+def test_an_impossible_configuration_names_the_obstacle(queues: Any, message: str) -> None:
     with pytest.raises(Refused, match=message):
         ServiceEngine(service(*queues), started_at=0, draw=counted_incarnations(), journal=Journal.PERSISTENT_ONLY)
     one = engine()
@@ -334,7 +334,7 @@ def test_a_consumer_that_only_guesses_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize("response", list(AckResponse))
-def test_nobody_acknowledges_what_nobody_holds(response: AckResponse) -> None:
+def test_an_acknowledgment_of_an_unheld_sample_changes_nothing(response: AckResponse) -> None:
     one = engine()
     one.receive(0, write(1))
     one.take_ready()
@@ -344,7 +344,7 @@ def test_nobody_acknowledges_what_nobody_holds(response: AckResponse) -> None:
     assert len(list(one.hosted.queue(ORDERS).held)) == 1
 
 
-def test_a_batch_says_whether_it_changes_the_service() -> None:
+def test_a_batch_is_marked_where_it_changes_the_service() -> None:
     one = engine()
     assert one.take_ready().service_records == []
     one.hosted.create_queue(0, SUBSCRIBER, SharedReaderQueueSettings("more", "More"))
@@ -355,7 +355,7 @@ def test_a_batch_says_whether_it_changes_the_service() -> None:
     assert one.take_ready().service_records == []
 
 
-def test_a_batch_says_whether_a_payload_may_be_on_disk_only() -> None:
+def test_a_batch_is_marked_where_a_payload_may_be_on_disk_only() -> None:
     """The first spilled payload is still in the batch that stores it."""
     one = engine(queue(persistence=PersistenceSettings(PersistenceKind.PERSISTENT, in_memory_state=False)))
     one.receive(0, write(1))

@@ -98,7 +98,7 @@ class Driven:
         return self.engine.hosted.by_name[f"P/S/{name}"].incarnation
 
 
-def test_the_first_record_of_a_queue_says_which_creation_it_is() -> None:
+def test_the_first_record_of_a_queue_has_its_incarnation() -> None:
     service = Driven()
     first, *_ = service.write(1)
     assert first == Remembered("P/S/orders", 1, (), service.of("orders"))

@@ -246,7 +246,7 @@ def test_sample_that_lies_in_both_and_dies_again_has_two_dead_letters(service: D
     assert not service.held(ORDERS)
 
 
-def test_full_queue_refuses_and_says_which(service: Driven) -> None:
+def test_a_full_queue_refuses_and_lists_the_refused_samples(service: Driven) -> None:
     body = service.changed(InsertSamples(SMALL, tuple(inserted(identity(at)) for at in range(1, 5))))
     assert (body.done_count, body.refused, body.reason) == (2, (2, 3), "the queue is full")
     assert isinstance(service.events[-1], SampleBounced)

@@ -91,7 +91,7 @@ def test_a_group_gives_returned_samples_first_and_in_order() -> None:
     assert taken == [1, 3, 4, 5]
 
 
-def test_a_group_that_nobody_serves_does_not_keep_the_dead() -> None:
+def test_a_delivery_group_without_consumers_does_not_keep_dead_samples() -> None:
     group = DeliveryGroup()
     for position in range(10_000):
         one = sample(position)
@@ -130,7 +130,7 @@ def test_samples_expire_in_the_order_of_their_ends(given_samples: list[tuple[int
     assert [(one.expires_at_ns, one.position) for one in lifespans.overdue(now)] == due
 
 
-def test_settled_samples_of_a_long_lifespan_are_swept_out() -> None:
+def test_acknowledged_samples_of_a_long_lifespan_are_dropped_from_the_heap() -> None:
     lifespans = Lifespans()
     for position in range(10_000):
         one = sample(position, 10**15 - position % 7)
@@ -212,7 +212,7 @@ class Sleeper:
 
 
 @given(st.lists(st.lists(st.integers(1, 50), max_size=6), max_size=6), st.data())
-def test_nobody_is_woken_late_or_for_nothing(all_deadlines: list[list[int]], data: st.DataObject) -> None:
+def test_parts_are_woken_on_time_and_only_when_due(all_deadlines: list[list[int]], data: st.DataObject) -> None:
     agenda, sleepers = Agenda(), [Sleeper(deadlines) for deadlines in all_deadlines]
     for one in sleepers:
         if one.deadlines:

@@ -68,7 +68,7 @@ def test_a_move_that_cannot_be_names_state_and_cause() -> None:
 
 
 @pytest.mark.parametrize(("state", "cause"), [(state, cause) for state in SampleState for cause in Cause])
-def test_a_sample_moves_as_the_table_says(state: SampleState, cause: Cause) -> None:
+def test_a_sample_changes_state_as_in_the_table(state: SampleState, cause: Cause) -> None:
     sample = sample_in(state)
     if (state, cause) in TRANSITIONS:
         sample.move(cause)

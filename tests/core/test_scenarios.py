@@ -376,7 +376,7 @@ def _blocks(text: str, printer: Any) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("path", TRANSCRIPTS, ids=lambda path: path.stem)
-def test_the_engine_does_what_the_transcript_says(path: Path, rewrite: bool, printer: Any) -> None:
+def test_the_engine_follows_the_transcript(path: Path, rewrite: bool, printer: Any) -> None:
     text = path.read_text(encoding="utf-8")
     played = play(text, printer)
     if rewrite:

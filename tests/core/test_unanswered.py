@@ -47,7 +47,7 @@ def test_a_replica_that_is_gone_is_not_waited_for() -> None:
     assert unanswered.receive(answer(), "b", two)
 
 
-def test_a_refusal_of_an_earlier_attempt_says_nothing_of_the_later() -> None:
+def test_a_refusal_of_an_earlier_attempt_does_not_count_for_a_later_one() -> None:
     unanswered = written()
     assert not unanswered.receive(answer(), "a", THREE)
     assert [each.attempt for each in unanswered.pop_due(WRITES_AGAIN_NS, THREE)] == [2]
@@ -73,7 +73,7 @@ def test_what_is_refused_for_lack_of_a_master_is_written_again_until_patience_en
     assert not len(unanswered)
 
 
-def test_who_gives_up_is_told_of_what_all_replicas_refuse_and_of_nothing_else() -> None:
+def test_a_producer_is_notified_only_of_samples_that_all_replicas_refuse() -> None:
     unanswered = written()
     assert unanswered.pop_refused(0, THREE, gives_up=True) == []
     for replica in "abc":

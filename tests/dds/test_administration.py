@@ -141,9 +141,7 @@ def test_a_reply_reader_opened_last_gets_the_reply(start_service: Callable[..., 
         assert len(meet().ask(CommandActionKind.RTI_SERVICE_COMMAND_ACTION_GET, "/data")) == 1
 
 
-def test_one_who_asks_and_reads_no_replies_keeps_nobody_from_theirs(
-    start_service: Callable[..., Any], meet: Meet
-) -> None:
+def test_a_requester_that_reads_no_replies_does_not_delay_others(start_service: Callable[..., Any], meet: Meet) -> None:
     start_service()
     deaf, stranger = meet(), meet()
     for _ in range(3):
@@ -205,7 +203,7 @@ def test_one_pattern_reaches_two_services_and_each_answers(start_service: Callab
     administrator.leave()
 
 
-def test_nobody_answers_where_administration_is_off_or_no_name_fits(
+def test_no_service_answers_where_administration_is_off_or_no_name_fits(
     start_service: Callable[..., Any], domain: int
 ) -> None:
     service = start_service()

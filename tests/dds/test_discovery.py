@@ -51,7 +51,9 @@ def test_a_service_that_starts_after_its_clients_is_found(start_service: Callabl
         sample.acknowledge()
 
 
-def test_who_is_held_up_for_less_than_the_lease_is_not_missed(start_service: Callable[..., Any], domain: int) -> None:
+def test_a_process_paused_for_less_than_the_lease_is_not_considered_gone(
+    start_service: Callable[..., Any], domain: int
+) -> None:
     """Renewals come often enough that a stop of most of the lease, at whatever moment, is no absence."""
     service = start_service("--lease", "2s")
     with QueueConsumer[bytes]("Orders", "S", domain, settings=DomainSettings(lease_duration_ns=2 * 10**9)) as consumer:

@@ -18,7 +18,7 @@ REPLICATED = """<shared_reader_queue name="Bills" session="s"><topic_name>Bills<
 WORDS = "queue Bills is to be replicated [QS 7], and this service is not a member of a cluster"
 
 
-def test_a_service_says_that_it_is_up_where_and_as_whom(start_service: StartService, domain: int) -> None:
+def test_a_service_logs_its_start_with_domain_and_name(start_service: StartService, domain: int) -> None:
     service = start_service("--app-name", "Orders_1")
     where = f"is up: 1 queue in domain {domain}, administration in domain {domain}, interface lo"
     assert eventually(lambda: f"service Orders_1 {where}" in service.log.read_text())
@@ -53,9 +53,7 @@ def test_sessions_of_one_service_are_not_taken_for_another(start_service: StartS
     assert not eventually(lambda: "another_service" in service.log.read_text() + other.log.read_text(), 3.0)
 
 
-def test_a_stored_configuration_in_force_is_said_when_a_service_is_up(
-    start_service: StartService, tmp_path: Path
-) -> None:
+def test_a_stored_configuration_in_force_is_logged_at_start(start_service: StartService, tmp_path: Path) -> None:
     persistent = "<service_qos><persistence><kind>PERSISTENT</kind></persistence></service_qos>"
     service = start_service(service=persistent)
     assert service.stop() == 0

@@ -80,7 +80,7 @@ def test_producers_are_held_back_above_the_memory_limit_and_go_on_after_a_flush(
         assert producer.wait_for_acknowledgments(PATIENCE_S) == 0
 
 
-def test_a_create_beyond_the_limit_is_refused_and_says_why(start_service: StartService, domain: int) -> None:
+def test_a_create_beyond_the_limit_is_refused_with_the_reason(start_service: StartService, domain: int) -> None:
     service = start_service(service=limits(max_queues=2))
     connection = service.connection()
     for name, code in (("A", ReturnCode.OK), ("B", ReturnCode.ERROR)):

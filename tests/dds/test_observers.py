@@ -105,7 +105,9 @@ def test_observers_see_copies_status_log_and_figures_and_change_nothing(
     assert service.stop() == 0
 
 
-def test_what_no_honest_peer_would_send_hurts_nobody(start_service: Callable[..., Any], domain: int) -> None:
+def test_frames_that_only_a_faulty_peer_sends_do_not_affect_others(
+    start_service: Callable[..., Any], domain: int
+) -> None:
     start_service()
     participant = Participant(domain)
     assert participant.entity is not None

@@ -187,7 +187,7 @@ def test_full_queue_holds_plain_writers_back_and_loses_nothing(service: ServiceP
     assert got == list(range(count))
 
 
-def test_producer_that_asks_is_told_by_number_or_timestamp(service: ServiceProcess, peer: PlainPeer) -> None:
+def test_a_producer_that_asks_is_acknowledged_by_number_or_timestamp(service: ServiceProcess, peer: PlainPeer) -> None:
     """A queue of 3 that rejects: the fourth is refused, and a repeated number is accepted once more and held once."""
     answers = peer.reader("qsctl/Told/write_acknowledgment", idl.WriteAcknowledgment, "told")
     asked = PlainConsumer(peer, "Told", "S", b"qsctl;threshold=0")

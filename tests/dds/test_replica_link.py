@@ -172,7 +172,7 @@ def test_an_earlier_namesake_that_is_announced_is_reported_and_nothing_else(doma
             each.close()
 
 
-def test_letters_of_a_namesake_are_refused_while_the_one_that_was_heard_first_speaks(domain: int) -> None:
+def test_messages_of_a_namesake_are_refused_while_the_first_process_sends(domain: int) -> None:
     nodes = {"A": Node(domain, "1", "A", 2, "run of A"), "B": Node(domain, "1", "B")}
     namesake = Node(domain, "1", "A", 1, "first")
     try:

@@ -109,7 +109,7 @@ def test_a_master_that_leaves_in_order_hands_over(cluster: Cluster, domain: int)
         cluster.await_all("P/S/Orders")
 
 
-def test_two_instances_refuse_without_the_other_and_say_why(tmp_path: Path, domain: int) -> None:
+def test_two_instances_refuse_without_the_other_with_the_reason(tmp_path: Path, domain: int) -> None:
     cluster = Cluster(tmp_path, domain, "--metrics-port", "0", instances=2)
     try:
         qsctl = Shell(domain)
@@ -133,7 +133,7 @@ def test_two_instances_refuse_without_the_other_and_say_why(tmp_path: Path, doma
         cluster.end()
 
 
-def test_an_operator_sees_who_is_master_and_how_far_the_others_are(cluster: Cluster, domain: int) -> None:
+def test_status_shows_the_master_and_the_progress_of_the_others(cluster: Cluster, domain: int) -> None:
     qsctl = Shell(domain)
     master = cluster.master("P/S/Orders")
     assert produced(qsctl, "a", "--replicate") == (1, 0)

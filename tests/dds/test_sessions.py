@@ -138,7 +138,7 @@ def test_sessions_do_not_outlive_a_coordinator_that_is_killed(service: SeveralSe
     assert eventually(lambda: not any(is_alive(pid) for pid in processes.values()))
 
 
-def test_a_session_that_cannot_start_says_why(tmp_path: Path, domain: int) -> None:
+def test_a_session_that_cannot_start_reports_the_reason(tmp_path: Path, domain: int) -> None:
     service = SeveralSessions(tmp_path, domain)
     write(domain, "Orders", b"stored")
     assert service.stop() == 0

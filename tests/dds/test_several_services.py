@@ -52,7 +52,7 @@ def qsctl(domain: int, north_1: ServiceProcess, north_2: ServiceProcess) -> Shel
     return Shell(domain)
 
 
-def test_what_is_shown_says_whose_it_is(qsctl: Shell) -> None:
+def test_results_name_their_service(qsctl: Shell) -> None:
     assert [(each["service"], each["queue_name"]) for each in qsctl.document("get", "status")] == [
         ("North1", "P/S/Orders"),
         ("North2", "P/S/Orders"),
@@ -96,7 +96,7 @@ def test_a_queue_that_several_have_is_meant_once(qsctl: Shell) -> None:
     assert nothing.stderr.endswith("Did you mean P/S/Orders?\n")
 
 
-def test_each_service_answers_a_change_and_one_that_cannot_make_it_is_told_beside_the_others(qsctl: Shell) -> None:
+def test_each_service_answers_a_change_and_a_failure_is_shown_beside_the_others(qsctl: Shell) -> None:
     only_one = qsctl("create-queue", "New", "--type", "DDS::Octets", "--target", "North1")
     assert only_one.stdout == "OK: queue P/S/New is created\n", only_one.stderr
     assert [each["service"] for each in qsctl.document("get", "data", "New")["queues"]] == ["North1"]
@@ -128,9 +128,7 @@ def test_a_pattern_means_all_services_of_the_same_name(start_service: StartServi
     assert [each["service"] for each in qsctl.document("get", "status")] == ["Twin", "Twin"]
 
 
-def test_one_that_does_not_answer_is_told_with_what_the_others_said(
-    north_1: ServiceProcess, north_2: ServiceProcess
-) -> None:
+def test_a_silent_service_is_reported_with_the_others_answers(north_1: ServiceProcess, north_2: ServiceProcess) -> None:
     connection = north_1.connection(timeout_s=2)
     administration = Administration(connection)
     assert [each.service for each in administration.service_data()] == ["North1", "North2"]

@@ -169,7 +169,7 @@ def test_a_reply_that_was_not_printed_waits_for_its_requester(
     assert (row["payload"], row["redelivered"]) == ("none", True)
 
 
-def test_late_replies_wait_and_the_error_says_where(start_service: StartService, qsctl: Qsctl) -> None:
+def test_late_replies_wait_and_the_error_names_their_queue(start_service: StartService, qsctl: Qsctl) -> None:
     start_service(queues=QUOTES)
     done = qsctl("request", "Quotes", "--text", "x", "--source-guid", "7", "--timeout", "2s")
     assert done.returncode == ExitStatus.NO_ANSWER

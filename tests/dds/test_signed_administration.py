@@ -155,7 +155,7 @@ def test_only_signed_commands_change_the_service_and_anyone_may_read(
     assert service.process.wait(PATIENCE_S) == 0
 
 
-def test_what_was_heard_is_of_no_use_not_even_after_a_restart(
+def test_a_replayed_command_is_refused_also_after_a_restart(
     start_service: StartService,
     key: Path,
     connect: Callable[..., Administration],

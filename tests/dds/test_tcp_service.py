@@ -36,7 +36,7 @@ def free_port() -> int:
         return int(free.getsockname()[1])
 
 
-def test_a_service_that_cannot_have_tcp_says_so_and_one_that_can_serves(
+def test_a_service_without_tcp_support_reports_it_and_one_with_it_serves(
     tmp_path: Path, start_service: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, free_port: int, domain: int
 ) -> None:
     qos = PARTICIPANT_QOS.format(port=free_port)

@@ -99,7 +99,7 @@ def test_a_consumer_that_leaves_in_order_hands_back_what_it_did_not_touch(
             second.acknowledge_all()
 
 
-def test_who_leaves_while_the_service_is_held_up_has_its_last_words_heard(
+def test_messages_of_a_peer_that_left_during_a_pause_are_processed(
     start_service: Callable[..., Any], domain: int
 ) -> None:
     """Its answers and its leave are received before its departure is seen: no sample counts as a failed delivery."""

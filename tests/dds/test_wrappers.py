@@ -100,14 +100,14 @@ class TestBlocking:
             with pytest.raises(UsageError, match="not held"):
                 sample.acknowledge()
 
-    def test_a_full_queue_rejects_and_the_producer_is_told_which(self, domain: int) -> None:
+    def test_a_full_queue_rejects_and_the_producer_learns_which_samples(self, domain: int) -> None:
         with QueueProducer[bytes]("Small", domain) as producer:
             producer.wait_for_queue()
             written = [producer.write(b"x") for _ in range(5)]
             assert producer.wait_for_acknowledgments() == 2
             assert [each.identity for each in producer.pop_acknowledged() if not each.accepted] == written[3:]
 
-    def test_a_queue_that_acknowledges_nothing_settles_at_once(self, domain: int) -> None:
+    def test_samples_for_a_queue_that_acknowledges_nothing_complete_at_once(self, domain: int) -> None:
         with (
             QueueProducer[bytes]("Silent", domain) as producer,
             QueueConsumer[bytes]("Silent", "S", domain) as consumer,

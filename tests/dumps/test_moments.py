@@ -69,7 +69,7 @@ def test_a_time_alone_has_no_date() -> None:
     assert str(parse_moment("16:52:14.25")) == "16:52:14.25"
 
 
-def test_the_order_of_numbers_is_what_the_user_says_and_never_turned_round() -> None:
+def test_the_order_of_date_numbers_is_the_users_and_is_never_swapped() -> None:
     assert parse_moment("04/05/2026").day == parse_moment("05/04/2026", DateOrder.DAY_FIRST).day
     with pytest.raises(ValueError, match="--date-order dmy"):
         parse_moment("22/11/2026")
@@ -85,7 +85,7 @@ def test_the_order_of_numbers_is_what_the_user_says_and_never_turned_round() -> 
         "9999-12-31T23:30-01:00", "nonsense", "99999999999999", "1:2:3",
     ],
 )  # fmt: skip
-def test_what_is_no_date_is_said_to_be_none(text: str) -> None:
+def test_a_text_that_is_not_a_date_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         parse_moment(text)
 

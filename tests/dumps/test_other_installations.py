@@ -110,7 +110,7 @@ def test_a_line_of_binary_data_is_named() -> None:
     assert problems(f"{ROW}\n".encode() + b"\x00\x01\x02\n") == [(2, "this is binary data")]
 
 
-def test_dates_with_the_day_first_need_to_be_said() -> None:
+def test_dates_with_the_day_first_need_the_option() -> None:
     text = "Created Message Id State\n22/11/2026 06:12:40 [0.0.1] 11\n"
     assert "--date-order dmy" in problems(text)[0][1]
     assert str(read(text, order=DateOrder.DAY_FIRST)[0].created) == "2026-11-22T06:12:40"

@@ -233,7 +233,7 @@ def test_a_summary_of_a_run_in_the_store_is_that_of_the_folder(store: str, tmp_p
 
 
 @pytest.mark.spark
-def test_a_spark_without_the_store_s_connector_says_which_one_to_give_it(store: str) -> None:
+def test_a_spark_without_the_store_s_connector_names_the_missing_one(store: str) -> None:
     if s3a_settings() is not None:
         pytest.skip("this Spark has the connector")
     assert qsctl("simulate", "burst", *SMALL, "--out", store).exit_code == 0

@@ -98,7 +98,7 @@ def test_times_are_delta_packed_and_names_are_dictionaries(tmp_path: Path) -> No
     assert part.stat().st_size < 100_000, "a regular stream takes less than a byte a row"
 
 
-def test_a_failing_disk_is_one_clear_error_and_blocks_nobody(tmp_path: Path, small_groups: None) -> None:
+def test_a_failing_disk_is_one_clear_error_and_blocks_no_caller(tmp_path: Path, small_groups: None) -> None:
     (tmp_path / "messages").write_text("in the way")
     with pytest.raises(QsctlError, match="the event log cannot be written"), \
             ReplicationWriter(tmp_path, 0, "run", ["D-1"]) as writer:  # fmt: skip

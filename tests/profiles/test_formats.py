@@ -105,7 +105,7 @@ def test_a_link_of_a_dmr_cluster_has_prefixed_names() -> None:
     ) == {"c_1_max_depth_work_units": 9}
 
 
-def test_a_reply_in_pages_is_read_whole_and_a_cookie_at_its_end_is_told() -> None:
+def test_a_reply_in_pages_is_read_whole_and_a_cookie_at_its_end_is_reported() -> None:
     file = fixture("reply.xml")
     assert by_name(file)["guaranteed"].max_egress_flows == 2000
     assert not file.warnings
@@ -114,7 +114,7 @@ def test_a_reply_in_pages_is_read_whole_and_a_cookie_at_its_end_is_told() -> Non
     assert "more-cookie" in str(parsed(cut).warnings[0])
 
 
-def test_a_failed_reply_says_why() -> None:
+def test_a_failed_reply_is_reported_with_its_reason() -> None:
     text = '<rpc-reply><execute-result code="fail" reason="not found"/></rpc-reply>'
     with pytest.raises(ProfileError, match="the broker refused the request: not found"):
         parsed(text)
@@ -310,7 +310,7 @@ def test_what_a_session_shows_between_its_commands_is_passed_over() -> None:
     assert not file.problems
 
 
-def test_a_command_without_its_mode_is_told_with_it() -> None:
+def test_a_command_outside_its_mode_is_reported_with_the_mode() -> None:
     text = "client-profile p message-vpn v\nallow-guaranteed-msg-send\neliding delay 5\n"
     (problem,) = parsed(text).errors
     assert problem.suggestion == "Did you mean message-spool allow-guaranteed-message-send?"

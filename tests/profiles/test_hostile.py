@@ -245,7 +245,7 @@ def test_a_missing_file_has_its_own_exit_status(tmp_path: Path) -> None:
     assert caught.value.exit_status is ExitStatus.NOT_FOUND
 
 
-def test_every_problem_of_a_file_is_told_in_one_run_and_their_number_is_bounded() -> None:
+def test_every_problem_of_a_file_is_reported_in_one_run_and_their_number_is_bounded() -> None:
     error = refused(
         '{"clientProfileName": "p",\n "queueDirect1MaxDepth": 1,\n "tcpInitialCongestionWindow": 4,\n'
         ' "elidingDelay": "x"}'

@@ -26,7 +26,7 @@ def rules(known: Circumstances | None = None, **values: Any) -> list[tuple[str, 
     return [(each.rule, each.weight.value, each.setting) for each in findings(known, **values)]
 
 
-def test_the_vendor_s_defaults_have_nothing_to_be_told() -> None:
+def test_the_vendor_s_defaults_have_no_findings() -> None:
     assert rules() == []
     assert rules(Circumstances(flows=1), **RECEIVING) == []
 
@@ -43,7 +43,7 @@ def test_a_burst_below_flows_times_window_throttles_where_the_depth_admits_no_mo
     assert rules(known, **RECEIVING, g_1_min_msg_burst=2550) == []
 
 
-def test_flows_that_cannot_be_opened_or_receive_nothing_are_told() -> None:
+def test_flows_that_cannot_be_opened_or_receive_nothing_are_reported() -> None:
     known = Circumstances(flows=1001, window_messages=1)
     assert [rule for rule, _, _ in rules(known, g_1_min_msg_burst=1001)] == [
         "flows-above-limit",
@@ -59,19 +59,19 @@ def test_eliding_needs_room_for_a_message_of_each_topic(topics: int, depth: int,
     assert found == ([("eliding-depth", "warning", "d_2_max_depth_work_units")] if told else [])
 
 
-def test_more_topics_than_are_elided_are_told_and_a_delay_without_eliding() -> None:
+def test_more_topics_than_are_elided_are_reported_and_a_delay_without_eliding() -> None:
     assert ("eliding-topics", "warning", "eliding_max_topics") in rules(Circumstances(topics=300), eliding_enabled=True)
     assert rules(eliding_delay_ms=5) == [("eliding-delay-without-eliding", "note", "eliding_delay_ms")]
 
 
-def test_web_clients_are_told_of_depths_above_a_hundred() -> None:
+def test_depths_above_a_hundred_are_reported_for_web_clients() -> None:
     known = Circumstances(is_web=True)
     deep = {f"d_{n}_max_depth_work_units": 100 for n in (1, 2)}
     assert rules(known, **deep, d_3_max_depth_work_units=101) == [("web-depth", "warning", "d_3_max_depth_work_units")]
     assert rules(known, eliding_enabled=True) == []
 
 
-def test_a_depth_below_what_is_queued_says_that_it_stays() -> None:
+def test_a_depth_below_the_queued_work_units_is_reported_to_keep_them() -> None:
     known = Circumstances(queued_work_units={Queue.D_1: 1500, Queue.G_1: 1500})
     found = findings(known, d_1_max_depth_work_units=100, g_1_max_depth_work_units=1499)
     assert {each.setting for each in found} == {"d_1_max_depth_work_units", "g_1_max_depth_work_units"}
@@ -80,7 +80,7 @@ def test_a_depth_below_what_is_queued_says_that_it_stays() -> None:
     assert rules(known, d_1_max_depth_work_units=1500) == []
 
 
-def test_deprecated_attributes_are_told_where_the_file_states_them() -> None:
+def test_deprecated_attributes_are_reported_where_the_file_states_them() -> None:
     assert rules(tcp_max_window_kb=512) == [("deprecated", "warning", "tcp_max_window_kb")]
     assert rules(Circumstances(stated=frozenset({"tcp_mss_bytes"})), tcp_max_window_kb=512) == []
 
@@ -99,7 +99,7 @@ def test_thresholds_are_in_order_and_can_be_reached(threshold: Threshold, told: 
     assert [rule for rule, _, _ in rules(egress_flows_threshold=threshold)] == told
 
 
-def test_a_queue_that_never_holds_a_second_message_is_told() -> None:
+def test_a_queue_that_never_holds_a_second_message_is_reported() -> None:
     known = Circumstances(message_bytes=20_480)
     assert rules(known, d_1_max_depth_work_units=9, d_1_min_msg_burst=1) == [
         ("depth-below-one-message", "warning", "d_1_max_depth_work_units")

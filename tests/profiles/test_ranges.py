@@ -78,7 +78,7 @@ def test_terraform_names_have_underscores() -> None:
     )
 
 
-def test_a_scenario_has_what_the_table_says_it_has() -> None:
+def test_a_scenario_has_the_attributes_of_the_table() -> None:
     scenario = Scenario("s", profiles=(Profile("p"),))
     assert PROFILE.element == "profile"
     paths = set(paths_of(scenario))
@@ -99,7 +99,7 @@ def test_a_name_that_people_write_wrongly_gets_the_real_one(wrong: str, right: s
     assert suggestion(wrong, BY_SEMP_V2) == f"Did you mean {right}?"
 
 
-def test_a_name_of_something_else_says_whose_it_is() -> None:
+def test_a_name_of_another_object_is_reported_with_its_owner() -> None:
     assert "consuming client" in suggestion("flowWindowSize", BY_SEMP_V2)
     assert suggestion("colour", BY_SEMP_V2) == ""
     assert suggestion("q" * 100_000, BY_SEMP_V2) == ""

@@ -74,9 +74,7 @@ LOADS = st.builds(
 
 
 @given(profile=PROFILES, load=LOADS)
-def test_the_memory_is_a_bound_on_what_the_simulator_says_of_the_same_load(
-    profile: ClientProfile, load: ClientLoad
-) -> None:
+def test_the_memory_bounds_the_simulated_use_of_the_same_load(profile: ClientProfile, load: ClientLoad) -> None:
     sizing = size(profile, load)
     scenario: Scenario = scenario_of(profile, load)
     check_rules(scenario)

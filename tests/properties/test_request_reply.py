@@ -30,7 +30,7 @@ steps = st.lists(
 
 
 @given(steps)
-def test_a_reply_reaches_its_requester_and_nobody_else(todo: list[tuple[str, object, object]]) -> None:
+def test_a_reply_reaches_only_its_requester(todo: list[tuple[str, object, object]]) -> None:
     work = SharedReaderQueueSettings("work", "Work", reply_type="R", redelivery=RedeliverySettings(20, 3 * SECOND_NS))
     subscriber = SharedSubscriberSettings("S", (), (work,))
     settings = ServiceSettings("svc", (DomainParticipantSettings("P", 0, (subscriber,)),))

@@ -22,7 +22,7 @@ FIRST = int(os.environ.get("QSCTL_TEST_FIRST_SCHEDULE", "1"))
 
 
 @pytest.mark.campaign
-def test_queues_of_any_history_are_what_the_model_says() -> None:
+def test_queues_of_any_history_agree_with_the_model() -> None:
     run_schedules(FIRST, SCHEDULES)
 
 

@@ -230,7 +230,7 @@ def test_a_flush_of_many_sends_none_of_them_and_takes_what_consumers_hold_last()
     assert [number for number, _, _ in one.sent] == [1, 51], "the one that came later is not flushed"
 
 
-def test_a_queue_that_is_being_deleted_takes_no_more_and_is_not_there_yet_for_who_creates_it() -> None:
+def test_a_queue_being_deleted_accepts_no_more_and_cannot_be_created_yet() -> None:
     one = driven(INFINITE_NS, -1, 0, 10)
     one.engine.receive_all(0, [Write("P", "Order", SampleIdentity(WRITER, each), b"x") for each in range(1, 51)])
     created = CreateQueue(ORDERS.parent, one.engine.hosted.queues()[ORDERS])
@@ -248,7 +248,7 @@ def test_a_queue_that_is_being_deleted_takes_no_more_and_is_not_there_yet_for_wh
     assert one.engine.refused_message_count == 1
 
 
-def test_nobody_comes_to_rely_on_dead_letters_that_are_being_deleted() -> None:
+def test_a_dead_letter_queue_being_deleted_cannot_be_referenced() -> None:
     one = driven(INFINITE_NS, -1, 0, 10)
     orders = one.engine.hosted.queues()[ORDERS]
     one.engine.receive_all(

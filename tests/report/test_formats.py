@@ -55,7 +55,7 @@ def page(*pictures: Picture) -> Page:
         ("dir.md/r.png", ReportFormat.PNG), ("r.txt", ReportFormat.TEXT), ("", ReportFormat.HTML),
     ],
 )  # fmt: skip
-def test_a_file_s_ending_says_the_form(name: str, form: ReportFormat) -> None:
+def test_a_file_s_ending_determines_the_format(name: str, form: ReportFormat) -> None:
     assert format_of(name) is form
 
 
@@ -159,7 +159,7 @@ def test_text_folds_what_is_long_and_has_all_of_the_page() -> None:
         assert each in text
 
 
-def test_what_stands_in_backticks_is_code_on_a_page_and_a_long_text_wraps() -> None:
+def test_text_in_backticks_is_code_on_a_page_and_a_long_text_wraps() -> None:
     rows: list[list[str]] = [["a text of several words that is longer than forty characters"], ["x" * 50]]
     made: Any = page()
     html = page_html(Page(**{**{name: getattr(made, name) for name in made.__slots__},

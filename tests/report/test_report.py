@@ -159,7 +159,7 @@ def test_a_sweep_over_two_values_has_a_heat_map_for_each_queue_that_shows_someth
     checked(page_html(made))
 
 
-def test_a_comparison_and_a_sizing_are_told_from_their_json(tmp_path: Path) -> None:
+def test_a_comparison_and_a_sizing_are_recognized_by_their_json(tmp_path: Path) -> None:
     difference = {
         "point": "the scenario as it is", "queue": "D-1", "measure": "loss_ratio", "unit": "ratio", "mean_a": 0.2,
         "mean_b": 0.1, "difference": -0.1, "half_width": 0.01, "paired": True, "better": "B",
@@ -270,7 +270,7 @@ def test_figures_are_short_and_whole_numbers_stay_whole() -> None:
 
 
 @pytest.mark.spark
-def test_a_run_s_report_says_what_was_lost_and_opens_in_a_browser(tmp_path: Path) -> None:
+def test_a_run_s_report_shows_losses_and_opens_in_a_browser(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     report = run(overloaded(), folder, level=LogLevel.EVENTS)
     made = run_page(folder, SparkOptions(master="local[2]"))

@@ -82,7 +82,7 @@ def test_a_queue_that_comes_to_rest_does_not_grow(arrived: list[int], gone: list
     assert growing_queues(info_of("solace"), summary([figures()], {"windows": windows(arrived, gone)})) == []
 
 
-def test_without_windows_nothing_is_said_of_growth() -> None:
+def test_growth_is_not_reported_without_windows() -> None:
     assert growing_queues(info_of("solace"), summary([figures()], {})) == []
 
 
@@ -208,7 +208,7 @@ def of(points: list[tuple[str, float]]) -> list[dict[str, Any]]:
     return [{"x": x, "queue": "Q", "mean": y, "low": y / 2, "high": 2 * y} for x, y in points]
 
 
-def test_numbers_stand_as_far_apart_as_they_are_and_intervals_are_bands() -> None:
+def test_numbers_are_drawn_to_scale_and_intervals_are_bands() -> None:
     near = line_chart(of([("100", 1.0), ("200", 2.0), ("1000", 3.0)]), "x", "y").to_dict()
     assert near["layer"][0]["encoding"]["x"]["type"] == "quantitative"
     assert near["layer"][0]["encoding"]["x"]["scale"].get("type") is None

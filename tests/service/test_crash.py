@@ -65,7 +65,9 @@ KINDS = {
 
 @pytest.mark.campaign
 @pytest.mark.parametrize("kind", KINDS)
-def test_no_kill_loses_a_kept_sample_or_brings_back_a_settled_one(program: Program, tmp_path: Path, kind: str) -> None:
+def test_no_kill_loses_a_kept_sample_or_restores_an_acknowledged_one(
+    program: Program, tmp_path: Path, kind: str
+) -> None:
     state_dir, account, chance = tmp_path / "state", Account(), random.Random(7)
     with open_embedded(state_dir, configuration=KINDS[kind]):
         pass

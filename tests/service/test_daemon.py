@@ -134,7 +134,7 @@ def test_the_user_s_own_file_is_loaded_where_none_is_named(tmp_path: Path) -> No
     assert "queue_instances" in done.stderr, "it was read, and its own fault is told"
 
 
-def test_a_daemon_that_cannot_start_says_why_to_who_started_it(tmp_path: Path) -> None:
+def test_a_daemon_that_cannot_start_reports_the_reason_to_its_parent(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         ran = serve(tmp_path, "a.xml", "--daemon", "--metrics-port", port, domain=152)
@@ -142,7 +142,7 @@ def test_a_daemon_that_cannot_start_says_why_to_who_started_it(tmp_path: Path) -
     assert f"127.0.0.1:{port}" in ran.stderr
 
 
-def test_the_version_is_told_in_both_spellings(tmp_path: Path) -> None:
+def test_the_version_is_printed_for_both_spellings(tmp_path: Path) -> None:
     assert serve(tmp_path, "-version").stdout == serve(tmp_path, "--version").stdout != ""
 
 
@@ -186,7 +186,7 @@ def test_dds_speaks_from_verbosity_four_on() -> None:
     ]  # fmt: skip
 
 
-def test_heap_snapshots_are_named_as_the_manual_says(tmp_path: Path) -> None:
+def test_heap_snapshots_have_the_documented_names(tmp_path: Path) -> None:
     import os
 
     with heap_snapshots("A", 1, tmp_path):

@@ -218,7 +218,7 @@ def test_the_directory_and_its_files_are_for_their_owner_alone(tmp_path: Path) -
         assert path.stat().st_mode & 0o777 == (0o700 if path.is_dir() else 0o600), path
 
 
-def test_files_stand_in_the_configured_directory(tmp_path: Path) -> None:
+def test_files_are_in_the_configured_directory(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     filesystem = FilesystemSettings(directory=tmp_path / "data", file_prefix="X")
     configuration = ServiceConfiguration("c", DEFAULT_SETTINGS, filesystem=filesystem)
@@ -273,7 +273,7 @@ def test_a_store_does_not_grow_without_bounds(tmp_path: Path, persistence: Persi
     assert max(sizes) < 2.2 * sizes[0] + 1_000_000
 
 
-def test_time_is_what_the_driver_says(tmp_path: Path) -> None:
+def test_time_is_that_of_the_driver(tmp_path: Path) -> None:
     clock = [1_700_000_000_000_000_000]
     now: Callable[[], int] = lambda: clock[0]  # noqa: E731
     settings = replace(queue(), lifespan_ns=5_000_000_000)

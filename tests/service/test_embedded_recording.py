@@ -90,7 +90,7 @@ def test_samples_of_before_are_held_at_the_beginning(tmp_path: Path) -> None:
     assert recording.held_messages == 2
 
 
-def test_command_that_was_killed_leaves_what_it_had_told(tmp_path: Path) -> None:
+def test_a_killed_command_leaves_the_events_it_had_recorded(tmp_path: Path) -> None:
     state, folder = tmp_path / "state", tmp_path / "rec"
     begin(state, folder)
     with open_embedded(state) as service:

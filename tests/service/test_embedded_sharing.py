@@ -43,7 +43,7 @@ class TestOneAtATime:
         assert opened.wait(20.0)
         thread.join()
 
-    def test_a_second_command_that_has_waited_enough_says_who_holds_it(self, tmp_path: Path) -> None:
+    def test_a_second_command_that_timed_out_names_the_holder(self, tmp_path: Path) -> None:
         pattern = (
             rf"process {os.getpid()} \(since 20..-..-.. ..:..:.. UTC\) is using the state directory .*; waited 0.05 s"
         )
@@ -53,7 +53,7 @@ class TestOneAtATime:
             assert "--timeout" in caught.value.remedy
         assert not (tmp_path / "s" / "lock.holder").exists()
 
-    def test_a_killed_holder_does_not_stand_in_the_way(self, tmp_path: Path) -> None:
+    def test_a_killed_holder_does_not_block_others(self, tmp_path: Path) -> None:
         child = os.fork()
         if child == 0:
             with open_embedded(tmp_path / "s"):
@@ -83,7 +83,7 @@ class TestOneAtATime:
         with open_embedded(tmp_path / "s") as service:
             assert messages(service) == []
 
-    def test_a_consumer_waits_no_longer_than_it_said(self, tmp_path: Path) -> None:
+    def test_a_consumer_waits_no_longer_than_its_limit(self, tmp_path: Path) -> None:
         with open_embedded(tmp_path / "s") as service:
             create(service, queue())
             assert service.receive(FULL_NAME + "Orders", 1, 0.1) == []
@@ -114,7 +114,7 @@ def _produce(state_dir: Path, number: int) -> None:
 
 
 class TestDamage:
-    def test_a_damaged_store_is_restored_around_and_told_once(self, tmp_path: Path) -> None:
+    def test_a_damaged_store_is_restored_around_and_reported_once(self, tmp_path: Path) -> None:
         with open_embedded(tmp_path / "s") as service:
             create(service, queue(persistence=IN_MEMORY))
             for at in range(5):
@@ -135,7 +135,7 @@ class TestDamage:
             assert len(messages(service)) == 4
             assert not service.damage
 
-    def test_damaged_statistics_start_again_from_zero_and_are_told(self, tmp_path: Path) -> None:
+    def test_damaged_statistics_restart_from_zero_and_are_reported(self, tmp_path: Path) -> None:
         with open_embedded(tmp_path / "s") as service:
             create(service, queue())
             write(service, b"one")
@@ -145,7 +145,7 @@ class TestDamage:
             assert status(service).current_message_count == 1
             assert [report.file.name for report in service.damage] == ["statistics.bin"]
 
-    def test_an_unreadable_instance_file_is_said_and_nothing_is_touched(self, tmp_path: Path) -> None:
+    def test_an_unreadable_instance_file_is_reported_and_nothing_is_touched(self, tmp_path: Path) -> None:
         with open_embedded(tmp_path / "s") as service:
             create(service, queue())
         (tmp_path / "s" / "instance.json").write_text("{")

@@ -9,7 +9,7 @@ from qsctl.service.replication import member_count
 from tests.core.high_availability.cluster import queue
 
 
-def test_the_first_so_many_that_stay_together_are_the_members() -> None:
+def test_the_first_services_that_stay_together_are_the_members() -> None:
     membership = Membership("B", 3)
     assert membership.stand_ins == ("B", "?2", "?3")
     assert not membership.find(0, {"A"})
@@ -39,7 +39,7 @@ def test_names_are_learnt_from_one_that_knows_them() -> None:
     assert not membership.learn(("A", "B", "C"))
 
 
-def test_letters_of_another_cluster_are_told_by_their_names() -> None:
+def test_messages_of_another_cluster_are_recognized_by_their_names() -> None:
     membership = Membership("C", 3, ("C", "B", "A"))
     assert membership.agrees(("A", "B", "C"))
     assert membership.agrees(())

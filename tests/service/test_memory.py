@@ -104,7 +104,7 @@ def test_memory_that_cannot_be_given_back_is_used_again() -> None:
     assert process.look(1_121, 99), "it grows beyond what it was"
 
 
-def test_without_a_bound_nobody_is_held_back() -> None:
+def test_without_a_bound_no_producer_is_held_back() -> None:
     guard = MemoryGuard(0, lambda: 0, resident=lambda: 10**15)
     guard.look()
     assert not guard.is_high

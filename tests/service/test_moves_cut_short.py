@@ -299,7 +299,7 @@ def test_a_target_that_keeps_payloads_in_memory_asks_for_those_that_are_on_disk_
     loop.stores.close()
 
 
-def test_a_moved_record_is_read_whole_and_refused_by_who_does_not_know_it() -> None:
+def test_a_moved_record_is_read_whole_and_refused_by_versions_without_it() -> None:
     place = MovedFrom("P/S/dead", 7, Incarnation(2**62))
     record = Enqueued("P/S/orders", 2**40, SampleIdentity(WRITER, 5), 1, 2, flags=0x101, moved_from=place)
     encoded = QUEUE_CODEC.encode([record])
@@ -351,7 +351,7 @@ def test_a_version_that_does_not_know_moves_refuses_the_files_that_have_some(
     assert held(opened(directory))[target] == [0, 1]
 
 
-def test_what_is_checkpointed_of_a_move_says_so_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_checkpointed_records_of_a_move_are_marked_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     loop = filled(tmp_path, "segments")
     move(loop, "segments", "segments2")
     (log,) = logs_of(loop)

@@ -62,7 +62,7 @@ def another_service(directory: Path, *arguments: str) -> Iterator[tuple[subproce
         yield process, int(process.stdout.readline())
 
 
-def test_a_second_service_of_the_same_name_is_refused_and_told_who_holds_the_stores(directory: Path) -> None:
+def test_a_second_service_of_the_same_name_is_refused_with_the_holder_of_the_stores(directory: Path) -> None:
     with another_service(directory) as (process, _):
         with pytest.raises(Refused, match=f"service 'app', process {process.pid} .* uses the stores .* {directory}"):
             stores(directory)

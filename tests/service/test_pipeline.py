@@ -200,9 +200,7 @@ def test_the_configuration_survives_where_it_is_kept(tmp_path: Path) -> None:
     last.stores.close()
 
 
-def test_that_a_sample_was_settled_rides_on_the_next_sync_or_is_settled_when_there_is_rest(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_removal_is_synced_with_the_next_group_or_when_idle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody is told of it: a crash before only brings the sample again, marked."""
     loop = service(tmp_path, queue())
     pipeline = pipelined(loop)

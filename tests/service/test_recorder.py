@@ -117,7 +117,7 @@ def test_full_disk_ends_it_and_what_is_there_is_read(
     assert rows == arrived == 1_000
 
 
-def test_service_that_says_nothing_any_more_has_gone(tmp_path: Path, recorders: list[Recorded]) -> None:
+def test_a_service_that_sends_nothing_any_more_is_gone(tmp_path: Path, recorders: list[Recorded]) -> None:
     recorder = Recorded(tmp_path / "rec", tmp_path, 60)
     recorders.append(recorder)
     recorder.tell(steps(0, 10, delivered=False))
@@ -205,7 +205,7 @@ def test_feed_never_waits_and_gives_up_beyond_its_bound(tmp_path: Path) -> None:
     deaf.listener.close()
 
 
-def test_beginning_of_any_size_is_told(tmp_path: Path) -> None:
+def test_a_beginning_of_any_size_is_sent(tmp_path: Path) -> None:
     deaf = Deaf(tmp_path)
     feed = Feed(deaf.address, 1 << 20)
     feed.put_beginning([steps(0, 10_000)])

@@ -235,7 +235,7 @@ def test_a_log_that_lost_its_end_after_an_orderly_stop_has_no_vote(tmp_path: Pat
         assert any("missing" in report.what for report in cut.log.damage) or number == 0
 
 
-def test_a_log_that_is_gone_is_a_loss_where_the_register_knows_of_it(tmp_path: Path) -> None:
+def test_a_missing_log_is_a_loss_where_the_register_has_it(tmp_path: Path) -> None:
     first = Process(tmp_path, names=("A", "B", "C"))
     assert first.member.replicas[STREAM].ballot.is_new
     first.writes.close()

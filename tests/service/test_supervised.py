@@ -65,7 +65,7 @@ def test_sighup_opens_a_rotated_log_again_and_the_service_goes_on(tmp_path: Path
     assert not pid.exists()
 
 
-def test_sighup_rereads_the_limits_and_says_what_is_not_in_force(tmp_path: Path, started: Any) -> None:
+def test_sighup_rereads_the_limits_and_reports_what_is_not_in_force(tmp_path: Path, started: Any) -> None:
     file, log = tmp_path / "a.xml", tmp_path / "s.log"
     command = started("--log-file", "s.log", "--verbosity", "3", domain=161)
     text = file.read_text()

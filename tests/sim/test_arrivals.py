@@ -130,7 +130,7 @@ def test_sizes_follow_their_distributions() -> None:
     assert (mixed == 5).mean() == pytest.approx(0.75, rel=0.02)
 
 
-def test_topics_are_skewed_as_zipf_says() -> None:
+def test_topics_are_skewed_by_zipf_s_law() -> None:
     traffic = Traffic("t", "g", ConstantArrivals(1000.0), topics=4, topic_skew=1.0)
     counts = np.bincount(rows(scenario(traffic))["topic"])
     assert counts / counts.sum() == pytest.approx(np.array([12, 6, 4, 3]) / 25, rel=0.03)
@@ -315,6 +315,6 @@ def test_arrivals_that_cannot_be_are_refused(arrivals: Arrivals, size: Any, mess
         ArrivalStreams(scenario(Traffic("t", "g", arrivals, size=size)), 0)
 
 
-def test_traffic_to_nobody_is_refused() -> None:
+def test_traffic_without_receivers_is_refused() -> None:
     with pytest.raises(InvalidInput, match="the groups are: g"):
         ArrivalStreams(scenario(Traffic("t", "h", PoissonArrivals(1.0))), 0)

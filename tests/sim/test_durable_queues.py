@@ -513,7 +513,7 @@ def test_the_broker_s_limit_of_unacknowledged_deliveries_is_shared_by_all_flows(
     assert min(shared) > 100
 
 
-def test_a_shared_subscription_goes_to_one_client_in_turn_and_passes_over_who_is_away() -> None:
+def test_a_shared_subscription_goes_to_one_client_in_turn_and_skips_absent_ones() -> None:
     groups = (client("c", count=2), client("d"))
     traffic = Traffic("t", "c", ConstantArrivals(1000.0), ConstantSize(1), shared=True)
     scenario = replace(sharing(*groups, traffic=(traffic,)), durable_queues=())

@@ -117,7 +117,7 @@ def test_the_judge_finds_a_message_that_is_not_copied(small: Scenario, monkeypat
     assert report.violations
 
 
-def test_results_that_cannot_be_told_apart_are_refused(small: Scenario) -> None:
+def test_results_that_cannot_be_distinguished_are_refused(small: Scenario) -> None:
     engine = small.engine
     assert engine is not None
     front = engine.processes[0]

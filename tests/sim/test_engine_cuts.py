@@ -76,7 +76,7 @@ def test_the_figures_of_all_parts_are_those_of_one_run() -> None:
     assert after.world.delivered - whole.world.delivered <= marked
 
 
-def test_the_state_of_senders_cannot_be_told_from_the_clock() -> None:
+def test_the_state_of_senders_cannot_be_derived_from_the_clock() -> None:
     """What an earlier version did: messages that wait at senders are gone, and one of the last instant comes twice."""
     differences = 0
     for number in range(4):

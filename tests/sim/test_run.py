@@ -164,7 +164,7 @@ def test_a_replication_writes_the_same_rows_however_many_follow_it(tmp_path: Pat
     assert contents(tmp_path / "one")[part] == contents(tmp_path / "three")[part]
 
 
-def test_a_stopped_run_is_readable_and_says_that_it_is_partial(tmp_path: Path) -> None:
+def test_a_stopped_run_is_readable_and_marked_as_partial(tmp_path: Path) -> None:
     heard: list[ReplicationProgress] = []
     report = run(
         small_scenario(), tmp_path / "a", model=FakeModel(), replications=3,

@@ -59,7 +59,7 @@ def test_an_undefined_variable_is_named_with_its_line(tmp_path: Path) -> None:
     assert (4, "the variable CLIENTS has no value") in problems_of(tmp_path, GOOD)
 
 
-def test_every_problem_of_a_file_is_told_in_one_run_with_its_line(tmp_path: Path) -> None:
+def test_every_problem_of_a_file_is_reported_in_one_run_with_its_line(tmp_path: Path) -> None:
     text = """<scenario name="bad" horizon="10" seed="-1" colour="red">
   <port name="p1" rate="fast"/>
   <profile name="default">
@@ -252,7 +252,7 @@ def schema_of(form: Form) -> etree._Element:
 
 
 @pytest.mark.parametrize("form", {id(each): each for each in forms()}.values(), ids=lambda form: form.element)
-def test_the_schema_says_what_the_reader_says(form: Form) -> None:
+def test_the_schema_agrees_with_the_reader(form: Form) -> None:
     described = schema_of(form)
     attributes = {str(each.get("name")): each.get("use") == "required" for each in described.iter(f"{XS}attribute")}
     read = {each.name: each.required for each in form.attributes}
@@ -340,7 +340,7 @@ def test_an_override_changes_one_value_and_leaves_the_original_alone(path: str, 
         ("", "empty path", "Name an attribute"),
     ],
 )
-def test_a_path_that_leads_nowhere_says_what_exists_there(path: str, message: str, remedy: str) -> None:
+def test_a_path_that_leads_nowhere_lists_what_exists_there(path: str, message: str, remedy: str) -> None:
     with pytest.raises(UsageError) as caught:
         apply_overrides(read_scenario(READY["burst"]), {path: "1"})
     assert message in caught.value.message

@@ -135,7 +135,7 @@ def test_a_consumer_that_comes_back_is_served_again() -> None:
     assert max(row["wait_ns"] for row in rows) == pytest.approx(SECOND_NS / 2, rel=0.01)
 
 
-def test_samples_that_nobody_accepts_end_in_the_dead_letter_queue() -> None:
+def test_samples_that_no_consumer_accepts_are_dead_lettered() -> None:
     scenario = scenario_of(
         queue_settings(dead_letter_queue="Dead", redelivery=RedeliverySettings(max_delivery_retries=2)), DEAD,
         producers=(WorkloadProducer("T", ConstantArrivals(100.0)),),
@@ -206,7 +206,7 @@ def test_a_replicated_queue_is_left_to_the_model_of_clusters() -> None:
     st.integers(1, 3), st.floats(0, 0.4), st.floats(0, 0.4), st.integers(0, 3), st.sampled_from([-1, 3]),
     st.sampled_from([SECOND_NS // 20, 2**63 - 1]), st.booleans(), st.integers(0, 1000),
 )  # fmt: skip
-def test_every_sample_is_delivered_lost_or_held_and_the_counters_say_the_same(
+def test_every_sample_is_delivered_lost_or_held_and_the_counters_agree(
     consumers: int, rejects: float, silent: float, retries: int, limit: int, lifespan: int, dead: bool, seed: int
 ) -> None:
     settings = queue_settings(

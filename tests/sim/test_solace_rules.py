@@ -102,14 +102,14 @@ def test_a_delay_spaces_the_deliveries_of_a_topic() -> None:
     assert len(delivered) == 11
 
 
-def test_topics_beyond_the_limit_are_not_elided_and_told_once() -> None:
+def test_topics_beyond_the_limit_are_not_elided_and_reported_once() -> None:
     eliding = Eliding(enabled=True, max_topics=1)
     made, _, events = run(stalled(every_ms(50, topics=5), eliding=eliding), LogLevel.EVENTS)
     assert (events["event"] == Event.MAX_ELIDING_TOPICS).sum() == 1
     assert made.counters()["length_messages"][0] > 5
 
 
-def test_buffer_load_is_told_at_its_thresholds_and_the_slowest_goes_above_100_percent() -> None:
+def test_buffer_load_is_reported_at_its_thresholds_and_the_slowest_goes_above_100_percent() -> None:
     scenario = broker(
         every_ms(200, size=1000), count=2, tcp=ONE_AT_A_TIME, receive_buffer_bytes=1,
         pauses=(ClientInterval(0, SECOND_NS),),
@@ -306,7 +306,7 @@ def test_an_unknown_port_or_profile_is_refused_by_name() -> None:
             EgressRun(replace(scenario, groups=(broken,)), 0, LogLevel.COUNTERS)
 
 
-def test_the_models_are_told_apart() -> None:
+def test_the_models_are_distinguished() -> None:
     from qsctl.sim.egress import solace, tibco
 
     with pytest.raises(InvalidInput, match="not solace"):

@@ -63,7 +63,7 @@ def test_constant_service_waits_as_m_d_1(load: float, expected: float) -> None:
 
 
 @pytest.mark.parametrize("load", [0.5, 0.8])
-def test_mixed_sizes_wait_as_pollaczek_and_khinchine_say(load: float) -> None:
+def test_mixed_sizes_wait_by_the_formula_of_pollaczek_and_khinchine(load: float) -> None:
     size = MixedSize((100, 1000, 20_000), (0.6, 0.38, 0.02))
     mean, square = moments(size)
     expected = load * square / (2 * mean**2 * (1 - load))
@@ -94,7 +94,7 @@ def test_a_bounded_queue_loses_as_m_m_1_k_whether_the_oldest_or_the_last_goes(
         (0.9, (32.142857, 4.458094, 1.385423, 1.007962, 0.908174)),
     ],
 )
-def test_the_five_queues_wait_as_cobham_says(load: float, expected: tuple[float, ...]) -> None:
+def test_the_five_queues_wait_by_cobham_s_formula(load: float, expected: tuple[float, ...]) -> None:
     size = geometric(1000, 20_000)
     mean, _ = moments(size)
     rate = load / mean * SECOND_NS

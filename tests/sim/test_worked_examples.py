@@ -140,7 +140,7 @@ def test_w5_egress_discards_are_separate_by_cause_and_add_up() -> None:
     assert columns["disconnected_messages"].sum() <= 20
 
 
-def test_w6_who_stops_reading_becomes_slow_and_who_acknowledges_late_does_not() -> None:
+def test_w6_a_client_that_stops_reading_becomes_slow_and_one_that_acknowledges_late_does_not() -> None:
     minute = 70 * SECOND_NS
     direct = broker(
         Traffic("t", "c", ConstantArrivals(1000.0), ConstantSize(1000)), horizon_ns=minute,

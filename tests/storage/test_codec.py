@@ -51,7 +51,7 @@ def test_a_sample_without_anything_rare_takes_half_the_metadata() -> None:
     assert 2 * len(plain) <= len(full)
 
 
-def test_the_payload_stands_apart() -> None:
+def test_the_payload_is_separate() -> None:
     encoded = QUEUE_CODEC.encode([replace(PLAIN, payload=b"user data")])
     assert encoded.data == [b"user data"]
     assert list(QUEUE_CODEC.decode(encoded.bodies[0])) == [PLAIN]
@@ -109,7 +109,7 @@ def test_what_happens_together_is_one_body(records: list[Record], body_count: in
 
 
 @given(batches())
-def test_bodies_keep_every_record_and_their_order_and_tell_who_comes_and_goes(drawn: list[list[Record]]) -> None:
+def test_bodies_keep_every_record_in_order_with_begun_and_ended_positions(drawn: list[list[Record]]) -> None:
     for batch in drawn:
         encoded = QUEUE_CODEC.encode(batch)
         without_payloads = [replace(each, payload=b"") if isinstance(each, Enqueued) else each for each in batch]
@@ -145,7 +145,7 @@ def test_a_run_that_contradicts_itself_is_refused(count: int, consumers: list[Gu
 
 
 @given(strategies.lists(strategies.binary(max_size=9), min_size=1, max_size=9))
-def test_the_payloads_of_a_body_are_told_apart(payloads: list[bytes]) -> None:
+def test_the_payloads_of_a_body_are_separated(payloads: list[bytes]) -> None:
     packed = pack_payloads(payloads)
     assert list(unpack_payloads(packed, len(payloads))) == payloads
     if len(payloads) > 1:

@@ -12,7 +12,7 @@ from tests.storage.segment_files import file_of, filled, flip, opened, positions
 from tests.storage.with_its_log import WithItsLog
 
 
-def test_compacting_sets_damaged_files_aside_and_tells_where(tmp_path: Path) -> None:
+def test_compacting_sets_damaged_files_aside_and_reports_where(tmp_path: Path) -> None:
     filled(tmp_path)
     for letter in "dm":
         flip(file_of(tmp_path, letter), HEADER_SIZE_BYTES + FRAME_HEADER.size + 9)

@@ -138,7 +138,7 @@ def test_a_database_in_use_is_refused_to_writers_and_read_by_readers(tmp_path: P
     store.close()
 
 
-def test_a_missing_database_is_said_to_be_missing(tmp_path: Path) -> None:
+def test_a_missing_database_is_reported_as_missing(tmp_path: Path) -> None:
     with pytest.raises(NotFound, match="no recovery database"):
         read_recovery_database(tmp_path / "r.db")
     assert not list(tmp_path.iterdir())

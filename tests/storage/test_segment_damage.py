@@ -59,7 +59,7 @@ def test_a_log_cut_anywhere_gives_the_records_before_the_cut(
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=strategies.data(), letter=strategies.sampled_from("dm"), small=strategies.booleans())
-def test_any_flipped_bit_costs_at_most_one_sample_and_is_told(
+def test_any_flipped_bit_costs_at_most_one_sample_and_is_reported(
     tmp_path_factory: pytest.TempPathFactory, data: strategies.DataObject, letter: str, small: bool
 ) -> None:
     directory, filesystem = tmp_path_factory.mktemp("flip"), SMALL if small else LARGE
@@ -134,7 +134,7 @@ def test_records_about_a_sample_that_damage_took_are_left_out(tmp_path: Path) ->
     again.close()
 
 
-def test_a_sample_whose_user_data_is_damaged_is_left_out_and_told(tmp_path: Path) -> None:
+def test_a_sample_whose_user_data_is_damaged_is_left_out_and_reported(tmp_path: Path) -> None:
     filled(tmp_path, 3)
     flip(file_of(tmp_path, "d"), HEADER_SIZE_BYTES + FRAME_HEADER.size + 8)
     store = opened(tmp_path)
@@ -154,7 +154,7 @@ def test_user_data_damaged_while_the_service_runs_is_no_silent_change(tmp_path: 
     store.close()
 
 
-def test_a_lost_metadata_file_is_told_and_the_others_are_restored(tmp_path: Path) -> None:
+def test_a_lost_metadata_file_is_reported_and_the_others_are_restored(tmp_path: Path) -> None:
     filled(tmp_path, 60, SMALL)
     file_of(tmp_path, "m", 1).unlink()
     store = opened(tmp_path, SMALL)
@@ -164,7 +164,7 @@ def test_a_lost_metadata_file_is_told_and_the_others_are_restored(tmp_path: Path
     store.close()
 
 
-def test_a_file_that_lost_its_end_at_a_record_s_border_is_told_by_the_next_one(tmp_path: Path) -> None:
+def test_a_file_cut_at_a_record_s_border_is_detected_by_the_next_one(tmp_path: Path) -> None:
     filled(tmp_path, 60, SMALL)
     path = file_of(tmp_path, "m", 0)
     content = path.read_bytes()
@@ -175,7 +175,7 @@ def test_a_file_that_lost_its_end_at_a_record_s_border_is_told_by_the_next_one(t
     store.close()
 
 
-def test_user_data_without_its_metadata_is_told(tmp_path: Path) -> None:
+def test_user_data_without_its_metadata_is_reported(tmp_path: Path) -> None:
     filled(tmp_path, 3)
     path = file_of(tmp_path, "m")
     content = path.read_bytes()
@@ -202,7 +202,7 @@ def test_one_damaged_header_is_read_from_its_copy_and_two_from_a_sibling(tmp_pat
     store.close()
 
 
-def test_a_foreign_file_is_told_and_kept(tmp_path: Path) -> None:
+def test_a_foreign_file_is_reported_and_kept(tmp_path: Path) -> None:
     file_of(tmp_path, "m").write_bytes(b"not ours" * 50)
     store = opened(tmp_path)
     assert list(store.load()) == []
@@ -280,7 +280,7 @@ def test_a_full_disk_takes_nothing_of_the_batch(tmp_path: Path, monkeypatch: pyt
     again.close()
 
 
-def test_a_failed_sync_stops_the_store_for_nobody_knows_what_is_on_disk(
+def test_a_failed_sync_stops_the_store_since_the_disk_is_unknown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = opened(tmp_path, FilesystemSettings(synchronization=Synchronization.FULL))

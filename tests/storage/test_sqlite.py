@@ -148,7 +148,7 @@ def test_an_empty_file_is_a_store_that_was_never_finished(tmp_path: Path) -> Non
     store.close()
 
 
-def test_a_file_that_is_no_database_is_set_aside_and_told(tmp_path: Path) -> None:
+def test_a_file_that_is_no_database_is_set_aside_and_reported(tmp_path: Path) -> None:
     (tmp_path / NAME).write_bytes(b"not ours" * 1_000)
     store = opened(tmp_path)
     assert list(store.load()) == []
@@ -165,7 +165,7 @@ def test_a_file_that_is_no_database_is_set_aside_and_told(tmp_path: Path) -> Non
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=strategies.data())
-def test_a_damaged_database_gives_what_is_whole_and_tells_the_rest(
+def test_a_damaged_database_gives_whole_records_and_reports_the_rest(
     tmp_path_factory: pytest.TempPathFactory, data: strategies.DataObject
 ) -> None:
     directory = tmp_path_factory.mktemp("damage")

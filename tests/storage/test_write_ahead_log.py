@@ -199,7 +199,7 @@ def test_a_hole_before_what_was_synced_later_is_reported_and_read_on_behind(tmp_
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(data=strategies.data())
-def test_any_flipped_bit_of_a_closed_log_costs_at_most_one_record_and_is_told(
+def test_any_flipped_bit_of_a_closed_log_costs_at_most_one_record_and_is_reported(
     tmp_path_factory: pytest.TempPathFactory, data: strategies.DataObject
 ) -> None:
     directory = tmp_path_factory.mktemp("flip")
@@ -301,7 +301,7 @@ def test_a_log_under_another_one_s_name_is_reported(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("filesystem", [FULL, OFF], ids=["FULL", "OFF"])
-def test_streams_that_nobody_opens_are_settled_or_carried_over(tmp_path: Path, filesystem: FilesystemSettings) -> None:
+def test_unopened_streams_are_checkpointed_or_carried_over(tmp_path: Path, filesystem: FilesystemSettings) -> None:
     both = Both(tmp_path, filesystem)
     for position in range(40):
         both.write([enqueued(position, payload_of(position))], [enqueued(position, b"bill")])

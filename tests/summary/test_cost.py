@@ -45,7 +45,7 @@ def test_the_cost_of_a_search_is_estimated_before_it_within_a_factor_of_two() ->
     assert cost.replications / 2 <= runner.count <= cost.replications * 2
 
 
-def test_whoever_declines_ends_the_search_before_a_candidate_is_simulated() -> None:
+def test_declining_ends_the_search_before_a_candidate_is_simulated() -> None:
     agreed: list[Cost] = []
     with pytest.raises(Declined):
         search(agreed, decline=True)
@@ -85,7 +85,7 @@ def test_a_question_is_asked_on_a_terminal_above_a_minute(
     assert "About 100 replications" in capsys.readouterr().err
 
 
-def test_a_script_is_neither_told_nor_asked(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_script_gets_neither_an_estimate_nor_a_question(capsys: pytest.CaptureFixture[str]) -> None:
     agree_to_cost(Cost(10**6, 10.0**6))
     assert capsys.readouterr().err == ""
 

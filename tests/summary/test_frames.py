@@ -134,7 +134,7 @@ def test_buckets_are_those_of_the_simulator_and_coarse_ones_never_fall(spark: An
         assert observation.coarse_start_ns(bucket) <= duration < observation.coarse_start_ns(bucket + 1)
 
 
-def test_cells_tell_the_fate_of_a_message_on_both_sides_of_the_warm_up(spark: Any) -> None:
+def test_cells_have_the_fate_of_a_message_on_both_sides_of_the_warm_up(spark: Any) -> None:
     rows = [
         row(enqueued_ns=0, wait_ns=S - 1),
         row(enqueued_ns=0, wait_ns=S, attempts=3),
@@ -297,7 +297,7 @@ def test_what_is_not_acknowledged_is_unfinished_and_what_is_lost_is_neither(spar
     assert (found["done_messages"], found["unfinished_messages"]) == (2, 2)
 
 
-def test_the_counters_tell_which_messages_are_acknowledged() -> None:
+def test_the_counters_determine_which_messages_are_acknowledged() -> None:
     marks = pa.table(
         {"queue": ["G-1", "G-1", "D-1", "Q"], "client_id": [0, 1, 0, 2], "done_messages": [None, 0, None, 4]}
     )
@@ -363,7 +363,7 @@ def plainly(rows: Sequence[dict[str, Any]], seen: Observation) -> dict[int, tupl
 
 
 @pytest.mark.parametrize(("seed", "warm_up_s", "horizon_s"), [(1, 0, 80), (2, 7, 100), (3, 20, 81)])
-def test_slow_subscribers_are_what_the_rule_says_second_by_second(
+def test_slow_subscribers_follow_the_rule_second_by_second(
     spark: Any, seed: int, warm_up_s: int, horizon_s: int
 ) -> None:
     draw = random.Random(seed)

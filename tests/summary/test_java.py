@@ -241,7 +241,7 @@ def test_options_come_before_the_environment_and_that_before_the_defaults(tmp_pa
     assert resolve_settings(SparkOptions(), {}, tmp_path)["spark.master"] == "local[*]"
 
 
-def test_a_cluster_s_workers_are_not_told_to_look_for_the_driver_at_loopback(tmp_path: Path) -> None:
+def test_a_cluster_s_workers_do_not_get_loopback_as_the_driver_s_address(tmp_path: Path) -> None:
     assert "spark.driver.host" not in resolve_settings(SparkOptions(master="spark://head:7077"), {}, tmp_path)
     assert "spark.driver.host" not in resolve_settings(SparkOptions(master="yarn"), {}, tmp_path)
     assert resolve_settings(SparkOptions(), {}, tmp_path)["spark.driver.host"] == "127.0.0.1"

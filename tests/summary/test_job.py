@@ -180,7 +180,7 @@ def test_runs_of_the_same_scenario_and_seed_keep_their_own_names_and_facts(
     }
 
 
-def test_several_runs_are_told_apart(make_run: Callable[..., Any], made_run: Any, options: SparkOptions) -> None:
+def test_several_runs_are_distinguished(make_run: Callable[..., Any], made_run: Any, options: SparkOptions) -> None:
     parts = (made_run.messages[:500], made_run.messages[500:900])
     runs = [make_run(rows, horizon_ns=made_run.horizon_ns) for rows in parts]
     summary = job.summarize_runs([run.folder for run in runs], by=("queue",), options=options)
@@ -192,7 +192,7 @@ def test_several_runs_are_told_apart(make_run: Callable[..., Any], made_run: Any
     assert list(totals.values()) == [500, 400]
 
 
-def test_a_partial_run_says_so(make_run: Callable[..., Any], made_run: Any, options: SparkOptions) -> None:
+def test_a_partial_run_is_marked(make_run: Callable[..., Any], made_run: Any, options: SparkOptions) -> None:
     partial = make_run(made_run.messages[:100], horizon_ns=made_run.horizon_ns, status=RunStatus.PARTIAL)
     summary = job.summarize_run(partial.folder, options=options, by=("queue",))
     assert not summary.complete

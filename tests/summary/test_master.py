@@ -63,7 +63,7 @@ def test_a_master_that_is_none_is_a_usage_error_before_java_starts(master: str) 
 
 @pytest.mark.usefixtures("no_spark")
 @pytest.mark.parametrize("master", PLACES)
-def test_a_master_that_nobody_listens_at_is_reported_at_once(master: str) -> None:
+def test_a_master_without_a_listener_is_reported_at_once(master: str) -> None:
     with pytest.raises(NoAnswer, match=r"nothing listens at \S+//127\.0\.0\.1:1"):
         spark_session(SparkOptions(master=master.format("127.0.0.1:1")))
 

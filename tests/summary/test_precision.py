@@ -72,7 +72,7 @@ def test_the_number_of_replications_is_estimated_after_the_first_round(row: Figu
     enough([Precision(0.05)], lambda _: [row], 0.95, 1000, agree=lambda _, __: 1 // 0)  # type: ignore[arg-type, return-value]
 
 
-def test_equal_replications_are_enough_at_once_and_too_few_are_said_to_be(row: Figures) -> None:
+def test_equal_replications_suffice_at_once_and_too_few_are_reported(row: Figures) -> None:
     wanted = [Precision(0.05)]
     assert enough(wanted, lambda _: [row], 0.95, 1000)[0] == FEWEST
     draw = np.random.default_rng(3)
@@ -88,7 +88,7 @@ def test_a_queue_or_a_measure_that_is_not_there_is_refused(row: Figures) -> None
         reached([Precision(0.1, "time_to_master", row.queue)], [[row]], 0.95)
 
 
-def test_rounds_grow_and_end_at_the_most() -> None:
+def test_rounds_grow_and_end_at_the_maximum() -> None:
     assert list(rounds(50)) == [10, 15, 22, 33, 49, 50]
     assert list(rounds(3)) == [3]
 

@@ -107,7 +107,7 @@ def test_figures_are_the_counters_on_every_ready_scenario(served: bool, tmp_path
     assert sum(each.delivered_messages for each in found.values()) > 0
 
 
-def test_slow_subscribers_are_those_that_the_broker_told_of(tmp_path: Path, options: SparkOptions) -> None:
+def test_slow_subscribers_are_those_of_the_broker_s_events(tmp_path: Path, options: SparkOptions) -> None:
     scenario = dataclasses.replace(read_scenario(find_scenario("slow-subscriber")), horizon_ns=75 * SECOND_NS)
     report = run(scenario, tmp_path / "run", level=LogLevel.EVENTS)
     told: dict[str, dict[str, int]] = {}
@@ -128,9 +128,7 @@ def test_slow_subscribers_are_those_that_the_broker_told_of(tmp_path: Path, opti
 
 
 @pytest.mark.parametrize("overflow", ["hold", "redeliver"])
-def test_the_last_depth_is_what_the_counters_say_is_still_there(
-    overflow: str, tmp_path: Path, options: SparkOptions
-) -> None:
+def test_the_last_depth_agrees_with_the_counters(overflow: str, tmp_path: Path, options: SparkOptions) -> None:
     """What G-1 holds: sent messages too while they are not acknowledged, and nothing that waits at its endpoint.
 
     A run that ends earlier is the beginning of one that ends later: its counters tell the depth in between.

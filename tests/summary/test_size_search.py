@@ -105,7 +105,7 @@ def test_two_targets_that_exclude_each_other_have_no_setting_and_ends_and_middle
     assert sizing.monotone
 
 
-def test_nothing_in_the_range_is_said_after_both_ends_and_the_middle() -> None:
+def test_nothing_in_the_range_is_concluded_after_both_ends_and_the_middle() -> None:
     sizing = found(two_sided, ["discards(D-1)=0"], "max-depth(D-1)=10..400")
     assert sizing.answer is None
     assert {10, 63, 400} <= set(sizing.tried(0))

@@ -179,7 +179,7 @@ def test_what_size_states_is_true(kind: str) -> None:
     assert use.may_fail or len(answers) == uses
 
 
-def test_a_mean_that_a_rare_run_decides_is_not_said_to_be_met() -> None:
+def test_a_mean_that_a_rare_run_decides_is_not_reported_as_met() -> None:
     """One run of 1,000 loses almost all: 72 runs without it were said to show a mean that is 10 times the bound."""
     use = USES["one run of a thousand"]
     sizing = sized(dataclasses.replace(use, vary="max-depth(D-1)=10..20"), 1)

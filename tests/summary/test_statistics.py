@@ -25,7 +25,7 @@ from qsctl.summary.statistics import (
 ERROR = 0.05
 
 
-def test_the_rule_of_three_says_how_many_runs_zero_takes() -> None:
+def test_the_rule_of_three_gives_the_number_of_runs_for_zero() -> None:
     assert runs_without_violation(0.05, 0.05) == 59
     assert runs_without_violation(0.01, 0.05) == 299
     assert runs_without_violation(0.05, 0.01) == 90
@@ -35,7 +35,7 @@ def test_the_rule_of_three_says_how_many_runs_zero_takes() -> None:
 
 
 @given(st.floats(0.005, 0.5), st.floats(0.001, 0.3))
-def test_so_many_runs_are_enough_and_one_fewer_is_not(share: float, error: float) -> None:
+def test_the_computed_number_of_runs_suffices_and_one_fewer_does_not(share: float, error: float) -> None:
     runs = runs_without_violation(share, error)
     assert (1 - share) ** runs <= error * (1 + 1e-12)
     assert runs == 1 or (1 - share) ** (runs - 1) > error * (1 - 1e-12)
@@ -87,7 +87,7 @@ def test_holm_gives_the_values_of_his_example() -> None:
     assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
 
 
-def test_a_difference_says_how_it_was_tested() -> None:
+def test_a_difference_names_its_test() -> None:
     paired = paired_difference([1.0, 2.0, 3.0], 0.95)
     assert (paired.interval.method, paired.interval.count) == (PAIRED, 3)
     # t = 2 ÷ (1 ÷ √3) with two degrees of freedom.

@@ -58,7 +58,7 @@ def test_one_run_s_intervals_hold_the_steady_state_as_often_as_stated(load: floa
     (0.5, 500, 0.95, 1.0), (0.5, 2_000, 0.6, 1.0), (0.5, 20_000, 0.0, 0.05),
     (0.9, 2_000, 0.98, 1.0), (0.9, 20_000, 0.95, 1.0), (0.9, 50_000, 0.8, 1.0), (0.9, 400_000, 0.0, 0.05),
 ])  # fmt: skip
-def test_a_run_from_empty_that_is_too_short_is_said_to_be_and_a_long_one_is_not(
+def test_a_run_from_empty_that_is_too_short_is_reported_and_a_long_one_is_not(
     load: float, count: int, least: float, most: float
 ) -> None:
     draw, runs = np.random.default_rng(8), TRIALS or 12

@@ -211,7 +211,7 @@ def test_two_sweeps_with_common_random_numbers_are_paired(tmp_path: Path) -> Non
         compare(folders[0], tmp_path, 0.95)
 
 
-def test_an_interval_holds_the_mean_and_one_observation_tells_no_width() -> None:
+def test_an_interval_holds_the_mean_and_one_observation_has_no_width() -> None:
     assert interval_of([1.0, 3.0], 0.95).mean == 2.0
     assert interval_of([1.0, 3.0], 0.95).half_width == pytest.approx(12.7062047362)
     assert interval_of([5.0], 0.95).half_width == float("inf")
@@ -337,7 +337,7 @@ def test_a_candidate_needs_one_replication_where_its_own_settings_leave_nothing_
 
 
 @pytest.mark.spark
-def test_sizing_says_when_nothing_in_the_range_is_enough_and_when_a_queue_is_empty(options: SparkOptions) -> None:
+def test_sizing_reports_when_nothing_in_the_range_suffices_and_when_a_queue_is_empty(options: SparkOptions) -> None:
     targets = [parse_target("discards(D-1)=0", tuple(MEASURES))]
     arguments: dict[str, Any] = {"confidence": 0.95, "most_replications": 2, "options": options}
     small = size(paused_client(), targets, [parse_setting("max-depth(D-1)=10..20")], **arguments)

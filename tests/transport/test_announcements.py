@@ -62,7 +62,7 @@ def is_alive(sample: EndpointSample) -> bool:
     return bool(sample.info.valid_data) and sample.info.instance_state == InstanceState.Alive
 
 
-def test_all_that_an_endpoint_says_is_read(participants: tuple[Participant, Participant]) -> None:
+def test_all_members_of_an_announced_endpoint_are_read(participants: tuple[Participant, Participant]) -> None:
     peer, own = participants
     entity: Any = peer.entity
     topic = Topic(entity, "Said", Number)
@@ -123,7 +123,7 @@ def test_more_endpoints_than_are_taken_at_once_come_in_turns_and_go(
     close_entity(writers)
 
 
-def test_one_that_came_and_went_between_two_looks_still_says_who_it_was(
+def test_an_endpoint_that_came_and_went_between_two_reads_is_identified(
     participants: tuple[Participant, Participant],
 ) -> None:
     peer, own = participants

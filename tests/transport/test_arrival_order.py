@@ -70,7 +70,7 @@ def test_a_creation_that_came_before_a_deletion_is_refused_behind_it(deletion: C
     assert not commands.begin(OTHER, 4) or isinstance(deletion, DeleteSubscriber)
 
 
-def test_a_deletion_that_deleted_nothing_stands_in_no_ones_way() -> None:
+def test_a_deletion_that_deleted_nothing_does_not_precede_a_create() -> None:
     commands = Numbered()
     assert not commands.begin(DeleteQueue(QUEUE), 5)
     assert not commands.begin(CREATE, 4), "it is not answered yet"

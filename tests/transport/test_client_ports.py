@@ -87,7 +87,7 @@ def test_answers_wait_until_the_announced_queue_reads_them(
     answers.close()
 
 
-def test_a_queue_that_is_announced_anew_is_told_the_availability_again(
+def test_a_queue_that_is_announced_anew_is_sent_the_availability_again(
     service_and_client: tuple[Participant, ClientDomain],
 ) -> None:
     service, client = service_and_client
@@ -115,7 +115,7 @@ def test_a_queue_that_is_announced_anew_is_told_the_availability_again(
         each.close()
 
 
-def test_a_return_is_told_once_however_many_endpoints_come_back() -> None:
+def test_a_reappearance_is_reported_once_for_any_number_of_endpoints() -> None:
     reappeared = ReappearedPeers(lambda endpoint: endpoint.topic_name == "T")
     there = [RemoteEndpoint(number, True, "T", key=b"participant1" + bytes([0, 0, 0, number])) for number in range(3)]
     back = [RemoteEndpoint(each.handle, True, "T", key=each.key, returned=True) for each in there]
@@ -193,7 +193,7 @@ def test_a_producer_writes_to_a_restarted_service_only_once_that_one_reads(
     restarted.close()
 
 
-def test_a_queue_that_goes_while_its_service_is_greeted_leaves_nobody_in_a_hurry(
+def test_a_queue_that_vanishes_during_the_handshake_leaves_no_short_deadline(
     service_and_client: tuple[Participant, ClientDomain], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     service, client = service_and_client

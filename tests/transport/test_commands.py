@@ -284,7 +284,7 @@ def test_a_remote_body_never_names_a_file() -> None:
         xml_of_body('str://""')
 
 
-def test_texts_longer_than_the_wire_takes_are_told_before_they_are_sent() -> None:
+def test_texts_longer_than_the_wire_allows_are_refused_before_sending() -> None:
     with pytest.raises(UsageError, match="target has 256 octets"):
         wire_request(Shutdown(), "x" * 256, REQUEST)
     long = ResourceIdentifier(((ResourceKind.DOMAIN_PARTICIPANT, "é" * 1100),))
@@ -360,7 +360,7 @@ def test_a_reply_arrives_as_it_was_sent(command: Command, reply: Reply) -> None:
     assert read.message == message
 
 
-def test_a_service_tells_the_domain_of_each_queue() -> None:
+def test_a_service_reports_the_domain_of_each_queue() -> None:
     octets = octets_of(bodies.wire_service_data(DATA, {"P": 7}))
     assert queue_domains(octets) == {str(QUEUE): 7, "/x": -1}
 

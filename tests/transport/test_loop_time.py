@@ -74,7 +74,7 @@ def test_a_worker_that_waits_with_something_to_do_is_woken_for_whatever_it_asks_
     assert loop.time.waits_ns() == PAUSE_MAX_NS
 
 
-def test_those_who_share_take_turns() -> None:
+def test_kinds_of_work_in_one_share_take_turns() -> None:
     loop = Loop()
     done: list[str] = []
     while len(done) < 500:
@@ -136,7 +136,7 @@ def test_the_loop_does_not_wake_for_what_is_in_no_hurry() -> None:
     assert loop.time.waits_ns() is not None
 
 
-def test_who_is_long_behind_has_a_larger_share_until_all_is_noticed() -> None:
+def test_a_backlog_has_a_larger_share_until_it_is_processed() -> None:
     loop = Loop()
     assert loop.time.noticing("one") is loop.time.discovery
     loop.time.note_left("one", is_left=True)
@@ -150,7 +150,7 @@ def test_who_is_long_behind_has_a_larger_share_until_all_is_noticed() -> None:
     assert loop.time.noticing("one") is loop.time.discovery
 
 
-def test_who_changes_its_share_is_not_waited_for_in_the_other() -> None:
+def test_work_that_changes_its_share_is_not_waited_for_in_the_other() -> None:
     loop = Loop()
     loop.share = loop.time.discovery
     loop.time.note_samples()

@@ -23,7 +23,7 @@ def test_addresses_stay_as_they_are() -> None:
     assert addresses_of(["10.0.0.2", "10.0.0.3:7410", "10.0.0.2"]) == ("10.0.0.2", "10.0.0.3:7410")
 
 
-def test_a_name_stands_for_all_of_its_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_name_is_resolved_to_all_of_its_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
     answer(monkeypatch, "10.1.0.9", "10.1.0.7", "10.1.0.7")
     assert addresses_of(["queuing"]) == ("10.1.0.7", "10.1.0.9")
     assert addresses_of(["queuing:7410"]) == ("10.1.0.7:7410", "10.1.0.9:7410")

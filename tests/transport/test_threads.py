@@ -76,7 +76,7 @@ def test_threads_open_topics_of_types_that_are_new_to_the_process(participants: 
 
 
 @pytest.mark.usefixtures("frequent_switches")
-def test_threads_see_of_each_endpoint_what_it_says_of_itself(participants: list[Participant]) -> None:
+def test_threads_read_each_endpoint_s_own_announcement(participants: list[Participant]) -> None:
     """The binding reads what endpoints say into one place for all threads."""
     topic = participants[0].topic("Orders", WireFrame)
     writers = [

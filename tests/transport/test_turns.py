@@ -88,7 +88,7 @@ def test_what_cannot_be_read_costs_a_bounded_number_of_takes() -> None:
     assert len(takes) == TAKES_MAX
 
 
-def test_everything_is_read_before_somebody_is_reported_to_have_left() -> None:
+def test_everything_is_read_before_a_peer_is_reported_as_left() -> None:
     queue, inbox = Queue("Orders", 10 * READER_SHARE + 7), []
     read_all(queue.poll, inbox)
     assert len(inbox) == 10 * READER_SHARE + 7

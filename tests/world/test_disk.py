@@ -182,7 +182,7 @@ def test_the_log_of_replicas_has_what_was_durable_after_a_power_failure_at_any_o
     assert pending > 0
 
 
-def test_a_log_whose_disk_refuses_says_so(tmp_path: Path) -> None:
+def test_a_log_reports_a_failing_disk(tmp_path: Path) -> None:
     disk, mounted = made()
     log = log_of(mounted)
     disk.refuse()

@@ -80,7 +80,7 @@ def test_what_was_refused_is_accepted_when_it_is_written_again() -> None:
     assert queue.refused_before > once.refused_before, "those of the first 50 ms are refused twice"
 
 
-def test_one_of_two_that_are_a_group_elects_nobody_and_refuses_everything() -> None:
+def test_one_of_two_members_elects_no_master_and_refuses_everything() -> None:
     Path("one.txt").write_text("at 200ms crash 2\n", encoding="utf-8")
     samples, queue = outcomes_of({"world/schedule": "one.txt"})
     assert {outcome for written_ns, outcome in samples if written_ns > 100 * MILLISECOND_NS} == {"discarded"}

@@ -60,7 +60,7 @@ def document(result: Result) -> Any:
     return json.loads(result.stdout)
 
 
-def test_the_ready_scenario_holds_every_rule_and_says_what_happened() -> None:
+def test_the_ready_scenario_obeys_every_rule_and_shows_the_events() -> None:
     result = simulate("world", "-o", "json")
     assert result.exit_code == ExitStatus.DONE, result.output
     found = document(result)
@@ -128,7 +128,7 @@ def test_a_schedule_runs_from_the_command_line() -> None:
     assert document(result)["queues"][0]["delivered_messages"] == 13
 
 
-def test_a_schedule_that_is_never_met_is_said(tmp_path: Path) -> None:
+def test_a_schedule_that_is_never_met_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "never.txt"
     path.write_text("set world/random-faults/every=infinite\nawait down 1 within 1s\ncrash 2\n", encoding="utf-8")
     result = simulate("world", "--set", f"world/schedule={path}", "-o", "json")

@@ -54,7 +54,7 @@ def test_a_fresh_service_has_a_status_and_it_is_empty(qsctl: Shell) -> None:
     assert qsctl("get", "status", "-o", "csv").out == ""
 
 
-def test_creating_a_queue_says_the_return_code_in_every_format(qsctl: Shell) -> None:
+def test_creating_a_queue_shows_the_return_code_in_every_format(qsctl: Shell) -> None:
     text = "queue DomainParticipant/SharedSubscriber/{} is created"
     assert qsctl("create-queue", "A").out == f"OK: {text.format('A')}\n"
     assert qsctl("create-queue", "B", "-o", "json").document == {
@@ -152,7 +152,9 @@ def test_a_queue_from_xml_equals_the_one_from_options(qsctl: Shell, tmp_path: Pa
         (("get", "status", "--timeout", "soon"), 2, "--timeout: 'soon' is not a duration"),
     ],
 )
-def test_a_mistake_is_told_on_standard_error(qsctl: Shell, arguments: Sequence[str], status: int, message: str) -> None:
+def test_a_mistake_is_reported_on_standard_error(
+    qsctl: Shell, arguments: Sequence[str], status: int, message: str
+) -> None:
     outcome = qsctl(*arguments)
     assert (outcome.status, outcome.out) == (status, "")
     assert message in outcome.err

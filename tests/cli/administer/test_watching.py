@@ -101,7 +101,7 @@ def test_on_a_terminal_a_look_is_drawn_over_the_last_and_ends_where_the_terminal
         (("--watch", "--interval", "soon"), "--interval"),
     ],
 )
-def test_what_says_how_to_watch_is_for_watching(
+def test_watch_options_are_refused_without_watch(
     state: dict[str, str], arguments: tuple[str, ...], message: str
 ) -> None:
     done = CliRunner().invoke(command_line(), ["get", "status", *arguments], env=state)

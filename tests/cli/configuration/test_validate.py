@@ -32,7 +32,7 @@ def test_a_good_file_is_valid_with_status_0(run: Any) -> None:
     assert (done.exit_code, done.stdout) == (0, "1 file valid (0 errors, 0 warnings)\n")
 
 
-def test_a_bad_file_has_status_1_and_says_where_what_and_how(run: Any) -> None:
+def test_a_bad_file_has_status_1_and_names_place_fault_and_remedy(run: Any) -> None:
     done = run("validate", MISPRINT)
     assert done.exit_code == 1
     assert f"{MISPRINT}:40: error: <reponse_timeout> is not allowed in <redelivery>" in done.stdout
@@ -106,7 +106,7 @@ def test_problems_as_csv_have_a_row_each(run: Any) -> None:
     assert len(done.stdout.splitlines()) == 2
 
 
-def test_render_says_where_each_value_comes_from(run: Any) -> None:
+def test_render_shows_the_origin_of_each_value(run: Any) -> None:
     done = run("render", EXAMPLE, "--origins", "-o", "json", "--path", "*redelivery*")
     values = {
         row["path"].rpartition("/")[2]: row for row in json.loads(done.stdout)["values"] if "HelloWorld" in row["path"]
@@ -182,7 +182,7 @@ def test_a_starter_file_is_valid_and_not_overwritten(template: str, run: Any) ->
     assert run("init", "my.xml", "--force").exit_code == 0
 
 
-def test_a_starter_file_that_is_not_served_says_so_when_it_is_written(run: Any, monkeypatch: Any) -> None:
+def test_a_starter_file_that_is_not_served_is_marked_when_written(run: Any, monkeypatch: Any) -> None:
     assert json.loads(run("init", "-", "-t", "replicated", "-o", "json").stdout)["refusals"] == []
     words = "the configuration is to be replicated"
     monkeypatch.setattr("qsctl.config.rules.replication.unequal_instances", lambda *_: words)
@@ -197,7 +197,7 @@ def test_a_starter_file_that_is_not_served_says_so_when_it_is_written(run: Any, 
     assert [words in each for each in document["refusals"]] == [True]
 
 
-def test_which_services_would_be_served_is_said_by_service(run: Any) -> None:
+def test_validate_reports_by_service_what_would_be_served(run: Any) -> None:
     done = run("validate", str(shipped("fixtures/config/vendor/orders.xml")), "-o", "json")
     document = json.loads(done.stdout)
     assert done.exit_code == 1
@@ -209,7 +209,7 @@ def test_which_services_would_be_served_is_said_by_service(run: Any) -> None:
     }
 
 
-def test_a_file_of_profiles_alone_says_what_it_is_with_status_0(run: Any) -> None:
+def test_a_file_of_profiles_alone_is_identified_with_status_0(run: Any) -> None:
     done = run("validate", str(shipped("fixtures/config/vendor/USER_QOS_PROFILES.xml")))
     assert done.exit_code == 0
     assert "note: this file holds QoS profiles and no service" in done.stdout

@@ -89,7 +89,7 @@ def test_groups_count_by_state_age_and_thread_with_ages_up_to_now(database: Path
     assert [(row["age"], row["messages"]) for row in ages] == [("under 1 min", 2), ("1 to 5 min", 2)]
 
 
-def test_groups_of_a_listing_name_the_thread_that_the_state_says() -> None:
+def test_groups_of_a_listing_name_the_thread_of_the_state() -> None:
     done = run("dump", "--file", FIXTURES / "short.txt", "-g", "thread", "-o", "csv")
     assert [line.split(",")[:2] for line in done.stdout.splitlines()[1:]] == [
         ["adt_in", "1"], ["lab_out", "3"], ["translation", "2"],
@@ -253,7 +253,7 @@ def test_a_listing_that_is_not_understood_prints_nothing_but_its_problems() -> N
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
-def test_a_wrong_command_changes_nothing_and_says_what_to_do(
+def test_a_wrong_command_changes_nothing_and_names_the_remedy(
     database: Path, arguments: list[str], status: int, word: str
 ) -> None:
     before = database.read_bytes()
@@ -287,7 +287,7 @@ def test_delete_asks_on_a_terminal_and_takes_no_for_an_answer(database: Path, mo
     assert ids(database) == ["0.1.1", "0.1.2", "0.1.4"]
 
 
-def test_a_database_in_use_is_read_and_not_changed_and_the_safe_order_is_told(database: Path) -> None:
+def test_a_database_in_use_is_read_unchanged_and_the_safe_order_is_shown(database: Path) -> None:
     with filelock.FileLock(database.with_name(database.name + LOCK_SUFFIX)):
         assert len(ids(database)) == 4
         done = run("delete", database, "--all", "--yes")
@@ -386,7 +386,7 @@ def test_resend_edits_priority_destination_and_metadata(database: Path) -> None:
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
 def test_a_wrong_edit_changes_nothing(database: Path, arguments: list[str], status: int, word: str) -> None:
-    test_a_wrong_command_changes_nothing_and_says_what_to_do(database, arguments, status, word)
+    test_a_wrong_command_changes_nothing_and_names_the_remedy(database, arguments, status, word)
 
 
 def test_a_message_that_lost_its_data_is_sent_again_only_with_data(database: Path, tmp_path: Path) -> None:

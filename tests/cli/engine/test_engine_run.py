@@ -148,7 +148,7 @@ def test_a_killed_engine_goes_on_with_what_its_senders_hold_and_sends_nothing_tw
     assert (after["waiting_at_senders"], after["possible_duplicates"], after["left"]) == (0, 0, 0)
 
 
-def test_crash_points_hold_and_say_what_recovery_did(small: Path) -> None:
+def test_crash_points_hold_and_show_what_recovery_did(small: Path) -> None:
     found = document("crash-points", small, "--set", "horizon=2s", "--no-nested")
     assert found["violations"] == []
     assert found["points"] > found["records"] > 100
@@ -206,7 +206,7 @@ BROKEN = (
 
 
 @pytest.mark.parametrize(("was", "becomes", "words"), BROKEN)
-def test_a_wrong_scenario_is_said_to_be_wrong_with_its_line(small: Path, was: str, becomes: str, words: str) -> None:
+def test_a_wrong_scenario_is_reported_with_its_line(small: Path, was: str, becomes: str, words: str) -> None:
     small.write_text(SMALL.replace(was, becomes), encoding="utf-8")
     done = run("run", small)
     assert done.exit_code == ExitStatus.NO

@@ -106,7 +106,7 @@ def test_an_alert_with_a_duration_fires_when_it_held_all_that_time(tmp_path: Pat
     assert (stale.exit_code, "old, allowed is 5min" in stale.stdout) == (3, True)
 
 
-def test_a_user_says_what_a_word_means(database: Path, tmp_path: Path) -> None:
+def test_a_user_defines_the_meaning_of_a_word(database: Path, tmp_path: Path) -> None:
     alerts = write(tmp_path, value("opqd"))
     assert run("check", "engine", database, "--alerts", alerts).exit_code == 1
     assert run("check", "engine", database, "--alerts", alerts, "--alert-value", "OPQD=queue_messages").exit_code == 2

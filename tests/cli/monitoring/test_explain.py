@@ -97,7 +97,7 @@ def test_the_spool_names_its_causes_and_comes_to_the_broker_s_figure() -> None:
     assert "capture" not in " ".join(document["notes"])
 
 
-def test_how_full_the_spool_and_its_queues_were_is_told(tmp_path: Path) -> None:
+def test_usage_of_the_spool_and_its_queues_is_shown(tmp_path: Path) -> None:
     document = explained(FIXTURES / "discards.txt")
     assert document["usage"] == ["message spool: 68,223.8 of 75,000 MB, 61,880,124 messages spooled."]
     lines = "".join(
@@ -123,7 +123,7 @@ def test_what_the_spool_did_is_asked_for_where_its_statistics_are_missing() -> N
     assert any("show message-spool stats" in note for note in notes)
 
 
-def test_a_total_that_its_causes_do_not_come_to_is_told(tmp_path: Path) -> None:
+def test_a_total_that_its_causes_do_not_add_up_to_is_reported(tmp_path: Path) -> None:
     (tmp_path / "f.txt").write_text("Total Egress Discards: 10\nTransmit Congestion: 4\n", encoding="utf-8")
     table = CliRunner().invoke(command_line(), ["explain", "discards", str(tmp_path / "f.txt")]).stdout
     assert "10 egress discards in total; 6 by causes that are not listed" in table
@@ -192,7 +192,7 @@ Total Ingress Discards:                                          0
     ],
     ids=["all counted", "queues alone", "unreadable"],
 )
-def test_nothing_discarded_is_said_where_that_was_counted(content: str, said: str, tmp_path: Path) -> None:
+def test_nothing_discarded_is_reported_where_it_was_counted(content: str, said: str, tmp_path: Path) -> None:
     (tmp_path / "captured").write_text(content)
     done = CliRunner().invoke(command_line(), ["explain", "discards", str(tmp_path / "captured")])
     assert f": {said}.\n" in done.stdout, done.output

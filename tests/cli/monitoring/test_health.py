@@ -100,7 +100,7 @@ def test_wait_ends_when_the_condition_holds(qsctl: Shell, tmp_path: Path) -> Non
     assert "current_message_count is 0" in done.out
 
 
-def test_wait_that_is_over_tells_what_is_missing(qsctl: Shell) -> None:
+def test_wait_that_timed_out_names_what_is_missing(qsctl: Shell) -> None:
     done = qsctl("wait", "Orders", "--until", "current_message_count=0", "--timeout", "0s")
     assert done.status == ExitStatus.NO_ANSWER
     assert "current_message_count of queue DomainParticipant/SharedSubscriber/Orders is 2" in " ".join(done.err.split())

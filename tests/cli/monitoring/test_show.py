@@ -193,7 +193,7 @@ def test_what_cannot_be_shown_is_one_error_with_its_status(
     assert words in done.stderr
 
 
-def test_a_run_without_a_neighbour_says_how_to_have_one(runs: Path, tmp_path: Path) -> None:
+def test_a_run_without_a_neighbour_names_the_attribute_to_set(runs: Path, tmp_path: Path) -> None:
     done = qsctl("cspf", "neighbor", "10.0.0.8", "stats", "queues", "--run", str(runs / "events"))
     assert (done.exit_code, "There is 10.0.0.9" in done.stderr) == (4, True)
     scenario = tmp_path / "none.xml"
@@ -215,7 +215,7 @@ def test_the_newest_run_is_shown_unless_one_is_named(
     )
 
 
-def test_nothing_near_is_told_by_the_first_names() -> None:
+def test_an_unknown_name_lists_the_first_names_when_none_is_near() -> None:
     assert "There is a, b;" in no_match(["a", "b"], "zzz", "client", "x").remedy
 
 

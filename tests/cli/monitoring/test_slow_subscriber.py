@@ -204,7 +204,7 @@ def test_a_client_that_keeps_up_is_not_slow(tmp_path: Path) -> None:
     assert "no client is slow" in done.stdout
 
 
-def test_of_a_listing_no_more_is_said_than_it_has(tmp_path: Path) -> None:
+def test_a_listing_shows_no_more_than_it_contains(tmp_path: Path) -> None:
     reply = tmp_path / "reply.json"
     reply.write_text('{"data": [{"clientName": "a", "slowSubscriber": "maybe"}]}')
     done = CliRunner().invoke(command_line(), ["explain", "slow-subscriber", str(reply)])

@@ -43,7 +43,7 @@ def test_a_table_cell_is_one_printable_line(payload: bytes) -> None:
     assert len(cell) <= 60
 
 
-def test_a_cell_says_when_the_content_was_not_read_and_where_it_is_cut() -> None:
+def test_a_cell_marks_unread_content_and_where_it_is_cut() -> None:
     assert shown(None, None) == "(on disk)"
     assert shown("x" * 100, "text") == "x" * 59 + "…"
     assert shown("a\nb", "text") == "a\\nb"

@@ -68,7 +68,7 @@ def test_nothing_shown_is_a_control_character(text: str) -> None:
 
 
 @given(st.text(st.characters()))
-def test_json_says_the_same_in_other_characters(text: str) -> None:
+def test_json_has_the_same_text_in_other_escapes(text: str) -> None:
     written = shown_json(json.dumps({text: text}, ensure_ascii=False))
     assert json.loads(written) == {text: text}
     assert not OBEYED & set(written)

@@ -98,7 +98,7 @@ def test_moved_sample_keeps_its_source_guid(qsctl: Shell) -> None:
         (("import", "missing.jsonl", "Orders"), ExitStatus.NOT_FOUND, "there is no file missing.jsonl"),
     ],
 )
-def test_what_cannot_be_done_is_said(
+def test_a_move_that_cannot_be_done_is_refused_with_the_reason(
     qsctl: Shell, arguments: tuple[str, ...], status: ExitStatus, message: str
 ) -> None:
     assert qsctl("create-queue", "Typed", "--type", "DDS::String").status == 0
@@ -210,7 +210,7 @@ def without(row: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
     return {name: value for name, value in row.items() if name not in names}
 
 
-def test_import_that_does_not_fit_says_where_to_go_on(qsctl: Shell) -> None:
+def test_import_that_does_not_fit_names_the_line_to_continue_at(qsctl: Shell) -> None:
     lines = "".join(json.dumps({"payload": f"{at}"}) + "\n" for at in range(4))
     done = qsctl("import", "-", "Small", stdin=lines)
     assert done.status == ExitStatus.PARTLY_DONE
@@ -249,7 +249,7 @@ def test_wrong_line_is_one_error_and_nothing_is_imported(qsctl: Shell, line: str
     assert not contents(qsctl, "Small")
 
 
-def test_file_that_is_no_parquet_is_said(qsctl: Shell, tmp_path: Path) -> None:
+def test_a_file_that_is_not_parquet_is_reported(qsctl: Shell, tmp_path: Path) -> None:
     file = tmp_path / "x.parquet"
     file.write_bytes(b"nothing of the kind")
     done = qsctl("import", str(file), "Small")

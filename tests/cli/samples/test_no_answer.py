@@ -31,7 +31,7 @@ def test_the_domain_is_named_and_what_named_it(command: list[str]) -> None:
 
 
 @pytest.mark.parametrize("command", [["request", "Quotes", "--text", "x"], ["reply", "Quotes", "--text", "x"]])
-def test_requests_have_the_default_of_all_commands_and_say_that_it_cannot_be(command: list[str]) -> None:
+def test_requests_refuse_the_embedded_service_of_the_default(command: list[str]) -> None:
     done = CliRunner().invoke(command_line(), command, env={"QSCTL_SERVICE": "", "QSCTL_CONTEXT": ""})
     assert done.exit_code == ExitStatus.USAGE
     assert "'embedded:' is not on DDS" in done.stderr

@@ -174,7 +174,7 @@ def test_a_rejected_sample_comes_again_and_is_given_up_after_the_last_attempt(qs
     assert (status["failed_delivery_message_count"], status["sent_message_count"]) == (1, 3)
 
 
-def test_a_sample_that_was_not_settled_is_delivered_again_as_redelivered(qsctl: Shell) -> None:
+def test_an_unacknowledged_sample_is_redelivered_with_the_flag(qsctl: Shell) -> None:
     qsctl("produce", "Orders", "--text", "held")
     (first,) = qsctl("consume", "Orders", "--no-ack", "-o", "json").document
     assert first["acknowledgment"] == "none"
@@ -188,7 +188,7 @@ def test_a_duplicate_is_acknowledged_and_dropped(qsctl: Shell) -> None:
     assert len(qsctl("consume", "Orders", "-n", "0", "-o", "json").document) == 1
 
 
-def test_a_full_queue_refuses_and_the_exit_status_says_how_much(qsctl: Shell) -> None:
+def test_a_full_queue_refuses_and_the_exit_status_shows_how_much(qsctl: Shell) -> None:
     qsctl("create-queue", "Small", "--max-count", "2")
     some = qsctl("produce", "Small", "--text", "x", "--count", "3")
     assert (some.status, some.out) == (3, "DomainParticipant/SharedSubscriber/Small: 2 of 3 accepted, 1 refused\n")
@@ -238,7 +238,7 @@ def test_a_reply_names_its_request_and_its_requester(qsctl: Shell) -> None:
     assert row["source_guid"] == f"{'0' * 31}a"
 
 
-def test_a_mistake_in_the_input_says_what_was_written_before_it(qsctl: Shell, tmp_path: Path) -> None:
+def test_a_mistake_in_the_input_reports_the_samples_written_before(qsctl: Shell, tmp_path: Path) -> None:
     file = tmp_path / "long.txt"
     file.write_bytes(b"one\ntwo\n" + b"x" * (MAX_SAMPLE_BYTES + 1))
     outcome = qsctl("produce", "Orders", "--lines", "--file", str(file))
@@ -304,7 +304,7 @@ def test_waiting_for_a_sample_ends_after_the_time_given(qsctl: Shell) -> None:
         (("consume", "Orders", "--service", "tcp:x"), 2, "is no service location"),
     ],
 )
-def test_a_mistake_is_told_on_standard_error(
+def test_a_mistake_is_reported_on_standard_error(
     qsctl: Shell, arguments: tuple[str, ...], status: int, message: str
 ) -> None:
     outcome = qsctl(*arguments)

@@ -87,7 +87,7 @@ def test_many_clients_are_summed_by_group_and_by_queue_when_asked(small: Path) -
     assert {row["wait_max_ns"] for row in by_queue["queues"]} == {row["wait_max_ns"] for row in many["queues"]}
 
 
-def test_a_row_of_several_clients_says_which_figures_are_sums_and_which_the_largest(small: Path) -> None:
+def test_a_row_of_several_clients_marks_sums_and_maxima(small: Path) -> None:
     for by, marked in (("client", False), ("group", True), ("queue", True)):
         shown = run(str(small), "--by", by).stdout
         for heading in ("Length (Msgs) Σ", "HWMark (Work) max", "Max (Work) max", "Discards (Msgs) Σ"):

@@ -22,7 +22,7 @@ from tests.processes import run
 SAID = "Compiling the simulator"
 
 
-def test_it_is_told_once_before_the_first_kernel_is_compiled() -> None:
+def test_compilation_is_announced_once_before_the_first_kernel() -> None:
     told: list[str] = []
     with compilation_reported(lambda: told.append("compiling")):
         assert told == []
@@ -33,7 +33,7 @@ def test_it_is_told_once_before_the_first_kernel_is_compiled() -> None:
     assert told == ["compiling"]
 
 
-def test_a_terminal_is_told_in_one_line_of_standard_error_and_a_pipe_is_not(tmp_path: Path) -> None:
+def test_compilation_is_announced_in_one_line_on_a_terminal_and_not_in_a_pipe(tmp_path: Path) -> None:
     program = (
         "import io, sys\n"
         "class Terminal(io.StringIO):\n"

@@ -27,7 +27,7 @@ def of(source: RunSource, at_ns: int) -> dict[str, Any]:
     return {str(each["name"]): each for each in source.at(at_ns).rows}
 
 
-def test_the_end_is_what_the_counters_say(monday: RunSource) -> None:
+def test_the_end_agrees_with_the_counters(monday: RunSource) -> None:
     counters = ds.dataset(MONDAY / "counters").to_table().to_pylist()
     at_end = of(monday, monday.clock.horizon_ns)
     assert len(at_end) == len(counters)

@@ -225,7 +225,7 @@ def test_no_selected_sample_is_one_reply_without_a_body(host: HostedService) -> 
     assert reply == Reply(ReturnCode.OK, "no sample of queue P/S/Orders is selected")
 
 
-def test_a_dead_letter_tells_where_it_came_from(host: HostedService) -> None:
+def test_a_dead_letter_contains_its_origin(host: HostedService) -> None:
     host.create_queue(0, S, queue_settings("Dead", is_dead_letter=True))
     host.create_queue(0, S, queue_settings("Brief", dead_letter_queue="Dead", lifespan_ns=10))
     write(host, "P/S/Brief", 2)
@@ -313,7 +313,7 @@ def test_the_status_of_one_queue_names_its_consumers_the_busiest_first(host: Hos
     assert (of_all.body.consumer_count, of_all.body.consumers) == (2, ())
 
 
-def test_a_status_names_so_many_consumers_and_counts_all(host: HostedService) -> None:
+def test_a_status_lists_a_bounded_number_of_consumers_and_counts_all(host: HostedService) -> None:
     for number in range(10, 10 + CONSUMERS_MAX):
         host.by_name["P/S/Orders"].join(8, ConsumerJoined("P/S/Orders", guid_from_hex(str(number))))
     reply = only(host, GetStatus(ORDERS))

@@ -72,7 +72,7 @@ def test_a_pattern_of_many_stars_is_answered_at_once() -> None:
     assert not matches("*a" * 120 + "b", "a" * 255)
 
 
-def test_a_pattern_longer_than_the_wire_allows_means_nobody_and_is_refused_by_the_client() -> None:
+def test_a_pattern_longer_than_the_wire_allows_matches_no_service_and_is_refused_by_the_client() -> None:
     longest = "*" * MAX_PATTERN_LENGTH
     assert matches(longest, "x")
     assert check_pattern(longest) == longest

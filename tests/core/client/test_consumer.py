@@ -87,7 +87,7 @@ def test_a_sample_that_comes_again_after_its_answer_is_a_new_delivery() -> None:
     assert len(consumer.pop_answers()) == 2
 
 
-def test_acknowledging_all_settles_what_was_taken_and_nothing_else() -> None:
+def test_acknowledging_all_acknowledges_received_samples_only() -> None:
     consumer = QueueReader("T@S", ME)
     for number in range(5):
         consumer.receive(delivery(number))
@@ -115,12 +115,12 @@ def test_epochs_are_compared_by_their_lower_bits() -> None:
     assert [consumer.receive(of_epoch(epoch, 1)) for epoch in (0xFFFF, 0x10001, 0xFFFE)] == [True, True, False]
 
 
-def test_what_says_no_epoch_is_of_no_former_master() -> None:
+def test_a_sample_without_an_epoch_is_not_of_a_former_master() -> None:
     consumer = QueueReader("T@S", ME)
     assert [consumer.receive(each) for each in (of_epoch(7, 1), delivery(2), of_epoch(6, 3))] == [True, True, False]
 
 
-def test_replicas_that_began_again_are_heard() -> None:
+def test_deliveries_of_restarted_replicas_are_accepted() -> None:
     consumer = QueueReader("T@S", ME)
     consumer.receive(of_epoch(9, 1))
     consumer.forget_epoch()

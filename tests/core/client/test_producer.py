@@ -84,7 +84,7 @@ def test_the_window_bounds_what_is_unanswered() -> None:
         Producer("T", GUID, window_count=0)
 
 
-def test_answers_for_somebody_else_change_nothing() -> None:
+def test_answers_for_another_producer_change_nothing() -> None:
     producer = Producer("T", GUID)
     producer.queue_appeared("T@S", True)
     identity = producer.write(b"x")

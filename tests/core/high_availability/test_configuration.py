@@ -234,7 +234,7 @@ def test_without_a_quorum_a_command_is_refused_and_changes_nothing_later() -> No
     assert all_have(cluster, "base")
 
 
-def test_a_master_without_its_quorum_says_that_nothing_is_decided() -> None:
+def test_a_master_without_its_quorum_answers_that_nothing_is_decided() -> None:
     cluster = cluster_of()
     leader = cluster[master(cluster)]
     for process in cluster.processes.values():
@@ -277,7 +277,7 @@ def test_a_configuration_that_lost_a_majority_of_its_logs_goes_on_by_an_operator
     cluster.run_until(lambda: all_have(cluster, "base", "new", "newest"))
 
 
-def test_members_with_other_files_take_over_the_clusters_configuration_and_say_so() -> None:
+def test_members_with_other_files_adopt_the_clusters_configuration_and_report_it() -> None:
     cluster = cluster_of(files={"c": (plain("other"), BASE)})
     leader = master(cluster)
     cluster.run_for(2 * TIMEOUT_NS)
@@ -310,7 +310,7 @@ def test_a_change_that_a_member_cannot_make_waits_and_those_behind_it_too() -> N
     cluster.run_until(lambda: names(ill) == ["base", "one", "two"])
 
 
-def test_a_log_is_compacted_and_who_was_away_takes_up_the_snapshot() -> None:
+def test_a_log_is_compacted_and_an_absent_member_installs_the_snapshot() -> None:
     cluster = Cluster(3, BASE, configuration=SETTINGS)
     for process in cluster:
         process.crash()
@@ -453,7 +453,7 @@ def test_a_command_overtaken_by_a_later_one_of_its_administrator_is_not_carried_
     assert log.append(1, DELETE, OTHER).retcode is ReturnCode.OK, "whose numbers are others"
 
 
-def test_what_is_overtaken_is_the_same_for_who_took_up_a_snapshot(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_superseded_command_has_the_same_outcome_after_a_snapshot(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster_configuration, "REMEMBERED_MAX", 4)
     draw = Random(5)
     for _ in range(60):

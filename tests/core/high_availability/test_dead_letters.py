@@ -102,7 +102,7 @@ def test_a_dead_letter_goes_back_in_one_record_at_every_replica() -> None:
         assert sum(len(each.held) for each in follower.queues) == 1, f"entry {end}: in neither queue, or in both"
 
 
-def test_a_dead_letter_that_goes_back_is_in_one_queue_whoever_is_master() -> None:
+def test_a_returned_dead_letter_is_in_one_queue_under_any_master() -> None:
     cluster, master = with_a_dead_letter()
     cluster.cut(master.name)
     cluster.send(master.name, requeue(master))
@@ -113,7 +113,7 @@ def test_a_dead_letter_that_goes_back_is_in_one_queue_whoever_is_master() -> Non
     assert all(held(process) == [] for process in cluster)
 
 
-def test_a_dead_letter_is_there_once_whoever_is_master() -> None:
+def test_a_dead_letter_exists_once_under_any_master() -> None:
     cluster = Cluster(3, LETTERS, ORDERS)
     master = cluster.elect()
     cluster.send_all(join())

@@ -110,7 +110,7 @@ def test_a_candidate_with_a_log_less_up_to_date_gets_no_vote() -> None:
     assert ask(cluster, voter, master.name, 4, (last.epoch, last.index), trial=False)
 
 
-def test_who_hears_its_master_votes_for_no_other() -> None:
+def test_a_replica_that_follows_its_master_votes_for_no_other() -> None:
     cluster = Cluster(3)
     master = cluster.elect()
     cluster.run_for(TIMEOUT_NS)
@@ -227,7 +227,7 @@ def test_a_store_that_fails_silences_its_replica_and_another_takes_over() -> Non
     assert master.answers() == []
 
 
-def test_changes_of_roles_say_why() -> None:
+def test_changes_of_roles_have_a_reason() -> None:
     cluster = Cluster(3, queue())
     master = cluster.elect()
     changes = master.member.pop_changes()

@@ -260,7 +260,7 @@ def test_a_group_in_a_very_late_epoch_goes_on() -> None:
     cluster.run_until(lambda: all(len(held(process)) == 1 for process in cluster))
 
 
-def test_a_replica_that_stood_in_vain_is_followed_into_its_epoch_at_once(cluster: Cluster) -> None:
+def test_an_unsuccessful_candidate_is_followed_into_its_epoch_at_once(cluster: Cluster) -> None:
     """It follows no master of an earlier epoch, and the others hear their master: it would be left behind for good."""
     master, slave, _ = others(cluster)
     slave.replica.ballot.observe(2)

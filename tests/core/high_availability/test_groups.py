@@ -197,7 +197,7 @@ def test_a_stale_member_and_one_of_the_new_group_are_enough() -> None:
     accepts(cluster, 30)
 
 
-def test_of_two_members_the_one_that_missed_the_deletion_gives_way() -> None:
+def test_of_two_members_the_one_that_missed_the_deletion_changes_its_group() -> None:
     cluster = Cluster(2)
     fill(cluster)
     cluster.run_for(TIMEOUT_NS)
@@ -515,7 +515,7 @@ def test_each_queue_of_a_name_in_a_created_subscriber_is_a_group_of_its_own() ->
     assert len(found) == 3
 
 
-def test_no_replica_stands_with_less_than_it_votes_for() -> None:
+def test_no_replica_is_a_candidate_with_a_shorter_log_than_it_votes_for() -> None:
     """Found beside it: a replica gave itself the vote that it would refuse to another with the same log."""
     cluster = Cluster(5)
     fill(cluster)
@@ -587,7 +587,7 @@ def test_force_is_refused_where_a_quorum_has_its_log_or_too_few_are_there() -> N
         lost.replica.check_force(cluster.now)
 
 
-def test_a_candidate_without_a_quorum_says_who_is_lacking() -> None:
+def test_a_candidate_without_a_quorum_names_the_missing_members() -> None:
     cluster = Cluster(3)
     cluster.elect()
     for name in "bc":
@@ -632,7 +632,7 @@ def test_an_operator_s_word_is_a_command() -> None:
     assert "is its master. There is nothing to force" in cluster["a"].replies()[3][1]
 
 
-def test_a_restore_without_a_store_is_a_loss_only_where_it_is_said() -> None:
+def test_a_restore_without_a_store_is_a_loss_only_where_declared() -> None:
     cluster = Cluster(3)
     process = cluster["a"]
     for given, role in (

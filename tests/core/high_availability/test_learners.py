@@ -33,7 +33,7 @@ def test_a_replica_with_a_new_disk_has_no_vote_until_a_quorum_without_it_committ
     cluster.elect()
 
 
-def test_a_learner_votes_for_nobody_and_confirms_nothing_that_counts() -> None:
+def test_a_learner_has_no_vote_and_its_confirmations_do_not_count() -> None:
     cluster = Cluster(3)
     master = filled(cluster)
     lost, other = (process for process in cluster if process is not master)
@@ -73,7 +73,7 @@ def test_a_confirmation_from_before_the_loss_hides_nothing_that_the_learner_lack
     assert held(lost) == held(master)
 
 
-def test_a_replica_whose_clock_was_set_back_before_it_started_again_is_heard() -> None:
+def test_frames_of_a_replica_restarted_with_a_clock_set_back_are_accepted() -> None:
     cluster = Cluster(3)
     master = filled(cluster)
     cluster.run_for(TIMEOUT_NS)
@@ -132,7 +132,7 @@ def test_what_one_of_two_volatile_replicas_has_is_kept_when_the_other_restarts()
     cluster.run_until(lambda: held(master) == ["1 enqueued", "2 enqueued", "3 enqueued"])
 
 
-def test_after_the_loss_of_a_majority_the_best_that_is_left_is_kept_and_it_is_said() -> None:
+def test_after_the_loss_of_a_majority_the_longest_log_is_kept_and_reported() -> None:
     cluster = Cluster(3, queue(volatile=True))
     filled(cluster)
     for name in "ab":

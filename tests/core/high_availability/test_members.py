@@ -85,7 +85,7 @@ def test_a_cluster_has_as_many_members_as_a_queue_has_instances() -> None:
         Cluster(3, queue(instances=5))
 
 
-def test_a_clock_that_runs_backwards_stands_still() -> None:
+def test_time_does_not_advance_while_the_clock_runs_backwards() -> None:
     cluster = Cluster(3)
     cluster.elect()
     for process in cluster:

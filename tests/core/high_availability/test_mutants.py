@@ -48,7 +48,7 @@ BY_TEST: Final[dict[str, Callable[[], object]]] = {
     "sends before it is durable": test_samples.test_a_master_gives_away_only_what_is_durable_at_itself,
     "delivers without its quorum": test_elections.test_a_paused_master_delivers_nothing_when_it_goes_on,
     "a snapshot throws away the rest": test_snapshots.test_a_late_snapshot_throws_away_nothing_that_was_confirmed,
-    "votes after the loss of its log": test_learners.test_a_learner_votes_for_nobody_and_confirms_nothing_that_counts,
+    "votes after the loss of its log": test_learners.test_a_learner_has_no_vote_and_its_confirmations_do_not_count,
     "sends assignments at once": partial(
         test_take_over.test_a_delivery_waits_for_its_assignment_only_where_that_is_synchronized, True
     ),

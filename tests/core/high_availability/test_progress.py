@@ -46,7 +46,7 @@ def test_an_entry_of_an_older_epoch_is_not_committed_by_counting() -> None:
     assert found.committable(log, 4, epoch=4) == 3, "the older ones with the first of its own"
 
 
-def test_a_quorum_was_heard_since_the_instant_at_which_enough_confirmed() -> None:
+def test_a_quorum_counts_from_the_instant_at_which_enough_confirmed() -> None:
     found = progress(dict.fromkeys("bcde", 0), 3)
     for at, peer in enumerate(found):
         peer.heard_at_ns = 10 * at

@@ -106,7 +106,7 @@ def test_a_replica_that_lacks_a_payload_gets_it_and_confirms_only_then() -> None
     assert [sample.payload for sample in slave.member.engine.hosted.by_name[STREAM].held] == [LARGE]
 
 
-def test_the_refusal_of_a_write_without_a_number_stands_in_the_way_of_no_numbered_one() -> None:
+def test_the_refusal_of_a_write_without_a_number_does_not_affect_numbered_ones() -> None:
     cluster = Cluster()
     slave = slave_of(cluster, cluster.elect())
     cluster.send(slave.name, write(1, attempt=0))
@@ -117,7 +117,7 @@ def test_the_refusal_of_a_write_without_a_number_stands_in_the_way_of_no_numbere
     assert len(slave.replica.producers.staging) == 1
 
 
-def test_a_sample_with_the_flag_replicate_is_passed_on_by_whoever_gets_it() -> None:
+def test_a_sample_with_the_flag_replicate_is_passed_on_by_any_receiver() -> None:
     cluster = Cluster()
     master = cluster.elect()
     slave = slave_of(cluster, master)

@@ -169,7 +169,7 @@ def test_a_reply_that_continues_goes_to_where_its_message_came_from() -> None:
     assert scene.deliveries("in") == [b"ack"]
 
 
-def test_a_reply_that_continues_to_nobody_is_error_104() -> None:
+def test_a_reply_that_continues_without_a_receiver_is_error_104() -> None:
     scene = reply_to(Scene(replying(Procedure())).arrive("in", b"1"))
     assert [each.error for each in scene.engine.database.failed()] == [104]
 

@@ -188,7 +188,7 @@ def test_send_goes_past_translation() -> None:
 
 
 @pytest.mark.parametrize(("destination", "error"), [("", 105), ("nowhere", 108), ("deaf", 108)])
-def test_send_to_nobody_is_an_error(destination: str, error: int) -> None:
+def test_send_without_a_receiver_is_an_error(destination: str, error: int) -> None:
     settings = one_process(
         thread("in", inbound(route(raw("out")), procedures=[returns(Disposition.SEND, destination=destination)])),
         thread("deaf", inbound(route(raw("out")))),

@@ -116,7 +116,7 @@ REFUSALS: list[tuple[str, int, str, str]] = [
 
 
 @pytest.mark.parametrize(("text", "column", "problem", "remedy"), REFUSALS, ids=[each[0] for each in REFUSALS])
-def test_a_wrong_selector_is_told_where_what_and_what_instead(
+def test_a_wrong_selector_is_reported_with_place_fault_and_remedy(
     text: str, column: int, problem: str, remedy: str
 ) -> None:
     with pytest.raises(SelectorSyntaxError) as caught:
@@ -128,7 +128,7 @@ def test_a_wrong_selector_is_told_where_what_and_what_instead(
     assert caught.value.exit_status is ExitStatus.USAGE
 
 
-def test_an_error_on_a_later_line_says_which() -> None:
+def test_an_error_on_a_later_line_names_the_line() -> None:
     with pytest.raises(SelectorSyntaxError, match="line 2, column 3") as caught:
         parse_selector("1 = 1 AND\n  x = 1")
     assert (caught.value.line, caught.value.column) == (2, 3)

@@ -147,7 +147,7 @@ def test_a_file_that_is_too_large_is_refused_before_it_is_read(monkeypatch: pyte
         ("<html/>", "this is no reply of SEMP v1"),
     ],
 )  # fmt: skip
-def test_what_is_no_reply_is_said(text: str, words: str) -> None:
+def test_a_text_that_is_not_a_reply_is_reported(text: str, words: str) -> None:
     assert words in error_of(text).message
 
 
@@ -191,7 +191,7 @@ def test_a_long_text_of_one_piece_comes_to_an_end(piece: str) -> None:
 
 @given(st.text("ab?*", max_size=8), st.text("ab", max_size=8))
 @settings(max_examples=examples(200))
-def test_wildcards_match_as_the_broker_says(pattern: str, name: str) -> None:
+def test_wildcards_match_as_in_the_broker(pattern: str, name: str) -> None:
     def plain(p: str, n: str) -> bool:
         if not p:
             return not n

@@ -69,7 +69,7 @@ def test_a_hidden_parameter_is_within_its_interval_as_often_as_stated(
     assert max(widths) < 0.3
 
 
-def test_windows_tell_the_application_from_the_link(tmp_path: Path) -> None:
+def test_windows_distinguish_the_application_from_the_link(tmp_path: Path) -> None:
     best = [each for each in fitted(1, "service-time", tmp_path, advertised=0) if each.is_best]
     assert [each.path for each in best] == ["group[desk]/service-time/duration"]
 

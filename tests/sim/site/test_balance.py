@@ -116,7 +116,7 @@ def test_the_search_finds_what_trying_all_assignments_finds() -> None:
     assert "t0" not in {each.thread for each in found.moves}
 
 
-def test_a_check_by_simulation_confirms_the_moves_and_says_by_how_much() -> None:
+def test_a_check_by_simulation_confirms_the_moves_and_quantifies_them() -> None:
     crowded = [inbound(f"t{at}", PoissonArrivals(2.0), 110) for at in range(4)]
     found = balance(site(crowded, []), messages_max=2_000)
     before, after = found.processes[0].waiting_before, found.processes[0].waiting_after
