@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from qsctl.core.integration.message import MessageId, parse_id
@@ -129,6 +129,8 @@ class Choice:
     texts: Sequence[bytes] = ()
     """Octets that its data must contain, all of them."""
     fields: Sequence[FieldCondition] = ()
+    not_hl7: set[MessageId] = field(default_factory=set, compare=False)
+    """Messages that fit in all else, and whose data is not HL7 v2: those of which `fits` was asked."""
 
     @property
     def reads_data(self) -> bool:
@@ -150,15 +152,21 @@ class Choice:
             and (self.owner is None or matches(self.owner, message.owner))
             and (self.type is None or message.type == self.type)
             and self._is_in_time(message.created)
-            and (not self.reads_data or self._has_content(message.data))
+            and (not self.reads_data or self._has_content(message.data, message.mid))
         )
 
-    def _has_content(self, data: bytes | None) -> bool:
+    def _has_content(self, data: bytes | None, mid: MessageId) -> bool:
         return (
             data is not None
             and all(text in data for text in self.texts)
-            and all(match_field(data, each) is FieldMatch.HOLDS for each in self.fields)
+            and all(self._holds(data, each, mid) for each in self.fields)
         )
+
+    def _holds(self, data: bytes, condition: FieldCondition, mid: MessageId) -> bool:
+        found = match_field(data, condition)
+        if found is FieldMatch.NOT_HL7:
+            self.not_hl7.add(mid)
+        return found is FieldMatch.HOLDS
 
     def _is_in_time(self, created: Moment | None) -> bool:
         if self.since is None and self.until is None:

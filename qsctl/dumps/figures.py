@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, NamedTuple
 
-from qsctl.core.integration.message import MessageId
+from qsctl.core.integration.message import MessageId, State
 from qsctl.dumps.groups import NO_THREAD, thread_of
 from qsctl.dumps.model import ListedMessage
 from qsctl.dumps.moments import DAY_NS, SECOND_NS, Moment
@@ -61,6 +61,12 @@ def _moment_of(local: datetime) -> Moment:
     days = local.toordinal() - datetime(1970, 1, 1).toordinal()
     within_s = local.hour * 3600 + local.minute * 60 + local.second
     return Moment(days * DAY_NS + within_s * SECOND_NS)
+
+
+def queue_owner(message: ListedMessage) -> str:
+    """Return the thread whose queue a message is in: of a post-translation queue its destination, whoever holds it."""
+    is_for_destination = message.state in {State.POST_TRANSLATION, State.SENT_TO_DESTINATION}
+    return message.destination if is_for_destination and message.destination else thread_of(message)
 
 
 class QueueKey(NamedTuple):
@@ -113,7 +119,7 @@ class EngineFigures:
                     failed = thread_of(message), message.state
                     self.errors_of[failed] = self.errors_of.get(failed, 0) + 1
                 continue
-            key = QueueKey(thread_of(message), message.state, message.queue or meaning_of(message.state).name)
+            key = QueueKey(queue_owner(message), message.state, message.queue or meaning_of(message.state).name)
             queue = self.queues.setdefault(key, WaitingMessages())
             if message.mid in queue.mids:
                 continue

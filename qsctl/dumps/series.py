@@ -46,6 +46,7 @@ def read_series(
     last: int,
     note: Callable[[str], None],
     *,
+    is_enough: Callable[[Sequence[EngineFigures]], bool] = lambda _: False,
     encoding: str | None = None,
     order: DateOrder = DateOrder.MONTH_FIRST,
 ) -> list[EngineFigures]:
@@ -55,6 +56,7 @@ def read_series(
         sources: files and folders.
         last: how many instants are read.
         note: called with each file that is left out, and why.
+        is_enough: called with the instants that were read, the newest first: whether no earlier one is needed.
         encoding: of the listings.
         order: of dates in numbers.
 
@@ -70,7 +72,7 @@ def read_series(
     found: list[EngineFigures] = []
     errors: list[ListingError] = []
     for group in reversed(instants):
-        if len(found) == last:
+        if len(found) == last or is_enough(found):
             break
         if len(group) < most and len(instants) > 1:
             note(f"Note: {group[0].path}: the listing that belongs to it is missing; it is left out")

@@ -141,3 +141,35 @@ def test_the_last_message_of_a_thread_is_that_of_any_listing(tmp_path: Path) -> 
 def test_ages_are_counted_on_the_clock_of_what_they_are_of(created: Moment, age_s: int) -> None:
     """A clock that is four minutes ahead is no message of yesterday."""
     assert NOON.age_ns(created) == age_s * SECOND_NS
+
+
+def test_no_earlier_listing_is_read_than_is_needed(tmp_path: Path) -> None:
+    for minute in range(9):
+        write(tmp_path / f"r-20261122-120{minute}.txt", [listed(number) for number in range(minute)])
+    (tmp_path / "r-20261122-1203.txt").write_text("never read\nTotal: 1\n", encoding="utf-8")
+    notes: list[str] = []
+    looks = read_series([tmp_path], 60, notes.append, is_enough=lambda found: len(found) == 5)
+    assert ([each.recovery_messages for each in looks], notes) == ([4, 5, 6, 7, 8], [])
+
+
+def test_listings_of_other_installations_are_a_series_too(tmp_path: Path) -> None:
+    """Short ones without dates, other columns, another encoding: each is an instant."""
+    fixtures = Path(__file__).parents[2] / "fixtures" / "dumps"
+    for minute, name in enumerate(("short", "long", "columns", "extended")):
+        octets = (fixtures / f"{name}.txt").read_bytes()
+        (tmp_path / f"r-20261122-120{minute}.txt").write_bytes(octets)
+        utf16 = octets.decode("utf-8").encode("utf-16")
+        (tmp_path / f"r-20261122-121{minute}.txt").write_bytes(utf16)
+    looks, _ = read(tmp_path)
+    counts = [each.recovery_messages + each.error_messages for each in looks]
+    assert counts[: len(counts) // 2] == counts[len(counts) // 2 :]
+    assert all(counts)
+
+
+def test_a_post_translation_queue_is_its_destination_s_whoever_holds_the_message(tmp_path: Path) -> None:
+    file = tmp_path / "r.txt"
+    file.write_text(
+        "12:00:00 [0.0.1] P D N 5120 7 594 adt lab\n12:00:00 [0.0.2] P D N 5120 5 594 adt\n", encoding="utf-8"
+    )
+    looks, _ = read(file)
+    assert [(key.thread, key.state) for key in sorted(looks[0].queues)] == [("lab", 7), ("translation", 5)]

@@ -169,7 +169,9 @@ def dump(
             read = read_messages(stream, where, encoding=encoding, order=dates, with_data=with_data)
             if chosen.reads_data:
                 read = _with_some_data(read, where)
-            return _made(newest.seen(read), chosen, form, expanded, limit, keys, newest, sorted_by, count=count)
+            made = _made(newest.seen(read), chosen, form, expanded, limit, keys, newest, sorted_by, count=count)
+        _note_other_data(chosen)
+        return made
     assert database is not None
     from qsctl.dumps.from_database import listed
 
@@ -177,6 +179,7 @@ def dump(
     stored_ones = held.failed() if errors else held.messages()
     stored = (listed(each, with_data=with_data) for each in stored_ones)
     made = _made(newest.seen(stored), chosen, form, expanded, limit, keys, newest, sorted_by, count=count)
+    _note_other_data(chosen)
     if write_meta or write_messages:
         listed_ones = [each for each in stored_ones if chosen.fits(listed(each, with_data=chosen.reads_data))]
         _write_files(listed_ones, write_meta, write_messages, framing)
@@ -294,6 +297,14 @@ def _order(text: str | None, *, errors: bool) -> ListOrder | None:
     if errors and order is ListOrder.QUEUE:
         raise UsageError("the error database has no queues", remedy="Write --order i, or leave --errors out.")
     return order
+
+
+def _note_other_data(chosen: Choice) -> None:
+    """Note messages that no condition on a field can fit."""
+    if chosen.not_hl7:
+        some = ", ".join(map(str, sorted(chosen.not_hl7)[:3]))
+        more = " and others" if len(chosen.not_hl7) > 3 else ""
+        note(f"Note: the data of {len(chosen.not_hl7)} messages is not HL7 v2: {some}{more}; -c searches any data.")
 
 
 def _with_some_data(messages: Iterable[ListedMessage], where: str) -> Iterator[ListedMessage]:

@@ -65,8 +65,13 @@ class LookOptions(OptionGroup):
         ),
     ] = None
 
-    def look(self, sources: Sequence[Path]) -> WatchedEngine:
+    def look(self, sources: Sequence[Path], *, needs_history: bool = True) -> WatchedEngine:
         """Read the sources once.
+
+        Args:
+            sources: a database, or listings.
+            needs_history: whether earlier listings than the one to compare with are read: for the last messages of
+                threads, and for what must have held for a while.
 
         Raises:
             UsageError: they are of two kinds, or an option is not understood.
@@ -85,7 +90,12 @@ class LookOptions(OptionGroup):
             return WatchedEngine(history_of([figures]), damage, is_database=True)
         if len(sources) == 1 and is_standard_input(sources[0]):
             return WatchedEngine(history_of([self._standard_input()]))
-        looks = read_series(sources, self.last, note, encoding=self.encoding, order=dates)
+
+        def is_enough(found: Sequence[EngineFigures]) -> bool:
+            span_ns = found[0].taken.utc_ns - found[-1].taken.utc_ns if len(found) > 1 else -1
+            return not needs_history and span_ns >= over_ns
+
+        looks = read_series(sources, self.last, note, is_enough=is_enough, encoding=self.encoding, order=dates)
         return WatchedEngine(history_of(looks, over_ns))
 
     def _standard_input(self) -> EngineFigures:

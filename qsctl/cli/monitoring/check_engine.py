@@ -151,6 +151,7 @@ ENGINE_MEASURES: Final[dict[str, Callable[[WatchedEngine, EngineFilter], list[Ch
     "left_per_min": _left,
     "listing_age_s": _taken_age,
 }
+_LAST_RECEIVE: Final = "last_receive_s"
 _OF_QUEUES: Final = frozenset({"queue_messages", "oldest_age_s", "growth_per_min", "arrived_per_min", "left_per_min"})
 
 EngineThreadOption = Annotated[
@@ -182,10 +183,10 @@ def engine_values(
 
     known_measure(measure, ENGINE_MEASURES)
     chosen = EngineFilter(thread, () if states is None else parse_states(states))
-    watched = options.look(list(sources))
+    watched = options.look(list(sources), needs_history=measure == _LAST_RECEIVE)
     found = ENGINE_MEASURES[measure](watched, chosen)
     if not found and (measure in _OF_QUEUES or measure == "errors_by_number"):
-        unseen = thread != ANY and not any(map(chosen.fits_thread, watched.history.threads))
+        unseen = thread != ANY and not any(map(chosen.fits_thread, options.look(list(sources)).history.threads))
         more = ", and no message of it was seen: is its name right?" if unseen else ""
         what = f"thread {thread}" if thread != ANY else "errors" if measure == "errors_by_number" else "queues"
         found = [Checked(what if states is None else f"{what}, state {states}", 0, more=more)]

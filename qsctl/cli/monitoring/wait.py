@@ -216,7 +216,7 @@ def _engine_row(sources: list[Path], thread: str | None) -> dict[str, float]:
     from qsctl.cli.engine.looks import LookOptions
     from qsctl.profiles.listings.wildcard import matches
 
-    history = LookOptions().look(sources).history
+    history = LookOptions().look(sources, needs_history=False).history
     queues = [each for each in history.trends() if matches(thread or "*", each.key.thread)]
     values = (
         history.now.recovery_messages,

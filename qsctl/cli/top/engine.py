@@ -66,7 +66,7 @@ class EngineSource:
             return self._messages(of)
         noted = io.StringIO()
         with contextlib.redirect_stderr(noted):  # it would be written over the screen
-            watched = self._options.look(self._sources)
+            watched = self._options.look(self._sources, needs_history=False)
         history = watched.history
         now = history.now
         self._title = moment_text(now)

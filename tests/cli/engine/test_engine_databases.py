@@ -158,6 +158,8 @@ def test_content_is_searched_plainly_and_by_field(tmp_path: Path) -> None:
         (["--hl7", "PID-3.4!=OLD"], "1"),
     ):
         assert ids(path, *options) == [f"0.1.{number}" for number in found], options
+    noted = run("dump", path, "--hl7", "PID-3=1").stderr
+    assert "the data of 1 messages is not HL7 v2: [0.1.3]; -c searches any data" in " ".join(noted.split())
     listing = run("dump", path, "-L").stdout.encode()
     assert run("dump", "--file", "-", "--hl7", "PID-5.2=Jane", "-C", stdin=listing).stdout == "1\n"
     short = run("dump", "--file", FIXTURES / "short.txt", "-c", "x")

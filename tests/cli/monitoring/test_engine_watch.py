@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -158,3 +159,23 @@ def test_top_shows_rates_from_one_look_at_a_database_to_the_next(database: Path)
 def test_top_takes_one_source(database: Path) -> None:
     done = run("top", "--engine", database, "--broker", "x")
     assert (done.exit_code, "both given" in done.stderr) == (2, True)
+
+
+def test_a_database_is_looked_at_by_any_name_and_while_an_engine_has_it(database: Path, tmp_path: Path) -> None:
+    whole = run("show", "engine", database, "-o", "json").stdout
+    store = RecoveryStore(database)
+    assert json.loads(run("show", "engine", database, "-o", "json").stdout)["recovery_messages"] == 11
+    store.append([stored(message(20, serial=20))])
+    assert json.loads(run("show", "engine", database, "-o", "json").stdout)["recovery_messages"] == 12
+    copy = tmp_path / "copy of it"
+    for end in ("", "-wal"):
+        shutil.copy(f"{database}{end}", f"{copy}{end}")
+    assert json.loads(run("show", "engine", copy, "-o", "json").stdout)["recovery_messages"] == 12
+    store.append([CopyRemoved(STREAM, 20, CopyRemovalCause.DELIVERED)])
+    store.close()
+    (tmp_path / "elsewhere").mkdir()
+    moved = database.rename(tmp_path / "elsewhere" / "other.name")
+    assert run("show", "engine", moved, "-o", "json").stdout == whole.replace("site.recovery", str(moved))
+    copy.with_name(f"{copy.name}-wal").unlink()
+    alone = run("check", "engine", copy, "-w", "1000")
+    assert (alone.exit_code, "its log" in alone.stdout) == (2, True)
