@@ -81,7 +81,7 @@ def test_the_tutorial_prints_what_its_page_shows(tmp_path: Path, monkeypatch: py
 
 def test_the_readme_shows_parts_of_what_pages_show() -> None:
     """So that each of its commands is run by a test of its page."""
-    pages = {**ADMINISTRATION, **CONFIGURATION, **SIMULATION, **READS_FIXTURES}
+    pages = {**ADMINISTRATION, **CONFIGURATION, **SIMULATION, **READS_FIXTURES, **shown(page("brokers"))}
     readme = shown(README)
     assert {command.split()[1] for command in readme} >= {"create-queue", "consume", "explain", "simulate", "size"}
     for command, output in readme.items():

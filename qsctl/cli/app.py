@@ -21,6 +21,7 @@ from qsctl.cli.rti_options import in_our_spelling
 from qsctl.errors import ExitStatus, OutputClosed, QsctlError
 
 COMMAND_MODULES: Final[Mapping[str, tuple[str, ...]]] = {
+    "simulation.what_if": ("what-if",),
     "simulation.simulate": ("simulate",),
     "simulation.size": ("size",),
     "simulation.sweep": ("sweep",),

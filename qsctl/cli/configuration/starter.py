@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -16,9 +17,12 @@ from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlo
 from qsctl.cli.output_files import written
 from qsctl.cli.panels import SERVICE_PANEL
 from qsctl.cli.simulation.captures import Captures
+from qsctl.cli.simulation.foreign_queue import ForeignQueueOptions, drafted
+from qsctl.errors import UsageError
 from qsctl.shipped import shipped
 
 if TYPE_CHECKING:
+    from qsctl.sim.brokers.draft import DraftValue
     from qsctl.sim.captured.scenario import CapturedParameter
 
 COMMANDS: Final = Commands(panel=SERVICE_PANEL)
@@ -51,7 +55,8 @@ class StarterFile(Result):
         "file": "the file written; - for standard output",
         "text": "what was written",
         "refusals": "why `qsctl serve` refuses it in this version; empty where it does not",
-        "source": "-o json and yaml: of a scenario, what was captured",
+        "source": "-o json and yaml: of a scenario, what was captured or listed",
+        "broker": "-o json and yaml: of a scenario of a queue, whose preset it has",
         "clients": "-o json and yaml: of a scenario, the number of captured clients",
         "groups": "-o json and yaml: of a scenario, the number of its groups",
         "parameters": "-o json and yaml: of a scenario, what was not captured: path, value, derived or assumed, why",
@@ -112,6 +117,58 @@ class BrokerScenario(StarterFile):
         ]
 
 
+@dataclass(frozen=True)
+class QueueScenario(StarterFile):
+    """A scenario of a queue of another broker, and where its values are from."""
+
+    broker: str = ""
+    values: tuple[DraftValue, ...] = ()
+    source: str = ""
+    notes: tuple[str, ...] = ()
+
+    def document(self) -> Plain:
+        """Return the file with where each value is from."""
+        return {
+            "template": None,
+            **fields_of(self, "file", "text", "source", "broker"),
+            "refusals": [],
+            "parameters": [
+                {"path": _set_path(each), "value": each.text, "origin": str(each.origin), "why": each.why}
+                for each in self.values
+            ],
+            "notes": list(self.notes),
+        }
+
+    def blocks(self) -> Sequence[Block]:
+        """Return what was written, what of it is not known, and how to go on."""
+        if self.file == "-":
+            return [TextBlock(self.text.rstrip("\n"))]
+        columns = [
+            Column("setting", "Setting"), Column("value", "Value", "right"), Column("origin", "Origin"),
+            Column("path", "Path"),
+        ]  # fmt: skip
+        of_user = [each for each in self.values if str(each.origin) in {"given", "listed", "assumed"}]
+        rows: list[Row] = [
+            {"setting": each.word, "value": each.text or "yes", "origin": str(each.origin), "path": _set_path(each)}
+            for each in of_user
+        ]
+        listed = f" as {self.source} lists it" if self.source else ""
+        defaults = len(self.values) - len(of_user)
+        return [
+            TextBlock(f"Wrote {self.file}: a queue of {self.broker}{listed}.", "good"),
+            TableBlock(columns, rows, title="What is known of it; change it in the file, or with --set PATH=VALUE"),
+            TextBlock(f"and {defaults} defaults and ways of {self.broker}: qsctl help broker-{self.broker}.", "faint"),
+            *(TextBlock(each, "faint") for each in self.notes),
+            TextBlock(f"Simulate it: qsctl simulate {self.file}"),
+        ]
+
+
+def _set_path(value: DraftValue) -> str:
+    from qsctl.sim.brokers.draft import set_path
+
+    return set_path(value.path)
+
+
 _SHOWN: Final = 30
 
 
@@ -123,6 +180,8 @@ _SHOWN: Final = 30
         "qsctl init - --template request-reply",
         "qsctl init scenario.xml --from-broker https://broker.example:943  # a scenario of its clients",
         "qsctl init scenario.xml --from-broker before.txt --from-broker after.txt --interval 60s",
+        "qsctl init orders.xml --from queues.txt --queue orders  # of `rabbitmqctl list_queues`",
+        "qsctl init jobs.xml --broker sqs --arrivals 0.033/s --work lognormal:45s,p99=280s",
     ),
 )
 def init(
@@ -135,12 +194,20 @@ def init(
     force: Annotated[bool, typer.Option("--force", "-f", help="Replace an existing file.")] = False,
     *,
     captures: Captures,
+    queue: ForeignQueueOptions,
 ) -> StarterFile:
-    """Write a commented configuration to start from, or with --from-broker a scenario of a broker's clients.
+    """Write a commented configuration to start from, or a scenario of a broker.
 
-    The scenario has what was captured: clients, profiles, rates, sizes, round trips, what limits those in trouble.
-    What was not captured is assumed, and listed with its path.
+    With --from-broker it is one of a Solace broker's clients, with what was captured: clients, profiles, rates, sizes,
+    round trips, what limits those in trouble. With --broker or --from it is one queue of another broker, with the
+    limits and defaults that it has. What is not known is assumed, and listed with its path.
     """
+    if queue.is_given:
+        if captures.from_broker:
+            raise UsageError("--from-broker and a queue of another broker are both given", remedy="Give one of them.")
+        return _of_queue("scenario.xml" if file == DEFAULT_FILE else file, queue, captures.seconds(), force=force)
+    if queue.stray:
+        raise UsageError(f"{queue.stray} is of a queue of another broker", remedy="Name it with --broker or --from.")
     if captures.from_broker:
         return _of_broker("scenario.xml" if file == DEFAULT_FILE else file, captures, force=force)
     text = shipped(f"fixtures/config/starter/{template}.xml").read_text(encoding="utf-8")
@@ -164,6 +231,38 @@ def _of_broker(file: str, captures: Captures, *, force: bool) -> StarterFile:
     return BrokerScenario(
         None, file, text, (), made.parameters, captures.source, len(observation.clients), len(made.groups),
         observation.notes,
+    )  # fmt: skip
+
+
+def _check(text: str, folder: Path) -> None:
+    """Read a scenario as it will stand in a folder, so that what breaks a rule is not written.
+
+    Raises:
+        ConfigError: it breaks one.
+        UsageError: there is no such folder, or nothing can be written there.
+    """
+    from qsctl.sim.scenario.xml import read_scenario
+
+    try:
+        with tempfile.NamedTemporaryFile("w", dir=folder, suffix=".xml", encoding="utf-8", delete=False) as stream:
+            stream.write(text)
+    except OSError as error:
+        raise UsageError(f"{folder} cannot be written to: {error.strerror}", remedy="Name another file.") from None
+    try:
+        read_scenario(Path(stream.name))
+    finally:
+        Path(stream.name).unlink()
+
+
+def _of_queue(file: str, queue: ForeignQueueOptions, seconds: float | None, *, force: bool) -> StarterFile:
+    found = queue.read(seconds)
+    folder = Path() if file == "-" else Path(file).parent
+    draft = drafted(queue, found, {})
+    text = draft.scenario_text(folder)
+    _check(text, folder)
+    written(text, file, force=force)
+    return QueueScenario(
+        None, file, text, (), str(draft.broker), draft.values, queue.source, found.notes
     )  # fmt: skip
 
 

@@ -13,14 +13,16 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from qsctl.cli.help.reference import REFERENCES
+from qsctl.cli.help.reference import BROKER_PAGES, REFERENCES
 from qsctl.errors import NotFound
 
 FOLDER: Final = Path(__file__).resolve().parents[2] / "docs"
 """Of the written pages; a wheel carries it as it is."""
 
 GROUPS: Final[dict[str, tuple[str, ...]]] = {
-    "Begin": ("tutorial", "rti-shop", "solace-admin", "slow-this-afternoon", "interface-analyst", "data-engineer"),
+    "Begin": (
+        "tutorial", "brokers", "rti-shop", "solace-admin", "slow-this-afternoon", "interface-analyst", "data-engineer",
+    ),
     "Cheat sheets": ("cheat-operator", "cheat-rti", "cheat-solace", "cheat-words"),
     "Everyday work": (
         "administration", "samples", "tables", "top", "health", "limits", "desired-state", "contexts", "completion",
@@ -36,7 +38,12 @@ GROUPS: Final[dict[str, tuple[str, ...]]] = {
         "simulation", "keeping-up", "guaranteed-delivery", "modelled", "worlds", "replay", "report",
         "integration-engine", "engine-watch", "engine-site", "spark",
     ),
-    "Reference": tuple(REFERENCES),
+    "Questions about queues": (
+        "ask-sqs-duplicates", "ask-lambda-timeout", "ask-prefetch-hoarding", "ask-prefetch-rule", "ask-ready-limit",
+        "ask-full-dead-letters", "ask-back-off", "ask-ack-wait", "ask-depth", "ask-long-tasks",
+    ),
+    "Other brokers": tuple(BROKER_PAGES),
+    "Reference": tuple(name for name in REFERENCES if name not in BROKER_PAGES),
 }  # fmt: skip
 MORE: Final = "More"
 

@@ -82,7 +82,7 @@ class Captures(OptionGroup):
         from qsctl.sim.captured.observed import observe
 
         places = self.from_broker or []
-        seconds = self._seconds()
+        seconds = self.seconds()
         if len(places) == 1 and self._is_broker(places[0]):
             before, after, profiles, between = self._asked(places[0], seconds)
             return observe(after, before, between), [*profiles, *self._profiles()]
@@ -95,7 +95,12 @@ class Captures(OptionGroup):
         before_or_none = listings[0] if len(listings) == 2 else None
         return observe(listings[-1], before_or_none, seconds), self._profiles()
 
-    def _seconds(self) -> float | None:
+    def seconds(self) -> float | None:
+        """Return the time between two captures; None where it is not given.
+
+        Raises:
+            UsageError: it is not a duration above zero.
+        """
         from qsctl.cli.location import seconds
 
         if not self.interval:

@@ -11,6 +11,7 @@ from rich.console import Console
 from typer.testing import CliRunner, Result
 
 from qsctl.cli.help.command_tree import commands
+from qsctl.cli.help.reference import REFERENCES
 from qsctl.cli.help.topics import FOLDER, GROUPS, MORE, page, summary_of, topics
 from qsctl.cli.output.markdown import show_markdown, with_commands_for_links
 from qsctl.errors import ExitStatus
@@ -57,7 +58,7 @@ def test_every_block_of_a_page_is_closed_and_has_a_language(name: str) -> None:
 
 def test_the_list_has_every_page_once() -> None:
     listed = [row["name"] for row in json.loads(run("-o", "json").stdout)]
-    assert sorted(listed) == sorted(set(listed)) == sorted({*WRITTEN, *GROUPS["Reference"]})
+    assert sorted(listed) == sorted(set(listed)) == sorted({*WRITTEN, *REFERENCES})
     assert {topic.group for topic in topics()} <= {*GROUPS, MORE}
 
 

@@ -10,6 +10,8 @@ import importlib
 from dataclasses import dataclass
 from typing import Final
 
+from qsctl.sim.brokers.kinds import BrokerKind
+
 
 @dataclass(frozen=True, slots=True)
 class Reference:
@@ -18,12 +20,34 @@ class Reference:
     title: str
     summary: str
     module: str
+    of: str = ""
+    """What the page is of, where the module makes several."""
 
     def page(self) -> str:
         """Make it: its heading, the sentence, and the rest from the module."""
-        body: str = importlib.import_module(f"{__name__}.{self.module}").page()
+        given = (self.of,) if self.of else ()
+        body: str = importlib.import_module(f"{__name__}.{self.module}").page(*given)
         return f"# {self.title}\n\n{self.summary}\n\n{body.rstrip()}\n"
 
+
+def _broker(kind: BrokerKind, title: str) -> tuple[str, Reference]:
+    summary = f"The settings of {title} with their defaults and sources, and what of it is modelled."
+    return f"broker-{kind}", Reference(f"{title[0].upper()}{title[1:]}", summary, "foreign_brokers", kind)
+
+
+BROKER_PAGES: Final[dict[str, Reference]] = dict(
+    (
+        _broker(BrokerKind.RABBITMQ_CLASSIC, "a classic queue of RabbitMQ"),
+        _broker(BrokerKind.RABBITMQ_QUORUM, "a quorum queue of RabbitMQ"),
+        _broker(BrokerKind.SQS, "a standard queue of Amazon SQS"),
+        _broker(BrokerKind.SQS_FIFO, "a FIFO queue of Amazon SQS"),
+        _broker(BrokerKind.JETSTREAM, "a consumer of NATS JetStream"),
+        _broker(BrokerKind.IBM_MQ, "a local queue of IBM MQ"),
+        _broker(BrokerKind.KAFKA_GROUP, "a consumer group of Kafka"),
+        _broker(BrokerKind.CELERY, "workers of Celery with Redis"),
+    )
+)
+"""Of each preset one."""
 
 REFERENCES: Final[dict[str, Reference]] = {
     "reference-commands": Reference("Commands", "Every command with its arguments, options and examples.", "commands"),
@@ -53,4 +77,5 @@ REFERENCES: Final[dict[str, Reference]] = {
     "reference-engine-states": Reference(
         "States of the integration engine", "What the state numbers of messages mean, and what to do.", "engine_states"
     ),
+    **BROKER_PAGES,
 }

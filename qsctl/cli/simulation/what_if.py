@@ -1,0 +1,247 @@
+"""`qsctl what-if`: one question about a queue of any broker, answered in a sentence."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from qsctl.cli.command import Commands
+from qsctl.cli.confirmation import agree_to_cost
+from qsctl.cli.output_files import written
+from qsctl.cli.panels import SIMULATION_PANEL
+from qsctl.cli.simulation.command_line import command_line
+from qsctl.cli.simulation.foreign_queue import ForeignQueueOptions, drafted
+from qsctl.cli.simulation.task_progress import task_progress
+from qsctl.cli.simulation.what_if_results import WhatIf
+from qsctl.errors import InvalidInput, UsageError
+
+if TYPE_CHECKING:
+    from qsctl.sim.brokers.draft import QueueDraft
+    from qsctl.sim.brokers.listed.model import ForeignQueue, ForeignQueues
+    from qsctl.sim.brokers.variation import Variation
+    from qsctl.sim.figures import Figures
+    from qsctl.sim.scenario.scenario import Scenario
+
+COMMANDS: Final = Commands(panel=SIMULATION_PANEL)
+
+DEFAULT_REPLICATIONS: Final = 8
+_FILES_MAX: Final = 10_000
+_TIMED: Final = 2
+"""The run by whose time the cost of all is estimated: the one before it compiles."""
+
+
+@COMMANDS.command(
+    "what-if",
+    examples=(
+        "qsctl what-if --broker sqs --arrivals 0.033/s --work lognormal:45s,p99=280s --vary visibility=30s..600s",
+        "qsctl what-if --broker rabbitmq-quorum --consumers 4 --work exponential:20ms --set round-trip=5ms "
+        "--vary prefetch=1..250",
+        "qsctl what-if --broker jetstream --work 2s --consumers 3 --set ack_wait=30s --vary max_ack_pending=3..1000",
+        "qsctl what-if --from queues.txt --queue orders --work exponential:50ms --vary consumers=1..16",
+        "qsctl what-if --broker celery --work histogram:1s=95,10min=5 --vary prefetch=1,4 --target 'duplicates<1%'",
+    ),
+)
+def what_if(
+    vary: Annotated[
+        str,
+        typer.Option(
+            metavar="SETTING=VALUES",
+            help="Setting that is varied, in the broker's own words, with its values, as in prefetch=1,10,100, or two "
+            "ends, as in visibility=30s..600s; the value in force is one of them in any case.",
+            show_default="none: the queue as it is",
+        ),
+    ] = "",
+    target: Annotated[
+        str,
+        typer.Option(
+            metavar="MEASURE<VALUE",
+            help="Condition that is enough, as in duplicates<1%, lost<0.1% or time_to_done_p99<30s: the first value of "
+            "which it is shown is the answer. A percentage is of the messages.",
+            show_default="by the setting: duplicates or losses below a share, times near the best",
+        ),
+    ] = "",
+    horizon: Annotated[
+        str,
+        typer.Option(
+            metavar="DURATION", help="Time that a run simulates.", show_default="long enough for 15,000 messages"
+        ),
+    ] = "",
+    replications: Annotated[
+        int, typer.Option(min=2, max=10_000, help="Number of runs of each value.")
+    ] = DEFAULT_REPLICATIONS,
+    confidence: Annotated[
+        float, typer.Option(help="Probability that all intervals of the answer hold, between 0 and 1.")
+    ] = 0.95,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the random numbers.")] = 1,
+    out: Annotated[
+        str,
+        typer.Option(metavar="FILE", help="Scenario to write.", show_default="a new file, named as the queue"),
+    ] = "",
+    *,
+    queue: ForeignQueueOptions,
+) -> WhatIf:
+    """Answer what a setting of a broker's queue does, by simulation, in a sentence with its error.
+
+    The scenario is written to a file, for the commands that show more: simulate, sweep, size, compare and report. All
+    values are simulated with the same arrivals. What is not given is the broker's default; what has none is assumed,
+    and listed as such.
+    """
+    from qsctl.cli.simulation.sweep_input import checked_confidence
+    from qsctl.instant import parse_duration
+    from qsctl.sim.brokers.draft import set_path
+    from qsctl.sim.brokers.variation import is_ordered, longest_ns, parse_variation, with_value
+    from qsctl.sim.kernel.jit import compilation_timed
+    from qsctl.summary.what_if import answer_of, enough_of, measures_of
+
+    checked_confidence(confidence)
+    if not queue.is_given:
+        raise UsageError("no queue is named", remedy="Name a preset with --broker, or what a tool lists with --from.")
+    if not queue.work and "work" not in queue.given():
+        raise UsageError(
+            "the time that a consumer works on a message is not known",
+            remedy="Give it with --work, as in 250ms, exponential:2s or lognormal:45s,p99=280s (of mean and 99 %).",
+        )
+    found = queue.read(None)
+    broker, listed = queue.chosen(found)
+    variation = parse_variation(broker, vary) if vary else None
+    horizon_ns = parse_duration(horizon) if horizon else None
+    longest = longest_ns(variation) if variation else 0
+    base = drafted(queue, found, {}, horizon_ns=horizon_ns, longest_ns=longest)
+    in_force = ""
+    if variation is not None:
+        in_force = _in_force(base, variation, queue, listed)
+        variation = with_value(variation, in_force)
+    path = variation.setting.path if variation else ""
+    measures = measures_of(path)
+    enough = enough_of(target or None, measures[0])
+    file, scenario = _written(base, out, seed)
+    points = [(text, _changed(queue, found, base, variation, text)) for text in variation.values] if variation else []
+    with compilation_timed() as compile_s:
+        runs = _simulated(scenario, points or [("as it is", {})], replications)
+    answer = answer_of(runs, measures, enough, confidence)
+    shown = answer.chosen or answer.best
+    changes = dict(points).get(shown.text, {}) if shown is not None else {}
+    more = command_line(
+        "simulate", file, (("--replications", replications), ("--confidence", confidence)), {}, changes
+    )  # fmt: skip
+    return WhatIf(
+        file=file, broker=str(broker), setting=variation.setting.word if variation else "",
+        path=set_path(path) if path else "", in_force=in_force, answer=answer,
+        assumed=tuple(f"{each.word}={each.text}" for each in base.values if each.origin == "assumed"),
+        notes=found.notes, horizon_ns=scenario.horizon_ns, ordered=variation is None or is_ordered(variation),
+        more=more, compile_s=compile_s(), source=_source(base, variation),
+    )  # fmt: skip
+
+
+def _in_force(
+    base: QueueDraft, variation: Variation, queue: ForeignQueueOptions, listed: ForeignQueue | None
+) -> str:  # fmt: skip
+    """Return the value that the setting has unless it is varied, in the broker's own writing."""
+    from qsctl.sim.brokers.draft import listed_text
+
+    setting = variation.setting
+    made = base.words[setting.word]
+    given = [text for name, text in queue.given().items() if setting.is_called(name)]
+    texts = (*variation.values, *given, listed_text(setting, listed), setting.default, made)
+    return next(text for text in texts if text is not None and setting.scenario_text(text) == made)
+
+
+def _written(base: QueueDraft, out: str, seed: int) -> tuple[str, Scenario]:
+    """Write the scenario to its file, and return the file's name and what it has.
+
+    Raises:
+        UsageError: the file exists, and has something else.
+        ConfigError: the scenario breaks a rule.
+    """
+    from dataclasses import replace
+
+    from qsctl.sim.scenario.xml import read_scenario
+
+    text = base.scenario_text(Path(out).parent)
+    names = [out] if out else [_numbered(base.name, number) for number in range(1, _FILES_MAX)]
+    for name in names:
+        file = Path(name)
+        if file.exists():
+            if _is_the_same(file, text):
+                return name, replace(read_scenario(file), seed=seed)
+            continue
+        written(text, file, force=False)
+        try:
+            return name, replace(read_scenario(file), seed=seed)
+        except InvalidInput:
+            file.unlink()
+            raise
+    raise UsageError(f"{names[0]} exists already", remedy="Name another file with --out.")
+
+
+def _numbered(name: str, number: int) -> str:
+    stem = "".join(each if each.isalnum() or each in "-_." else "-" for each in name).strip(".")[:80] or "queue"
+    return f"{stem}.xml" if number == 1 else f"{stem}-{number}.xml"
+
+
+def _is_the_same(file: Path, text: str) -> bool:
+    try:
+        return file.is_file() and file.read_text(encoding="utf-8") == text
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
+def _changed(
+    queue: ForeignQueueOptions, found: ForeignQueues, base: QueueDraft, variation: Variation, text: str
+) -> Mapping[str, str]:
+    """Return what a value changes in the scenario, by paths."""
+    changed = drafted(queue, found, {variation.setting.word: text}, horizon_ns=base.horizon_ns)
+    return changed.changes_from(base)
+
+
+def _simulated(
+    scenario: Scenario, points: Sequence[tuple[str, Mapping[str, str]]], replications: int
+) -> list[tuple[str, list[Figures]]]:
+    """Return the figures of the queue at each value, one a replication, with the same random numbers at each.
+
+    Raises:
+        Declined: the user was asked, for it takes above a minute, and declined.
+    """
+    from qsctl.sim.replication import simulate_figures
+    from qsctl.sim.scenario.overrides import apply_overrides
+    from qsctl.sim.scenario.rules import check_rules
+    from qsctl.summary.cost import Cost
+
+    assert scenario.queue is not None
+    name = scenario.queue.name  # its dead letters are another one
+    scenarios = []
+    for text, changes in points:
+        changed = apply_overrides(scenario, changes)
+        check_rules(changed)
+        scenarios.append((text, changed))
+    runs: list[tuple[str, list[Figures]]] = []
+    total, done = len(scenarios) * replications, 0
+    with task_progress("runs") as show_progress:
+        show_progress(0, total)  # the first run of an installation compiles, for long
+        for text, changed in scenarios:
+            figures = []
+            for number in range(replications):
+                began = time.monotonic()
+                figures.append(next(each for each in simulate_figures(changed, number) if each.queue == name))
+                done += 1
+                show_progress(done, total)
+                if done == _TIMED:
+                    show_progress.pause()
+                    agree_to_cost(Cost(total - done, (total - done) * (time.monotonic() - began)))
+            runs.append((text, figures))
+    return runs
+
+
+_SOURCES: Final = {"listed": "as listed", "given": "as given", "assumed": "as assumed"}
+
+
+def _source(base: QueueDraft, variation: Variation | None) -> str:
+    """Return where the value in force is from, in words."""
+    if variation is None:
+        return ""
+    origins = [str(each.origin) for each in base.values if each.word == variation.setting.word]
+    return _SOURCES.get(origins[0] if origins else "", "the default")
