@@ -128,7 +128,7 @@ class SampleWriter:
         self._answers.append(WriteAcknowledgment(self._names.get(queue, queue), identity, AckResponse.REJECTED))
 
     def _answered(self, queue: str, identity: SampleIdentity) -> bool:
-        """Wait no more for this queue; return whether it was waited for."""
+        """Stop waiting for this queue; return whether it was awaited."""
         waiting = self._open.get(identity)
         if waiting is None or queue not in waiting:
             return False

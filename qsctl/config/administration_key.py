@@ -98,7 +98,7 @@ def read_keys(path: Path) -> tuple[AdministrationKey, ...]:
 
 
 def create_keys(path: Path) -> tuple[AdministrationKey, ...]:
-    """Write a file with a new key, for its owner alone; return what it holds.
+    """Write a file with a new key, for its owner alone; return the keys.
 
     Raises:
         UsageError: it exists already, or cannot be written.

@@ -166,7 +166,7 @@ class SendsAhead(msgspec.Struct, frozen=True, array_like=True, tag=25, gc=False)
     """From here on the master sends samples before their assignment is committed, or does not [QS 7.1.1.3].
 
     Once this is committed, for the former; at once, for the latter. An epoch begins with the former. So a new master
-    whose log ends without it knows of each sample whether a consumer may have it.
+    whose log ends without it can decide for each sample whether a consumer may have it.
     """
 
     queue: str

@@ -81,7 +81,7 @@ def thread_of(message: ListedMessage) -> str:
 
 
 def age_ns(created: Moment, now: Moment) -> int:
-    """Return how long ago something was; of a time of day alone, within the last day."""
+    """Return the age of an instant; of a time of day alone, within the last day."""
     if created.has_date and now.has_date:
         return now.at_ns - created.at_ns
     return (now.at_ns - created.at_ns) % DAY_NS

@@ -185,7 +185,7 @@ class ReplicationInfo(msgspec.Struct, frozen=True, kw_only=True):
     message_rows: int = 0
     event_rows: int = 0
     happenings: tuple[Happening, ...] = ()
-    """In the order in which they first happened."""
+    """Events of the run, in the order of their first occurrence."""
     verdicts: tuple[RuleVerdict, ...] = ()
     """Of a world."""
     replicated_queues: tuple[ReplicatedQueue, ...] = ()

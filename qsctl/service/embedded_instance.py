@@ -270,7 +270,7 @@ class EmbeddedInstance:
         return began_with.limits if isinstance(began_with, ServiceConfiguration) else ServiceLimits()
 
     def _answer(self, command: RecordingCommand | GetConfiguration) -> Reply:
-        """Answer what is not the engine's."""
+        """Answer a command that the engine does not handle."""
         hosted = self.loop.engine.hosted
         if isinstance(command, GetConfiguration):
             return configuration_reply(self._directory.read_configuration(), hosted.settings())

@@ -54,7 +54,7 @@ def operations(log: ReplicaLog, writes: Iterable[LogWrite]) -> Iterator[Operatio
 
 
 def present(replicas: Iterable[Replica]) -> dict[str, StoredStream]:
-    """Return what the log is to hold, of replicas whose writes were all handed over."""
+    """Return the content that the log must have, for replicas whose writes were all handed over."""
     return {each.stream: _written(each) for each in replicas if each.is_persistent and not each.is_failed}
 
 

@@ -170,7 +170,7 @@ class Replication:
         """Called with each change of a replica's role."""
 
     def start(self, transport: OpensLinks) -> None:
-        """Begin to take part, with letters over this transport."""
+        """Join the cluster, with messages over this transport."""
         replicated = replicated_queues(self.member.engine.hosted.settings())
         silence_ns = SILENT_TIMEOUTS * self.member.master_timeout_ns or SILENCE_NS
         self._links[_QUEUES] = transport.open_replica_link(self._mark, self._started_at_ns, replicated, silence_ns)

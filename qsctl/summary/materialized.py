@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 
 
 def materialized(frame: DataFrame) -> DataFrame:
-    """Return the same rows, computed now, in memory or beside it on disk until nothing refers to them.
+    """Return the rows of a frame, computed now and kept in memory or on disk until nothing refers to them.
 
     On a cluster each row is kept by two executors, so that the loss of one costs nothing.
     """

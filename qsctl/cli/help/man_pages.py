@@ -37,7 +37,7 @@ def write_man_pages(folder: Path) -> list[Path]:
 
 
 def _pages() -> Iterator[tuple[str, int, str, str]]:
-    """Yield the name, section of the manual, summary and Markdown of each."""
+    """Yield the name, section of the manual, summary and Markdown of each man page."""
     yield "qsctl", 1, "administer, run and simulate message queues", _overview()
     for command in commands():
         text = section(command, level=1).replace("\n**", "\n## ").replace("**\n", "\n")

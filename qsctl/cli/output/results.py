@@ -186,7 +186,7 @@ class Result:
         raise UsageError("this command prints no XML", remedy="Choose -o table, json, jsonl, yaml or csv.")
 
     def prometheus(self) -> str:
-        """Metrics for `-o prometheus`, where the result has some.
+        """Return the metrics for `-o prometheus`, where the result has some.
 
         Raises:
             UsageError: this command's result has none.

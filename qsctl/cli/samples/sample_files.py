@@ -140,7 +140,7 @@ class ParquetWriter:
         self._writer.write_table(self._arrow.Table.from_pylist(rows, schema=self._schema))
 
     def close(self) -> None:
-        """End the file."""
+        """Write the end of the file and close it."""
         self._writer.close()
 
 

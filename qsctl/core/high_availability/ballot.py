@@ -55,8 +55,8 @@ class Ballot:
 
     Args:
         name: the replica's own.
-        quorum: how many votes make a master.
-        state: what it remembers; changed only here.
+        quorum: the number of votes that elect a master.
+        state: its durable state; changed only here.
     """
 
     def __init__(self, name: str, quorum: int, state: HardState) -> None:

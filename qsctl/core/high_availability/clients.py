@@ -30,7 +30,7 @@ from qsctl.core.records import Enqueued, QueueRecord, SendsAhead
 _RESTS_ON = itemgetter(0)
 
 AHEAD_COUNT: Final = 4
-"""Of samples that were stored before they were assigned: with so many between two heartbeats they are sent ahead."""
+"""Of samples that were stored before they were assigned: this number between two heartbeats starts sending ahead."""
 
 
 class Clients:

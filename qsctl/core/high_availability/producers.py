@@ -6,7 +6,7 @@ this log, never was, and will never be; a producer that receives it from all rep
 enqueued. Where neither is certain there is no answer, and the producer writes again.
 
 Our reading of `sample_timeout` [QS Table 7.3]: it bounds the wait of a sample that the master has not ordered. One
-replica alone cannot remove a sample from the log. The master need not know of the time-out, since it sends a replica
+replica alone cannot remove a sample from the log. The master does not depend on the time-out, since it sends a replica
 every payload that it lacks.
 """
 

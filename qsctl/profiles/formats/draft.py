@@ -1,9 +1,9 @@
-"""Profiles in the making: what the reader of each format found, with its line, checked against the table.
+"""Draft profiles: the values that the reader of each format found, with their lines, checked against the table.
 
-Decides: which values, names and repetitions are errors, in the same words for every format. A reader only states what
-it found where. A value that cannot be read, and one that is elsewhere (a template, a reference), costs that value: it
-is unknown, its problem names it, and the profile has the default in its place. Only a file of which no profile can be
-read is an error.
+Decides: which values, names and repetitions are errors, in the same words for every format. A reader only reports
+values with their places. Where a value cannot be read, or is elsewhere (a template, a reference), only that value is
+lost: it is unknown, its problem names it, and the profile has the default in its place. Only a file of which no profile
+can be read is an error.
 """
 
 from __future__ import annotations

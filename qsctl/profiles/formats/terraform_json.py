@@ -17,7 +17,7 @@ from qsctl.profiles.problems import refusal
 
 _TYPES: Final = frozenset({RESOURCE, LINK})
 _MODULES_MAX: Final = 40
-"""Modules inside of each other."""
+"""Largest depth of nested modules."""
 _AFTER: Final = NotKnown("(known after apply)")
 
 

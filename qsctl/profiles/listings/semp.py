@@ -41,7 +41,7 @@ LIMITS: Final = DocumentLimits(size_bytes=32 * 1024 * 1024)
 MOST_PAGES: Final = 100_000
 
 PAGE: Final = re.compile(r"(?:<\?xml[^>]{0,200}\?>\s{0,100})?<rpc-reply(?=[\s>/])")
-"""Where a reply begins."""
+"""Pattern of the beginning of a reply."""
 _PAGE: Final = re.compile(PAGE.pattern.encode())
 _CLOSE: Final = b"</rpc-reply>"
 _QUEUE_ELEMENTS: Final = (

@@ -226,7 +226,7 @@ def next_flow(state: Any, d: int, size: int) -> int:
 
 @part
 def hand_over(state: Any, d: int, c: int, node: int, t: int) -> None:
-    """Put a message of the queue into a client's G-1, and send what may go."""
+    """Append a message of the queue to a client's G-1, and send the messages that may leave."""
     broker = row(state, 0, STATE)
     leave_line(state, d, node)
     flow = row(broker.endpoints, row(broker.more, c, MORE).endpoint, ENDPOINT)

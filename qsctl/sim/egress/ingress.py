@@ -1,6 +1,7 @@
-"""The broker's ingress around the arrivals: nothing at all unless the scenario limits it.
+"""The broker's ingress, applied to the arrivals; it has no effect unless the scenario limits it.
 
-What it refuses is counted and logged for every client's queue that would have had it, so that nothing vanishes.
+A refused message is counted and logged for every client's queue that would have received it, so that the counters
+balance.
 """
 
 from __future__ import annotations

@@ -167,7 +167,9 @@ def flows_through(state: Any, c: int, size: int) -> bool:
 
 @inlined_part
 def flow_through(state: Any, c: int, t: int, size: int, topic: int) -> None:
-    """Spool a guaranteed message, admit it to G-1 and send it, all at `t`: what `spool` and `feed` come to for it."""
+    """Spool a guaranteed message, admit it to G-1 and send it, all at `t`: the combined effect of `spool` and
+    `feed`.
+    """
     broker = row(state, 0, STATE)
     nodes = broker.nodes
     endpoint = row(broker.endpoints, row(broker.more, c, MORE).endpoint, ENDPOINT)

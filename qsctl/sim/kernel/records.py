@@ -424,7 +424,7 @@ BACKLOG: Final = np.dtype(
 )
 """Messages that wait at a durable queue, in the order in which they are delivered: of a partition, to `client`. `out`:
 the number delivered and not acknowledged. A partition that is being handed over has an `upcoming` client, and waits
-`until` then at the latest; `dealt`: to whom, while partitions are dealt out.
+`until` then at the latest; `dealt`: the receiver, while partitions are dealt out.
 """
 
 ELIDED: Final = np.dtype([("last", "i8"), ("node", "i4"), ("known", "i4")], align=True)

@@ -148,7 +148,7 @@ def _replaced(form: Form, value: Any, override: _Override, depth: int) -> Any:
 
 
 def _transparent(form: Form, value: Any, step: _Step) -> list[tuple[Child, Form]]:
-    """Single children through which this step can be reached without naming them."""
+    """Return the single children through which this step can be reached without naming them."""
     found = []
     for child in form.children:
         if child.many:

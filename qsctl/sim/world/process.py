@@ -90,7 +90,7 @@ class Machine(Protocol):
         """Do what belongs to the process, in another thread of it; it may end by that."""
 
     def look_again(self) -> None:
-        """Do a pass soon."""
+        """Schedule a pass at once."""
 
 
 class SimulatedSyncs:

@@ -57,7 +57,7 @@ class DirectTail:
             self._pending.append(data)
 
     def cut(self, size_bytes: int) -> None:
-        """Take back what is beyond; the caller truncates the file."""
+        """Drop octets beyond the new end; the caller truncates the file."""
         with self._lock:
             kept = b"".join(self._pending)[: max(0, size_bytes - self._written_bytes)]
             self._pending = [kept] if kept else []

@@ -239,7 +239,7 @@ class LogStream:
             yield place, self._body(place, body, payload).records
 
     def _body(self, place: Place, body: bytes, payload: bytes) -> Body:
-        """Return what counts of a body: what is behind the checkpoint."""
+        """Return the records of a body that are behind the checkpoint."""
         first_index = place.first_index
         skipped_count = max(0, self.entry.checkpointed + 1 - first_index)
         try:

@@ -69,7 +69,7 @@ class DomainDelivery:
         self._renewals: dict[str, Nanoseconds] = {}
         """When the queues of a topic are announced again, since a producer of it was out of sight and is back."""
         self.replica_link: ReplicaLink | None = None
-        """The letters between replicas that travel in this domain."""
+        """The messages between replicas in this domain."""
         self._lookups: TypeLookups | None = None
         self._around = PlainSurroundings(FlowDomains(participant), class_of, self._type_lookups, has_room)
         self.accepts = True
