@@ -23,7 +23,7 @@ GROUPS: Final[dict[str, tuple[str, ...]]] = {
     "Begin": (
         "tutorial", "brokers", "rti-shop", "solace-admin", "slow-this-afternoon", "interface-analyst", "data-engineer",
     ),
-    "Cheat sheets": ("cheat-operator", "cheat-rti", "cheat-solace", "cheat-words"),
+    "Cheat sheets": ("cheat-operator", "cheat-rti", "cheat-solace", "cheat-engine", "cheat-words"),
     "Everyday work": (
         "administration", "samples", "tables", "top", "health", "limits", "desired-state", "contexts", "completion",
         "bench",

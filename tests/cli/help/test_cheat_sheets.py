@@ -34,7 +34,7 @@ ALL = [pytest.param(line, id=line) for name in SHEETS for line in commands_of(na
 
 
 def test_there_is_one_for_each_reader() -> None:
-    assert SHEETS == ["cheat-operator", "cheat-rti", "cheat-solace", "cheat-words"]
+    assert SHEETS == ["cheat-operator", "cheat-rti", "cheat-solace", "cheat-engine", "cheat-words"]
 
 
 @pytest.mark.parametrize("name", SHEETS)
