@@ -165,7 +165,7 @@ def draft_of(
     """
     known = _known(broker, given)
     settings = list(_settings(broker, known, listed))
-    load = _load(known, listed, {each.path: text for each, text, _, _ in settings})
+    load = _load(known, listed, broker, {each.path: text for each, text, _, _ in settings})
     words = {each.word: text for each, text, _, _ in (*load, *settings)}
     values = [
         DraftValue(each.path, text, each.word, origin, why)
@@ -213,9 +213,10 @@ def find_setting(broker: BrokerKind, name: str) -> BrokerSetting:
         UsageError: there is none; the message lists those that there are.
     """
     preset = preset_of(broker)
-    found = preset.setting(name) or next((each for each in LOAD if each.is_called(name)), None)
+    load = load_of(broker)
+    found = preset.setting(name) or next((each for each in load if each.is_called(name)), None)
     if found is None:
-        words = [each.word for each in (*preset.settings, *LOAD)]
+        words = [each.word for each in (*preset.settings, *load)]
         raise UsageError(f"{broker} has no setting {name!r}", remedy=f"There are {', '.join(words)}.")
     return found
 
@@ -264,13 +265,23 @@ def _with_derived(broker: BrokerKind, values: Sequence[DraftValue], settings: Se
         yield DraftValue(path, text, word, origin, "follows from the settings")
 
 
-def _load(known: Mapping[str, str], listed: ForeignQueue | None, of_preset: Mapping[str, str]) -> list[_Found]:
+def load_of(broker: BrokerKind) -> tuple[BrokerSetting, ...]:
+    """Return the words of the load and the consumers, but for those of which the broker has its own word or way."""
+    preset = preset_of(broker)
+    taken = {each.path for each in preset.settings} | {each.path for each in preset.ways}
+    return tuple(each for each in LOAD if each.path not in taken)
+
+
+def _load(
+    known: Mapping[str, str], listed: ForeignQueue | None, broker: BrokerKind, of_preset: Mapping[str, str]
+) -> list[_Found]:
     """Return the load and the consumers, what is not known so that they are busy for `LOAD_RATIO` of the time.
 
     Args:
         known: what is given, by word.
         listed: what a tool lists.
-        of_preset: values that the broker's own settings have, by path; they have no second word.
+        broker: whose preset it is.
+        of_preset: values that the broker's own settings have, by path.
     """
     found: dict[str, tuple[str, ValueFrom, str]] = {
         word: (text, ValueFrom.GIVEN, "given") for word, text in known.items() if word in {each.word for each in LOAD}
@@ -310,7 +321,7 @@ def _load(known: Mapping[str, str], listed: ForeignQueue | None, of_preset: Mapp
             f"the consumers are busy for {100 * LOAD_RATIO:.0f} % of the time",
         )
     PROBABILITY.parse(found["fails"][0])
-    return [(setting, *found[setting.word]) for setting in LOAD if setting.path not in of_preset]
+    return [(setting, *found[setting.word]) for setting in load_of(broker)]
 
 
 def mean_ns(work: WorkTime) -> float:

@@ -119,12 +119,6 @@ def _ibm_mq(values: Mapping[str, str]) -> Mapping[str, str]:
     return {} if values["BOTHRESH"] == UNLIMITED else {"dead-letters": ""}
 
 
-def _kafka(values: Mapping[str, str]) -> Mapping[str, str]:
-    """Return how offsets are committed: of all records of a poll at once."""
-    records = values["max.poll.records"]
-    return {"consumer/prefetch": records, "consumer/acknowledge-batch": str(min(int(records), 10_000))}
-
-
 def _celery(values: Mapping[str, str]) -> Mapping[str, str]:
     """Return what a worker reserves, and how long.
 
@@ -505,14 +499,6 @@ PRESETS: Final[Mapping[BrokerKind, Preset]] = {
                 "partitions of the topic (num.partitions)", ("num.partitions",),
             ),
             BrokerSetting(
-                "max.poll.records", "consumer/prefetch", "500", count(1), f"{_KAFKA}#consumerconfigs_max.poll.records",
-                "records that a poll returns at most", ("batch", "records"), is_direct=False,
-            ),
-            BrokerSetting(
-                "auto.commit.interval.ms", "consumer/acknowledge-interval", "5000", MILLISECONDS,
-                f"{_KAFKA}#consumerconfigs_auto.commit.interval.ms", "time between commits of offsets", ("commit",),
-            ),
-            BrokerSetting(
                 "rebalance", "queue/rebalance", "3000", MILLISECONDS,
                 f"{_KAFKA}#brokerconfigs_group.initial.rebalance.delay.ms",
                 "time for which nothing is delivered when a member comes or leaves; the delay of a new group",
@@ -532,19 +518,27 @@ PRESETS: Final[Mapping[BrokerKind, Preset]] = {
             FixedValue("queue/order", "key", "a partition has one member, which reads it in order",
                        f"{_KAFKA}#intro_consumers"),
             FixedValue("retry/to", "head", "a member tries a record again in its place", f"{_KAFKA}#intro_consumers"),
+            FixedValue(
+                "consumer/prefetch", "unlimited", "a member fetches ahead (max.poll.records)",
+                f"{_KAFKA}#consumerconfigs_max.poll.records",
+            ),
+            FixedValue(
+                "consumer/round-trip", "0s", "so that a record costs no round trip",
+                f"{_KAFKA}#consumerconfigs_fetch.min.bytes",
+            ),
         ),
         (
-            "partitions with one owner each, one record of a partition at a time, skewed keys, commits in batches, the "
-            "pause of a rebalance, retention",
+            "partitions with one owner each, one record of a partition at a time, keys, the pause of a rebalance, and "
+            "retention",
             "more members than partitions stand by",
         ),
         (
             "max.poll.interval.ms and session.timeout.ms: a slow member stays, one that is absent is gone at once",
-            "what a crashed member had read and not committed, beyond its unacknowledged messages; exactly-once",
+            "commits of offsets at an interval: each record is committed when it is done, so that a member that is "
+            "lost repeats one record a partition, not all since its last commit; exactly-once",
             "which partitions move in a rebalance (cooperative assignors), fetch sizes, brokers and replicas",
             "a consumer that works on several records of a partition at once",
         ),
-        _kafka,
     ),
     BrokerKind.CELERY: Preset(
         "Celery with Redis",

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from qsctl.errors import InvalidInput, UsageError
-from qsctl.sim.brokers.draft import draft_of, find_setting, mean_ns, parse_settings, set_path
+from qsctl.sim.brokers.draft import draft_of, find_setting, load_of, mean_ns, parse_settings, set_path
 from qsctl.sim.brokers.kinds import BrokerKind
 from qsctl.sim.brokers.listed.model import ForeignQueue
-from qsctl.sim.brokers.presets import LOAD, PRESETS, preset_of
+from qsctl.sim.brokers.presets import PRESETS, preset_of
 from qsctl.sim.brokers.settings import plain_word
 from qsctl.sim.scenario.broker_queue import BrokerQueue, DeliveryOrder, OverflowRule, QueueAccess, ReturnPlace
 from qsctl.sim.scenario.overrides import apply_overrides
@@ -55,8 +55,8 @@ def test_every_word_of_a_preset_names_one_setting(broker: BrokerKind) -> None:
         for name in {plain_word(name) for name in (each.word, *each.aliases)}
     ]
     assert len(names) == len(set(names))
-    for each in (*preset_of(broker).settings, *LOAD):
-        assert find_setting(broker, each.word) is each or each in LOAD
+    for each in (*preset_of(broker).settings, *load_of(broker)):
+        assert find_setting(broker, each.word) is each
 
 
 @pytest.mark.parametrize("broker", BrokerKind)
@@ -120,7 +120,7 @@ def test_the_mean_of_measured_times_is_theirs(tmp_path: Path) -> None:
         (BrokerKind.JETSTREAM, "MaxAckPending", "-1", "unlimited"),
         (BrokerKind.JETSTREAM, "backoff", "1s, 5s", "1s,5s"),
         (BrokerKind.IBM_MQ, "capexpry", "50", "5s"),
-        (BrokerKind.KAFKA_GROUP, "auto_commit_interval_ms", "5000", "5s"),
+        (BrokerKind.KAFKA_GROUP, "retention_ms", "5000", "5s"),
         (BrokerKind.CELERY, "max_retries", "3", "4"),
     ],
 )
@@ -181,6 +181,11 @@ def test_celery_reserves_a_slot_more_where_it_acknowledges_early(tmp_path: Path)
     assert late.visibility is not None
     assert late.visibility.heartbeat_ns == 0
     assert queue_of(tmp_path, BrokerKind.CELERY, worker_prefetch_multiplier="0").workers[0].prefetch == -1
+
+
+def test_a_word_of_which_the_broker_has_its_own_way_is_refused() -> None:
+    with pytest.raises(UsageError, match="kafka-group has no setting 'round-trip'"):
+        draft_of(BrokerKind.KAFKA_GROUP, {"round-trip": "5ms"})
 
 
 def test_backoff_replaces_ack_wait(tmp_path: Path) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from qsctl.cli.help.reference.markdown import code, table, text_in_markdown
-from qsctl.sim.brokers.draft import set_path
+from qsctl.sim.brokers.draft import load_of, set_path
 from qsctl.sim.brokers.kinds import BrokerKind
-from qsctl.sim.brokers.presets import LOAD, preset_of
+from qsctl.sim.brokers.presets import preset_of
 from qsctl.sim.brokers.settings import BrokerSetting, FixedValue
 
 
@@ -17,7 +17,7 @@ def page(broker: str) -> str:
         ("setting", "default", "what it is", "in a scenario"), [_setting(each) for each in preset.settings]
     )  # fmt: skip
     ways = table(("way", "in a scenario"), [_way(each) for each in preset.ways])
-    load = ", ".join(code(each.word) for each in LOAD if preset.setting(each.word) is None)
+    load = ", ".join(code(each.word) for each in load_of(kind))
     modelled = "\n".join(f"- {text_in_markdown(each)}" for each in preset.modelled)
     missing = "\n".join(f"- {text_in_markdown(each)}" for each in preset.not_modelled)
     return (
