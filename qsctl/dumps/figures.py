@@ -10,6 +10,7 @@ the clock of its source.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -81,7 +82,8 @@ class QueueKey(NamedTuple):
 class WaitingMessages:
     """The messages of one queue at one instant."""
 
-    mids: set[MessageId] = field(default_factory=set)
+    mids: set[int] | array[int] = field(default_factory=set)
+    """Hashes of their ids, of 64 bits: a series of listings has millions of them. Sealed, eight octets each."""
     size_bytes: int = 0
     oldest_age_ns: int | None = None
 
@@ -121,12 +123,20 @@ class EngineFigures:
                 continue
             key = QueueKey(queue_owner(message), message.state, message.queue or meaning_of(message.state).name)
             queue = self.queues.setdefault(key, WaitingMessages())
-            if message.mid in queue.mids:
+            assert isinstance(queue.mids, set), "figures that are sealed"
+            known = hash(message.mid)
+            if known in queue.mids:
                 continue
-            queue.mids.add(message.mid)
+            queue.mids.add(known)
             queue.size_bytes += message.size_bytes or 0
             if age_ns is not None:
                 queue.oldest_age_ns = max(age_ns, queue.oldest_age_ns or 0)
+
+    def seal(self) -> None:
+        """Keep what is needed of figures to which nothing is added any more, in little room."""
+        self._failed.clear()
+        for queue in self.queues.values():
+            queue.mids = array("q", queue.mids)
 
     @property
     def recovery_messages(self) -> int:
@@ -182,7 +192,8 @@ def trends(now: EngineFigures, before: EngineFigures | None) -> list[QueueTrend]
     found = []
     for key in sorted({*now.queues, *before.queues}):
         held, then = now.queues.get(key, nothing), before.queues.get(key, nothing)
-        arrived, left = len(held.mids - then.mids), len(then.mids - held.mids)
+        these, those = set(held.mids), set(then.mids)
+        arrived, left = len(these - those), len(those - these)
         figures = len(held.mids), held.size_bytes, held.oldest_age_ns
         found.append(QueueTrend(key, *figures, arrived, left, len(then.mids), span_ns))
     return found

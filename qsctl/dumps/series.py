@@ -119,6 +119,7 @@ def _look_at(
         except OSError as error:  # a timer that keeps the newest ones has just removed it
             note(f"Note: {each.path}: left out: {error.strerror}")
             return None
+    look.seal()
     return look
 
 
