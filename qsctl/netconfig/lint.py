@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
@@ -17,6 +17,7 @@ from qsctl.netconfig.load import SiteLoad
 from qsctl.netconfig.model import STATIC_ROUTE, NetConfig, NetDetail, NetRoute, NetThread
 from qsctl.netconfig.procedures import ProcedureTable
 from qsctl.netconfig.routing import pattern_of, representatives, routes_for
+from qsctl.netconfig.text import printable
 from qsctl.netconfig.work import process_shares
 
 _OBSERVED_ENOUGH: Final = 1_000
@@ -91,7 +92,8 @@ def lint_site(
         *_reroutes(config, table),
         *_load(config, known, table),
     ]
-    return sorted(dict.fromkeys(found), key=lambda each: (each.line, each.rule, each.thread))
+    shown = [replace(each, thread=printable(each.thread), message=printable(each.message)) for each in found]
+    return sorted(dict.fromkeys(shown), key=lambda each: (each.line, each.rule, each.thread))
 
 
 def _names(config: NetConfig) -> Iterator[SiteFinding]:

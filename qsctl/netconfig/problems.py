@@ -21,7 +21,7 @@ class ProblemList:
 
     def add(self, line: int, message: str, found: str = "", allowed: str = "", path: str = "") -> None:
         """Add an error."""
-        self._keep(Problem(Severity.ERROR, self.file, line, path, message, shown(found), allowed))
+        self._keep(Problem(Severity.ERROR, self.file, line, shown(path), shown(message), shown(found), allowed))
 
     def extend(self, problems: Sequence[Problem]) -> None:
         """Add problems that were found elsewhere."""

@@ -21,8 +21,13 @@ _BACKSLASH: Final = re.compile(
     r"|(?P<line>\r?\n[ \t]*)|(?P<other>.))",
     re.DOTALL,
 )
-_NAMED: Final = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+_NAMED: Final = {"a": "\ufffd", "b": "\ufffd", "f": " ", "n": "\n", "r": "\n", "t": "\t", "v": " "}
 _CHECKPOINT: Final = 1 << 16
+_CLOSED: Final = "a } for each {, at most 500 inside each other"
+DEEPEST: Final = 500
+"""Braces inside each other; a NetConfig has about ten."""
+WORDS_MAX: Final = 50_000
+"""Words of one list; a route has some hundred details."""
 
 
 class TclWord(NamedTuple):
@@ -72,11 +77,16 @@ class TclText:
 
     def words(self, start: int, end: int) -> Iterator[TclWord]:
         """Yield the words of a list between two offsets; a part that is not a word is noted and skipped."""
-        text, at = self.text, start
+        text, at, count = self.text, start, 0
         while True:
             space = _SPACE.match(text, at, end)
             at = at if space is None else space.end()
             if at >= end:
+                return
+            count += 1
+            if count > WORDS_MAX:
+                message = f"this list has more than {WORDS_MAX:,} words"
+                self.note(TclTrouble(at, message, self._excerpt(at, end), f"at most {WORDS_MAX:,}"))
                 return
             word, at = self._word(at, end)
             yield word
@@ -103,7 +113,10 @@ class TclText:
         return TclKeyedList(content, words, self.line_of(word.start))
 
     def end_of_braces(self, at: int, end: int) -> int | None:
-        """Return the offset of the brace that closes the one at an offset; None where none does before `end`."""
+        """Return the offset of the brace that closes the one at an offset.
+
+        None where none does before `end`, or braces are nested more than `DEEPEST` times.
+        """
         depth, text = 0, self.text
         place = at
         while (found := _BRACE.search(text, place, end)) is not None:
@@ -111,6 +124,8 @@ class TclText:
             match text[found.start()]:
                 case "{":
                     depth += 1
+                    if depth > DEEPEST:
+                        return None
                 case "}":
                     depth -= 1
                     if depth == 0:
@@ -124,7 +139,7 @@ class TclText:
         if opening == "{":
             close = self.end_of_braces(at, end)
             if close is None:
-                self.note(TclTrouble(at, "this brace is not closed", self._excerpt(at, end), "a } for each {"))
+                self.note(TclTrouble(at, "this brace is not closed", self._excerpt(at, end), _CLOSED))
                 return TclWord(at + 1, end, "{"), end
             return TclWord(at + 1, close, "{"), self._behind(close + 1, end)
         if opening == '"':
@@ -166,13 +181,19 @@ class TclText:
 
 
 def _replaced(found: re.Match[str]) -> str:
+    """Return the character that a backslash stands for; one that no text has is replaced, as in the file itself."""
     if found["octal"]:
-        return chr(int(found["octal"], 8) & 0xFF)
+        return _character(int(found["octal"], 8) & 0xFF)
     if found["hex"] or found["four"]:
-        return chr(int(found["hex"] or found["four"], 16))
+        return _character(int(found["hex"] or found["four"], 16))
     if found["line"]:
         return " "
     return _NAMED.get(found["other"], found["other"])
+
+
+def _character(code: int) -> str:
+    character = chr(code)
+    return character if character.isprintable() or character in "\t\n" else "\ufffd"
 
 
 class TclKeyedList:

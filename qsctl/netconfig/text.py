@@ -7,6 +7,7 @@ Latin-1, which has a character for every octet, with a warning that names the fi
 from __future__ import annotations
 
 import codecs
+import re
 from pathlib import Path
 from typing import Final
 
@@ -14,11 +15,14 @@ from qsctl.config.problems import Problem, Severity, shown
 from qsctl.dumps.lines import check_encoding
 from qsctl.errors import InvalidInput, NotFound
 
-LARGEST_BYTES: Final = 128 * 1024 * 1024
-"""A site of 300 threads has about two megabytes."""
+LARGEST_BYTES: Final = 32 * 1024 * 1024
+"""A site of 300 threads has about a megabyte; saved messages are read line by line, however many there are."""
 MOST_PROBLEMS: Final = 50
 """Of one file that are shown; a file that is something else would have one in every line."""
 
+REPLACEMENT: Final = "\ufffd"
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]")
+"""Characters that no name has, and no XML may have."""
 _MARKS: Final = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF32_LE, "utf-32-le"),
@@ -92,7 +96,12 @@ def text_of(data: bytes, name: str, encoding: str | None = None) -> tuple[str, l
             Problem(Severity.ERROR, name, line, "", "this is binary data", "character 0", "text; --encoding NAME")
         )
         text = text.replace("\0", " ")
-    return text, problems
+    return _CONTROL.sub(REPLACEMENT, text), problems
+
+
+def printable(text: str) -> str:
+    """Return a text for a message: characters that no terminal shows replaced."""
+    return "".join(each if each.isprintable() else REPLACEMENT for each in text)
 
 
 def _not_of(name: str, data: bytes, at: int, encoding: str, severity: Severity, allowed: str) -> Problem:

@@ -176,12 +176,13 @@ def test_a_file_that_is_something_else_is_one_error() -> None:
 @pytest.mark.parametrize(
     "text",
     [
+        "protocol x { { DATAXLATE {" + "{ A b }" * 60_000 + " } } { PROCESSNAME p } }",
         "protocol x {\n" * 20_000,
         "protocol x { { DATAXLATE { " + "{" * 200_000,
         "x }\n" * 50_000,
         "protocol a { { A b }",
     ],
-    ids=["unclosed", "deep", "closing", "cut"],
+    ids=["long", "unclosed", "deep", "closing", "cut"],
 )
 def test_hostile_files_end_soon_with_few_problems(text: str) -> None:
     began = time.process_time()
