@@ -178,8 +178,11 @@ def _with_absolute_paths(scenario: Scenario, folder: Path, reading: ScenarioRead
     queue = scenario.queue
     if queue is not None:
         queue = _moved(queue, folder, reading)
+    engine = scenario.engine
+    if engine is not None:
+        engine = _moved(engine, folder, reading)
     absolute_scenario = dataclasses.replace(
-        scenario, traffic=traffic, workload=workload, world=world, replay=replay, queue=queue
+        scenario, traffic=traffic, workload=workload, world=world, replay=replay, queue=queue, engine=engine
     )
     place = reading.place_of(scenario)
     if place is not None:

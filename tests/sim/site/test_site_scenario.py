@@ -167,3 +167,19 @@ def test_a_scenario_is_described_with_its_lines(tmp_path: Path) -> None:
     assert all(f'<thread name="{each.name}">' in lines[each.line - 1] for each in config.threads)
     assert load.threads["in"].arrived_per_s is not None
     assert table.row("b.xlt") is not None
+
+
+def test_a_trace_of_an_inbound_thread_is_relative_to_its_scenario(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there" / "seen.csv").write_text("time_ns,size_bytes\n0,10\n5000000,20\n")
+    path = tmp_path / "there" / "traced.xml"
+    path.write_text(
+        """<scenario name="traced" model="integration" horizon="1s"><engine><process name="p">
+        <thread name="a"><inbound><trace file="seen.csv"/><route><detail to="b"/></route></inbound></thread>
+        <thread name="b"><outbound><poisson rate="9/s"/></outbound></thread></process></engine></scenario>"""
+    )
+    monkeypatch.chdir(tmp_path)
+    rows = simulate_counters(read_scenario(path)).to_pylist()
+    assert sum(row["arrived_messages"] for row in rows if row["queue"] == "pre-translation") == 2
