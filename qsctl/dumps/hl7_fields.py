@@ -27,6 +27,8 @@ _CONDITION: Final = re.compile(
 )
 _FRAME: Final = b"\x0b\x1c \t\r\n"
 """The octets around a message on its connection."""
+_SEPARATORS: Final = re.compile(r"[!-/:-@\[-`{-~]{5}")
+"""Printable characters of ASCII that are neither letters nor digits: with others the package fails."""
 MOST_SEPARATORS: Final = 100_000
 _PLAIN: Final = re.compile(r"[A-Za-z0-9 .,:/_-]+")
 """A value that is in the message as it is: no separator, no wildcard, nothing that may be escaped."""
@@ -122,7 +124,7 @@ def _lines_of(data: bytes, segment: str) -> tuple[str, list[str]] | None:
     except UnicodeDecodeError:
         text = octets.decode("latin-1")
     head, *others = re.split(r"[\r\n]+", text)
-    if len(head) < 8 or len({*head[3:8]}) < 5 or any(each.isalnum() for each in head[3:8]):
+    if len(head) < 8 or len({*head[3:8]}) < 5 or not _SEPARATORS.fullmatch(head, 3, 8):
         # MSH-1 and the four characters of MSH-2 are what separates everything else.
         return None
     return head, [line for line in ([head] if segment == "MSH" else others) if line.startswith(segment)]
@@ -153,7 +155,7 @@ def _values(head: str, line: str, condition: FieldCondition) -> Iterator[str]:
         for repetition in _parts(field, hl7.Field):
             for value in _of_repetition(repetition, condition, hl7):
                 yield value if head[6] not in value else unescaped(value, head)
-    except (hl7.HL7Exception, LookupError, ValueError, TypeError, AttributeError, RecursionError):
+    except (hl7.HL7Exception, LookupError, ValueError, TypeError, AttributeError, AssertionError, RecursionError):
         raise _Unreadable from None
 
 

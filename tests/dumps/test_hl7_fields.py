@@ -48,7 +48,18 @@ def test_other_separators_and_encodings_are_those_of_the_message() -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [b"", b"MSH", b"MSH|^~\\", b"MSH|||||\rPID|1", b"PID|1||2", b"{}", b"\0" * 99, b"MSHabcde|1"]
+    "data",
+    [
+        b"",
+        b"MSH",
+        b"MSH|^~\\",
+        b"MSH|||||\rPID|1",
+        b"PID|1||2",
+        b"{}",
+        b"\0" * 99,
+        b"MSH&\xa1\x81\xa3\x1c\rA",
+        b"MSHabcde|1",
+    ],
 )
 def test_what_is_no_message_fits_no_condition(data: bytes) -> None:
     pytest.importorskip("hl7")
