@@ -149,8 +149,8 @@ def test_a_changed_sweep_json_is_damage(swept: Path) -> None:
     text = file.read_text()
     file.write_text(text.replace('"replications": 2', '"replications": 3'))
     refused(swept, "sweep.json was changed after it was written", "its seal is")
-    file.write_text(text.replace('"format": 4', '"format": 1'))
-    refused(swept, "has format 1; this qsctl reads 4")
+    file.write_text(text.replace('"format": 5', '"format": 1'))
+    refused(swept, "has format 1; this qsctl reads 5")
     file.write_text(text)
     (swept / "scenario.xml").write_text("<other/>")
     with pytest.raises(Damaged, match=r"scenario\.xml was changed"):

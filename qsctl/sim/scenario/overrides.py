@@ -129,7 +129,9 @@ def _replaced(form: Form, value: Any, override: _Override, depth: int) -> Any:
     if last and attribute and step.key is None:
         return _with_attribute(value, attribute, override)
     found = form.child(step.name)
-    if found and not last:
+    through = _transparent(form, value, step)
+    # A name may be that of an element of another model, and of one inside an element that this model has.
+    if found and not last and not (len(through) == 1 and override.model not in found[1].models):
         child, child_form = found
         _known(override, child_form.element, child_form.models, value)
         if child.mapping:
@@ -139,7 +141,6 @@ def _replaced(form: Form, value: Any, override: _Override, depth: int) -> Any:
         return _with_single(value, child, child_form, override, depth)
     if form.columns and step.name == form.columns.element and not last:
         return _with_column(value, form.columns, override, depth)
-    through = _transparent(form, value, step)
     if len(through) == 1:
         child, child_form = through[0]
         inner = _replaced(child_form, getattr(value, child.field), override, depth)
