@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from qsctl.errors import ExitStatus
+from qsctl.sim.brokers.kinds import BrokerKind
 from qsctl.sim.scenario.xml import read_scenario
 from tests.cli.shell import Shell
 from tests.sim.foreign import listed_files as files
@@ -124,3 +125,14 @@ def test_what_cannot_be_asked_is_one_error_and_leaves_no_file(
     assert done.status == status, done.out + done.err
     assert words in done.err
     assert {path.name for path in Path.cwd().glob("*.xml")} == {"mine.xml"}
+
+
+@pytest.mark.parametrize("broker", BrokerKind)
+def test_a_preset_does_the_load_that_its_consumer_can_do(shell: Shell, broker: BrokerKind) -> None:
+    document = shell(
+        "what-if", "--broker", broker, "--work", "100ms", "--consumers", "1", "--horizon", "5min", "--target",
+        "unfinished<5%", *QUICK, "-o", "json",
+    ).document  # fmt: skip
+    rows = {row["measure"]: row for row in document["values"]}
+    assert rows["unfinished"]["mean"] < 0.05 * rows["unfinished"]["messages"], "busy for 70 % of its time"
+    assert rows["lost"]["mean"] == 0
