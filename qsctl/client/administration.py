@@ -136,10 +136,9 @@ class Administration:
     def _answered(self, replies: list[CommandReply]) -> list[CommandReply]:
         if not replies:
             if self._target == "*":
-                what, remedy = (
-                    "no service",
-                    "One must run with remote administration in this domain: `qsctl serve --help`.",
-                )
+                what, remedy = "no service", "One must run with remote administration: `qsctl serve --help`."
+                if isinstance(self.connection, ReachesServices):
+                    remedy = self.connection.why_silent()
             else:
                 what, remedy = f"no service named {self._target!r}", "`qsctl get data` lists the services."
             if not isinstance(self.connection, KnowsSettings):  # one embedded here answers at once, or never

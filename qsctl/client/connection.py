@@ -64,6 +64,9 @@ class ReachesServices(Protocol):
     def place(self) -> str:
         """Return where they are looked for, and for how long."""
 
+    def why_silent(self) -> str:
+        """Return the likely reason why none answered, and what to do, as sentences."""
+
     @property
     def silent(self) -> frozenset[str]:
         """The application names of those that did not answer the latest command for them."""

@@ -28,6 +28,7 @@ from qsctl.transport.dds.channels import FrameWriter
 from qsctl.transport.dds.client_domain import ClientDomain
 from qsctl.transport.dds.commands import RawCreate, wire_request
 from qsctl.transport.dds.discovery import Changes, RemoteEndpoint
+from qsctl.transport.dds.namesakes import services_there
 from qsctl.transport.dds.participant import DomainSettings, Participant
 from qsctl.transport.dds.qos import reader_qos
 from qsctl.transport.dds.replies import RemoteReply, reply_of, reply_parts
@@ -95,6 +96,10 @@ class Administrator:
         self._reply_writers: dict[int, str] = {}
         self._latest_found_s = 0.0
         self._domain.add(self)
+
+    def services_there(self) -> list[str]:
+        """Return the names of the services that take part in the domain, with administration or without."""
+        return services_there(self._domain.participant)
 
     def request(self, command: Command | RawCreate, target: str) -> list[RemoteReply]:
         """Send a command; return the replies of every service that it means, once all are there; empty: none answered.

@@ -76,6 +76,21 @@ class DdsConnection:
         """The domain of the services, and how long they have."""
         return f"domain {self._domain_id} within {self._timeout_s:g} s"
 
+    def why_silent(self) -> str:
+        """Return the likely reason why no service answered: what discovery shows of the domain decides."""
+        services = self._administrator.services_there()
+        if services:
+            return (
+                f"Without administration in this domain: {', '.join(services[:5])}. Give the service an "
+                "<administration> with this <domain_id>, or name the domain of its administration with --service."
+            )
+        where = self._settings.interface if self._settings is not None else DomainSettings().interface
+        return (
+            f"Nothing of a service is seen in domain {self._domain_id} on interface {where}. None runs, or it is "
+            "in another domain (this one is that of --service, QSCTL_SERVICE or the current context, `qsctl context "
+            "list`), or on another interface (--interface of `qsctl serve`, interface= of --service)."
+        )
+
     @property
     def silent(self) -> frozenset[str]:
         """The services that did not answer the latest command for them."""

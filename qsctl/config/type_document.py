@@ -6,13 +6,27 @@ configuration, only its types are looked at: the rest may need variables that ar
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from lxml.etree import _Element
 
-from qsctl.config.document import Document
+from qsctl.config.document import Document, parse_document
+from qsctl.config.idl import types_of_idl
 from qsctl.config.problems import Problem, has_errors
 from qsctl.config.schema import check_document
 
 ROOTS = ("types", "dds")
+
+
+def parse_types(data: bytes, name: str, directory: Path | None) -> Document:
+    """Parse a file of types: XML, or IDL where its name ends in `.idl`.
+
+    Raises:
+        ConfigError: it is not well-formed; names the line.
+    """
+    if name.lower().endswith(".idl"):
+        data = types_of_idl(data, name)
+    return parse_document(data, name, directory=directory)
 
 
 def types_of_document(document: Document) -> tuple[list[_Element], list[Problem]]:

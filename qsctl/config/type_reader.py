@@ -14,11 +14,11 @@ from typing import Final
 
 from lxml.etree import _Element
 
-from qsctl.config.document import parse_document, read_file
+from qsctl.config.document import read_file
 from qsctl.config.problems import ConfigError, Problem
 from qsctl.config.type_circles import find_circle
 from qsctl.config.type_constants import Constant
-from qsctl.config.type_document import types_of_document
+from qsctl.config.type_document import parse_types, types_of_document
 from qsctl.config.type_model import (
     INTEGER_RANGES,
     SPELLINGS,
@@ -139,9 +139,7 @@ class TypeReader:
             return
         self._included.add(path)
         try:
-            document = parse_document(
-                read_file(path, str(directory / given)), str(directory / given), directory=path.parent
-            )
+            document = parse_types(read_file(path, str(directory / given)), str(directory / given), path.parent)
         except ConfigError as error:
             self.problems.extend(error.problems)
             return

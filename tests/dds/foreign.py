@@ -54,23 +54,24 @@ def build_c(directory: Path, *programs: str) -> dict[str, Path]:
     return {program: directory / program for program in programs}
 
 
-def build_fast(directory: Path) -> dict[str, Path]:
-    """Build the programs of `fixtures/foreign/cpp` with the types that `fastddsgen` makes."""
-    for idl in (QUEUE_IDL, FOREIGN / "order.idl"):
+def build_fast(directory: Path, *programs: str) -> dict[str, Path]:
+    """Build programs of `fixtures/foreign/cpp` with the types that `fastddsgen` makes."""
+    idls = (FOREIGN / "hello_world.idl",) if programs == ("hello_world",) else (QUEUE_IDL, FOREIGN / "order.idl")
+    for idl in idls:
         run([str(_FASTDDSGEN), "-replace", "-d", str(directory), str(idl)], cwd=directory, check=True)
 
     def compile_one(source: Path) -> Path:
-        made = directory / f"{source.stem}.o"
+        made = directory / f"{source.name}.o"
         command = [str(_CXX), "-std=c++17", "-O1", f"-I{directory}", "-c", "-o", str(made), str(source)]
         run(command, cwd=directory, check=True)
         return made
 
     with ThreadPoolExecutor(2) as pool:
         types = list(pool.map(compile_one, sorted(directory.glob("*.cxx"))))
-        mains = list(pool.map(compile_one, sorted((FOREIGN / "cpp").glob("*.cpp"))))
+        mains = list(pool.map(compile_one, [FOREIGN / "cpp" / f"{each}.cpp" for each in programs]))
     built = {}
     for main in mains:
-        name = f"fast_{main.stem}"
+        name = f"fast_{main.name.partition('.')[0]}"
         objects = [str(each) for each in (main, *types)]
         run([str(_CXX), "-o", name, *objects, "-lfastrtps", "-lfastcdr"], cwd=directory, check=True)
         built[name] = directory / name

@@ -9,6 +9,7 @@ import json
 import os
 import signal
 import sys
+import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
@@ -17,11 +18,15 @@ from pathlib import Path
 
 import pytest
 
+from qsctl.client import QueueConsumer
 from qsctl.client.administration import Administration
+from qsctl.config.type_file import read_type_file
+from qsctl.config.types import TypeLibrary
 from qsctl.errors import QsctlError
 from tests.campaigns import trials
 from tests.dds.c_peer import needs_c
 from tests.dds.foreign import (
+    FOREIGN,
     ForeignService,
     build_c,
     build_fast,
@@ -199,7 +204,7 @@ def test_each_order_is_accounted_for_among_all_kinds_over_a_kill(
     tmp_path: Path, domain: int, built: dict[str, Path]
 ) -> None:
     kinds = ("c", "fast", "python", "wrappers")
-    stories = campaign(tmp_path, domain, built | build_fast(tmp_path), WHOLE, kinds)
+    stories = campaign(tmp_path, domain, built | build_fast(tmp_path, "consumer", "producer"), WHOLE, kinds)
     sys.stdout.write(f"\n{json.dumps(stories)}\n")
     check(stories, WHOLE, len(kinds))
 
@@ -224,16 +229,44 @@ def test_programs_in_c_ask_and_reply(tmp_path: Path, domain: int, built: dict[st
         assert (tmp_path / "replied").read_text().count("answered") == 10
 
 
+def written_and_consumed(command: Sequence[object], domain: int, directory: Path, types: TypeLibrary) -> list[int]:
+    """Run a writer; return the numbers of its messages, which a consumer of qsctl reads by the type's definition."""
+    codec = types.codec("HelloWorld")
+    with QueueConsumer[dict[str, int]]("HelloWorldTopic", "SharedSubscriber", domain, codec=codec) as consumer:
+        consumer.wait_for_queue(PATIENCE_S)
+        with program([str(each) for each in command], directory / "written") as writing:
+            assert writing.wait(PATIENCE_S) == 0, (directory / "written").read_text()
+        numbers: list[int] = []
+        deadline = time.monotonic() + PATIENCE_S
+        while len(numbers) < 50 and time.monotonic() < deadline:
+            for sample in consumer.receive(50, 0.2):
+                numbers.append(sample.value["messageId"])
+                sample.acknowledge()
+        consumer.flush()
+    return sorted(numbers)
+
+
 @needs_c
-def test_the_vendor_s_hello_world_types_and_settings_work_from_c(
+@needs_fast_dds
+def test_the_vendor_s_hello_world_is_written_from_three_implementations(
     tmp_path: Path, domain: int, built: dict[str, Path]
 ) -> None:
+    """No file of the service defines the type: Fast DDS names it, C and Python describe it."""
+    fast = build_fast(tmp_path, "hello_world")["fast_hello_world"]
     service = ForeignService(tmp_path, domain, file="hello_world.xml")
     with ExitStack() as stack:
         stack.callback(service.end)
         hello = built["hello_world"]
+        types = read_type_file(FOREIGN / "hello_world.idl")
+        assert written_and_consumed([fast, domain, 50], domain, tmp_path, types) == list(range(50))
+        # The release of Cyclone DDS in C reads appendable types in XCDR2 alone: it has its own samples.
         reading = stack.enter_context(program([hello, "read", str(domain), "50"], tmp_path / "read"))
         writing = stack.enter_context(program([hello, "write", str(domain), "50"], tmp_path / "written"))
         assert [writing.wait(PATIENCE_S), reading.wait(PATIENCE_S)] == [0, 0]
         read = (tmp_path / "read").read_text().splitlines()
         assert read == [f"message {number}, 32 octets" for number in range(50)]
+        python = [*python_program("hello_world.py"), domain, 50]
+        assert written_and_consumed(python, domain, tmp_path, types) == list(range(50))
+    log = service.log.read_text()
+    assert "HelloWorld by its name alone" in log
+    assert "HelloWorld as a writer of it describes it" in log

@@ -30,7 +30,10 @@ PAYLOAD_HELP: Final = {
 
 TypesOption = Annotated[
     Path | None,
-    typer.Option(metavar="XML_FILE", help="XML file that defines the queue's type; samples are then shown as JSON."),
+    typer.Option(
+        metavar="TYPE_FILE",
+        help="XML or IDL file that defines the queue's type; samples are then shown as JSON.",
+    ),
 ]
 
 

@@ -49,7 +49,7 @@ def import_(
     format: FormatOption = None,
     types: Annotated[
         Path | None,
-        typer.Option(metavar="XML_FILE", help="XML file that defines the queue's type, for contents in JSON."),
+        typer.Option(metavar="TYPE_FILE", help="XML or IDL file that defines the queue's type, for contents in JSON."),
     ] = None,
     skip: Annotated[
         int, typer.Option(min=0, metavar="N", help="Number of samples at the beginning that are passed over.")

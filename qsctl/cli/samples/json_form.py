@@ -61,7 +61,8 @@ def payload_of_json(document: str, type_name: str, types: TypeLibrary | None) ->
         return types.json_to_cdr(type_name or "DDS::String", value)
     if type_name not in UNTYPED:
         raise UsageError(
-            f"the queue's type is {type_name}", remedy="Give the XML file that defines it with --types, or use --file."
+            f"the queue's type is {type_name}",
+            remedy="Give the XML or IDL file that defines it with --types, or use --file.",
         )
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return text.encode("utf-8", "surrogatepass")
@@ -72,7 +73,7 @@ def _refuse_constant(name: str) -> float:
 
 
 def read_type_file(path: Path | None) -> TypeLibrary | None:
-    """Return the types that an XML file defines, in `<types>` or in a whole configuration; None without a file.
+    """Return the types that an XML or IDL file defines; None without a file.
 
     Raises:
         ConfigError: the file cannot be read or a definition is wrong; every problem with its line.

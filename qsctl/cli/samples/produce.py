@@ -95,7 +95,8 @@ def produce(
     ] = None,
     lines: Annotated[bool, _content_option("--lines", help="Split the input into one sample a line.")] = False,
     types: Annotated[
-        Path | None, _content_option(metavar="XML_FILE", help="XML file that defines the queue's type, for --json.")
+        Path | None,
+        _content_option(metavar="TYPE_FILE", help="XML or IDL file that defines the queue's type, for --json."),
     ] = None,
     count: Annotated[
         int, typer.Option("--count", "-n", min=1, help="Number of times that the whole input is written.")

@@ -31,6 +31,28 @@ def service_policy(service_name: str, run: str) -> Any:
     return Policy.Userdata(b";".join((_PREFIX, run.encode(), service_name.encode("utf-8", "replace"))))
 
 
+def services_there(participant: Participant) -> list[str]:
+    """Return the names of the services that take part in a participant's domain, with administration or without."""
+    assert participant.entity is not None
+    reader = BuiltinDataReader(participant.entity, BuiltinTopicDcpsParticipant)
+    found: dict[str, None] = {}
+    try:
+        for _ in range(RUNS_MAX):
+            taken = participant.boundary.each(
+                "the discovery of participants", (reader,), take_participant, _unknown_peer
+            )
+            if taken == [None]:
+                break
+            for sample in taken:
+                if sample is not None and sample.info.valid_data and sample.info.instance_state == InstanceState.Alive:
+                    prefix, _, rest = sample.user_data.partition(b";")
+                    if prefix == _PREFIX:
+                        found[rest.partition(b";")[2].decode(errors="replace")] = None
+    finally:
+        close_entity(reader)
+    return sorted(found)
+
+
 class Namesakes:
     """Watches the participants of one domain for a service of the same name."""
 
