@@ -182,7 +182,9 @@ def verdict(info: RunInfo, by_queue: RunSummary, by_client: RunSummary) -> list[
         slowest = max(waits, key=lambda each: each.wait_p99_ns or 0)
         sentences.append(f"The longest waits are in {slowest.queue}: {_waits(slowest)}.")
     slow = [row for row in by_client.tables.get("slow_subscribers", ()) if row["slow_percent_max"] > 0]
-    if slow and not is_of_service(info):  # a service waits for many consumers: it is not a slow subscriber
+    if (
+        slow and not is_of_service(info) and not by_queue.worked_queues
+    ):  # a service waits for many consumers: it is not a slow subscriber
         most = max(slow, key=lambda row: row["slow_percent_max"])
         sentences.append(
             f"{_clients(len(slow))} could not take {'its' if len(slow) == 1 else 'their'} messages at times; the "

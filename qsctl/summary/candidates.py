@@ -81,7 +81,11 @@ class Candidates:
 
     def point(self, values: Sequence[int]) -> Point:
         """Return the point of a candidate's settings."""
-        return Point(tuple((setting.path, str(value)) for setting, value in zip(self.settings, values, strict=True)))
+        return Point(
+            tuple(
+                (setting.path, setting.value_text(value)) for setting, value in zip(self.settings, values, strict=True)
+            )
+        )
 
     def meets(self, values: Sequence[int], about: Sequence[Target] = (), block: int = 0) -> bool:
         """Return whether a candidate meets these targets, or all; it is simulated until they are decided."""

@@ -131,7 +131,7 @@ def size(
         raise UsageError("there is nothing to size", remedy="Give at least one --target and one --vary.")
     kept = dict(stated or {})
     effects = tuple(effect_of(setting, target) for setting in settings for target in targets)
-    highest = Point(tuple((each.path, str(each.high)) for each in settings))
+    highest = Point(tuple((each.path, each.value_text(each.high)) for each in settings))
     changed = scenario_at(scenario, highest)
     error = (1.0 - confidence) / _divided_among(settings, effects)
     if most_replications is not None and not is_deterministic(changed):

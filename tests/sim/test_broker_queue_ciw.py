@@ -1,7 +1,9 @@
 """The model of a broker's queue beside Ciw, an independent simulator, on twenty scenarios that both can state.
 
 G. I. Palmer et al., "Ciw: An open-source discrete event simulation library", Journal of Simulation 13, 2019. Where Ciw
-is not installed (extra `ciw`), these tests are skipped. `QSCTL_TEST_CIW_MESSAGES` is how long each scenario is.
+is not installed, these tests are skipped. Its package brings a top-level `tests` that would stand before ours: install
+it by `pip install --target FOLDER ciw`, delete `FOLDER/tests`, and run these tests with `PYTHONPATH=FOLDER`.
+`QSCTL_TEST_CIW_MESSAGES` is how long each scenario is.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from qsctl.errors import InvalidInput
+from qsctl.errors import InvalidInput, UsageError
 from qsctl.eventlog.schema import LogLevel
 from qsctl.instant import INFINITE_NS, MILLISECOND_NS, SECOND_NS
 from qsctl.sim.broker_queue.run import prepare
@@ -18,6 +18,7 @@ from qsctl.sim.scenario.scenario import Scenario
 from qsctl.sim.scenario.text import scenario_digest, scenario_text
 from qsctl.sim.scenario.work_time import BACK_OFF, TIMEOUTS, WORK, WorkKind, WorkTime
 from qsctl.sim.scenario.xml import read_scenario
+from qsctl.sim.sizing.targets import parse_setting
 from qsctl.sim.sweep import Axis, Point, Task, plan_sweep, run_task
 from tests.sim.random_queues import RanQueue, random_queue
 from tests.sim.scenario_files import problems_of, written
@@ -182,6 +183,26 @@ def test_a_sweep_varies_time_outs_and_distributions(tmp_path: Path) -> None:
     }
     assert duplicates[str(Point((("visibility/timeout", "10s"), ("class[short]/work", "50ms"))))] == 0
     assert duplicates[str(Point((("visibility/timeout", "50ms"), ("class[short]/work", "50ms"))))] != 0
+
+
+@pytest.mark.parametrize(
+    ("text", "low", "high", "choices", "last"),
+    [
+        ("visibility/timeout=30s..600s", 30, 600, (), "600s"),
+        ("visibility/timeout=30s,5s", 5, 30, (5, 30), "30s"),
+        ("consumer/count=1..8", 1, 8, (), "8"),
+    ],
+)
+def test_a_search_varies_times_of_one_unit(text: str, low: int, high: int, choices: tuple[int, ...], last: str) -> None:
+    setting = parse_setting(text)
+    assert (setting.low, setting.high, setting.choices) == (low, high, choices)
+    assert setting.value_text(setting.high) == last
+
+
+@pytest.mark.parametrize("values", ["30s..5min", "30s..60", "fast..slow", "1.5s..3s"])
+def test_a_search_over_mixed_units_is_refused(values: str) -> None:
+    with pytest.raises(UsageError, match=r"is neither LOW\.\.HIGH nor whole numbers"):
+        parse_setting(f"visibility/timeout={values}")
 
 
 def test_a_run_of_any_chunk_and_step_is_the_same() -> None:

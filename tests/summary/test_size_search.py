@@ -181,7 +181,7 @@ def test_a_direction_of_a_target_depends_on_the_side_of_its_bound() -> None:
         assert effect_of(setting, parse_target(text, tuple(EVERY_MEASURE))).direction is direction
 
 
-def test_a_range_of_times_names_the_command_that_tries_them() -> None:
-    with pytest.raises(UsageError, match=r"'0s\.\.3s' is neither LOW\.\.HIGH nor whole numbers") as raised:
-        parse_setting("durable-queue[q]/max-handoff-time=0s..3s")
-    assert "`qsctl sweep --grid 'durable-queue[q]/max-handoff-time=0s,3s'`" in raised.value.remedy
+def test_a_range_of_times_in_two_units_names_the_command_that_tries_them() -> None:
+    with pytest.raises(UsageError, match=r"'0s\.\.3min' is neither LOW\.\.HIGH nor whole numbers") as raised:
+        parse_setting("durable-queue[q]/max-handoff-time=0s..3min")
+    assert "`qsctl sweep --grid 'durable-queue[q]/max-handoff-time=0s,3min'`" in raised.value.remedy

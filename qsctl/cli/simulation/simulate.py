@@ -131,7 +131,7 @@ def simulate(
     list_ready: Annotated[bool, typer.Option("--list", help="List the ready scenarios and exit.")] = False,
     cluster: ClusterOptions,
 ) -> SimulateResult:
-    """Simulate a scenario: Solace or TIBCO egress queues, or shared reader queues.
+    """Simulate a scenario: a queue of any broker, Solace or TIBCO egress queues, or shared reader queues.
 
     Ctrl-C stops it; what was simulated until then stays readable and is shown.
     """

@@ -117,7 +117,8 @@ class Sized(Result):
     def _row(self, candidate: Candidate) -> dict[str, Plain]:
         return {
             "settings": {
-                setting.path: value for setting, value in zip(self.sizing.settings, candidate.values, strict=True)
+                setting.path: setting.value_text(value) if setting.unit else value
+                for setting, value in zip(self.sizing.settings, candidate.values, strict=True)
             },
             "met": candidate.met,
             "chosen": candidate == self.sizing.answer,
@@ -150,7 +151,10 @@ class Sized(Result):
         ]
         rows: list[Row] = [
             {
-                **{setting.path: value for setting, value in zip(sizing.settings, candidate.values, strict=True)},
+                **{
+                    setting.path: setting.value_text(value)
+                    for setting, value in zip(sizing.settings, candidate.values, strict=True)
+                },
                 **{each.target.text: evidence_text(each) for each in candidate.evidence},
                 "replications": candidate.replications,
                 "memory": memory_text(candidate.memory_bytes),
@@ -242,7 +246,9 @@ def size(
     delivered_per_second, wait_p50_ns, wait_p99_ns, high_water_mark_work_units and so on; or the short names of sweep:
     discards, delivered, throughput, time_in_queue_mean, time_in_queue_p50, _p90, _p99, _p999, time_in_queue_max, the
     same of time_to_done, unfinished, high_water_mark; of clusters time_to_master, time_without_master,
-    refused_before_master, elections, broken_rules. The time in the queue (wait) ends when a message is sent to its
+    refused_before_master, elections, broken_rules; of a broker's queue within_objective, duplicates,
+    parallel_duplicates, backlog_mean, backlog_max, ready_max, time_of_oldest_max, time_to_drain, utilization,
+    requests, worker_hours, cost. The time in the queue (wait) ends when a message is sent to its
     client, the time to done when it is acknowledged: only that one answers how much a client may accept ahead
     (prefetch, unacked-threshold, windows).
     """

@@ -64,7 +64,8 @@ def load_text(scenario: Scenario) -> str | None:
 
 def _settings(sizing: Sizing, values: tuple[int, ...]) -> str:
     return ", ".join(
-        f"{setting.text.partition('=')[0]} = {value}" for setting, value in zip(sizing.settings, values, strict=True)
+        f"{setting.text.partition('=')[0]} = {setting.value_text(value)}"
+        for setting, value in zip(sizing.settings, values, strict=True)
     )
 
 
@@ -76,12 +77,13 @@ def looked_at_text(sizing: Sizing) -> str:
     for place, setting in enumerate(sizing.settings):
         tried = sizing.tried(place)
         name = setting.text.partition("=")[0]
+        first, last = setting.value_text(tried[0]), setting.value_text(tried[-1])
         if len(tried) == setting.high - setting.low + 1:
-            parts.append(f"{name} at each of its {len(tried)} values from {tried[0]} to {tried[-1]}")
+            parts.append(f"{name} at each of its {len(tried)} values from {first} to {last}")
         elif sizing.method.value == "list":
             parts.append(f"{name} at the {len(tried)} values that were listed")
         else:
-            parts.append(f"{name} at {len(tried)} values between {tried[0]} and {tried[-1]}")
+            parts.append(f"{name} at {len(tried)} values between {first} and {last}")
     sentences = [f"Looked at {' and '.join(parts)}."]
     words = {
         Direction.BETTER: "A larger {setting} is better for {target}: {reason}.",

@@ -121,7 +121,7 @@ class SparkSummary(Result):
 
     def _slow(self) -> list[Block]:
         rows = sorted(self.summary.tables.get("slow_subscribers", ()), key=lambda row: -row["slow_percent_max"])
-        slow = [row for row in rows if row["slow_percent_max"] > 0]
+        slow = [row for row in rows if row["slow_percent_max"] > 0 and not self.summary.worked_queues]
         return (
             [
                 TextBlock(
@@ -159,7 +159,8 @@ class SparkSummary(Result):
         ]
 
     def _law(self) -> list[Block]:
-        rows = self.summary.tables.get("littles_law", ())
+        # Of a queue that nothing leaves, as of dead letters, there is no time to compare with.
+        rows = [row for row in self.summary.tables.get("littles_law", ()) if row["mean_wait_ns"] > 0]
         worst = max(rows, key=lambda row: row["relative_difference"], default=None)
         if worst is None:
             return []

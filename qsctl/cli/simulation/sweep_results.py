@@ -35,7 +35,13 @@ HEADINGS = {
     "refused_before_master": "Refused before (Writes)",
     "time_without_master": "Longest without master",
     "elections": "Elections",
+    "dead": "Dead",
+    "duplicates": "Duplicates",
+    "utilization": "Working %",
+    "backlog_mean": "Backlog, mean",
 }
+OF_BROKERS = ("dead", "duplicates", "utilization", "backlog_mean")
+"""Shown besides of brokers' queues."""
 OF_CLUSTERS = ("time_to_master", "refused_before_master", "time_without_master", "elections")
 """Shown in place of what only brokers' queues have."""
 
@@ -169,7 +175,11 @@ class SweepTable(Result):
     def _shown(self) -> Sequence[str]:
         done = OF_DONE if any(each.measure in OF_DONE for each in self.measures) else ()
         is_cluster = any(each.measure in OF_CLUSTERS for each in self.measures)
-        return (*OF_CLUSTERS, "time_in_queue_mean", "time_in_queue_p99", *done) if is_cluster else (*SHOWN, *done)
+        if is_cluster:
+            return (*OF_CLUSTERS, "time_in_queue_mean", "time_in_queue_p99", *done)
+        if any(each.measure == "duplicates" for each in self.measures):
+            return (*SHOWN, *done, *OF_BROKERS)
+        return (*SHOWN, *done)
 
     def _broken_text(self) -> str:
         lines = [

@@ -31,6 +31,7 @@ _TARGET = re.compile(
 _PROBABILITY = re.compile(r"\s*P\((?P<inner>.+)\)\s*(?P<operator><=|>=|<|>|=)\s*(?P<share>[^<>=()]+?)\s*")
 _QUEUE_OF_ALL_PROFILES = re.compile(r"profile\[\*\]/queue\[([^\]]+)\]/[a-z-]+")
 _RANGE = re.compile(r"(?P<low>\d+)\.\.(?P<high>\d+)")
+_WITH_UNIT = re.compile(r"(?P<number>\d+)\s*(?P<unit>ns|us|ms|s|min|h|d)?")
 
 
 _LATENCY: Final = "latency_"
@@ -100,6 +101,12 @@ class VariedSetting:
     low: int
     high: int
     choices: tuple[int, ...] = ()
+    unit: str = ""
+    """What stands behind each of the numbers: `s` of 30s..600s."""
+
+    def value_text(self, value: int) -> str:
+        """Return a value as the scenario has it."""
+        return f"{value}{self.unit}"
 
 
 def parse_target(text: str, measures: Sequence[str]) -> Target:
@@ -200,17 +207,18 @@ def parse_setting(text: str) -> VariedSetting:
         if path.rpartition("/")[2] not in RANGES:
             raise UsageError(f"--vary {text!r} gives no range", remedy="Write it as in --vary 'PATH=100..20000'.")
         return VariedSetting(text, path, lowest, highest)
-    limits = _RANGE.fullmatch(values)
+    numbers, unit = _without_unit(values)
+    limits = _RANGE.fullmatch(numbers)
     if limits:
         low, high = int(limits["low"]), int(limits["high"])
         choices: tuple[int, ...] = ()
     else:
         try:
-            choices = tuple(sorted({int(value) for value in values.split(",")}))
+            choices = tuple(sorted({int(value) for value in numbers.split(",")}))
         except ValueError:
             raise UsageError(
                 f"--vary {text!r}: {values!r} is neither LOW..HIGH nor whole numbers, which the search is over",
-                remedy="Write 100..20000 or 100,200; for times and probabilities try values: "
+                remedy="Write 100..20000, 100,200 or 30s..600s, of one unit; for other values try them: "
                 f"`qsctl sweep --grid '{name}={values.replace('..', ',')}'`.",
             ) from None
         low, high = choices[0], choices[-1]
@@ -218,7 +226,18 @@ def parse_setting(text: str) -> VariedSetting:
         raise UsageError(
             f"--vary {text!r}: {low}..{high} is not within {lowest}..{highest}", remedy="Give a range inside it."
         )
-    return VariedSetting(text, path, low, high, choices)
+    return VariedSetting(text, path, low, high, choices, unit)
+
+
+def _without_unit(values: str) -> tuple[str, str]:
+    """Return a range or list without the unit of time that each of its numbers has; as it is where they have none."""
+    separator = ".." if ".." in values else ","
+    parts = [_WITH_UNIT.fullmatch(each.strip()) for each in values.split(separator)]
+    found = [each for each in parts if each is not None]
+    units = {each["unit"] for each in found}
+    if len(found) < len(parts) or len(units) != 1 or None in units:
+        return values, ""
+    return separator.join(each["number"] for each in found), str(units.pop())
 
 
 def _split(text: str) -> tuple[str, str]:
