@@ -65,7 +65,9 @@ def _moment_of(local: datetime) -> Moment:
 
 
 def queue_owner(message: ListedMessage) -> str:
-    """Return the thread whose queue a message is in: of a post-translation queue its destination, whoever holds it."""
+    """Return the thread whose queue a message is in: of a post-translation queue its destination, whichever thread
+    holds it.
+    """
     is_for_destination = message.state in {State.POST_TRANSLATION, State.SENT_TO_DESTINATION}
     return message.destination if is_for_destination and message.destination else thread_of(message)
 

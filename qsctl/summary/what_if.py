@@ -1,11 +1,11 @@
-"""What a setting does to a queue: a few values simulated with the same arrivals, and which of them is enough.
+"""The effect of a setting on a queue: a few values simulated with the same arrivals, and those that suffice.
 
 Every value has the same number of replications, with common random numbers. Intervals are Student's, and all that are
 shown for the measure that decides hold together with the confidence that is stated (Bonferroni): a value is enough
 where the whole of its interval is. A time is enough where it is at most a tenth above the lowest one: that is tested by
-the pairs of replications, which have the same arrivals, so that what they have in common is no part of the error.
+the pairs of replications, which have the same arrivals, so that their common part is not part of the error.
 
-Decides: which measure a setting is judged by, and what of it is enough where the user states nothing.
+Decides: which measure a setting is judged by, and which value of it suffices where the user states none.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _ENOUGH: Final[Mapping[str, float]] = {
 
 @dataclass(frozen=True, slots=True)
 class Enough:
-    """What the measure that decides must be below: a number, a share of the messages, or near the best value's."""
+    """The bound for the deciding measure: a number, a fraction of the messages, or near the best value's."""
 
     measure: str
     below: float | None

@@ -235,7 +235,7 @@ def _of_broker(file: str, captures: Captures, *, force: bool) -> StarterFile:
 
 
 def _check(text: str, folder: Path) -> None:
-    """Read a scenario as it will stand in a folder, so that what breaks a rule is not written.
+    """Read a scenario as if it were in a folder, so that one that breaks a rule is not written.
 
     Raises:
         ConfigError: it breaks one.

@@ -101,7 +101,7 @@ class ForeignQueueOptions(OptionGroup):
 
     @property
     def is_given(self) -> bool:
-        """Whether a queue of another broker is meant."""
+        """Return whether a queue of another broker is meant."""
         return self.broker is not None or bool(self.listed_files)
 
     @property
@@ -175,7 +175,7 @@ class ForeignQueueOptions(OptionGroup):
 
     @property
     def source(self) -> str:
-        """What was read, in words."""
+        """The source of the values, as text."""
         return " and ".join(Path(each).name if each != "-" else STANDARD_INPUT for each in self.listed_files or ())
 
 

@@ -1,4 +1,4 @@
-"""What `qsctl what-if` prints: the sentence, the values that were simulated, and the command for more."""
+"""The results of `qsctl what-if`: the sentence, the simulated values, and the command for more."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""A scenario of a broker's queue as it is written down: every value with where it is from.
+"""A scenario of a broker's queue as it is written: every value with its origin.
 
-A value is given by the user, listed by the broker's tool, the broker's default, the broker's way, or assumed. What is
-not known of the load is assumed so that the consumers are busy for 70 % of the time: then a setting makes a difference,
+A value is given by the user, listed by the broker's tool, the broker's default, the broker's way, or assumed. Unknown
+parts of the load are assumed so that the consumers are busy for 70 % of the time: then a setting makes a difference,
 and nothing is overloaded.
 
-Decides: how long is simulated: long enough for `MESSAGES` messages, and for many of the longest durations.
+Decides: the simulated time: long enough for `MESSAGES` messages, and for many of the longest durations.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _NAMED: Final = {"publisher": "publishers", "class": "message", "consumer": "con
 
 
 class ValueFrom(StrEnum):
-    """Where a value is from."""
+    """The origin of a value."""
 
     GIVEN = "given"
     LISTED = "listed"

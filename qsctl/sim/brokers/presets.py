@@ -84,7 +84,7 @@ LOAD: Final = (
         "time for which all consumers are gone, from a quarter of the run on", ("gone",),
     ),
 )  # fmt: skip
-"""What is known of no broker: the load and the consumers, by words of ours."""
+"""Values that no broker determines: the load and the consumers, by words of ours."""
 
 
 def _dead_letters(values: Mapping[str, str], word: str) -> Mapping[str, str]:

@@ -31,7 +31,9 @@ _SHOWN: Final = 80
 
 @dataclass(frozen=True, slots=True)
 class SettingKind:
-    """What the texts of a setting are: `read` returns the scenario's text, and raises ValueError where it is none."""
+    """The kind of a setting's texts: `read` returns the scenario's text, and raises ValueError where it is not
+    valid.
+    """
 
     allowed: str
     read: Callable[[str], str]

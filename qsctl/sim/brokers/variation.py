@@ -36,7 +36,7 @@ def parse_variation(broker: BrokerKind, text: str) -> Variation:
     """Read `SETTING=V1,V2,…` or `SETTING=LOW..HIGH`.
 
     Raises:
-        UsageError: it is not of that form, there is no such setting, or a value stands twice.
+        UsageError: it is not of that form, there is no such setting, or a value occurs twice.
         InvalidInput: a value is not of the setting's kind.
     """
     name, equals, given = text.partition("=")

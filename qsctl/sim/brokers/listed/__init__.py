@@ -1,14 +1,14 @@
-"""What the tools of RabbitMQ, NATS, SQS and Kafka list of their queues: limits, defaults that were changed, and depths.
+"""Readers of the listings of RabbitMQ, NATS, SQS and Kafka: limits, changed defaults, and depths of queues.
 
-In: the output of a tool as it is, with what a terminal wrote around it. Out: `ForeignQueue`, one a queue, with its
+In: the unchanged output of a tool, with a terminal's text around it. Out: `ForeignQueue`, one a queue, with its
 settings in the broker's own words.
 
-- `model.py`: what is known of a queue, whatever it was read from, and how several files of one queue become one;
+- `model.py`: the figures of a queue, independent of their source, and the merge of several files of one queue;
 - `read.py`: which tool's output a file is; `documents.py`: JSON with checked values;
 - `rabbitmq.py`, `rabbitmq_policies.py`, `nats.py`, `sqs.py`, `kafka.py`: one tool each.
 
-Invariants: a value that cannot be read costs that value, and is a note with file and line; only a file of which nothing
-is read is an error. What a file has not is None, never a default: defaults are the preset's.
+Invariants: only the value itself is lost where it cannot be read, with a note of file and line; only a file of
+which nothing is read is an error. A value that a file lacks is None, never a default: defaults are the preset's.
 
 Read first: `model.py`.
 """

@@ -45,7 +45,7 @@ class ForeignQueue:
 
 @dataclass(frozen=True, slots=True)
 class ForeignQueues:
-    """What files list; `notes`: what of them could not be read, or was passed over."""
+    """The queues that files list; `notes`: the parts that could not be read, or were ignored."""
 
     queues: tuple[ForeignQueue, ...]
     notes: tuple[str, ...] = ()

@@ -1,7 +1,7 @@
-"""Which tool's output a file is, and its queues.
+"""Recognition of the tool whose output a file is, and its queues.
 
-JSON is known by its keys, text by its heading. A file may have what a terminal wrote around it, and several outputs one
-behind the other.
+JSON is known by its keys, text by its heading. A file may have a terminal's text around the output, and several outputs
+one behind the other.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _OF_DEFINITIONS: Final = ("rabbit_version", "rabbitmq_version", "policies", "exc
 _BEGINS: Final = re.compile(r"^[ \t]*(?=[{\[])", re.MULTILINE)
 _NEXT: Final = re.compile(r"\s*(?=[{\[])")
 _NOISE: Final = re.compile(r"\s*$|Timeout: |Warning|\[?warn|Consumer group .* has no active|\$ |#|\.\.\.done", re.ASCII)
-"""Lines around a table that belong to no row: blank ones, prompts, and what the tools say of themselves."""
+"""Lines around a table that belong to no row: blank ones, prompts, and the tools' remarks about themselves."""
 
 
 def read_queues(data: bytes, file: str) -> ForeignQueues:
