@@ -148,7 +148,9 @@ def parse_address(text: str, option: str = "--broker") -> Address:
             remedy="Put them into QSCTL_BROKER_USERNAME and QSCTL_BROKER_PASSWORD, or into a context.",
         )
     if len(text) > CHARACTERS_MAX or not text.isascii() or not text.isprintable() or " " in text:
-        raise UsageError(f"{option} is no address: it has characters that none has", remedy=remedy)
+        raise UsageError(
+            f"{option} is not an address: it has blanks, other characters than ASCII, or too many", remedy=remedy
+        )
     try:
         origin = origin_of(text)
         parts = urllib.parse.urlsplit(text)

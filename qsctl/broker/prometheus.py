@@ -153,7 +153,7 @@ def _result(body: bytes, where: str, remedy: str = _NOT_PROMETHEUS) -> list[Mapp
     try:
         document = json.loads(body)
     except (ValueError, RecursionError):
-        raise InvalidInput(f"{where}: the reply is not JSON that can be read", remedy=remedy) from None
+        raise InvalidInput(f"{where}: the reply is not valid JSON", remedy=remedy) from None
     if remedy == _NOT_A_RANGE and not (isinstance(document, dict) and "data" in document):
         document = {"data": document if isinstance(document, dict) else {"resultType": "matrix", "result": document}}
     data = document.get("data") if isinstance(document, dict) else None

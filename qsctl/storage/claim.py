@@ -124,7 +124,7 @@ class Claim:
         self._descriptor = former
         self._disk.close(descriptor)
         raise Damaged(
-            f"{holder or 'another process'} uses the stores in {self.path.parent} by now",
+            f"{holder or 'another process'} uses the stores in {self.path.parent} now",
             remedy="Stop one of the two services.",
         )
 

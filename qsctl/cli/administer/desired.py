@@ -134,7 +134,7 @@ def apply(
 ) -> Planned:
     """Make a running service equal to a file: create, change, and with --prune delete what is not in it.
 
-    Where something stands in the way nothing is done, and the exit status is 7. Interrupted, it is run again.
+    Where the plan has obstacles nothing is changed, and the exit status is 7. After an interruption run it again.
     """
     wanted = options.wanted(file, is_remote=service.service.startswith("dds:"))
     if _is_new(service):

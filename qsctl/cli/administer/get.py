@@ -73,7 +73,7 @@ def get_replication(
 ) -> Replications | Iterator[Frame]:
     """Show the replicas of one replicated queue or of all: role, epoch, master, quorum and lag of each.
 
-    A service that is there and does not answer within --timeout has a row "no answer", whatever queues it hosts.
+    A discovered service that does not answer within --timeout has a row "no answer", whatever queues it hosts.
     Reading starts the `change` counters of the status again from zero.
     """
 

@@ -119,7 +119,7 @@ def flush_queue(
 ) -> ServiceAnswers:
     """Remove samples from a queue: all of them, or those that a selector matches.
 
-    On a terminal it shows how many they are, and asks.
+    On a terminal their number is shown, and a confirmation is requested.
     """
     selector = checked_selector(select)
     with service.open() as administration:

@@ -92,7 +92,7 @@ def import_site(
 
     horizon_ns = parse_duration(horizon)
     if not 0 < horizon_ns < INFINITE_NS:
-        raise UsageError(f"--horizon {horizon} is no time to simulate", remedy="Write it as in 24h.")
+        raise UsageError(f"--horizon {horizon} is not a finite duration above 0", remedy="Write it as in 24h.")
     reading = read_netconfig(netconfig, sources.encoding)
     made = site_scenario(
         reading.config,
@@ -204,7 +204,7 @@ def _table_of(
     from qsctl.netconfig.read import read_netconfig
 
     if not _is_netconfig(site):
-        raise UsageError(f"--table {table} is of a NetConfig, and {site} is a scenario", remedy="Name a NetConfig.")
+        raise UsageError(f"--table {table} needs a NetConfig, and {site} is a scenario", remedy="Name a NetConfig.")
     config = read_netconfig(Path(site), sources.encoding).config
     if table is SiteTable.THREADS:
         return SiteThreads(tuple(_chosen(thread_rows(config), lambda each: fnmatchcase(each.thread, name))))

@@ -59,7 +59,7 @@ def list_metrics() -> MetricList:
     ),
 )
 def dashboard(out: OutOption = None, force: ForceOption = False) -> ShippedFile:
-    """Write a dashboard for Grafana: depth, rates, consumers, redeliveries, dead letters, replicas, trouble."""
+    """Write a dashboard for Grafana: depth, rates, consumers, redeliveries, dead letters, replicas, faults."""
     return shipped_file(FOLDER / "grafana-dashboard.json", out, force=force)
 
 

@@ -90,7 +90,7 @@ def show_client(
     kind = _CLIENT_WORDS.get(typed)
     if kind is None:
         raise UsageError(
-            f"show client {name} {typed!r} is no listing",
+            f"show client {name} {typed!r} is not a listing",
             remedy=f"Write one of: {', '.join([STATS, SLOW, CONNECTIONS])}.",
         )
     source.check()
@@ -120,7 +120,7 @@ def show_client_profile(
     vpn = typed[1] if len(typed) == 3 and typed[0] == "message-vpn" else "*"
     if typed[-1:] != ["detail"] or len(typed) not in {1, 3} or (len(typed) == 3 and typed[0] != "message-vpn"):
         raise UsageError(
-            f"show client-profile {name} {' '.join(typed)!r} is no listing",
+            f"show client-profile {name} {' '.join(typed)!r} is not a listing",
             remedy="Write it as in: show client-profile default detail, or: … message-vpn VPN detail.",
         )
     source.check()
@@ -149,11 +149,11 @@ def show_cspf(
 ) -> ShownListing:
     """Show the queues of links to neighbour brokers: `neighbor NAME stats queues`.
 
-    In a scenario a group with neighbor="true" stands for a link, its four clients for the four data connections.
+    In a scenario a group with neighbor="true" is a link, and its four clients are the four data connections.
     """
     if len(words) < 3 or words[0] != "neighbor" or " ".join(words[2:]) not in _NEIGHBOR_WORDS:
         raise UsageError(
-            f"show cspf {' '.join(words)!r} is no listing",
+            f"show cspf {' '.join(words)!r} is not a listing",
             remedy="Write it as in: show cspf neighbor '*' stats queues.",
         )
     name = words[1]

@@ -184,9 +184,9 @@ def _figure(value: Plain) -> str | None:
 
 
 def show_engine(sources: SourcesArgument, *, options: LookOptions) -> ShownEngine:
-    """Show what waits in an engine, by thread and queue: how many, how long, since when, and when it is empty.
+    """Show the messages that wait in an engine, by thread and queue: number, ages, and when the queue will be empty.
 
-    Of several listings the newest one is compared with an earlier one: what came and left in between is in neither, so
-    that both rates are the least that they were. Exits with 9 where a database is damaged.
+    Of several listings the newest one is compared with an earlier one. Messages that arrived and left in between are in
+    neither, so both rates are lower bounds. Exits with 9 where a database is damaged.
     """
     return ShownEngine(options.look(sources))

@@ -191,9 +191,9 @@ def slow_subscriber(
     *,
     broker: BrokerOptions,
 ) -> ExplainedSlowness:
-    """Explain slow subscribers: who, since when, what limits them, what helps, and the simulation that would show it.
+    """Explain slow subscribers: each client, since when, its limit, the remedy, and a simulation that checks it.
 
-    What limits a client is its application, its window over the round trip, loss, its link, or the broker's port.
+    A client is limited by its application, its window over the round trip, loss, its link, or the broker's port.
     """
     if is_a_run(source, broker):
         from qsctl.sim.listings.slowness import explain_slow_clients

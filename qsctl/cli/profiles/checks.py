@@ -39,7 +39,8 @@ WindowOption = Annotated[
 RoundTripOption = Annotated[
     str,
     typer.Option(
-        metavar="TIME", help="Round trip, from G-1 to the library's acknowledgment, such as 100ms; 0: unknown."
+        metavar="TIME",
+        help="Round trip from entry into G-1 to the client library's acknowledgment, such as 100ms; 0: unknown.",
     ),
 ]
 RateOption = Annotated[

@@ -121,7 +121,9 @@ class WantedProfiles(OptionGroup):
     message_vpn: VpnOption = None
     target_vpn: Annotated[
         str | None,
-        typer.Option(metavar="VPN", help="Message VPN of the broker that they are for.", show_default="the file's"),
+        typer.Option(
+            metavar="VPN", help="Message VPN of the broker that the profiles are for.", show_default="the file's"
+        ),
     ] = None
     every_setting: Annotated[
         bool, typer.Option("--every-setting", help="Reset settings that the file does not state to their defaults.")

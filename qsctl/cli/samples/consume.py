@@ -68,9 +68,9 @@ def consume(
 ) -> Iterator[Consumed]:
     """Receive samples from a queue, print them, then acknowledge them.
 
-    A sample is acknowledged or rejected once it is printed; one that could not be printed comes again, as redelivered.
-    With --reject each sample comes at most once, and no more than the queue lets one consumer hold. Exits with 1 when
-    there was none, and with 7 when the service has suspended the queue, for its disk is full or fails.
+    A sample is acknowledged or rejected once it is printed; one that could not be printed is redelivered. With --reject
+    each sample is received at most once, and no more samples than the queue lets one consumer hold. Exits with 1 when
+    there was no sample, and with 7 when the service has suspended the queue because its disk is full or fails.
     """
     from qsctl.cli.samples.json_form import read_type_file, reader_of
     from qsctl.client.batches import receive_batches

@@ -52,7 +52,7 @@ def payload_of_json(document: str, type_name: str, types: TypeLibrary | None) ->
             remedy="Quote it for the shell: '{…}'.",
         ) from None
     except RecursionError:
-        raise InvalidInput("the JSON document is nested too deeply", remedy="Nest less.") from None
+        raise InvalidInput("the JSON document is nested too deeply", remedy="Use fewer levels of nesting.") from None
     except ValueError as error:  # Python reads integers of some thousand digits at most
         raise InvalidInput(
             f"{document[:60]!r} has a number that is too long: {error}", remedy="Write it as a string."

@@ -116,7 +116,7 @@ def sample_of_line(
             remedy="Write octets in base64, with payload_encoding base64.",
         ) from None
     except RecursionError:
-        raise InvalidInput(f"{place}: it is nested too deeply", remedy="Nest less.") from None
+        raise InvalidInput(f"{place}: it is nested too deeply", remedy="Use fewer levels of nesting.") from None
     except msgspec.DecodeError as error:
         raise InvalidInput(
             f"{place}: {error}", remedy="A line is one JSON object; `--format-help` has its fields."

@@ -133,7 +133,7 @@ def simulate(
 ) -> SimulateResult:
     """Simulate a scenario: a queue of any broker, Solace or TIBCO egress queues, or shared reader queues.
 
-    Ctrl-C stops it; what was simulated until then stays readable and is shown.
+    Ctrl-C stops it; the results up to then stay readable and are shown.
     """
     _start_light()
     if list_ready:

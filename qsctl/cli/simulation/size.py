@@ -237,10 +237,12 @@ def size(
 
     Every replication is a run with random numbers of its own. A target of zero is met when less than 5 % of runs differ
     from it, which needs 59 runs without one that does. A target on a mean is met, is not met, or cannot be shown with
-    these runs: one run in many may outweigh all others, so that it rests on what a run has at most, which is printed.
-    Where that is too much, state less with --assume, or name a share of runs, as in 'P(discards(D-1)>0)<1%'.
+    these runs: one run in many may outweigh all others, so the answer depends on an upper bound of a run's value, which
+    is printed. Where that bound is too high, state a lower one with --assume, or a fraction of runs, as in
+    'P(discards(D-1)>0)<1%'.
 
-    A larger setting makes each target better or worse, or that is unknown: which, and why, is printed.
+    For each target, whether a larger setting makes it better or worse, or that this is unknown, is printed with the
+    reason.
 
     Measures are columns of the tables of simulate: discarded_messages, lost_messages, loss_ratio, waiting_messages,
     delivered_per_second, wait_p50_ns, wait_p99_ns, high_water_mark_work_units and so on; or the short names of sweep:

@@ -83,7 +83,7 @@ def _documents(text: str, file: str) -> Iterator[Any]:
             raise refusal(file, f"this is not JSON: {error.msg}", line=error.lineno) from None
         except (ValueError, RecursionError) as error:
             reason = "it is nested too deeply" if isinstance(error, RecursionError) else "a number is none"
-            raise refusal(file, f"this is not JSON that can be read: {reason}") from None
+            raise refusal(file, f"this is not valid JSON: {reason}") from None
         yield root
         while text[at : at + 1].isspace():
             at += 1

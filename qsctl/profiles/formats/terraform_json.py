@@ -32,7 +32,7 @@ def read_json(text: str, drafts: Drafts) -> None:
     except json.JSONDecodeError as error:
         raise refusal(drafts.file, f"this is not JSON: {error.msg}", line=error.lineno) from None
     except (ValueError, RecursionError):
-        raise refusal(drafts.file, "this is not JSON that can be read") from None
+        raise refusal(drafts.file, "this is not valid JSON") from None
     for kind, address, values in _resources(root if isinstance(root, dict) else {}):
         given = {name: (value, 0) for name, value in values.items()}
         label = address.rpartition(".")[2]

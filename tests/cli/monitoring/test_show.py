@@ -173,10 +173,10 @@ def test_names_are_matched_as_the_broker_does(pattern: str, names: list[str]) ->
     ("arguments", "status", "words"),
     [
         (("client", "x", "stats", "queue", "--listing", "clients.txt"), 4, "clients.txt has no client with queues 'x'"),
-        (("client", "x", "stats"), 2, "show client x 'stats' is no listing"),
+        (("client", "x", "stats"), 2, "show client x 'stats' is not a listing"),
         (("client", "x", "stats", "queue", "--listing", "a", "--run", "b"), 2, "--run and --listing are both given"),
         (("client", "x", "stats", "queue", "--listing", "absent.txt"), 4, "there is no file absent.txt"),
-        (("cspf", "neighbour", "x", "stats", "queues"), 2, "is no listing"),
+        (("cspf", "neighbour", "x", "stats", "queues"), 2, "is not a listing"),
         (("client", "x", "stats", "queue"), 4, "there is no run in qsctl-runs"),
         (("client", "x", "stats", "queue", "--listing", "bad.txt"), 1, "bad.txt:1: error: there is no listing in it"),
         (("client", "x", "stats", "queue", "-o", "xml"), 2, "prints no XML"),
@@ -250,6 +250,6 @@ def test_the_profiles_of_a_run_are_listed_and_read_back(runs: Path) -> None:
 @pytest.mark.parametrize("words", [(), ("message-vpn", "x"), ("detail", "detail")])
 def test_only_the_detail_of_a_profile_is_a_listing(runs: Path, words: tuple[str, ...]) -> None:
     done = qsctl("client-profile", "web", *words, "--run", str(runs / "events"))
-    assert (done.exit_code, "is no listing" in done.stderr) == (2, True)
+    assert (done.exit_code, "is not a listing" in done.stderr) == (2, True)
     vpn = qsctl("client-profile", "web", "message-vpn", "d*", "detail", "--run", str(runs / "events"))
     assert vpn.exit_code == 0

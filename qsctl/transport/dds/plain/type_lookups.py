@@ -96,7 +96,7 @@ class TypeLookups:
         lookup = Lookup(key, is_writer=is_writer)
         with self._lock:
             if len(self._pending) >= LOOKUPS_MAX:
-                raise Malformed(f"its type is not looked up: {LOOKUPS_MAX} others are at this time")
+                raise Malformed(f"its type is not looked up: {LOOKUPS_MAX} other types are being looked up")
             self._pending.append(lookup)
             if self._thread is None and not self._is_closed:
                 self._thread = threading.Thread(target=self._work, name="qsctl-types", daemon=True)
