@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import ast
 import functools
+import io
 import re
 import subprocess
+import tokenize
 from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
+from typing import TypeAlias
 
 import pytest
 from lxml import etree
@@ -299,6 +302,92 @@ def messages(tree: ast.AST) -> Iterator[str]:
         if isinstance(child, ast.Constant) and isinstance(child.value, str):
             yield child.value
         yield from messages(child)
+
+
+LOOSE_IN_CODE = re.compile(
+    LOOSE.pattern.removesuffix(r"|under way|put off)\b")
+    + r"|under[\s#]+way|puts?[\s#]+off|so[\s#]+many|at[\s#]+the[\s#]+most|once[\s#]+more|likewise"
+    r"|heed(?:s|ed|ing)?|hears?|heard|hearing|g(?:ive|ives|ave|iving)[\s#]+way|stands?|stood|rides?|rode|riding"
+    r"|kn(?:ow|ows|own)[\s#]+of)\b(?!-)",
+    re.I,
+)
+"""Words that readers of the code meet as metaphors, too: a peer receives, a sample is in a queue, the number given."""
+NOUN_CLAUSE = re.compile(r"(What|How|Where|When|Who|Which|Whether)\b")
+
+
+def documentation(path: Path) -> Iterator[str]:
+    """Docstrings, texts below a field, and comments, those of successive lines as one."""
+    for node in nodes(path):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            yield node.value.value
+    latest = 0
+    comment = ""
+    for token in tokenize.generate_tokens(io.StringIO(text_of(path)).readline):
+        if token.type == tokenize.COMMENT:
+            if token.start[0] != latest + 1:
+                yield comment
+                comment = ""
+            comment += f"{token.string}\n"
+            latest = token.start[0]
+    yield comment
+
+
+def test_docstrings_and_comments_are_in_words_of_one_meaning() -> None:
+    """Only the few modules in which such a word occurs at all are taken apart."""
+    suspects = [path for path in MODULES if LOOSE_IN_CODE.search(text_of(path))]
+    loose = [(name(path), text) for path in suspects for text in documentation(path) if LOOSE_IN_CODE.search(text)]
+    assert loose == []
+
+
+def test_names_of_tests_are_in_words_of_one_meaning() -> None:
+    tests = re.compile(r"^\s*(?:async )?def (test_\w+)", re.M)
+    named = [(path, each) for path in SOURCES if path.name.startswith("test_") for each in tests.findall(text_of(path))]
+    assert len(named) > 3000
+    assert [(name(path), each) for path, each in named if LOOSE_IN_CODE.search(each.replace("_", " "))] == []
+
+
+Definition: TypeAlias = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def definitions(within: Definition) -> Iterator[Definition]:
+    """The module, its classes and functions, and those inside them."""
+    yield within
+    for each in within.body:
+        if isinstance(each, Definition):
+            yield from definitions(each)
+
+
+def test_first_lines_of_docstrings_are_no_noun_clauses() -> None:
+    """ "What is left to do." leaves open what is returned; "Return the pending sync." does not."""
+    clauses = [
+        (name(path), text.partition("\n")[0])
+        for path in MODULES
+        for each in definitions(tree_of(path))
+        if (text := ast.get_docstring(each)) and NOUN_CLAUSE.match(text)
+    ]
+    assert clauses == []
+
+
+PLANTED_WORDS = {
+    "the sample that the producer was told of": True,
+    "# a message waits once\n    # more": True,
+    "at most so\nmany octets": True,
+    "its peers give way": True,
+    "test_nobody_waits": True,
+    "the stand-in of a value": False,
+    "a settlement of heading and riddles": False,
+}
+
+
+@pytest.mark.parametrize("text", PLANTED_WORDS)
+def test_planted_words_are_found(text: str) -> None:
+    assert bool(LOOSE_IN_CODE.search(text.replace("_", " "))) == PLANTED_WORDS[text]
+
+
+def test_planted_docstrings_and_comments_are_read(tmp_path: Path) -> None:
+    planted = tmp_path / "planted.py"
+    planted.write_text('"""One."""\nx = 1  # two\n"""Three."""\n\n# four\n# five\ny = "six"\n', encoding="utf-8")
+    assert [text for text in documentation(planted) if text] == ["One.", "Three.", "# two\n", "# four\n# five\n"]
 
 
 def test_no_module_of_tests_imports_another() -> None:
