@@ -181,7 +181,7 @@ class TclText:
 
 
 def _replaced(found: re.Match[str]) -> str:
-    """Return the character that a backslash stands for; one that no text has is replaced, as in the file itself."""
+    """Return the character of a backslash escape; an invalid one is replaced, as in the file itself."""
     if found["octal"]:
         return _character(int(found["octal"], 8) & 0xFF)
     if found["hex"] or found["four"]:
