@@ -166,7 +166,7 @@ def test_listings_of_other_installations_are_a_series_too(tmp_path: Path) -> Non
     assert all(counts)
 
 
-def test_a_post_translation_queue_is_its_destination_s_whoever_holds_the_message(tmp_path: Path) -> None:
+def test_a_post_translation_queue_belongs_to_its_destination_under_any_holder(tmp_path: Path) -> None:
     file = tmp_path / "r.txt"
     file.write_text(
         "12:00:00 [0.0.1] P D N 5120 7 594 adt lab\n12:00:00 [0.0.2] P D N 5120 5 594 adt\n", encoding="utf-8"

@@ -188,7 +188,7 @@ def waiting(ids: range, source: str = "s") -> list[ListedMessage]:
     ]
 
 
-def test_two_listings_tell_rates_only_of_what_had_work_all_the_time() -> None:
+def test_two_listings_give_rates_only_of_destinations_that_were_always_busy() -> None:
     before, after = (
         waiting_of(waiting(range(1, 101))),
         waiting_of([*waiting(range(61, 111)), *waiting(range(200, 205), "t")]),

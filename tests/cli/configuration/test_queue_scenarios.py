@@ -29,7 +29,7 @@ def test_a_preset_is_a_scenario_that_is_read(shell: Shell, broker: BrokerKind) -
     assert queue.name == f"{broker}-queue"
 
 
-def test_what_was_listed_assumed_and_given_is_told_with_its_path(shell: Shell) -> None:
+def test_listed_assumed_and_given_values_are_shown_with_their_paths(shell: Shell) -> None:
     Path("queues.txt").write_text(files.RABBITMQ_TEXT)
     done = shell(
         "init",

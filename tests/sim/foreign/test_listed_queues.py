@@ -167,7 +167,7 @@ def test_two_descriptions_of_a_kafka_group_have_the_rate_between_them() -> None:
         ("{}", "the object is of another kind"),
     ],
 )
-def test_a_file_without_a_queue_is_one_error_that_says_what_is_known(text: str, message: str) -> None:
+def test_a_file_without_a_queue_is_one_error_that_lists_the_known_forms(text: str, message: str) -> None:
     with pytest.raises(ListingError) as error:
         read_queues(text.encode(), "f")
     assert message in error.value.message
