@@ -75,7 +75,7 @@ class TclText:
         before = place // _CHECKPOINT
         return self._first_line + self._counts[before] + self.text.count("\n", before * _CHECKPOINT, place)
 
-    def words(self, start: int, end: int) -> Iterator[TclWord]:
+    def words(self, start: int, end: int, most: int = WORDS_MAX) -> Iterator[TclWord]:
         """Yield the words of a list between two offsets; a part that is not a word is noted and skipped."""
         text, at, count = self.text, start, 0
         while True:
@@ -84,9 +84,9 @@ class TclText:
             if at >= end:
                 return
             count += 1
-            if count > WORDS_MAX:
-                message = f"this list has more than {WORDS_MAX:,} words"
-                self.note(TclTrouble(at, message, self._excerpt(at, end), f"at most {WORDS_MAX:,}"))
+            if count > most:
+                message = f"this list has more than {most:,} words"
+                self.note(TclTrouble(at, message, self._excerpt(at, end), f"at most {most:,}"))
                 return
             word, at = self._word(at, end)
             yield word

@@ -12,7 +12,7 @@ from qsctl.config.problems import Severity
 from qsctl.errors import InvalidInput, NotFound, UsageError
 from qsctl.netconfig.model import NetDetailKind, StackPlace
 from qsctl.netconfig.read import parse_netconfig, read_netconfig
-from qsctl.netconfig.text import MOST_PROBLEMS, SiteFileError
+from qsctl.netconfig.text import LARGEST_BYTES, MOST_PROBLEMS, SiteFileError
 from tests.netconfig.made_site import made_site, netconfig_text
 
 SITE = r"""prologue
@@ -203,3 +203,11 @@ def test_a_made_site_is_read_as_it_was_made() -> None:
         assert [[one.name for one in d.destinations] for each in read.routes for d in each.details] == [
             d.to for each in made.routes for d in each.details
         ]
+
+
+def test_a_file_that_is_too_large_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "NetConfig"
+    with path.open("wb") as stream:
+        stream.truncate(LARGEST_BYTES + 1)
+    with pytest.raises(InvalidInput, match="larger than 32 MiB"):
+        read_netconfig(path)

@@ -32,6 +32,7 @@ from qsctl.sim.scenario.traffic import Arrivals
 from qsctl.sim.scenario.xml import find_scenario, read_scenario
 from qsctl.sim.site.balance import balance
 from qsctl.sim.site.flows import busiest_hour, rate_at, site_flows, translation_work
+from qsctl.sim.sweep import parse_axes, plan_sweep, scenario_at
 
 
 def inbound(name: str, arrivals: Arrivals, takes_ms: int) -> EngineThread:
@@ -193,3 +194,18 @@ def test_short_paths_move_threads_set_outages_and_durations() -> None:
 def test_short_paths_that_lead_nowhere_name_what_is_there(path: str, value: str, message: str) -> None:
     with pytest.raises((UsageError, InvalidInput), match=message):
         apply_overrides(read_scenario(find_scenario("clinic")), {path: value})
+
+
+def test_a_sweep_varies_outages_processes_and_durations_by_their_short_paths() -> None:
+    named = site([inbound("a", PoissonArrivals(1.0), 5)], [inbound("b", PoissonArrivals(1.0), 5)])
+    grid = ("thread[out]/outage=none,1min+2min", "thread[a]/process=p0,p1", "procedure[b.xlt]/takes=5ms,50ms")
+    plan = plan_sweep(named, parse_axes(grid), 1)
+    points = [scenario_at(named, point) for point in plan.points()]
+    assert len(points) == 8
+    last = points[-1].engine
+    assert last is not None
+    assert [len(process.threads) for process in last.processes] == [0, 2, 1]
+    assert last.processes[2].threads[0].outbound is not None
+    assert last.processes[2].threads[0].outbound.outages == (ClientInterval(60 * SECOND_NS, 120 * SECOND_NS),)
+    with pytest.raises(InvalidInput, match="not a process"):
+        plan_sweep(named, parse_axes(["thread[a]/process=p0,p9"]), 1)
