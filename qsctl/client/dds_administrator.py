@@ -192,7 +192,7 @@ class Administrator:
         self._writer.close()
 
     def _signed(self, request: WireCommandRequest, target: str) -> WireCommandRequest:
-        """Sign a request that services require a signature of."""
+        """Sign a request for which services require a signature."""
         runs = [run for handle, run in self._runs.items() if matches(target, self._services[handle])]
         if runs and self._key_file is not None and needs_signature(request.action):
             signature: Any = signature_of(request, read_keys(self._key_file)[0], runs)

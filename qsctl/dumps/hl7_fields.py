@@ -131,7 +131,7 @@ def _lines_of(data: bytes, segment: str) -> tuple[str, list[str]] | None:
 
 
 def _cannot_fit(lines: Sequence[str], condition: FieldCondition) -> bool:
-    """Return whether the lines do not contain the value at all, so that nothing need be parsed."""
+    """Return whether the lines do not contain the value at all, so that parsing them is not necessary."""
     if condition.relation is FieldRelation.DIFFERENT or not _PLAIN.fullmatch(condition.value):
         return False
     return not any(condition.value in line or "\\" in line[8:] for line in lines)

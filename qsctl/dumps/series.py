@@ -27,7 +27,7 @@ _TOTAL_AT_END: Final = re.compile(
     rb"(?i)(?:total\b[^\n\d]{0,40}\d[^\n]{0,40}|\d{1,18} (?:messages?|records?|msgs?)\b[^\n]{0,80})\s*\Z"
 )
 _TOGETHER_NS: Final = 10 * SECOND_NS
-"""Listings of different databases whose times are not further apart are one instant."""
+"""Longest time between listings of different databases that count as one instant."""
 _TAIL_BYTES: Final = 512
 _PASSED_OVER: Final = (".gz", ".bz2", ".xz", ".zip", ".tmp", ".part", ".swp", "~")
 """Suffixes of files in a folder that are not listings."""

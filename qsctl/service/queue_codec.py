@@ -392,7 +392,7 @@ def _parts(found: _Metadata) -> Sequence[Record]:
 
 @lru_cache(maxsize=4_096)
 def _same(name_or_guid: Any) -> Any:
-    """Return one object for all that are equal: each run brings its own, and what is the same one is equal at once."""
+    """Return one object for all equal ones, so that later comparisons of the same object are immediate."""
     return name_or_guid
 
 

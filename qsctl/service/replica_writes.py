@@ -70,7 +70,7 @@ class ReplicaWrites:
         self._streams = {
             stream: each.outgoing.number // WRITES_MAX for stream, each in member.replicas.items() if each.is_persistent
         }
-        """Those that the log may have, and which of the replicas of that name it is that writes them."""
+        """Streams that the log may have, with the replica of that name that writes each."""
         self._streams |= dict.fromkeys(member.outlived, OF_NO_REPLICA)
         member.stored_before = self._stored_before
         self._members: list[str] | None = None

@@ -64,7 +64,7 @@ class FileSystem(Protocol):
         """Have room, which reads as zeros."""
 
     def sync(self, descriptor: int) -> None:
-        """Make durable what was written to a file, and its length."""
+        """Make durable the octets of a file, and its length."""
 
     def sync_all(self, descriptor: int) -> None:
         """Make durable the file with all of its metadata."""

@@ -1,7 +1,7 @@
 """The recovery database that a command of `qsctl engine` is given.
 
-Decides: what damage means. It is listed as far as it can be read, with a note and an exit status of its own: no
-operator must read that everything was delivered. Nothing of it is changed.
+Decides: the treatment of damage. A damaged database is listed as far as it can be read, with a note and an exit status
+of its own: an operator must not conclude that everything was delivered. The file is not changed.
 """
 
 from __future__ import annotations

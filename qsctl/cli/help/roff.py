@@ -1,4 +1,4 @@
-"""Markdown as the text of a man page: what `man` lays out, from the same pages that the site and `qsctl help` show.
+"""The conversion of Markdown to a man page, from the same pages that the site and `qsctl help` show.
 
 Decides: how each part of Markdown looks there. A table becomes a list, its first column the terms: `man` would not fold
 its cells. Sections of level 2 are sections of the page, those below subsections.

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 COMMANDS: Final = Commands(panel=SAMPLES_PANEL, group="debug", help="Collect what support asks for.")
 
 LOG_BYTES_MAX: Final = 4 * 1024 * 1024
-"""Of the end of each log file."""
+"""Number of octets that are copied from the end of each log file."""
 
 METRICS_BYTES_MAX: Final = 16 * 1024 * 1024
 METRICS_WAIT_S: Final = 10

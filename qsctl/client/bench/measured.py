@@ -28,7 +28,7 @@ class Latencies:
 
     def __init__(self) -> None:
         self._counts: dict[int, int] = {}
-        """By the largest value of each class."""
+        """Counts by the largest value of each class."""
 
     def record(self, latency_ns: Nanoseconds) -> None:
         """Count one sample."""

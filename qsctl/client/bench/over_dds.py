@@ -21,7 +21,7 @@ from qsctl.errors import NoAnswer
 from qsctl.instant import SECOND_NS
 
 BEGIN_S: Final = 0.2
-"""Between the word to begin and the first sample, so that all are ready."""
+"""Time between the start command and the first sample, so that all processes are ready."""
 
 QUIET_S: Final = 5.0
 """So long without a sample, and what is still missing is counted as such."""

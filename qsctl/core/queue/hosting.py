@@ -94,7 +94,7 @@ class HostedSubscriber:
         self.queues = {name: self.queues[name] for name in names}
 
     def current_settings(self) -> SharedSubscriberSettings:
-        """Return the configuration as it is now; implicit reply queues come back by themselves."""
+        """Return the configuration as it is now; without implicit reply queues, which are created with their queues."""
         declared = (queue.settings for name, queue in self.queues.items() if name not in self.implicit)
         return replace(self.settings, queues=tuple(declared))
 

@@ -129,7 +129,7 @@ class ReplicationStatus(msgspec.Struct, frozen=True):
     last_index: int
     commit_index: int
     reason: str
-    """Why it has its role."""
+    """The reason of its role."""
 
 
 class SharedReaderQueueStatus(msgspec.Struct, frozen=True, tag="status"):

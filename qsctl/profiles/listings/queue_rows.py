@@ -61,7 +61,7 @@ def _words_between_stars(source: ListingText) -> list[str]:
 
 
 def _plain(word: str) -> str:
-    """Return a heading's word without its parentheses, of which the sources drop some, and without number."""
+    """Return a heading's word without its parentheses, of which the sources drop some, and in the singular."""
     return re.sub(r"[^a-z0-9]", "", word.lower()).removesuffix("s")
 
 

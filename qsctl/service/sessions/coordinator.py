@@ -160,7 +160,7 @@ class Coordinator:
 
         Args:
             on_start: called once the service can be reached.
-            supervisor: learns that the loop turns, and that the service leaves.
+            supervisor: notified that the loop runs, and that the service leaves.
 
         Raises:
             QsctlError: a session could not start, or cannot go on; the others left in order.

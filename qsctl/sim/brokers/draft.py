@@ -360,7 +360,7 @@ def _relative(text: str, folder: Path) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return a text that a scenario may hold: without control characters, and without what would be a variable."""
+    """Return a text that a scenario may contain: without control characters, and without the syntax of variables."""
     return "".join(each if each.isprintable() else "?" for each in text).replace("$(", "$ (")
 
 

@@ -207,7 +207,7 @@ def enqueue(
 
 @inlined_part
 def join_transmit_queue(clients: Any, nodes: Any, c: int, node: int, size: int) -> None:
-    """Put a message at the end of the TCP transmit queue."""
+    """Append a message to the TCP transmit queue."""
     client = row(clients, c, CLIENT)
     client.tcp_bytes += size
     row(nodes, node, NODE).next = NONE

@@ -140,7 +140,7 @@ def _known(change: TimedChange, kind: str, name: str, names: list[str]) -> None:
 
 
 def _value(change: TimedChange, kind: Value) -> int:
-    """Return the new value, of the same kind and range as where the file first gives it."""
+    """Return the new value, of the same kind and range as at its first place in the file."""
     try:
         value = kind.parse(change.value)
     except InvalidInput as error:

@@ -57,7 +57,7 @@ class ClientView(Invariant):
         self._world = world
         self._administrator = world.administrator
         self._lost_ns: dict[str, Nanoseconds] = {}
-        """When too many disks were lost for what queues had before."""
+        """Instants at which too many disks were lost for the queues' earlier samples to survive."""
         self._written: dict[SampleIdentity, tuple[Nanoseconds, bool]] = {}
         """When a sample was first written, and whether it may expire."""
         self._histories: dict[tuple[str, SampleIdentity], _History] = {}

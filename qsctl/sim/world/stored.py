@@ -157,7 +157,9 @@ class StoredState:
         self._of_queues.clear()
 
     def found_in_log(self, found: Mapping[str, StreamFile]) -> tuple[list[Operation], list[str]]:
-        """Take what a restart found of the replicas' streams; return what of it was pending, and what is wrong."""
+        """Accept the streams of replicas that a restart found; return the pending operations among them, and the
+        faults.
+        """
         pending, self._of_replicas = self._of_replicas, []
         before = {name: each for name, each in self.streams.items() if each.is_of_replica}
         for count in range(len(pending) + 1):

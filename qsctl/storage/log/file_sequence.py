@@ -29,7 +29,7 @@ SEAL: Final = b"\xc0"
 
 
 def existing_indexes(stem: Path, letter: str, disk: FileSystem) -> list[int]:
-    """Return the indexes of the files that are there, ascending; delete what a crashed replacement left."""
+    """Return the indexes of the files that exist, ascending; delete the remains of a crashed replacement."""
     pattern = re.compile(rf"{re.escape(f'{stem.name}_{letter}')}(0|[1-9][0-9]*)\.db({re.escape(TEMPORARY)})?")
     found = []
     directory = disk.resolved(stem.parent)

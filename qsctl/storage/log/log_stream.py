@@ -119,7 +119,7 @@ class LogStream:
         self.replayed = None
 
     def load(self) -> Iterator[Record]:
-        """Return the records behind the checkpoint; what ended has no payload."""
+        """Return the records behind the checkpoint; a record whose position ended has no payload."""
         for _, records in self._entries():
             yield from map(self.held, records)
 

@@ -134,7 +134,7 @@ class StreamReader:
             self.hard_state = state
 
     def read(self, decode: Callable[[bytes], Sequence[Record]]) -> StoredStream:
-        """Return what is left of it."""
+        """Return the stored stream after all operations."""
         records: list[Record] = []
         for part in self._parts:
             records += decode(part.data)[part.skipped_count : part.skipped_count + part.count]

@@ -82,7 +82,7 @@ def message_octets(message: MessageData) -> bytes:
 
 
 def reply_octets(message: CommandReply, body: bytes, flags: int) -> bytes:
-    """`CommandReply` around a body."""
+    """Return the octets of a `CommandReply` with a body."""
     return b"".join(
         (
             ENCAPSULATION,

@@ -1,7 +1,7 @@
-"""The reference: pages of Markdown made from what the program itself uses, when they are read.
+"""The reference: pages of Markdown generated from the program's own tables, when they are read.
 
-Decides: which there are. Each is a module with a function `page()`, imported only when its page is wanted, so that none
-is ever older than the code that it describes.
+Decides: the list of pages. Each is a module with a function `page()`, imported only when its page is wanted, so that
+none is ever older than the code that it describes.
 """
 
 from __future__ import annotations

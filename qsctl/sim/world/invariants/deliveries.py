@@ -136,7 +136,7 @@ class AttemptsAsConfigured(Invariant):
                 )
 
     def concluded(self) -> None:
-        """Count the dead letters of each sample in what is stored."""
+        """Count the dead letters of each sample in the stored records."""
         found: dict[tuple[int, str, SampleIdentity, str], int] = {}
         for service, _, _, record in self._ledger.records():
             if isinstance(record, Enqueued) and record.dead_letter_reason is not None:

@@ -13,7 +13,7 @@ from qsctl.transport.dds.discovery import RemoteEndpoint
 
 _PATTERN: Final = frozenset("*?[")
 _XCDR1: Final = 0
-"""The number of the representation; a reader that names none reads it."""
+"""The number of representation XCDR1; a reader that names none reads it."""
 
 
 def is_alone(endpoint: RemoteEndpoint, others: Iterable[RemoteEndpoint]) -> bool:
