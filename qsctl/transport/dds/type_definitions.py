@@ -38,6 +38,7 @@ from qsctl.transport.dds.type_outlines import (
     NotYet,
     identifier_of,
     object_of,
+    octets_of_identifier,
 )
 
 _COMPLETE, _MINIMAL, _STRONG_COMPONENT = 0xF2, 0xF1, 0xB0
@@ -104,7 +105,7 @@ class _DefinitionReader:
 
     def named(self, identifier: Any, depth: int) -> str:
         """Return the name of a type that is identified by a hash, and keep its definition."""
-        octets = _octets_of(identifier)
+        octets = octets_of_identifier(identifier)
         if octets in self._names:
             return self._names[octets]
         body = self._described(identifier, octets, depth)
@@ -247,7 +248,7 @@ class _DefinitionReader:
         raise Malformed(f"a member's type is identified in a way that is not known: {kind}")
 
     def _by_hash(self, identifier: Any, depth: int, owner: str) -> TypeShape:
-        octets = _octets_of(identifier)
+        octets = octets_of_identifier(identifier)
         if octets in self._shapes:
             return self._shapes[octets]
         if octets in self._names:
@@ -291,10 +292,6 @@ class _DefinitionReader:
         self._members_count += len(parts)
         if self._members_count > MEMBERS_MAX:
             raise Malformed(f"the type has more than {MEMBERS_MAX} members")
-
-
-def _octets_of(identifier: Any) -> bytes:
-    return bytes(identifier.serialize(use_version_2=True))[4:]
 
 
 def _type_name(detail: Any) -> str:

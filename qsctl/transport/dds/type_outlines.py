@@ -113,7 +113,7 @@ class _OutlineReader:
         """Return the outline of a type that is identified by a hash."""
         if identifier.discriminator not in (_COMPLETE, _MINIMAL):
             return TypeOutline(self.bounded(identifier, depth).form)
-        octets = bytes(identifier.serialize(use_version_2=True))[4:]
+        octets = octets_of_identifier(identifier)
         known = self._known.get(octets)
         if known is None:
             if depth > DEPTH_MAX or len(self._known) >= TYPES_MAX:
@@ -183,7 +183,7 @@ class _OutlineReader:
 
     def _by_hash(self, identifier: Any, depth: int) -> Bounded:
         """Return a member's type with a description of its own: aliases and collections are looked through."""
-        described = self._fetch(bytes(identifier.serialize(use_version_2=True))[4:])
+        described = self._fetch(octets_of_identifier(identifier))
         if described is None:
             raise NotYet
         if len(described) > OBJECT_BYTES_MAX:
@@ -209,6 +209,16 @@ class _OutlineReader:
         inner = self.bounded(element, depth + 1)
         lengths = "".join(f"[{length}]" for length in dimensions)
         return Bounded(f"{inner.form}{lengths}", inner.bounds, inner.inside)
+
+
+def octets_of_identifier(identifier: Any) -> bytes:
+    """Return the octets of a `TypeIdentifier` that a peer's description has.
+
+    Raises:
+        Malformed: it cannot be one: what was read without an error may still be no value of its type.
+    """
+    octets: Any = decoded(lambda read: read.serialize(use_version_2=True), identifier)
+    return bytes(octets)[4:]
 
 
 def object_of(octets: bytes) -> Any:
