@@ -79,6 +79,8 @@ def parse_procedures(data: bytes, name: str) -> ProcedureTable:
             if heading is None:
                 heading = [each.strip().lower() for each in cells]
                 problems += _of_heading(name, reader.line_num, heading)
+                if len(problems) >= MOST_PROBLEMS:
+                    break
                 continue
             given = dict(zip(heading, (each.strip() for each in cells), strict=False))
             row, wrong = _row(name, reader.line_num, given)
@@ -109,7 +111,7 @@ def _of_heading(name: str, line: int, heading: Sequence[str]) -> list[Problem]:
         for each in ("name", "takes")
         if each not in heading
     ]
-    for unknown in [each for each in heading if each not in COLUMNS]:
+    for unknown in [each for each in heading if each not in COLUMNS][:MOST_PROBLEMS]:
         hint = did_you_mean(unknown, COLUMNS)
         found.append(
             Problem(Severity.ERROR, name, line, "", "this column is not known", shown(unknown), _heading_text(), hint)

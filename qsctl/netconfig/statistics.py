@@ -77,7 +77,10 @@ class _Samples:
     problems: list[Problem] = field(default_factory=list)
 
     def add(self, line: int, message: str, found: str = "", allowed: str = "", path: str = "") -> None:
-        self.problems.append(Problem(Severity.ERROR, self.name, line, path, message, shown(found), allowed))
+        if not self.is_full:
+            self.problems.append(
+                Problem(Severity.ERROR, self.name, line, shown(path), shown(message), shown(found), allowed)
+            )
 
     @property
     def is_full(self) -> bool:
