@@ -1,10 +1,10 @@
-"""Types in IDL, as `<types>` in XML: each element on the line of what it stands for, so that problems name that line.
+"""Types in IDL, as `<types>` in XML: each element on the line of its definition, so that problems name that line.
 
-Decides: how much of IDL 4.2 is read: modules, structs with bases, enumerations, unions, bit masks, typedefs, constants,
-forward declarations, `#include "…"`, annotations in front (`@key`, `@final`, …) and Connext's behind (`//@key`).
-What a name, a bound or a circle must be is for the reader of `<types>`, which reads what comes out of here [QS 3.3.1].
-The wheel of Cyclone DDS has the library of its IDL compiler without the compiler, and its parser runs in C on whatever
-is in the text; this one is a lexer and a descent over bounded text.
+Decides: the accepted part of IDL 4.2: modules, structs with bases, enumerations, unions, bit masks, typedefs,
+constants, forward declarations, `#include "…"`, annotations in front (`@key`, `@final`, …) and Connext's behind
+(`//@key`). The reader of `<types>`, which reads the result, checks names, bounds and circles [QS 3.3.1]. The wheel of
+Cyclone DDS has the library of its IDL compiler without the compiler, and its parser runs in C on whatever is in the
+text; this one is a lexer and a descent over bounded text.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class _Token(NamedTuple):
 
 
 class _Shape(NamedTuple):
-    """What a member holds, as attributes of its element."""
+    """The shape of a member, as attributes of its element."""
 
     type: str
     string_bound: str = ""
@@ -164,7 +164,7 @@ class _IdlReader:
         raise _refused(self._name, token.line, "this is not IDL that is read here", token.text, allowed)
 
     def _behind(self, line: int) -> dict[str, str]:
-        """Return the annotations that stand behind what ended on this line."""
+        """Return the annotations after the definition that ended on this line."""
         found: dict[str, str] = {}
         while self._at < len(self._tokens):
             token = self._tokens[self._at]

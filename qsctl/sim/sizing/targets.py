@@ -102,7 +102,7 @@ class VariedSetting:
     high: int
     choices: tuple[int, ...] = ()
     unit: str = ""
-    """What stands behind each of the numbers: `s` of 30s..600s."""
+    """The unit after each of the numbers: `s` of 30s..600s."""
 
     def value_text(self, value: int) -> str:
         """Return a value as the scenario has it."""
