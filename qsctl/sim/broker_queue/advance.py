@@ -177,7 +177,7 @@ def come(state: Any) -> None:
     publish(state, p, wide(arrival.bytes), wide(arrival.topic), keys)
 
 
-@part
+@inlined_part
 def settle(state: Any) -> None:
     """Deliver, drop and admit until nothing more can be done, and note how much is there."""
     queue = row(state, 0, STATE)

@@ -71,7 +71,7 @@ def touch(state: Any, c: int) -> None:
         consumer.mark = queue.now
 
 
-@part
+@inlined_part
 def dispatch(state: Any) -> None:
     """Deliver as long as there are messages and consumers for them, and rows for deliveries."""
     queue = row(state, 0, STATE)
@@ -107,7 +107,7 @@ def dispatch(state: Any) -> None:
             begin(state, c)
 
 
-@part
+@inlined_part
 def deliver(state: Any, c: int, line: int) -> None:
     """Deliver the next message of a line to a consumer."""
     queue = row(state, 0, STATE)

@@ -55,7 +55,7 @@ def push(state: Any, time: int, kind: int, subject: int, mark: int) -> None:
     place.mark = mark
 
 
-@part
+@inlined_part
 def pop(state: Any) -> None:
     """Remove the earliest entry."""
     queue = row(state, 0, STATE)

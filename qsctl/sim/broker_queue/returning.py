@@ -49,7 +49,7 @@ from qsctl.sim.broker_queue.records import (
     VALUE,
     WORKED,
 )
-from qsctl.sim.kernel.jit import part, row, wide
+from qsctl.sim.kernel.jit import inlined_part, part, row, wide
 from qsctl.sim.kernel.random import uniform
 
 
@@ -176,7 +176,7 @@ def time_out(state: Any, d: int) -> None:
     free_if_done(state, d)
 
 
-@part
+@inlined_part
 def end_work(state: Any, d: int) -> None:
     """Have a consumer's work on a message end, with an acknowledgment, a rejection or silence; it begins the next."""
     queue = row(state, 0, STATE)
@@ -214,7 +214,7 @@ def end_work(state: Any, d: int) -> None:
         begin(state, c)
 
 
-@part
+@inlined_part
 def acknowledge(state: Any, d: int) -> None:
     """Acknowledge a delivery, at once or with others of its consumer."""
     queue = row(state, 0, STATE)
