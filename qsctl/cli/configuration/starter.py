@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -17,7 +16,7 @@ from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlo
 from qsctl.cli.output_files import written
 from qsctl.cli.panels import SERVICE_PANEL
 from qsctl.cli.simulation.captures import Captures
-from qsctl.cli.simulation.foreign_queue import ForeignQueueOptions, drafted
+from qsctl.cli.simulation.foreign_queue import ForeignQueueOptions, drafted, read_in
 from qsctl.errors import UsageError
 from qsctl.shipped import shipped
 
@@ -234,32 +233,12 @@ def _of_broker(file: str, captures: Captures, *, force: bool) -> StarterFile:
     )  # fmt: skip
 
 
-def _check(text: str, folder: Path) -> None:
-    """Read a scenario as if it were in a folder, so that one that breaks a rule is not written.
-
-    Raises:
-        ConfigError: it breaks one.
-        UsageError: there is no such folder, or nothing can be written there.
-    """
-    from qsctl.sim.scenario.xml import read_scenario
-
-    try:
-        with tempfile.NamedTemporaryFile("w", dir=folder, suffix=".xml", encoding="utf-8", delete=False) as stream:
-            stream.write(text)
-    except OSError as error:
-        raise UsageError(f"{folder} cannot be written to: {error.strerror}", remedy="Name another file.") from None
-    try:
-        read_scenario(Path(stream.name))
-    finally:
-        Path(stream.name).unlink()
-
-
 def _of_queue(file: str, queue: ForeignQueueOptions, seconds: float | None, *, force: bool) -> StarterFile:
     found = queue.read(seconds)
     folder = Path() if file == "-" else Path(file).parent
     draft = drafted(queue, found, {})
     text = draft.scenario_text(folder)
-    _check(text, folder)
+    read_in(text, folder)  # what breaks a rule is not written
     written(text, file, force=force)
     return QueueScenario(
         None, file, text, (), str(draft.broker), draft.values, queue.source, found.notes

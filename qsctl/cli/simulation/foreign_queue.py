@@ -6,6 +6,7 @@ of another product.
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,7 @@ from qsctl.sim.brokers.kinds import BrokerKind
 if TYPE_CHECKING:
     from qsctl.sim.brokers.draft import QueueDraft
     from qsctl.sim.brokers.listed.model import ForeignQueue, ForeignQueues
+    from qsctl.sim.scenario.scenario import Scenario
 
 PANEL: Final = "Queue of another broker"
 BrokerKindOption = Annotated[
@@ -204,6 +206,26 @@ def drafted(
     return draft_of(
         broker, {**kept, **changes}, queue, source=options.source, horizon_ns=horizon_ns, longest_ns=longest_ns
     )
+
+
+def read_in(text: str, folder: Path) -> Scenario:
+    """Return the scenario that a text is in a folder, whose files it may name; nothing is left there.
+
+    Raises:
+        ConfigError: it breaks a rule.
+        UsageError: there is no such folder, or nothing can be written there.
+    """
+    from qsctl.sim.scenario.xml import read_scenario
+
+    try:
+        with tempfile.NamedTemporaryFile("w", dir=folder, suffix=".xml", encoding="utf-8", delete=False) as stream:
+            stream.write(text)
+    except OSError as error:
+        raise UsageError(f"{folder} cannot be written to: {error.strerror}", remedy="Name another file.") from None
+    try:
+        return read_scenario(Path(stream.name))
+    finally:
+        Path(stream.name).unlink()
 
 
 def _read(place: str) -> ForeignQueues:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -14,10 +15,10 @@ from qsctl.cli.confirmation import agree_to_cost
 from qsctl.cli.output_files import written
 from qsctl.cli.panels import SIMULATION_PANEL
 from qsctl.cli.simulation.command_line import command_line
-from qsctl.cli.simulation.foreign_queue import ForeignQueueOptions, drafted
+from qsctl.cli.simulation.foreign_queue import ForeignQueueOptions, drafted, read_in
 from qsctl.cli.simulation.task_progress import task_progress
 from qsctl.cli.simulation.what_if_results import WhatIf
-from qsctl.errors import InvalidInput, UsageError
+from qsctl.errors import UsageError
 
 if TYPE_CHECKING:
     from qsctl.sim.brokers.draft import QueueDraft
@@ -118,21 +119,25 @@ def what_if(
     path = variation.setting.path if variation else ""
     measures = measures_of(path)
     enough = enough_of(target or None, measures[0])
-    file, scenario = _written(base, out, seed)
-    points = [(text, _changed(queue, found, base, variation, text)) for text in variation.values] if variation else []
+    drafts = _drafts(queue, found, base, variation)
+    folder = Path(out).parent
+    _refuse_another_file(out, base.scenario_text(folder))
+    scenarios = [(text, replace(read_in(each.scenario_text(folder), folder), seed=seed)) for text, each in drafts]
     with compilation_timed() as compile_s:
-        runs = _simulated(scenario, points or [("as it is", {})], replications)
+        runs = _simulated(scenarios, replications)
     answer = answer_of(runs, measures, enough, confidence)
     shown = answer.chosen or answer.best
-    changes = dict(points).get(shown.text, {}) if shown is not None else {}
+    draft = base if shown is None else dict(drafts)[shown.text]
+    changes = draft.changes_from(base)
+    file = _written(base if changes is not None else draft, out)
     more = command_line(
-        "simulate", file, (("--replications", replications), ("--confidence", confidence)), {}, changes
+        "simulate", file, (("--replications", replications), ("--confidence", confidence)), {}, changes or {}
     )  # fmt: skip
     return WhatIf(
         file=file, broker=str(broker), setting=variation.setting.word if variation else "",
         path=set_path(path) if path else "", in_force=in_force, answer=answer,
         assumed=tuple(f"{each.word}={each.text}" for each in base.values if each.origin == "assumed"),
-        notes=found.notes, horizon_ns=scenario.horizon_ns, ordered=variation is None or is_ordered(variation),
+        notes=found.notes, horizon_ns=base.horizon_ns, ordered=variation is None or is_ordered(variation),
         more=more, compile_s=compile_s(), source=_source(base, variation),
     )  # fmt: skip
 
@@ -150,32 +155,39 @@ def _in_force(
     return next(text for text in texts if text is not None and setting.scenario_text(text) == made)
 
 
-def _written(base: QueueDraft, out: str, seed: int) -> tuple[str, Scenario]:
-    """Write the scenario to its file, and return the file's name and what it has.
+def _drafts(
+    queue: ForeignQueueOptions, found: ForeignQueues, base: QueueDraft, variation: Variation | None
+) -> list[tuple[str, QueueDraft]]:
+    """Return the scenario of each value, not yet written; of the queue as it is where nothing is varied."""
+    if variation is None:
+        return [("as it is", base)]
+    word = variation.setting.word
+    return [(text, drafted(queue, found, {word: text}, horizon_ns=base.horizon_ns)) for text in variation.values]
+
+
+def _refuse_another_file(out: str, text: str) -> None:
+    """Refuse a file that exists and has something else, before anything is simulated.
+
+    Raises:
+        UsageError: it does.
+    """
+    if out and Path(out).exists() and not _is_the_same(Path(out), text):
+        raise UsageError(f"{out} exists already", remedy="Name another file with --out.")
+
+
+def _written(draft: QueueDraft, out: str) -> str:
+    """Write a scenario to its file, or find the one that has it already; return the file's name.
 
     Raises:
         UsageError: the file exists, and has something else.
-        ConfigError: the scenario breaks a rule.
     """
-    from dataclasses import replace
-
-    from qsctl.sim.scenario.xml import read_scenario
-
-    text = base.scenario_text(Path(out).parent)
-    names = [out] if out else [_numbered(base.name, number) for number in range(1, _FILES_MAX)]
-    for name in names:
-        file = Path(name)
-        if file.exists():
-            if _is_the_same(file, text):
-                return name, replace(read_scenario(file), seed=seed)
-            continue
-        written(text, file, force=False)
-        try:
-            return name, replace(read_scenario(file), seed=seed)
-        except InvalidInput:
-            file.unlink()
-            raise
-    raise UsageError(f"{names[0]} exists already", remedy="Name another file with --out.")
+    text = draft.scenario_text(Path(out).parent)
+    for name in [out] if out else [_numbered(draft.name, number) for number in range(1, _FILES_MAX)]:
+        if not Path(name).exists():
+            return written(text, name, force=False)
+        if _is_the_same(Path(name), text):
+            return name
+    raise UsageError(f"{out or draft.name} exists already", remedy="Name another file with --out.")
 
 
 def _numbered(name: str, number: int) -> str:
@@ -190,39 +202,24 @@ def _is_the_same(file: Path, text: str) -> bool:
         return False
 
 
-def _changed(
-    queue: ForeignQueueOptions, found: ForeignQueues, base: QueueDraft, variation: Variation, text: str
-) -> Mapping[str, str]:
-    """Return what a value changes in the scenario, by paths."""
-    changed = drafted(queue, found, {variation.setting.word: text}, horizon_ns=base.horizon_ns)
-    return changed.changes_from(base)
-
-
 def _simulated(
-    scenario: Scenario, points: Sequence[tuple[str, Mapping[str, str]]], replications: int
-) -> list[tuple[str, list[Figures]]]:
+    scenarios: Sequence[tuple[str, Scenario]], replications: int
+) -> list[tuple[str, list[Figures]]]:  # fmt: skip
     """Return the figures of the queue at each value, one a replication, with the same random numbers at each.
 
     Raises:
         Declined: the user was asked, for it takes above a minute, and declined.
     """
     from qsctl.sim.replication import simulate_figures
-    from qsctl.sim.scenario.overrides import apply_overrides
-    from qsctl.sim.scenario.rules import check_rules
     from qsctl.summary.cost import Cost
 
-    assert scenario.queue is not None
-    name = scenario.queue.name  # its dead letters are another one
-    scenarios = []
-    for text, changes in points:
-        changed = apply_overrides(scenario, changes)
-        check_rules(changed)
-        scenarios.append((text, changed))
     runs: list[tuple[str, list[Figures]]] = []
     total, done = len(scenarios) * replications, 0
     with task_progress("runs") as show_progress:
         show_progress(0, total)  # the first run of an installation compiles, for long
         for text, changed in scenarios:
+            assert changed.queue is not None
+            name = changed.queue.name  # its dead letters are another one
             figures = []
             for number in range(replications):
                 began = time.monotonic()

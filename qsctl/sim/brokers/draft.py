@@ -93,20 +93,15 @@ class QueueDraft:
         """The values by path."""
         return {each.path: each.text for each in self.values}
 
-    def changes_from(self, base: QueueDraft) -> dict[str, str]:
+    def changes_from(self, base: QueueDraft) -> dict[str, str] | None:
         """Return the values that differ from another draft's, by the paths that `--set` accepts.
 
-        Raises:
-            UsageError: the other one has not the element.
+        None: one of them has an element or an attribute that the other one has not.
         """
-        known = base.by_path
-        found = {path: text for path, text in self.by_path.items() if known.get(path) != text}
-        for path in (*found, *(each for each in known if each not in self.by_path)):
-            if (path in found) != (path in known):
-                raise UsageError(
-                    f"{path} is in one of the scenarios alone", remedy="Write a scenario of each, and compare them."
-                )
-        return {set_path(path): text for path, text in found.items()}
+        known, own = base.by_path, self.by_path
+        if known.keys() != own.keys():
+            return None
+        return {set_path(path): text for path, text in own.items() if known[path] != text}
 
     def scenario_text(self, folder: Path = Path()) -> str:
         """Return the scenario as XML, with a comment above each element that names where its values are from.

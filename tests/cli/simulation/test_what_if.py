@@ -115,6 +115,11 @@ def test_a_setting_that_makes_several_values_is_varied_whole(shell: Shell) -> No
         (("--broker", "rabbitmq-classic", "--set", "max-priority=99", "--work", "1s"), ExitStatus.NO, "priorities"),
         (("--broker", "sqs", "--vary", "visibility=x,y", "--work", "1s"), ExitStatus.NO, "is not a duration as in 30s"),
         (("--broker", "sqs", "--out", "mine.xml", "--work", "1s"), ExitStatus.USAGE, "mine.xml exists already"),
+        (
+            ("--broker", "rabbitmq-classic", "--work", "1s", "--set", "max-priority=3", "--vary", "max-priority=5,99"),
+            ExitStatus.NO,
+            "priorities",
+        ),
     ],
 )
 def test_what_cannot_be_asked_is_one_error_and_leaves_no_file(
@@ -136,3 +141,16 @@ def test_a_preset_does_the_load_that_its_consumer_can_do(shell: Shell, broker: B
     rows = {row["measure"]: row for row in document["values"]}
     assert rows["unfinished"]["mean"] < 0.05 * rows["unfinished"]["messages"], "busy for 70 % of its time"
     assert rows["lost"]["mean"] == 0
+
+
+def test_a_value_that_brings_an_element_with_it_is_varied_too(shell: Shell) -> None:
+    """Without a redrive policy SQS has no dead letters, so that --set cannot make the one of the other."""
+    document = shell(
+        *SQS, *QUICK, "--set", "fails=10%", "--set", "visibility=20min", "--vary", "maxReceiveCount=2,9", "-o", "json"
+    ).document
+    assert [row["value"] for row in document["values"] if row["measure"] == "dead"] == ["2", "9", "unlimited"]
+    assert document["chosen"] == "9"
+    queue = read_scenario(Path(document["file"])).queue
+    assert queue is not None
+    assert (queue.retry.max_deliveries, queue.dead_letters is not None) == (9, True), "the answer's own scenario"
+    assert "--set" not in document["more"]
