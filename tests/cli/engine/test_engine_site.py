@@ -110,7 +110,7 @@ def test_two_listings_give_the_rates_of_what_was_behind_all_the_time(lakeside: P
         (("import", "NetConfig", "--archive", "."), ExitStatus.DONE, ""),
         (("import", "NetConfig", "--archive", "nowhere"), ExitStatus.NOT_FOUND, "no saved file"),
         (("import", "NetConfig", "--interval", "-1s"), ExitStatus.USAGE, "--interval"),
-        (("import", "NetConfig", "--horizon", "0s"), ExitStatus.USAGE, "no time to simulate"),
+        (("import", "NetConfig", "--horizon", "0s"), ExitStatus.USAGE, "not a finite duration"),
         (("import", "NetConfig", "--encoding", "klingon"), ExitStatus.USAGE, "no encoding"),
         (("import", "durations.csv"), ExitStatus.NO, "this is not understood"),
         (("lint", "burst"), ExitStatus.USAGE, "not integration"),
@@ -142,7 +142,7 @@ def test_tables_of_a_netconfig_are_chosen_by_names(lakeside: Path) -> None:
     fed = document("engine", "export", "NetConfig", "--destination", "out_000")
     assert {each["destination"] for each in fed} == {"out_000"}
     refused = run("engine", "export", "clinic", "--table", "threads")
-    assert (refused.exit_code, "is of a NetConfig" in refused.stderr) == (ExitStatus.USAGE, True)
+    assert (refused.exit_code, "needs a NetConfig" in refused.stderr) == (ExitStatus.USAGE, True)
 
 
 def test_findings_are_printed_with_file_line_thread_and_what_to_do(lakeside: Path) -> None:
