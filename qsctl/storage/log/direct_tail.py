@@ -1,5 +1,5 @@
-"""Direct writes: octets appended to a file between two syncs, written past the page cache with the next sync [QS
-2.14.2].
+"""Direct writes: octets appended to a file between two syncs, written past the page cache with the next sync
+[QS 2.14.2].
 
 Decides: the size of the writes. A sync of octets in the page cache writes whole pages, 4,096 octets for a record of
 300; past it only the sectors with new octets are written.

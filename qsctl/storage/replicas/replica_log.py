@@ -1,5 +1,5 @@
-"""The log of a process's replicas: records that must be durable before a replica votes, confirms or acknowledges [QS
-7.1].
+"""The log of a process's replicas: records that must be durable before a replica votes, confirms or acknowledges
+[QS 7.1].
 
 Decides: the content of the files `<stem>_r[index].db`, and how it is read after a crash. All replicas of a process
 share one log, so that one sync covers all of them; queues that are not replicated have another, and do not wait for it.

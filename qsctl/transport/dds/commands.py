@@ -151,9 +151,7 @@ def request_from_octets(data: bytes) -> Any:
 
 
 def is_for_queuing_services(request: Any) -> bool:
-    """Return whether a queuing service answers: to a request for another kind of service, it gives no reply [QS
-    5.3].
-    """
+    """Return whether a queuing service answers: a request for another kind of service gets no reply [QS 5.3]."""
     return request.service in (ServiceKind.RTI_SERVICE_QUEUING_SERVICE, ServiceKind.RTI_SERVICE_OTHER_SERVICE)
 
 

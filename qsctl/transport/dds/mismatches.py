@@ -130,8 +130,8 @@ def _policy_mismatches(peer: Side, ours: Side) -> Iterator[Mismatch]:
 
 
 def partitions_meet(one: tuple[bytes, ...], other: tuple[bytes, ...]) -> bool:
-    """Return whether two endpoints have a partition in common; a pattern meets names, and no other pattern [DDS
-    2.2.3.13].
+    """Return whether two endpoints have a partition in common; a pattern meets names, and no other pattern
+    [DDS 2.2.3.13].
     """
     return any(_partition_meets(a, b) for a in one or (b"",) for b in other or (b"",))
 
