@@ -14,12 +14,13 @@ import typer
 
 from qsctl.cli.command import Commands
 from qsctl.cli.help.finding import Finding
+from qsctl.cli.help.migration import Migration, migration_of
 from qsctl.cli.help.peer_kinds import PEER_KINDS, PeerKinds
 from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock, fields_of
 from qsctl.cli.panels import MORE_PANEL
 from qsctl.cli.service_options import ANY_SERVICE, StateDirOption, TargetOption, TargetOptions, TimeoutOption
 from qsctl.distribution import installed, is_missing
-from qsctl.errors import ExitStatus
+from qsctl.errors import ExitStatus, UsageError
 
 COMMANDS: Final = Commands(panel=MORE_PANEL)
 
@@ -184,6 +185,7 @@ def _writable(part: str, folder: Path, needed: bool, remedy: str) -> Finding:
         "qsctl doctor  # exit status 1 when something needed is missing",
         "qsctl doctor --service dds:57  # a service: does it answer, deliver, replicate, lose?",
         "qsctl doctor --peer  # which DDS applications can use a queue",
+        "qsctl doctor --migrate orders.xml --app USER_QOS_PROFILES.xml  # what of RTI's files is the same here",
         "qsctl doctor -o json",
     ),
 )
@@ -205,13 +207,28 @@ def doctor(
             help="Show the kinds of DDS applications: what each can do with a queue, and what it must know for it.",
         ),
     ] = False,
-) -> Health | PeerKinds:
+    migrate: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Configuration of RTI Queuing Service to list: each setting as same, different or not there.",
+        ),
+    ] = None,
+    app: Annotated[
+        Path | None,
+        typer.Option(metavar="PROFILES", help="QoS profiles of the applications, for the list of --migrate."),
+    ] = None,
+) -> Health | PeerKinds | Migration:
     """Look for what the commands need: Java for Spark, packages, writable folders. Starts nothing.
 
     With --service it looks at a service instead: whether it answers and delivers, whether queues have consumers and
     room, what died, and how replicas are. Reading the status starts the `change` counters again from zero. Exits with
     1 when something needed is missing, or a service is not well.
     """
+    if migrate is not None:
+        return migration_of(migrate, app)
+    if app is not None:
+        raise UsageError("--app is for --migrate", remedy="Give the service's file with --migrate FILE.")
     if peer:
         return PeerKinds(tuple(PEER_KINDS))
     if service:
