@@ -76,7 +76,7 @@ class QsctlError(Exception):
         self.context = ""
         """The service that it is about, where a command found that out by itself among several; empty: it was given."""
         self.place = ""
-        """Where a service was looked for in vain, and what named that place."""
+        """The place where no service was found, and the source of that place."""
 
 
 class InvalidInput(QsctlError):

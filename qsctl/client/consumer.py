@@ -24,7 +24,7 @@ from qsctl.transport.dds.participant import DomainSettings
 _LOG: Final = logging.getLogger("qsctl.client")
 
 UNANSWERED_S: Final = 0.3
-"""How long nothing must come of a service that does not answer whether there is more: it is of an earlier version."""
+"""Silence after which a service that does not answer whether there is more counts as one of an earlier version."""
 
 ASK_AGAIN_S: Final = 1.0
 """A replica that has just become the master does not know what its predecessor was asked."""

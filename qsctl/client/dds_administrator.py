@@ -42,7 +42,7 @@ from qsctl.transport.dds.wire_types import (
 )
 
 LATECOMER_S: Final = 0.2
-"""How long another service may be discovered after one was, and another of a name may reply after one did."""
+"""Time after a discovery, or a reply, in which another service may be discovered, or another of the name may reply."""
 
 _WILD: Final = frozenset("*?[\\")
 

@@ -17,7 +17,7 @@ from qsctl.errors import NoAnswer
 from qsctl.transport.dds.participant import DomainSettings
 
 ASKED_AGAIN_AFTER_S: Final = 0.5
-"""How long to wait for other services where those that are there gave nothing."""
+"""Time to wait for other services where the present ones returned nothing."""
 
 
 class RemoteConfiguration(NamedTuple):

@@ -58,7 +58,7 @@ class Setting:
     field: str
     value: Value
     section: str
-    """Where the default is stated, in [QS]."""
+    """The section of [QS] that states the default."""
     help: str
     shape: Shape = Shape.ELEMENT
     default: Any = OF_THE_FIELD

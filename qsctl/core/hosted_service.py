@@ -129,7 +129,7 @@ class HostedService:
         With the incarnation of the group where it was created again.
         """
         self.followed: ConfigurationFollowed | None = None
-        """How far the configuration of a cluster is followed [QS 7.2]; None: of none."""
+        """Progress in the configuration log of a cluster [QS 7.2]; None: there is none."""
         self.statistics = Monitors(self.outbox)
         self.statistics.watch(now, self.by_name.values())
 

@@ -169,7 +169,7 @@ class Turn:
         self._written: deque[Ready] = deque()
         """Turns that were handed to the driver and have not left as a whole, in order."""
         self._committed: dict[StreamName, int] = {}
-        """How far the streams are committed of which something is not; all others are as a whole."""
+        """Commit index of each stream with uncommitted records; all others are committed as a whole."""
         self._last: dict[StreamName, int] = {}
         """The last index of the same streams."""
         self._has_progress = False

@@ -42,7 +42,7 @@ class ListingColumns(NamedTuple):
     fields: tuple[str, ...]
     """Of `ListedMessage`, or `=HEADING` for one that is not known."""
     starts: tuple[int, ...] = ()
-    """Where each begins; empty: not known."""
+    """Offset of each column; empty: unknown."""
 
 
 STANDARD: Final = ListingColumns(

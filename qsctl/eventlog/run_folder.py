@@ -62,7 +62,7 @@ class Happening(msgspec.Struct, frozen=True, kw_only=True):
     event: str
     count: int
     clients: int
-    """How many clients it was raised of; 0 for events of the whole broker."""
+    """Number of clients that it was raised for; 0 for events of the whole broker."""
     first_ns: int
     first_client: str = ""
     peak: int = 0
@@ -76,7 +76,7 @@ class RuleVerdict(msgspec.Struct, frozen=True, kw_only=True):
     """Its short name, as P1."""
     meaning: str
     checked: int
-    """How often it was tested."""
+    """Number of tests."""
     violations: int
     first_ns: int = 0
     """The first violation."""
@@ -91,7 +91,7 @@ class ReplicatedQueue(msgspec.Struct, frozen=True, kw_only=True):
 
     queue: str
     replicas: int
-    """How many instances keep it."""
+    """Number of instances that keep it."""
     first_master: str = ""
     """The instance that became master first; empty: none ever did."""
     first_master_ns: int | None = None
@@ -102,7 +102,7 @@ class ReplicatedQueue(msgspec.Struct, frozen=True, kw_only=True):
     refused_later: int = 0
     """Writes that every replica answered with 0 after that election, whatever the reason."""
     elected: int = 0
-    """How often an instance became master."""
+    """Number of times that an instance became master."""
     longest_without_master_ns: int = 0
     """After the first master; until the end of the run where none came again."""
 
@@ -225,15 +225,17 @@ class Recording(msgspec.Struct, frozen=True, kw_only=True):
     started_at_ns: int
     """Unix nanoseconds: instant 0 of all times."""
     sample_share: float = 1.0
-    """Which share of the samples has rows in `messages`, `arrivals` and `deliveries`, chosen by a hash of the identity.
+    """Fraction of the samples that have rows in `messages`, `arrivals` and `deliveries`, chosen by a hash of the
+    identity.
 
-    Counts over rows are of this share; ratios and percentiles are estimates. The counters are of all samples."""
+    Counts over rows are of this fraction; ratios and percentiles are estimates. The counters are of all samples.
+    """
     max_bytes: int = 0
     """The size of the folder that ends the recording; 0: none."""
     processes: int = 1
     """Of the service."""
     share_count: int = 0
-    """How many samples a queue moved in a row for one cause (`Outbox.share_count`); 0: without a bound."""
+    """Number of samples that a queue moved in a row for one cause (`Outbox.share_count`); 0: unbounded."""
     held_messages: int = 0
     """Samples that were there when it began: they have arrivals before 0."""
     end: RecordingEnd = RecordingEnd.NOT_YET

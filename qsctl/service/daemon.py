@@ -54,7 +54,7 @@ IDLE_NS: Final[Nanoseconds] = 100 * MILLISECOND_NS
 """The longest sleep: a signal is acted on after it at the latest."""
 
 SWITCH_INTERVAL_S: Final = 0.0005
-"""How long the thread that stores may wait for the interpreter while the service works."""
+"""Longest time that the storing thread waits for the interpreter while the service works."""
 
 
 class Daemon:

@@ -34,10 +34,10 @@ Clock: TypeAlias = Callable[[], Nanoseconds]
 """Unix nanoseconds."""
 
 COMPACT_AFTER_RECORDS: Final = 500_000
-"""How many records may be stored by default before a busy service looks whether a store is worth compacting."""
+"""Default number of stored records after which a busy service checks whether to compact a store."""
 
 COMPACT_QUIET_AFTER_RECORDS: Final = 5_000
-"""How many, when the service has nothing to do."""
+"""The same number when the service is idle."""
 
 _NOTHING: Final = object()
 

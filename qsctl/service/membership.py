@@ -15,7 +15,7 @@ from typing import Final
 from qsctl.instant import SECOND_NS, Nanoseconds
 
 UNCHANGED_NS: Final[Nanoseconds] = SECOND_NS // 2
-"""How long the services found must be the same before they are taken for all there are."""
+"""Time for which the discovered services must be unchanged before they count as complete."""
 
 _STAND_IN: Final = "?"
 

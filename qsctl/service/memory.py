@@ -35,7 +35,7 @@ GROWTH_PERCENT: Final = 2
 """Of the bound: how much the process may grow beyond what it was when producers went on in free memory."""
 
 WORTH_BYTES: Final = 16 * 1024 * 1024
-"""How much larger the process is than it was once, where it is worth giving memory back."""
+"""Growth of the process above its former size from which on memory is returned to the system."""
 
 COUNTED_AT_ONCE: Final = 1_000
 """Queues whose samples one look counts."""

@@ -28,7 +28,7 @@ from qsctl.transport.dds.endpoints import SAMPLE_SIZE_BYTES_MAX
 from qsctl.transport.dds.service_transport import ServicePlaces
 
 GRACE_NS: Final[Nanoseconds] = 2 * SECOND_NS
-"""How long consumers may still answer once the service shuts down."""
+"""Time in which consumers may still answer once the service shuts down."""
 
 SHARE_COUNT: Final = 1_000
 """Number of samples of one queue moved in a row, which takes some 3 ms: the bound on how long the others wait where a

@@ -121,10 +121,10 @@ class _SampleRun(msgspec.Struct, frozen=True, array_like=True, tag=9, gc=False):
 
 
 RUN_SAMPLES_MAX: Final = 64
-"""How many samples one body has."""
+"""Number of samples in one body."""
 
 RUN_PAYLOAD_BYTES_MAX: Final = 4_096
-"""How much of them: what damages a page takes so much, and a payload is read with the others of its body."""
+"""Bound on their payload: damage to a page loses this much, and a payload is read with the others of its body."""
 
 _SEVERAL: Final = frozenset({_DeadLetterMetadata, _MovedMetadata, _SentMetadata, _RemovedRun, _SampleRun})
 """Encoded forms of several records, or of one that is not plain."""

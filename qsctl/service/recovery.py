@@ -25,7 +25,7 @@ from qsctl.service.restore import mended
 from qsctl.service.stores import Stores
 
 AGAIN_AFTER_NS: Final[Nanoseconds] = 500 * MILLISECOND_NS
-"""How long to wait between two attempts at a disk that refuses."""
+"""Time between two attempts at a failing disk."""
 
 Report: TypeAlias = Callable[[str, str, str], None]
 """Called with what happened, the queue (empty: the service's state), and the reason."""

@@ -34,7 +34,7 @@ _QUEUES: Final = ""
 """In the place of a stream: the letters of the queues."""
 
 FLUSH_AGAIN_NS: Final[Nanoseconds] = 5 * MILLISECOND_NS
-"""How soon to look again while a peer's cache is full."""
+"""Time to the next attempt while a peer's cache is full."""
 
 SILENT_TIMEOUTS: Final = 2
 """Multiple of `master_timeout` that a member is silent before another process of its name is accepted: each is due to

@@ -34,7 +34,7 @@ from qsctl.transport.dds.participant import LEASE_DURATION_NS, LOOPBACK, DomainS
 from qsctl.transport.dds.peer_addresses import addresses_of
 
 NAMES_PATIENCE_S: Final = 60
-"""How long a service that starts waits for the names of its peers."""
+"""Time that a starting service waits for the names of its peers."""
 
 NAMES_PAUSE_S: Final = 0.5
 

@@ -13,7 +13,7 @@ from typing import Final
 from qsctl.instant import Nanoseconds
 
 _ELAPSED: Final[int] = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-"""Where the system has it, the clock that also runs while the machine is suspended: the others did not wait."""
+"""The clock that also runs while the machine is suspended, where the system has one: the other members did not wait."""
 
 
 def steady_clock() -> Callable[[], Nanoseconds]:

@@ -26,7 +26,7 @@ from qsctl.storage.file_system import HOST, FileSystem
 from qsctl.storage.names import claim_file, open_private
 
 WAIT_S: Final = 5.0
-"""How long a service waits for another one to end: sessions outlive a killed service by a second or two."""
+"""Time that a service waits for another one to end: sessions outlive a killed service by a second or two."""
 
 _POLL_S: Final = 0.05
 _HOLDER_SIZE_BYTES_MAX: Final = 4_096

@@ -54,7 +54,7 @@ class Positions:
     def __init__(self) -> None:
         self.begun: set[int] = set()
         self.carrier_count = 0
-        """How many bodies they begin in."""
+        """Number of bodies in which positions begin."""
         self.ended: set[int] = set()
         self.next_free = 0
         """The first position that was free when a snapshot was made."""

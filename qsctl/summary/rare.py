@@ -40,9 +40,9 @@ SEEN_LEAST: Final = 10
 EFFECTIVE_LEAST: Final = 10
 """States, as many as contribute equally, that an interval rests on at least."""
 EFFECTIVE_WANTED: Final = 30
-"""How many are aimed at by what pilot runs show, for they show it roughly."""
+"""Target of the effective number, from pilot runs, which determine it roughly."""
 _MORE: Final = 4
-"""How many times as many split runs are made at most as pilot runs made believe, where they rest on too little."""
+"""Bound on the ratio of split runs to the number planned by pilot runs, where these depend on too few states."""
 PILOTS: Final = 10
 """Pilot runs that show how much split runs differ."""
 

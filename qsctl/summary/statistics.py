@@ -48,7 +48,7 @@ from qsctl.eventlog.schema import BUCKETS_PER_OCTAVE_BITS
 from qsctl.summary.student import t_quantile, two_sided_p
 
 READING_ERROR: Final = 2.0**-BUCKETS_PER_OCTAVE_BITS
-"""How much too high a percentile from a histogram may be, as a fraction of it (`eventlog.schema.bucket_of`)."""
+"""Largest error of a percentile from a histogram, upwards, as a fraction of it (`eventlog.schema.bucket_of`)."""
 
 STUDENT: Final = "Student's t"
 PAIRED: Final = "Student's t of paired differences"

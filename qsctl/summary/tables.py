@@ -213,7 +213,7 @@ An elided message is not a loss: a newer one of its topic replaced it.
 SLOW_SUBSCRIBERS: Final = _result(
     {"blocked_seconds": _LONG, "seconds": _LONG, "slow_percent": _DOUBLE, "slow_percent_max": _DOUBLE},
 )
-"""How slow each client was: the percentage of 60 whole seconds in which it was blocked, the last and the worst."""
+"""The slowness of each client: the percentage of 60 whole seconds in which it was blocked, the last and the worst."""
 
 CONNECTIONS: Final = _result(
     {

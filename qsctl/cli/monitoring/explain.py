@@ -51,7 +51,7 @@ READY_COMMANDS: Final = {
 
 BROKER: Final = "broker"
 _DIRECT: Final = "D-1"
-"""Where most congestion is; a listing with queues names its own."""
+"""Places with the most congestion; a listing with queues names its own."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class ExplainedDiscards(Result):
     totals: tuple[tuple[str, str, int], ...] = ()
     """Of captured statistics: whose, `egress` or `ingress`, and the total that they state."""
     usage: tuple[str, ...] = ()
-    """How full the spool and its endpoints were, where it was captured: a line each."""
+    """Usage of the spool and its endpoints, where it was captured: a line each."""
     notes: tuple[str, ...] = ()
 
     field_help: ClassVar[Mapping[str, str]] = {

@@ -341,7 +341,7 @@ class _CsvLines:
 
 
 _FORMULA: Final = frozenset("=+-@\t\r'")
-"""How a formula of a spreadsheet begins; and the apostrophe itself, so that each text can be read back."""
+"""Beginnings of a spreadsheet's formulas; and the apostrophe itself, so that each text can be read back."""
 
 _NUMBER: Final = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
 

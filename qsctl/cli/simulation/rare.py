@@ -115,7 +115,7 @@ def simulate_rare(
 
 
 _WORKER_SECONDS: Final = 3.0
-"""How long a process must have something to do to be worth its start."""
+"""Seconds of work that make a process worth its start."""
 
 
 def _pilots(scenario: Scenario, question: Question, plan: LevelPlan, stop: Callable[[], bool]) -> list[SplitRun] | None:

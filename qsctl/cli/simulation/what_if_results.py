@@ -80,7 +80,7 @@ class WhatIf(Result):
 
     @property
     def exit_status(self) -> ExitStatus:
-        """The answer is no where no value is enough."""
+        """The exit status: failure where no value suffices."""
         return ExitStatus.DONE if self.answer.chosen is not None or not self.setting else ExitStatus.NO
 
     def document(self) -> Plain:

@@ -46,7 +46,7 @@ class Display:
     shows_help: bool = False
     is_over: bool = False
     speed_steps: int = 0
-    """How often the speed of a run was doubled, less how often it was halved, since the last time it was applied."""
+    """Doublings of the speed of a run, less halvings, since the last time they were applied."""
     seek_steps: int = 0
     """By how many twentieths to go forth in a run."""
 

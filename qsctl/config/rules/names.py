@@ -16,7 +16,7 @@ WIRE_NAME_BYTES_MAX: Final = 255
 """Of `queue_name` and `service_name` in the types on the wire: `string<255>`."""
 
 _OWN_TOPICS: Final = ("ConsumerAvailability@", "ConsumerAcknowledgment@", "ProducerAcknowledgment@", "DCPS")
-"""How topics begin that belong to the service, and those that belong to DDS itself."""
+"""Prefixes of topics that belong to the service, and of those that belong to DDS itself."""
 
 
 def _distinct(elements: Iterable[_Element], what: str) -> Iterator[Problem]:

@@ -58,7 +58,7 @@ class Unanswered:
         self._open: dict[SampleIdentity, _Open] = {}
         self._look_at_ns: Nanoseconds = 0
         self.written_again_count = 0
-        """How often a sample was written again, since the start."""
+        """Number of times that a sample was written again, since the start."""
 
     def __len__(self) -> int:
         return len(self._open)

@@ -38,7 +38,7 @@ from qsctl.identity import NIL_GUID, SampleIdentity
 from qsctl.instant import INFINITE_NS, SECOND_NS, Nanoseconds, later
 
 TRIED_AGAIN_AFTER_NS: Final[Nanoseconds] = SECOND_NS
-"""How long a member waits before it tries again what it could not do."""
+"""Time before a member repeats a change that failed."""
 
 _TRY_AGAIN: Final = "Send the command again once more than half of the members are there."
 

@@ -24,7 +24,7 @@ class SteadyTime:
         self._clock = now
         self._on_set_back = on_set_back
         self._ahead_ns = 0
-        """How far the clock was set back, in all."""
+        """Total time by which the clock was set back."""
 
     @property
     def now(self) -> Nanoseconds:

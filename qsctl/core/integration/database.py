@@ -24,7 +24,7 @@ class Database:
         self.recovery: dict[int, Message] = {}
         self.errors: dict[int, Message] = {}
         self.start = 0
-        """How often the engine was started."""
+        """Number of starts of the engine."""
         self.next_serial = 1
         self.latest_ns: Nanoseconds = 0
         """The latest instant that any record named."""

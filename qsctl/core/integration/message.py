@@ -193,7 +193,7 @@ class Message(msgspec.Struct, frozen=True, array_like=True, gc=False):
     attempts: int = 0
     """Failed deliveries, and runs of a procedure that asked for another."""
     turns: int = 0
-    """How often it was sent back by OVER or REROUTE."""
+    """Number of times that OVER or REROUTE sent it back."""
     error: int = 0
     """Why it is in the error database; 0: it is not."""
     error_text: str = ""

@@ -75,7 +75,7 @@ class Failed(msgspec.Struct, frozen=True, array_like=True, tag=3, gc=False):
     position: int
     at_ns: Nanoseconds
     state: State
-    """Where it failed."""
+    """The state in which it failed."""
     error: int
     text: str
 

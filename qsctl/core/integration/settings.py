@@ -56,7 +56,7 @@ class ThreadSettings:
     """Runs after the first where procedures return RETRY; -1: without limit."""
     tps_retry_interval_ns: Nanoseconds = 100 * MILLISECOND_NS
     interval_ns: Nanoseconds = INFINITE_NS
-    """How often its procedures run in mode `time`."""
+    """Interval of its procedures in mode `time`."""
     is_started: bool = True
 
 
@@ -79,7 +79,7 @@ class EngineSettings:
 
     processes: tuple[ProcessSettings, ...]
     icl_delay_ns: Nanoseconds = 0
-    """How long a message is on its way between two threads."""
+    """Transfer time of a message between two threads."""
     turns_max: int = TURNS_MAX
     site: int = 0
     """The first number of its message ids."""

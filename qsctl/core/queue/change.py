@@ -21,7 +21,7 @@ WITHOUT_LOSS: Final = (
     "Create a queue of another name with these settings, let its producers write there, move what is held, and delete "
     "the old one"
 )
-"""How a setting that is not changed in place is changed without loss."""
+"""Way to change a setting without loss that cannot be changed in place."""
 
 
 def differences(former: SharedReaderQueueSettings, wanted: SharedReaderQueueSettings) -> list[str]:

@@ -74,7 +74,7 @@ class QueueContext:
         self.name = name
         self.label = label
         self.incarnation: Incarnation = NIL_INCARNATION
-        """Which creation of the queue this is; set by `SharedReaderQueue.be`."""
+        """The creation of the queue; set by `SharedReaderQueue.be`."""
         self.settings = settings
         self.outbox = outbox
         self.sleeper = sleeper

@@ -89,7 +89,7 @@ class Outbox:
 
     def __init__(self) -> None:
         self.share_count = INFINITE_NS
-        """How many samples a queue moves in a row for one cause; the rest follows in the next turn."""
+        """Number of samples that a queue moves in a row for one cause; the rest follows in the next turn."""
         self.holds_back = False
         """Whether nothing new is enqueued, for memory is at its bound."""
         self.payload_size_bytes_max: int = INFINITE_NS

@@ -63,7 +63,7 @@ class QueueReplay:
         self._queue = queue
         self._held = held = queue.held
         self.dead_letters: list[DeadLetterOrigin] = []
-        """Which samples of other queues came here as dead letters, in order, also where they left again."""
+        """Samples of other queues that came here as dead letters, in order, including those that left again."""
         self.moved_from: list[MovedFrom] = []
         """The places of other queues that commands moved samples from to here, also where those left again."""
         known_guids: dict[Guid, Guid] = {NIL_GUID: NIL_GUID}

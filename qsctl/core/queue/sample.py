@@ -102,7 +102,7 @@ _DISPATCHED: Final = {
     for state in SampleState
     if (state, _C.ASSIGN) in TRANSITIONS
 }
-"""Where a sample is that was assigned to a consumer and sent to it, by where it was."""
+"""State of a sample that was assigned to a consumer and sent to it, by its former state."""
 
 _NEXT: Final = tuple(tuple(TRANSITIONS.get((state, cause)) for cause in Cause) for state in SampleState)
 """The same, indexed by state and cause: a sample moves four times at the least, and this takes half the time."""
@@ -118,7 +118,7 @@ class DeadLetterOrigin(msgspec.Struct, frozen=True, gc=False):
     identity: SampleIdentity
     reason: DeadLetterReason
     incarnation: Incarnation = NIL_INCARNATION
-    """Which creation of that queue it was: `position` is one of its."""
+    """The creation of that queue: `position` is one of its."""
 
 
 class Sample(msgspec.Struct, gc=False):

@@ -91,7 +91,7 @@ class ResourceLimitSettings:
     low_watermark_percent: int | None = _in_place(None)
     replacement: ReplacementKind = _in_place(ReplacementKind.REJECT_WITHOUT_REPLACEMENT)
     waiting_count_max: int = _in_place(UNLIMITED)
-    """How many samples may wait outside a full queue: `<datareader_qos>/<resource_limits>/<max_samples>`."""
+    """Number of samples that may wait outside a full queue: `<datareader_qos>/<resource_limits>/<max_samples>`."""
 
     @property
     def sample_size_bytes_max(self) -> int:

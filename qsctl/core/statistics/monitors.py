@@ -40,7 +40,7 @@ class Monitor:
         self.queue = queue
         self.statistics = QueueStatistics(queue.settings, now)
         self.at_rest_count: int | None = None
-        """How many samples the queue holds, where they were not read; None: they were."""
+        """Number of samples in the queue, where they were not read; None: they were."""
         self.wakes_at_ns: Nanoseconds = INFINITE_NS
         self._outbox = outbox
         self._count = count
@@ -88,7 +88,7 @@ class Monitors:
     def __init__(self, outbox: Outbox) -> None:
         self._outbox = outbox
         self._counted_events = 0
-        """How many events of the open batch are counted."""
+        """Number of events of the open batch that are counted."""
         self._monitors: dict[str, Monitor] = {}
 
     def watch(self, now: Nanoseconds, queues: Iterable[SharedReaderQueue]) -> None:

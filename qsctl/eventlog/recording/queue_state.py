@@ -81,9 +81,9 @@ class QueueState:
         """A second arrival of a sample that waits outside; the next event has its outcome."""
         self.held: dict[SampleIdentity, HeldState] = {}
         self.held_before = 0
-        """How many of them were enqueued before the recording began."""
+        """Number of those that were enqueued before the recording began."""
         self.unseen = 0
-        """How many are held besides, of which nothing is known yet: found in a store."""
+        """Number of further held samples, found in a store and not known yet."""
         self.present: set[Guid] = set()
         """Consumers that are there."""
         self.left: dict[Guid, bool] = {}

@@ -15,7 +15,7 @@ from qsctl.identity import NIL_GUID, Guid, SampleIdentity
 from qsctl.instant import INFINITE_NS, Nanoseconds
 
 HELD_AT_ONCE: Final = 10_000
-"""How many samples of the beginning are in one part."""
+"""Number of samples of the beginning in one part."""
 
 
 class RecordedQueue(msgspec.Struct, frozen=True, array_like=True, gc=False):

@@ -67,7 +67,7 @@ class TableColumn:
     element: str = ""
     """Of a SEMP reply, below `<client>` or its `<connection>`."""
     element_kind: LabelKind | None = None
-    """Where the reply writes it in another way than the table."""
+    """The reply's form, where it differs from the table's."""
     other_elements: tuple[str, ...] = ()
     """Of replies to a sibling command, or of another version."""
 

@@ -15,7 +15,7 @@ from qsctl.profiles.listings.labels import UNSPECIFIED, Label, LabelKind, Value
 from qsctl.profiles.listings.text import ListingText
 
 STOP: Final = re.compile(r"(?<![^\s])(?:\*{3,}|Listed\s+from\s+lowest)")
-"""Where the labelled values end: a banner, or the line above it."""
+"""Pattern of the end of the labelled values: a banner, or the line above it."""
 
 _OTHER: Final = re.compile(r"([A-Za-z#][^:|\n]{0,60}?)\s*:(?:\s+(.*))?")
 

@@ -208,9 +208,9 @@ class _ListingReader:
         self._command = ""
         """The command above, in lower case; empty where none was captured."""
         self._skipped: list[int] = []
-        """Where the lines begin that belong to no listing."""
+        """First lines of blocks that belong to no listing."""
         self._unknown: tuple[int, str] | None = None
-        """Where the first table begins whose columns are not known, and its headings."""
+        """Line of the first table with unknown columns, and its headings."""
 
     def read(self) -> Listings:
         source = self._source

@@ -29,7 +29,7 @@ from qsctl.profiles.listings.model import (
 from qsctl.profiles.listings.problems import ListingError, problem
 
 _DOCUMENT: Final = re.compile(r"(?:^|(?<=[}\]]))[ \t]*(?=[{\[])", re.MULTILINE)
-"""Where a document begins: at a line's start, or behind the one before it."""
+"""Pattern of the beginning of a document: at a line's start, or after the one before it."""
 _BEGINS: Final = re.compile(rb"^(?:\xef\xbb\xbf)?[ \t]*[{\[]", re.MULTILINE)
 _NAMES: Final = ("clientName", "queueName", "topicEndpointName", "msgVpnName")
 _OF_CONNECTIONS: Final = frozenset({"txQueueByteCount", "tcpState", "smoothedRoundTripTime", "fastRetransmitCount"})

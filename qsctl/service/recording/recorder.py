@@ -39,7 +39,7 @@ PART_S: Final = 60.0
 _REPORT_S: Final = 0.5
 _CHUNK_BYTES: Final = 1 << 20
 _NICE: Final = 10
-"""Where processors are short the service goes first."""
+"""Niceness of the recorder: the service precedes it where processors are short."""
 
 _FIRST_WORD_S: Final = 60.0
 """A recorder that has received nothing for so long has been forgotten."""

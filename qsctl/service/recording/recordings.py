@@ -35,7 +35,7 @@ PART_S: Final = 60.0
 """Seconds after which a recorder closes its parts."""
 
 _LEAVE_S: Final = 20.0
-"""How long a service that leaves waits for its recorder to finish the folder."""
+"""Time that a leaving service waits for its recorder to finish the folder."""
 
 
 def is_recording_request(message: Inbound) -> TypeGuard[CommandRequest]:

@@ -20,7 +20,7 @@ SEND_EVERY_NS: Final[Nanoseconds] = 50 * MILLISECOND_NS
 """Longest interval between two sends: events of that time are lost where a service is killed."""
 
 _LEAVE_S: Final = 5.0
-"""How long a service that leaves waits for a recorder that is behind."""
+"""Time that a leaving service waits for a recorder that is behind."""
 
 
 class Reporting:

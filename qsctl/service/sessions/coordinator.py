@@ -73,7 +73,7 @@ from qsctl.service.supervisor import NOBODY, Supervisor
 from qsctl.transport.dds.service_transport import ServiceTransport
 
 LEAVE_NS: Final[Nanoseconds] = 10 * SECOND_NS
-"""How long sessions may take to store and leave, after the consumers' time."""
+"""Time in which sessions must store and leave, after the consumers' time."""
 
 
 @dataclass

@@ -29,7 +29,7 @@ from qsctl.service.sessions.link import (
 from qsctl.service.sessions.worker import WorkerSurroundings, session_process
 
 TERMINATE_AFTER_S: Final = 15.0
-"""How long a process that was asked to leave, and does not, is waited for once its time is over."""
+"""Time after its deadline that a process is waited for which was asked to leave and does not."""
 
 
 class PipeEnded(NamedTuple):

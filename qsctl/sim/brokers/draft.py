@@ -31,7 +31,7 @@ from qsctl.sim.scenario.values import PROBABILITY, RATE, integer
 from qsctl.sim.scenario.work_time import WORK, WorkKind, WorkTime
 
 MESSAGES: Final = 15_000
-"""How many shall arrive in a run."""
+"""Number of messages that arrive in a run."""
 LOAD_RATIO: Final = 0.7
 """Of the time for which the consumers are assumed to be busy."""
 HORIZONS_NS: Final = tuple(

@@ -85,7 +85,7 @@ class FittedParameter:
     """With `CONFIDENCE` the value is between `low` and `high`, if this parameter is the cause."""
     unit: str
     mismatch: float
-    """How far depth, blocked percentage and windows are from the captured ones with it; 0: not at all."""
+    """Distance of depth, blocked percentage and windows from the captured ones; 0: none."""
     is_best: bool = False
     setting: str = ""
     """The value as `--set` accepts it."""

@@ -84,7 +84,7 @@ class CapturedClients:
     seconds: float | None
     """Between two captures; None: there was one."""
     error_s: float = 0.0
-    """How far `seconds` may be off: uptimes are whole seconds."""
+    """Largest error of `seconds`: uptimes are whole seconds."""
     notes: tuple[str, ...] = ()
 
 

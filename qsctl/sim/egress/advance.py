@@ -42,7 +42,7 @@ from qsctl.sim.kernel.records import (
 from qsctl.sim.kernel.rows import delivered_row
 
 AHEAD: Final = 8
-"""How many arrivals ahead client and queue are prefetched: with many clients they lie in no cache."""
+"""Number of arrivals for which client and queue are prefetched: with many clients they are in no cache."""
 
 
 @inlined_part

@@ -111,7 +111,7 @@ class EgressArrays:
         self._measure_room()
         self.rare: int | None = 1 if layout.rare else None
         self.growths = 0
-        """How often arrays were replaced by longer ones."""
+        """Number of times that arrays were replaced by longer ones."""
 
     def __getattr__(self, name: str) -> npt.NDArray[Any]:
         """Return an array by the name that the state record has for it."""

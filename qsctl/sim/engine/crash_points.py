@@ -190,7 +190,7 @@ class _Explorer:
     received: list[ReceivedMessage] = field(default_factory=list)
     accepted: set[Source] = field(default_factory=set)
     live: dict[MessageId, Entered] = field(default_factory=dict)
-    """Where every message in memory was put last."""
+    """Latest place of every message in memory."""
     rows: dict[str, PointRow] = field(default_factory=dict)
     violations: list[Violation] = field(default_factory=list)
     number: int = 0

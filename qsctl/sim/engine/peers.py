@@ -153,7 +153,7 @@ class Sender:
     held: deque[tuple[int, int]] = field(default_factory=deque)
     """Number and size of each."""
     _recorded_count: int = 0
-    """How many it held when that was last recorded."""
+    """Number held when that was last recorded."""
     _sent_count: int = 0
     _is_changed: bool = False
 

@@ -32,7 +32,7 @@ from qsctl.storage.damage import DamageReport
 
 _NAP_S = 0.05
 _NOTE_S = 1.0
-"""How often, by the clock, senders and receivers are stored where no record of the engine takes them along."""
+"""Interval, by the clock, at which senders and receivers are stored without a record of the engine."""
 _LIMIT = 1 << 62
 
 
@@ -44,7 +44,7 @@ class EngineQueueState:
     queue: str
     length: int
     oldest_ns: Nanoseconds | None
-    """How long its oldest message is in it; None: it is empty."""
+    """Time that its oldest message has been in it; None: it is empty."""
     counts: QueueCounts
 
 

@@ -440,9 +440,9 @@ BUCKET: Final = np.dtype([("messages", "i8")])
 """At block × 128 + bucket."""
 
 RECENT: Final = np.dtype([("place", "i8")])
-"""Where a wait is to be counted, see `kernel.histogram`."""
+"""The place at which a wait is counted, see `kernel.histogram`."""
 RECENT_WAITS: Final = 16
-"""How many: a power of two."""
+"""Number of recent waits: a power of two."""
 
 WATCH: Final = np.dtype(
     [(name, "i8") for name in ("client", "bytes", "length", "arrived", "delivered", "delivered_bytes")]
@@ -489,7 +489,7 @@ LOG_WORDS: Final = np.dtype(
 )
 """The same 60 bytes in eight pieces instead of twelve: half the stores of a row, which the log costs most by."""
 SECOND_HALF: Final = 32 if sys.byteorder == "little" else 0
-"""How far to shift the field of a piece that lies behind the other one."""
+"""Shift of the second of two packed fields."""
 FIRST_HALF: Final = 32 - SECOND_HALF
 INDICATION_SHIFT: Final = 16 if sys.byteorder == "little" else 0
 QUEUE_SHIFT: Final = 0 if sys.byteorder == "little" else 24

@@ -53,7 +53,7 @@ class EnginePart:
         self.instants: Sequence[Nanoseconds] = ()
         """When the live service did something to these queues, sorted."""
         self.lateness_max_ns: Nanoseconds = LATENESS_MAX_NS
-        """How much later than it is due a timer may fire."""
+        """Largest delay of a timer after its deadline."""
         self._inbox: list[Inbound] = []
         self._now: Nanoseconds = started_at_ns
         self.fires_at_ns: Nanoseconds = INFINITE_NS

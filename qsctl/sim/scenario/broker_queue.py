@@ -147,7 +147,7 @@ class QueuePublisher:
     on_refusal: RefusalReaction = RefusalReaction.LOSE
     retry_after_ns: Nanoseconds = SECOND_NS
     retries: int = -1
-    """How often a refused message is tried again; -1: until it is accepted."""
+    """Number of attempts for a refused message; -1: until it is accepted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +200,7 @@ class QueueWorkers:
     batch: int = 1
     """Messages that an answer to a poll has at most."""
     wait_ns: Nanoseconds = 20 * SECOND_NS
-    """How long a poll waits at the broker for a message."""
+    """Time that a poll waits at the broker for a message."""
     poll_interval_ns: Nanoseconds = 0
     """After an empty answer."""
     round_trip_ns: Nanoseconds = 0
@@ -268,7 +268,7 @@ class WorkOutage:
     work_class: str = ""
     """Empty: of every class."""
     work: WorkTime | None = None
-    """How long such an attempt takes; None: as usual."""
+    """Duration of such an attempt; None: as usual."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,7 +52,7 @@ class Attribute:
     required: bool = False
     models: frozenset[s.Model] = EVERY_MODEL
     tibco_value: Value | None = None
-    """How it is written in a TIBCO scenario, where that differs."""
+    """The text in a TIBCO scenario, where that differs."""
 
     def value_for(self, model: s.Model) -> Value:
         """Return how it is written in a scenario of this model."""

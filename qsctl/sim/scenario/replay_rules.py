@@ -13,7 +13,7 @@ from qsctl.sim.scenario.places import Breach
 from qsctl.sim.scenario.replay import Replay
 
 ARRIVALS: Final = "arrivals/"
-"""How the names of the parts begin without which nothing can be replayed."""
+"""Prefix of the names of the parts that a replay requires."""
 
 
 def short_names(service: ServiceSettings) -> dict[str, str]:

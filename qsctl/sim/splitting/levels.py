@@ -26,7 +26,7 @@ about 3 cost more trajectories altogether, fewer than 2 more states to be kept."
 FACTOR_AT_THE_END: Final = 3
 """Into how many trajectories one goes on at most that is at the last importance."""
 CROSSINGS: Final = 40
-"""How often a threshold is crossed in a pilot run before that is believed."""
+"""Number of crossings of a threshold in a pilot run that count as reliable."""
 MESSAGES: Final = 10_000
 """Arrivals of the first pilot runs together; later ones have more while they go no further."""
 MESSAGES_MAX: Final = 1_000_000

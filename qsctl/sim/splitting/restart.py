@@ -52,7 +52,7 @@ class SplitRun:
     """Arrivals simulated, in all trajectories."""
     trajectories: int
     crossings: list[int] = field(default_factory=list)
-    """How often each threshold was crossed upwards, by all trajectories."""
+    """Number of upward crossings of each threshold, by all trajectories."""
     plain_messages: float = 0.0
     """An estimate of the arrivals of one plain run."""
     squares: list[float] = field(default_factory=list)

@@ -66,7 +66,7 @@ class _Inode:
         """Size of the file; beyond `data` it reads as zeros."""
         self.synced_size_bytes = 0
         self.synced_bytes = 0
-        """How much was written when it was synced last."""
+        """Size at the latest sync."""
         self.settled_bytes = 0
         """The same of the sync before: what follows it is durable, and rests on it."""
         self.name_count = 0
@@ -148,7 +148,7 @@ class SimulatedDisk:
         self.random = random
         self._healthy_sync_ns = sync_ns
         self.sync_ns = sync_ns
-        """How long a sync takes; infinite: the disk hangs."""
+        """Duration of a sync; infinite: the disk hangs."""
         self.state = DiskState.WORKS
         self._capacity_bytes = CAPACITY_BYTES
         self.sector_bytes = random.choice((512, 4096))

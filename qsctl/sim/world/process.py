@@ -57,7 +57,7 @@ from qsctl.storage.replicas.replica_log import RecordsCodec, ReplicaLog
 from qsctl.storage.replicas.replica_stream import StoredStream
 
 LOOKS_AGAIN_NS: Final[Nanoseconds] = SECOND_NS // 5
-"""How often a sync that hangs is looked at: the disk may have been mended meanwhile."""
+"""Interval at which a hanging sync is checked: the disk may have been repaired meanwhile."""
 
 _NEVER: Final = 0
 _SERVICE_FILE: Final = "QSservice@"

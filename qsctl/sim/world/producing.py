@@ -93,7 +93,7 @@ class ProducerProgram:
         self._backlog: deque[tuple[bytes, SampleIdentity | None]] = deque()
         self._open: dict[SampleIdentity, _OpenSample] = {}
         self._attempts: dict[SampleIdentity, int] = {}
-        """How often a sample was written: each attempt is answered for itself."""
+        """Number of attempts of each sample: each is answered by itself."""
         self._relayed_count = 0
         self._state = self._new_producer()
         self.is_up = True

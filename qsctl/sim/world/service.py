@@ -120,16 +120,16 @@ class SimulatedService:
         self.process: Process | None = None
         """None: it is down."""
         self.life_count = 0
-        """How often it was started or ended: what was planned in an earlier life never happens."""
+        """Number of starts and ends: events planned in an earlier incarnation never happen."""
         self.is_gone = False
         """Whether it never starts again."""
         self.is_paused = False
         self.is_stuck = False
         """Whether its process waits for the disk for ever."""
         self.crash_at: CrashPoint | None = None
-        """Where the next crash falls; None: no crash waits."""
+        """The point of the next crash; None: none is planned."""
         self.skew_ns: Nanoseconds = 0
-        """How far its clock is ahead of the world's, beside what its rate makes."""
+        """Offset of its clock from the world's, beside that of its rate."""
         self._rate = 1.0
         self._rate_since: tuple[Nanoseconds, Nanoseconds] = (0, CLOCK_BEGINS_NS)
         """The instant of the world from which its clock runs at this rate, and what it showed then."""

@@ -38,7 +38,7 @@ SCHEDULE_UNMET: Final = "schedule"
 """The verdict of a schedule that waited for what never came."""
 
 LOOKS_EVERY_NS: Final[Nanoseconds] = MILLISECOND_NS
-"""How exactly it is measured how long nothing moved."""
+"""Resolution of the measured time without progress."""
 
 STEPS_AT_INSTANT_MAX: Final = 20_000
 """More are an endless loop of something that is due at once."""

@@ -62,7 +62,7 @@ FILE_SIZES_KB: Final = (4, 16, 1000)
 """The sizes past which a store begins another file, of which one is drawn: small ones, so that there are several."""
 
 LOOKS_AGAIN_NS: Final[Nanoseconds] = 300 * MILLISECOND_NS
-"""How often the operator of a group without a majority of its logs looks at it."""
+"""Interval at which the operator checks a group without a majority of its logs."""
 
 ADMINISTRATOR = 3
 """The kind in the GUID of the administrator."""

@@ -26,7 +26,7 @@ class FileUsage:
         self.is_touched = False
         """Whether this file has records of positions that are in the stream's own files."""
         self.ended_count = 0
-        """How many positions of the stream had ended by the end of this file."""
+        """Number of the stream's positions that had ended by the end of this file."""
         self.position_max = -1
         self.crossing: list[tuple[int, int, int]] = []
         """Positions that begin here and end in a later file: position, how many had ended by then, and that file."""

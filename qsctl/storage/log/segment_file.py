@@ -51,7 +51,7 @@ _NOT_AHEAD: Final = frozenset({errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS, err
 """Errors of a file system that cannot allocate ahead, or not as much: files grow with each append then."""
 
 _LAST_BATCH: Final = 1 / 16
-"""How far the last batch of a file is expected to go past its maximum, as a part of it."""
+"""Expected excess of a file's last batch over the maximum size, as a fraction of it."""
 
 HEADER_SIZE_BYTES: Final = 2 * _COPY_SIZE_BYTES
 """Two copies: one damaged place does not cost the file."""

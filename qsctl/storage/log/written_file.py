@@ -52,7 +52,7 @@ class WrittenFile:
         """Write at its end, which is at `offset`; where there may be no room for it later, at once.
 
         Raises:
-            OSError: the disk refuses; cut it.
+            OSError: the disk refuses; the caller must cut the file.
         """
         end = offset + len(data)
         self._reserve(end)

@@ -17,7 +17,7 @@ _BATCHES = "SELECT * FROM batch ORDER BY 1"
 _PAYLOADS = "SELECT * FROM payload ORDER BY 1"
 _HEADER_SIZE_BYTES = 100
 _USER_VERSION = slice(60, 64)
-"""Where the header of a database file has the format."""
+"""Offset of the format in the header of a database file."""
 
 
 def salvage(path: Path, settings: FilesystemSettings, stream: int) -> list[DamageReport]:

@@ -16,7 +16,7 @@ from qsctl.storage.codec import Encoded, Record, RecordCodec
 from qsctl.storage.log.segment_file import Replacement
 
 ROOM_FOR_FILES: Final = 4_096
-"""How many files may be begun while one is written that supersedes them."""
+"""Number of files that may be begun while one is written that supersedes them."""
 
 POSITIONS_AT_ONCE: Final = 500
 """Number of positions read at a time, which takes a millisecond."""

@@ -19,7 +19,7 @@ from qsctl.transport.dds.announcements import reader_key, writer_key
 from qsctl.transport.dds.discovery import participant_of
 
 PATIENCE_NS: Final[Nanoseconds] = 500 * MILLISECOND_NS
-"""How long replies wait for the reader of a client that can send requests; once, for each client."""
+"""Time that replies wait for the reader of a client that can send requests; once, for each client."""
 
 
 class AdministrationClients:

@@ -66,9 +66,9 @@ class Boundary:
         self._named: dict[str, None] = {}
         self._reports = FaultReports(report)
         self.peer_limits = PeerLimits()
-        """How much of one peer is taken notice of."""
+        """Bounds on the data kept for one peer."""
         self.time = LoopTime()
-        """How the loop that reads here divides its time among what peers ask for."""
+        """Division of the reading loop's time among the requests of peers."""
 
     def report_to(self, report: Report) -> None:
         """Report through another callable from now on."""

@@ -26,14 +26,15 @@ from qsctl.transport.dds.qos import partition_qos, writer_qos
 from qsctl.transport.dds.raw import RawWriter, close_entity
 
 HANDSHAKE_NS: Final[Nanoseconds] = 200 * MILLISECOND_NS
-"""How long a reader may take to get in step; one that does not is written to all the same."""
+"""Time that a reader has for the handshake; after it samples are written to it anyway."""
 
 RETURN_NS: Final[Nanoseconds] = SECOND_NS
-"""How long one that was out of sight and is back is left alone. Its reliable channels begin anew in this time, and it
-does not know that they ended: what it sends or is sent earlier may be dropped."""
+"""Time for which a reappeared peer is left alone. Its reliable channels begin anew in this time, and the peer is
+unaware that they ended: messages from or to it before that may be dropped.
+"""
 
 MATCHING_NS: Final[Nanoseconds] = SECOND_NS
-"""How long a discovered producer is looked at every millisecond until it is matched."""
+"""Time for which a discovered producer is polled every millisecond until it is matched."""
 
 
 class FrameWriter:

@@ -16,7 +16,7 @@ from qsctl.transport.dds.library_log import LIBRARY_LOG
 from qsctl.transport.dds.participant import Participant
 
 LEAVE_NS: Final[Nanoseconds] = 2 * SECOND_NS
-"""How long a leaving client waits until its last messages are received; a service that is gone never receives them."""
+"""Time that a leaving client waits until its last messages are received; a service that is gone never receives them."""
 
 
 class DomainPort(Protocol):

@@ -67,7 +67,7 @@ OCTET_BODY_MAX_BYTES: Final = 80 * 1024 * 1024
 """Of a command that names samples: the largest sample, and room for others."""
 
 _COUNT: Final = struct.Struct("<Q")
-"""How many samples a GET wants at most, in its octet body, which [QS 5.4.6] leaves unused; empty: all."""
+"""Largest number of samples that a GET requests, in its octet body, which [QS 5.4.6] leaves unused; empty: all."""
 
 _COUNT_AFTER: Final = struct.Struct("<QQ")
 _INCARNATION: Final = struct.Struct("<Q")

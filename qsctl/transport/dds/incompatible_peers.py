@@ -41,7 +41,7 @@ from qsctl.transport.dds.topic_names import nearest_topic
 from qsctl.transport.dds.type_outlines import NotYet, TypeOutline, fetch_from, outline_of
 
 LOOK_EVERY_NS: Final[Nanoseconds] = 500 * MILLISECOND_NS
-"""How often is looked; a peer is reported after two to three looks."""
+"""Interval of the checks; a peer is reported after two to three of them."""
 
 LOOKS_MAX: Final = 10
 """Looks after which a peer is reported though its type is not described yet, and a matched one is let be."""
@@ -53,8 +53,9 @@ UNMATCHED_AT_ONCE: Final = 100
 """Unmatched endpoints that one look compares with ours, and as many of ours as each is compared with; others wait."""
 
 TAKING_NS: Final[Nanoseconds] = 7 * MILLISECOND_NS
-"""How long it takes at most, while samples move, to take an endpoint that is there: 35 µs of a hundredth of the time,
-and as much again for those that come meanwhile."""
+"""Longest time, while samples move, to read an existing endpoint: 35 µs of a hundredth of the time, and as much again
+for those that come meanwhile.
+"""
 
 TAKES_MAX: Final = 500
 FRAME_TYPE: Final = "RTI::QueuingService::SampleFrame"

@@ -24,7 +24,7 @@ from qsctl.transport.dds.boundary import Boundary
 from qsctl.transport.dds.peer_faults import UNKNOWN_PEER
 
 PERIOD_NS: Final[Nanoseconds] = 100 * MILLISECOND_NS
-"""How often the pipe is read at most."""
+"""Shortest interval between two reads of the pipe."""
 
 PIPE_BYTES: Final = 1024 * 1024
 READ_BYTES: Final = 32 * 1024

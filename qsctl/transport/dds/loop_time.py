@@ -19,16 +19,16 @@ from typing import Final
 from qsctl.instant import MICROSECOND_NS, MILLISECOND_NS, SECOND_NS, Nanoseconds
 
 BUSY_NS: Final[Nanoseconds] = SECOND_NS
-"""How long after a sample, or an answer to one, others still count as waiting for theirs."""
+"""Time after a sample, or an answer to one, in which others still count as waiting for theirs."""
 
 BEHIND_MAX_NS: Final[Nanoseconds] = 5 * SECOND_NS
-"""How long what was announced may pile up before noticing it takes more of the time."""
+"""Time for which announcements may accumulate before processing them gets more of the time."""
 
 SHORTEST_WAIT_NS: Final[Nanoseconds] = MILLISECOND_NS
 """Work that may go on now may be another's turn: the loop does not look all the time."""
 
 PAUSE_MAX_NS: Final[Nanoseconds] = SECOND_NS
-"""How long work waits at most, however long the last of its kind took: administration is always possible."""
+"""Longest wait of a kind of work, however long the last of its kind took: administration is always possible."""
 
 
 class TimeShare:

@@ -43,7 +43,7 @@ from qsctl.transport.dds.peer_addresses import addresses_of
 from qsctl.transport.dds.raw import ONE_THREAD_AT_A_TIME, batching_functions, close_entity
 
 LEASE_DURATION_NS: Final[Nanoseconds] = 5 * SECOND_NS
-"""How long a vanished process is still believed in; a process that leaves in order is noticed at once."""
+"""Time for which a vanished process still counts as present; a process that leaves in order is noticed at once."""
 
 ANNOUNCEMENT_NS: Final[Nanoseconds] = SECOND_NS
 """Interval at which a participant announces itself; with a short lease four times a lease. By default the library does
@@ -54,8 +54,10 @@ and to renew a lease of 5 s after 4, so that a process delayed for a second was 
 LOOPBACK: Final = "lo"
 
 TOPIC_ATTEMPTS: Final = 4
-"""How often a topic is asked for that the library refuses as it refuses a bad name. It looks through its table of types
-without a lock, and finds a type not whole while a peer with other types is discovered: some microseconds at a time."""
+"""Number of attempts to create a topic that the library refuses as it refuses a bad name. It searches its table of
+types without a lock, and finds an incomplete type while a peer with other types is discovered: some microseconds at a
+time.
+"""
 
 TOPIC_PAUSE_S: Final = 0.005
 

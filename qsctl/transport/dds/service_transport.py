@@ -52,7 +52,7 @@ from qsctl.transport.dds.signed_commands import RUN_BYTES, CommandVerifier
 MessageKind = TypeVar("MessageKind")
 
 HURRY_NS: Nanoseconds = MILLISECOND_NS
-"""How soon to look again while a peer's cache is full or a consumer is being reached."""
+"""Time to the next attempt while a peer's cache is full or a consumer is being reached."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class ServicePlaces:
     monitoring: DomainPlace | None = None
     logger: DomainPlace | None = None
     configuration: DomainPlace | None = None
-    """Where the members of a cluster agree on their configuration [QS 7.2]; None: they do not."""
+    """The domain in which a cluster's members agree on their configuration [QS 7.2]; None: they do not."""
     key_file: Path | None = None
     """The keys that administration commands must be signed with; None: they need no signature."""
     delivers: bool = True

@@ -31,7 +31,7 @@ from qsctl.transport.dds.bodies import identity_from_wire
 from qsctl.transport.dds.wire_types import CommandActionKind
 
 CLOCK_DIFFERENCE_MAX_NS: Final[Nanoseconds] = 300 * SECOND_NS
-"""How much the clocks of client and service may differ, the way of the command included."""
+"""Largest difference between the clocks of client and service, including the command's transfer time."""
 
 REMEMBERED_MAX: Final = 50_000
 """Commands whose random numbers a service remembers; with more of them their times count for less long."""

@@ -215,7 +215,7 @@ def octets_of_identifier(identifier: Any) -> bytes:
     """Return the octets of a `TypeIdentifier` that a peer's description has.
 
     Raises:
-        Malformed: it cannot be one: what was read without an error may still be no value of its type.
+        Malformed: it is not valid: octets that were read without an error may still not be a value of its type.
     """
     octets: Any = decoded(lambda read: read.serialize(use_version_2=True), identifier)
     return bytes(octets)[4:]

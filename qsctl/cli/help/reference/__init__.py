@@ -21,7 +21,7 @@ class Reference:
     summary: str
     module: str
     of: str = ""
-    """What the page is of, where the module makes several."""
+    """The subject of the page, where the module makes several."""
 
     def page(self) -> str:
         """Make it: its heading, the sentence, and the rest from the module."""

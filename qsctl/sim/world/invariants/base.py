@@ -30,7 +30,7 @@ class Invariant(Observer):
     def __init__(self, clock: Callable[[], Nanoseconds]) -> None:
         self._clock = clock
         self.checked_count = 0
-        """How often the rule was tested."""
+        """Number of tests of the rule."""
         self.violation_count = 0
         self.violations: list[tuple[Nanoseconds, str]] = []
         """The first of them: when, and what was found."""

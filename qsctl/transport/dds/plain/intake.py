@@ -48,7 +48,7 @@ class Origins:
     def __init__(self) -> None:
         self._processes: OrderedDict[Guid, bytes] = OrderedDict()
         self._timestamps: OrderedDict[SampleIdentity, Nanoseconds] = OrderedDict()
-        """Where they are not the sequence number, or the number is the producer's own."""
+        """Timestamps, where they are not the sequence number, or the number is the producer's own."""
 
     def note(self, identity: SampleIdentity, process: bytes, timestamp_ns: Nanoseconds) -> None:
         """Remember where a sample came from, and its timestamp; 0: it is known by its number alone."""
