@@ -58,6 +58,8 @@ or elided one by that; of a row `held` only where the message was sent and waits
 before the first. Statistics restart at the end of the warm-up, attempts too: of those before, one is kept at most. So
 the sum of `greatest(attempts - 1, 0)` over all rows, but those of messages that left their queue before the end of the
 warm-up, is `redelivered_messages` of the counters, to the message; rows `held` and `waiting` belong to it.
+Of a model `queue` (a broker's queue) a wait ends when work on the message begins first, and `topic_id` is the number of
+its class; a dead letter has a row of its own in the queue of dead letters, since it became one.
 `replication` (int32) comes from the folder's name.
 """
 
