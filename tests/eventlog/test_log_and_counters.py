@@ -135,7 +135,10 @@ def shortened(name: str) -> Scenario:
         overflow = GuaranteedOverflow.REDELIVER
         profiles = tuple(dataclasses.replace(each, guaranteed_overflow=overflow) for each in scenario.profiles)
         scenario = dataclasses.replace(scenario, profiles=profiles)
-    horizons_ns = {"shared-reader-queue": 4 * SECOND_NS, "guaranteed": 8 * SECOND_NS, "ward": 28 * SECOND_NS}
+    horizons_ns = {
+        "shared-reader-queue": 4 * SECOND_NS, "guaranteed": 8 * SECOND_NS, "ward": 28 * SECOND_NS,
+        "work-queue": 6 * 3600 * SECOND_NS,
+    }  # fmt: skip
     horizon_ns = min(horizons_ns.get(scenario.name, SECOND_NS // 2), scenario.horizon_ns)
     if scenario.world is not None:
         horizon_ns = 4 * SECOND_NS

@@ -29,6 +29,7 @@ HORIZONS_NS = {
     "shared-reader-queue": 3 * SECOND_NS,
     "world": 3 * SECOND_NS,
     "guaranteed": 6 * SECOND_NS,
+    "work-queue": 6 * 3600 * SECOND_NS,
     "fan-out-10000": SECOND_NS // 20,
 }
 
