@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol, runtime_checkable
 
 from qsctl.core.admin.command import Command
@@ -79,6 +79,14 @@ class KnowsSettings(Protocol):
     @property
     def settings(self) -> ServiceSettings:
         """The configuration as it is now."""
+
+
+@runtime_checkable
+class ReportsSilence(Protocol):
+    """A connection whose queues may take long to answer what is written."""
+
+    on_silence: Callable[[int], None] | None
+    """Called while `write` waits, with the number of samples, where no queue has answered for a second."""
 
 
 @runtime_checkable

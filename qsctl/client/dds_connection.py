@@ -6,7 +6,7 @@ returns the others.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -69,6 +69,8 @@ class DdsConnection:
         self._writers: dict[tuple[int, str, Guid], SampleWriter] = {}
         self._consumers: dict[QueueName, QueueConsumer[bytes]] = {}
         self._positions: dict[SampleIdentity, int] = {}
+        self.on_silence: Callable[[int], None] | None = None
+        """Called in `write`, with the number of samples, where no queue has answered for a second."""
         self._is_closed = False
 
     @property
@@ -214,6 +216,7 @@ class DdsConnection:
             writer = self._writers[domain_id, topic_name, guid] = SampleWriter(
                 self._session(domain_id), topic_name, guid
             )
+        writer.on_silence = self.on_silence
         return writer.write(samples, queues, self._timeout_s)
 
     def _delivery(self, queue: QueueName, hosted: _Hosted, delivery: Delivery) -> Delivery:

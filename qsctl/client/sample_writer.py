@@ -7,7 +7,7 @@ is the queue's. A queue that came too late to be asked is not counted.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from qsctl.client.session import TURN_NS, ClientSession
@@ -19,6 +19,9 @@ from qsctl.transport.dds.client_ports import ProducerPort
 from qsctl.transport.dds.matches import DeletedByCommand, QueueAppeared, QueueVanished
 
 WINDOW_COUNT: Final = 2000
+
+SILENCE_S: Final = 1.0
+"""After so long without an answer the caller learns that it waits."""
 
 
 class SampleWriter:
@@ -38,6 +41,8 @@ class SampleWriter:
         self._waited_for: set[SampleIdentity] = set()
         self._answers: list[WriteAcknowledgment] = []
         self._names: Mapping[str, QueueName] = {}
+        self.on_silence: Callable[[int], None] | None = None
+        """Called once in a wait, with the number of samples that no queue has answered for a while."""
 
     def write(
         self, samples: Sequence[Write], queues: Mapping[str, QueueName], timeout_s: float
@@ -59,6 +64,7 @@ class SampleWriter:
         self._find(timeout_s)
         sent_count = 0
         deadline = time.monotonic() + timeout_s
+        silent_from = time.monotonic() + SILENCE_S
         while sent_count < len(samples) or self._waited_for:
             sent_count += self._send(samples[sent_count : sent_count + WINDOW_COUNT - len(self._waited_for)])
             before = len(self._answers)
@@ -66,8 +72,12 @@ class SampleWriter:
             self._turn()
             if len(self._answers) > before:
                 deadline = time.monotonic() + timeout_s
+                silent_from = time.monotonic() + SILENCE_S
             elif time.monotonic() >= deadline:
                 break
+            elif self.on_silence is not None and time.monotonic() >= silent_from:
+                silent_from = deadline
+                self.on_silence(len(samples) - sent_count + len(self._waited_for))
         if self._waited_for:
             for refusal in self._port.give_up():
                 self._receive(refusal)

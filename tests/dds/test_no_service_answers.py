@@ -1,12 +1,18 @@
 """Why no service answered: one without administration is seen by what it says of itself; else nothing is."""
 
+import os
+import signal
+import threading
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from qsctl.client.administration import Administration
 from qsctl.client.dds_connection import DdsConnection
+from qsctl.core.messages import Write
 from qsctl.errors import NoAnswer
+from qsctl.identity import Guid, SampleIdentity
 from tests.dds.domains import claim_domain, release_domain
 from tests.dds.service_process import ServiceProcess
 from tests.patience import eventually
@@ -37,3 +43,30 @@ def test_the_likely_reason_is_named(tmp_path: Path) -> None:
         service.end()
         release_domain(domain)
         release_domain(other)
+
+
+def test_a_writer_learns_that_it_waits_for_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The service is stopped in its tracks: as it is for its producers while replicas elect a new master."""
+    domain = claim_domain()
+    service = ServiceProcess(tmp_path, domain)
+    connection = DdsConnection(domain, 30.0)
+    waited: list[int] = []
+    connection.on_silence = waited.append
+    try:
+        sample = Write("P", "Orders", SampleIdentity(Guid(bytes(range(16))), 1), b"x")
+        assert len(connection.write([sample])) == 1
+        assert waited == []
+        hosted = connection._all_hosted()
+        monkeypatch.setattr(connection, "_all_hosted", lambda: hosted)  # as another member would answer
+        os.kill(service.pid, signal.SIGSTOP)
+        timer = threading.Timer(2.0, os.kill, (service.pid, signal.SIGCONT))
+        timer.start()
+        later = msgspec.structs.replace(sample, identity=SampleIdentity(Guid(bytes(range(16))), 2))
+        assert len(connection.write([later])) == 1
+        assert waited == [1]
+        timer.join()
+    finally:
+        os.kill(service.pid, signal.SIGCONT)
+        connection.close()
+        service.end()
+        release_domain(domain)

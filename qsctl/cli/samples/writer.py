@@ -7,8 +7,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from qsctl.cli.output.render import note
+from qsctl.cli.output.results import counted
 from qsctl.cli.samples.produce_results import ProducedSamples, QueueResult
-from qsctl.client.connection import Connection
+from qsctl.client.connection import Connection, ReportsSilence
 from qsctl.client.topics import TopicQueues
 from qsctl.core.messages import AckResponse, SampleFlag, Write
 from qsctl.errors import Interrupted, PartlyDone, QsctlError
@@ -40,6 +42,11 @@ class SampleOrigin:
         return SampleIdentity(self.writer_guid, self.first_sequence_number + index)
 
 
+def _note_silence(count: int) -> None:
+    samples = counted(count, "sample")
+    note(f"Waiting: no queue has answered {samples} for a second. It is full, or its replicas elect a new master.")
+
+
 def write_all(
     connection: Connection, topic: TopicQueues, payloads: Iterable[bytes | None], origin: SampleOrigin
 ) -> ProducedSamples:
@@ -51,6 +58,8 @@ def write_all(
         PartlyDone: something went wrong after the first samples were written.
         QsctlError: the same where none was written.
     """
+    if isinstance(connection, ReportsSilence):
+        connection.on_silence = _note_silence
     answers: Counter[tuple[str, AckResponse]] = Counter()
     written = 0
     unanswered = 0
