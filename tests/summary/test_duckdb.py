@@ -63,7 +63,7 @@ def short(name: str) -> Scenario:
 
 def held(scenario: Scenario) -> str:
     """Which queues keep a message until it is acknowledged; in these scenarios every G-1 does."""
-    if scenario.model in {Model.SHARED_READER_QUEUE, Model.WORLD}:
+    if scenario.model in {Model.SHARED_READER_QUEUE, Model.WORLD, Model.QUEUE}:
         return "true"
     return "queue = 'G-1'" if scenario.model is Model.SOLACE else "false"
 
@@ -192,6 +192,8 @@ def check_law(summary: RunSummary, log: Any, by: Sequence[str], names: dict[int,
 
 def acknowledged(scenario: Scenario) -> str:
     """Which messages have an acknowledgment of their own; in these scenarios every G-1 has an endpoint."""
+    if scenario.queue is not None:  # nothing acknowledges its dead letters
+        return f"queue = '{scenario.queue.name}'"
     return "true" if scenario.model is Model.TIBCO else held(scenario)
 
 
