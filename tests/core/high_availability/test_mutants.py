@@ -68,8 +68,12 @@ BY_TEST: Final[dict[str, Callable[[], object]]] = {
 }
 
 
+BY_WORLDS = ("counts confirmations of earlier epochs",)
+"""A schedule of a simulated world catches these, see `tests/world/test_mutants.py`."""
+
+
 def test_every_broken_replica_has_what_catches_it() -> None:
-    assert sorted(MUTANTS) == sorted((*BY_RANDOM_FAULTS, *BY_TEST))
+    assert sorted(MUTANTS) == sorted((*BY_RANDOM_FAULTS, *BY_TEST, *BY_WORLDS))
 
 
 @pytest.mark.parametrize("name", BY_RANDOM_FAULTS)
