@@ -56,12 +56,17 @@ class TclText:
         text: the whole of it.
         note: called with what is wrong, where a list is looked at.
         first_line: the line that it begins in.
+        keeps_controls: whether an escape may give a character that is not printable; else it is replaced, as where a
+            value is shown on a terminal or written as XML.
     """
 
-    def __init__(self, text: str, note: Callable[[TclTrouble], None], first_line: int = 1) -> None:
+    def __init__(
+        self, text: str, note: Callable[[TclTrouble], None], first_line: int = 1, *, keeps_controls: bool = False
+    ) -> None:
         self.text = text
         self.note = note
         self._first_line = first_line
+        self._keeps_controls = keeps_controls
         self._counts: list[int] | None = None
 
     def line_of(self, at: int) -> int:
@@ -96,14 +101,15 @@ class TclText:
         content = self.text[word.start : word.end]
         if word.form == "{":
             return content
-        return _BACKSLASH.sub(_replaced, content) if "\\" in content else content
+        return _BACKSLASH.sub(self._replaced, content) if "\\" in content else content
 
     def list_of(self, word: TclWord) -> tuple[TclText, list[TclWord]]:
         """Return the words of a word that is a list, and the text that they are in."""
         content = self
         start, end = word.start, word.end
         if word.form != "{" and "\\" in self.text[start:end]:
-            content = TclText(self.value(word), self.note, self.line_of(start))
+            line = self.line_of(start)
+            content = TclText(self.value(word), self.note, line, keeps_controls=self._keeps_controls)
             start, end = 0, len(content.text)
         return content, list(content.words(start, end))
 
@@ -179,21 +185,20 @@ class TclText:
     def _excerpt(self, at: int, end: int) -> str:
         return self.text[at : min(end, at + 60)].partition("\n")[0]
 
+    def _replaced(self, found: re.Match[str]) -> str:
+        """Return the character of a backslash escape; an invalid one is replaced, as in the file itself."""
+        if found["octal"]:
+            return self._character(int(found["octal"], 8) & 0xFF)
+        if found["hex"] or found["four"]:
+            return self._character(int(found["hex"] or found["four"], 16))
+        if found["line"]:
+            return " "
+        return _NAMED.get(found["other"], found["other"])
 
-def _replaced(found: re.Match[str]) -> str:
-    """Return the character of a backslash escape; an invalid one is replaced, as in the file itself."""
-    if found["octal"]:
-        return _character(int(found["octal"], 8) & 0xFF)
-    if found["hex"] or found["four"]:
-        return _character(int(found["hex"] or found["four"], 16))
-    if found["line"]:
-        return " "
-    return _NAMED.get(found["other"], found["other"])
-
-
-def _character(code: int) -> str:
-    character = chr(code)
-    return character if character.isprintable() or character in "\t\n" else "\ufffd"
+    def _character(self, code: int) -> str:
+        character = chr(code)
+        is_allowed = self._keeps_controls or character.isprintable() or character in "\t\n"
+        return character if is_allowed else "\ufffd"
 
 
 class TclKeyedList:

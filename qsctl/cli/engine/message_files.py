@@ -70,7 +70,7 @@ def read_metadata(file: Path) -> list[EditedMessage]:
     def trouble(each: TclTrouble) -> None:
         note(text.line_of(each.at), each.message, each.found, each.allowed)
 
-    text = TclText(content, trouble)
+    text = TclText(content, trouble, keeps_controls=True)
     found: list[EditedMessage] = []
     lines: dict[MessageId, int] = {}
     for word in text.words(0, len(content)):

@@ -100,8 +100,8 @@ def test_the_same_seed_gives_the_same_trace() -> None:
 @pytest.mark.parametrize(
     ("document", "words"),
     [
-        (b"<html>", "not JSON"),
-        (b"[" * 100_000, "not JSON"),
+        (b"<html>", "not valid JSON"),
+        (b"[" * 100_000, "not valid JSON"),
         ({"data": {"resultType": "vector", "result": []}}, "no matrix"),
         ({"data": 3}, "no matrix"),
         ({"data": {"resultType": "matrix", "result": [1]}}, "no object"),
@@ -188,7 +188,8 @@ def test_counters_of_a_file_become_rates(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "not JSON"), ("[" * 100_000, "not JSON"), ("{}", "no matrix"), ("[1]", "no object"), ("[]", "no series"),
+        ("", "not valid JSON"), ("[" * 100_000, "not valid JSON"),
+        ("{}", "no matrix"), ("[1]", "no object"), ("[]", "no series"),
         ('[{"values": 5}]', "no list of values"), ('[{"values": [[1]]}]', "no pair"),
         ('[{"values": [[1, "2"]]}]', "one instant"), ('[{"values": [[NaN, "2"]]}]', "no number"),
         ('[{"values": [[0, "2"], [0.01, "2"], [1e9, "2"]]}]', "too many steps"),
