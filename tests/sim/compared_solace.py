@@ -32,7 +32,9 @@ def counted(oracle: SolaceOracle) -> dict[tuple[int, str], dict[str, Any]]:
         held = holder.held_by(q)
         waiting = [*holder.waiting, *holder.returned] if q == 0 else []
         moved = isinstance(holder, PlainQueue) and any(holder.moved.values())
-        if counts["arrived"] or counts["delivered"] or held or waiting or moved:
+        # All that arrived may have arrived before the end of the warm-up, and be dead or expired afterwards.
+        ended = any(counts[name] for name in (*CAUSES, "redelivered", "discarded", "elided", "evicted"))
+        if counts["arrived"] or counts["delivered"] or held or waiting or moved or ended:
             histogram = Counter(bucket_of(wait) for wait in counts["waits"])
             found[c, QUEUE_ORDER[q].value] = {
                 "arrived_messages": counts["arrived"],
