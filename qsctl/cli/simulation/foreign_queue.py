@@ -119,10 +119,15 @@ class ForeignQueueOptions(OptionGroup):
         """Return what the command line states, by words.
 
         Raises:
-            UsageError: a setting is not of the form SETTING=VALUE, or is given twice.
+            UsageError: a setting is not of the form SETTING=VALUE, or is given twice, or the rate has no unit.
         """
         from qsctl.sim.brokers.draft import parse_settings
 
+        if self.arrivals.strip().replace(".", "", 1).isdigit():
+            raise UsageError(
+                f"--arrivals {self.arrivals!r} has no unit",
+                remedy=f"Write {self.arrivals.strip()}/s for messages a second, or {self.arrivals.strip()}/min.",
+            )
         load = {"arrivals": self.arrivals, "work": self.work, "consumers": self.consumers}
         found = {word: text for word, text in load.items() if text}
         for word, text in parse_settings(self.settings or ()).items():

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from qsctl.sim.brokers.variation import Variation
     from qsctl.sim.figures import Figures
     from qsctl.sim.scenario.scenario import Scenario
+    from qsctl.summary.what_if import Enough
 
 COMMANDS: Final = Commands(panel=SIMULATION_PANEL)
 
@@ -137,9 +138,24 @@ def what_if(
         file=file, broker=str(broker), setting=variation.setting.word if variation else "",
         path=set_path(path) if path else "", in_force=in_force, answer=answer,
         assumed=tuple(f"{each.word}={each.text}" for each in base.values if each.origin == "assumed"),
-        notes=found.notes, horizon_ns=base.horizon_ns, ordered=variation is None or is_ordered(variation),
+        notes=(*found.notes, *_notes_of_work(base, path, enough)), horizon_ns=base.horizon_ns,
+        ordered=variation is None or is_ordered(variation),
         more=more, compile_s=compile_s(), source=_source(base, variation),
     )  # fmt: skip
+
+
+def _notes_of_work(base: QueueDraft, path: str, enough: Enough) -> tuple[str, ...]:
+    """Return what must be known where each message takes the same time: then a prefetch of many hardly ever costs."""
+    from qsctl.sim.scenario.work_time import WORK, WorkKind
+
+    work = base.words["work"]
+    is_near_best = enough.below is None and enough.measure.startswith("time_")
+    if path != "consumer/prefetch" or not is_near_best or WORK.parse(work).kind is not WorkKind.CONSTANT:
+        return ()
+    return (
+        f"Every message takes exactly {work} here, so that values of prefetch differ by little. Where some take much "
+        f"longer, a small prefetch matters: give --work exponential:{work}, or lognormal:{work},p99=…",
+    )
 
 
 def _in_force(

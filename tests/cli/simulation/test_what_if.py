@@ -143,6 +143,21 @@ def test_a_preset_does_the_load_that_its_consumer_can_do(shell: Shell, broker: B
     assert rows["lost"]["mean"] == 0
 
 
+@pytest.mark.parametrize(("work", "is_noted"), [("50ms", True), ("exponential:50ms", False)])
+def test_a_prefetch_of_messages_that_all_take_the_same_time_is_noted(shell: Shell, work: str, is_noted: bool) -> None:
+    asked = ("--broker", "rabbitmq-quorum", "--arrivals", "90/s", "--work", work, "--consumers", "10")
+    done = shell("what-if", *asked, "--vary", "prefetch=1,10", "--horizon", "1min", *QUICK)
+    assert ("Every message takes exactly 50ms here" in done.out) == is_noted
+
+
+def test_a_rate_without_a_unit_is_refused_with_both(shell: Shell) -> None:
+    done = shell("what-if", "--broker", "sqs", "--arrivals", "90", "--work", "1s")
+    assert done.status == 2
+    assert "--arrivals '90' has no unit" in done.err
+    assert "90/s" in done.err
+    assert "90/min" in done.err
+
+
 def test_a_value_that_brings_an_element_with_it_is_varied_too(shell: Shell) -> None:
     """Without a redrive policy SQS has no dead letters, so that --set cannot make the one of the other."""
     document = shell(
