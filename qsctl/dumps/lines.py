@@ -16,7 +16,7 @@ from qsctl.errors import UsageError
 LONGEST_LINE_BYTES: Final = 16 * 1024 * 1024
 """The data of a message is one line of the extended form; documents of some megabytes are sent inside messages."""
 
-_MARKS: Final = (
+BYTE_ORDER_MARKS: Final = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF32_LE, "utf-32-le"),
     (codecs.BOM_UTF32_BE, "utf-32-be"),
@@ -61,7 +61,7 @@ def lines_of(stream: BinaryIO, encoding: str | None = None) -> Iterator[str | Li
     """
     buffered = io.BufferedReader(_Raw(stream), 1 << 16)
     start = buffered.peek(4)[:4]
-    marked = next((known for known in _MARKS if start.startswith(known[0])), None)
+    marked = next((known for known in BYTE_ORDER_MARKS if start.startswith(known[0])), None)
     name = codecs.lookup(encoding or (marked[1] if marked else "utf-8")).name
     if marked is not None and (encoding is None or name.startswith(marked[1].rstrip("lbe").rstrip("-"))):
         buffered.read(len(marked[0]))

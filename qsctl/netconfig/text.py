@@ -6,13 +6,12 @@ Latin-1, which has a character for every octet, with a warning that names the fi
 
 from __future__ import annotations
 
-import codecs
 import re
 from pathlib import Path
 from typing import Final
 
 from qsctl.config.problems import Problem, Severity, shown
-from qsctl.dumps.lines import check_encoding
+from qsctl.dumps.lines import BYTE_ORDER_MARKS, check_encoding
 from qsctl.errors import InvalidInput, NotFound
 
 LARGEST_BYTES: Final = 32 * 1024 * 1024
@@ -23,13 +22,6 @@ MOST_PROBLEMS: Final = 50
 REPLACEMENT: Final = "\ufffd"
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]")
 """Characters that no name has, and no XML may have."""
-_MARKS: Final = (
-    (codecs.BOM_UTF8, "utf-8"),
-    (codecs.BOM_UTF32_LE, "utf-32-le"),
-    (codecs.BOM_UTF32_BE, "utf-32-be"),
-    (codecs.BOM_UTF16_LE, "utf-16-le"),
-    (codecs.BOM_UTF16_BE, "utf-16-be"),
-)
 
 
 class SiteFileError(InvalidInput):
@@ -71,7 +63,7 @@ def text_of(data: bytes, name: str, encoding: str | None = None) -> tuple[str, l
         UsageError: there is no encoding of that name.
     """
     check_encoding(encoding)
-    marked = next((known for known in _MARKS if data.startswith(known[0])), None)
+    marked = next((known for known in BYTE_ORDER_MARKS if data.startswith(known[0])), None)
     if marked is not None and encoding is None:
         data, encoding = data[len(marked[0]) :], marked[1]
     problems: list[Problem] = []
