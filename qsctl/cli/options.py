@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -16,6 +16,11 @@ VariableOption = Annotated[
     list[str] | None,
     typer.Option(metavar="NAME=VALUE", help="Value of the variable $(NAME) in the XML; may be repeated."),
 ]
+
+WITHOUT_TCP_HELP: Final = (
+    "Use UDP alone where a participant of the file requires plain TCP; peers that use TCP alone do not reach it."
+)
+WithoutTcpOption = Annotated[bool, typer.Option("--without-tcp", help=WITHOUT_TCP_HELP)]
 
 
 def _show_version(wanted: bool) -> None:

@@ -107,6 +107,7 @@ def load_configuration(
     persistent_storage_path: Path | None = None,
     persistent_file_prefix: str | None = None,
     is_elsewhere: bool = False,
+    without_tcp: bool = False,
 ) -> LoadedConfiguration:
     """Return the configuration of one service from all its sources.
 
@@ -122,6 +123,7 @@ def load_configuration(
         persistent_storage_path: in place of the directory of the files (-persistentStoragePath).
         persistent_file_prefix: in place of their prefix (-persistentFilePrefix).
         is_elsewhere: whether the service is of another machine or time: the files that it names need not be here.
+        without_tcp: whether participants that ask for TCP are served over UDP alone (--without-tcp).
 
     Raises:
         ConfigError: with every problem, if one is an error.
@@ -132,7 +134,7 @@ def load_configuration(
         raise ConfigError(_in_order(loading))
     context = _context(loading, working_directory, domain_id_base)
     context = replace(context, storage_directory=persistent_storage_path, file_prefix=persistent_file_prefix)
-    loaded = _build(loading, element, context, application_name, is_elsewhere=is_elsewhere)
+    loaded = _build(loading, element, context, application_name, is_elsewhere=is_elsewhere, without_tcp=without_tcp)
     problems = _in_order(loading)
     if has_errors(problems):
         raise ConfigError(problems)
@@ -149,11 +151,12 @@ def judge_files(
     working_directory: Path,
     default_files: bool = True,
     strict: bool = False,
+    without_tcp: bool = False,
 ) -> Judgement:
     """Judge the sources, all their services unless one is named. Never raises for bad content.
 
     With `strict` it also reports spellings that only files in the field use and extensions of vendors; warnings stay
-    warnings: see `strictly`.
+    warnings: see `strictly`. With `without_tcp` a service is one that `--without-tcp` would start.
     """
     loading = _read(sources, variables, environment, working_directory, default_files, strict=strict)
     if strict:
@@ -169,7 +172,7 @@ def judge_files(
     else:
         elements = list(loading.services.values())
     for element in elements:
-        _build(loading, element, context, None)
+        _build(loading, element, context, None, without_tcp=without_tcp)
     loading.libraries.check()
     loading.problems.extend([*loading.libraries.problems, *loading.libraries.notes])
     problems = _in_order(loading)
@@ -307,6 +310,7 @@ def _build(
     application_name: str | None,
     *,
     is_elsewhere: bool = False,
+    without_tcp: bool = False,
 ) -> LoadedService:
     name = " ".join((element.get("name") or "").split())
     context = replace(context, application_name=application_name or name or DEFAULT_APPLICATION_NAME)
@@ -320,6 +324,7 @@ def _build(
             context.working_directory,
             named_application=application_name is not None,
             is_elsewhere=is_elsewhere,
+            without_tcp=without_tcp,
         ),
     ]
     loading.problems.extend([*context.libraries.problems, *context.libraries.notes, *found])

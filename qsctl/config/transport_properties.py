@@ -2,7 +2,7 @@
 
 Decides: which `dds.transport.*` properties become TCP settings, which only tune what Cyclone DDS does by itself, and
 which promise something that is not here. Only those are refused, by name: a service that silently ran without TLS
-would be worse than one that does not start.
+would be worse than one that does not start. Plain TCP can be left out by consent (`--without-tcp`), TLS cannot.
 """
 
 from __future__ import annotations
@@ -144,6 +144,8 @@ class TransportMapping:
 
     tcp: TcpTransport | None = None
     unmet: tuple[UnmetProperty, ...] = ()
+    left_out: tuple[str, ...] = ()
+    """The TCP plug-ins that are left out by consent."""
 
     @property
     def refused(self) -> tuple[UnmetProperty, ...]:
@@ -179,11 +181,15 @@ def properties_of(qos_xml: str) -> dict[str, str]:
     }
 
 
-def map_transport(properties: Mapping[str, str]) -> TransportMapping:
+def map_transport(properties: Mapping[str, str], *, without_tcp: bool = False) -> TransportMapping:
     """Read the properties of one participant.
 
     One TCP transport a participant has an equivalent. A second one, as in section 9.2, has none: Cyclone DDS listens
     on one port, which serves both sides where they can be reached by the same address.
+
+    Args:
+        properties: those of its QoS, by name.
+        without_tcp: whether its plain TCP transports are left out; what they ask for beyond it, as TLS, is not.
     """
     reading = _PropertyReading()
     for name in properties:
@@ -192,12 +198,16 @@ def map_transport(properties: Mapping[str, str]) -> TransportMapping:
     plugins = [name.strip() for name in properties.get(LOAD_PLUGINS, "").split(",") if name.strip()]
     known = {name for name in properties if name == LOAD_PLUGINS or name.startswith(_SECURITY_PREFIXES)}
     tcp: TcpTransport | None = None
+    left_out: list[str] = []
     for plugin in plugins:
         own = {name: value for name, value in properties.items() if name.startswith(f"{plugin}.")}
         known |= own.keys()
         create = own.get(f"{plugin}.create_function", _TCP_CREATE_FUNCTION if "tcp" in plugin.lower() else "")
         if create != _TCP_CREATE_FUNCTION:
             reading.refuse(plugin, f"Cyclone DDS has no transport {create or plugin}")
+        elif without_tcp:
+            left_out.append(plugin)
+            _tls(plugin, own, reading)
         elif tcp is not None:
             reading.refuse(plugin, "Cyclone DDS has one TCP transport a process and domain")
         else:
@@ -205,17 +215,25 @@ def map_transport(properties: Mapping[str, str]) -> TransportMapping:
     for name in properties:
         if name.startswith(_TRANSPORT) and name not in known:
             _without_plugin(name, reading)
-    return TransportMapping(tcp, tuple(reading.unmet))
+    return TransportMapping(tcp, tuple(reading.unmet), tuple(left_out))
+
+
+def _tls(plugin: str, own: Mapping[str, str], reading: _PropertyReading) -> None:
+    """Refuse what asks for TLS, or for another class than plain TCP."""
+    for name, value in own.items():
+        rest = name.removeprefix(f"{plugin}.")
+        if rest == "parent.classid" and value not in _PLAIN_CLASSES:
+            reading.refuse(name, f"{value} is not plain TCP over IPv4; there is no TLS here")
+        elif rest.startswith("tls."):
+            reading.refuse(name, "there is no TLS here")
 
 
 def _tcp(plugin: str, own: Mapping[str, str], reading: _PropertyReading) -> TcpTransport:
     port = 0
     address = ""
+    _tls(plugin, own, reading)
     for name, value in own.items():
         match name.removeprefix(f"{plugin}."):
-            case "parent.classid":
-                if value not in _PLAIN_CLASSES:
-                    reading.refuse(name, f"{value} is not plain TCP over IPv4; there is no TLS here")
             case "server_bind_port":
                 if (number := decimal_from_text(value, _PORT_MAX)) is not None:
                     port = number
@@ -223,11 +241,9 @@ def _tcp(plugin: str, own: Mapping[str, str], reading: _PropertyReading) -> TcpT
                     reading.refuse(name, f"{value!r} is no port; ports are 0 to {_PORT_MAX}")
             case "public_address":
                 address = value
-            case rest if rest.startswith("tls."):
-                reading.refuse(name, "there is no TLS here")
             case "bind_interface_address":
                 reading.warn(name, _CHOSEN_ELSEWHERE)
-            case rest if rest not in _OF_THE_PLUGIN:
+            case rest if rest not in _OF_THE_PLUGIN and rest != "parent.classid" and not rest.startswith("tls."):
                 _tuning(name, rest, reading)
             case _:
                 pass

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from qsctl.config.dds_library import has_tcp
-from qsctl.config.rules.transports import NO_TCP
+from qsctl.config.rules.transports import NO_TCP, TCP_REMEDY
 from qsctl.config.settings import ServiceConfiguration
 from qsctl.config.transport_properties import map_transport, properties_of
 from qsctl.errors import Refused
@@ -23,7 +23,11 @@ _PARTICIPANT_QOS = "participant_qos"
 
 
 def places_of_configuration(
-    configuration: ServiceConfiguration, settings: DomainSettings, administration_domain_id: int | None = None
+    configuration: ServiceConfiguration,
+    settings: DomainSettings,
+    administration_domain_id: int | None = None,
+    *,
+    without_tcp: bool = False,
 ) -> ServicePlaces:
     """Return the domains of a service.
 
@@ -31,15 +35,18 @@ def places_of_configuration(
         configuration: its configuration.
         settings: interface, peers and lease for every domain.
         administration_domain_id: turns administration on in this domain also where the file disables it [QS Table 4.1].
+        without_tcp: whether participants that ask for plain TCP are served over UDP alone.
 
     Raises:
         Refused: a participant asks for DDS Security, TLS or a transport that is not available here, or two participants
             of one domain ask for different transports.
     """
+
+    def own(qos: Mapping[str, str], where: str) -> DomainSettings:
+        return _settings(settings, qos, where, without_tcp=without_tcp)
+
     participants = {
-        each.name: DomainPlace(
-            each.domain_id, _settings(settings, each.qos, f"<domain_participant name={each.name!r}>")
-        )
+        each.name: DomainPlace(each.domain_id, own(each.qos, f"<domain_participant name={each.name!r}>"))
         for each in configuration.service.participants
     }
     administration = configuration.administration
@@ -50,20 +57,18 @@ def places_of_configuration(
         if domain_id is None:
             assert administration is not None
             domain_id = administration.domain_id
-        admin_place = DomainPlace(domain_id, _settings(settings, qos, "<administration>"))
+        admin_place = DomainPlace(domain_id, own(qos, "<administration>"))
     key_file = administration.key_file if administration is not None else None
     monitoring = configuration.monitoring
     monitoring_place = (
-        DomainPlace(monitoring.domain_id, _settings(settings, monitoring.qos, "<monitoring>"))
+        DomainPlace(monitoring.domain_id, own(monitoring.qos, "<monitoring>"))
         if monitoring is not None and monitoring.enabled
         else None
     )
     replication = configuration.service_qos.configuration_replication
     replication_place: DomainPlace | None = None
     if replication.replication.enabled and admin_place is not None:
-        replication_place = DomainPlace(
-            admin_place.domain_id, _settings(settings, replication.qos, "<configuration_replication>")
-        )
+        replication_place = DomainPlace(admin_place.domain_id, own(replication.qos, "<configuration_replication>"))
     places = ServicePlaces(
         participants,
         admin_place,
@@ -93,15 +98,15 @@ def warnings_for(settings: DomainSettings, *, has_key: bool = False) -> list[str
     ]
 
 
-def _settings(base: DomainSettings, qos: Mapping[str, str], where: str) -> DomainSettings:
-    mapping = map_transport(properties_of(qos.get(_PARTICIPANT_QOS, "")))
+def _settings(base: DomainSettings, qos: Mapping[str, str], where: str, *, without_tcp: bool) -> DomainSettings:
+    mapping = map_transport(properties_of(qos.get(_PARTICIPANT_QOS, "")), without_tcp=without_tcp)
     if mapping.refused:
         raise Refused(
             f"{where} asks for what DDS cannot do here: {'; '.join(map(str, mapping.refused))}",
             remedy="Remove these properties, or run the service where they exist; nothing is left out silently.",
         )
     if mapping.tcp is not None and not has_tcp():
-        raise Refused(f"{where} asks for TCP, and {NO_TCP}", remedy="Install a library with TCP, or use UDP.")
+        raise Refused(f"{where} asks for TCP, and {NO_TCP}", remedy=TCP_REMEDY)
     return replace(base, tcp=mapping.tcp) if mapping.tcp is not None else base
 
 

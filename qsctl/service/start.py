@@ -67,6 +67,8 @@ class StartOptions:
     """The application names of the replication cluster's members; empty: they are found."""
     discards_damaged: bool = False
     """Whether to go on with what is whole where something stored is lost; else the service does not start."""
+    without_tcp: bool = False
+    """Whether participants that ask for TCP are served over UDP alone."""
 
 
 def run_service(configuration: ServiceConfiguration, options: StartOptions, on_start: Callable[[str], None]) -> str:
@@ -102,7 +104,9 @@ def run_service(configuration: ServiceConfiguration, options: StartOptions, on_s
         lease_duration_ns=max(options.lease_duration_ns, SECOND_NS // 10),
         verbosity=dds_verbosity(level),
     )
-    places = places_of_configuration(configuration, settings, options.administration_domain_id)
+    places = places_of_configuration(
+        configuration, settings, options.administration_domain_id, without_tcp=options.without_tcp
+    )
     with log_stream(options.log_file) as stream:
         log = ServiceLog(configuration.service.application_name, level, stream=stream, as_json=options.log_json)
         for text in (*options.warnings, *warnings_for(settings, has_key=places.key_file is not None)):

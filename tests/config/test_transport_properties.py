@@ -105,3 +105,21 @@ def test_the_installed_library_is_the_one_that_the_binding_loads() -> None:
 
     assert library_path() == Path(str(cyclonedds.__library__.library_path))
     assert has_tcp() is built_with_tcp(Path(str(cyclonedds.__library__.library_path)))
+
+
+def test_plain_tcp_is_left_out_by_consent_and_nothing_else_is() -> None:
+    both = PLUGIN | SERVICE | {"dds.transport.load_plugins": "dds.transport.tcp, dds.transport.tcp2"}
+    wrong = {"dds.transport.tcp.server_bind_port": "many", "dds.transport.tcp.public_address": "192.0.2.1:7"}
+    mapping = map_transport(both | wrong, without_tcp=True)
+    assert (mapping.tcp, mapping.unmet) == (None, ())
+    assert mapping.left_out == ("dds.transport.tcp", "dds.transport.tcp2")
+    assert map_transport({"dds.transport.shmem.builtin.parent.address_bit_count": "1"}, without_tcp=True).left_out == ()
+    for promise in (
+        {"dds.transport.tcp.parent.classid": "NDDS_TRANSPORT_CLASSID_TLSV4_WAN"},
+        {"dds.transport.tcp.tls.verify.ca_file": "ca.pem"},
+        {"dds.sec.auth.identity_ca": "file:ca.pem"},
+        {"dds.transport.tcp.create_function": "NDDS_Transport_DTLS_create"},
+    ):
+        with_tcp, without = (map_transport(PLUGIN | promise, without_tcp=each).refused for each in (False, True))
+        assert without == with_tcp
+        assert len(without) == 1

@@ -36,10 +36,9 @@ def free_port() -> int:
         return int(free.getsockname()[1])
 
 
-def test_a_service_without_tcp_support_reports_it_and_one_with_it_serves(
-    tmp_path: Path, start_service: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, free_port: int, domain: int
-) -> None:
-    qos = PARTICIPANT_QOS.format(port=free_port)
+def configuration_over_tcp(port: int) -> str:
+    """The configuration of a service whose one participant asks for TCP; without administration, which has UDP."""
+    qos = PARTICIPANT_QOS.format(port=port)
     over_tcp = CONFIGURATION.replace(
         "<domain_id>{domain}</domain_id>\n      <shared", f"<domain_id>{{domain}}</domain_id>{qos}<shared"
     )
@@ -47,6 +46,13 @@ def test_a_service_without_tcp_support_reports_it_and_one_with_it_serves(
         "<administration><domain_id>{domain}</domain_id>{administration}</administration>", "{administration}"
     )
     assert "dds.transport.tcp" in over_tcp
+    return over_tcp
+
+
+def test_a_service_without_tcp_support_reports_it_and_one_with_it_serves(
+    tmp_path: Path, start_service: Callable[..., Any], free_port: int, domain: int
+) -> None:
+    over_tcp = configuration_over_tcp(free_port)
     if not has_tcp():
         file = tmp_path / "tcp.xml"
         values = {
@@ -57,15 +63,28 @@ def test_a_service_without_tcp_support_reports_it_and_one_with_it_serves(
         ran = run([sys.executable, "-m", "qsctl", "serve", str(file)], cwd=tmp_path)
         assert ran.returncode == 7, ran.stderr
         assert "<domain_participant> asks for TCP, and the installed Cyclone DDS is built without TCP" in ran.stderr
+        assert "--without-tcp" in ran.stderr
         assert not list(tmp_path.glob("*.db"))
         return
-    monkeypatch.setattr("tests.dds.service_process.CONFIGURATION", over_tcp)
-    start_service()
+    start_service(configuration=over_tcp)
     settings = DomainSettings(peers=(f"127.0.0.1:{free_port}",), tcp=TcpTransport())
     with QueueProducer[bytes]("Orders", domain, settings=settings) as producer:
         producer.wait_for_queue()
         producer.write(b"x")
         assert producer.wait_for_acknowledgments() == 0
+
+
+def test_a_participant_that_asks_for_tcp_is_served_over_udp_by_consent(
+    start_service: Callable[..., Any], free_port: int, domain: int
+) -> None:
+    service = start_service("--without-tcp", configuration=configuration_over_tcp(free_port))
+    with QueueProducer[bytes]("Orders", domain) as producer:
+        producer.wait_for_queue()
+        producer.write(b"x")
+        assert producer.wait_for_acknowledgments() == 0
+    assert "asks for TCP, and is served over UDP alone" in service.log.read_text()
+    with socket.create_server(("127.0.0.1", free_port)):
+        pass  # the port that the file names is free
 
 
 def test_the_library_has_tcp_exactly_where_it_is_found_to_have_it(domain: int, free_port: int) -> None:

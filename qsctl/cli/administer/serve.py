@@ -22,7 +22,7 @@ from qsctl.cli.administer.recording_options import (
 )
 from qsctl.cli.administer.served_configuration import Loading
 from qsctl.cli.command import Commands
-from qsctl.cli.options import VariableOption, VersionOption, variables_of
+from qsctl.cli.options import WITHOUT_TCP_HELP, VariableOption, VersionOption, variables_of
 from qsctl.cli.output.render import note
 from qsctl.cli.output.results import Done
 from qsctl.cli.panels import SERVICE_PANEL
@@ -128,6 +128,7 @@ def serve(
             help="DDS liveliness lease, a duration such as 5s: peers drop this process after this much silence."
         ),
     ] = "5s",
+    without_tcp: Annotated[bool, _dds_option("--without-tcp", help=WITHOUT_TCP_HELP)] = False,
     daemon: Annotated[
         bool, _process_option("--daemon", help="Run in the background: the command returns once the service serves.")
     ] = False,
@@ -199,6 +200,7 @@ def serve(
         record=None if record is None else start_command(record.absolute(), record_level, record_max, record_sample),
         members=tuple(each.strip() for each in members.split(",") if each.strip()) if members else (),
         discards_damaged=discard_damaged,
+        without_tcp=without_tcp,
     )
     loading = Loading(
         tuple(sources),
@@ -208,6 +210,7 @@ def serve(
         domain_id_base,
         persistent_storage_path,
         persistent_file_prefix,
+        without_tcp,
     )
 
     def run(on_start: Callable[[str], None]) -> str:

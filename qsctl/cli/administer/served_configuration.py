@@ -32,6 +32,7 @@ class Loading:
     domain_id_base: int
     storage_path: Path | None
     file_prefix: str | None
+    without_tcp: bool = False
 
     def from_files(self, options: StartOptions) -> tuple[ServiceConfiguration, StartOptions]:
         """Load the files, with the default ones.
@@ -94,6 +95,7 @@ class Loading:
             domain_id_base=self.domain_id_base if is_own else 0,
             persistent_storage_path=self.storage_path,
             persistent_file_prefix=self.file_prefix,
+            without_tcp=self.without_tcp,
         )
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Final, Literal
 import typer
 
 from qsctl.cli.command import Commands
-from qsctl.cli.options import VariableOption, variables_of
+from qsctl.cli.options import VariableOption, WithoutTcpOption, variables_of
 from qsctl.cli.output.results import Block, Plain, Result, Row, TextBlock, counted, fields_of
 from qsctl.cli.panels import SERVICE_PANEL
 from qsctl.errors import ExitStatus
@@ -125,6 +125,7 @@ def validate(
         bool, typer.Option("--strict", help="Treat warnings as errors, and refuse lenient spellings.")
     ] = False,
     default_files: DefaultFilesOption = True,
+    without_tcp: WithoutTcpOption = False,
 ) -> Validation:
     """Check configuration files against the schema and the rules of [QS 3], and whether they can be served."""
     from qsctl.config.load import judge_files
@@ -142,6 +143,7 @@ def validate(
             working_directory=Path.cwd(),
             default_files=default_files,
             strict=strict,
+            without_tcp=without_tcp,
         )
         found.extend(judgement.problems)
         services += [

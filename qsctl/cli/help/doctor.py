@@ -141,8 +141,8 @@ def tcp_finding() -> Finding:
         False,
         False,
         f"{path.name} is built without TCP, as the wheels of cyclonedds are: UDP only",
-        "For the TCP transport, build Cyclone DDS with it (DDS_HAS_TCP) and its Python package against that; "
-        "qsctl validate lists which services need it.",
+        "Services that ask for TCP, which qsctl validate lists, run over UDP with --without-tcp; for TCP, build "
+        "Cyclone DDS with it (DDS_HAS_TCP) and its Python package against that.",
     )
 
 

@@ -116,9 +116,12 @@ def service_problems(
     *,
     named_application: bool,
     is_elsewhere: bool = False,
+    without_tcp: bool = False,
 ) -> list[Problem]:
     """Return what the rules of services and queues find in a configuration."""
-    place = ServicePlace(configuration, reading, element, working_directory, named_application, is_elsewhere)
+    place = ServicePlace(
+        configuration, reading, element, working_directory, named_application, is_elsewhere, without_tcp
+    )
     problems = [problem for rule in SERVICE_RULES for problem in rule(place)]
     for queue in places_of_queues(place):
         problems.extend(problem for rule in QUEUE_RULES for problem in rule(queue))

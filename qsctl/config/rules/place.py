@@ -54,6 +54,8 @@ class ServicePlace(Reports):
     named_application: bool
     is_elsewhere: bool = False
     """Whether the service is of another machine, or of another time: what files there are here is not looked at."""
+    without_tcp: bool = False
+    """Whether participants that ask for TCP are served over UDP alone."""
 
     @property
     def path(self) -> str:

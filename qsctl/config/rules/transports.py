@@ -17,13 +17,16 @@ from qsctl.config.transport_properties import (
     DOMAIN_ID_MAX,
     LOAD_PLUGINS,
     Consequence,
-    TcpTransport,
+    TransportMapping,
     map_transport,
     properties_of,
 )
 
 NO_TCP: Final = "the installed Cyclone DDS is built without TCP, as the wheels of its Python package are"
-_BUILD: Final = "Install a Cyclone DDS library that is built with TCP (DDS_HAS_TCP), or remove the plug-in to use UDP."
+TCP_REMEDY: Final = (
+    "Give --without-tcp to serve over UDP alone, or install a Cyclone DDS library that is built with TCP (DDS_HAS_TCP)."
+)
+_OVER_UDP: Final = "Peers that use TCP alone do not reach it: give them UDPv4 in their <transport_builtin>."
 _REMOVE: Final = "Remove the property, or run the service where it exists: no promise is left out silently."
 
 
@@ -34,10 +37,9 @@ class TransportParticipant(NamedTuple):
     domain_id: int
     qos: Mapping[str, str]
 
-    @property
-    def tcp(self) -> TcpTransport | None:
-        """The TCP settings that it asks for."""
-        return map_transport(properties_of(self.qos.get("participant_qos", ""))).tcp
+    def mapping(self, *, without_tcp: bool) -> TransportMapping:
+        """Return what its transport properties become."""
+        return map_transport(properties_of(self.qos.get("participant_qos", "")), without_tcp=without_tcp)
 
 
 def participants_of(configuration: ServiceConfiguration) -> Iterator[TransportParticipant]:
@@ -60,11 +62,14 @@ def transports_are_served(place: ServicePlace) -> Iterator[Problem]:
     """Check transports: what is promised and missing here stops the service; what tunes another library is noted."""
     for participant in participants_of(place.configuration):
         path = f"{place.path}/{participant.step}/participant_qos/property"
-        mapping = map_transport(properties_of(participant.qos.get("participant_qos", "")))
+        mapping = participant.mapping(without_tcp=place.without_tcp)
         who = f"<{participant.step.partition('[')[0]}>"
         if mapping.tcp is not None and not has_tcp():
             message = f"{who} asks for TCP, and {NO_TCP}"
-            yield place.unsupported(path, message, found=LOAD_PLUGINS, suggestion=_BUILD)
+            yield place.unsupported(path, message, found=LOAD_PLUGINS, suggestion=TCP_REMEDY)
+        if mapping.left_out:
+            message = f"{who} asks for TCP, and is served over UDP alone (--without-tcp)"
+            yield place.warning(path, message, found=", ".join(mapping.left_out), suggestion=_OVER_UDP)
         for unmet in mapping.refused:
             message = f"{who} asks for what DDS cannot do here: {unmet}"
             yield place.unsupported(path, message, found=unmet.name, suggestion=_REMOVE)
@@ -95,7 +100,8 @@ def one_transport_a_domain(place: ServicePlace) -> Iterator[Problem]:
     first: dict[int, TransportParticipant] = {}
     for participant in participants_of(place.configuration):
         other = first.setdefault(participant.domain_id, participant)
-        if other.tcp != participant.tcp:
+        tcp, other_tcp = (each.mapping(without_tcp=place.without_tcp).tcp for each in (participant, other))
+        if tcp != other_tcp:
             yield place.unsupported(
                 f"{place.path}/{participant.step}/participant_qos/property",
                 f"two participants of domain {participant.domain_id} ask for different transports",

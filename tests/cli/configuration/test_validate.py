@@ -207,6 +207,12 @@ def test_validate_reports_by_service_what_would_be_served(run: Any) -> None:
         "OrdersReplicated": False,
         "OrdersOverUdp": True,
     }
+    over_udp = json.loads(
+        run("validate", "--without-tcp", str(shipped("fixtures/config/vendor/orders.xml")), "-o", "json").stdout
+    )
+    assert {each["name"]: each["served"] for each in over_udp["services"]}["OrdersOverTcp"] is True
+    by_consent = [each for each in over_udp["problems"] if "--without-tcp" in each["message"]]
+    assert {each["severity"] for each in by_consent} == {"warning"}
 
 
 def test_a_file_of_profiles_alone_is_identified_with_status_0(run: Any) -> None:
