@@ -433,12 +433,14 @@ def test_no_modules_import_each_other() -> None:
     }
     sorter: TopologicalSorter[str] = TopologicalSorter()
     for module, path in modules.items():
+        named: set[str] = set()
         for each in ast.walk(tree_of(path)):
-            named = [alias.name for alias in each.names] if isinstance(each, ast.Import) else []
-            if isinstance(each, ast.ImportFrom) and each.module and not each.level:
+            if isinstance(each, ast.Import):
+                named.update(alias.name for alias in each.names)
+            elif isinstance(each, ast.ImportFrom) and each.module and not each.level:
                 inside = [f"{each.module}.{alias.name}" for alias in each.names]
-                named = [name if name in modules else each.module for name in inside]
-            sorter.add(module, *({*named} & modules.keys() - {module}))
+                named.update(name if name in modules else each.module for name in inside)
+        sorter.add(module, *((named & modules.keys()) - {module}))
     sorter.prepare()
 
 
