@@ -151,5 +151,5 @@ def quiet_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     """No Spark runs in this process, for all that the product can see: another test's session stays as it is."""
-    monkeypatch.setattr("qsctl.summary.session._running", None)
-    monkeypatch.setattr("qsctl.summary.session.session_beside", lambda *_: None)
+    monkeypatch.setattr("qsctl.summary.spark.session._running", None)
+    monkeypatch.setattr("qsctl.summary.spark.session.session_beside", lambda *_: None)

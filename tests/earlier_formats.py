@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from qsctl.service.state_directory import checksum_of
+from qsctl.service.directory.state_directory import checksum_of
 
 FORMATS = Path(__file__).parent / "storage" / "earlier_formats"
 COMMITS = ("c9b5695", "04abe5f")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import qsctl
-from qsctl.summary.session import MASTER_VARIABLE
+from qsctl.summary.spark.session import MASTER_VARIABLE
 from tests.examples import run
 
 PUBLIC = ("qsctl", "qsctl.summary", "qsctl.client", "qsctl.client.aio")

@@ -106,7 +106,7 @@ def test_the_hour_prints_what_its_page_shows(type_in: Callable[[str], str], doma
 
 
 def test_every_metric_to_watch_is_served() -> None:
-    from qsctl.service.metrics import documented
+    from qsctl.service.process.metrics import documented
 
     named = set(re.findall(r"qsctl_[a-z_]+", PAGE.partition("## What to watch")[2]))
     assert len(named) >= 8

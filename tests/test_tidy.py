@@ -110,7 +110,7 @@ COMMANDS_OF_PROCESSES = ("qsctl.__main__", "qsctl.service.recording.recorder")
 
 CALLED_FROM_OUTSIDE = {
     "qsctl.sim.simulate": {"simulate"},  # `qsctl.simulate`
-    "qsctl.summary.data_source": {"QsctlDataSource"},  # a program registers it with its own Spark session
+    "qsctl.summary.spark.data_source": {"QsctlDataSource"},  # a program registers it with its own Spark session
     "qsctl.core.selector.build": {"SelectorBuilder"},  # lark, by the names of the grammar's rules
 }
 STILL_THERE = {
@@ -240,8 +240,8 @@ def test_only_the_edges_catch_everything_and_keep_it() -> None:
     edges = {
         "qsctl/cli/app.py",
         "qsctl/cli/completers.py",
-        "qsctl/config/types.py",
-        "qsctl/service/daemon.py",
+        "qsctl/config/sample_types/types.py",
+        "qsctl/service/process/daemon.py",
         "qsctl/transport/dds/boundary.py",
     }
     caught = {

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from qsctl.broker.access import origin_of
 from qsctl.broker.client import HttpClient
-from qsctl.config.document import DocumentLimits, parse_document
+from qsctl.config.files.document import DocumentLimits, parse_document
 from qsctl.config.problems import ConfigError, shown
 from qsctl.errors import InvalidInput, NotFound, Refused
 from qsctl.profiles.formats import semp_v2 as profile_format

@@ -121,7 +121,7 @@ def runs(_typed: typer.Context, incomplete: str) -> list[str]:
 
 def types(typed: typer.Context, _incomplete: str) -> list[str]:
     """Return the types that are built in, and those of the service's queues."""
-    from qsctl.config.type_model import BUILTIN_TYPES
+    from qsctl.config.sample_types.type_model import BUILTIN_TYPES
 
     built_in = list(BUILTIN_TYPES)
     try:
@@ -234,7 +234,7 @@ def _connection(where: str, state_dir: Path) -> Iterator[Connection]:
         return
     from qsctl.cli.output.render import note
     from qsctl.errors import NotFound
-    from qsctl.service.embedded import open_embedded
+    from qsctl.service.directory.embedded import open_embedded
 
     files = [each for each in state_dir.rglob("*") if each.is_file()]
     if not (state_dir / "instance.json").exists() or sum(each.stat().st_size for each in files) > MOST_STATE_BYTES:

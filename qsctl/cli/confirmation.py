@@ -21,7 +21,7 @@ from qsctl.errors import ExitStatus, QsctlError
 if TYPE_CHECKING:
     from qsctl.client.administration import Administration
     from qsctl.resource import ResourceIdentifier
-    from qsctl.summary.cost import Cost
+    from qsctl.summary.sweeps.cost import Cost
 
 
 class Declined(QsctlError):
@@ -68,7 +68,7 @@ def agree_to_cost(cost: Cost) -> None:
     Raises:
         Declined: the user was asked and declined.
     """
-    from qsctl.summary.cost import ASKED_ABOVE_S
+    from qsctl.summary.sweeps.cost import ASKED_ABOVE_S
 
     if not sys.stderr.isatty():
         return

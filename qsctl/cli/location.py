@@ -20,7 +20,7 @@ from qsctl.errors import NotFound, UsageError
 if TYPE_CHECKING:
     from qsctl.client.connection import Connection
     from qsctl.config.settings import ServiceConfiguration
-    from qsctl.service.named_configuration import NamedConfiguration
+    from qsctl.service.run.named_configuration import NamedConfiguration
 
 USER_CONFIGURATION_FILE: Final = "USER_QUEUING_SERVICE.xml"
 """In the working directory: what an embedded service starts with [QS 3.1]."""
@@ -77,7 +77,7 @@ def open_connection(
             yield connection
         return
     check_location(service)
-    from qsctl.service.embedded import open_embedded
+    from qsctl.service.directory.embedded import open_embedded
 
     named = _named_configuration(rest, is_required=not any_configuration)
     with open_embedded(state_dir, configuration=named, wait_s=wait_s, discard_damaged=discard_damaged) as embedded:
@@ -121,8 +121,8 @@ def _named_configuration(place: str, *, is_required: bool) -> NamedConfiguration
     file, _, name = place.partition("#")
     if not place and not Path(USER_CONFIGURATION_FILE).is_file():
         return None
-    from qsctl.config.load_order import sources_in_order
-    from qsctl.service.named_configuration import NamedConfiguration
+    from qsctl.config.files.load_order import sources_in_order
+    from qsctl.service.run.named_configuration import NamedConfiguration
 
     sources = [file] if file else []
     ordered = sources_in_order(sources, environment=os.environ, working_directory=Path.cwd())

@@ -3,7 +3,8 @@
 The public surface is what `__all__` names, here and in `aio`; the other modules serve the command line and may change.
 
 - `QueueProducer`, `QueueConsumer`, `QueueRequester`, `QueueReplier`: blocking wrappers. Each is a context manager, and
-  belongs to one thread. Payloads are octets, or values with a `Codec`, as `qsctl.config.types` makes from XML types.
+  belongs to one thread. Payloads are octets, or values with a `Codec`, as
+  `qsctl.config.sample_types.types` makes from XML types.
 - `aio`: the same four for tasks (asyncio or trio), with the same signatures.
 - `ClientSession`: one participant for several wrappers.
 

@@ -17,9 +17,9 @@ from qsctl.client.session import FOREVER_S, ClientSession, Wrapper, new_guid, no
 from qsctl.core.client.consumer import UNLIMITED_THRESHOLD, QueueReader
 from qsctl.core.messages import AckResponse, Delivery, SampleFlag
 from qsctl.identity import NIL_GUID, Guid, SampleIdentity
-from qsctl.transport.dds.client_ports import ConsumerPort
-from qsctl.transport.dds.matches import QueueAppeared
+from qsctl.transport.dds.clients.client_ports import ConsumerPort
 from qsctl.transport.dds.participant import DomainSettings
+from qsctl.transport.dds.peers.matches import QueueAppeared
 
 _LOG: Final = logging.getLogger("qsctl.client")
 

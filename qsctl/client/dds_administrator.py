@@ -22,19 +22,19 @@ from qsctl.core.admin.target import matches
 from qsctl.errors import NoAnswer
 from qsctl.identity import NIL_IDENTITY, SampleIdentity
 from qsctl.instant import SECOND_NS, Nanoseconds
-from qsctl.transport.dds.bodies import octets_of
 from qsctl.transport.dds.boundary import Malformed
 from qsctl.transport.dds.channels import FrameWriter
-from qsctl.transport.dds.client_domain import ClientDomain
-from qsctl.transport.dds.commands import RawCreate, wire_request
-from qsctl.transport.dds.discovery import Changes, RemoteEndpoint
-from qsctl.transport.dds.namesakes import services_there
+from qsctl.transport.dds.clients.client_domain import ClientDomain
 from qsctl.transport.dds.participant import DomainSettings, Participant
+from qsctl.transport.dds.peers.discovery import Changes, RemoteEndpoint
+from qsctl.transport.dds.peers.namesakes import services_there
 from qsctl.transport.dds.qos import reader_qos
-from qsctl.transport.dds.replies import RemoteReply, reply_of, reply_parts
 from qsctl.transport.dds.serialized_reader import SerializedReader
-from qsctl.transport.dds.signed_commands import needs_signature, run_of, signature_of
-from qsctl.transport.dds.wire_types import (
+from qsctl.transport.dds.wire.bodies import octets_of
+from qsctl.transport.dds.wire.commands import RawCreate, wire_request
+from qsctl.transport.dds.wire.replies import RemoteReply, reply_of, reply_parts
+from qsctl.transport.dds.wire.signed_commands import needs_signature, run_of, signature_of
+from qsctl.transport.dds.wire.wire_types import (
     COMMAND_REPLY_TOPIC,
     COMMAND_REQUEST_TOPIC,
     WireCommandReply,

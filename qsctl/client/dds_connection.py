@@ -22,10 +22,10 @@ from qsctl.core.messages import AckResponse, CommandReply, Delivery, QueueName, 
 from qsctl.errors import NotFound
 from qsctl.identity import NIL_GUID, Guid, SampleIdentity
 from qsctl.resource import ResourceIdentifier, ResourceKind, parse_resource
-from qsctl.transport.dds.client_ports import require_size
-from qsctl.transport.dds.commands import RawCreate
+from qsctl.transport.dds.clients.client_ports import require_size
 from qsctl.transport.dds.participant import DomainSettings
-from qsctl.transport.dds.replies import queue_domains
+from qsctl.transport.dds.wire.commands import RawCreate
+from qsctl.transport.dds.wire.replies import queue_domains
 
 
 class _Hosted(msgspec.Struct, frozen=True):

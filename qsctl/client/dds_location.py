@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Final
 from urllib.parse import parse_qs
 
-from qsctl.config.transport_properties import DOMAIN_ID_MAX
+from qsctl.config.qos_libraries.transport_properties import DOMAIN_ID_MAX
 from qsctl.errors import UsageError
 from qsctl.identity import decimal_from_text
 from qsctl.instant import parse_duration

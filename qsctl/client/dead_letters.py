@@ -6,8 +6,8 @@ import msgspec
 
 from qsctl.core.messages import Delivery
 from qsctl.core.records import DeadLetterReason
-from qsctl.transport.dds.bodies import dead_letter_from_octets
 from qsctl.transport.dds.boundary import Malformed
+from qsctl.transport.dds.wire.bodies import dead_letter_from_octets
 
 
 def opened(delivery: Delivery) -> Delivery:

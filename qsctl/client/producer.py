@@ -17,9 +17,9 @@ from qsctl.core.client.producer import WINDOW_COUNT, Producer, WriteOutcome, ran
 from qsctl.core.messages import SampleFlag, WriteAcknowledgment
 from qsctl.identity import NIL_GUID, NIL_IDENTITY, Guid, SampleIdentity
 from qsctl.instant import INFINITE_NS, Nanoseconds
-from qsctl.transport.dds.client_ports import ProducerPort, require_size
-from qsctl.transport.dds.matches import DeletedByCommand, QueueAppeared, QueueVanished
+from qsctl.transport.dds.clients.client_ports import ProducerPort, require_size
 from qsctl.transport.dds.participant import DomainSettings
+from qsctl.transport.dds.peers.matches import DeletedByCommand, QueueAppeared, QueueVanished
 
 _REPLICATE: Final = int(SampleFlag.REPLICATE)
 

@@ -9,7 +9,7 @@ import time
 from typing import Final, NamedTuple
 
 from qsctl.client.dds_administrator import Administrator
-from qsctl.config.document import BODY_LIMITS, parse_document
+from qsctl.config.files.document import BODY_LIMITS, parse_document
 from qsctl.config.problems import ConfigError
 from qsctl.core.admin.command import GetConfiguration
 from qsctl.core.admin.reply import ConfigurationText

@@ -13,7 +13,7 @@ from qsctl.client.session import FOREVER_S, ClientSession, Wrapper
 from qsctl.core.client.replier import Replier
 from qsctl.core.messages import AckResponse
 from qsctl.identity import SampleIdentity
-from qsctl.transport.dds.client_ports import require_size
+from qsctl.transport.dds.clients.client_ports import require_size
 from qsctl.transport.dds.participant import DomainSettings
 
 

@@ -13,7 +13,7 @@ from qsctl.core.client.requester import Requester
 from qsctl.core.messages import AckResponse, Delivery
 from qsctl.errors import NoAnswer, Refused
 from qsctl.identity import Guid, SampleIdentity
-from qsctl.transport.dds.client_ports import require_size
+from qsctl.transport.dds.clients.client_ports import require_size
 from qsctl.transport.dds.participant import DomainSettings
 
 ROOM_TIMEOUT_S: Final = 10.0

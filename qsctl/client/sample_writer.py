@@ -15,8 +15,8 @@ from qsctl.core.messages import AckResponse, QueueName, Write, WriteAcknowledgme
 from qsctl.errors import NoAnswer
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.instant import SECOND_NS
-from qsctl.transport.dds.client_ports import ProducerPort
-from qsctl.transport.dds.matches import DeletedByCommand, QueueAppeared, QueueVanished
+from qsctl.transport.dds.clients.client_ports import ProducerPort
+from qsctl.transport.dds.peers.matches import DeletedByCommand, QueueAppeared, QueueVanished
 
 WINDOW_COUNT: Final = 2000
 

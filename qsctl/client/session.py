@@ -15,7 +15,7 @@ from typing import Final, Self
 from qsctl.errors import NoAnswer
 from qsctl.identity import Guid
 from qsctl.instant import MILLISECOND_NS, SECOND_NS, Nanoseconds
-from qsctl.transport.dds.client_domain import ClientDomain
+from qsctl.transport.dds.clients.client_domain import ClientDomain
 from qsctl.transport.dds.participant import DomainSettings, Participant
 
 TURN_NS: Final[Nanoseconds] = 50 * MILLISECOND_NS

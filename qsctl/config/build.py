@@ -19,16 +19,16 @@ from typing import TYPE_CHECKING, Final
 from lxml import etree
 from lxml.etree import _Element
 
-from qsctl.config.document import text_of
+from qsctl.config.files.document import text_of
 from qsctl.config.problems import Problem, problem_at
-from qsctl.config.qos import QosLibraries
+from qsctl.config.qos_libraries.qos import QosLibraries
 from qsctl.config.reader import Reader, ServiceReading
+from qsctl.config.sample_types.types import TypeLibrary
 from qsctl.config.settings import ServiceConfiguration
 from qsctl.config.tables.containers import PARTICIPANT, SESSION, SUBSCRIBER
 from qsctl.config.tables.queue import DEAD_LETTER_QUEUE, QUEUE_FORMS
 from qsctl.config.tables.service import SERVICE
 from qsctl.config.tables.shared import ENTITY_MONITORING
-from qsctl.config.types import TypeLibrary
 from qsctl.config.values import ValueForm, whole_number
 from qsctl.core.queue.settings import (
     UNLIMITED,

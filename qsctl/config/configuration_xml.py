@@ -9,9 +9,9 @@ from __future__ import annotations
 from lxml import etree
 from lxml.etree import _Element
 
+from qsctl.config.sample_types.type_xml import types_element
 from qsctl.config.settings import ServiceConfiguration
 from qsctl.config.tables.service import SERVICE
-from qsctl.config.type_xml import types_element
 from qsctl.config.writer import write
 
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from lxml import etree
 from lxml.etree import _Element
 
-from qsctl.config.document import attributes_of, text_of
-from qsctl.config.qos_tree import QosNode
+from qsctl.config.files.document import attributes_of, text_of
+from qsctl.config.qos_libraries.qos_tree import QosNode
 from qsctl.config.tables.qos import QOS_DEFAULTS, qos_holder
 from qsctl.config.values import duration, nanoseconds, seconds
 from qsctl.instant import format_duration

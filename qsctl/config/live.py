@@ -41,9 +41,9 @@ def read_live_text(text: str) -> ServiceConfiguration:
     Raises:
         ConfigError: it is none that this version reads; with every problem.
     """
-    from qsctl.config.document import FILE_LIMITS, parse_document
+    from qsctl.config.files.document import FILE_LIMITS, parse_document
+    from qsctl.config.files.load_order import LITERAL_PREFIX
     from qsctl.config.load import load_configuration
-    from qsctl.config.load_order import LITERAL_PREFIX
 
     root = parse_document(text.encode(), "the configuration of the service", FILE_LIMITS).root
     for participant in root.iter("domain_participant"):

@@ -14,8 +14,11 @@ from lxml.etree import _Element
 
 from qsctl.config.budgets import ServiceLimits
 from qsctl.config.build import BuildContext, build_service
-from qsctl.config.document import Document
-from qsctl.config.load_order import sources_in_order
+from qsctl.config.files.document import Document
+from qsctl.config.files.load_order import sources_in_order
+from qsctl.config.files.schema import check_document
+from qsctl.config.files.strict import spelling_problems
+from qsctl.config.files.variables import substitute, without_consequences
 from qsctl.config.problems import (
     ConfigError,
     NotServed,
@@ -28,14 +31,11 @@ from qsctl.config.problems import (
     shown,
     unsupported,
 )
-from qsctl.config.qos import QosLibraries
+from qsctl.config.qos_libraries.qos import QosLibraries
 from qsctl.config.reader import ServiceReading
 from qsctl.config.rules import service_problems, tree_problems
-from qsctl.config.schema import check_document
+from qsctl.config.sample_types.types import TypeLibrary, read_types
 from qsctl.config.settings import DEFAULT_APPLICATION_NAME, ServiceConfiguration
-from qsctl.config.strict import spelling_problems
-from qsctl.config.types import TypeLibrary, read_types
-from qsctl.config.variables import substitute, without_consequences
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from lxml.etree import _Element
 
-from qsctl.config.document import text_of
+from qsctl.config.files.document import text_of
 from qsctl.config.flatten import origins_of
 from qsctl.config.form import (
     Element,
@@ -26,8 +26,8 @@ from qsctl.config.form import (
     default_of,
 )
 from qsctl.config.problems import Problem, did_you_mean, file_of, line_of, path_of, problem_at
-from qsctl.config.qos import QosLibraries
-from qsctl.config.qos_tree import canonical_text
+from qsctl.config.qos_libraries.qos import QosLibraries
+from qsctl.config.qos_libraries.qos_tree import canonical_text
 from qsctl.config.values import ValueForm, duration, nanoseconds, seconds
 from qsctl.instant import Nanoseconds
 

@@ -12,8 +12,8 @@ from typing import Final
 
 from qsctl.config.budgets import ServiceLimits
 from qsctl.config.filesystem import FilesystemSettings
-from qsctl.config.qos import QosLibraries
-from qsctl.config.types import TypeLibrary
+from qsctl.config.qos_libraries.qos import QosLibraries
+from qsctl.config.sample_types.types import TypeLibrary
 from qsctl.core.queue.settings import PersistenceKind, ReplicationSettings
 from qsctl.core.settings import ServiceSettings
 from qsctl.instant import SECOND_NS, Nanoseconds

@@ -14,17 +14,17 @@ from lxml import etree
 from lxml.etree import _Element
 
 from qsctl.config.build import BuildContext, ServiceBuilder
-from qsctl.config.document import BODY_LIMITS, Document, parse_document
-from qsctl.config.load_order import FILE_PREFIX, LITERAL_PREFIX, unquote_literal
+from qsctl.config.files.document import BODY_LIMITS, Document, parse_document
+from qsctl.config.files.load_order import FILE_PREFIX, LITERAL_PREFIX, unquote_literal
+from qsctl.config.files.schema import check_document
+from qsctl.config.files.variables import refuse_variables, without_consequences
 from qsctl.config.problems import ConfigError, Problem, Severity, has_errors, shown
 from qsctl.config.rules import TREE_RULES, queue_problems
-from qsctl.config.schema import check_document
 from qsctl.config.settings import MonitoringPublicationSettings, ServiceConfiguration
 from qsctl.config.tables.containers import SUBSCRIBER
 from qsctl.config.tables.queue import QUEUE_FORMS
 from qsctl.config.tables.service import SERVICE
 from qsctl.config.tables.shared import ENTITY_MONITORING, REPLICATION, STATISTICS
-from qsctl.config.variables import refuse_variables, without_consequences
 from qsctl.config.writer import write
 from qsctl.core.queue.settings import SampleBufferSettings, SharedReaderQueueSettings
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings

@@ -13,7 +13,7 @@ from lxml import etree
 from lxml.etree import _Element
 
 from qsctl.config.form import Element, QosElements, Row, Setting, Shape, defaults_of
-from qsctl.config.qos_tree import merge, read_qos, to_element
+from qsctl.config.qos_libraries.qos_tree import merge, read_qos, to_element
 from qsctl.config.tables.containers import SUBSCRIBER
 from qsctl.config.tables.qos import QOS_DEFAULTS, qos_holder
 from qsctl.config.tables.queue import form_of

@@ -26,7 +26,7 @@ from qsctl.sim.scenario.scenario import Scenario
 from qsctl.sim.scenario.xml import read_scenario
 from qsctl.sim.site.flows import site_flows
 from qsctl.summary.job import summarize_run
-from qsctl.summary.session import SparkOptions
+from qsctl.summary.spark.session import SparkOptions
 
 _THREADS_DRAWN: Final = 20
 _THREADS_LISTED: Final = 50

@@ -23,7 +23,7 @@ from qsctl.report.worked_tables import worked_tables
 from qsctl.sim.scenario.scenario import Model
 from qsctl.summary.job import summarize_run
 from qsctl.summary.run_summary import QueueFigures, RunSummary
-from qsctl.summary.session import SparkOptions
+from qsctl.summary.spark.session import SparkOptions
 
 WINDOWS_SHOWN: Final = 200
 """About as many windows as a chart can show apart."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from qsctl.report.words import measure_text
 
 if TYPE_CHECKING:
-    from qsctl.summary.selection import Ranked, Selection
+    from qsctl.summary.sweeps.selection import Ranked, Selection
 
 _MOST_NAMED: Final = 5
 _MOST_LINES: Final = 30

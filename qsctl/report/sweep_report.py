@@ -16,10 +16,10 @@ from qsctl.sim.scenario.scenario import Scenario
 from qsctl.sim.sizing.memory import memory_bytes
 from qsctl.sim.sizing.targets import is_time
 from qsctl.sim.sweep import Point, scenario_at
-from qsctl.summary.compared_settings import scenario_in
-from qsctl.summary.points import UNITS, PointMeasure, point_measures
-from qsctl.summary.selection import Criterion, Selection, select
-from qsctl.summary.sweep_folder import SCENARIO_FILE, PointResult, read_results, read_sweep, sweep_scenario
+from qsctl.summary.comparison.compared_settings import scenario_in
+from qsctl.summary.sweeps.points import UNITS, PointMeasure, point_measures
+from qsctl.summary.sweeps.selection import Criterion, Selection, select
+from qsctl.summary.sweeps.sweep_folder import SCENARIO_FILE, PointResult, read_results, read_sweep, sweep_scenario
 
 SHOWN: Final = ("loss_ratio", "time_in_queue_p99", "time_to_done_p99", "throughput", "time_without_master")
 CONFIDENCE: Final = 0.95

@@ -1,8 +1,15 @@
 """Drivers that step the engine, and the programs around them: the daemon, session processes, the embedded service.
 
 What comes in: a configuration, and an `Environment` with files, threads and randomness. What goes out: messages that
-rest on what is durable. `loop` is the driver; it and what it is made of (`stores`, `replication`, `replica_writes`,
-`recovery`) reach the machine through the environment alone, so that `sim.world` steps the same driver on virtual time.
+rest on what is durable. `run.loop` is the driver; it and what it is made of (`stores`, `replicas`) reach the machine
+through the environment alone, so that `sim.world` steps the same driver on virtual time.
 
-Read first: `loop.py`, then `environment.py`.
+- `run`: the driver, its environment, and what it is asked to do while it runs.
+- `stores`: which record goes to which store, syncs, failures, and the way back at a start.
+- `replicas`: the service as a member of a replication cluster.
+- `process`: start, background, supervisor, log, memory and metrics of a process that serves.
+- `directory`: the embedded service, which lives in a state directory and runs inside each command.
+- `recording`, `sessions`: the event log of a live service, and the processes that share its queues.
+
+Read first: `run/loop.py`, then `run/environment.py`.
 """

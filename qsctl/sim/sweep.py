@@ -1,7 +1,7 @@
 """A sweep planned: which points there are, which seed each has, and what one task of it computes.
 
-Knows nothing of Spark: `qsctl.summary.sweep` hands the tasks out. A point is known by its values, not by its place in
-the grid, so that a larger grid later reuses what a smaller one has computed.
+Imports nothing of Spark: `qsctl.summary.sweeps.sweep` hands the tasks out. A point is identified by its values, not by
+its place in the grid, so that a larger grid later reuses what a smaller one has computed.
 """
 
 from __future__ import annotations

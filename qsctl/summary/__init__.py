@@ -14,15 +14,15 @@ Its public surface is what `__all__` names:
 True
 
 Input: a run folder (`eventlog.schema`): Parquet of messages, counters and events. Output: the tables of
-`tables.SCHEMAS`. Read `tables.py` first, then `observation.py`, the few expressions of SQL that all measures use, then
-any measure; `job.py` last.
+`measures.tables.SCHEMAS`. Read `measures/tables.py` first, then `measures/observation.py`, the few expressions of SQL
+that all measures use, then any measure; `job.py` last.
 
-- `cells.py`: messages to cells, the one grouping that counters, losses and the histogram of waits come from.
-- `ranks.py`: messages to the exact waits at given ranks.
-- `moves.py`: messages to their movements, the one grouping that all tables over time come from.
-- `throughput.py`, `depth.py`, `littles_law.py`, `slow_subscriber.py`: each a table that Spark makes of the movements.
-- `connections.py`: events to the totals of each client.
-- `recorded_counters.py`: the simulator's counters, for a run without a log.
+- `measures/cells.py`: messages to cells, the one grouping that counters, losses and the histogram of waits come from.
+- `measures/ranks.py`: messages to the exact waits at given ranks.
+- `measures/moves.py`: messages to their movements, the one grouping that all tables over time come from.
+- `throughput.py`, `depth.py`, `littles_law.py`, `slow_subscriber.py` beside them: each a table of the movements.
+- `measures/connections.py`: events to the totals of each client.
+- `measures/recorded_counters.py`: the simulator's counters, for a run without a log.
 - `finishing/`: small tables are finished on the driver, in Arrow, and nowhere else.
 - `job.py`: the only reads and writes, and the order of the steps; `output.py` writes tables into a folder.
 
@@ -46,8 +46,9 @@ The plan of each measure, as `EXPLAIN` shows it; every scan reads the columns th
 - `connections`: one scan of the events, an aggregation by client.
 - The join with the clients' names, at the end of each table that Spark finishes, is a broadcast.
 
-Sweeps, comparisons, sizes and the session are in: `sweep.py`, `compare.py`, `size.py`, `session.py`. Java starts in
-`gateway.py` (which one: `java.py`).
+`sweeps` and `comparison` begin with `sweep.py`, `size.py` and `compare.py`; what may be stated of their figures, with
+which error, is `inference`. `spark/session.py` makes the session; Java starts in `spark/gateway.py` (which one:
+`spark/java.py`).
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ __all__ = ["RunSummary", "SparkOptions", "spark_session", "summarize"]
 if TYPE_CHECKING:
     from qsctl.summary.job import summarize
     from qsctl.summary.run_summary import RunSummary
-    from qsctl.summary.session import SparkOptions, spark_session
+    from qsctl.summary.spark.session import SparkOptions, spark_session
 
 # No frame of ours goes through pandas; pyspark warns about its newest release whenever it is imported beside it.
 warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas", category=FutureWarning)

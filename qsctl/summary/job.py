@@ -35,28 +35,28 @@ from qsctl.eventlog.reader import part_batches
 from qsctl.eventlog.schema import SINCE_REJECTED
 from qsctl.instant import SECOND_NS, Nanoseconds
 from qsctl.sim.scenario.scenario import Model
-from qsctl.summary import recorded_counters, tables
-from qsctl.summary.cells import cells
-from qsctl.summary.connections import connections
-from qsctl.summary.depth import depth
-from qsctl.summary.done import AcknowledgedRows, acknowledged_in, done_cells
-from qsctl.summary.faults import spark_faults
 from qsctl.summary.finishing import counters as counting
 from qsctl.summary.finishing import figures
 from qsctl.summary.finishing.arrow import with_exact_sums
 from qsctl.summary.finishing.done import cells_of_counters, times_to_done
 from qsctl.summary.finishing.intervals import DEFAULT_CONFIDENCE
-from qsctl.summary.littles_law import littles_law
-from qsctl.summary.materialized import materialized
-from qsctl.summary.moves import moves
-from qsctl.summary.observation import Observation, listed_numbers, literal
+from qsctl.summary.measures import recorded_counters, tables
+from qsctl.summary.measures.cells import cells
+from qsctl.summary.measures.connections import connections
+from qsctl.summary.measures.depth import depth
+from qsctl.summary.measures.done import AcknowledgedRows, acknowledged_in, done_cells
+from qsctl.summary.measures.littles_law import littles_law
+from qsctl.summary.measures.moves import moves
+from qsctl.summary.measures.observation import Observation, listed_numbers, literal
+from qsctl.summary.measures.ranks import waits_at_ranks
+from qsctl.summary.measures.slow_subscriber import slow_subscribers, with_recorded_percentages
+from qsctl.summary.measures.throughput import windows
 from qsctl.summary.output import TablesOutput, output_folder
-from qsctl.summary.ranks import waits_at_ranks
 from qsctl.summary.recorded_run import SummarizedRun, check_logs, holding_of, marks_of, read_run
 from qsctl.summary.run_summary import RunFacts, RunSummary, queue_figures
-from qsctl.summary.session import SparkOptions, spark_session, tune
-from qsctl.summary.slow_subscriber import slow_subscribers, with_recorded_percentages
-from qsctl.summary.throughput import windows
+from qsctl.summary.spark.faults import spark_faults
+from qsctl.summary.spark.materialized import materialized
+from qsctl.summary.spark.session import SparkOptions, spark_session, tune
 
 DEFAULT_BY: Final = ("client", "queue")
 

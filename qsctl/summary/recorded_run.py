@@ -10,7 +10,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from qsctl.config.document import parse_document
+from qsctl.config.files.document import parse_document
 from qsctl.errors import Damaged
 from qsctl.eventlog.checked_files import TABLES, ListedFile, check_all, check_footers, checked_text, listed_parts
 from qsctl.eventlog.location import Location
@@ -20,7 +20,7 @@ from qsctl.eventlog.run_folder import SCENARIO_FILE, RunInfo, read_run_info
 from qsctl.eventlog.schema import LogLevel
 from qsctl.instant import Nanoseconds
 from qsctl.sim.scenario.scenario import GuaranteedOverflow, Model
-from qsctl.summary.observation import Holding
+from qsctl.summary.measures.observation import Holding
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import median
 from threading import Event
 
-from qsctl.service.sync_thread import QUICK_SYNC_S
+from qsctl.service.stores.sync_thread import QUICK_SYNC_S
 from tests.service.pipelines import messages_of, numbers_of, pipelined, queue, service, writes
 
 BURSTS, BURST, PACE_S, ROUNDS = 1_000, 26, 0.002, 5

@@ -27,10 +27,10 @@ from qsctl.core.records import Enqueued, RemovalCause, Removed
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
 from qsctl.identity import Guid, SampleIdentity, counted_incarnations
 from qsctl.instant import INFINITE_NS
-from qsctl.service.loop import ServiceLoop
-from qsctl.service.queue_codec import QUEUE_CODEC
-from qsctl.service.restore import restore
-from qsctl.service.stores import Stores
+from qsctl.service.run.loop import ServiceLoop
+from qsctl.service.stores.queue_codec import QUEUE_CODEC
+from qsctl.service.stores.restore import restore
+from qsctl.service.stores.stores import Stores
 from qsctl.storage.base import Storage
 from qsctl.storage.sqlite.store import SqliteStorage
 from tests.benchmarks.ratios import keep_ratio

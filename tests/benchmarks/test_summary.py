@@ -30,9 +30,9 @@ from qsctl.eventlog.run_folder import (
 from qsctl.eventlog.schema import COUNTERS, MESSAGES
 from qsctl.instant import SECOND_NS
 from qsctl.summary import job
+from qsctl.summary.measures.tables import MESSAGES as MESSAGES_SHAPE
 from qsctl.summary.recorded_run import read_run
-from qsctl.summary.session import SparkOptions, spark_session, stop_spark
-from qsctl.summary.tables import MESSAGES as MESSAGES_SHAPE
+from qsctl.summary.spark.session import SparkOptions, spark_session, stop_spark
 from tests.benchmarks.ratios import keep_ratio
 
 MESSAGES_WANTED = int(os.environ.get("QSCTL_BENCHMARK_MESSAGES", "1000000"))

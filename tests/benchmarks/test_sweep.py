@@ -8,8 +8,8 @@ from typing import Any
 
 from qsctl.sim.scenario.xml import read_scenario
 from qsctl.sim.sweep import parse_axes, plan_sweep, run_task
-from qsctl.summary.session import SparkOptions
-from qsctl.summary.sweep import run_sweep
+from qsctl.summary.spark.session import SparkOptions
+from qsctl.summary.sweeps.sweep import run_sweep
 from tests.benchmarks.ratios import keep_ratio
 
 SCENARIO = """<?xml version="1.0" encoding="UTF-8"?>

@@ -39,12 +39,12 @@ main()
     [
         ("typer", ["serve", EXAMPLE]),
         ("qsctl.cli.rti_options", ["serve", EXAMPLE]),
-        ("qsctl.service.background", ["serve", EXAMPLE]),
+        ("qsctl.service.process.background", ["serve", EXAMPLE]),
         ("qsctl.config.load", ["serve", EXAMPLE]),
-        ("qsctl.service.start", ["serve", EXAMPLE]),
+        ("qsctl.service.process.start", ["serve", EXAMPLE]),
         ("cyclonedds.core", ["serve", EXAMPLE]),
         ("qsctl.config.load", ["validate", EXAMPLE]),
-        ("qsctl.service.embedded", ["get", "data"]),
+        ("qsctl.service.directory.embedded", ["get", "data"]),
         ("rich.console", ["get", "data"]),
     ],
 )

@@ -10,7 +10,7 @@ from qsctl.client.dead_letters import opened
 from qsctl.core.messages import Delivery
 from qsctl.core.records import DeadLetterReason
 from qsctl.identity import NIL_GUID, SampleIdentity, guid_from_hex
-from qsctl.transport.dds.bodies import dead_letter_octets
+from qsctl.transport.dds.wire.bodies import dead_letter_octets
 
 SAMPLE = SampleIdentity(guid_from_hex("7"), 3)
 LETTER = dead_letter_octets("P/S/Orders", SAMPLE, DeadLetterReason.MAX_RETRIES, b"hello")

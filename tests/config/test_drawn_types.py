@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from qsctl.config.problems import ConfigError
-from qsctl.config.type_file import read_type_file
-from qsctl.config.type_model import Struct, Union
+from qsctl.config.sample_types.type_file import read_type_file
+from qsctl.config.sample_types.type_model import Struct, Union
 from qsctl.errors import Refused
 from tests.fuzz.drawn_values import TooLarge, ValueDrawing
 

@@ -8,11 +8,11 @@ import pytest
 from lxml import etree
 
 from qsctl.config.configuration_xml import configuration_text
-from qsctl.config.document import parse_document
+from qsctl.config.files.document import parse_document
+from qsctl.config.files.schema import explainer, gate_accepts
+from qsctl.config.files.variables import substitute
 from qsctl.config.load import judge_files, load_configuration
 from qsctl.config.problems import ConfigError, Severity, has_errors
-from qsctl.config.schema import explainer, gate_accepts
-from qsctl.config.variables import substitute
 from qsctl.shipped import shipped
 
 ROOT = shipped("fixtures/config")

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from qsctl.config.document import BODY_LIMITS, FILE_LIMITS, DocumentLimits, parse_document
+from qsctl.config.files.document import BODY_LIMITS, FILE_LIMITS, DocumentLimits, parse_document
 from qsctl.config.load import judge_files
 from qsctl.config.problems import ConfigError, Problem
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from qsctl.config.problems import ConfigError
-from qsctl.config.type_file import read_type_file
-from qsctl.config.types import TypeLibrary
+from qsctl.config.sample_types.type_file import read_type_file
+from qsctl.config.sample_types.types import TypeLibrary
 
 IDL = """
 #ifndef SHOP

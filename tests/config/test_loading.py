@@ -11,8 +11,8 @@ import pytest
 
 from qsctl.config import values
 from qsctl.config.configuration_xml import service_element
+from qsctl.config.files.load_order import sources_in_order, split_sources, unquote_literal
 from qsctl.config.load import load_configuration
-from qsctl.config.load_order import sources_in_order, split_sources, unquote_literal
 from qsctl.config.problems import ConfigError
 from qsctl.instant import INFINITE_NS, SECOND_NS
 

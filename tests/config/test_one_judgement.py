@@ -33,7 +33,7 @@ def no_sockets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def reached(*_arguments: Any, **_options: Any) -> NoReturn:
         raise Reached
 
-    monkeypatch.setattr("qsctl.service.daemon.ServiceTransport", reached)
+    monkeypatch.setattr("qsctl.service.process.daemon.ServiceTransport", reached)
     monkeypatch.setattr("qsctl.service.sessions.coordinator.ServiceTransport", reached)
 
 

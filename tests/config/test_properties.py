@@ -14,11 +14,11 @@ from lxml import etree
 
 from qsctl.config.build import waiting_count_max
 from qsctl.config.configuration_xml import configuration_text
+from qsctl.config.files.schema import explainer, gate_accepts
+from qsctl.config.files.schema_model import VENDOR_EXTENSION, schema_model
 from qsctl.config.filesystem import FilesystemSettings, JournalMode, Synchronization, Vacuum
 from qsctl.config.load import judge_files, load_configuration
 from qsctl.config.problems import ConfigError, Severity
-from qsctl.config.schema import explainer, gate_accepts
-from qsctl.config.schema_model import VENDOR_EXTENSION, schema_model
 from qsctl.config.settings import (
     AdministrationSettings,
     ConfigurationReplicationSettings,

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from qsctl.config.qos_tree import as_data
-from qsctl.config.transport_properties import properties_of
+from qsctl.config.qos_libraries.qos_tree import as_data
+from qsctl.config.qos_libraries.transport_properties import properties_of
 from qsctl.config.writer import effective_qos
 
 RELIABLE = "<reliability><kind>RELIABLE_RELIABILITY_QOS</kind></reliability>"

@@ -14,9 +14,9 @@ from lxml import etree
 
 from qsctl.cli.administer.queue_options import QueueOptions
 from qsctl.config.configuration_xml import configuration_element, service_element
+from qsctl.config.files.schema_model import schema_model
 from qsctl.config.form import Element, QosElements, Repeated, Row, Setting, SettingPlace, Shape, settings_in
 from qsctl.config.load import LoadedConfiguration, load_configuration
-from qsctl.config.schema_model import schema_model
 from qsctl.config.tables.queue import QUEUE
 from qsctl.config.tables.service import SERVICE
 from qsctl.config.values import BOOLEAN, DURATION, NUMERIC_BOOLEAN

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from qsctl.config.dds_library import built_with_tcp, has_tcp, library_path
-from qsctl.config.transport_properties import Consequence, TcpTransport, map_transport
+from qsctl.config.qos_libraries.dds_library import built_with_tcp, has_tcp, library_path
+from qsctl.config.qos_libraries.transport_properties import Consequence, TcpTransport, map_transport
 from qsctl.transport.dds.participant import DomainSettings
 
 PLUGIN = {

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from qsctl.config.problems import ConfigError
-from qsctl.config.type_file import read_type_file
-from qsctl.config.type_model import Bitmask, Enumeration, Primitive, Struct, StructMember, TypeShape, Union
-from qsctl.config.type_names import python_names
-from qsctl.config.types import TypeLibrary
+from qsctl.config.sample_types.type_file import read_type_file
+from qsctl.config.sample_types.type_model import Bitmask, Enumeration, Primitive, Struct, StructMember, TypeShape, Union
+from qsctl.config.sample_types.type_names import python_names
+from qsctl.config.sample_types.types import TypeLibrary
 from qsctl.errors import InvalidInput, QsctlError, Refused
 
 CANARY = "qsctl_test_canary"

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qsctl.config.load import load_configuration
-from qsctl.config.type_constants import ConstantForm, evaluate
-from qsctl.config.type_file import read_type_file
-from qsctl.config.type_model import BUILTIN_TYPES, Primitive, Struct, TypeShape
-from qsctl.config.types import TypeLibrary
+from qsctl.config.sample_types.type_constants import ConstantForm, evaluate
+from qsctl.config.sample_types.type_file import read_type_file
+from qsctl.config.sample_types.type_model import BUILTIN_TYPES, Primitive, Struct, TypeShape
+from qsctl.config.sample_types.types import TypeLibrary
 from qsctl.errors import InvalidInput, NotFound, QsctlError, Refused
 from qsctl.shipped import shipped
 
@@ -130,7 +130,7 @@ def test_an_unknown_type_names_those_that_there_are(shop: TypeLibrary) -> None:
 def test_what_the_library_cannot_represent_is_refused() -> None:
     wide = TypeLibrary({"W": Struct("W", (), base="V"), "V": Struct("V", ())})
     assert wide.json_to_cdr("W", {}) == b"\0\1\0\0"
-    from qsctl.config.type_model import StructMember
+    from qsctl.config.sample_types.type_model import StructMember
 
     for primitive in (Primitive.WSTRING, Primitive.FLOAT128):
         library = TypeLibrary({"X": Struct("X", (StructMember("m", TypeShape(primitive)),))})
@@ -142,7 +142,7 @@ def test_what_the_library_cannot_represent_is_refused() -> None:
 
 
 def test_members_with_names_of_python_and_of_the_library_work() -> None:
-    from qsctl.config.type_model import StructMember
+    from qsctl.config.sample_types.type_model import StructMember
 
     words = ("class", "value", "discriminator", "_x", "serialize", "None")
     library = TypeLibrary({"K": Struct("K", tuple(StructMember(word, TypeShape(Primitive.INT32)) for word in words))})

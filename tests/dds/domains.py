@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from qsctl.config.transport_properties import DOMAIN_ID_MAX
+from qsctl.config.qos_libraries.transport_properties import DOMAIN_ID_MAX
 from qsctl.transport.dds.participant import _DOMAINS
 
 DOMAIN_IDS: Final = range(1, 101)

@@ -25,13 +25,13 @@ from qsctl.core.admin.command import CreateQueue, GetStatus
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.resource import ResourceKind, parse_resource
-from qsctl.transport.dds.bodies import octets_of
 from qsctl.transport.dds.channels import FrameWriter
-from qsctl.transport.dds.commands import wire_request
 from qsctl.transport.dds.participant import Participant
 from qsctl.transport.dds.qos import reader_qos
-from qsctl.transport.dds.raw import RawReader, close_entity
-from qsctl.transport.dds.wire_types import (
+from qsctl.transport.dds.wire.bodies import octets_of
+from qsctl.transport.dds.wire.commands import wire_request
+from qsctl.transport.dds.wire.raw import RawReader, close_entity
+from qsctl.transport.dds.wire.wire_types import (
     COMMAND_REPLY_TOPIC,
     COMMAND_REQUEST_TOPIC,
     WireCommandReply,

@@ -16,7 +16,7 @@ from cyclonedds.sub import DataReader, Subscriber
 from cyclonedds.topic import Topic
 
 from qsctl.transport.dds.participant import Participant
-from qsctl.transport.dds.raw import batching_functions
+from qsctl.transport.dds.wire.raw import batching_functions
 from tests.dds.peer import queue_types as idl
 from tests.patience import PATIENCE_S, eventually
 

@@ -22,9 +22,9 @@ from qsctl.errors import NoAnswer, Refused
 from qsctl.resource import ResourceIdentifier, ResourceKind, parse_resource
 from qsctl.transport.dds.participant import Participant
 from qsctl.transport.dds.qos import reader_qos, writer_qos
-from qsctl.transport.dds.raw import RawWriter
-from qsctl.transport.dds.wire_monitoring import WireQueueStatus
-from qsctl.transport.dds.wire_types import (
+from qsctl.transport.dds.wire.raw import RawWriter
+from qsctl.transport.dds.wire.wire_monitoring import WireQueueStatus
+from qsctl.transport.dds.wire.wire_types import (
     COMMAND_REPLY_TOPIC,
     COMMAND_REQUEST_TOPIC,
     CommandActionKind,

@@ -13,7 +13,7 @@ from cyclonedds.idl.annotations import appendable
 from cyclonedds.idl.types import byte, int32, sequence, uint32
 
 from qsctl.client import QueueProducer
-from qsctl.transport.dds.type_outlines import DEPTH_MAX
+from qsctl.transport.dds.peers.type_outlines import DEPTH_MAX
 from tests.dds.c_peer import ENVIRONMENT, build, needs_c
 from tests.dds.domains import claim_domain, release_domain
 from tests.dds.plain_peer import PlainConsumer, PlainPeer, plain_peers

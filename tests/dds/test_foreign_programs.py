@@ -20,8 +20,8 @@ import pytest
 
 from qsctl.client import QueueConsumer
 from qsctl.client.administration import Administration
-from qsctl.config.type_file import read_type_file
-from qsctl.config.types import TypeLibrary
+from qsctl.config.sample_types.type_file import read_type_file
+from qsctl.config.sample_types.types import TypeLibrary
 from qsctl.errors import QsctlError
 from tests.campaigns import trials
 from tests.dds.c_peer import needs_c

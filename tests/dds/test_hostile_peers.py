@@ -19,14 +19,14 @@ from qsctl.client.administration import Administration
 from qsctl.core.admin.command import GetStatus
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.resource import ResourceKind, parse_resource
-from qsctl.transport.dds.bodies import octets_of
 from qsctl.transport.dds.channels import FrameWriter
-from qsctl.transport.dds.commands import wire_request
 from qsctl.transport.dds.participant import Participant
 from qsctl.transport.dds.qos import partition_qos, reader_qos
-from qsctl.transport.dds.raw import RawReader
-from qsctl.transport.dds.replies import reply_parts
-from qsctl.transport.dds.wire_types import (
+from qsctl.transport.dds.wire.bodies import octets_of
+from qsctl.transport.dds.wire.commands import wire_request
+from qsctl.transport.dds.wire.raw import RawReader
+from qsctl.transport.dds.wire.replies import reply_parts
+from qsctl.transport.dds.wire.wire_types import (
     COMMAND_REPLY_TOPIC,
     COMMAND_REQUEST_TOPIC,
     ServiceKind,

@@ -15,12 +15,12 @@ from cyclonedds.sub import DataReader, Subscriber
 
 from qsctl.client import QueueConsumer, QueueProducer
 from qsctl.identity import NIL_GUID, NIL_IDENTITY, Guid, SampleIdentity
-from qsctl.transport.dds import frames
 from qsctl.transport.dds.participant import Participant
 from qsctl.transport.dds.qos import last_value_qos, partition_qos, reader_qos, writer_qos
-from qsctl.transport.dds.raw import RawReader, RawWriter
-from qsctl.transport.dds.wire_monitoring import WireQueueStatus
-from qsctl.transport.dds.wire_types import (
+from qsctl.transport.dds.wire import frames
+from qsctl.transport.dds.wire.raw import RawReader, RawWriter
+from qsctl.transport.dds.wire.wire_monitoring import WireQueueStatus
+from qsctl.transport.dds.wire.wire_types import (
     LOGGER_TOPIC,
     MONITORING_TOPIC,
     WireAcknowledgmentFrame,

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from qsctl.client import QueueProducer
-from qsctl.transport.dds.wire_monitoring import WireQueueStatus
+from qsctl.transport.dds.wire.wire_monitoring import WireQueueStatus
 from tests.dds.c_peer import ENVIRONMENT, build, needs_c
 from tests.dds.service_process import StartService
 from tests.processes import run

@@ -16,7 +16,7 @@ from cyclonedds.qos import Policy
 
 from qsctl.client import QueueConsumer, QueueProducer, QueueReplier, QueueRequester
 from qsctl.client.administration import Administration
-from qsctl.config.type_file import read_type_file
+from qsctl.config.sample_types.type_file import read_type_file
 from qsctl.resource import parse_resource
 from tests.dds.domains import claim_domain, release_domain
 from tests.dds.peer import queue_types as idl

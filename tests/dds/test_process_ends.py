@@ -33,7 +33,7 @@ PROGRAM = """
 import cyclonedds.domain
 from qsctl import endings
 from qsctl.transport.dds.participant import DomainSettings, Participant
-from qsctl.transport.dds.wire_types import WireFrame
+from qsctl.transport.dds.wire.wire_types import WireFrame
 
 delete = cyclonedds.domain.Domain._delete
 def note(self, reference):

@@ -23,12 +23,12 @@ from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.errors import NotFound, QsctlError
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.resource import ResourceIdentifier, ResourceKind, parse_resource
-from qsctl.transport.dds.bodies import octets_of
-from qsctl.transport.dds.commands import wire_request
 from qsctl.transport.dds.participant import Participant
 from qsctl.transport.dds.qos import reader_qos, writer_qos
-from qsctl.transport.dds.raw import RawReader, RawWriter
-from qsctl.transport.dds.wire_types import COMMAND_REQUEST_TOPIC, UnsignedCommandRequest, WireCommandRequest
+from qsctl.transport.dds.wire.bodies import octets_of
+from qsctl.transport.dds.wire.commands import wire_request
+from qsctl.transport.dds.wire.raw import RawReader, RawWriter
+from qsctl.transport.dds.wire.wire_types import COMMAND_REQUEST_TOPIC, UnsignedCommandRequest, WireCommandRequest
 from tests.dds.service_process import QUICK, ServiceProcess, StartService
 from tests.patience import PATIENCE_S, eventually
 from tests.processes import run

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from qsctl.client import QueueProducer
-from qsctl.config.dds_library import has_tcp
-from qsctl.config.transport_properties import TcpTransport
+from qsctl.config.qos_libraries.dds_library import has_tcp
+from qsctl.config.qos_libraries.transport_properties import TcpTransport
 from qsctl.errors import Unavailable
 from qsctl.transport.dds.participant import DomainSettings, Participant
 from tests.dds.service_process import CONFIGURATION, ORDERS

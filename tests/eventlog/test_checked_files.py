@@ -30,7 +30,7 @@ from qsctl.eventlog.run_folder import (
 from qsctl.eventlog.schema import COUNTERS
 from qsctl.eventlog.writer import ReplicationWriter
 from qsctl.sim.model import LOG_ROW
-from qsctl.summary.compare import read_figures
+from qsctl.summary.comparison.compare import read_figures
 from qsctl.summary.recorded_run import read_run
 
 PART = "messages/replication=1/part-00000.parquet"

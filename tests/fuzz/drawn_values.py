@@ -7,7 +7,7 @@ import random
 import string
 from collections.abc import Mapping
 
-from qsctl.config.type_model import (
+from qsctl.config.sample_types.type_model import (
     INTEGER_RANGES,
     UNBOUNDED,
     Alias,

@@ -17,13 +17,13 @@ from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, Shar
 from qsctl.errors import QsctlError
 from qsctl.identity import NIL_GUID, NIL_IDENTITY, Guid, SampleIdentity, counted_incarnations
 from qsctl.instant import INFINITE_NS, SECOND_NS
-from qsctl.service.config_snippets import ConfigSnippets
-from qsctl.transport.dds.bodies import octets_of
+from qsctl.service.run.config_snippets import ConfigSnippets
 from qsctl.transport.dds.boundary import Malformed
-from qsctl.transport.dds.commands import command_from_wire, is_for_queuing_services, request_from_octets
-from qsctl.transport.dds.replies import reply_octets, reply_of, reply_parts
-from qsctl.transport.dds.signed_commands import CommandVerifier, UnauthorizedCommand, signature_of
-from qsctl.transport.dds.wire_types import WireCommandRequest
+from qsctl.transport.dds.wire.bodies import octets_of
+from qsctl.transport.dds.wire.commands import command_from_wire, is_for_queuing_services, request_from_octets
+from qsctl.transport.dds.wire.replies import reply_octets, reply_of, reply_parts
+from qsctl.transport.dds.wire.signed_commands import CommandVerifier, UnauthorizedCommand, signature_of
+from qsctl.transport.dds.wire.wire_types import WireCommandRequest
 
 DICTIONARY = (
     b"/domain_participant/P/shared_subscriber/S",

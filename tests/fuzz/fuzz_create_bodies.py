@@ -14,8 +14,8 @@ from qsctl.core.admin.request import xml_of_body
 from qsctl.core.queue.settings import SessionSettings, SharedReaderQueueSettings
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
 from qsctl.errors import QsctlError
-from qsctl.transport.dds.endpoint_trial import try_endpoints
 from qsctl.transport.dds.participant import DomainSettings, Participant
+from qsctl.transport.dds.serving.endpoint_trial import try_endpoints
 
 DOMAIN = 219
 REPLY_CHARACTERS_MAX = 1024 * 1024

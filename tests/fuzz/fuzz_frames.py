@@ -15,11 +15,11 @@ from qsctl.core.engine import Journal, ServiceEngine
 from qsctl.core.messages import Acknowledgment, AckResponse, ConsumerJoined, WriteAcknowledgment
 from qsctl.identity import NIL_GUID, Guid, counted_incarnations
 from qsctl.resource import ResourceIdentifier, parse_resource
-from qsctl.transport.dds import frames
-from qsctl.transport.dds.bodies import dead_letter_from_octets
 from qsctl.transport.dds.boundary import Malformed
-from qsctl.transport.dds.endpoints import availability_from_octets
-from qsctl.transport.dds.replies import queue_domains, reply_of, reply_parts
+from qsctl.transport.dds.serving.endpoints import availability_from_octets
+from qsctl.transport.dds.wire import frames
+from qsctl.transport.dds.wire.bodies import dead_letter_from_octets
+from qsctl.transport.dds.wire.replies import queue_domains, reply_of, reply_parts
 from tests.fuzz.fuzz_command_requests import SETTINGS
 
 DICTIONARY = (

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from qsctl.config.problems import ConfigError
-from qsctl.config.type_document import parse_types, types_of_document
-from qsctl.config.types import read_types
+from qsctl.config.sample_types.type_document import parse_types, types_of_document
+from qsctl.config.sample_types.types import read_types
 
 DICTIONARY = (
     b"module a {", b"struct S {", b"};", b"union U switch (long) {", b"case 1:", b"default:", b"enum E {", b"typedef ",

@@ -47,7 +47,7 @@ from qsctl.errors import Refused
 from qsctl.identity import NIL_GUID, Guid, SampleIdentity
 from qsctl.instant import INFINITE_NS
 from qsctl.transport.dds.boundary import Malformed
-from qsctl.transport.dds.replica_letters import LETTER_VERSION, Letter, letter_from_octets, pieces_of
+from qsctl.transport.dds.replicas.replica_letters import LETTER_VERSION, Letter, letter_from_octets, pieces_of
 from tests.core.high_availability.cluster import READER, STEP_NS, TIMEOUT_NS, Process, join, queue, write
 
 SHORT_COUNT = 150

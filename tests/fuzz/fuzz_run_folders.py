@@ -28,9 +28,9 @@ from qsctl.sim.figures import Figures
 from qsctl.sim.model import EVENT_NAMES, EVENT_ROW, LOG_ROW
 from qsctl.sim.scenario.scenario import ClientGroup, PoissonArrivals, Port, Profile, Scenario, Traffic
 from qsctl.sim.sweep import parse_axes, plan_sweep
-from qsctl.summary import sweep_folder
-from qsctl.summary.compare import read_figures
+from qsctl.summary.comparison.compare import read_figures
 from qsctl.summary.recorded_run import holding_of, marks_of, read_run
+from qsctl.summary.sweeps import sweep_folder
 from tests.fuzz.target import MEMORY
 
 DICTIONARY = (

@@ -20,7 +20,7 @@ from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, Shar
 from qsctl.errors import Damaged, InvalidInput, NoAnswer, Refused
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.resource import parse_resource
-from qsctl.service.embedded import EmbeddedService, open_embedded
+from qsctl.service.directory.embedded import EmbeddedService, open_embedded
 from tests.fuzz.edits import edited, read_files, write_files
 
 SHORT_COUNT = 60

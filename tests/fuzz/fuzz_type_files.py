@@ -11,9 +11,9 @@ import tempfile
 import zlib
 from pathlib import Path
 
-from qsctl.config.type_file import read_type_file
-from qsctl.config.type_model import Struct, Union
-from qsctl.config.types import TypeLibrary
+from qsctl.config.sample_types.type_file import read_type_file
+from qsctl.config.sample_types.type_model import Struct, Union
+from qsctl.config.sample_types.types import TypeLibrary
 from qsctl.errors import InvalidInput, QsctlError, Refused
 from tests.fuzz.drawn_values import TooLarge, ValueDrawing
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
-from qsctl.config.types import TypeLibrary
+from qsctl.config.sample_types.types import TypeLibrary
 from qsctl.errors import Refused
 from qsctl.transport.dds.boundary import Malformed
-from qsctl.transport.dds.type_definitions import definitions_of
-from qsctl.transport.dds.type_outlines import MEMBERS_MAX, TYPES_MAX, NotYet
+from qsctl.transport.dds.peers.type_definitions import definitions_of
+from qsctl.transport.dds.peers.type_outlines import MEMBERS_MAX, TYPES_MAX, NotYet
 
 DICTIONARY = (
     b"\xf2",

@@ -8,10 +8,10 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 from qsctl.identity import GUID_SIZE_BYTES
-from qsctl.transport.dds.announcements import Announcement
 from qsctl.transport.dds.boundary import Malformed
-from qsctl.transport.dds.discovery import UNACKED_THRESHOLD_MAX, Changes, endpoint_of
-from qsctl.transport.dds.matches import Matches, ReappearedPeers
+from qsctl.transport.dds.peers.announcements import Announcement
+from qsctl.transport.dds.peers.discovery import UNACKED_THRESHOLD_MAX, Changes, endpoint_of
+from qsctl.transport.dds.peers.matches import Matches, ReappearedPeers
 
 DICTIONARY = (b"qsctl;", b"role=consumer", b"role=queue", b"guid=", b"source=", b"threshold=", b"subscriber=", b"\x1f")
 

@@ -38,8 +38,8 @@ from qsctl.sim.scenario.scenario import (
     default_queue_limits,
 )
 from qsctl.sim.sweep import parse_axes, plan_sweep, run_task
-from qsctl.summary.session import SparkOptions
-from qsctl.summary.sweep_folder import PointResult, open_sweep, write_results
+from qsctl.summary.spark.session import SparkOptions
+from qsctl.summary.sweeps.sweep_folder import PointResult, open_sweep, write_results
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 FLAGS = (

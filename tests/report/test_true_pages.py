@@ -21,10 +21,10 @@ from qsctl.report.run_report import connection_tables, growing_queues, loss_tabl
 from qsctl.report.sweep_report import memory_and_loss, points_of, sweep_page
 from qsctl.report.terminal_charts import chart_lines
 from qsctl.sim.sweep import parse_axes, plan_sweep, run_task
-from qsctl.summary import tables
+from qsctl.summary.measures import tables
 from qsctl.summary.run_summary import QueueFigures, RunSummary
-from qsctl.summary.selection import parse_criteria
-from qsctl.summary.sweep_folder import PointResult, open_sweep, write_results
+from qsctl.summary.sweeps.selection import parse_criteria
+from qsctl.summary.sweeps.sweep_folder import PointResult, open_sweep, write_results
 from tests.commands import command_line
 from tests.summary.paused_client import paused
 
@@ -157,8 +157,8 @@ def test_points_without_a_loss_have_a_bound_and_the_table_has_intervals(swept: P
 
 
 def test_the_front_of_memory_and_loss_has_no_point_that_another_beats(swept: Path) -> None:
-    from qsctl.summary.compared_settings import scenario_in
-    from qsctl.summary.sweep_folder import read_results
+    from qsctl.summary.comparison.compared_settings import scenario_in
+    from qsctl.summary.sweeps.sweep_folder import read_results
 
     folder = location(str(swept))
     scenario = scenario_in(folder)

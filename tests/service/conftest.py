@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from qsctl.service.loop import ServiceLoop
+from qsctl.service.run.loop import ServiceLoop
 from tests.service.pipelines import IN_MEMORY, ON_DISK, queue, service
 
 

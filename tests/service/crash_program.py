@@ -40,8 +40,8 @@ from qsctl.core.messages import (
 )
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.instant import INFINITE_NS, MILLISECOND_NS
-from qsctl.service.embedded import EmbeddedService, open_embedded
-from qsctl.service.loop import ServiceLoop
+from qsctl.service.directory.embedded import EmbeddedService, open_embedded
+from qsctl.service.run.loop import ServiceLoop
 from qsctl.storage.sqlite import store as sqlite
 from qsctl.storage.streams import logged
 from tests.service.crash_settings import service_in

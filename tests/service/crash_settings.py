@@ -18,9 +18,9 @@ from qsctl.core.queue.settings import (
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
 from qsctl.identity import counted_incarnations
 from qsctl.instant import MILLISECOND_NS, SECOND_NS
-from qsctl.service.loop import ServiceLoop
-from qsctl.service.restore import restore
-from qsctl.service.stores import Stores
+from qsctl.service.run.loop import ServiceLoop
+from qsctl.service.stores.restore import restore
+from qsctl.service.stores.stores import Stores
 
 RETRIES = 2
 

@@ -21,8 +21,8 @@ from qsctl.core.messages import (
 )
 from qsctl.core.queue.settings import PersistenceSettings
 from qsctl.identity import SampleIdentity
-from qsctl.service.recovery import AGAIN_AFTER_NS
-from qsctl.service.stores import Stores
+from qsctl.service.stores.recovery import AGAIN_AFTER_NS
+from qsctl.service.stores.stores import Stores
 from tests.service.pipelines import IN_MEMORY, ON_DISK, READER, WRITER, pipelined, queue, service
 
 VOLATILE = PersistenceSettings()

@@ -15,7 +15,7 @@ from qsctl.core.queue.settings import (
 from qsctl.core.statistics.status import SharedReaderQueueStatus
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.resource import ResourceKind, parse_resource
-from qsctl.service.embedded import EmbeddedService
+from qsctl.service.directory.embedded import EmbeddedService
 
 SUBSCRIBER = parse_resource("/domain_participant/DomainParticipant/shared_subscriber/SharedSubscriber")
 WRITER = Guid(bytes(15) + b"\x07")

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from qsctl.errors import QsctlError
-from qsctl.service.embedded import open_embedded
+from qsctl.service.directory.embedded import open_embedded
 from tests.service.embedded_commands import FULL_NAME, IN_MEMORY, ON_DISK, create, queue, write
 from tests.service.traced_program import configuration
 from tests.storage.await_strace import await_strace

@@ -24,7 +24,7 @@ from qsctl.client.transfer import Transfer
 from qsctl.core.admin.reply import MessageData
 from qsctl.core.messages import AckResponse, Write
 from qsctl.resource import ResourceIdentifier, parse_resource
-from qsctl.service.embedded import EmbeddedService, open_embedded
+from qsctl.service.directory.embedded import EmbeddedService, open_embedded
 from qsctl.storage.sqlite import store as sqlite
 from qsctl.storage.streams import logged
 from tests.service.crash_program import PARTICIPANT, TOPIC, flagged, identity, key_of, say

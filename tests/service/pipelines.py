@@ -26,10 +26,10 @@ from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, Shar
 from qsctl.core.turn import Released
 from qsctl.identity import Guid, SampleIdentity, counted_incarnations
 from qsctl.resource import parse_resource
-from qsctl.service.loop import ServiceLoop
-from qsctl.service.restore import restore
-from qsctl.service.stores import Stores
-from qsctl.service.sync_thread import QUICK_SYNC_S
+from qsctl.service.run.loop import ServiceLoop
+from qsctl.service.stores.restore import restore
+from qsctl.service.stores.stores import Stores
+from qsctl.service.stores.sync_thread import QUICK_SYNC_S
 from qsctl.storage.base import Sync
 
 WRITER, READER = Guid(b"w" * 16), Guid(b"r" * 16)

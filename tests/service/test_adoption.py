@@ -17,7 +17,7 @@ from qsctl.core.queue.settings import (
 from qsctl.core.settings import SharedSubscriberSettings
 from qsctl.identity import SampleIdentity
 from qsctl.resource import ResourceKind
-from qsctl.service.loop import ServiceLoop
+from qsctl.service.run.loop import ServiceLoop
 from tests.service.pipelines import (
     IN_MEMORY,
     ON_DISK,

@@ -24,11 +24,11 @@ from qsctl.core.messages import AckResponse
 from qsctl.core.queue.settings import ResourceLimitSettings, SharedReaderQueueSettings
 from qsctl.errors import Refused
 from qsctl.resource import ResourceIdentifier, ResourceKind
-from qsctl.service import at_rest
-from qsctl.service.embedded import EmbeddedService, open_embedded
-from qsctl.service.embedded_instance import EmbeddedInstance
-from qsctl.service.embedded_settings import DEFAULT_SETTINGS
-from qsctl.service.named_configuration import NamedConfiguration
+from qsctl.service.directory import at_rest
+from qsctl.service.directory.embedded import EmbeddedService, open_embedded
+from qsctl.service.directory.embedded_instance import EmbeddedInstance
+from qsctl.service.directory.embedded_settings import DEFAULT_SETTINGS
+from qsctl.service.run.named_configuration import NamedConfiguration
 from tests.campaigns import trials
 from tests.service.embedded_commands import (
     FULL_NAME,
@@ -101,11 +101,12 @@ def test_a_reading_restores_nothing(filled: Path) -> None:
 
 def test_a_reading_imports_neither_the_stores_nor_the_engine(filled: Path) -> None:
     program = (
-        "import sys; from pathlib import Path; from qsctl.service.embedded import open_embedded\n"
+        "import sys; from pathlib import Path; from qsctl.service.directory.embedded import open_embedded\n"
         "from qsctl.core.admin.command import GetStatus; from qsctl.resource import ResourceIdentifier, ResourceKind\n"
         f"with open_embedded(Path({str(filled)!r})) as service:\n"
         "    print(len(service.request(GetStatus(ResourceIdentifier().at(ResourceKind.STATUS)))))\n"
-        "print(sorted({'qsctl.service.stores', 'qsctl.core.engine', 'lxml', 'qsctl.config.live'} & set(sys.modules)))"
+        "restored = {'qsctl.service.stores.stores', 'qsctl.core.engine', 'lxml', 'qsctl.config.live'}\n"
+        "print(sorted(restored & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "1\n[]\n"
@@ -223,7 +224,7 @@ def test_a_disk_that_refuses_the_note_costs_nothing_but_the_note(filled: Path, m
     def full(_directory: object, _octets: bytes) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("qsctl.service.state_directory.StateDirectory.write_index", full)
+    monkeypatch.setattr("qsctl.service.directory.state_directory.StateDirectory.write_index", full)
     with open_embedded(filled) as service:
         write(service, b"three", start=2)
     monkeypatch.undo()
@@ -240,8 +241,8 @@ def test_a_note_that_was_half_written_is_not_kept(filled: Path, monkeypatch: pyt
     with open_embedded(filled) as service:
         write(service, b"three", start=2)
         assert not (filled / "index.bin").exists()
-        monkeypatch.setattr("qsctl.service.state_directory.StateDirectory.write_statistics", lambda *_: None)
-        monkeypatch.setattr("qsctl.service.state_directory._write", half)
+        monkeypatch.setattr("qsctl.service.directory.state_directory.StateDirectory.write_statistics", lambda *_: None)
+        monkeypatch.setattr("qsctl.service.directory.state_directory._write", half)
     monkeypatch.undo()
     assert not [each for each in filled.iterdir() if each.name.startswith("index")]
     with open_embedded(filled) as service:
@@ -250,7 +251,7 @@ def test_a_note_that_was_half_written_is_not_kept(filled: Path, monkeypatch: pyt
 
 def test_a_command_that_was_killed_leaves_no_note(filled: Path) -> None:
     program = (
-        "import os; from pathlib import Path; from qsctl.service.embedded import open_embedded\n"
+        "import os; from pathlib import Path; from qsctl.service.directory.embedded import open_embedded\n"
         "from tests.service.embedded_commands import write\n"
         f"with open_embedded(Path({str(filled)!r})) as service:\n"
         "    write(service, b'three', start=2)\n"

@@ -13,7 +13,7 @@ from qsctl.config.settings import ServiceConfiguration
 from qsctl.core.queue.settings import PersistenceSettings
 from qsctl.errors import Damaged
 from qsctl.eventlog.run_folder import Recording, RecordingEnd, read_run_info
-from qsctl.service.embedded import open_embedded
+from qsctl.service.directory.embedded import open_embedded
 from tests.earlier_formats import contents
 from tests.service.earlier_directories import run
 from tests.service.embedded_commands import PERSISTENCE, create, messages, queue, write

@@ -16,7 +16,7 @@ import pytest
 from qsctl.core.admin.command import GetMessages
 from qsctl.core.admin.reply import MessageData
 from qsctl.resource import parse_resource
-from qsctl.service.embedded import EmbeddedService, open_embedded
+from qsctl.service.directory.embedded import EmbeddedService, open_embedded
 from qsctl.storage.damage import DamageKind
 from tests.service.crash_program import DEAD, QUEUE, key_of
 from tests.service.crash_settings import service_in, with_dead_letters

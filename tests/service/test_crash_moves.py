@@ -19,7 +19,7 @@ from qsctl.client.administration import Administration
 from qsctl.client.transfer import Transfer
 from qsctl.config.settings import ServiceConfiguration
 from qsctl.core.queue.settings import RedeliverySettings, ResourceLimitSettings
-from qsctl.service.embedded import open_embedded
+from qsctl.service.directory.embedded import open_embedded
 from tests.campaigns import trials
 from tests.patience import PATIENCE_S
 from tests.processes import running

@@ -14,9 +14,9 @@ from qsctl.cli.rti_options import RTI_OPTIONS, in_our_spelling
 from qsctl.core.events import BounceReason, QueueFilled, SampleBounced, SampleReceived
 from qsctl.errors import UsageError
 from qsctl.identity import NIL_IDENTITY
-from qsctl.service.background import systemd_unit
-from qsctl.service.heap import heap_snapshots
-from qsctl.service.logger import ServiceLog, Verbosity, dds_verbosity
+from qsctl.service.process.background import systemd_unit
+from qsctl.service.process.heap import heap_snapshots
+from qsctl.service.process.logger import ServiceLog, Verbosity, dds_verbosity
 from tests.patience import eventually
 from tests.processes import run
 

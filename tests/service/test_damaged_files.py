@@ -14,7 +14,7 @@ from qsctl.core.admin.reply import ReturnCode
 from qsctl.core.queue.settings import PersistenceSettings
 from qsctl.errors import Damaged
 from qsctl.resource import ResourceKind
-from qsctl.service.embedded import open_embedded
+from qsctl.service.directory.embedded import open_embedded
 from tests.campaigns import trials
 from tests.earlier_formats import COMMITS, CONFIGURATION, FORMATS, contents, placed
 from tests.processes import running

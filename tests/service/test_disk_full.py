@@ -27,8 +27,8 @@ from qsctl.core.queue.settings import PersistenceSettings
 from qsctl.errors import Refused
 from qsctl.identity import SampleIdentity
 from qsctl.resource import ResourceKind
-from qsctl.service.embedded import open_embedded
-from qsctl.service.recovery import AGAIN_AFTER_NS
+from qsctl.service.directory.embedded import open_embedded
+from qsctl.service.stores.recovery import AGAIN_AFTER_NS
 from qsctl.storage.sqlite import store as sqlite
 from tests.service import embedded_commands
 from tests.service.disk_trials import QUEUES, VOLATILE, Trial, refusing, restarted

@@ -13,7 +13,7 @@ from qsctl.core.admin.command import GetRecording, RecordingCommand, Shutdown, S
 from qsctl.core.admin.reply import RecordingStatus, Reply, ReturnCode
 from qsctl.eventlog.reader import batches_of, counters_of, open_run
 from qsctl.eventlog.run_folder import Recording, RecordingEnd, RunStatus
-from qsctl.service.embedded import EmbeddedService, open_embedded
+from qsctl.service.directory.embedded import EmbeddedService, open_embedded
 from qsctl.service.recording.embedded import STORY_FOLDER
 from tests.service.embedded_commands import FULL_NAME, create, queue, status, write
 

@@ -13,7 +13,7 @@ import pytest
 
 from qsctl.core.messages import AckResponse, Delivery
 from qsctl.errors import Damaged, NoAnswer, Refused
-from qsctl.service.embedded import open_embedded
+from qsctl.service.directory.embedded import open_embedded
 from tests.patience import PATIENCE_S
 from tests.service.embedded_commands import (
     FULL_NAME,

@@ -6,7 +6,7 @@ import pytest
 
 from qsctl.config.budgets import ServiceLimits
 from qsctl.instant import SECOND_NS
-from qsctl.service.memory import (
+from qsctl.service.process.memory import (
     COUNTED_AT_ONCE,
     LOOK_EVERY_NS,
     WORTH_BYTES,

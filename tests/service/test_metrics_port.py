@@ -14,8 +14,8 @@ import pytest
 
 from qsctl.errors import Unavailable
 from qsctl.instant import SECOND_NS
-from qsctl.service.metrics import ServiceFigures
-from qsctl.service.metrics_server import STALE_NS, MetricsServer, faults_of_health
+from qsctl.service.process.metrics import ServiceFigures
+from qsctl.service.process.metrics_server import STALE_NS, MetricsServer, faults_of_health
 
 NOTHING = ServiceFigures({}, {"Orders": 0}, {"Orders": 0}, 0, 0, 0, {"Orders": 0}, {"Orders": 0}, {"Orders": 0})
 

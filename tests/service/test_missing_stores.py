@@ -9,7 +9,7 @@ import pytest
 
 from qsctl.core.queue.settings import PersistenceSettings
 from qsctl.errors import Damaged
-from qsctl.service.embedded import open_embedded
+from qsctl.service.directory.embedded import open_embedded
 from tests.earlier_formats import contents
 from tests.service.embedded_commands import IN_MEMORY, ON_DISK, create, messages, queue, write
 

@@ -16,7 +16,7 @@ import yaml
 
 import qsctl
 from qsctl.core.events import Event
-from qsctl.service.metrics import ServiceFigures, documented, families
+from qsctl.service.process.metrics import ServiceFigures, documented, families
 
 FOLDER = Path(qsctl.__file__).parent / "monitoring"
 DASHBOARD = json.loads((FOLDER / "grafana-dashboard.json").read_text())

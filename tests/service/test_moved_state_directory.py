@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from qsctl.core.queue.settings import PersistenceSettings
-from qsctl.service.embedded import open_embedded
+from qsctl.service.directory.embedded import open_embedded
 from tests.service.embedded_commands import PERSISTENCE, create, messages, queue, write
 
 

@@ -28,10 +28,10 @@ from qsctl.core.records import Enqueued, MovedFrom, Record
 from qsctl.errors import Refused
 from qsctl.identity import Incarnation, SampleIdentity
 from qsctl.resource import ResourceIdentifier, ResourceKind
-from qsctl.service import queue_codec
-from qsctl.service.loop import ServiceLoop
-from qsctl.service.queue_codec import QUEUE_CODEC
-from qsctl.service.stores import Stores
+from qsctl.service.run.loop import ServiceLoop
+from qsctl.service.stores import queue_codec
+from qsctl.service.stores.queue_codec import QUEUE_CODEC
+from qsctl.service.stores.stores import Stores
 from qsctl.storage.base import Sync
 from qsctl.storage.codec import Positions
 from qsctl.storage.damage import DamageKind

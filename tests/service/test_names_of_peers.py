@@ -7,8 +7,8 @@ import io
 import pytest
 
 from qsctl.errors import NoAnswer, UsageError
-from qsctl.service import start
-from qsctl.service.logger import ServiceLog, Verbosity
+from qsctl.service.process import start
+from qsctl.service.process.logger import ServiceLog, Verbosity
 
 
 @pytest.fixture

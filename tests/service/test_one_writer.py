@@ -16,7 +16,7 @@ import pytest
 
 from qsctl.config.filesystem import FilesystemSettings
 from qsctl.errors import Refused
-from qsctl.service.embedded import open_embedded
+from qsctl.service.directory.embedded import open_embedded
 from qsctl.storage.claim import Claim
 from tests.processes import running
 from tests.service.disk_trials import stores
@@ -138,7 +138,7 @@ def _configuration(directory: Path) -> object:
     from dataclasses import replace
 
     from qsctl.config.settings import ServiceConfiguration
-    from qsctl.service.embedded_settings import DEFAULT_SETTINGS
+    from qsctl.service.directory.embedded_settings import DEFAULT_SETTINGS
 
     settings = replace(DEFAULT_SETTINGS, application_name="app")
     return ServiceConfiguration("c", settings, filesystem=FilesystemSettings(directory=directory))

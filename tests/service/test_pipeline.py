@@ -28,9 +28,9 @@ from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, Shar
 from qsctl.errors import Damaged, InvalidInput, Refused
 from qsctl.identity import SampleIdentity, counted_incarnations
 from qsctl.resource import ResourceKind
-from qsctl.service.loop import COMPACT_AFTER_RECORDS, COMPACT_QUIET_AFTER_RECORDS, ServiceLoop
-from qsctl.service.restore import restore
-from qsctl.service.stores import Stores
+from qsctl.service.run.loop import COMPACT_AFTER_RECORDS, COMPACT_QUIET_AFTER_RECORDS, ServiceLoop
+from qsctl.service.stores.restore import restore
+from qsctl.service.stores.stores import Stores
 from qsctl.storage.base import Sync
 from tests.service.pipelines import (
     ON_DISK,

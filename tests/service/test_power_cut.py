@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from qsctl.service.embedded import open_embedded
+from qsctl.service.directory.embedded import open_embedded
 from qsctl.storage.damage import DamageKind
 from tests.campaigns import trials
 from tests.service.embedded_commands import messages

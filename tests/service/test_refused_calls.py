@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory, mkdtemp
 
 import pytest
 
-from qsctl.service.embedded import open_embedded
+from qsctl.service.directory.embedded import open_embedded
 from qsctl.storage.damage import DamageKind
 from tests.campaigns import trials
 from tests.service.embedded_commands import messages

@@ -24,8 +24,8 @@ from qsctl.core.turn import Turn
 from qsctl.errors import Damaged
 from qsctl.identity import Guid, SampleIdentity, counted_incarnations
 from qsctl.instant import INFINITE_NS, SECOND_NS
-from qsctl.service import replica_stores
-from qsctl.service.replica_writes import ReplicaWrites
+from qsctl.service.replicas import replica_stores
+from qsctl.service.replicas.replica_writes import ReplicaWrites
 from qsctl.storage.register import Register
 from qsctl.storage.replicas.replica_log import ReplicaLog
 from tests.core.high_availability.cluster import queue

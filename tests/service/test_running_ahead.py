@@ -13,7 +13,7 @@ from qsctl.core.messages import (
     ConsumerJoined,
     WriteAcknowledgment,
 )
-from qsctl.service.loop import ServiceLoop
+from qsctl.service.run.loop import ServiceLoop
 from tests.patience import eventually
 from tests.service.pipelines import (
     READER,

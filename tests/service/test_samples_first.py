@@ -7,9 +7,9 @@ import pytest
 from qsctl.core.high_availability.frames import Confirmed, Entries, Frame, Ordered
 from qsctl.core.messages import Inbound, Write
 from qsctl.identity import Guid, SampleIdentity
-from qsctl.service.samples_first import POLLS_MAX, read_samples_first
-from qsctl.transport.dds.letter_box import ReceivedLetter
-from qsctl.transport.dds.replica_letters import LETTER_VERSION, Letter
+from qsctl.service.replicas.samples_first import POLLS_MAX, read_samples_first
+from qsctl.transport.dds.replicas.letter_box import ReceivedLetter
+from qsctl.transport.dds.replicas.replica_letters import LETTER_VERSION, Letter
 
 IDENTITY = SampleIdentity(Guid(b"w" * 16), 1)
 SAMPLE = Write("P", "Orders", IDENTITY, b"x" * 1_000)

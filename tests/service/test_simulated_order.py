@@ -16,7 +16,7 @@ from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, Shar
 from qsctl.core.turn import Turn
 from qsctl.eventlog.schema import LogLevel
 from qsctl.instant import MILLISECOND_NS
-from qsctl.service.stores import Stores
+from qsctl.service.stores.stores import Stores
 from qsctl.sim.scenario.scenario import (
     ConstantArrivals,
     ConstantSize,

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from qsctl.instant import HOUR_NS, SECOND_NS
-from qsctl.service.steady_clock import steady_clock
+from qsctl.service.run.steady_clock import steady_clock
 
 
 def test_it_begins_with_the_wall_clock() -> None:

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from qsctl.errors import Damaged
-from qsctl.service.background import systemd_unit
-from qsctl.service.logger import LogFile, ServiceLog, Verbosity
-from qsctl.service.supervisor import Supervisor
+from qsctl.service.process.background import systemd_unit
+from qsctl.service.process.logger import LogFile, ServiceLog, Verbosity
+from qsctl.service.process.supervisor import Supervisor
 from tests.patience import PATIENCE_S, eventually
 from tests.processes import running
 

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from qsctl.errors import Damaged
-from qsctl.service.sync_thread import TRIAL_AFTER, SyncThread
+from qsctl.service.stores.sync_thread import TRIAL_AFTER, SyncThread
 
 
 def test_a_sync_in_the_other_thread_is_reported() -> None:

@@ -9,7 +9,7 @@ from qsctl.core.ready import Batch, Ready
 from qsctl.core.records import DeadLetterReason, Enqueued, RemovalCause, Removed
 from qsctl.errors import Damaged
 from qsctl.identity import Guid, SampleIdentity
-from qsctl.service.withholding import Failure, withhold
+from qsctl.service.stores.withholding import Failure, withhold
 
 QUEUE = "P/S/orders"
 WRITER, READER = Guid(b"w" * 16), Guid(b"r" * 16)

@@ -20,7 +20,7 @@ from qsctl.sim.replication import simulate_figures
 from qsctl.sim.scenario import broker_queue as b
 from qsctl.sim.scenario.scenario import ConstantArrivals, Model, PoissonArrivals, Scenario
 from qsctl.sim.scenario.work_time import WorkKind, WorkTime
-from qsctl.summary.statistics import difference_of_means
+from qsctl.summary.inference.statistics import difference_of_means
 from tests.campaigns import trials
 
 ciw = pytest.importorskip("ciw")

@@ -20,7 +20,7 @@ from qsctl.sim.replication import simulate_figures
 from qsctl.sim.scenario import broker_queue as b
 from qsctl.sim.scenario.scenario import Model, PoissonArrivals, Scenario
 from qsctl.sim.scenario.work_time import WorkKind, WorkTime
-from qsctl.summary.statistics import interval_of
+from qsctl.summary.inference.statistics import interval_of
 
 REPETITIONS = 10
 CONFIDENCE = 0.999

@@ -42,7 +42,7 @@ from qsctl.sim.splitting.question import Question, parse_question
 from qsctl.sim.splitting.restart import NEVER_ABOVE, NEVER_BELOW, Levels, SplitRun
 from qsctl.sim.splitting.samples import draw_samples
 from qsctl.sim.splitting.trajectory import QueueTally, Trajectory
-from qsctl.summary.rare import PILOTS, RareEstimate, draw_enough, effective, estimate, samples_needed
+from qsctl.summary.sweeps.rare import PILOTS, RareEstimate, draw_enough, effective, estimate, samples_needed
 from tests.campaigns import trials
 from tests.example_counts import examples
 from tests.sim.brokers import BYTE_A_NS, ONE_AT_A_TIME, broker, limits

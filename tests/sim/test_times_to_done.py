@@ -28,7 +28,7 @@ from qsctl.sim.scenario.scenario import (
 )
 from qsctl.sim.sizing.directions import Change, change_of
 from qsctl.sim.sizing.targets import parse_target
-from qsctl.summary.points import EVERY_MEASURE
+from qsctl.summary.sweeps.points import EVERY_MEASURE
 from tests.sim.simulated_service import nine_fast_and_a_slow_one, queue_settings, scenario_of
 
 MONDAY = Path(__file__).parents[2] / "fixtures" / "recordings" / "monday"

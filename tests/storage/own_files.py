@@ -7,7 +7,7 @@ from pathlib import Path
 
 from qsctl.config.filesystem import FilesystemSettings, Synchronization
 from qsctl.core.records import Record
-from qsctl.service.queue_codec import QUEUE_CODEC
+from qsctl.service.stores.queue_codec import QUEUE_CODEC
 from qsctl.storage.base import Extent
 from qsctl.storage.streams.checkpoints import Checkpoints
 from qsctl.storage.streams.compaction import Whole

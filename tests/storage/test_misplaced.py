@@ -13,7 +13,7 @@ import pytest
 from qsctl.config.filesystem import FilesystemSettings
 from qsctl.core.records import Enqueued
 from qsctl.errors import Refused
-from qsctl.service.queue_codec import QUEUE_CODEC
+from qsctl.service.stores.queue_codec import QUEUE_CODEC
 from qsctl.storage.base import Storage
 from qsctl.storage.frames import scan
 from qsctl.storage.log.segment_file import HEADER_SIZE_BYTES, decode_header, stream_of

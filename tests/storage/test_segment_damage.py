@@ -12,7 +12,7 @@ from qsctl.config.filesystem import FilesystemSettings, Synchronization
 from qsctl.core.records import Enqueued, Record, Remembered
 from qsctl.errors import Damaged, InvalidInput
 from qsctl.identity import Guid, SampleIdentity
-from qsctl.service.queue_codec import QUEUE_CODEC
+from qsctl.service.stores.queue_codec import QUEUE_CODEC
 from qsctl.storage.damage import DamageKind
 from qsctl.storage.frames import FRAME_HEADER, Marks, frame, numbered_marks, scan
 from qsctl.storage.log.segment_file import HEADER_SIZE_BYTES, decode_header, stream_of

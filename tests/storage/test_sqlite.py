@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings, strategies
 from qsctl.config.filesystem import FilesystemSettings, JournalMode, Synchronization, Vacuum
 from qsctl.core.records import Enqueued
 from qsctl.errors import Damaged, InvalidInput, Refused
-from qsctl.service.queue_codec import QUEUE_CODEC
+from qsctl.service.stores.queue_codec import QUEUE_CODEC
 from qsctl.storage.damage import DamageKind
 from qsctl.storage.sqlite.store import SqliteStorage
 from qsctl.storage.sqlite.trace import redact

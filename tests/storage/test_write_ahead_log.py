@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings, strategies
 from qsctl.config.filesystem import FilesystemSettings, Synchronization
 from qsctl.core.records import Enqueued, Record, Removed
 from qsctl.errors import Damaged
-from qsctl.service.queue_codec import QUEUE_CODEC
+from qsctl.service.stores.queue_codec import QUEUE_CODEC
 from qsctl.storage.damage import DamageKind
 from qsctl.storage.frames import FRAME_HEADER, scan
 from qsctl.storage.log.log_frames import ENTRY_OVERHEAD_BYTES

@@ -25,7 +25,7 @@ from qsctl.eventlog.run_folder import (
 )
 from qsctl.eventlog.schema import COUNTERS, MESSAGES, bucket_of
 from qsctl.instant import MILLISECOND_NS, SECOND_NS
-from qsctl.summary.session import SparkOptions, spark_session
+from qsctl.summary.spark.session import SparkOptions, spark_session
 
 MASTER = "local[2]"
 

@@ -16,7 +16,7 @@ from qsctl.sim.scenario.scenario import (
     Traffic,
 )
 from qsctl.sim.sweep import run_task
-from qsctl.summary.sweep_folder import PointResult
+from qsctl.summary.sweeps.sweep_folder import PointResult
 
 DEPTH = "profile[default]/queue[D-1]/max-depth"
 

@@ -10,7 +10,7 @@ from qsctl.instant import SECOND_NS
 from qsctl.sim.figures import SUMMED, Figures
 from qsctl.sim.scenario.scenario import Scenario
 from qsctl.sim.sweep import Task, run_task
-from qsctl.summary.sweep_folder import PointResult
+from qsctl.summary.sweeps.sweep_folder import PointResult
 
 Law = Callable[[Mapping[str, int], np.random.Generator], Mapping[str, int]]
 """From the settings, by path, and random numbers, which all settings of a repetition share, to figures by name."""

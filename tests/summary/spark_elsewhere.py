@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from qsctl.summary.job import ALL, summarize_runs
-from qsctl.summary.session import SparkOptions
+from qsctl.summary.spark.session import SparkOptions
 
 
 def free_port() -> int:

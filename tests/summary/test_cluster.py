@@ -20,10 +20,10 @@ from qsctl.sim.scenario.overrides import apply_overrides
 from qsctl.sim.scenario.scenario import ClientGroup, ConstantSize, PoissonArrivals, Port, Profile, Scenario, Traffic
 from qsctl.sim.scenario.xml import find_scenario, read_scenario
 from qsctl.sim.sweep import parse_axes, plan_sweep, run_task
-from qsctl.summary.java import JavaRuntime, find_java
-from qsctl.summary.session import SparkOptions, stop_spark
-from qsctl.summary.sweep import SweepProgress, run_sweep
-from qsctl.summary.sweep_folder import PointResult
+from qsctl.summary.spark.java import JavaRuntime, find_java
+from qsctl.summary.spark.session import SparkOptions, stop_spark
+from qsctl.summary.sweeps.sweep import SweepProgress, run_sweep
+from qsctl.summary.sweeps.sweep_folder import PointResult
 from tests import processes
 from tests.campaigns import is_campaign
 from tests.patience import eventually

@@ -28,10 +28,10 @@ from qsctl.sim.scenario.scenario import (
     Traffic,
 )
 from qsctl.sim.sweep import plan_sweep
-from qsctl.summary.compare import Comparison, Difference, MeasureVerdict, compare
-from qsctl.summary.compare_sentence import sentence
-from qsctl.summary.compared_settings import setting_differences
-from qsctl.summary.one_run import (
+from qsctl.summary.comparison.compare import Comparison, Difference, MeasureVerdict, compare
+from qsctl.summary.comparison.compare_sentence import sentence
+from qsctl.summary.comparison.compared_settings import setting_differences
+from qsctl.summary.comparison.one_run import (
     BOOTSTRAP,
     SAMPLES,
     QueueMessages,
@@ -41,7 +41,7 @@ from qsctl.summary.one_run import (
     messages_of,
     paired_by_samples,
 )
-from qsctl.summary.sweep_folder import open_sweep, write_results
+from qsctl.summary.sweeps.sweep_folder import open_sweep, write_results
 from tests.campaigns import trials
 from tests.summary.runners import Here
 

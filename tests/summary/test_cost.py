@@ -10,9 +10,9 @@ import typer
 
 from qsctl.cli.confirmation import Declined, agree_to_cost
 from qsctl.sim.sizing.targets import parse_setting, parse_target
-from qsctl.summary.cost import Cost, candidates_of, cost_of_search
-from qsctl.summary.points import EVERY_MEASURE
-from qsctl.summary.size import Sizing, size
+from qsctl.summary.sweeps.cost import Cost, candidates_of, cost_of_search
+from qsctl.summary.sweeps.points import EVERY_MEASURE
+from qsctl.summary.sweeps.size import Sizing, size
 from tests.summary.paused_client import paused
 from tests.summary.runners import ByLaw
 
@@ -93,9 +93,9 @@ def test_a_script_gets_neither_an_estimate_nor_a_question(capsys: pytest.Capture
 @pytest.mark.spark
 def test_a_sweep_that_is_declined_keeps_what_was_timed(tmp_path: Path) -> None:
     from qsctl.sim.sweep import parse_axes, plan_sweep
-    from qsctl.summary.session import SparkOptions
-    from qsctl.summary.sweep import run_sweep
-    from qsctl.summary.sweep_folder import read_results
+    from qsctl.summary.spark.session import SparkOptions
+    from qsctl.summary.sweeps.sweep import run_sweep
+    from qsctl.summary.sweeps.sweep_folder import read_results
 
     plan = plan_sweep(paused(), parse_axes(["profile[default]/queue[D-1]/max-depth=90,100,110,120"]), 3)
 

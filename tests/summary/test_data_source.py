@@ -15,8 +15,8 @@ from qsctl.eventlog.schema import LogLevel
 from qsctl.sim.run import run, simulate_counters
 from qsctl.sim.scenario.overrides import apply_overrides
 from qsctl.sim.scenario.xml import find_scenario, read_scenario
-from qsctl.summary import tables
-from qsctl.summary.data_source import QsctlDataSource
+from qsctl.summary.measures import tables
+from qsctl.summary.spark.data_source import QsctlDataSource
 from tests.documents import page, programs
 
 pytestmark = pytest.mark.spark

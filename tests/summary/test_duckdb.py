@@ -17,9 +17,10 @@ from qsctl.sim.run import RunReport, run
 from qsctl.sim.scenario.overrides import apply_overrides
 from qsctl.sim.scenario.scenario import Model, Scenario
 from qsctl.sim.scenario.xml import find_scenario, read_scenario, ready_scenarios
-from qsctl.summary import job, tables
+from qsctl.summary import job
+from qsctl.summary.measures import tables
 from qsctl.summary.run_summary import COUNTS, RunSummary
-from qsctl.summary.session import SparkOptions
+from qsctl.summary.spark.session import SparkOptions
 
 pytest.importorskip("duckdb", reason="figures are recomputed where duckdb is installed")
 

@@ -15,7 +15,7 @@ from qsctl.summary.finishing.arrow import LARGEST_SUM, grouped, with_exact_sums
 from qsctl.summary.finishing.counters import counted, loss_ratios
 from qsctl.summary.finishing.intervals import intervals
 from qsctl.summary.finishing.percentiles import bucket_end_ns, ranks
-from qsctl.summary.observation import SUM_LOW_BITS
+from qsctl.summary.measures.observation import SUM_LOW_BITS
 
 
 def table(rows: list[tuple[int, int]]) -> pa.Table:

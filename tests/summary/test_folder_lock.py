@@ -8,8 +8,8 @@ import pytest
 
 from qsctl.errors import InvalidInput
 from qsctl.sim.sweep import parse_axes, plan_sweep
-from qsctl.summary.sweep import SweepProgress, run_sweep
-from qsctl.summary.sweep_folder import open_sweep, write_results
+from qsctl.summary.sweeps.sweep import SweepProgress, run_sweep
+from qsctl.summary.sweeps.sweep_folder import open_sweep, write_results
 from tests.summary.overloaded import DEPTH, overloaded, results_here
 
 

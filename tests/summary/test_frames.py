@@ -14,19 +14,19 @@ import pytest
 from qsctl.errors import Damaged
 from qsctl.eventlog.schema import bucket_of
 from qsctl.instant import SECOND_NS
-from qsctl.summary import observation, tables
-from qsctl.summary.cells import cells
-from qsctl.summary.connections import connections
-from qsctl.summary.depth import depth
-from qsctl.summary.done import AcknowledgedRows, acknowledged_in, done_cells
 from qsctl.summary.finishing.arrow import with_exact_sums
 from qsctl.summary.finishing.done import times_to_done
-from qsctl.summary.littles_law import littles_law
-from qsctl.summary.moves import moves
-from qsctl.summary.observation import Holding, Observation
-from qsctl.summary.ranks import waits_at_ranks
-from qsctl.summary.slow_subscriber import slow_subscribers, with_recorded_percentages
-from qsctl.summary.throughput import windows
+from qsctl.summary.measures import observation, tables
+from qsctl.summary.measures.cells import cells
+from qsctl.summary.measures.connections import connections
+from qsctl.summary.measures.depth import depth
+from qsctl.summary.measures.done import AcknowledgedRows, acknowledged_in, done_cells
+from qsctl.summary.measures.littles_law import littles_law
+from qsctl.summary.measures.moves import moves
+from qsctl.summary.measures.observation import Holding, Observation
+from qsctl.summary.measures.ranks import waits_at_ranks
+from qsctl.summary.measures.slow_subscriber import slow_subscribers, with_recorded_percentages
+from qsctl.summary.measures.throughput import windows
 
 pytestmark = pytest.mark.spark
 

@@ -14,12 +14,12 @@ from pyspark.errors import PySparkException
 
 from qsctl.endings import start_held
 from qsctl.errors import QsctlError, Unavailable, UsageError
-from qsctl.summary import gateway
-from qsctl.summary import java as java_module
-from qsctl.summary.faults import spark_faults
-from qsctl.summary.gateway import Gateway, brief_home, java_home, java_options, last_words
-from qsctl.summary.java import JavaRuntime, feature_of, find_java, search_java, supported_features, version_in
-from qsctl.summary.session import SparkOptions, parse_conf, resolve_settings, spark_session, start_early
+from qsctl.summary.spark import gateway
+from qsctl.summary.spark import java as java_module
+from qsctl.summary.spark.faults import spark_faults
+from qsctl.summary.spark.gateway import Gateway, brief_home, java_home, java_options, last_words
+from qsctl.summary.spark.java import JavaRuntime, feature_of, find_java, search_java, supported_features, version_in
+from qsctl.summary.spark.session import SparkOptions, parse_conf, resolve_settings, spark_session, start_early
 from tests.processes import running
 
 
@@ -174,7 +174,8 @@ def test_a_java_that_cannot_start_spark_ends_in_one_message(tmp_path: Path, monk
     home = pretend_java(tmp_path / "home", "17.0.1")
     (home / "bin" / "java").write_text("#!/bin/sh\necho 'Error: no room\n\tat Some.where(X.java)' >&2\nexit 1\n")
     monkeypatch.setattr(
-        "qsctl.summary.session.find_java", lambda: JavaRuntime(home / "bin" / "java", home, "17.0.1", 17, "a test")
+        "qsctl.summary.spark.session.find_java",
+        lambda: JavaRuntime(home / "bin" / "java", home, "17.0.1", 17, "a test"),
     )
     with pytest.raises(Unavailable, match=r"could not start Spark: Error: no room$"):
         spark_session(SparkOptions(master="local[1]"))
@@ -198,7 +199,7 @@ def test_an_early_start_is_the_session_that_is_asked_for_later(monkeypatch: pyte
         started.append(brief)
         return "a session", None
 
-    monkeypatch.setattr("qsctl.summary.session._start", start)
+    monkeypatch.setattr("qsctl.summary.spark.session._start", start)
     options = SparkOptions(master="local[1]")
     started_early(options)
     assert spark_session(options) == "a session"
@@ -211,7 +212,7 @@ def test_a_fault_of_an_early_start_is_raised_where_the_session_is_asked_for(monk
     def none_found() -> JavaRuntime:
         raise Unavailable("Spark needs Java, and none was found")
 
-    monkeypatch.setattr("qsctl.summary.session.find_java", none_found)
+    monkeypatch.setattr("qsctl.summary.spark.session.find_java", none_found)
     options = SparkOptions(master="local[1]")
     started_early(options)
     with pytest.raises(Unavailable, match="none was found"):

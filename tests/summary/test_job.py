@@ -16,10 +16,10 @@ from qsctl.instant import SECOND_NS
 from qsctl.sim.run import run
 from qsctl.sim.simulate import open_scenario
 from qsctl.summary import job
+from qsctl.summary.measures.tables import SCHEMAS
 from qsctl.summary.output import output_folder
 from qsctl.summary.run_summary import COUNTS
-from qsctl.summary.session import SparkOptions
-from qsctl.summary.tables import SCHEMAS
+from qsctl.summary.spark.session import SparkOptions
 
 pytestmark = pytest.mark.spark
 

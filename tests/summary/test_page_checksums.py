@@ -17,7 +17,7 @@ from pyspark.errors import PySparkException
 from qsctl.errors import Damaged, ExitStatus, Refused
 from qsctl.eventlog.schema import MESSAGES
 from qsctl.summary import job
-from qsctl.summary.session import SparkOptions
+from qsctl.summary.spark.session import SparkOptions
 from tests.campaigns import trials
 from tests.summary.conftest import MadeRun, message
 

@@ -11,8 +11,8 @@ import pytest
 from qsctl.errors import UsageError
 from qsctl.sim.figures import Figures
 from qsctl.sim.replication import simulate_figures
-from qsctl.summary.points import MEASURES
-from qsctl.summary.precision import FEWEST, Precision, enough, parse_precision, precision_text, reached, rounds
+from qsctl.summary.sweeps.points import MEASURES
+from qsctl.summary.sweeps.precision import FEWEST, Precision, enough, parse_precision, precision_text, reached, rounds
 from tests.campaigns import trials
 from tests.sim.simulated_service import nine_fast_and_a_slow_one
 

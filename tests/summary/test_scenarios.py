@@ -18,7 +18,7 @@ from qsctl.sim.scenario.scenario import Scenario
 from qsctl.sim.scenario.xml import find_scenario, read_scenario, ready_scenarios
 from qsctl.summary import job
 from qsctl.summary.run_summary import COUNTS, QueueFigures
-from qsctl.summary.session import SparkOptions
+from qsctl.summary.spark.session import SparkOptions
 from tests.eventlog.parts import parts_of
 
 pytestmark = pytest.mark.spark

@@ -14,8 +14,8 @@ import pytest
 from qsctl.errors import UsageError
 from qsctl.sim.scenario.scenario import Scenario
 from qsctl.sim.sweep import Point, Task
-from qsctl.summary.selection import Criterion, Selection, _beats, parse_criteria, select
-from qsctl.summary.sweep_folder import PointResult
+from qsctl.summary.sweeps.selection import Criterion, Selection, _beats, parse_criteria, select
+from qsctl.summary.sweeps.sweep_folder import PointResult
 from tests.campaigns import trials
 from tests.summary.runners import ByLaw
 

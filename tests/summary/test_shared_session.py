@@ -11,8 +11,8 @@ import pytest
 
 from qsctl.errors import UsageError
 from qsctl.sim.kernel.jit import cache_root
-from qsctl.summary.java import find_java
-from qsctl.summary.shared_session import session_beside
+from qsctl.summary.spark.java import find_java
+from qsctl.summary.spark.shared_session import session_beside
 
 NOTEBOOK = """
 from pyspark.sql import SparkSession
@@ -20,7 +20,7 @@ own = (SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false
        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
        .config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1")
        .config("spark.sql.shuffle.partitions", "2").config("spark.sql.session.timeZone", "Asia/Tokyo").getOrCreate())
-from qsctl.summary.session import spark_session, stop_spark
+from qsctl.summary.spark.session import spark_session, stop_spark
 found = spark_session()
 assert found is spark_session()
 assert found.sparkContext is own.sparkContext
@@ -28,7 +28,7 @@ assert found.conf.get("spark.sql.session.timeZone") == "UTC"
 from qsctl.sim.simulate import open_scenario
 from qsctl.sim.scenario.overrides import apply_overrides
 from qsctl.sim.sweep import Point, Task
-from qsctl.summary.sweep import TaskRunner
+from qsctl.summary.sweeps.sweep import TaskRunner
 scenario = apply_overrides(open_scenario("burst", {}, {}), {"horizon": "100ms", "group[desks]/count": "1"})
 (result,) = TaskRunner(scenario).run([Task(Point(()), 0, 1)])
 assert result.figures[0].arrived_messages > 0
@@ -69,7 +69,7 @@ own = SparkSession.builder.getOrCreate()
 from qsctl.sim.run import run
 from qsctl.sim.simulate import open_scenario
 from qsctl.summary.job import summarize_run
-from qsctl.summary.session import spark_session
+from qsctl.summary.spark.session import spark_session
 scenario = open_scenario("trace-solace", {}, {})
 report = run(scenario, Path(sys.argv[1]), replications=1)
 summary = summarize_run(report.folder, by=("queue",))

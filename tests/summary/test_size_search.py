@@ -24,8 +24,8 @@ from qsctl.sim.simulate import open_scenario
 from qsctl.sim.sizing.directions import Change, Direction, change_of, effect_of
 from qsctl.sim.sizing.targets import parse_setting, parse_target
 from qsctl.sim.sweep import Point, Task, run_task
-from qsctl.summary.points import EVERY_MEASURE
-from qsctl.summary.size import Method, Sizing, size
+from qsctl.summary.sweeps.points import EVERY_MEASURE
+from qsctl.summary.sweeps.size import Method, Sizing, size
 from tests.summary.runners import ByLaw, Here, Law
 
 DEPTH = "profile[*]/queue[D-1]/max-depth"

@@ -19,11 +19,11 @@ import pytest
 from qsctl.sim.scenario.overrides import apply_overrides
 from qsctl.sim.sizing.targets import parse_setting, parse_target
 from qsctl.sim.sweep import Point, Task, plan_sweep, run_task
-from qsctl.summary.compare import MeasureVerdict, compare
-from qsctl.summary.compare_sentence import sentence
-from qsctl.summary.points import EVERY_MEASURE
-from qsctl.summary.size import Sizing, size
-from qsctl.summary.sweep_folder import open_sweep, write_results
+from qsctl.summary.comparison.compare import MeasureVerdict, compare
+from qsctl.summary.comparison.compare_sentence import sentence
+from qsctl.summary.sweeps.points import EVERY_MEASURE
+from qsctl.summary.sweeps.size import Sizing, size
+from qsctl.summary.sweeps.sweep_folder import open_sweep, write_results
 from tests.campaigns import trials
 from tests.summary.paused_client import RATE, paused
 from tests.summary.runners import Here

@@ -28,8 +28,8 @@ from qsctl.sim.scenario.scenario import (
     Traffic,
 )
 from qsctl.sim.sizing.targets import parse_setting, parse_target
-from qsctl.summary.points import EVERY_MEASURE
-from qsctl.summary.size import Sizing, size
+from qsctl.summary.sweeps.points import EVERY_MEASURE
+from qsctl.summary.sweeps.size import Sizing, size
 from tests.campaigns import trials
 from tests.summary.runners import ByLaw
 

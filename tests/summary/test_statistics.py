@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qsctl.summary.sequential import SequentialAnswer, fewer_than, never, proportion_boundary, rounds
-from qsctl.summary.statistics import (
+from qsctl.summary.inference.sequential import SequentialAnswer, fewer_than, never, proportion_boundary, rounds
+from qsctl.summary.inference.statistics import (
     EXACT,
     PAIRED,
     SIGNS,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qsctl.summary.student import _two_sided, t_quantile
+from qsctl.summary.inference.student import _two_sided, t_quantile
 
 
 @pytest.mark.parametrize(

@@ -26,14 +26,14 @@ from qsctl.sim.scenario.scenario import (
 )
 from qsctl.sim.sizing.targets import TargetKind, parse_setting, parse_target
 from qsctl.sim.sweep import Point, Task, parse_axes, plan_sweep, point_seed
-from qsctl.summary.compare import MeasureVerdict, compare, read_figures
-from qsctl.summary.compare_sentence import sentence
-from qsctl.summary.points import EVERY_MEASURE, MEASURES, point_measures
-from qsctl.summary.session import SparkOptions
-from qsctl.summary.size import size
-from qsctl.summary.statistics import interval_of
-from qsctl.summary.sweep import SweepProgress, TaskRunner, run_sweep
-from qsctl.summary.sweep_folder import finished, open_sweep, read_results, write_results
+from qsctl.summary.comparison.compare import MeasureVerdict, compare, read_figures
+from qsctl.summary.comparison.compare_sentence import sentence
+from qsctl.summary.inference.statistics import interval_of
+from qsctl.summary.spark.session import SparkOptions
+from qsctl.summary.sweeps.points import EVERY_MEASURE, MEASURES, point_measures
+from qsctl.summary.sweeps.size import size
+from qsctl.summary.sweeps.sweep import SweepProgress, TaskRunner, run_sweep
+from qsctl.summary.sweeps.sweep_folder import finished, open_sweep, read_results, write_results
 from tests.summary.overloaded import DEPTH, overloaded, results_here
 
 TCP_QUEUE_BYTES = 262_144

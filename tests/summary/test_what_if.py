@@ -11,8 +11,8 @@ import pytest
 from qsctl.errors import UsageError
 from qsctl.sim.brokers.presets import LOAD, PRESETS
 from qsctl.sim.figures import Figures
-from qsctl.summary.points import MEASURES
-from qsctl.summary.what_if import answer_of, enough_of, measures_of
+from qsctl.summary.sweeps.points import MEASURES
+from qsctl.summary.sweeps.what_if import answer_of, enough_of, measures_of
 from tests.campaigns import trials
 
 CONFIDENCE = 0.9

@@ -15,15 +15,15 @@ from cyclonedds.sub import DataReader, Subscriber
 from cyclonedds.topic import Topic
 
 from qsctl.instant import INFINITE_NS
-from qsctl.transport.dds.announcements import (
+from qsctl.transport.dds.boundary import Malformed
+from qsctl.transport.dds.participant import Participant
+from qsctl.transport.dds.peers.announcements import (
     SHARED_SUBSCRIBER_PROPERTY,
     EndpointSample,
     announcement_of,
     take_endpoints,
 )
-from qsctl.transport.dds.boundary import Malformed
-from qsctl.transport.dds.participant import Participant
-from qsctl.transport.dds.raw import close_entity
+from qsctl.transport.dds.wire.raw import close_entity
 from tests.dds.domains import claim_domain, release_domain
 from tests.patience import PATIENCE_S
 
@@ -147,6 +147,6 @@ def test_a_name_that_is_no_text_is_refused() -> None:
 
 
 def announcements_nothing() -> Any:
-    from qsctl.transport.dds.announcements import Policies
+    from qsctl.transport.dds.peers.announcements import Policies
 
     return Policies((), b"", None)

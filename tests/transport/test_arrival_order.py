@@ -21,13 +21,13 @@ from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.core.settings import SharedSubscriberSettings
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.resource import ResourceIdentifier, ResourceKind, parse_resource
-from qsctl.transport.dds.administration import AdminEndpoints
-from qsctl.transport.dds.arrival_order import REMEMBERED_MAX, ArrivalOrder
-from qsctl.transport.dds.bodies import octets_of
 from qsctl.transport.dds.channels import FrameWriter
-from qsctl.transport.dds.commands import wire_request
 from qsctl.transport.dds.participant import Participant
-from qsctl.transport.dds.wire_types import COMMAND_REQUEST_TOPIC, WireCommandRequest
+from qsctl.transport.dds.serving.administration import AdminEndpoints
+from qsctl.transport.dds.serving.arrival_order import REMEMBERED_MAX, ArrivalOrder
+from qsctl.transport.dds.wire.bodies import octets_of
+from qsctl.transport.dds.wire.commands import wire_request
+from qsctl.transport.dds.wire.wire_types import COMMAND_REQUEST_TOPIC, WireCommandRequest
 from tests.dds.domains import claim_domain, release_domain
 from tests.patience import PATIENCE_S
 

@@ -8,7 +8,7 @@ import pytest
 
 from qsctl.instant import SECOND_NS
 from qsctl.transport.dds.boundary import Boundary, Malformed, decoded
-from qsctl.transport.dds.peer_faults import (
+from qsctl.transport.dds.diagnosis.peer_faults import (
     KINDS_MAX,
     REPORT_PERIOD_NS,
     UNKNOWN_PEER,

@@ -11,10 +11,10 @@ import pytest
 from qsctl.identity import Guid
 from qsctl.transport.dds import participant as participant_module
 from qsctl.transport.dds.channels import AnswerChannel, SampleChannel
-from qsctl.transport.dds.discovery import RemoteEndpoint
 from qsctl.transport.dds.participant import Participant
-from qsctl.transport.dds.raw import close_entity
-from qsctl.transport.dds.wire_types import WireAcknowledgmentFrame, WireFrame
+from qsctl.transport.dds.peers.discovery import RemoteEndpoint
+from qsctl.transport.dds.wire.raw import close_entity
+from qsctl.transport.dds.wire.wire_types import WireAcknowledgmentFrame, WireFrame
 from tests.dds.domains import claim_domain, release_domain
 
 GUID = Guid(bytes(range(16)))

@@ -10,16 +10,16 @@ from msgspec.structs import replace
 
 from qsctl.core.messages import Acknowledgment, AckResponse, ConsumerAvailability, Delivery
 from qsctl.identity import Guid, SampleIdentity
-from qsctl.transport.dds import frames
 from qsctl.transport.dds.channels import FrameWriter
-from qsctl.transport.dds.client_domain import ClientDomain
-from qsctl.transport.dds.client_ports import ConsumerPort, ProducerPort
-from qsctl.transport.dds.discovery import Changes, RemoteEndpoint
-from qsctl.transport.dds.matches import QueueAppeared, ReappearedPeers
+from qsctl.transport.dds.clients.client_domain import ClientDomain
+from qsctl.transport.dds.clients.client_ports import ConsumerPort, ProducerPort
 from qsctl.transport.dds.participant import Participant
+from qsctl.transport.dds.peers.discovery import Changes, RemoteEndpoint
+from qsctl.transport.dds.peers.matches import QueueAppeared, ReappearedPeers
 from qsctl.transport.dds.qos import partition_qos, reader_qos
 from qsctl.transport.dds.serialized_reader import SerializedReader
-from qsctl.transport.dds.wire_types import (
+from qsctl.transport.dds.wire import frames
+from qsctl.transport.dds.wire.wire_types import (
     WireAcknowledgmentFrame,
     WireConsumerAvailability,
     WireFrame,

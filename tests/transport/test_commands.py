@@ -70,12 +70,12 @@ from qsctl.core.statistics.status import (
 from qsctl.errors import Refused, UsageError
 from qsctl.identity import NIL_GUID, NIL_IDENTITY, Guid, Incarnation, SampleIdentity
 from qsctl.resource import ResourceIdentifier, ResourceKind, parse_resource
-from qsctl.transport.dds import bodies
-from qsctl.transport.dds.bodies import octets_of
 from qsctl.transport.dds.boundary import Malformed
-from qsctl.transport.dds.commands import command_from_wire, request_from_octets, wire_request
-from qsctl.transport.dds.replies import queue_domains, reply_octets, reply_of, reply_parts
-from qsctl.transport.dds.wire_types import CommandReplyRetcode, OriginalCommandReply
+from qsctl.transport.dds.wire import bodies
+from qsctl.transport.dds.wire.bodies import octets_of
+from qsctl.transport.dds.wire.commands import command_from_wire, request_from_octets, wire_request
+from qsctl.transport.dds.wire.replies import queue_domains, reply_octets, reply_of, reply_parts
+from qsctl.transport.dds.wire.wire_types import CommandReplyRetcode, OriginalCommandReply
 
 SUBSCRIBER = parse_resource("/domain_participant/P/shared_subscriber/S")
 QUEUE = SUBSCRIBER.child(ResourceKind.SHARED_READER_QUEUE, "Q")

@@ -19,14 +19,14 @@ from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, Shar
 from qsctl.errors import InvalidInput, Refused
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.resource import ResourceKind, parse_resource
-from qsctl.service.daemon import Daemon
-from qsctl.service.logger import ServiceLog, Verbosity
-from qsctl.service.open_service import DaemonOptions
-from qsctl.transport.dds.delivery import DomainDelivery
-from qsctl.transport.dds.endpoint_trial import try_endpoints
+from qsctl.service.process.daemon import Daemon
+from qsctl.service.process.logger import ServiceLog, Verbosity
+from qsctl.service.run.open_service import DaemonOptions
 from qsctl.transport.dds.participant import DomainSettings, Participant
 from qsctl.transport.dds.qos import map_qos
-from qsctl.transport.dds.service_transport import DomainPlace, ServicePlaces
+from qsctl.transport.dds.serving.delivery import DomainDelivery
+from qsctl.transport.dds.serving.endpoint_trial import try_endpoints
+from qsctl.transport.dds.serving.service_transport import DomainPlace, ServicePlaces
 from tests.service.pipelines import service
 
 DOMAIN = 167

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from qsctl.core.messages import AckResponse, Delivery
 from qsctl.identity import NIL_GUID, NIL_IDENTITY, Guid, SampleIdentity
 from qsctl.instant import INFINITE_NS
-from qsctl.transport.dds import frames, raw
-from qsctl.transport.dds.wire_types import WireAcknowledgmentFrame, WireFrame
+from qsctl.transport.dds.wire import frames, raw
+from qsctl.transport.dds.wire.wire_types import WireAcknowledgmentFrame, WireFrame
 
 guids = st.binary(min_size=16, max_size=16).map(Guid)
 identities = st.builds(SampleIdentity, guids, st.integers(0, 2**63 - 1))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from qsctl.transport.dds.boundary import Boundary
-from qsctl.transport.dds.library_log import LibraryLog
-from qsctl.transport.dds.peer_faults import PeerFault
+from qsctl.transport.dds.diagnosis.library_log import LibraryLog
+from qsctl.transport.dds.diagnosis.peer_faults import PeerFault
 
 LINES = [
     b"1.5 [7] recv: malformed packet received from vendor 1.16 length 187 state parse:DATA <52545053 02050110 @48> (",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from qsctl.instant import MILLISECOND_NS, SECOND_NS
-from qsctl.transport.dds.loop_time import BEHIND_MAX_NS, BUSY_NS, PAUSE_MAX_NS, LoopTime
+from qsctl.transport.dds.serving.loop_time import BEHIND_MAX_NS, BUSY_NS, PAUSE_MAX_NS, LoopTime
 
 
 class Loop:

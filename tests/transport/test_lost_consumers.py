@@ -11,11 +11,11 @@ from cyclonedds.qos import Policy
 from qsctl.core.messages import Acknowledgment, AckResponse, ConsumerJoined, ConsumerLeft, Delivery, Inbound
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.identity import Guid, SampleIdentity
-from qsctl.transport.dds.client_domain import ClientDomain
-from qsctl.transport.dds.client_ports import ConsumerPort
-from qsctl.transport.dds.delivery import DomainDelivery
-from qsctl.transport.dds.discovery import Changes
+from qsctl.transport.dds.clients.client_domain import ClientDomain
+from qsctl.transport.dds.clients.client_ports import ConsumerPort
 from qsctl.transport.dds.participant import Participant
+from qsctl.transport.dds.peers.discovery import Changes
+from qsctl.transport.dds.serving.delivery import DomainDelivery
 from tests.dds.domains import claim_domain, release_domain
 from tests.dds.peer import queue_types as idl
 from tests.dds.plain_peer import PlainConsumer, PlainPeer, plain_peers

@@ -14,12 +14,12 @@ from qsctl.core.messages import CommandReply
 from qsctl.identity import NIL_GUID, Guid, SampleIdentity, sequence_number_pair
 from qsctl.instant import INFINITE_NS, SECOND_NS
 from qsctl.resource import parse_resource
-from qsctl.transport.dds import packed_replies
-from qsctl.transport.dds.bodies import message_from_wire, octets_of, wire_identity
 from qsctl.transport.dds.boundary import Malformed
-from qsctl.transport.dds.replies import INTERMEDIATE, NOT_FOUND, RemoteReply, reply_octets, reply_of, reply_parts
-from qsctl.transport.dds.wire_identity import WireGuid
-from qsctl.transport.dds.wire_types import (
+from qsctl.transport.dds.wire import packed_replies
+from qsctl.transport.dds.wire.bodies import message_from_wire, octets_of, wire_identity
+from qsctl.transport.dds.wire.replies import INTERMEDIATE, NOT_FOUND, RemoteReply, reply_octets, reply_of, reply_parts
+from qsctl.transport.dds.wire.wire_identity import WireGuid
+from qsctl.transport.dds.wire.wire_types import (
     CommandReplyRetcode,
     WireCommandReply,
     WireMessage,

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from qsctl.errors import NoAnswer, UsageError
-from qsctl.transport.dds import peer_addresses
-from qsctl.transport.dds.peer_addresses import addresses_of
+from qsctl.transport.dds.peers import peer_addresses
+from qsctl.transport.dds.peers.peer_addresses import addresses_of
 from tests.processes import run
 
 

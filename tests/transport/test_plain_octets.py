@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qsctl.config.types import TypeLibrary
+from qsctl.config.sample_types.types import TypeLibrary
 from qsctl.core.messages import AckResponse, Delivery
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.instant import INFINITE_NS
 from qsctl.shipped import shipped
-from qsctl.transport.dds.announcements import Policies
 from qsctl.transport.dds.boundary import Malformed
-from qsctl.transport.dds.discovery import RemoteEndpoint
+from qsctl.transport.dds.peers.announcements import Policies
+from qsctl.transport.dds.peers.discovery import RemoteEndpoint
 from qsctl.transport.dds.plain import idl
 from qsctl.transport.dds.plain.flow import PlainWriter, remaining_ns
 from qsctl.transport.dds.plain.octets import (

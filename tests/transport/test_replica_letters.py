@@ -26,7 +26,7 @@ from qsctl.core.messages import Write
 from qsctl.core.records import Assigned, Enqueued, EpochBegan, Remembered, RemovalCause, Removed
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.transport.dds.boundary import Malformed
-from qsctl.transport.dds.replica_letters import (
+from qsctl.transport.dds.replicas.replica_letters import (
     LETTER_VERSION,
     NUMBER_MAX,
     PIECE_BYTES_MAX,

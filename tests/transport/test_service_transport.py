@@ -12,10 +12,10 @@ from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.core.settings import SharedSubscriberSettings
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.resource import ResourceIdentifier
-from qsctl.transport.dds.client_domain import ClientDomain
-from qsctl.transport.dds.client_ports import ProducerPort
+from qsctl.transport.dds.clients.client_domain import ClientDomain
+from qsctl.transport.dds.clients.client_ports import ProducerPort
 from qsctl.transport.dds.participant import Participant
-from qsctl.transport.dds.service_transport import DomainPlace, ServicePlaces, ServiceTransport
+from qsctl.transport.dds.serving.service_transport import DomainPlace, ServicePlaces, ServiceTransport
 from tests.dds.domains import claim_domain, release_domain
 from tests.patience import PATIENCE_S
 

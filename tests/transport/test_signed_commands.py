@@ -19,10 +19,10 @@ from qsctl.errors import UsageError
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.instant import SECOND_NS
 from qsctl.resource import parse_resource
-from qsctl.transport.dds import signed_commands
-from qsctl.transport.dds.bodies import octets_of
-from qsctl.transport.dds.commands import request_from_octets, wire_request
-from qsctl.transport.dds.signed_commands import (
+from qsctl.transport.dds.wire import signed_commands
+from qsctl.transport.dds.wire.bodies import octets_of
+from qsctl.transport.dds.wire.commands import request_from_octets, wire_request
+from qsctl.transport.dds.wire.signed_commands import (
     CLOCK_DIFFERENCE_MAX_NS,
     CommandVerifier,
     DenialCause,
@@ -31,7 +31,7 @@ from qsctl.transport.dds.signed_commands import (
     run_of,
     signature_of,
 )
-from qsctl.transport.dds.wire_types import (
+from qsctl.transport.dds.wire.wire_types import (
     CommandActionKind,
     OriginalCommandRequest,
     ServiceKind,

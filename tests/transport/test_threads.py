@@ -12,9 +12,9 @@ from cyclonedds.idl import IdlStruct, make_idl_struct
 from cyclonedds.idl.types import array, uint8
 
 from qsctl.transport.dds.channels import FrameWriter
-from qsctl.transport.dds.discovery import Discovery
 from qsctl.transport.dds.participant import Participant
-from qsctl.transport.dds.wire_types import WireFrame
+from qsctl.transport.dds.peers.discovery import Discovery
+from qsctl.transport.dds.wire.wire_types import WireFrame
 from tests.dds.domains import claim_domain, release_domain
 
 THREADS = 3

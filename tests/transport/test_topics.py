@@ -14,7 +14,7 @@ from qsctl.client.dds_administrator import Administrator
 from qsctl.errors import Refused
 from qsctl.transport.dds import participant as participants
 from qsctl.transport.dds.participant import TOPIC_ATTEMPTS, Participant
-from qsctl.transport.dds.wire_types import WireFrame
+from qsctl.transport.dds.wire.wire_types import WireFrame
 from tests.dds.domains import claim_domain, open_domains, release_domain
 
 MakesClient = Callable[[int], Any]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from qsctl.core.messages import ProducerLeft
 from qsctl.identity import NIL_GUID
-from qsctl.transport.dds.turns import READER_SHARE, TAKES_MAX, TURN_SHARE, Rotation, read_all, read_share
+from qsctl.transport.dds.serving.turns import READER_SHARE, TAKES_MAX, TURN_SHARE, Rotation, read_all, read_share
 
 WAITING = st.lists(st.integers(0, 3 * TURN_SHARE), min_size=1, max_size=6)
 

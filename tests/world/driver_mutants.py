@@ -9,9 +9,10 @@ import msgspec
 import pytest
 
 from qsctl.core.ready import Ready
-from qsctl.service import replica_stores, stores
-from qsctl.service.replica_writes import ReplicaWrites
-from qsctl.service.stores import Stores
+from qsctl.service.replicas import replica_stores
+from qsctl.service.replicas.replica_writes import ReplicaWrites
+from qsctl.service.stores import stores
+from qsctl.service.stores.stores import Stores
 from qsctl.sim.world.disk import MountedDisk
 from qsctl.storage.base import Sync
 from qsctl.storage.log.segment_log import SegmentLog
@@ -19,7 +20,7 @@ from qsctl.storage.log.written_file import WrittenFile
 from qsctl.storage.replicas.replica_log import ReplicaLog
 from qsctl.storage.replicas.replica_stream import Appended, StateSet
 from qsctl.storage.streams.checkpoints import Checkpoints
-from qsctl.transport.dds.correspondents import Correspondents
+from qsctl.transport.dds.peers.correspondents import Correspondents
 
 DriverMutant = Callable[[pytest.MonkeyPatch], None]
 

@@ -27,8 +27,8 @@ from qsctl.sim.scenario.xml import find_scenario, read_scenario
 from qsctl.sim.simulate import simulate
 from qsctl.sim.sweep import parse_axes, plan_sweep, run_task
 from qsctl.sim.world.elections import Elections
-from qsctl.summary.points import point_measures
-from qsctl.summary.sweep_folder import PointResult
+from qsctl.summary.sweeps.points import point_measures
+from qsctl.summary.sweeps.sweep_folder import PointResult
 from tests.core.high_availability import mutants
 
 INTERVAL_NS = 10 * MILLISECOND_NS

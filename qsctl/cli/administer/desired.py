@@ -209,8 +209,8 @@ def _beginning(file: str, wanted: ServiceConfiguration) -> Planned:
 def _begun(service: TargetOptions, file: str, wanted: ServiceConfiguration) -> Iterator[None]:
     """Begin an embedded service with a configuration."""
     from qsctl.cli.location import seconds
-    from qsctl.service.embedded import open_embedded
-    from qsctl.service.named_configuration import NamedConfiguration
+    from qsctl.service.directory.embedded import open_embedded
+    from qsctl.service.run.named_configuration import NamedConfiguration
 
     named = NamedConfiguration(lambda: wanted, file)
     wait_s = seconds(service.timeout, "--timeout")

@@ -170,7 +170,7 @@ def serve(
     The options of [QS Table 4.1] are understood in its spelling too, as in -cfgFile and -cfgName.
     """
     from qsctl.errors import UsageError
-    from qsctl.service.background import in_background, systemd_unit
+    from qsctl.service.process.background import in_background, systemd_unit
 
     sources = [*(files or ()), *(cfg_file or ())]
     if print_unit:
@@ -180,7 +180,7 @@ def serve(
             "-cfgRemote needs -remoteAdministrationDomainId",
             remedy="Name the domain in which the other services are administered.",
         )
-    from qsctl.service.start import StartOptions, run_service
+    from qsctl.service.process.start import StartOptions, run_service
 
     options = StartOptions(
         interface=interface,

@@ -18,7 +18,7 @@ from qsctl.endings import TemporaryFolder
 if TYPE_CHECKING:
     from qsctl.config.load import LoadedConfiguration
     from qsctl.config.settings import ServiceConfiguration
-    from qsctl.service.start import StartOptions
+    from qsctl.service.process.start import StartOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Loading:
             UsageError: there is none.
             ConfigError, NotServed: with every problem.
         """
-        from qsctl.config.load_order import sources_in_order
+        from qsctl.config.files.load_order import sources_in_order
         from qsctl.errors import UsageError
 
         if not sources_in_order(self.sources, environment=os.environ, working_directory=Path.cwd()):
@@ -60,7 +60,7 @@ class Loading:
             Unavailable: DDS cannot be had.
         """
         from qsctl.client.remote_configuration import find_configuration
-        from qsctl.config.load_order import sources_in_order
+        from qsctl.config.files.load_order import sources_in_order
         from qsctl.errors import NoAnswer
         from qsctl.transport.dds.participant import DomainSettings
 

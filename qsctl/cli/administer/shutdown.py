@@ -54,7 +54,7 @@ def shutdown(
         if hits is not None:
             return trial("/", hits)
         if fresh:
-            from qsctl.service.embedded import EmbeddedService
+            from qsctl.service.directory.embedded import EmbeddedService
 
             assert isinstance(administration.connection, EmbeddedService)
             administration.connection.forget_configuration()

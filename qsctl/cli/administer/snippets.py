@@ -191,7 +191,7 @@ def checked_selector(text: str) -> str:
 
 def _check_nameless(name: str, snippet: Snippet, kind: str) -> None:
     """Refuse XML that has a name where the command line gives another: neither is overruled silently."""
-    from qsctl.config.document import parse_document
+    from qsctl.config.files.document import parse_document
     from qsctl.core.admin.request import xml_of_body
 
     root = parse_document(xml_of_body(snippet.text).encode("utf-8", "replace"), snippet.source).root

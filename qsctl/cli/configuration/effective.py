@@ -72,7 +72,7 @@ class EffectiveConfiguration(Result):
 
 def _with_qos_as_data(value: Plain) -> Plain:
     """Return the same settings with QoS, which is XML text inside, as data of its own."""
-    from qsctl.config.qos_tree import as_data
+    from qsctl.config.qos_libraries.qos_tree import as_data
 
     if isinstance(value, Mapping):
         return {

@@ -79,7 +79,7 @@ def java_findings() -> list[Finding]:
     """Return the findings about the Java that Spark would use, and why not another."""
     if is_missing("pyspark"):
         return [Finding("Spark", False, False, "not installed", f"This is {installed()[0]}; qsctl has everything.")]
-    from qsctl.summary.java import REMEDY, search_java
+    from qsctl.summary.spark.java import REMEDY, search_java
 
     search = search_java()
     passed_over = "; ".join(search.passed_over)
@@ -128,7 +128,7 @@ def dds_finding() -> Finding:
 
 def tcp_finding() -> Finding:
     """Return whether the DDS library has TCP [QS 9]; UDP needs nothing more."""
-    from qsctl.config.dds_library import has_tcp, library_path
+    from qsctl.config.qos_libraries.dds_library import has_tcp, library_path
 
     path = library_path()
     part = "DDS over TCP"

@@ -101,7 +101,7 @@ def migration_of(file: Path, profiles: Path | None) -> Migration:
 
 
 def _document(path: Path) -> Any:
-    from qsctl.config.document import parse_document, read_file
+    from qsctl.config.files.document import parse_document, read_file
 
     return parse_document(read_file(path, str(path)), str(path), directory=path.resolve().parent)
 

@@ -179,7 +179,7 @@ def _of_a_service(service: TargetOptions) -> dict[str, Callable[[], Plain]]:
 
 
 def _machine() -> Plain:
-    from qsctl.service.memory import available_bytes
+    from qsctl.service.process.memory import available_bytes
 
     return {
         "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),

@@ -46,7 +46,7 @@ class MetricList(ListResult):
 @COMMANDS.command("list", examples=("qsctl metrics list", "qsctl metrics list -o json"))
 def list_metrics() -> MetricList:
     """Show the metrics that `qsctl serve --metrics-port` serves, with their labels."""
-    from qsctl.service.metrics import documented
+    from qsctl.service.process.metrics import documented
 
     return MetricList(tuple(documented()))
 

@@ -15,7 +15,7 @@ from qsctl.cli.output.results import Plain, plain
 from qsctl.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from qsctl.config.types import TypeLibrary
+    from qsctl.config.sample_types.types import TypeLibrary
 
 TEXT: Final = "text"
 BASE64: Final = "base64"

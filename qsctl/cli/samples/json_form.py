@@ -12,7 +12,7 @@ from qsctl.resource import ResourceKind, parse_resource
 
 if TYPE_CHECKING:
     from qsctl.client.administration import Administration
-    from qsctl.config.types import TypeLibrary
+    from qsctl.config.sample_types.types import TypeLibrary
     from qsctl.resource import ResourceIdentifier
 
 UNTYPED: Final = frozenset({"", "DDS::String", "DDS::Octets"})
@@ -81,7 +81,7 @@ def read_type_file(path: Path | None) -> TypeLibrary | None:
     """
     if path is None:
         return None
-    from qsctl.config import type_file
+    from qsctl.config.sample_types import type_file
 
     return type_file.read_type_file(path)
 

@@ -23,7 +23,7 @@ from qsctl.errors import InvalidInput, UsageError
 from qsctl.identity import GUID_SIZE_BYTES, Guid, SampleIdentity
 
 if TYPE_CHECKING:
-    from qsctl.config.types import TypeLibrary
+    from qsctl.config.sample_types.types import TypeLibrary
     from qsctl.core.inserted_sample import InsertedSample
 
 READ_BYTES: Final = 1024 * 1024

@@ -32,7 +32,7 @@ from qsctl.identity import (
 from qsctl.instant import INFINITE_NS
 
 if TYPE_CHECKING:
-    from qsctl.config.types import TypeLibrary
+    from qsctl.config.sample_types.types import TypeLibrary
     from qsctl.core.admin.reply import MessageData
 
 

@@ -21,7 +21,7 @@ from qsctl.errors import UsageError
 
 if TYPE_CHECKING:
     from qsctl.eventlog.location import Location
-    from qsctl.summary.compare import Comparison, Difference
+    from qsctl.summary.comparison.compare import Comparison, Difference
 
 COMMANDS: Final = Commands(panel=SIMULATION_PANEL)
 
@@ -68,7 +68,7 @@ class Compared(Result):
 
     def rows(self) -> Sequence[Row]:
         """One row a point, queue and measure."""
-        from qsctl.summary.points import reading_error
+        from qsctl.summary.sweeps.points import reading_error
 
         return [
             {
@@ -215,8 +215,8 @@ def compare(
     """
     from qsctl.cli.simulation.sweep_input import checked_confidence
     from qsctl.eventlog.location import location
-    from qsctl.summary.compare import compare as compare_folders
-    from qsctl.summary.compare_sentence import sentence
+    from qsctl.summary.comparison.compare import compare as compare_folders
+    from qsctl.summary.comparison.compare_sentence import sentence
 
     checked_confidence(confidence)
     if client_profile:

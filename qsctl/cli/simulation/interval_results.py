@@ -10,7 +10,7 @@ from qsctl.cli.output.results import Block, Column, Row, TableBlock, TextBlock, 
 from qsctl.cli.simulation.durations import short_duration
 
 if TYPE_CHECKING:
-    from qsctl.summary.run_intervals import RunInterval
+    from qsctl.summary.inference.run_intervals import RunInterval
 
 
 def interval_rows(intervals: Sequence[RunInterval]) -> list[Row]:

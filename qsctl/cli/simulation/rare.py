@@ -56,8 +56,8 @@ def simulate_rare(
     from qsctl.sim.splitting.levels import plan_levels
     from qsctl.sim.splitting.question import no_limit, parse_question
     from qsctl.sim.splitting.samples import draw_samples
-    from qsctl.summary.cost import Cost
-    from qsctl.summary.rare import draw_enough, estimate, samples_needed
+    from qsctl.summary.sweeps.cost import Cost
+    from qsctl.summary.sweeps.rare import draw_enough, estimate, samples_needed
 
     question = parse_question(text)
     wanted = _precision(precision)
@@ -121,7 +121,7 @@ _WORKER_SECONDS: Final = 3.0
 def _pilots(scenario: Scenario, question: Question, plan: LevelPlan, stop: Callable[[], bool]) -> list[SplitRun] | None:
     """Return pilot runs: `PILOTS`, and more while none of them saw what is asked for."""
     from qsctl.sim.splitting.levels import pilot_samples
-    from qsctl.summary.rare import PILOTS
+    from qsctl.summary.sweeps.rare import PILOTS
 
     found: list[SplitRun] = []
     count = PILOTS

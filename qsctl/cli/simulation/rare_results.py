@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from qsctl.cli.output.results import Block, Plain, TextBlock, fields_of
 from qsctl.cli.simulation.simulate_results import SimulateResult
 from qsctl.errors import ExitStatus
-from qsctl.summary.rare import EFFECTIVE_LEAST, EFFECTIVE_WANTED, SEEN_LEAST
+from qsctl.summary.sweeps.rare import EFFECTIVE_LEAST, EFFECTIVE_WANTED, SEEN_LEAST
 
 if TYPE_CHECKING:
     from qsctl.sim.splitting.question import Question
-    from qsctl.summary.rare import RareEstimate
+    from qsctl.summary.sweeps.rare import RareEstimate
 
 
 @dataclass(frozen=True)

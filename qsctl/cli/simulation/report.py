@@ -21,7 +21,7 @@ from qsctl.report.formats import ReportFormat
 if TYPE_CHECKING:
     from qsctl.eventlog.location import Location
     from qsctl.report.page import Page
-    from qsctl.summary.selection import Criterion
+    from qsctl.summary.sweeps.selection import Criterion
 
 COMMANDS: Final = Commands(panel=SIMULATION_PANEL)
 

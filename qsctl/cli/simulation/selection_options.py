@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from qsctl.summary.selection import Criterion
+    from qsctl.summary.sweeps.selection import Criterion
 
 BestOption = Annotated[
     str | None,
@@ -37,7 +37,7 @@ def asked_criteria(best: str | None, front: str | None) -> list[tuple[Criterion,
     Raises:
         UsageError: one is of another form, or there is no such measure.
     """
-    from qsctl.summary.selection import parse_criteria
+    from qsctl.summary.sweeps.selection import parse_criteria
 
     given = (("--best", best, 1), ("--front", front, 2))
     return [parse_criteria(text, count, option) for option, text, count in given if text is not None]

@@ -174,7 +174,7 @@ def simulate(
             ),
         )  # fmt: skip
     if spark:
-        from qsctl.summary.session import start_early
+        from qsctl.summary.spark.session import start_early
 
         start_early(cluster.spark_options(), brief=True)
     folder = location(out) if out is not None else new_folder(read.name)
@@ -202,7 +202,7 @@ def simulate(
     result = simulated_result(report, read, elapsed, figures, shown_by, (*notes, *reached), spark)
     if confidence is None:
         return result
-    from qsctl.summary.run_intervals import run_intervals
+    from qsctl.summary.inference.run_intervals import run_intervals
 
     found = run_intervals(report.folder, report.counters, confidence)
     return dataclasses.replace(result, intervals=found, confidence=confidence)
@@ -238,8 +238,8 @@ def _enough(
     from qsctl.cli.simulation.sweep_input import checked_confidence
     from qsctl.cli.simulation.task_progress import task_progress
     from qsctl.sim.replication import simulate_figures
-    from qsctl.summary.cost import Cost
-    from qsctl.summary.precision import FEWEST, MOST, enough, parse_precision, precision_text
+    from qsctl.summary.sweeps.cost import Cost
+    from qsctl.summary.sweeps.precision import FEWEST, MOST, enough, parse_precision, precision_text
 
     checked_confidence(USUAL_CONFIDENCE if confidence is None else confidence)
     wanted = [parse_precision(text) for text in texts]

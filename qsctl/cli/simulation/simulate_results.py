@@ -26,7 +26,7 @@ from qsctl.errors import ExitStatus
 
 if TYPE_CHECKING:
     from qsctl.eventlog.run_folder import Happening, QueueWorker, ReplicatedQueue, RuleVerdict, WorkedQueue
-    from qsctl.summary.run_intervals import RunInterval
+    from qsctl.summary.inference.run_intervals import RunInterval
     from qsctl.summary.run_summary import QueueFigures
 
 MODEL_NAMES = {

@@ -30,8 +30,8 @@ from qsctl.cli.simulation.task_progress import task_progress
 from qsctl.errors import ExitStatus
 
 if TYPE_CHECKING:
-    from qsctl.summary.candidates import Candidate
-    from qsctl.summary.size import Sizing
+    from qsctl.summary.sweeps.candidates import Candidate
+    from qsctl.summary.sweeps.size import Sizing
 
 COMMANDS: Final = Commands(panel=SIMULATION_PANEL)
 
@@ -258,8 +258,8 @@ def size(
     from qsctl.errors import UsageError
     from qsctl.sim.scenario.overrides import apply_overrides
     from qsctl.sim.sizing.targets import parse_bound, parse_setting, parse_target
-    from qsctl.summary.points import EVERY_MEASURE
-    from qsctl.summary.size import size as find_size
+    from qsctl.summary.sweeps.points import EVERY_MEASURE
+    from qsctl.summary.sweeps.size import size as find_size
 
     checked_confidence(confidence)
     if most is not None and most < 2:

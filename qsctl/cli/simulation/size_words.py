@@ -10,8 +10,8 @@ from qsctl.cli.simulation.durations import short_duration
 if TYPE_CHECKING:
     from qsctl.sim.scenario.scenario import Scenario
     from qsctl.sim.sizing.targets import Target
-    from qsctl.summary.evidence import Support, TargetEvidence
-    from qsctl.summary.size import Sizing
+    from qsctl.summary.inference.evidence import Support, TargetEvidence
+    from qsctl.summary.sweeps.size import Sizing
 
 
 def answer_text(sizing: Sizing) -> str:
@@ -104,8 +104,8 @@ def looked_at_text(sizing: Sizing) -> str:
 
 def statement_of(evidence: TargetEvidence) -> str:
     """Return what the replications show of a target, as a clause; where it is met, what the confidence is of."""
-    from qsctl.summary.evidence import Basis
-    from qsctl.summary.sequential import SequentialAnswer
+    from qsctl.summary.inference.evidence import Basis
+    from qsctl.summary.inference.sequential import SequentialAnswer
 
     target, runs = evidence.target, evidence.runs
     what = f"{target.measure}({target.queue})"
@@ -128,7 +128,7 @@ def statement_of(evidence: TargetEvidence) -> str:
 
 def _mean_statement(evidence: TargetEvidence, what: str) -> str:
     """Return what is shown of a mean, and what it rests on, or why these runs cannot show it."""
-    from qsctl.summary.sequential import SequentialAnswer
+    from qsctl.summary.inference.sequential import SequentialAnswer
 
     target, runs = evidence.target, evidence.runs
     mean = f"the mean {what} over runs"
@@ -149,7 +149,7 @@ def _mean_statement(evidence: TargetEvidence, what: str) -> str:
 
 def _support(target: Target, support: Support) -> str:
     """Return what a run has at most, and why."""
-    from qsctl.summary.evidence import BoundSource
+    from qsctl.summary.inference.evidence import BoundSource
 
     why = {
         BoundSource.STATED: "as --assume states",
@@ -176,7 +176,7 @@ def _violation(target: Target) -> str:
 def evidence_text(evidence: TargetEvidence) -> str:
     """Return the runs that violate a target that is about runs, else a mean with its interval in the measure's unit."""
     from qsctl.sim.sizing.targets import TargetKind
-    from qsctl.summary.evidence import Basis
+    from qsctl.summary.inference.evidence import Basis
 
     if evidence.basis is Basis.NOTHING:
         return "nothing delivered"

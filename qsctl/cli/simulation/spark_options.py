@@ -10,7 +10,7 @@ import typer
 from qsctl.cli.option_groups import OptionGroup
 
 if TYPE_CHECKING:
-    from qsctl.summary.session import SparkOptions
+    from qsctl.summary.spark.session import SparkOptions
 
 SPARK_PANEL = "Spark"
 
@@ -43,6 +43,6 @@ class ClusterOptions(OptionGroup):
         Raises:
             UsageError: a setting is not NAME=VALUE.
         """
-        from qsctl.summary.session import SparkOptions, parse_conf
+        from qsctl.summary.spark.session import SparkOptions, parse_conf
 
         return SparkOptions(master=self.master, conf=parse_conf(self.conf or ()))

@@ -22,8 +22,8 @@ from qsctl.cli.simulation.sweep_results import BrokenRun, SweepTable
 from qsctl.cli.simulation.task_progress import task_progress
 
 if TYPE_CHECKING:
-    from qsctl.summary.precision import Precision, Reached
-    from qsctl.summary.sweep_folder import PointResult
+    from qsctl.summary.sweeps.precision import Precision, Reached
+    from qsctl.summary.sweeps.sweep_folder import PointResult
 
 COMMANDS: Final = Commands(panel=SIMULATION_PANEL)
 
@@ -100,11 +100,11 @@ def sweep(
     from qsctl.eventlog.location import location
     from qsctl.sim.scenario.overrides import apply_overrides
     from qsctl.sim.sweep import parse_axes, plan_sweep
-    from qsctl.summary.cost import Cost
-    from qsctl.summary.points import point_measures
-    from qsctl.summary.precision import expected, parse_precision, precision_text, rounds
-    from qsctl.summary.selection import select
-    from qsctl.summary.sweep import SweepProgress, run_sweep
+    from qsctl.summary.sweeps.cost import Cost
+    from qsctl.summary.sweeps.points import point_measures
+    from qsctl.summary.sweeps.precision import expected, parse_precision, precision_text, rounds
+    from qsctl.summary.sweeps.selection import select
+    from qsctl.summary.sweeps.sweep import SweepProgress, run_sweep
 
     checked_confidence(confidence)
     asked = asked_criteria(best, front)
@@ -159,7 +159,7 @@ def sweep(
 
 def precision_of(results: Sequence[PointResult], wanted: Sequence[Precision], confidence: float) -> list[Reached]:
     """Return how narrow the intervals are at every point."""
-    from qsctl.summary.precision import reached
+    from qsctl.summary.sweeps.precision import reached
 
     by_point: dict[str, list[PointResult]] = {}
     for each in results:

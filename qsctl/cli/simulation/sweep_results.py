@@ -15,9 +15,9 @@ from qsctl.report.selection_words import is_separated, selection_text
 
 if TYPE_CHECKING:
     from qsctl.eventlog.location import Location
-    from qsctl.summary.points import PointMeasure
-    from qsctl.summary.selection import Selection
-    from qsctl.summary.statistics import Interval
+    from qsctl.summary.inference.statistics import Interval
+    from qsctl.summary.sweeps.points import PointMeasure
+    from qsctl.summary.sweeps.selection import Selection
 
 SHOWN = ("discards", "loss_ratio", "throughput", "time_in_queue_mean", "time_in_queue_p99")
 OF_DONE = ("time_to_done_mean", "time_to_done_p99", "unfinished")
@@ -114,7 +114,7 @@ class SweepTable(Result):
 
     def rows(self) -> Sequence[Row]:
         """One row a point, queue and measure."""
-        from qsctl.summary.points import UNITS
+        from qsctl.summary.sweeps.points import UNITS
 
         return [
             {

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from qsctl.sim.brokers.variation import Variation
     from qsctl.sim.figures import Figures
     from qsctl.sim.scenario.scenario import Scenario
-    from qsctl.summary.what_if import Enough
+    from qsctl.summary.sweeps.what_if import Enough
 
 COMMANDS: Final = Commands(panel=SIMULATION_PANEL)
 
@@ -97,7 +97,7 @@ def what_if(
     from qsctl.sim.brokers.draft import set_path
     from qsctl.sim.brokers.variation import is_ordered, longest_ns, parse_variation, with_value
     from qsctl.sim.kernel.jit import compilation_timed
-    from qsctl.summary.what_if import answer_of, enough_of, measures_of
+    from qsctl.summary.sweeps.what_if import answer_of, enough_of, measures_of
 
     checked_confidence(confidence)
     if not queue.is_given:
@@ -227,7 +227,7 @@ def _simulated(
         Declined: the user was asked, for it takes above a minute, and declined.
     """
     from qsctl.sim.replication import simulate_figures
-    from qsctl.summary.cost import Cost
+    from qsctl.summary.sweeps.cost import Cost
 
     runs: list[tuple[str, list[Figures]]] = []
     total, done = len(scenarios) * replications, 0

@@ -13,8 +13,8 @@ from qsctl.errors import ExitStatus
 from qsctl.sim.brokers.settings import round_duration
 
 if TYPE_CHECKING:
-    from qsctl.summary.statistics import Interval
-    from qsctl.summary.what_if import ValuePoint, WhatIfAnswer
+    from qsctl.summary.inference.statistics import Interval
+    from qsctl.summary.sweeps.what_if import ValuePoint, WhatIfAnswer
 
 _WORDS: Final[Mapping[str, str]] = {
     "duplicates": "work done more than once",
@@ -193,7 +193,7 @@ class WhatIf(Result):
 
 def interval_text(measure: str, interval: Interval, arrived: float) -> str:
     """Return a mean with its half width, in its unit; of counted messages with their share."""
-    from qsctl.summary.what_if import counts_messages
+    from qsctl.summary.sweeps.what_if import counts_messages
 
     if measure.startswith("time_"):
         return _with_half(short_duration, interval)

@@ -7,10 +7,10 @@ from typing import Final
 
 from lxml import etree
 
+from qsctl.config.files.schema_model import schema_model
 from qsctl.config.problems import Problem
-from qsctl.config.qos import entity_tag
+from qsctl.config.qos_libraries.qos import entity_tag
 from qsctl.config.rules.place import QueuePlace
-from qsctl.config.schema_model import schema_model
 from qsctl.config.tables.qos import FIXED_POLICIES, MAPPED_POLICIES
 
 DELIVERY_TAGS: Final = ("datareader_qos", "datawriter_qos", "update_datareader_qos", "update_datawriter_qos")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from lxml.etree import _Element
 
-from qsctl.config.document import text_of
+from qsctl.config.files.document import text_of
 from qsctl.config.problems import Problem, problem_at
 from qsctl.config.rules.place import QueuePlace, ServicePlace
 from qsctl.config.values import ValueForm, nanoseconds, seconds

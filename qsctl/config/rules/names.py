@@ -7,7 +7,7 @@ from typing import Final
 
 from lxml.etree import _Element
 
-from qsctl.config.document import text_of
+from qsctl.config.files.document import text_of
 from qsctl.config.problems import Problem, line_of, problem_at
 from qsctl.config.rules.place import QueuePlace, ServicePlace
 from qsctl.config.tables.queue import QUEUE_FORMS

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from lxml import etree
 
 from qsctl.config.problems import Problem
-from qsctl.config.qos_consistency import inconsistencies
+from qsctl.config.qos_libraries.qos_consistency import inconsistencies
 from qsctl.config.rules.place import QueuePlace, ServicePlace
 from qsctl.config.tables.qos import QOS_FIXED
 

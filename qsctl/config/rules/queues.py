@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from lxml.etree import _Element
 
-from qsctl.config.document import text_of
+from qsctl.config.files.document import text_of
 from qsctl.config.problems import Problem, did_you_mean, problem_at
 from qsctl.config.rules.place import QueuePlace
 from qsctl.core.queue.settings import UNLIMITED, ReplacementKind

@@ -9,11 +9,9 @@ from typing import Final, NamedTuple
 
 from lxml import etree
 
-from qsctl.config.dds_library import has_tcp
 from qsctl.config.problems import Problem
-from qsctl.config.rules.place import ServicePlace
-from qsctl.config.settings import ServiceConfiguration
-from qsctl.config.transport_properties import (
+from qsctl.config.qos_libraries.dds_library import has_tcp
+from qsctl.config.qos_libraries.transport_properties import (
     DOMAIN_ID_MAX,
     LOAD_PLUGINS,
     Consequence,
@@ -21,6 +19,8 @@ from qsctl.config.transport_properties import (
     map_transport,
     properties_of,
 )
+from qsctl.config.rules.place import ServicePlace
+from qsctl.config.settings import ServiceConfiguration
 
 NO_TCP: Final = "the installed Cyclone DDS is built without TCP, as the wheels of its Python package are"
 TCP_REMEDY: Final = (

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from qsctl.config.document import DocumentLimits, read_file
+from qsctl.config.files.document import DocumentLimits, read_file
 from qsctl.config.problems import ConfigError, Problem, Severity, did_you_mean
 from qsctl.errors import NotFound, UsageError
 from qsctl.profiles.client_profile import ClientProfile

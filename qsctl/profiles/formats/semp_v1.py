@@ -15,7 +15,7 @@ from typing import Final
 
 from lxml import etree
 
-from qsctl.config.document import DocumentLimits, parse_document
+from qsctl.config.files.document import DocumentLimits, parse_document
 from qsctl.config.problems import ConfigError, line_of, shown
 from qsctl.profiles.client_profile import ClientProfile
 from qsctl.profiles.formats.draft import Draft, Drafts

@@ -14,7 +14,7 @@ from typing import Final
 
 from lxml import etree
 
-from qsctl.config.document import DocumentLimits, attributes_of, parse_document
+from qsctl.config.files.document import DocumentLimits, attributes_of, parse_document
 from qsctl.config.problems import ConfigError, line_of
 from qsctl.errors import UsageError
 from qsctl.instant import MILLISECOND_NS, parse_duration

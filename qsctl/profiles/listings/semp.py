@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from lxml.etree import _Element
 
-from qsctl.config.document import DocumentLimits, parse_document, text_of
+from qsctl.config.files.document import DocumentLimits, parse_document, text_of
 from qsctl.config.problems import ConfigError, line_of, path_of
 from qsctl.profiles.listings import discards as d
 from qsctl.profiles.listings.columns import (

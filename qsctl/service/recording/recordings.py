@@ -27,9 +27,9 @@ from qsctl.core.settings import ServiceSettings
 from qsctl.endings import TemporaryFolder
 from qsctl.errors import UNREADABLE, QsctlError, Refused
 from qsctl.eventlog.run_folder import RecordingEnd
-from qsctl.service.logger import ServiceLog
-from qsctl.service.open_service import SHARE_COUNT
+from qsctl.service.process.logger import ServiceLog
 from qsctl.service.recording.new_folder import begin_folder
+from qsctl.service.run.open_service import SHARE_COUNT
 
 PART_S: Final = 60.0
 """Seconds after which a recorder closes its parts."""

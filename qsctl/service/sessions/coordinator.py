@@ -15,10 +15,10 @@ from typing import Final
 
 import msgspec
 
-from qsctl.config.qos import QosLibraries
+from qsctl.config.qos_libraries.qos import QosLibraries
 from qsctl.config.rules.replication import instances_of
+from qsctl.config.sample_types.types import TypeLibrary
 from qsctl.config.settings import ServiceConfiguration
-from qsctl.config.types import TypeLibrary
 from qsctl.core.admin.command import (
     Command,
     FlagSamples,
@@ -38,22 +38,23 @@ from qsctl.errors import NoAnswer, NotFound, QsctlError, Refused
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.instant import MILLISECOND_NS, SECOND_NS, Nanoseconds
 from qsctl.resource import ResourceIdentifier
-from qsctl.service.config_snippets import ConfigSnippets, is_configuration_request
-from qsctl.service.daemon import IDLE_NS
-from qsctl.service.logger import ServiceLog
-from qsctl.service.loop import ServiceLoop
-from qsctl.service.memory import peer_limits_of
-from qsctl.service.metrics import ServiceFigures, ServiceState
-from qsctl.service.metrics_server import MetricsServer
-from qsctl.service.open_service import (
+from qsctl.service.process.daemon import IDLE_NS
+from qsctl.service.process.logger import ServiceLog
+from qsctl.service.process.memory import peer_limits_of
+from qsctl.service.process.metrics import ServiceFigures, ServiceState
+from qsctl.service.process.metrics_server import MetricsServer
+from qsctl.service.process.supervisor import NOBODY, Supervisor
+from qsctl.service.recording.recordings import Recordings, is_recording_request
+from qsctl.service.run.config_snippets import ConfigSnippets, is_configuration_request
+from qsctl.service.run.loop import ServiceLoop
+from qsctl.service.run.open_service import (
     DaemonOptions,
     log_damage,
     open_service,
     report_drift,
     report_namesake,
 )
-from qsctl.service.recording.recordings import Recordings, is_recording_request
-from qsctl.service.rereading import Rereading, follow_files
+from qsctl.service.run.rereading import Rereading, follow_files
 from qsctl.service.sessions.groups import part_of, session_groups
 from qsctl.service.sessions.link import (
     Ask,
@@ -69,8 +70,7 @@ from qsctl.service.sessions.link import (
 from qsctl.service.sessions.placement import Placement, ProcessIndex
 from qsctl.service.sessions.processes import FromSession, Mail, SessionProcess
 from qsctl.service.sessions.worker import WorkerSurroundings
-from qsctl.service.supervisor import NOBODY, Supervisor
-from qsctl.transport.dds.service_transport import ServiceTransport
+from qsctl.transport.dds.serving.service_transport import ServiceTransport
 
 LEAVE_NS: Final[Nanoseconds] = 10 * SECOND_NS
 """Time in which sessions must store and leave, after the consumers' time."""

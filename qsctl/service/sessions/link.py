@@ -16,7 +16,7 @@ from typing import NamedTuple
 from qsctl.config.budgets import ServiceLimits
 from qsctl.core.messages import CommandReply, CommandRequest
 from qsctl.errors import QsctlError
-from qsctl.service.metrics import ServiceFigures
+from qsctl.service.process.metrics import ServiceFigures
 
 
 class Ask(NamedTuple):

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, TypeAlias
 from qsctl.config.settings import ServiceConfiguration
 from qsctl.endings import children_without_signals
 from qsctl.errors import NoAnswer
-from qsctl.service.open_service import DaemonOptions
+from qsctl.service.run.open_service import DaemonOptions
 from qsctl.service.sessions.link import (
     Ask,
     Obey,

@@ -14,10 +14,10 @@ from pathlib import Path
 from qsctl.config.settings import ServiceConfiguration
 from qsctl.endings import whole_process
 from qsctl.errors import QsctlError
-from qsctl.service.daemon import Daemon
-from qsctl.service.heap import heap_snapshots
-from qsctl.service.logger import ServiceLog, Verbosity, log_stream
-from qsctl.service.open_service import DaemonOptions
+from qsctl.service.process.daemon import Daemon
+from qsctl.service.process.heap import heap_snapshots
+from qsctl.service.process.logger import ServiceLog, Verbosity, log_stream
+from qsctl.service.run.open_service import DaemonOptions
 from qsctl.service.sessions.link import PipedCommands, SessionCounted, SessionFailed, SessionLeft, SessionStarted
 
 

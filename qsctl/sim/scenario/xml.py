@@ -19,9 +19,9 @@ from typing import Any, Final, cast
 import msgspec
 from lxml import etree
 
-from qsctl.config.document import Document, DocumentLimits, parse_document, read_file, text_of
+from qsctl.config.files.document import Document, DocumentLimits, parse_document, read_file, text_of
+from qsctl.config.files.variables import substitute
 from qsctl.config.problems import ConfigError, Problem, Severity, shown
-from qsctl.config.variables import substitute
 from qsctl.core.settings import ServiceSettings
 from qsctl.errors import UNREADABLE, NotFound
 from qsctl.eventlog.run_folder import SERVICE_FILE

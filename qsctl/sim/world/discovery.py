@@ -13,7 +13,7 @@ from qsctl.instant import Nanoseconds
 from qsctl.sim.world.agenda import WorldAgenda
 from qsctl.sim.world.network import Network
 from qsctl.sim.world.service import SimulatedService
-from qsctl.transport.dds.letter_box import Seen
+from qsctl.transport.dds.replicas.letter_box import Seen
 
 
 class SimulatedDiscovery:

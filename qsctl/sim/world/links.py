@@ -12,8 +12,8 @@ from qsctl.core.high_availability.frames import Frame, Vote
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.instant import Nanoseconds
 from qsctl.transport.dds.boundary import Boundary
-from qsctl.transport.dds.letter_box import LetterBox, ReceivedLetter, Seen
-from qsctl.transport.dds.replica_letters import piece_from_octets
+from qsctl.transport.dds.replicas.letter_box import LetterBox, ReceivedLetter, Seen
+from qsctl.transport.dds.replicas.replica_letters import piece_from_octets
 
 QUEUES: Final = "queues"
 """The letters of the queues' replicas."""

@@ -29,12 +29,12 @@ from qsctl.core.settings import ServiceSettings
 from qsctl.errors import Damaged
 from qsctl.identity import DrawIncarnation, SampleIdentity
 from qsctl.instant import INFINITE_NS, SECOND_NS, Nanoseconds
-from qsctl.service.environment import Environment
-from qsctl.service.loop import COMPACT_AFTER_RECORDS, ServiceLoop
-from qsctl.service.replication import Replication, member_count
-from qsctl.service.restore import restore
-from qsctl.service.stores import Stores
-from qsctl.service.sync_thread import QUICK_SYNC_S
+from qsctl.service.replicas.replication import Replication, member_count
+from qsctl.service.run.environment import Environment
+from qsctl.service.run.loop import COMPACT_AFTER_RECORDS, ServiceLoop
+from qsctl.service.stores.restore import restore
+from qsctl.service.stores.stores import Stores
+from qsctl.service.stores.sync_thread import QUICK_SYNC_S
 from qsctl.sim.world.agenda import WorldAgenda
 from qsctl.sim.world.database import DatabaseStandIn
 from qsctl.sim.world.disk import DIRECTORY, MountedDisk, ProcessHangs, SimulatedDisk

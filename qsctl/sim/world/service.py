@@ -23,7 +23,7 @@ from qsctl.core.turn import Released
 from qsctl.errors import Damaged, Refused
 from qsctl.identity import DrawIncarnation, SampleIdentity
 from qsctl.instant import MILLISECOND_NS, SECOND_NS, Nanoseconds
-from qsctl.service.replication import Replication
+from qsctl.service.replicas.replication import Replication
 from qsctl.sim.world.agenda import Trace, WorldAgenda
 from qsctl.sim.world.configuration import instance_name
 from qsctl.sim.world.disk import PowerFailed, ProcessHangs, SimulatedDisk

@@ -14,8 +14,8 @@ from qsctl.core.records import EpochBegan
 from qsctl.identity import Incarnation
 from qsctl.instant import Nanoseconds
 from qsctl.sim.world.vocabulary import Forgery
-from qsctl.transport.dds.letter_box import Seen
-from qsctl.transport.dds.replica_letters import LETTER_VERSION, Letter, pieces_of
+from qsctl.transport.dds.replicas.letter_box import Seen
+from qsctl.transport.dds.replicas.replica_letters import LETTER_VERSION, Letter, pieces_of
 
 EPOCH_NEVER_REACHED: Final = 2**53
 OUTSIDER: Final = "outsider"

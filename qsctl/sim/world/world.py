@@ -56,7 +56,7 @@ from qsctl.sim.world.programs import consumers_of, producers_of
 from qsctl.sim.world.service import SimulatedService, Surroundings
 from qsctl.sim.world.stranger import forged, letter_of
 from qsctl.sim.world.vocabulary import Forgery
-from qsctl.transport.dds.letter_box import Seen
+from qsctl.transport.dds.replicas.letter_box import Seen
 
 FILE_SIZES_KB: Final = (4, 16, 1000)
 """The sizes past which a store begins another file, of which one is drawn: small ones, so that there are several."""

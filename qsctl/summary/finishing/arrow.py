@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from qsctl.errors import Damaged
-from qsctl.summary.observation import SUM_HIGH, SUM_LOW, SUM_LOW_BITS
+from qsctl.summary.measures.observation import SUM_HIGH, SUM_LOW, SUM_LOW_BITS
 
 Whole = npt.NDArray[np.int64]
 

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from qsctl.eventlog.outcomes import DISCARDS, LOSS_COLUMNS, LOSSES, Outcome, column_of, loss_ratio
-from qsctl.summary.cells import LONG_UNACKNOWLEDGED, QUEUED, UNACKNOWLEDGED, UNCOUNTED
 from qsctl.summary.finishing.arrow import chosen, columns, grouped, joined, whole, with_columns
+from qsctl.summary.measures.cells import LONG_UNACKNOWLEDGED, QUEUED, UNACKNOWLEDGED, UNCOUNTED
 from qsctl.summary.run_summary import COUNTS
 
 MARKS: Final = ("high_water_mark_work_units", "max_depth_work_units", "wait_max_ns")

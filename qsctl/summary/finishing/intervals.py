@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 
 from qsctl.instant import SECOND_NS
 from qsctl.summary.finishing.arrow import columns, whole, with_columns
-from qsctl.summary.statistics import STUDENT
-from qsctl.summary.student import t_quantile
+from qsctl.summary.inference.statistics import STUDENT
+from qsctl.summary.inference.student import t_quantile
 
 DEFAULT_CONFIDENCE: Final = 0.95
 

@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
-from qsctl.transport.dds.loop_time import LoopTime
-from qsctl.transport.dds.peer_faults import (
+from qsctl.transport.dds.diagnosis.peer_faults import (
     REASON_CHARACTERS_MAX,
     UNKNOWN_PEER,
     FaultKind,
@@ -22,6 +21,7 @@ from qsctl.transport.dds.peer_faults import (
     Report,
     log_fault,
 )
+from qsctl.transport.dds.serving.loop_time import LoopTime
 
 INCOMPATIBLE_CHARACTERS_MAX: Final = 1000
 """Bound on the text that explains why a peer cannot match: it contains names that the peer chose."""

@@ -19,11 +19,11 @@ from cyclonedds.topic import Topic
 from qsctl.core.messages import Delivery, WriteAcknowledgment
 from qsctl.identity import NIL_GUID, Guid
 from qsctl.instant import MILLISECOND_NS, SECOND_NS, Nanoseconds
-from qsctl.transport.dds import frames
-from qsctl.transport.dds.discovery import RemoteEndpoint
 from qsctl.transport.dds.participant import Participant
+from qsctl.transport.dds.peers.discovery import RemoteEndpoint
 from qsctl.transport.dds.qos import partition_qos, writer_qos
-from qsctl.transport.dds.raw import RawWriter, close_entity
+from qsctl.transport.dds.wire import frames
+from qsctl.transport.dds.wire.raw import RawWriter, close_entity
 
 HANDSHAKE_NS: Final[Nanoseconds] = 200 * MILLISECOND_NS
 """Time that a reader has for the handshake; after it samples are written to it anyway."""

@@ -33,14 +33,14 @@ from cyclonedds.qos import Policy
 from cyclonedds.sub import DataReader
 from cyclonedds.topic import Topic
 
-from qsctl.config.transport_properties import DOMAIN_ID_MAX, TcpTransport
+from qsctl.config.qos_libraries.transport_properties import DOMAIN_ID_MAX, TcpTransport
 from qsctl.endings import leaves
 from qsctl.errors import Refused, Unavailable, UsageError
 from qsctl.instant import SECOND_NS, Nanoseconds
 from qsctl.transport.dds.boundary import Boundary
-from qsctl.transport.dds.library_log import LIBRARY_LOG
-from qsctl.transport.dds.peer_addresses import addresses_of
-from qsctl.transport.dds.raw import ONE_THREAD_AT_A_TIME, batching_functions, close_entity
+from qsctl.transport.dds.diagnosis.library_log import LIBRARY_LOG
+from qsctl.transport.dds.peers.peer_addresses import addresses_of
+from qsctl.transport.dds.wire.raw import ONE_THREAD_AT_A_TIME, batching_functions, close_entity
 
 LEASE_DURATION_NS: Final[Nanoseconds] = 5 * SECOND_NS
 """Time for which a vanished process still counts as present; a process that leaves in order is noticed at once."""

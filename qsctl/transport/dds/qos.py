@@ -17,8 +17,8 @@ from lxml import etree
 from qsctl.config.tables.qos import FIXED_POLICIES
 from qsctl.errors import InvalidInput
 from qsctl.instant import INFINITE_NS, SECOND_NS, Nanoseconds
-from qsctl.transport.dds.announcements import SHARED_SUBSCRIBER_PROPERTY
-from qsctl.transport.dds.discovery import traits_policy
+from qsctl.transport.dds.peers.announcements import SHARED_SUBSCRIBER_PROPERTY
+from qsctl.transport.dds.peers.discovery import traits_policy
 
 READER_FRAMES_MAX: Final = 4096
 """Frames that wait in a reader; then its writers are held back, and with them their producers."""

@@ -11,10 +11,10 @@ from typing import Any, Generic, TypeVar
 from cyclonedds.core import ReadCondition
 from cyclonedds.sub import DataReader
 
-from qsctl.transport.dds.announcements import writer_key
+from qsctl.transport.dds.diagnosis.peer_faults import UNKNOWN_PEER
 from qsctl.transport.dds.participant import Participant
-from qsctl.transport.dds.peer_faults import UNKNOWN_PEER
-from qsctl.transport.dds.raw import TAKE_COUNT, RawReader
+from qsctl.transport.dds.peers.announcements import writer_key
+from qsctl.transport.dds.wire.raw import TAKE_COUNT, RawReader
 
 Result = TypeVar("Result")
 

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from qsctl.config.administration_key import create_keys
 from qsctl.instant import SECOND_NS, parse_duration
-from qsctl.service.open_service import GRACE_NS
+from qsctl.service.run.open_service import GRACE_NS
 from qsctl.service.sessions.coordinator import LEAVE_NS
 from tests.cli.administer.containers import CLUSTER, CONTAINER, FOLDER, MANIFESTS, POD, PORT, SET
 from tests.commands import command_line

@@ -12,7 +12,7 @@ from qsctl.errors import ExitStatus, UsageError
 from qsctl.eventlog.reader import open_run
 from qsctl.eventlog.run_folder import RunStatus
 from qsctl.summary.job import summarize_run
-from qsctl.summary.session import SparkOptions
+from qsctl.summary.spark.session import SparkOptions
 from tests.cli.shell import Shell
 
 

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from qsctl.config.dds_library import has_tcp
+from qsctl.config.qos_libraries.dds_library import has_tcp
 from qsctl.shipped import shipped
 from tests.commands import command_line
 

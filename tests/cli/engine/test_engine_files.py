@@ -166,7 +166,7 @@ def test_a_log_without_its_database_is_not_begun_anew(scenario: Path, killed: tu
 
 
 def test_what_is_something_else_is_refused_and_left_as_it_is(scenario: Path, closed: bytes) -> None:
-    from qsctl.service.queue_codec import QUEUE_CODEC
+    from qsctl.service.stores.queue_codec import QUEUE_CODEC
 
     Path("notes.txt").write_text("to do\n" * 2_000, encoding="utf-8")
     with sqlite3.connect("browser.db") as connection:

@@ -21,7 +21,7 @@ from qsctl.sim.scenario.overrides import apply_overrides
 from qsctl.sim.scenario.rules import check_rules
 from qsctl.sim.scenario.xml import find_scenario, read_scenario, ready_scenarios
 from qsctl.sim.sizing.targets import parse_setting, parse_target
-from qsctl.summary.points import EVERY_MEASURE
+from qsctl.summary.sweeps.points import EVERY_MEASURE
 from tests.commands import command_line
 
 FIXTURES = Path(__file__).parents[3] / "fixtures" / "listings"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from qsctl.cli.output.payloads import ContentReader
-from qsctl.config.type_file import read_type_file
+from qsctl.config.sample_types.type_file import read_type_file
 
 TYPES = """<types>
   <struct name="Order"><member name="id" type="int32"/></struct>

@@ -11,7 +11,7 @@ from qsctl.cli.samples import writer
 from qsctl.client import transfer
 from qsctl.client.administration import Administration
 from qsctl.errors import ExitStatus
-from qsctl.service.embedded import EmbeddedService
+from qsctl.service.directory.embedded import EmbeddedService
 from tests.cli.samples.moved import contents, error_of
 from tests.cli.shell import Shell
 

@@ -12,7 +12,7 @@ from qsctl.cli.output.results import TextBlock
 from qsctl.cli.simulation.rare_results import RareResult
 from qsctl.errors import ExitStatus
 from qsctl.sim.splitting.question import parse_question
-from qsctl.summary.rare import RareEstimate
+from qsctl.summary.sweeps.rare import RareEstimate
 from tests.commands import command_line
 
 FOUND = RareEstimate(2e-9, 1.6e-9, 2.5e-9, 60, 41, 55.0, 100_000, 20_000, 1e6, 5e10)

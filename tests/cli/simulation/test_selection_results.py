@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 from qsctl.cli.simulation.sweep_results import selection_document
 from qsctl.report.selection_words import is_separated, selection_text
 from qsctl.sim.sweep import Point
-from qsctl.summary.selection import Criterion, Ranked, Selection
+from qsctl.summary.sweeps.selection import Criterion, Ranked, Selection
 from tests.commands import command_line
 
 

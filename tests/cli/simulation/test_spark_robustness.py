@@ -16,8 +16,8 @@ import pytest
 from qsctl.errors import UsageError
 from qsctl.sim.run import run as simulate
 from qsctl.sim.scenario.xml import read_scenario
-from qsctl.summary.faults import translate
-from qsctl.summary.session import SparkOptions, spark_session
+from qsctl.summary.spark.faults import translate
+from qsctl.summary.spark.session import SparkOptions, spark_session
 from tests.cli.simulation.small_runs import SCENARIO, SPARK, qsctl
 from tests.patience import PATIENCE_S, eventually
 from tests.processes import end, start
@@ -67,7 +67,7 @@ def test_a_wrong_master_does_not_end_the_session_of_this_process(monkeypatch: py
             raise AssertionError("the session was ended")
 
     session = Session()
-    monkeypatch.setattr("qsctl.summary.session._start", lambda *_, **__: (session, None))
+    monkeypatch.setattr("qsctl.summary.spark.session._start", lambda *_, **__: (session, None))
     assert spark_session(SparkOptions(master="local[1]")) is session
     with pytest.raises(UsageError, match="is not a Spark master"):
         spark_session(SparkOptions(master="locl"))
@@ -106,7 +106,7 @@ def test_py4j_logs_nothing_whichever_logger_it_asks(module: str, tmp_path: Path)
         f"    logging.getLogger('py4j.{module}').exception('shutting down')\n"
     )
     program = (
-        "import logging; from qsctl.summary.session import silence_py4j; silence_py4j()\n"
+        "import logging; from qsctl.summary.spark.session import silence_py4j; silence_py4j()\n"
         f"from py4j.{module} import interrupted; interrupted(); logging.error('ours')"
     )
     done = subprocess.run(

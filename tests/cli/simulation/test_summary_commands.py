@@ -199,7 +199,7 @@ def test_doctor_names_the_java_and_fails_without_one(monkeypatch: pytest.MonkeyP
     assert "compiled kernels" in found.stdout
     monkeypatch.setenv("PATH", "")
     monkeypatch.delenv("JAVA_HOME", raising=False)
-    monkeypatch.setattr("qsctl.summary.java._wheel_home", lambda: None)
+    monkeypatch.setattr("qsctl.summary.spark.java._wheel_home", lambda: None)
     none = qsctl("doctor", "-o", "json")
     assert none.exit_code == 1
     java = next(each for each in json.loads(none.stdout)["findings"] if each["part"] == "Java")
@@ -214,7 +214,7 @@ def test_without_java_a_summary_is_one_message_with_exit_status_7(
     run(apply_overrides(read_scenario(scenario), {"horizon": "10ms"}), tmp_path / "run")
     monkeypatch.setenv("PATH", "")
     monkeypatch.delenv("JAVA_HOME", raising=False)
-    monkeypatch.setattr("qsctl.summary.java._wheel_home", lambda: None)
+    monkeypatch.setattr("qsctl.summary.spark.java._wheel_home", lambda: None)
     done = qsctl("summarize", tmp_path / "run", *SPARK)
     assert done.exit_code == 7
     assert "Spark needs Java, and none was found" in done.stderr

@@ -12,7 +12,7 @@ import sys
 from typing import Any
 
 from qsctl.client import QueueConsumer, QueueProducer
-from qsctl.config.type_file import read_type_file
+from qsctl.config.sample_types.type_file import read_type_file
 
 REDELIVERED = 1
 PATIENCE_S = 180.0

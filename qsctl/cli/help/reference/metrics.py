@@ -7,7 +7,7 @@ import typing
 
 from qsctl.cli.help.reference.markdown import code, table, text_in_markdown
 from qsctl.core.events import Event
-from qsctl.service.metrics import documented
+from qsctl.service.process.metrics import documented
 
 _HOW = """\
 `qsctl serve --metrics-port PORT` answers `GET /metrics` on the loopback, or on `--metrics-address`. Figures are at

@@ -14,8 +14,8 @@ from cyclonedds.topic import Topic
 from qsctl.core.messages import AckResponse, WriteAcknowledgment
 from qsctl.identity import Guid
 from qsctl.transport.dds.channels import FrameWriter
-from qsctl.transport.dds.discovery import RemoteEndpoint
 from qsctl.transport.dds.participant import Participant
+from qsctl.transport.dds.peers.discovery import RemoteEndpoint
 from qsctl.transport.dds.plain.idl import PlainWriteAcknowledgment, write_acknowledgment_topic
 from qsctl.transport.dds.plain.intake import Origins
 from qsctl.transport.dds.plain.octets import XCDR1, XCDR2, pack_write_acknowledgment

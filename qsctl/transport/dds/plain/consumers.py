@@ -22,8 +22,8 @@ from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.identity import NIL_GUID, Guid
 from qsctl.transport.dds.boundary import Malformed
 from qsctl.transport.dds.channels import RETURN_NS, FrameWriter
-from qsctl.transport.dds.discovery import RemoteEndpoint, participant_of
 from qsctl.transport.dds.participant import Participant
+from qsctl.transport.dds.peers.discovery import RemoteEndpoint, participant_of
 from qsctl.transport.dds.plain.idl import (
     PlainAcknowledgment,
     PlainAvailability,
@@ -42,7 +42,7 @@ from qsctl.transport.dds.plain.octets import (
 )
 from qsctl.transport.dds.plain.partitions import is_alone, reads_xcdr2_only
 from qsctl.transport.dds.plain.sender_reader import SenderReader
-from qsctl.transport.dds.turns import read_all, read_share
+from qsctl.transport.dds.serving.turns import read_all, read_share
 
 AVAILABILITIES_MAX: Final = 10_000
 """Consumers and processes whose last word on their availability is kept."""

@@ -14,8 +14,8 @@ from cyclonedds.topic import Topic
 
 from qsctl.core.messages import Write
 from qsctl.transport.dds.channels import FrameWriter
-from qsctl.transport.dds.discovery import RemoteEndpoint
 from qsctl.transport.dds.participant import Participant
+from qsctl.transport.dds.peers.discovery import RemoteEndpoint
 from qsctl.transport.dds.plain.payloads import serialized
 
 _XCDR1: Final = frozenset(b"\x00\x01\x02\x03")

@@ -17,12 +17,12 @@ from cyclonedds.core import InstanceState
 
 from qsctl.identity import Guid
 from qsctl.instant import INFINITE_NS, Nanoseconds
-from qsctl.transport.dds.announcements import EndpointSample, take_endpoints
-from qsctl.transport.dds.discovery import TAKE_COUNT
-from qsctl.transport.dds.incompatible_peers import IncompatiblePeers
-from qsctl.transport.dds.loop_time import TimeShare
+from qsctl.transport.dds.diagnosis.incompatible_peers import IncompatiblePeers
 from qsctl.transport.dds.participant import Participant
-from qsctl.transport.dds.raw import close_entity
+from qsctl.transport.dds.peers.announcements import EndpointSample, take_endpoints
+from qsctl.transport.dds.peers.discovery import TAKE_COUNT
+from qsctl.transport.dds.serving.loop_time import TimeShare
+from qsctl.transport.dds.wire.raw import close_entity
 
 INSTANCES_MAX: Final = 8
 """Domain instances of a participant for plain samples; further topics share them. Each has five threads."""

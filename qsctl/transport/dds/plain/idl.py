@@ -13,7 +13,7 @@ from cyclonedds.idl import IdlStruct
 from cyclonedds.idl.annotations import final
 from cyclonedds.idl.types import array, bounded_str, byte, int32, int64, sequence, uint32, uint64
 
-from qsctl.transport.dds.wire_identity import NIL_OCTETS
+from qsctl.transport.dds.wire.wire_identity import NIL_OCTETS
 
 PREFIX: Final = "qsctl/"
 """Prefix of the names of the IDL's topics."""

@@ -20,14 +20,14 @@ from qsctl.core.messages import Inbound, Write
 from qsctl.identity import NIL_GUID, Guid, SampleIdentity
 from qsctl.instant import Nanoseconds
 from qsctl.transport.dds.boundary import Malformed
-from qsctl.transport.dds.discovery import participant_of
+from qsctl.transport.dds.diagnosis.peer_faults import UNKNOWN_PEER
 from qsctl.transport.dds.participant import Participant
-from qsctl.transport.dds.peer_faults import UNKNOWN_PEER
+from qsctl.transport.dds.peers.discovery import participant_of
 from qsctl.transport.dds.plain.flow import FlowDomain, PlainWriter, remaining_ns
 from qsctl.transport.dds.plain.octets import read_write
 from qsctl.transport.dds.plain.payloads import PayloadOf
 from qsctl.transport.dds.qos import plain_reader_qos
-from qsctl.transport.dds.raw import RawReader, close_entity
+from qsctl.transport.dds.wire.raw import RawReader, close_entity
 
 TURN_SAMPLES: Final = 256
 TURN_BYTES: Final = 4 * 1024 * 1024

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from qsctl.transport.dds.boundary import Malformed
-from qsctl.transport.dds.discovery import RemoteEndpoint
+from qsctl.transport.dds.peers.discovery import RemoteEndpoint
 
 _PATTERN: Final = frozenset("*?[")
 _XCDR1: Final = 0

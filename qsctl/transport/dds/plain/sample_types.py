@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from qsctl.transport.dds.boundary import Boundary, Malformed
-from qsctl.transport.dds.discovery import RemoteEndpoint
+from qsctl.transport.dds.peers.discovery import RemoteEndpoint
 from qsctl.transport.dds.plain.type_lookups import DescribedType, Lookup, TypeLookups, class_by_name, has_key
 
 REMEDY = "define it in <types>"

@@ -13,13 +13,13 @@ from typing import Any, Final, Generic, TypeVar
 from cyclonedds.core import ReadCondition
 from cyclonedds.sub import DataReader
 
-from qsctl.transport.dds.announcements import writer_key
 from qsctl.transport.dds.boundary import Malformed
-from qsctl.transport.dds.discovery import RemoteEndpoint, participant_of
+from qsctl.transport.dds.diagnosis.peer_faults import UNKNOWN_PEER
 from qsctl.transport.dds.participant import Participant
-from qsctl.transport.dds.peer_faults import UNKNOWN_PEER
+from qsctl.transport.dds.peers.announcements import writer_key
+from qsctl.transport.dds.peers.discovery import RemoteEndpoint, participant_of
 from qsctl.transport.dds.qos import READER_FRAMES_MAX, plain_reader_qos
-from qsctl.transport.dds.raw import RawReader
+from qsctl.transport.dds.wire.raw import RawReader
 
 Result = TypeVar("Result")
 

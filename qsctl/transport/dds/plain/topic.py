@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from qsctl.config.types import TypeLibrary
+from qsctl.config.sample_types.types import TypeLibrary
 from qsctl.core.messages import Inbound, QueueName, Write, WriteAcknowledgment
 from qsctl.core.queue.settings import UNLIMITED, SharedReaderQueueSettings
 from qsctl.errors import NotFound, QsctlError
 from qsctl.identity import Guid
-from qsctl.transport.dds.discovery import RemoteEndpoint
 from qsctl.transport.dds.participant import Participant
+from qsctl.transport.dds.peers.discovery import RemoteEndpoint
 from qsctl.transport.dds.plain.answers import ProducerAnswers
 from qsctl.transport.dds.plain.copies import Copies
 from qsctl.transport.dds.plain.flow import FlowDomains, PlainWriter

@@ -16,16 +16,16 @@ from cyclonedds import _clayer as layer
 from cyclonedds.builtin import BuiltinDataReader, BuiltinTopicDcpsPublication, BuiltinTopicDcpsSubscription
 from cyclonedds.idl import make_idl_struct
 
-from qsctl.config.type_model import Definition
-from qsctl.config.type_names import checked_identifier
-from qsctl.config.types import TypeLibrary
+from qsctl.config.sample_types.type_model import Definition
+from qsctl.config.sample_types.type_names import checked_identifier
+from qsctl.config.sample_types.types import TypeLibrary
 from qsctl.errors import QsctlError
 from qsctl.instant import SECOND_NS, Nanoseconds
 from qsctl.transport.dds.boundary import Malformed, decoded
 from qsctl.transport.dds.participant import Participant
-from qsctl.transport.dds.raw import ONE_THREAD_AT_A_TIME, close_entity
-from qsctl.transport.dds.type_definitions import definitions_of
-from qsctl.transport.dds.type_outlines import Fetch, NotYet, fetch_from
+from qsctl.transport.dds.peers.type_definitions import definitions_of
+from qsctl.transport.dds.peers.type_outlines import Fetch, NotYet, fetch_from
+from qsctl.transport.dds.wire.raw import ONE_THREAD_AT_A_TIME, close_entity
 
 DESCRIBED_WITHIN_NS: Final[Nanoseconds] = 10 * SECOND_NS
 """A peer that has not described its type after so long is reported."""

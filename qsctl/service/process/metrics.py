@@ -1,0 +1,320 @@
+"""Figures for Prometheus: what a service counts and measures, and the names of the metrics.
+
+Decides: the names, labels and help of the metrics. They are counted from the core's events, as the statistics are; the
+families are made in the thread of the request (`metrics_server`) from plain numbers that the service's thread leaves
+there. A counter of a known queue is 0 before its first event: `increase()` does not see the step of a counter that is
+born at 1, and the alert for the first dead letter would never fire.
+"""
+
+from __future__ import annotations
+
+import time
+import typing
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
+from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+
+from qsctl import __version__
+from qsctl.core.engine import ServiceEngine
+from qsctl.core.events import Event, SampleRemoved, SamplesPassed, SamplesRestored
+from qsctl.core.high_availability.member import Member
+from qsctl.core.high_availability.roles import Role
+from qsctl.core.queue.shared_reader_queue import SharedReaderQueue
+from qsctl.core.records import RemovalCause
+from qsctl.instant import SECOND_NS, Nanoseconds
+from qsctl.transport.dds.wire.signed_commands import DenialCause
+
+REFRESH_NS: Nanoseconds = SECOND_NS
+ServiceState: TypeAlias = Literal["starting", "serving", "leaving"]
+
+
+_NONE: Final[Mapping[str, int]] = {}
+EVENT_KINDS: Final = tuple(each.__struct_config__.tag for each in typing.get_args(Event) if each is not SamplesPassed)
+"""Values of the label `event`."""
+
+TIME_BOUNDS_S: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
+"""Upper bounds of the histogram's buckets; one more has what took longer."""
+_TIME_BOUNDS_NS: Final = tuple(round(bound * SECOND_NS) for bound in TIME_BOUNDS_S)
+
+
+class TimeToDone(NamedTuple):
+    """The residence times of a queue's acknowledged samples: counts by bucket of `TIME_BOUNDS_S`, and the sum."""
+
+    counts: list[int]
+    sum_ns: int
+
+
+_NO_TIME: Final = TimeToDone([0] * (len(TIME_BOUNDS_S) + 1), 0)
+
+
+class PeerFaults(Protocol):
+    """Fault counters of a transport's boundary."""
+
+    refused_count: int
+    """Messages of peers that could not be read."""
+    unexpected_count: int
+    """Those of them whose reading raised an error that is not foreseen."""
+
+    @property
+    def denied(self) -> Mapping[str, int]:
+        """Commands without a signature that counts, by cause."""
+
+
+class Budget(NamedTuple):
+    """A service's use of its limits."""
+
+    limits: Mapping[str, int] = {}
+    """By the limit's name; -1: none. Those `…_per_peer` hold for each peer."""
+    usage: Mapping[str, int] = {}
+    """Of the peer that uses the most, where the limit is of each."""
+    work_ns: Mapping[str, int] = {}
+    """Time of the service's loop by kind of work."""
+    held_back: int = 0
+    """1: producers are held back, for memory is at its limit."""
+
+
+class ServiceFigures(NamedTuple):
+    """Counters of one process since its start, and the contents of its queues, by their names."""
+
+    events: dict[tuple[str, str], int]
+    """By kind of event and queue."""
+    held: dict[str, int]
+    sent: dict[str, int]
+    refused: int
+    malformed: int
+    unexpected: int
+    waiting: dict[str, int]
+    """Samples outside a full queue."""
+    undeliverable: dict[str, int]
+    """Dead samples that the dead-letter queue has no room for."""
+    unstored: dict[str, int]
+    """2: the queue's store has failed, and it rests; 1: it enqueues nothing, for the disk is nearly full."""
+    is_master: Mapping[str, int] = _NONE
+    """Of replicated queues: 1 where this service is the master."""
+    epoch: Mapping[str, int] = _NONE
+    up_to_date: Mapping[str, int] = _NONE
+    """Replicas that hold all that is committed; where this service is not the master, 0."""
+    has_quorum: Mapping[str, int] = _NONE
+    lag: Mapping[str, int] = _NONE
+    is_caught_up: Mapping[str, int] = _NONE
+    """Of replicated queues: 0 where this service lost its log and does not hold all of it again yet."""
+    consumers: Mapping[str, int] = _NONE
+    oldest_ns: Mapping[str, int] = _NONE
+    """When the oldest held sample was enqueued, on the service's clock; absent for an empty queue."""
+    time_to_done: Mapping[str, TimeToDone] = {}
+    refreshed_at_ns: Nanoseconds = 0
+    """On the monotonic clock of the machine; 0: never yet."""
+    state: ServiceState = "starting"
+    limits: Mapping[str, int] = _NONE
+    usage: Mapping[str, int] = _NONE
+    work_ns: Mapping[str, int] = _NONE
+    held_back: int = 0
+    refused_frames: int = 0
+    """Frames of other members without effect: no replica can have sent them."""
+    denied: Mapping[str, int] = _NONE
+    """Commands without a signature that counts, by cause."""
+
+
+_GAUGES: Final = {
+    "held": ("samples", "Samples that the queue holds."),
+    "sent": ("sent_samples", "Samples with a consumer, unanswered."),
+    "waiting": ("waiting_samples", "Samples outside the full queue, not acknowledged."),
+    "undeliverable": (
+        "undeliverable_samples", "Dead samples that the dead-letter queue has no room for; the queue holds them.",
+    ),
+    "unstored": ("storage_trouble", "1: disk nearly full, new samples are refused; 2: store failed."),
+    "is_master": ("is_master", "1: this service is the master of the replicated queue."),
+    "epoch": ("epoch", "Number of the election that made the present master."),
+    "up_to_date": ("replicas_up_to_date", "Replicas that hold all that is committed, as the master knows them."),
+    "has_quorum": ("has_quorum", "1: the master hears from a quorum, or the replica from its master."),
+    "lag": ("replication_lag_entries", "Entries that the replica furthest behind lacks, as the master knows it."),
+    "is_caught_up": ("is_caught_up", "0: this replica lost its log, and does not hold all of it again yet."),
+    "consumers": ("consumers", "Consumers that are matched with the queue."),
+}  # fmt: skip
+"""The figures of queues, with the name and help of each for Prometheus."""
+_TOTALS: Final = {
+    "refused": ("refused_messages", "Messages without effect."),
+    "malformed": ("malformed_messages", "Messages that could not be read."),
+    "unexpected": (
+        "unexpected_errors", "Malformed messages whose reading raised an error that qsctl does not foresee.",
+    ),
+    "refused_frames": (
+        "refused_replica_frames", "Frames between replicas without effect: no replica can have sent them.",
+    ),
+}  # fmt: skip
+
+
+class Tally:
+    """Counts for Prometheus; used by the service's thread."""
+
+    def __init__(
+        self,
+        engine: ServiceEngine,
+        boundary: PeerFaults,
+        member: Member | None = None,
+        budget: Callable[[], Budget] = Budget,
+    ) -> None:
+        self._engine = engine
+        self._budget = budget
+        self._member = member
+        self._boundary = boundary
+        self._events: Counter[tuple[str, str]] = Counter()
+        self._times: dict[str, list[int]] = {}
+        """By queue, the counts of the buckets, and the sum behind them."""
+        self._refreshed_at_ns: Nanoseconds = -REFRESH_NS
+        self.figures = ServiceFigures({}, {}, {}, 0, 0, 0, {}, {}, {})
+        """As they were at the last `refresh`; never changed, so that any thread may read them."""
+
+    def count(self, events: Iterable[Event]) -> None:
+        """Count events by their kind and queue, and how long acknowledged samples were in their queue."""
+        counts, times = self._events, self._times
+        for event in events:
+            number = event.count if type(event) is SamplesRestored else 1
+            counts[event.__struct_config__.tag, event.queue] += number  # type: ignore[index]
+            if type(event) is SampleRemoved and event.cause is RemovalCause.DELIVERED:
+                buckets = times.get(event.queue)
+                if buckets is None:
+                    buckets = times[event.queue] = [0] * (len(TIME_BOUNDS_S) + 2)
+                spent_ns = max(0, event.at_ns - event.enqueued_at_ns)
+                buckets[bisect_left(_TIME_BOUNDS_NS, spent_ns)] += 1
+                buckets[-1] += spent_ns
+
+    def refresh(self) -> bool:
+        """Make new figures, at most once a second; whether it did."""
+        now = time.monotonic_ns()
+        if now - self._refreshed_at_ns < REFRESH_NS:
+            return False
+        self._refreshed_at_ns = now
+        queues = [self._engine.hosted.queue(resource) for resource in self._engine.hosted.queues()]
+        self.figures = ServiceFigures(
+            dict(self._events),
+            {each.name: len(each.held) for each in queues},
+            {each.name: each.sent_count() for each in queues},
+            self._engine.refused_message_count,
+            self._boundary.refused_count,
+            self._boundary.unexpected_count,
+            {each.name: len(each.reader_cache) for each in queues},
+            {each.name: each.undeliverable_count() for each in queues},
+            {each.name: self._trouble(each) for each in queues},
+            **self._of_replicas(),
+            **self._budget()._asdict(),
+            consumers={each.name: len(each.deliveries.consumers) for each in queues},
+            oldest_ns={each.name: oldest.enqueued_at_ns for each in queues if (oldest := next(iter(each.held), None))},
+            time_to_done={name: TimeToDone(buckets[:-1], buckets[-1]) for name, buckets in self._times.items()},
+            refreshed_at_ns=now,
+            state="serving",
+            denied=dict(self._boundary.denied),
+        )
+        return True
+
+    def leave(self) -> None:
+        """Note that the service accepts no more."""
+        self.figures = self.figures._replace(state="leaving")
+
+    def _trouble(self, queue: SharedReaderQueue) -> int:
+        replica = None if self._member is None else self._member.replica_of(queue.name)
+        if replica is not None:
+            return 2 * replica.is_failed  # a slave's queue rests, and nothing is wrong with it
+        return queue.context.refuses + queue.context.is_suspended
+
+    def _of_replicas(self) -> dict[str, Any]:
+        if self._member is None:
+            return {}
+        statuses = self._member.statuses()
+        return {
+            "is_master": {name: int(each.role == Role.MASTER) for name, each in statuses.items()},
+            "epoch": {name: each.epoch for name, each in statuses.items()},
+            "up_to_date": {name: each.up_to_date_count for name, each in statuses.items()},
+            "has_quorum": {name: int(each.has_quorum) for name, each in statuses.items()},
+            "lag": {name: each.lag_count for name, each in statuses.items()},
+            "is_caught_up": {name: int(each.role != Role.LEARNER) for name, each in statuses.items()},
+            "refused_frames": self._member.refused_frame_count,
+        }
+
+
+def families(parts: Sequence[ServiceFigures], now: Nanoseconds = 0) -> Iterator[Metric]:
+    """Yield the metrics of a service from the figures of its processes at `now`.
+
+    A queue is in one process, so that nothing is to be added up but totals.
+    """
+    events = CounterMetricFamily(
+        "qsctl_queue_events", "What happened to samples, since the start.", labels=["queue", "event"]
+    )
+    gauges = {
+        field: GaugeMetricFamily(f"qsctl_queue_{name}", meaning, labels=["queue"])
+        for field, (name, meaning) in _GAUGES.items()
+    }
+    oldest = GaugeMetricFamily(
+        "qsctl_queue_oldest_sample_age_seconds",
+        "Age of the oldest sample in the queue; 0: it is empty.",
+        labels=["queue"],
+    )
+    times = HistogramMetricFamily(
+        "qsctl_queue_time_to_done_seconds", "Time from enqueueing to the acknowledgment.", labels=["queue"]
+    )
+    bounds = (*map(str, TIME_BOUNDS_S), "+Inf")
+    for part in parts:
+        counts = {(kind, queue): 0 for queue in part.held for kind in EVENT_KINDS} | part.events
+        for (kind, queue), count in counts.items():
+            events.add_metric([queue, kind], count)
+        for field, gauge in gauges.items():
+            for queue, value in getattr(part, field).items():
+                gauge.add_metric([queue], value)
+        for queue in part.held:
+            since_ns = part.oldest_ns.get(queue)
+            oldest.add_metric([queue], 0 if since_ns is None else max(0, now - since_ns) / SECOND_NS)
+            spent = part.time_to_done.get(queue, _NO_TIME)
+            buckets = list(zip(bounds, accumulate(spent.counts), strict=True))
+            times.add_metric([queue], buckets, sum_value=spent.sum_ns / SECOND_NS)
+    yield from (events, *gauges.values(), oldest, times)
+    for field, (name, meaning) in _TOTALS.items():
+        yield CounterMetricFamily(f"qsctl_{name}", meaning, value=sum(getattr(part, field) for part in parts))
+    denied = CounterMetricFamily(
+        "qsctl_unauthorized_commands",
+        "Administration commands without a signature that counts, at a service that requires one.",
+        labels=["cause"],
+    )
+    for cause in DenialCause:
+        denied.add_metric([cause], sum(part.denied.get(cause, 0) for part in parts))
+    yield denied
+    yield from _budget_families(parts)
+    build = GaugeMetricFamily("qsctl_build_info", "1, with the version of qsctl.", labels=["version"])
+    build.add_metric([__version__], 1)
+    yield build
+
+
+def _budget_families(parts: Sequence[ServiceFigures]) -> Iterator[Metric]:
+    """Yield the metrics of limits: of several processes the one that uses the most, but queues add up."""
+    limit = GaugeMetricFamily(
+        "qsctl_limit", "Limit of the service, or of each of its peers; -1: none.", labels=["limit"]
+    )
+    usage = GaugeMetricFamily(
+        "qsctl_limit_usage", "Use of the limit, by the peer that uses the most.", labels=["limit"]
+    )
+    work = CounterMetricFamily(
+        "qsctl_work_seconds", "Time that the service spent on work which keeps to a share of it.", labels=["work"]
+    )
+    for name in dict.fromkeys(name for part in parts for name in part.limits):
+        limit.add_metric([name], max(part.limits[name] for part in parts if name in part.limits))
+    for name in dict.fromkeys(name for part in parts for name in part.usage):
+        taken = [part.usage[name] for part in parts if name in part.usage]
+        usage.add_metric([name], sum(taken) if name == "queues" else max(taken))
+    for name in dict.fromkeys(name for part in parts for name in part.work_ns):
+        work.add_metric([name], sum(part.work_ns.get(name, 0) for part in parts) / SECOND_NS)
+    held_back = max((part.held_back for part in parts), default=0)
+    yield from (limit, usage, work)
+    yield GaugeMetricFamily(
+        "qsctl_producers_held_back", "1: samples of producers are refused, for memory is at its limit.", value=held_back
+    )
+
+
+def documented() -> Iterator[tuple[str, str, str, str]]:
+    """Yield name, type, labels and help of each metric, as Prometheus names them."""
+    for family in families([]):
+        labels = ", ".join(getattr(family, "_labelnames", ()))
+        name = f"{family.name}_total" if family.type == "counter" else family.name
+        yield name, family.type, labels, family.documentation

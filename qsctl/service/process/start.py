@@ -1,0 +1,198 @@
+"""Starting a service as the command line wants it: log, domains, daemon, and what goes beside [QS 4.2].
+
+Decides: the order. Everything that can be refused is refused before a file is written or a domain is entered.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from qsctl.config.qos_libraries.transport_properties import DOMAIN_ID_MAX
+from qsctl.config.rules.replication import configuration_replication_of, instances_of, members_of
+from qsctl.config.settings import ServiceConfiguration
+from qsctl.core.admin.command import StartRecording
+from qsctl.core.settings import ServiceSettings
+from qsctl.errors import InvalidInput, NoAnswer, UsageError
+from qsctl.instant import SECOND_NS, Nanoseconds
+from qsctl.service.process.background import written_pid
+from qsctl.service.process.daemon import Daemon, obeyed_signals
+from qsctl.service.process.heap import heap_snapshots
+from qsctl.service.process.logger import ServiceLog, Verbosity, dds_verbosity, log_stream
+from qsctl.service.process.supervisor import SOCKET_VARIABLE, Supervisor
+from qsctl.service.recording.new_folder import check as check_recording
+from qsctl.service.run.domains import places_of_configuration, warnings_for
+from qsctl.service.run.open_service import GRACE_NS, DaemonOptions, drift_of
+from qsctl.service.sessions.coordinator import Coordinator
+from qsctl.service.sessions.groups import session_groups
+from qsctl.service.sessions.worker import WorkerSurroundings
+from qsctl.transport.dds.participant import LEASE_DURATION_NS, LOOPBACK, DomainSettings
+from qsctl.transport.dds.peers.peer_addresses import addresses_of
+
+NAMES_PATIENCE_S: Final = 60
+"""Time that a starting service waits for the names of its peers."""
+
+NAMES_PAUSE_S: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class StartOptions:
+    """The options of Table 4.1 and ours, less those that chose the configuration. Durations in ns unless noted."""
+
+    interface: str = LOOPBACK
+    peers: tuple[str, ...] = ()
+    lease_duration_ns: Nanoseconds = LEASE_DURATION_NS
+    administration_domain_id: int | None = None
+    metrics_port: int | None = None
+    metrics_address: str = "127.0.0.1"
+    runs_in_background: bool = False
+    grace_ns: Nanoseconds = GRACE_NS
+    verbosity: int = 1
+    log_file: Path | None = None
+    log_json: bool = False
+    pid_file: Path | None = None
+    heap_snapshot_period_s: int = 0
+    heap_snapshot_directory: Path = Path()
+    warnings: tuple[str, ...] = ()
+    record: StartRecording | None = None
+    forgets_configuration: bool = False
+    """The configuration comes from other services: what an earlier run kept of it is dropped [QS 2.14.1]."""
+    reread: Callable[[], ServiceConfiguration] | None = None
+    """Reads the configuration's files again, at SIGHUP; None: it came from no files."""
+    members: tuple[str, ...] = ()
+    """The application names of the replication cluster's members; empty: they are found."""
+    discards_damaged: bool = False
+    """Whether to go on with what is whole where something stored is lost; else the service does not start."""
+    without_tcp: bool = False
+    """Whether participants that ask for TCP are served over UDP alone."""
+
+
+def run_service(configuration: ServiceConfiguration, options: StartOptions, on_start: Callable[[str], None]) -> str:
+    """Run a service until it is stopped; gives what stopped it: a signal's name or SHUTDOWN.
+
+    `on_start` is called once it can be reached, with where it can be, for people.
+
+    Raises:
+        Refused: the configuration asks for what this version cannot do.
+        InvalidInput: the storage directory does not exist, or a name cannot be part of a file's.
+        Unavailable: DDS, or the metrics port, cannot be had.
+        Damaged: the stored state cannot be read, or the disk refuses.
+    """
+    members = members_of(configuration, options.members)
+    directory = configuration.filesystem.directory or Path.cwd()
+    if not directory.is_dir():
+        raise InvalidInput(
+            f"the directory of the persistent storage, {directory}, does not exist",
+            remedy="Make it, or name another with -persistentStoragePath or <filesystem><directory>.",
+        )
+    if options.record is not None:
+        check_recording(options.record)
+    administration = options.administration_domain_id
+    if administration is not None and not 0 <= administration <= DOMAIN_ID_MAX:
+        raise UsageError(
+            f"-remoteAdministrationDomainId {administration} is no domain",
+            remedy=f"Domain ids run from 0 to {DOMAIN_ID_MAX}.",
+        )
+    level = Verbosity(options.verbosity)
+    settings = DomainSettings(
+        interface=options.interface,
+        peers=options.peers,
+        lease_duration_ns=max(options.lease_duration_ns, SECOND_NS // 10),
+        verbosity=dds_verbosity(level),
+    )
+    places = places_of_configuration(
+        configuration, settings, options.administration_domain_id, without_tcp=options.without_tcp
+    )
+    with log_stream(options.log_file) as stream:
+        log = ServiceLog(configuration.service.application_name, level, stream=stream, as_json=options.log_json)
+        for text in (*options.warnings, *warnings_for(settings, has_key=places.key_file is not None)):
+            log.warning("configuration", text=text)
+        daemon_options = DaemonOptions(
+            places=places,
+            storage_directory=directory,
+            runs_in_background=options.runs_in_background,
+            metrics_port=options.metrics_port,
+            metrics_address=options.metrics_address,
+            grace_ns=options.grace_ns,
+            record=options.record,
+            members=members,
+            reread=options.reread,
+            forgets_configuration=options.forgets_configuration,
+            discards_damaged=options.discards_damaged,
+        )
+        _await_names(options.peers, log)
+        supervisor = Supervisor()
+        with log.endings():
+            service = _opened(configuration, options, daemon_options, log)
+            outlives_terminal = options.log_file or options.runs_in_background or SOCKET_VARIABLE in os.environ
+            with (
+                obeyed_signals(service.stop, service.hang_up if outlives_terminal else None),
+                written_pid(options.pid_file),
+                heap_snapshots(configuration.name, options.heap_snapshot_period_s, options.heap_snapshot_directory),
+            ):
+                hosted = service.engine.hosted.settings
+
+                def started() -> None:
+                    on_start(_where(configuration, hosted(), options))
+                    supervisor.ready()
+
+                service.run(started, supervisor)
+            return service.stop_cause
+
+
+def _await_names(peers: Sequence[str], log: ServiceLog) -> None:
+    """Wait until the names of peers can be resolved: machines and containers that start together have none at first.
+
+    Raises:
+        UsageError: one is not written as a peer is.
+        NoAnswer: one cannot be resolved in time.
+    """
+    deadline, is_reported = time.monotonic() + NAMES_PATIENCE_S, False
+    while True:
+        try:
+            addresses_of(peers)
+            return
+        except NoAnswer as error:
+            if time.monotonic() >= deadline:
+                raise
+            if not is_reported:
+                log.warning("peer_not_resolved", cause=error.message, waits_s=NAMES_PATIENCE_S)
+                is_reported = True
+        time.sleep(NAMES_PAUSE_S)
+
+
+def _opened(
+    configuration: ServiceConfiguration, options: StartOptions, daemon_options: DaemonOptions, log: ServiceLog
+) -> Daemon | Coordinator:
+    """Return the service as one process, or as one that has a process for each group of sessions [QS 3.3.9]."""
+    is_member = instances_of(configuration.service, configuration_replication_of(configuration)) > 0
+    if len(session_groups(configuration.service)) <= 1 or is_member:
+        return Daemon(configuration, daemon_options, log)
+    around = WorkerSurroundings(
+        Verbosity(options.verbosity),
+        options.log_file,
+        options.log_json,
+        options.heap_snapshot_period_s,
+        options.heap_snapshot_directory,
+        options.metrics_port is not None,
+    )
+    return Coordinator(configuration, daemon_options, around, log)
+
+
+def _where(configuration: ServiceConfiguration, hosted: ServiceSettings, options: StartOptions) -> str:
+    """Return the line that states where a service can be reached and under which name, with its warnings."""
+    domains = sorted({participant.domain_id for participant in hosted.participants})
+    administration = options.administration_domain_id
+    if administration is None and configuration.administration is not None:
+        administration = configuration.administration.domain_id
+    count = sum(len(subscriber.queues) for each in hosted.participants for subscriber in each.subscribers)
+    commands = "no administration" if administration is None else f"administration in domain {administration}"
+    place = (
+        f"service {hosted.application_name} is up: {count} {'queue' if count == 1 else 'queues'} in domain "
+        f"{', '.join(map(str, domains))}, {commands}, interface {options.interface}"
+    )
+    return "\n".join([place, *(f"Warning: {text}" for text in drift_of(configuration, hosted))])

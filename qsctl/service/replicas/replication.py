@@ -1,0 +1,347 @@
+"""A running service as a member of a replication cluster: its replicas, their log, and their messages [QS 7].
+
+Decides: the order. The records of the replicas are written to their log; their messages are sent once those are
+durable, in one datagram a turn to each of the others. The protocol is `qsctl.core.high_availability`'s; the loop of the
+service steps the member as it would step the engine alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol
+
+from qsctl.config.rules.replication import configuration_replication_of, instances_of, replicated_queues
+from qsctl.config.settings import ServiceConfiguration
+from qsctl.core.engine import ServiceEngine
+from qsctl.core.high_availability.cluster_configuration import CONFIGURATION_STREAM
+from qsctl.core.high_availability.compaction import COMPACTED_OVER_COUNT
+from qsctl.core.high_availability.configuration import Configuration
+from qsctl.core.high_availability.frames import Frame
+from qsctl.core.high_availability.member import Member
+from qsctl.core.high_availability.roles import RoleChanged
+from qsctl.core.queue.settings import SharedReaderQueueSettings
+from qsctl.core.settings import ServiceSettings
+from qsctl.errors import Damaged
+from qsctl.instant import MILLISECOND_NS, SECOND_NS, Nanoseconds
+from qsctl.service.replicas import replica_stores
+from qsctl.service.replicas.membership import Membership
+from qsctl.service.replicas.replica_writes import ReplicaWrites
+from qsctl.service.run.named_configuration import differences, in_one_line
+from qsctl.service.stores.stores import Stores
+from qsctl.transport.dds.replicas.letter_box import SILENCE_NS, Link, ReceivedLetter
+
+_QUEUES: Final = ""
+"""In the place of a stream: the letters of the queues."""
+
+FLUSH_AGAIN_NS: Final[Nanoseconds] = 5 * MILLISECOND_NS
+"""Time to the next attempt while a peer's cache is full."""
+
+SILENT_TIMEOUTS: Final = 2
+"""Multiple of `master_timeout` that a member is silent before another process of its name is accepted: each is due to
+send several messages in it.
+"""
+
+REPORTED_AGAIN_AFTER_NS: Final[Nanoseconds] = 60 * SECOND_NS
+"""Interval after which a complaint about another service is logged again."""
+
+COMPLAINTS_MAX: Final = 1_000
+"""Complaints that are remembered."""
+
+
+def member_count(configuration: ServiceConfiguration, hosted: ServiceSettings) -> int:
+    """Return how many members the cluster of a service has; 0: it is in none.
+
+    A queue that a command deleted may be created again by another one: the service that its file makes a member of a
+    cluster stays one while it hosts no replicated queue.
+
+    Args:
+        configuration: as it was read.
+        hosted: what the service hosts: a stored configuration may have taken its place [QS 2.14.1].
+
+    Raises:
+        Refused: two parts name different numbers.
+    """
+    settings = configuration_replication_of(configuration)
+    return instances_of(hosted, settings) or instances_of(configuration.service, settings)
+
+
+class OpensLinks(Protocol):
+    """A transport that carries messages between replicas, see `ServiceTransport`."""
+
+    def open_replica_link(
+        self,
+        cluster: str,
+        started_at_ns: Nanoseconds,
+        replicated: Sequence[SharedReaderQueueSettings],
+        silence_ns: Nanoseconds,
+    ) -> Link:
+        """Open the letters between the replicas of queues."""
+
+    def open_configuration_link(self, cluster: str, started_at_ns: Nanoseconds, silence_ns: Nanoseconds) -> Link:
+        """Open the letters about the configuration."""
+
+
+class Lines(Protocol):
+    """A log for lines that people read, see `ServiceLog`."""
+
+    def info(self, event: str, **fields: object) -> None:
+        """Note what is as it should be."""
+
+    def warning(self, event: str, **fields: object) -> None:
+        """Note what may need attention."""
+
+    def error(self, event: str, **fields: object) -> None:
+        """Note what needs attention."""
+
+
+class Replication:
+    """The part of a service that replicates queues, beside its engine.
+
+    Args:
+        engine: restored, but for the replicated queues; it journals `REPLICATED`.
+        stores: those of the queues that are not replicated: their directory and claim are used, too.
+        configuration: that of the service.
+        members: the names of the cluster's members; empty: those kept from an earlier start, else they are found.
+        clock: see `steady_clock`.
+        log: the service's lines.
+        on_synced: called in another thread when a sync is over; must not block.
+        quick_sync_s: a sync on a disk that takes less is waited for.
+        compacted_over_count: entries that a replica's log keeps before it is compacted.
+
+    Raises:
+        Refused: the members named are not as many as `queue_instances`, or this service is not among them.
+        Damaged: the disk refuses.
+    """
+
+    def __init__(
+        self,
+        engine: ServiceEngine,
+        stores: Stores,
+        configuration: ServiceConfiguration,
+        members: Sequence[str],
+        clock: Callable[[], Nanoseconds],
+        log: Lines,
+        *,
+        on_synced: Callable[[], object],
+        quick_sync_s: float,
+        compacted_over_count: int = COMPACTED_OVER_COUNT,
+    ) -> None:
+        self._clock = clock
+        self._log = log
+        settings = configuration_replication_of(configuration)
+        name, count = engine.hosted.application_name, member_count(configuration, engine.hosted.settings())
+        self._store = stores.open_replica_log(replica_stores.RECORDS)
+        kept = self._store.members
+        self.membership = Membership(name, count, members or (kept if len(kept) == count and name in kept else ()))
+        self._started_at_ns = clock()
+        self.member = Member(
+            engine,
+            self.membership.stand_ins,
+            started_at=self._started_at_ns,
+            jitter=stores.environment.jitter,
+            compacted_over_count=compacted_over_count,
+            configuration=settings,
+            keeps_configuration=stores.service is not None,
+        )
+        resting = replica_stores.restore(self.member, self._store)
+        self._writes = ReplicaWrites(
+            self.member,
+            self._store,
+            resting,
+            clock,
+            on_synced=on_synced,
+            quick_sync_s=quick_sync_s,
+            open_syncs=stores.environment.open_syncs,
+        )
+        self._writes.report_failure = self._report_failure
+        if self.membership.is_known:
+            self._writes.keep_members(list(self.membership.names))
+        for report in self._store.damage:
+            log.warning("stored_state_damaged", report=str(report))
+        self.cluster = configuration.name
+        # Clusters of one configuration in one domain do not see each other where their members are named.
+        self._mark = ",".join((self.cluster, *sorted(members)))
+        self._configuration = configuration
+        self._links: dict[str, Link] = {}
+        """The letters about the configuration, and all others, by the stream that is written about."""
+        self._complaints: dict[tuple[str, ...], Nanoseconds] = {}
+        self._all_sent = True
+        self.on_change: Callable[[RoleChanged], object] = lambda _: None
+        """Called with each change of a replica's role."""
+
+    def start(self, transport: OpensLinks) -> None:
+        """Join the cluster, with messages over this transport."""
+        replicated = replicated_queues(self.member.engine.hosted.settings())
+        silence_ns = SILENT_TIMEOUTS * self.member.master_timeout_ns or SILENCE_NS
+        self._links[_QUEUES] = transport.open_replica_link(self._mark, self._started_at_ns, replicated, silence_ns)
+        if self.member.configuration is not None:
+            self._links[CONFIGURATION_STREAM] = transport.open_configuration_link(
+                self._mark, self._started_at_ns, silence_ns
+            )
+        self.member.start(self._clock())
+        self._report_membership()
+
+    # A turn of the driver.
+
+    def poll(self) -> list[ReceivedLetter]:
+        """Return the letters that have come, for `receive`."""
+        return [each for link in self._links.values() for each in link.poll()]
+
+    def receive(self, letters: Sequence[ReceivedLetter]) -> bool:
+        """Process what the others sent, and who came or went; whether there was something."""
+        now = self._clock()
+        self._look(now)
+        if not letters:
+            return False
+        for sender, letter in letters:
+            if not self.membership.agrees(letter.members):
+                self._complain("cluster_disagrees", now, service=sender, members=list(letter.members))
+                continue
+            if self.membership.learn(letter.members):
+                self._adopt()
+            self.member.receive_frames(now, letter.frames)
+        for refused in self.member.pop_refusals():
+            self._complain(
+                "replica_frame_refused", now, about=(refused.stream, refused.sender, refused.kind),
+                queue=refused.stream, service=refused.sender, kind=refused.kind, reason=refused.reason,
+            )  # fmt: skip
+        return True
+
+    def go_on(self, *, waits: bool = False) -> None:
+        """Write what the replicas have to write, and let leave what may."""
+        self._writes.go_on(waits=waits)
+        self._send()
+        for change in self.member.pop_changes():
+            self._report_change(change)
+        if self.member.configuration is not None:
+            self._report_configuration(self.member.configuration)
+
+    def next_deadline(self) -> Nanoseconds | None:
+        """Return when there is something to do though nothing comes."""
+        due = [self.member.next_deadline(), self.membership.next_deadline()]
+        if not self._all_sent:
+            due.append(self._clock() + FLUSH_AGAIN_NS)
+        return min((each for each in due if each is not None), default=None)
+
+    def hand_over(self, *, waits: bool) -> bool:
+        """Let others be masters, for this service leaves; false: what they lack is on its way, come again."""
+        now = self.member.time.now
+        done = [replica.hand_over(now, waits=waits) for replica in self.member.replicas.values()]
+        self.go_on()
+        return all(done)
+
+    @property
+    def is_any_master(self) -> bool:
+        """Return whether there is something to hand over."""
+        return any(replica.is_master for replica in self.member.replicas.values())
+
+    @property
+    def is_succeeded(self) -> bool:
+        """Return whether no handed-over queue waits for a master, as far as is known here."""
+        return self._all_sent and all(replica.master for replica in self.member.replicas.values())
+
+    def close(self) -> None:
+        """Close the log; the other members are notified that this service leaves."""
+        self._writes.close()
+        for link in self._links.values():
+            link.close()
+        self._links.clear()
+
+    # Members.
+
+    def _look(self, now: Nanoseconds) -> None:
+        links = self._links.values()
+        changed_count = 0
+        for link in links:
+            changed_count += link.pop_is_changed()
+        if not changed_count and self.membership.is_known:
+            return
+        another = ""
+        if any(link.namesake is not None for link in links):
+            another = f"another service announces itself as {self.member.name}"
+            self._complain(
+                "another_replica_of_this_name",
+                now,
+                name=self.member.name,
+                text="the other members hear the one of the two that they heard first, and refuse the letters of the "
+                "other; end the one that is not to be the member",
+            )
+        peers = frozenset[str].intersection(*(link.peers for link in links))
+        if self.membership.find(now, peers):
+            self._adopt()
+        elif len(peers) >= self.membership.count:
+            self._complain("too_many_instances", now, services=sorted({*peers, self.member.name}))
+        self.member.note = another or self.membership.lack
+        if self.membership.is_known:
+            for link in links:
+                link.send(sorted(link.peers), self.membership.names, ())
+
+    def _adopt(self) -> None:
+        names = self.membership.names
+        self.member.know_members(names)
+        self._writes.keep_members(list(names))
+        self._report_membership()
+
+    def _send(self) -> None:
+        outgoing = self.member.pop_frames()
+        if not outgoing and self._all_sent:
+            return
+        letters: dict[tuple[str, str], list[Frame]] = {}
+        for recipient, frame in outgoing:
+            link = frame.stream if frame.stream in self._links else _QUEUES
+            letters.setdefault((link, recipient), []).append(frame)
+        if not self._links:
+            return
+        alike: dict[tuple[str, tuple[int, ...]], list[str]] = {}
+        for (link, recipient), frames in letters.items():
+            alike.setdefault((link, tuple(map(id, frames))), []).append(recipient)
+        for (link, _), recipients in alike.items():
+            self._links[link].send(recipients, self.membership.names, letters[link, recipients[0]])
+        flushed = [link.flush() for link in self._links.values()]
+        self._all_sent = all(flushed)
+
+    # What is logged.
+
+    def _report_membership(self) -> None:
+        self.member.note = self.membership.lack
+        if self.membership.is_known:
+            self._log.info("cluster", name=self.cluster, members=list(self.membership.names))
+        else:
+            self._log.info("cluster_incomplete", name=self.cluster, text=self.membership.lack)
+
+    def _report_change(self, change: RoleChanged) -> None:
+        self.on_change(change)
+        self._log.info(
+            "role",
+            queue=change.stream,
+            role=change.role.value,
+            epoch=change.epoch,
+            master=change.master,
+            reason=change.reason,
+        )
+
+    def _report_configuration(self, replicated: Configuration) -> None:
+        for report in replicated.reports:
+            if report.is_refusal:
+                self._log.error("configuration_not_followed", reason=report.text)
+            elif report.is_adoption:
+                target = replicated.target_of(self._configuration.service)
+                self._log.warning(
+                    "configuration_of_the_cluster",
+                    text=f"it takes the place of {self._configuration.name} as it was read: "
+                    f"{in_one_line(differences(self._configuration, target))}",
+                )
+            else:
+                self._log.info("configuration_followed", text=report.text)
+        replicated.reports.clear()
+
+    def _report_failure(self, error: Damaged) -> None:
+        self._log.error("replicas_stopped", reason=error.message, remedy=error.remedy)
+
+    def _complain(self, event: str, now: Nanoseconds, about: tuple[str, ...] = (), **fields: object) -> None:
+        key = (event, *about)
+        if now - self._complaints.get(key, -REPORTED_AGAIN_AFTER_NS) >= REPORTED_AGAIN_AFTER_NS:
+            if len(self._complaints) >= COMPLAINTS_MAX:
+                self._complaints.clear()
+            self._complaints[key] = now
+            self._log.error(event, members_known=list(self.membership.names), **fields)

@@ -1,0 +1,49 @@
+"""Samples that are read before messages of other replicas: those messages omit the samples' payloads [QS 7.1.1.1].
+
+A producer sends a sample to every replica, and the master's entry of it travels without the payload. A replica that has
+not read the sample yet when the entry arrives refuses it, and the master sends it and all later ones again, with the
+payloads: under load a third of all entries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from qsctl.core.high_availability.frames import Entries
+from qsctl.core.messages import Inbound
+from qsctl.transport.dds.replicas.letter_box import ReceivedLetter
+
+POLLS_MAX: Final = 8
+"""Shares of samples that letters wait for at most: twice a producer's window, and a few milliseconds."""
+
+
+def read_samples_first(
+    letters: Sequence[ReceivedLetter], poll: Callable[[], list[Inbound]], step: Callable[[list[Inbound]], object]
+) -> list[Inbound]:
+    """Poll, after the letters were taken; step all but what came last, if the letters wait for it.
+
+    Args:
+        letters: what the other replicas sent, polled before the samples are.
+        poll: returns a share of what has come for the engine.
+        step: lets the engine have it.
+
+    Returns:
+        What was polled last, to be stepped with the letters.
+    """
+    inbox = poll()
+    if _leave_out_payloads(letters):
+        for _ in range(POLLS_MAX):
+            if not inbox:
+                break
+            step(inbox)
+            inbox = poll()
+    return inbox
+
+
+def _leave_out_payloads(letters: Sequence[ReceivedLetter]) -> bool:
+    return any(
+        isinstance(frame, Entries) and frame.lacks_payloads and frame.records
+        for each in letters
+        for frame in each.letter.frames
+    )

@@ -1,0 +1,139 @@
+"""The state of a service as its process begins: what it is asked to be, and what its files make of it.
+
+Decides: which of a configuration's settings shape the engine and its stores, in the process that holds the samples and
+in the one that only coordinates those that do.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from qsctl.config.settings import ServiceConfiguration
+from qsctl.core.admin.command import StartRecording
+from qsctl.core.engine import Journal, ServiceEngine
+from qsctl.core.queue.settings import PersistenceKind
+from qsctl.core.settings import ServiceSettings
+from qsctl.instant import SECOND_NS, Nanoseconds
+from qsctl.service.process.logger import ServiceLog
+from qsctl.service.run.incarnations import drawn_incarnation
+from qsctl.service.run.named_configuration import differences, in_one_line
+from qsctl.service.stores.restore import restore
+from qsctl.service.stores.stores import Stores
+from qsctl.storage.claim import Claim
+from qsctl.transport.dds.serving.endpoints import SAMPLE_SIZE_BYTES_MAX
+from qsctl.transport.dds.serving.service_transport import ServicePlaces
+
+GRACE_NS: Final[Nanoseconds] = 2 * SECOND_NS
+"""Time in which consumers may still answer once the service shuts down."""
+
+SHARE_COUNT: Final = 1_000
+"""Number of samples of one queue moved in a row, which takes some 3 ms: the bound on how long the others wait where a
+consumer comes to a queue of millions or leaves with as many, where they expire, or where a command removes them.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class DaemonOptions:
+    """Options that the command line adds to a configuration.
+
+    `claim` is the right to write the stores, in a process that was started by the one that has it; `log_label`
+    distinguishes its write-ahead log from those of the others. `runs_in_background` makes SHUTDOWN answer UNSUPPORTED
+    [QS 5.4.9]: a daemon is stopped by its parent. `record` is the recording that begins with the service.
+    """
+
+    places: ServicePlaces = field(default_factory=ServicePlaces)
+    storage_directory: Path = Path()
+    runs_in_background: bool = False
+    metrics_port: int | None = None
+    metrics_address: str = "127.0.0.1"
+    grace_ns: Nanoseconds = GRACE_NS
+    claim: Claim | None = None
+    log_label: str = ""
+    reread: Callable[[], ServiceConfiguration] | None = None
+    """Reads the configuration's files again; None: it came from no files."""
+    process_count: int = 1
+    """The processes that share the memory which the service may take."""
+    record: StartRecording | None = None
+    forgets_configuration: bool = False
+    """Whether the configuration kept by an earlier run is dropped: it comes from other services [QS 2.14.1]."""
+    members: tuple[str, ...] = ()
+    """The application names of the replication cluster's members; empty: they are found."""
+    discards_damaged: bool = False
+    """Whether to go on with what is whole where something stored is lost; else the service does not start."""
+
+
+def open_service(
+    configuration: ServiceConfiguration, options: DaemonOptions, *, holds_samples: bool = True
+) -> tuple[ServiceEngine, Stores]:
+    """Open an engine that goes on where the last run stopped, with its stores.
+
+    Args:
+        configuration: what is hosted, unless a stored configuration takes its place [QS 2.14.1].
+        options: where the files are.
+        holds_samples: False: only the configuration is kept here; other processes have the queues' files.
+
+    Raises:
+        InvalidInput: the storage directory does not exist, or a name cannot be part of a file's.
+        Refused: two persistent queues would share a file.
+        Damaged: something that was stored is lost, and is not to be discarded.
+    """
+    engine = ServiceEngine(
+        configuration.service,
+        started_at=time.time_ns(),
+        draw=drawn_incarnation,
+        journal=Journal.REPLICATED,
+        payload_size_bytes_max=SAMPLE_SIZE_BYTES_MAX,
+        stops_on_command=not options.runs_in_background,
+    )
+    persistence = configuration.service_qos.persistence
+    stores = Stores(
+        options.storage_directory,
+        configuration.filesystem,
+        configuration.service.application_name,
+        keeps_service_state=persistence.kind is PersistenceKind.PERSISTENT,
+        claim=options.claim,
+        log_label=options.log_label,
+        holds_samples=holds_samples,
+        discards_damaged=options.discards_damaged,
+    )
+    try:
+        if stores.service is not None and (options.forgets_configuration or not persistence.restore):
+            stores.service.compact([])
+        restore(engine, stores, time.time_ns())
+    except BaseException:
+        stores.abandon()
+        raise
+    return engine, stores
+
+
+def log_damage(log: ServiceLog, stores: Stores) -> None:
+    """Log the damage found in the stored state."""
+    for report in stores.damage:
+        log.warning("stored_state_damaged", report=str(report))
+
+
+def drift_of(configuration: ServiceConfiguration, hosted: ServiceSettings) -> list[str]:
+    """Return what the stored configuration [QS 2.14.1] makes of the one that the service was started with, in words."""
+    found = differences(configuration, hosted)
+    drift = [f"the stored configuration is in force, not {configuration.name} as it was read: {in_one_line(found)}"]
+    return drift if found else []
+
+
+def report_drift(log: ServiceLog, configuration: ServiceConfiguration, hosted: ServiceSettings) -> None:
+    """Log how what is hosted departs from what was asked for."""
+    for text in drift_of(configuration, hosted):
+        log.warning("configuration_not_in_force", text=text)
+
+
+def report_namesake(log: ServiceLog, application_name: str, domain_id: int) -> None:
+    """Log that commands to this service's name reach another one too."""
+    log.warning(
+        "another_service_of_this_name",
+        name=application_name,
+        domain=domain_id,
+        text="commands reach both, and producers write to both; start one of them with another -appName",
+    )

@@ -1,0 +1,636 @@
+"""Every store of a service: which record goes to which, in which order, and what is left when a disk refuses [QS 2.14].
+
+Decides: the kind of store and the files of each queue. A persistent queue has its own files in the configured
+directory. A volatile one has none in a running service; the embedded service keeps it in files of its own, for there
+the process ends with every command.
+
+Decides: that no sample is gone from its queue before it is among the dead letters, or in the queue that a command moves
+it to. Queues that share a write-ahead log share an append, in which that is the order; of several files each is synced
+before those that rest on it are written.
+
+Decides: that a disk that refuses concerns the queue whose store it refuses. Nothing more of it is stored until the
+whole of it was stored anew; where a dead sample or a moved one would be in neither of two queues, that concerns both.
+What was undone as a whole for lack of room is tried again with the room of the reserve; a sync that failed is not.
+
+Decides: which stores are compacted when, and that the write-ahead logs stay short.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from qsctl.config.filesystem import FilesystemSettings
+from qsctl.core.messages import QueueName
+from qsctl.core.payloads import fill_payloads
+from qsctl.core.queue.settings import PersistenceKind
+from qsctl.core.ready import SERVICE_STREAM, Ready, StreamName
+from qsctl.core.records import (
+    QueueDeleted,
+    QueueRecord,
+    Record,
+    Removed,
+    ServiceRecord,
+    SubscriberDeleted,
+)
+from qsctl.errors import Damaged
+from qsctl.identity import Incarnation
+from qsctl.service.run.environment import HOST_ENVIRONMENT, Environment
+from qsctl.service.stores.payload_reader import payload_reader
+from qsctl.service.stores.places import HostedPlace, Places
+from qsctl.service.stores.queue_codec import QUEUE_CODEC
+from qsctl.service.stores.store_files import StoreFiles
+from qsctl.service.stores.withholding import Failure, withhold
+from qsctl.storage.base import Shares, Storage, Sync
+from qsctl.storage.claim import WAIT_S, Claim
+from qsctl.storage.damage import DamageReport, refuse_loss
+from qsctl.storage.log import log_upkeep
+from qsctl.storage.log.write_ahead_log import FILES_MAX, WriteAheadLog
+from qsctl.storage.replicas.replica_log import RecordsCodec, ReplicaLog
+from qsctl.storage.room import DiskFull
+from qsctl.storage.streams.logged import LoggedStorage, write_group
+
+Snapshot: TypeAlias = Callable[[QueueName], Iterable[QueueRecord]]
+"""The fewest records that give a queue's state."""
+
+_FILES_AT_REST: Final = 2
+"""Number of files that a log may have when the service leaves: the next one reads them."""
+
+
+class Stores:
+    """The stores of one service instance. One thread at a time may use them.
+
+    Args:
+        directory: where persistent queues and the service state are kept; must exist.
+        filesystem: how they are written [QS Table 3.9].
+        application_name: part of every file's name.
+        keeps_service_state: whether changes of the configuration survive [QS 2.14.1].
+        volatile_directory: where volatile queues are kept all the same; None: nowhere.
+        claim: the right to write the files, where another process has it for this one; None: it is to be had.
+        claim_wait_s: how long to wait for another service that has it.
+        log_label: distinguishes the write-ahead logs of a service's processes.
+        holds_samples: whether the queues' own files are opened; False in a process that only coordinates those
+            that hold them.
+        discards_damaged: whether to go on with what is whole where something is lost; else nothing is changed then.
+        environment: where the files are.
+
+    Raises:
+        InvalidInput: the directory does not exist, or a name cannot be part of a file name.
+        Refused: another service uses the files, or the directory cannot be written.
+        Damaged: something is lost, or the disk refuses.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        filesystem: FilesystemSettings,
+        application_name: str,
+        *,
+        keeps_service_state: bool,
+        volatile_directory: Path | None = None,
+        claim: Claim | None = None,
+        claim_wait_s: float = WAIT_S,
+        log_label: str = "",
+        holds_samples: bool = True,
+        discards_damaged: bool = False,
+        environment: Environment = HOST_ENVIRONMENT,
+    ) -> None:
+        self.environment = environment
+        self.files = StoreFiles(
+            directory,
+            filesystem,
+            application_name,
+            volatile_directory=volatile_directory,
+            claim=claim,
+            claim_wait_s=claim_wait_s,
+            log_label=log_label,
+            discards_damaged=discards_damaged,
+            environment=environment,
+        )
+        self._is_judged = False
+        """Whether what was found at the start was whole, or was given up: nothing is noted before that."""
+        self._holds_samples = holds_samples
+        self._has_carried_over = claim is not None
+        """Whether what other processes left in their logs was brought to the queues by the holder of the claim."""
+        self.queues: dict[QueueName, Storage] = {}
+        self._opened: dict[QueueName, HostedPlace] = {}
+        """Places of the queues that have a store, including those that are about to be deleted."""
+        self._places: Places = {}
+        self._closed_damage: list[DamageReport] = []
+        self.failures: dict[QueueName, Failure] = {}
+        """The queues of which nothing can be stored for now, see `qsctl.service.stores.recovery`."""
+        self.service_failure: Damaged | None = None
+        """Why the last change of the configuration could not be stored; None: it was."""
+        self.service: Storage | None = None
+        if keeps_service_state:
+            try:
+                self.service = self.files.open_service()
+            except BaseException:
+                self.files.abandon()
+                raise
+
+    def open_replica_log(self, records: RecordsCodec) -> ReplicaLog:
+        """Open the log of this process's replicas [QS 7.1]; the caller closes it. No file is made before it is written.
+
+        Raises:
+            InvalidInput: a name cannot be part of a file's.
+            Refused: another service uses the files, or the directory cannot be written.
+            Damaged: the disk refuses.
+        """
+        files = self.files
+        if any(each.settings.persistence.kind is PersistenceKind.PERSISTENT for each in self._places.values()):
+            files.hold()
+        return files.open_replica_log(records)
+
+    @property
+    def damage(self) -> list[DamageReport]:
+        """Damage found by every store."""
+        stores = [*([self.service] if self.service else []), *self.queues.values()]
+        return [*self.files.damage, *self._closed_damage, *(report for store in stores for report in store.damage)]
+
+    def follow(self, places: Places) -> list[QueueName]:
+        """Take note of the queues there are; open the stores of those that are new, and return their names.
+
+        Raises:
+            InvalidInput: a name of a persistent queue cannot be part of a file name.
+            Refused: two persistent queues would have the same files, or another service uses them.
+            Damaged: something is lost, or the disk refuses.
+        """
+        self._places = places
+        if any(place.is_persistent for place in places.values()):
+            self.files.hold()
+            if not self._has_carried_over:
+                self.files.carry_over_logs(own_too=not self._holds_samples)
+                self._has_carried_over = True
+        if not self._holds_samples:
+            self.files.own(places)
+            return []
+        opened: list[QueueName] = []
+        for name, place in places.items():
+            if name not in self.queues and self.files.keeps(place):
+                self.queues[name] = self._open(name, place)
+                opened.append(name)
+        if self._is_judged:
+            self.note(opened)
+        return opened
+
+    def judge(self, found: Mapping[QueueName, Incarnation]) -> None:
+        """Begin to change the files, once everything was read; unless something is lost.
+
+        Args:
+            found: the incarnations of the queues' records, of each that has some; nil where they have none.
+
+        Raises:
+            Damaged: something is lost, and it is not to be discarded.
+        """
+        for name, incarnation in found.items():
+            if name in self._opened:
+                self.files.judge_incarnation(name, self._opened[name], incarnation)
+        self.refuse_loss()
+        self._is_judged = True
+        if self.service is not None:
+            self.files.note_service(self.service)
+        self.note(self.queues)
+
+    def refuse_loss(self) -> None:
+        """Do nothing where nothing was found to be lost, or what is lost is to be discarded.
+
+        Raises:
+            Damaged: something is lost.
+        """
+        if not self.files.discards_damaged:
+            refuse_loss(self.damage, self.files.filesystem.synchronization)
+
+    def know(self, incarnations: Mapping[QueueName, Incarnation]) -> None:
+        """Note which creations of the queues there are now."""
+        changed = [name for name in self.queues if self.files.incarnations.get(name) != incarnations.get(name)]
+        self.files.incarnations.update({name: incarnations[name] for name in changed if name in incarnations})
+        if changed:
+            self.note(changed)
+
+    def checkpoint_unhosted(self) -> None:
+        """Bring what the logs have of queues that are not hosted any more to files of their own, for another time.
+
+        Raises:
+            Damaged: the disk refuses.
+        """
+        opened = {store.stem.name for store in self.queues.values() if isinstance(store, LoggedStorage)}
+        for log in self.files.logs.values():
+            log_upkeep.checkpoint_all(log, [name for name in log.names() if name not in opened], QUEUE_CODEC)
+
+    def check(self, name: QueueName, place: HostedPlace) -> None:
+        """Return whether a queue could be kept here.
+
+        Raises:
+            InvalidInput: a name of a persistent queue cannot be part of a file name.
+            Refused: another persistent queue has the same files, or another service uses them.
+            Damaged: an earlier run left files of it of which something is lost.
+        """
+        if place.is_persistent:
+            self.files.stem(name, place)
+            self.files.hold(wait_s=0)
+            if name not in self.queues and self._holds_samples and not self.files.discards_damaged:
+                self._check_left_over(name, place)
+
+    def _check_left_over(self, name: QueueName, place: HostedPlace) -> None:
+        """Judge what an earlier run may have left of a queue that is to be created."""
+        if not self.files.has_left_over(name, place):
+            return
+        store = self.files.open(name, place)
+        try:
+            for _ in store.load():
+                pass
+            refuse_loss(store.damage, self.files.filesystem.synchronization)
+        finally:
+            store.abandon()
+
+    def load(self, queue: QueueName) -> Iterator[Record]:
+        """Return what a queue's store holds; nothing where it has none."""
+        return self.queues[queue].load() if queue in self.queues else iter(())
+
+    def payload(self, queue: QueueName, position: int) -> bytes:
+        """Return the payload of a sample that is held (`Storage.payload`).
+
+        Raises:
+            KeyError: the queue has no store, or no such sample is held.
+            Damaged: its bytes do not match their checksum.
+        """
+        return self.queues[queue].payload(position)
+
+    def write(self, turns: Sequence[Ready]) -> Sync | None:
+        """Write the records of several turns as one, and put every payload into their messages.
+
+        Returns what is left to do until they are durable (see `Storage.write`); None: nothing. What the disk refuses
+        then, or now, is in `failures`; `withhold` takes from the messages what rests on it.
+        """
+        read = payload_reader(turns, self.payload)
+        for ready in turns:
+            fill_payloads(ready, read)
+        streams = _by_stream(turns)
+        # No message states that a sample was acknowledged: if that is lost, the sample is redelivered with the flag.
+        may_defer = not any(ready.messages for ready in turns) and all(
+            set(map(type, records)) == {Removed} for records in streams.values()
+        )
+        changes = streams.pop(SERVICE_STREAM, ())
+        queues = {stream: records for stream, records in streams.items() if stream in self.queues}
+        if any(ready.moves_samples for ready in turns):
+            sync = self._write_moves(queues)
+        else:
+            sync = self._write_queues(queues, may_defer=may_defer)
+        if changes:
+            # A change of the configuration waits for the records before it.
+            if sync is not None:
+                sync()
+                sync = None
+            for record in changes:
+                self._change(record)
+        if self.files.claim.is_held:
+            self.files.room.keep()
+        return sync
+
+    def withhold(self, turns: Sequence[Ready]) -> None:
+        """Take from the messages of turns that were written what rests on records that could not be stored."""
+        if self.failures or self.service_failure:
+            withhold(turns, self.failures, self.service_failure)
+
+    def sync(self) -> None:
+        """Make durable what waits for the sync of a next batch: none may come."""
+        for log in self.files.logs.values():
+            names = [name for name in self.queues if _log_of(self.queues[name]) is log]
+            if names:
+                self._finish(names, log.sync)
+        for name, store in self.queues.items():
+            if _log_of(store) is None:
+                self._finish([name], store.sync)
+
+    # Writes: each has two halves, of which the second, the sync, may be done in another thread.
+
+    def _write_queues(self, batch: Mapping[QueueName, Sequence[Record]], *, may_defer: bool) -> Sync | None:
+        """Write the records of queues; return the sync that is left to do, or None. Those that share a log share it."""
+        dead_letters = list(filter(self._is_dead_letter, batch))
+        names = [*dead_letters, *(name for name in batch if name not in dead_letters)]
+        logs = {_log_of(self.queues[name]) for name in names}
+        if dead_letters and (len(logs) > 1 or None in logs):
+            for name in dead_letters:  # what is in another file would not wait for them
+                sync = self._begin([name], batch)
+                if sync is not None:
+                    sync()
+            names = names[len(dead_letters) :]
+        for name in names:
+            of_dead = self._dead_letters_of(name)
+            if of_dead in batch and of_dead in self.failures:
+                self.fail([name], self.failures[of_dead].error)  # else a dead sample would be in neither
+        groups: dict[WriteAheadLog | QueueName, list[QueueName]] = {}
+        for name in names:
+            groups.setdefault(_log_of(self.queues[name]) or name, []).append(name)
+        syncs = [self._begin(group, batch, may_defer=may_defer) for group in groups.values()]
+        left = [sync for sync in syncs if sync is not None]
+        return partial(_do_all, left) if len(left) > 1 else left[0] if left else None
+
+    def _write_moves(self, batch: Mapping[QueueName, Sequence[Record]]) -> Sync | None:
+        """Write the records of a turn that moves samples, in order; return the sync that is left to do, or None.
+
+        A file is synced before the next one is written, so that a sample is in its target before it leaves its source.
+        """
+        groups: list[list[QueueName]] = []
+        for name in batch:
+            log = _log_of(self.queues[name])
+            if groups and log is not None and _log_of(self.queues[groups[-1][-1]]) is log:
+                groups[-1].append(name)
+            else:
+                groups.append([name])
+        self._fail_together(batch)
+        left: Sync | None = None
+        for group in groups:
+            if left is not None:
+                left()
+                self._fail_together(batch)
+            left = self._begin(group, batch)
+            self._fail_together(batch)
+        return None if left is None else partial(_do_all, [left, partial(self._fail_together, tuple(batch))])
+
+    def _begin(
+        self, names: Sequence[QueueName], batch: Mapping[QueueName, Sequence[Record]], *, may_defer: bool = False
+    ) -> Sync | None:
+        """Write the records of one queue, or of some that share a log; return the sync that is left to do, or None."""
+        names = [name for name in names if name not in self.failures]
+        if not names:
+            return None
+        store = self.queues[names[0]]
+        streams = [(each, batch[name]) for name in names if isinstance(each := self.queues[name], LoggedStorage)]
+        write: Callable[[], Sync | None]
+        if isinstance(store, LoggedStorage):
+            write = partial(write_group, store.log, streams)
+        else:
+            write = partial(store.write_deferred if may_defer else store.write, batch[names[0]])
+        try:
+            sync = self.files.with_reserve(write)
+        except Damaged as error:
+            self.fail(names, error)
+            return None
+        return None if sync is None or (streams and may_defer) else partial(self._finish, names, sync)
+
+    def _finish(self, names: Sequence[QueueName], sync: Sync) -> None:
+        """Sync what was written of queues."""
+        if all(name in self.failures for name in names):
+            return
+        try:
+            self.files.with_reserve(sync)
+        except Damaged as error:
+            self.fail(names, error)
+
+    def fail(self, names: Iterable[QueueName], error: Damaged) -> None:
+        """Store nothing more of queues until the whole of each was stored anew."""
+        for name in names:
+            self.failures.setdefault(name, Failure(error))
+
+    def _fail_together(self, names: Iterable[QueueName]) -> None:
+        """Store nothing more of any of these queues where one of them cannot be stored."""
+        failure = next((self.failures[name] for name in names if name in self.failures), None)
+        if failure is not None:
+            self.fail(names, failure.error)
+
+    def _dead_letters_of(self, name: QueueName) -> QueueName:
+        place = self._places.get(name)
+        return f"{name.rpartition('/')[0]}/{place.settings.dead_letter_queue}" if place is not None else ""
+
+    def _is_dead_letter(self, name: QueueName) -> bool:
+        place = self._places.get(name)
+        return place is not None and place.settings.is_dead_letter
+
+    # Stores that stay small.
+
+    def compact(self, snapshot: Snapshot, service: Iterable[ServiceRecord], *, all_damaged: bool = False) -> None:
+        """Compact the stores for which it pays; with `all_damaged` also those in which damage was found.
+
+        `service` is the whole configuration. The state must be the one that all stored records give.
+
+        Raises:
+            Damaged: the disk refuses.
+        """
+        if self.service and (self.service.worth_compacting() or (all_damaged and self.service.damage)):
+            self.service.compact(service)
+        damaged_logs = [log for log in self.files.logs.values() if all_damaged and log.damage]
+        compacted = []
+        for name, store in self.queues.items():
+            is_damaged = all_damaged and (store.damage or _log_of(store) in damaged_logs)
+            if name not in self.failures and (store.worth_compacting() or is_damaged):
+                store.compact(snapshot(name))
+                compacted.append(name)
+        for log in damaged_logs:
+            self._make_room(log)
+        if not self.failures:
+            for _ in self.keep_logs_short(_FILES_AT_REST):
+                pass
+            for log in self.files.logs.values():
+                if log.extent.size_bytes > self.files.filesystem.file_max_size_bytes:
+                    with suppress(Damaged):
+                        self._make_room(log)
+        self.note(compacted)
+
+    def compact_in_shares(
+        self, capture: Callable[[QueueName], Shares], service: Iterable[ServiceRecord], *, every: bool = False
+    ) -> Iterator[None]:
+        """Compact the stores for which it pays, or every one, a part between two yields.
+
+        Batches may be stored meanwhile. `service` and, before each part, `capture` must be the state that all stored
+        records give. What the disk refuses is noted as a failure of the store.
+        """
+        if self.service and (every or self.service.worth_compacting()):
+            try:
+                self.service.compact(service)
+            except DiskFull:
+                self.files.room.release()
+            except Damaged as error:
+                self.service_failure = error  # the whole of it is stored anew once the disk accepts it
+        for name, store in list(self.queues.items()):
+            if self.queues.get(name) is not store or name in self.failures:
+                continue
+            if every or store.worth_compacting():
+                try:
+                    yield from store.compact_in_shares(capture(name))
+                except DiskFull:
+                    self.files.room.release()  # the old content stays; another will find what this one left
+                except Damaged as error:
+                    self.fail([name], error)
+                else:
+                    self.note([name])
+        yield from self.keep_logs_short()
+
+    def keep_logs_short(self, files_max: int = FILES_MAX) -> Iterator[None]:
+        """Let the oldest files of the logs go, a part between two yields; batches may be stored meanwhile."""
+        for log in list(self.files.logs.values()):
+            with suppress(Damaged):  # the next group's write fails, too, and reports it
+                yield from log_upkeep.keep_short(log, partial(self._streams_of, log), self._fail_stream, files_max)
+
+    def make_room(self) -> None:
+        """Give back the room of what is held no more."""
+        for log in list(self.files.logs.values()):
+            with suppress(Damaged):
+                self.files.with_reserve(partial(self._make_room, log))
+
+    def _make_room(self, log: WriteAheadLog) -> None:
+        log_upkeep.make_room(log, partial(self._streams_of, log), self._fail_stream)
+
+    def _streams_of(self, log: WriteAheadLog) -> Sequence[LoggedStorage] | None:
+        """Return the streams of a log that are open; None where one of them has failed."""
+        found = {name: each for name, each in self.queues.items() if _log_of(each) is log}
+        if not self.failures.keys().isdisjoint(found):
+            return None
+        return [each for each in found.values() if isinstance(each, LoggedStorage)]
+
+    def _fail_stream(self, stream: LoggedStorage, error: Damaged) -> None:
+        self.fail([name for name, store in self.queues.items() if store is stream], error)
+
+    @property
+    def is_log_long(self) -> bool:
+        """Return whether a write-ahead log has more files than it should."""
+        return any(len(log.files) > FILES_MAX for log in self.files.logs.values())
+
+    def forget(self, keep: Callable[[HostedPlace], bool]) -> None:
+        """Delete the stores of the queues that are not to be kept."""
+        for name in [name for name, place in self._places.items() if name in self.queues and not keep(place)]:
+            self._destroy(name)
+
+    def discard_left_over(self, deleted: Places) -> None:
+        """Delete the files of queues that were deleted, should a crash have left them."""
+        for name, place in deleted.items():
+            if name not in self._places and self.files.keeps(place):
+                store = self.files.open(name, place, discards_damaged=True)
+                self.files.forget(name, place)
+                store.destroy()
+
+    def close(self) -> None:
+        """Let go of all files.
+
+        Raises:
+            Damaged: the disk refuses.
+        """
+        try:
+            for name, store in self.queues.items():
+                if name in self.failures:
+                    store.abandon()
+                else:
+                    store.close()
+            if self.service:
+                self.service.close()
+                self.files.note_service(self.service)
+            self.note([name for name in self.queues if name not in self.failures])
+        finally:
+            self.files.close()
+
+    def abandon(self) -> None:
+        """Let go of all files as they are."""
+        for store in [*self.queues.values(), *([self.service] if self.service is not None else [])]:
+            store.abandon()
+        self.files.abandon()
+
+    def destroy_service(self) -> None:
+        """Delete the service's state, once everything was closed."""
+        if self.service is not None:
+            self.files.forget_service()
+            self.service.destroy()
+
+    def reopen(self, name: QueueName) -> Storage:
+        """Open the store of a queue that failed again, to read its content.
+
+        Raises:
+            Damaged: the disk refuses.
+        """
+        self.files.claim.hold_again()
+        self.queues[name].abandon()
+        self.queues[name] = self.files.open(name, self._opened[name], discards_damaged=True)
+        return self.queues[name]
+
+    def recover(self, name: QueueName, snapshot: Iterable[QueueRecord]) -> None:
+        """Store the whole of a queue that failed, in new files where the old ones cannot be relied on.
+
+        Raises:
+            Damaged: the disk still refuses.
+        """
+        store, failure = self.queues[name], self.failures[name]
+        write = store.compact if isinstance(failure.error, DiskFull) else store.renew
+        self.files.with_reserve(partial(write, list(snapshot)))
+        self.note([name])
+        del self.failures[name]
+
+    def recover_service(self, service: Iterable[ServiceRecord]) -> None:
+        """Store the whole configuration after a change of it could not be.
+
+        Raises:
+            Damaged: the disk still refuses.
+        """
+        if self.service is not None:
+            self.files.claim.hold_again()
+            self.service.abandon()
+            self.service = self.files.open_service(discards_damaged=True)
+            self.files.with_reserve(partial(self.service.compact, list(service)))
+            self.files.note_service(self.service)
+        self.service_failure = None
+
+    @property
+    def failure(self) -> Damaged | None:
+        """Why something could not be stored; None: everything was."""
+        return next((each.error for each in self.failures.values()), self.service_failure)
+
+    @property
+    def is_scarce(self) -> bool:
+        """Return whether there is too little room on the disk for new samples."""
+        return self.files.room.is_scarce
+
+    @property
+    def names(self) -> Sequence[QueueName]:
+        """The queues that have a store."""
+        return tuple(self.queues)
+
+    def _open(self, name: QueueName, place: HostedPlace) -> Storage:
+        store = self.files.open(name, place)
+        self._opened[name] = place
+        if not place.settings.persistence.restore and self.files.volatile_directory is None:
+            store.compact([])  # a restart; between the commands of an embedded service there is none
+        return store
+
+    def note(self, names: Iterable[QueueName]) -> None:
+        """Note how far the stores of these queues reach."""
+        self.files.note((name, self._opened[name], self.queues[name]) for name in names)
+
+    def _change(self, record: Record) -> None:
+        if self.service:
+            try:
+                self.files.with_reserve(partial(self.service.append, [record]))
+            except Damaged as error:
+                self.service_failure = error
+        if isinstance(record, QueueDeleted | SubscriberDeleted):
+            for name in [name for name in self.queues if name not in self._places]:
+                self._destroy(name)
+
+    def _destroy(self, name: QueueName) -> None:
+        store = self.queues.pop(name)
+        self.failures.pop(name, None)
+        self._closed_damage += store.damage
+        self.files.forget(name, self._opened.pop(name))
+        store.destroy()
+
+
+def _by_stream(turns: Sequence[Ready]) -> dict[StreamName, Sequence[Record]]:
+    """Return the records of several turns, a sequence each stream."""
+    if len(turns) == 1:
+        return {batch.stream: batch.records for batch in turns[0].batches}
+    streams: dict[StreamName, list[Record]] = {}
+    for ready in turns:
+        for batch in ready.batches:
+            streams.setdefault(batch.stream, []).extend(batch.records)
+    return dict(streams)
+
+
+def _log_of(store: Storage) -> WriteAheadLog | None:
+    """Return the log that a store shares with others; None: it has files of its own only."""
+    return store.log if isinstance(store, LoggedStorage) else None
+
+
+def _do_all(syncs: Sequence[Sync]) -> None:
+    for sync in syncs:
+        sync()

@@ -1,0 +1,69 @@
+"""Messages by when they arrived, entered their queue and left it: the one grouping that all tables over time come from.
+
+`windows`, `depth`, `littles_law` and `slow_subscribers` are made from these few rows. Most messages do all of it in one
+window, and few wait through half a second: there are some hundreds of rows a group, whatever the log's length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from pyspark.sql import DataFrame
+
+from qsctl.instant import SECOND_NS, Nanoseconds
+from qsctl.summary.measures.done import AcknowledgedRows
+from qsctl.summary.measures.observation import ENTERED_NS, LEFT_NS, Holding, Observation, listed
+
+NOTHING_ACKNOWLEDGED: Final = AcknowledgedRows()
+HALF_SECOND_NS: Final = SECOND_NS // 2
+"""The spans that are looked at for slow subscribers."""
+
+
+def moves(
+    messages: DataFrame,
+    observation: Observation,
+    keys: Sequence[str],
+    window_ns: Nanoseconds,
+    holding: Holding,
+    acknowledged: AcknowledgedRows = NOTHING_ACKNOWLEDGED,
+) -> DataFrame:
+    """Return one row a group, replication, outcome, windows and waited half seconds: a table of `tables.MOVES`.
+
+    Args:
+        messages: of `tables.MESSAGES`.
+        observation: the observed part of the run.
+        keys: the columns grouped by; `replication` is always one of the groups besides.
+        window_ns: the windows' length; they count from the start of the run.
+        holding: which queues hold messages until they are acknowledged.
+        acknowledged: which messages are acknowledged at all.
+    """
+    each = listed(*keys, "replication")
+    warm_up_ns, horizon_ns = f"{observation.warm_up_ns}L", f"{observation.horizon_ns}L"
+    # Whole numbers only: a quotient of doubles is inexact beyond 2^53.
+    return messages.sparkSession.sql(
+        f"""with stays as (
+            select {each}, outcome, work_units, size_bytes, enqueued_ns, {ENTERED_NS} as entered_ns,
+                {holding.gone_ns} as gone_ns, {acknowledged.counts} as is_acknowledged,
+                enqueued_ns + acknowledge_ns as done_at_ns,
+                ({ENTERED_NS} + {HALF_SECOND_NS - 1}L) div {HALF_SECOND_NS}L as first_half,
+                coalesce({LEFT_NS}, {horizon_ns}) div {HALF_SECOND_NS}L as end_half
+            from {{messages}}
+        )
+        select {each}, outcome, enqueued_ns div {window_ns}L as arrived_window,
+            entered_ns div {window_ns}L as entered_window, gone_ns div {window_ns}L as left_window,
+            if(first_half < end_half, first_half, null) as waited_from_half,
+            if(first_half < end_half, end_half, null) as waited_until_half,
+            count(1) as messages, sum(work_units) as work_units, sum(size_bytes) as bytes,
+            count_if(entered_ns >= {warm_up_ns}) as counted_entries, count_if(gone_ns >= {warm_up_ns}) as counted_exits,
+            sum(if(gone_ns >= {warm_up_ns}, double(gone_ns - entered_ns), 0d)) as stayed_ns,
+            sum(double(greatest(0L, least(coalesce(gone_ns, {horizon_ns}), {horizon_ns})
+                - greatest(entered_ns, {warm_up_ns})))) as inside_ns,
+            count_if(is_acknowledged and enqueued_ns >= {warm_up_ns}) as counted_arrivals,
+            count_if(is_acknowledged and done_at_ns >= {warm_up_ns}) as counted_done,
+            sum(if(is_acknowledged and done_at_ns >= {warm_up_ns}, double(done_at_ns - enqueued_ns), 0d)) as done_ns,
+            sum(if(is_acknowledged, double(greatest(0L, least(coalesce(done_at_ns, {horizon_ns}), {horizon_ns})
+                - greatest(enqueued_ns, {warm_up_ns}))), 0d)) as unfinished_ns
+        from stays group by all""",
+        messages=messages,
+    )

@@ -1,0 +1,90 @@
+"""Slow subscribers: the fraction of the last minute's seconds in which a client had data to send and could not.
+
+Our reading of the log: a half second counts as blocked when one message waited in the client's queues all through it,
+and a second when one of its halves is. The broker's own figure looks at the connection's window and adds a penalty for
+retransmissions: a run at level `events` records it, and then it is the one that is shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from pyspark.sql import DataFrame
+
+from qsctl.instant import SECOND_NS
+from qsctl.sim.model import EVENT_NAMES, Event
+from qsctl.summary.measures.observation import Observation, listed
+
+MINUTE_SECONDS: Final = 60
+
+
+def slow_subscribers(moves: DataFrame, observation: Observation, keys: Sequence[str]) -> DataFrame:
+    """Return one row a client (or other group) and replication: a table of `tables.SLOW_SUBSCRIBERS`, with these keys.
+
+    Args:
+        moves: of `moves.moves`, with these keys at least; a message that never entered its queue names its client.
+        observation: the percentages are of the last minute before its end, or of all of it when it is shorter.
+        keys: the columns grouped by; `replication` is always one of the groups besides.
+    """
+    each = listed(*keys, "replication")
+    first = -(-observation.warm_up_ns // SECOND_NS)
+    last = max(first, observation.horizon_ns // SECOND_NS)
+    minute = max(1, min(MINUTE_SECONDS, last - first))
+    seconds = last - first
+    per_cent = 100.0 / minute
+    # Ins and outs of half seconds, summed up. A message that never blocks has no half: it still names its client.
+    return moves.sparkSession.sql(
+        f"""with counted as (
+            select {each}, waited_from_half as start, waited_until_half as stop, sum(messages) as messages
+            from {{moves}} group by all
+        ), steps as (
+            select {each}, half, sum(step) as step
+            from (select {each},
+                inline(array(struct(start as half, messages as step), struct(stop as half, -messages as step)))
+                from counted)
+            group by {each}, half
+        ), levels as (
+            select {each}, half, sum(step) over (partition by {each} order by half rows unbounded preceding) as level,
+                lead(half) over (partition by {each} order by half) as until
+            from steps
+        ), blocked as (
+            select distinct {each}, if(half div 2 >= {first} and half div 2 < {last}, half div 2, null) as second
+            from (select {each}, explode_outer(if(level > 0, sequence(half, until - 1), null)) as half from levels)
+        ), recent as (
+            select *, count(second) over (partition by {each} order by second
+                range between {minute - 1} preceding and current row) as recent
+            from blocked
+        )
+        select {each}, count(second) as blocked_seconds, {seconds}L as seconds,
+            count_if(second >= {last - minute}) * {per_cent!r}d as slow_percent,
+            coalesce(max(if(second is null, 0, recent)), 0) * {per_cent!r}d as slow_percent_max
+        from recent group by {each}""",
+        moves=moves,
+    )
+
+
+def with_recorded_percentages(slow: DataFrame, events: DataFrame, observation: Observation) -> DataFrame:
+    """Return the clients with the simulator's own percentages; one that it did not record was never slow.
+
+    The largest is of those recorded: where the threshold was passed, and at the end.
+
+    Args:
+        slow: of `slow_subscribers`, with `client_id` among its keys; its blocked seconds stay.
+        events: of `tables.EVENTS`.
+        observation: the observed part of the run.
+    """
+    last, passed = (EVENT_NAMES[event] for event in (Event.SLOW_PERCENT, Event.SLOW_SUBSCRIBER))
+    return slow.sparkSession.sql(
+        f"""with recorded as (
+            select client_id, replication, max(if(event = '{last}', value, 0)) / 100d as percent,
+                max(value) / 100d as percent_max
+            from {{events}} where event in ('{last}', '{passed}') and {observation.counts("at_ns")}
+            group by client_id, replication
+        )
+        select slow.* except (slow_percent, slow_percent_max), coalesce(percent, 0d) as slow_percent,
+            coalesce(percent_max, 0d) as slow_percent_max
+        from {{slow}} as slow left join recorded using (client_id, replication)""",
+        slow=slow,
+        events=events,
+    )

@@ -1,0 +1,448 @@
+"""The tables of the pipeline, each with its declared schema: what is read, and what every measure returns.
+
+The key columns of a result are always the same five. A column that the user did not group by is null, so that a
+result has one schema whatever `--by` is. Counts are messages, times nanoseconds, depths work units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    DataType,
+    DoubleType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+from qsctl.eventlog.outcomes import LOSS_COLUMNS
+from qsctl.summary.measures.observation import literal
+from qsctl.summary.run_summary import COUNTS
+
+_STRING: Final = StringType()
+_INT: Final = IntegerType()
+_LONG: Final = LongType()
+_DOUBLE: Final = DoubleType()
+
+
+def _table(fields: dict[str, DataType], *, nullable: Sequence[str] = ()) -> StructType:
+    return StructType([StructField(name, kind, name in nullable) for name, kind in fields.items()])
+
+
+MESSAGES: Final = StructType(
+    [
+        StructField("run_id", _STRING),
+        StructField("client_id", _INT),
+        StructField("queue", _STRING),
+        StructField("topic_id", _INT),
+        StructField("size_bytes", _INT),
+        StructField("work_units", _INT),
+        StructField("enqueued_ns", _LONG),
+        StructField("enter_ns", _LONG),
+        StructField("wait_ns", _LONG),
+        StructField("send_ns", _LONG),
+        StructField("acknowledge_ns", _LONG),
+        StructField("outcome", _STRING),
+        StructField("discard_indication", BooleanType()),
+        StructField("attempts", _INT),
+        StructField("replication", _INT),
+    ]
+)
+"""The message log as Spark reads it: the Arrow schema of `eventlog` and the folder's `replication`."""
+
+COUNTERS: Final = StructType(
+    [
+        StructField("run_id", _STRING),
+        StructField("client_id", _INT),
+        StructField("client", _STRING),
+        StructField("queue", _STRING),
+        *(
+            StructField(name, _LONG)
+            for name in (
+                *(name for name in COUNTS if name != "wait_sum_ns"),
+                "high_water_mark_work_units",
+                "max_depth_work_units",
+                "first_discard_ns",
+                "wait_sum_ns",
+                "wait_max_ns",
+                "observed_ns",
+            )
+        ),
+        StructField("histogram_bucket", ArrayType(_INT)),
+        StructField("histogram_count", ArrayType(_LONG)),
+        *(StructField(name, _LONG) for name in ("done_messages", "done_sum_ns", "done_max_ns")),
+        StructField("done_bucket", ArrayType(_INT)),
+        StructField("done_count", ArrayType(_LONG)),
+        *(StructField(name, _LONG) for name in ("unfinished_messages", "unfinished_max_ns")),
+        StructField("unfinished_bucket", ArrayType(_INT)),
+        StructField("unfinished_count", ArrayType(_LONG)),
+        StructField("replication", _INT),
+    ]
+)
+"""The simulator's own counters as Spark reads them."""
+
+EVENTS: Final = StructType(
+    [
+        StructField("run_id", _STRING),
+        StructField("at_ns", _LONG),
+        StructField("client_id", _INT),
+        StructField("queue", _STRING),
+        StructField("event", _STRING),
+        StructField("value", _LONG),
+        StructField("replication", _INT),
+    ]
+)
+
+KEYS: Final[dict[str, tuple[str, DataType]]] = {
+    "run": ("run_id", _STRING),
+    "replication": ("replication", _INT),
+    "client": ("client", _STRING),
+    "queue": ("queue", _STRING),
+    "topic": ("topic_id", _INT),
+}
+"""The words of `--by`, and the column of each."""
+
+_KEY_FIELDS: Final[dict[str, DataType]] = dict(KEYS.values())
+
+
+def _result(fields: dict[str, DataType], *, nullable: Sequence[str] = ()) -> StructType:
+    return _table({**_KEY_FIELDS, **fields}, nullable=[*_KEY_FIELDS, *nullable])
+
+
+QUEUES: Final = _result(
+    {
+        "replications": _LONG,
+        **dict.fromkeys(COUNTS, _LONG),
+        "high_water_mark_work_units": _LONG,
+        "max_depth_work_units": _LONG,
+        "first_discard_ns": _LONG,
+        "wait_max_ns": _LONG,
+        "observed_ns": _LONG,
+    },
+    nullable=["high_water_mark_work_units", "max_depth_work_units", "first_discard_ns", "wait_max_ns"],
+)
+"""One row a group: the counters after warm-up, as `show client … stats queue` has them.
+
+Counts are sums over the replications, marks and maxima the largest, `first_discard_ns` the earliest instant;
+`observed_ns` is the time observed, summed over the replications.
+`redelivered_messages` counts deliveries after a message's first, of messages still on their way too: out of the log it
+is the sum of the attempts after the first, which is the simulator's counter to the message.
+"""
+
+_OF_TIMES: Final = {
+    "mean_ns": _DOUBLE,
+    "p50_ns": _LONG,
+    "p90_ns": _LONG,
+    "p95_ns": _LONG,
+    "p99_ns": _LONG,
+    "p999_ns": _LONG,
+    "max_ns": _LONG,
+    "relative_error": _DOUBLE,
+}
+"""Summary figures of a list of times."""
+
+DELAYS: Final = _result({"messages": _LONG, **_OF_TIMES})
+"""Nearest-rank percentiles of the wait of delivered messages.
+
+`relative_error` is 0 where they are exact, else the most that a figure may be off, as a fraction of it.
+"""
+
+TIMES_TO_DONE: Final = _result({"done_messages": _LONG, "unfinished_messages": _LONG, **_OF_TIMES})
+"""From a message's arrival to its acknowledgment, where messages are acknowledged; unfinished ones are censored.
+
+Percentiles and, where messages are unfinished, the mean are product-limit estimates out of a histogram
+(`sim.done_times`); `max_ns` is the longest time or age, and what the estimate does not reach is at least that.
+"""
+
+WINDOWS: Final = _result(
+    {
+        "window_start_ns": _LONG,
+        "window_ns": _LONG,
+        "arrived_messages": _LONG,
+        "delivered_messages": _LONG,
+        "discarded_messages": _LONG,
+        "elided_messages": _LONG,
+        "lost_messages": _LONG,
+        "delivered_bytes": _LONG,
+        "entered_messages": _LONG,
+        "entered_work_units": _LONG,
+        "left_messages": _LONG,
+        "left_work_units": _LONG,
+    }
+)
+"""Throughput and discards: what arrived, entered its queue and left it in each window in which anything did.
+
+A message arrives when it reaches the broker, and enters its queue then or later: a guaranteed one waits at its endpoint
+until G-1 admits it.
+Windows count from the start of the run, warm-up included. `discarded_messages` are those of a full queue;
+`lost_messages` all others that were lost.
+"""
+
+DEPTH: Final = _result({"at_ns": _LONG, "depth_messages": _LONG, "depth_work_units": _LONG})
+"""The content of the queue at each window's end; between two rows it has not changed at any window's end.
+
+Of G-1 the messages that it holds until they are acknowledged, not those that wait at its endpoint to enter it: at the
+end of the run that is `length_messages`.
+"""
+
+LOSSES: Final = _result(
+    {
+        "arrived_messages": _LONG,
+        **dict.fromkeys(LOSS_COLUMNS, _LONG),
+        "elided_messages": _LONG,
+        "loss_ratio": _DOUBLE,
+        "first_discard_ns": _LONG,
+    },
+    nullable=["first_discard_ns"],
+)
+"""The losses and the first instant of each: the fraction of the messages that left the queue and did not reach the
+client.
+
+An elided message is not a loss: a newer one of its topic replaced it.
+"""
+
+SLOW_SUBSCRIBERS: Final = _result(
+    {"blocked_seconds": _LONG, "seconds": _LONG, "slow_percent": _DOUBLE, "slow_percent_max": _DOUBLE},
+)
+"""The slowness of each client: the percentage of 60 whole seconds in which it was blocked, the last and the worst."""
+
+CONNECTIONS: Final = _result(
+    {
+        "blocked_ns": _LONG,
+        "slow_periods": _LONG,
+        "first_slow_ns": _LONG,
+        "disconnections": _LONG,
+        "retransmissions": _LONG,
+        "time_outs": _LONG,
+        "expired_to_dmq_messages": _LONG,
+        "redelivered_to_dmq_messages": _LONG,
+        "rejected_to_dmq_messages": _LONG,
+    },
+    nullable=["first_slow_ns"],
+)
+"""Events at each client beside its messages, of clients with any; see `connections.py`."""
+
+LITTLES_LAW: Final = _result(
+    {
+        "mean_depth_messages": _DOUBLE,
+        "arrivals_per_second": _DOUBLE,
+        "mean_wait_ns": _DOUBLE,
+        "expected_depth_messages": _DOUBLE,
+        "relative_difference": _DOUBLE,
+        "mean_unfinished_messages": _DOUBLE,
+        "mean_done_ns": _DOUBLE,
+        "expected_unfinished_messages": _DOUBLE,
+        "done_relative_difference": _DOUBLE,
+    },
+    nullable=[
+        "mean_unfinished_messages", "mean_done_ns", "expected_unfinished_messages", "done_relative_difference",
+    ],
+)  # fmt: skip
+"""Little's law as a check of the log: the mean depth against messages entering × mean time in the queue.
+
+The last four are the same from arrival to acknowledgment, null where messages are not acknowledged: what came and is
+not done against arrivals × mean time to done.
+"""
+
+INTERVALS: Final = _result(
+    {
+        "measure": _STRING,
+        "replications": _LONG,
+        "mean": _DOUBLE,
+        "standard_deviation": _DOUBLE,
+        "half_width": _DOUBLE,
+        "confidence": _DOUBLE,
+        "method": _STRING,
+        "relative_error": _DOUBLE,
+    },
+    nullable=["standard_deviation", "half_width"],
+)
+"""Means over replications with their interval: mean ± half_width, null with one replication.
+
+`replications` is how many values there were, `method` how the interval was made, and `relative_error` how much too high
+the values may be besides, as a fraction of them: 0 but for percentiles out of a histogram.
+"""
+
+CELLS: Final = _result(
+    {
+        "fate": _STRING,
+        "arrived": BooleanType(),
+        "bucket": _INT,
+        "messages": _LONG,
+        "again": _LONG,
+        "indications": _LONG,
+        "bytes": _LONG,
+        "work_units": _LONG,
+        "wait_sum_ns_high": _LONG,
+        "wait_sum_ns_low": _LONG,
+        "wait_max_ns": _LONG,
+        "first_left_ns": _LONG,
+    },
+    nullable=["wait_sum_ns_high", "wait_sum_ns_low", "wait_max_ns", "first_left_ns"],
+)
+"""Messages of one fate and latency bucket (`cells.py`): what queues, delays, losses and intervals are made of.
+
+`fate` is the outcome, or a word of `cells`; `arrived`: in the observed part; `bucket`: of a delivered message's wait,
+else -1; `again`: deliveries after the first.
+"""
+
+MOVES: Final = _result(
+    {
+        "outcome": _STRING,
+        "arrived_window": _LONG,
+        "entered_window": _LONG,
+        "left_window": _LONG,
+        "waited_from_half": _LONG,
+        "waited_until_half": _LONG,
+        "messages": _LONG,
+        "work_units": _LONG,
+        "bytes": _LONG,
+        "counted_entries": _LONG,
+        "counted_exits": _LONG,
+        "stayed_ns": _DOUBLE,
+        "inside_ns": _DOUBLE,
+        "counted_arrivals": _LONG,
+        "counted_done": _LONG,
+        "done_ns": _DOUBLE,
+        "unfinished_ns": _DOUBLE,
+    },
+    nullable=["entered_window", "left_window", "waited_from_half", "waited_until_half", "stayed_ns", "inside_ns"],
+)
+"""Messages that arrived, entered their queue and left it in the same windows (`moves.py`): the source of `windows`,
+`depth`, `littles_law` and `slow_subscribers`.
+
+Windows count from the start of the run; one is null where the message did not do that. From `waited_from_half` to
+before `waited_until_half` are the half seconds through which the message waited to be sent, null where there is none.
+`counted_entries` and `counted_exits` are those after the warm-up; `stayed_ns` is the time in the queue of those that
+left after it, `inside_ns` the time that all of them were in the queue while it was observed. The last four are of
+messages that are acknowledged, from arrival to acknowledgment, in the same way; 0 of others.
+"""
+
+DONE_CELLS: Final = _result(
+    {
+        "is_done": BooleanType(),
+        "bucket": _INT,
+        "messages": _LONG,
+        "time_sum_ns_high": _LONG,
+        "time_sum_ns_low": _LONG,
+        "time_max_ns": _LONG,
+    }
+)
+"""Acknowledged messages by the histogram's bucket of their time to done, and unfinished ones by that of their age."""
+
+PLACES: Final = _result({"bucket": _INT, "cell": _INT})
+"""Buckets that a percentile's rank falls into (`ranks.py`), and the number of the cell that their messages count in."""
+
+WANTED_RANKS: Final = _table({"cell": _INT, "rank": _LONG})
+"""Ranks that are looked for in each cell, from 1."""
+
+RANKED: Final = _table({"cell": _INT, "rank": _LONG, "value_ns": _LONG})
+"""The wait at each rank."""
+
+SCHEMAS: Final[dict[str, StructType]] = {
+    "queues": QUEUES,
+    "delays": DELAYS,
+    "times_to_done": TIMES_TO_DONE,
+    "losses": LOSSES,
+    "windows": WINDOWS,
+    "depth": DEPTH,
+    "slow_subscribers": SLOW_SUBSCRIBERS,
+    "connections": CONNECTIONS,
+    "littles_law": LITTLES_LAW,
+    "intervals": INTERVALS,
+}
+"""Every result by its name: the folder that `--out` writes it to."""
+
+
+def key_columns(by: Sequence[str]) -> list[str]:
+    """Return the columns of the log for the words of `--by`, in the order of the result.
+
+    The run is always one: it is grouped by only where nothing but the replications would be left, since a constant text
+    lengthens every key. Clients have numbers until a result is `shaped`.
+    """
+    columns = [column for word, (column, _) in KEYS.items() if word in by and word != "run"]
+    names = ["client_id" if name == "client" else name for name in columns]
+    return names if set(names) - {"replication"} else ["run_id", *names]
+
+
+def shaped(frame: DataFrame, table: StructType, by: Sequence[str], names: DataFrame, run: str) -> DataFrame:
+    """Return the frame with exactly the table's columns, order and types; absent key columns become null.
+
+    Args:
+        frame: the result of a measure.
+        table: its declared schema.
+        by: the words grouped by; the other key columns are null.
+        names: `client_id` and `client`; a client that it does not name keeps its number.
+        run: what the tables call the run.
+    """
+    present = set(frame.columns)
+    wanted = {column for word, (column, _) in KEYS.items() if word in by}
+    by_client = "client" in wanted and "client_id" in present
+    columns = []
+    for field in table.fields:
+        value = field.name if field.name in present else "null"
+        if field.name == "client" and by_client:
+            value = "coalesce(names.client, string(made.client_id))"
+        elif field.name in _KEY_FIELDS and field.name not in wanted and field.name != "replication":
+            value = "null"
+        elif field.name == "run_id":
+            value = literal(run)
+        else:
+            assert field.name in present or field.name in _KEY_FIELDS, f"the frame lacks {field.name}"
+        columns.append(f"cast({value} as {field.dataType.simpleString()}) as {field.name}")
+    if by_client:
+        return frame.sparkSession.sql(
+            f"select /*+ broadcast(names) */ {', '.join(columns)} from {{made}} as made "
+            "left join {names} as names on made.client_id = names.client_id",
+            made=frame,
+            names=names,
+        )
+    return frame.selectExpr(*columns)
+
+
+_ARROW: Final[dict[DataType, pa.DataType]] = {
+    _STRING: pa.string(),
+    _INT: pa.int32(),
+    _LONG: pa.int64(),
+    _DOUBLE: pa.float64(),
+}
+
+
+def arranged(table: pa.Table, shape: StructType, by: Sequence[str], names: Mapping[int, str], run: str) -> pa.Table:
+    """Return a table that was finished on the driver, in its declared shape: what `shaped` does to a frame.
+
+    Args:
+        table: of `finishing`.
+        shape: its declared schema.
+        by: the words grouped by; the other key columns are null.
+        names: clients by number; one that it does not name keeps its number.
+        run: what the tables call the run.
+    """
+    present = set(table.column_names)
+    wanted = {column for word, (column, _) in KEYS.items() if word in by}
+    made = {}
+    for field in shape.fields:
+        kind = _ARROW[field.dataType]
+        if field.name == "client" and "client" in wanted and "client_id" in present:
+            numbers = table["client_id"].cast(pa.int64())
+            place = pc.index_in(numbers, pa.array(names, pa.int64()))
+            made["client"] = pc.coalesce(pa.array(names.values(), pa.string()).take(place), numbers.cast(pa.string()))
+        elif field.name in _KEY_FIELDS and field.name not in wanted and field.name != "replication":
+            made[field.name] = pa.nulls(table.num_rows, kind)
+        elif field.name == "run_id":
+            made[field.name] = pa.array([run] * table.num_rows, kind)
+        elif field.name in present:
+            made[field.name] = table[field.name].cast(kind)
+        else:
+            assert field.name in _KEY_FIELDS, f"the table lacks {field.name}"
+            made[field.name] = pa.nulls(table.num_rows, kind)
+    return pa.table(made)

@@ -1,0 +1,398 @@
+"""One quiet Spark session a process, from options, environment and defaults.
+
+Decides: the settings (small jobs start fast, offline too, and in containers whose host name resolves to nothing), their
+precedence (`--master` and `--conf`, then `QSCTL_SPARK_*`, then ours), and that nothing is left behind at exit. A master
+`sc://…` is a Spark Connect server: there is no Java here then, and the server's own settings stay.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import shutil
+import signal
+import sys
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from qsctl.endings import INTERRUPTS, TemporaryFolder
+from qsctl.errors import NoAnswer, QsctlError, Unavailable, UsageError
+from qsctl.summary.spark.faults import spark_faults
+from qsctl.summary.spark.gateway import Gateway, changed_environment, start_gateway
+from qsctl.summary.spark.java import find_java
+from qsctl.summary.spark.master import check_master, computes_here, cores_of, is_local, is_loopback, is_remote
+from qsctl.summary.spark.shared_session import SESSION_SETTINGS, session_beside
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DEFAULT_MASTER: Final = "local[*]"
+MASTER_VARIABLE: Final = "QSCTL_SPARK_MASTER"
+CONF_VARIABLE: Final = "QSCTL_SPARK_CONF"
+"""Settings as `name=value`, separated by semicolons or line ends."""
+MEMORY_VARIABLE: Final = "QSCTL_SPARK_DRIVER_MEMORY"
+
+_MEBIBYTE: Final = 1 << 20
+_SPLIT_BYTES: Final = "32m"
+"""About two row groups of the log a task: of a file of ten million messages every core gets the same part. Executors
+get as much as Spark gives them by itself: each task costs the driver, and gives a row for every group that it meets."""
+
+
+@dataclass(frozen=True, slots=True)
+class SparkOptions:
+    """The master of Spark and its settings; empty `master`: the environment's, else this machine."""
+
+    master: str = ""
+    conf: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Running:
+    """The processes that this process started and must end."""
+
+    session: SparkSession
+    settings: dict[str, str]
+    given: frozenset[str]
+    gateway: Gateway | None
+    folder: TemporaryFolder
+    leaves_at_once: bool = False
+
+
+_running: _Running | None = None
+_beside: Final[dict[str, SparkSession]] = {}
+"""Sessions on the Spark of another program in this process."""
+_lock: Final = threading.RLock()
+"""Held while Spark starts or ends."""
+
+
+def parse_conf(assignments: Iterable[str], source: str = "--conf") -> dict[str, str]:
+    """Return Spark settings out of `name=value` texts.
+
+    Raises:
+        UsageError: one has no `=`, or its name is not that of a setting.
+    """
+    settings: dict[str, str] = {}
+    for assignment in assignments:
+        name, equals, value = assignment.partition("=")
+        if not equals or not name.strip().startswith("spark."):
+            raise UsageError(
+                f"{source} {assignment!r} is not spark.NAME=VALUE",
+                remedy="Write it as in --conf spark.driver.memory=8g.",
+            )
+        settings[name.strip()] = value.strip()
+    return settings
+
+
+def resolve_settings(options: SparkOptions, environment: Mapping[str, str], folder: Path) -> dict[str, str]:
+    """Return every setting of the session, ours first, then the environment's, then the options'.
+
+    Args:
+        options: what the caller asks for.
+        environment: read for `QSCTL_SPARK_*`.
+        folder: where Spark may write; removed at exit.
+    """
+    from_environment = _conf_of(environment)
+    named = options.master or environment.get(MASTER_VARIABLE, "") or from_environment.get("spark.master", "")
+    master = options.conf.get("spark.master", "") if not options.master and "spark.master" in options.conf else named
+    master = master or DEFAULT_MASTER
+    local = is_local(master)
+    settings = {
+        "spark.master": master,
+        "spark.app.name": "qsctl",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.session.timeZone": "UTC",
+        # No measure divides by zero or casts what does not fit; sums are exact by `observation.exact_sum`.
+        "spark.sql.ansi.enabled": "false",
+        # Each column object would look for its line in our source.
+        "spark.sql.dataFrameQueryContext.enabled": "false",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.sql.adaptive.enabled": "true",
+        # No replication can be left out of a pass over the log: looking for one costs a query beside each join.
+        "spark.sql.optimizer.dynamicPartitionPruning.enabled": "false",
+        # One summary has more stages than the hundred whose code Spark keeps: it compiled all of them anew each time.
+        "spark.sql.codegen.cache.maxEntries": "1000",
+        # Every grouping of the log has more groups than the small map in front of the large one holds.
+        "spark.sql.codegen.aggregate.map.twolevel.enabled": "false",
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.driver.memory": environment.get(MEMORY_VARIABLE, "") or f"{_default_memory_mebibytes()}m",
+        "spark.log.level": "ERROR",
+    }
+    endpoint = environment.get("AWS_ENDPOINT_URL_S3") or environment.get("AWS_ENDPOINT_URL")
+    if endpoint:
+        # Spark's client of the store ignores this setting, which the event log's own client obeys.
+        settings["spark.hadoop.fs.s3a.endpoint"] = endpoint
+        settings["spark.hadoop.fs.s3a.path.style.access"] = "true"
+    if computes_here(master):
+        settings["spark.sql.files.maxPartitionBytes"] = _SPLIT_BYTES
+    if local:
+        settings["spark.local.dir"] = str(folder / "local")
+        # Spark puts them together to about one a core, the more evenly the more there are.
+        settings["spark.sql.shuffle.partitions"] = str(max(2, 8 * cores_of(master)))
+        # Beyond it Spark runs a job that looks for the files: the sizes of hundreds here take less than its tasks.
+        settings["spark.sql.sources.parallelPartitionDiscovery.threshold"] = "1000"
+    if local or is_loopback(master):
+        settings["spark.driver.host"] = "127.0.0.1"
+        settings["spark.driver.bindAddress"] = "127.0.0.1"
+    return {**settings, **from_environment, **options.conf, "spark.master": master}
+
+
+def _conf_of(environment: Mapping[str, str]) -> dict[str, str]:
+    written = environment.get(CONF_VARIABLE, "").replace("\n", ";").split(";")
+    return parse_conf(filter(None, (text.strip() for text in written)), CONF_VARIABLE)
+
+
+def _given(options: SparkOptions, environment: Mapping[str, str]) -> frozenset[str]:
+    """Return the settings that the user chose."""
+    return frozenset({*options.conf, *_conf_of(environment)})
+
+
+def spark_session(
+    options: SparkOptions | None = None, *, brief: bool = False, runs_python: bool = True
+) -> SparkSession:
+    """Return the session of this process; started at the first call, started anew where the settings differ.
+
+    Where another program's Spark runs in this process, as in a notebook of a platform, it is a session on that.
+
+    Args:
+        options: where it runs.
+        brief: there is little to do: Java compiles quickly instead of well, and the session is one without MLlib. It
+            counts only when Java starts here.
+        runs_python: tasks may run Python: its processes report a Java that went before them, so the session ends in
+            order, which takes half a second.
+
+    Raises:
+        Unavailable: no usable Java, or pyspark, or what Spark Connect needs, is not installed.
+        UsageError: the master or a setting is not one, or another program's Spark runs here at another master.
+        NoAnswer: nothing listens at the master's address, or what does is silent.
+    """
+    options = options or SparkOptions()
+    with _lock:
+        return _session(options, brief=brief, runs_python=runs_python)
+
+
+def start_early(options: SparkOptions | None = None, *, brief: bool = False) -> None:
+    """Start Spark for a summary, in a thread beside what the caller does next; `spark_session` waits until it is there.
+
+    A fault is left to that call, which tries again and raises it.
+    """
+    options = options or SparkOptions()
+
+    def start() -> None:
+        with suppress(QsctlError):
+            spark_session(options, brief=brief, runs_python=False)
+
+    threading.Thread(target=start, name="spark-start").start()
+
+
+def _session(options: SparkOptions, *, brief: bool, runs_python: bool) -> SparkSession:
+    global _running  # noqa: PLW0603 - one Java machine a process is Spark's own rule
+    if _running is None:
+        asked = options.master or options.conf.get("spark.master", "")
+        with spark_faults():
+            beside = session_beside(asked, _beside)
+        if beside is not None:
+            return beside
+    folder = TemporaryFolder("qsctl-spark-")
+    try:
+        settings = resolve_settings(options, os.environ, folder.path)
+        if _running is not None and _same(settings, _running.settings):
+            folder.remove()
+            _running.leaves_at_once &= not runs_python
+            return _running.session
+        check_master(settings["spark.master"])  # before the session of now ends: a misprint shall not cost it
+        stop_spark()
+        given = _given(options, os.environ)
+        if is_remote(settings["spark.master"]):
+            session, gateway = _connect(settings, given), None
+        else:
+            session, gateway = _start(settings, folder.path, brief=brief)
+    except BaseException:
+        folder.remove()
+        raise
+    leaves_at_once = brief and not given and not runs_python and gateway is not None and gateway.is_plain
+    _running = _Running(session, settings, given, gateway, folder, leaves_at_once)
+    return session
+
+
+def tune(spark: SparkSession, *, brief: bool) -> None:
+    """Set how queries are planned from here on.
+
+    Args:
+        spark: the session; on a cluster its own settings stay.
+        brief: the tables are small: one task a stage and no planning anew between stages, each of which costs more
+            than the work. Settings that the user gave stay as they are.
+    """
+    if _running is None or not is_local(_running.settings["spark.master"]):
+        return
+    for name, value in {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": "1"}.items():
+        if name not in _running.given:
+            spark.conf.set(name, value if brief else _running.settings[name])
+
+
+def runs_here(spark: SparkSession) -> bool:
+    """Return whether a session's tasks run in processes of this machine with this very Python."""
+    if _running is None or spark is not _running.session or not is_local(_running.settings["spark.master"]):
+        return False
+    return os.environ.get("PYSPARK_PYTHON", sys.executable) == sys.executable
+
+
+def stop_spark() -> None:
+    """End the session and its Java machine and remove what they wrote; without one, do nothing."""
+    global _running
+    with _lock:
+        if _running is None:
+            return
+        ending, _running = _running, None
+        try:
+            with spark_faults():
+                ending.session.stop()
+        except (Unavailable, NoAnswer):
+            pass  # Java is gone already: there is nothing left to stop.
+        finally:
+            _forget(ending.gateway)
+            ending.folder.remove()
+
+
+def _leave() -> None:
+    """End what runs when the process does.
+
+    A brief session without Python's processes and settings of the user's ends with its Java, at once. To stop it in
+    order takes half a second, most of which PySpark sleeps.
+    """
+    global _running  # noqa: PLW0603 - as above
+    with _lock:
+        ending = _running
+        if ending is not None and ending.leaves_at_once and ending.gateway is not None:
+            _running = None
+            _forget(ending.gateway)
+            ending.folder.remove()
+        else:
+            stop_spark()
+
+
+atexit.register(_leave)
+
+
+_CONNECT_VARIABLES: Final = ("SPARK_CONNECT_MODE_ENABLED", "SPARK_REMOTE")
+
+
+def _connect(settings: Mapping[str, str], given: frozenset[str]) -> SparkSession:
+    """Return a session of a Spark Connect server, with the user's settings and those that a session may set."""
+    with spark_faults():
+        from pyspark.sql import SparkSession
+
+        builder = SparkSession.builder.remote(settings["spark.master"])
+        for name in sorted({*SESSION_SETTINGS, *given} - {"spark.master"}):
+            builder = builder.config(name, settings[name])
+        return builder.getOrCreate()
+
+
+def _check_python(settings: Mapping[str, str]) -> None:
+    """Refuse a Python for the tasks that this machine does not have: each task would fail in a trace of Java's."""
+    for source, program in (
+        ("spark.pyspark.python", settings.get("spark.pyspark.python")),
+        ("PYSPARK_PYTHON", os.environ.get("PYSPARK_PYTHON")),
+    ):
+        if program and shutil.which(program) is None:
+            raise UsageError(
+                f"{source} names {program}, which cannot be run: Spark's tasks would not start",
+                remedy="Unset it, or name a Python that has qsctl.",
+            )
+
+
+def _start(settings: dict[str, str], folder: Path, *, brief: bool) -> tuple[SparkSession, Gateway]:
+    master = settings["spark.master"]
+    if is_local(master):
+        _check_python(settings)
+    java = find_java()
+    environment: dict[str, str] = {}
+    if is_local(master) or is_loopback(master):
+        # Java would look the host name up; a container's often resolves to nothing.
+        environment |= {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_LOCAL_HOSTNAME": "localhost"}
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if "spark.pyspark.python" in settings:
+        os.environ["PYSPARK_PYTHON"] = settings["spark.pyspark.python"]
+    try:
+        import pyspark
+        from pyspark.sql import SparkSession
+    except ImportError as error:
+        raise Unavailable(f"pyspark is not usable: {error}", remedy="pip install pyspark") from None
+    home = Path(pyspark.__file__).parent
+    gateway = start_gateway(java, home, settings, folder, environment, brief=brief)
+    try:
+        with spark_faults(), changed_environment(environment):
+            conf = pyspark.SparkConf(loadDefaults=False)
+            for name, value in settings.items():
+                conf.set(name, value)
+            silence_py4j()
+            with _own_interrupts():
+                pyspark.SparkContext(conf=conf, gateway=gateway.connection)
+            return SparkSession.builder.getOrCreate(), gateway
+    except BaseException:
+        _forget(gateway)
+        raise
+
+
+def silence_py4j() -> None:
+    """Have py4j log nothing: it logs every interrupt, by its own loggers and the root logger, before it raises it.
+
+    The first line to the root logger gives that a handler, which then prints what those of py4j pass up.
+    """
+    logging.getLogger().addFilter(_not_of_py4j)
+    logging.getLogger("py4j").propagate = False
+
+
+def _not_of_py4j(record: logging.LogRecord) -> bool:
+    return Path(record.pathname).parent.name != "py4j"
+
+
+@contextmanager
+def _own_interrupts() -> Iterator[None]:
+    """Keep this process's handler of Ctrl-C: PySpark's calls Java on a connection in use, and prints the trace."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    handlers = {number: signal.getsignal(number) for number in INTERRUPTS}
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+
+
+def _forget(gateway: Gateway | None) -> None:
+    """Close the connection and the Java machine, so that the next session starts its own."""
+    for name in _CONNECT_VARIABLES:
+        os.environ.pop(name, None)
+    if gateway is None:
+        return
+    from pyspark import SparkContext
+
+    if SparkContext._gateway is gateway.connection:
+        SparkContext._gateway = None
+        SparkContext._jvm = None
+    gateway.close()
+
+
+def _same(wanted: Mapping[str, str], have: Mapping[str, str]) -> bool:
+    """Return whether two sessions differ at most in the folders made for each."""
+    own = {"spark.sql.warehouse.dir", "spark.local.dir"}
+    return {name: value for name, value in wanted.items() if name not in own} == {
+        name: value for name, value in have.items() if name not in own
+    }
+
+
+def _default_memory_mebibytes() -> int:
+    """Return a quarter of the machine's memory, from 1 to 8 GiB."""
+    try:
+        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError):
+        return 1024
+    return max(1024, min(8192, total // _MEBIBYTE // 4))

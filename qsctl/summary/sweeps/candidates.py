@@ -1,0 +1,165 @@
+"""Candidates of a sizing: settings that are simulated until their targets are decided, as far as is asked.
+
+Every round simulates what all the candidates asked for need, so that every processor has work. A candidate that was
+simulated until one target was decided is continued where another one is asked for. All candidates of a block see the
+same arrivals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from qsctl.sim.figures import Figures
+from qsctl.sim.scenario.randomness import is_deterministic
+from qsctl.sim.scenario.scenario import Scenario
+from qsctl.sim.sizing.memory import memory_bytes
+from qsctl.sim.sizing.most_arrivals import most_arrivals
+from qsctl.sim.sizing.targets import Target, VariedSetting
+from qsctl.sim.sweep import Point, Task, scenario_at
+from qsctl.summary.inference.evidence import Knowledge, TargetEvidence, judge, runs_needed
+from qsctl.summary.inference.sequential import SequentialAnswer, rounds
+from qsctl.summary.sweeps.sweep_folder import PointResult
+
+Values = tuple[int, ...]
+
+
+class Runner(Protocol):
+    """A runner that simulates tasks."""
+
+    def run(self, tasks: Sequence[Task]) -> list[PointResult]:
+        """Return the results of the tasks, in their order."""
+
+    def batches(self, tasks: Sequence[Task]) -> Iterable[list[PointResult]]:
+        """Return the results of the tasks in their order, batch by batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """Settings that were simulated, and the evidence."""
+
+    values: Values
+    replications: int
+    evidence: tuple[TargetEvidence, ...]
+    memory_bytes: int
+
+    @property
+    def met(self) -> bool:
+        """Return whether every target is met with the confidence asked for."""
+        return all(each.met for each in self.evidence)
+
+
+@dataclass(slots=True)
+class _Trial:
+    """One candidate's replications so far."""
+
+    point: Point
+    memory: int
+    known: Knowledge
+    first: int
+    """The number of its first replication: each block has arrivals of its own."""
+    figures: list[tuple[Figures, ...]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Candidates:
+    """The candidates tried so far, in order, and how more are tried."""
+
+    scenario: Scenario
+    settings: tuple[VariedSetting, ...]
+    targets: tuple[Target, ...]
+    confidence: float
+    error: float
+    """The error of what one candidate shows."""
+    most_replications: int
+    stated: dict[tuple[str, str], float]
+    runner: Runner
+    report: Callable[[Candidate], None]
+    tried: dict[Values, Candidate] = field(default_factory=dict)
+    _trials: dict[Values, _Trial] = field(default_factory=dict)
+
+    def point(self, values: Sequence[int]) -> Point:
+        """Return the point of a candidate's settings."""
+        return Point(
+            tuple(
+                (setting.path, setting.value_text(value)) for setting, value in zip(self.settings, values, strict=True)
+            )
+        )
+
+    def meets(self, values: Sequence[int], about: Sequence[Target] = (), block: int = 0) -> bool:
+        """Return whether a candidate meets these targets, or all; it is simulated until they are decided."""
+        about = about or self.targets
+        place = tuple(values)
+        self.simulate([place], about, block)
+        return all(each.met for each in self.tried[place].evidence if each.target in about)
+
+    def simulate(self, places: Sequence[Values], about: Sequence[Target] = (), block: int = 0) -> None:
+        """Simulate candidates, each until one of these targets is missed or all of them are decided."""
+        about = about or self.targets
+        for values in places:
+            if values not in self._trials:
+                self._trials[values] = self._trial(values, block)
+        most = self.most_replications
+        for wanted in rounds(most, [runs_needed(target, self.error) for target in self.targets]):
+            left = [values for values in places if not self._enough(values, about)]
+            if not left:
+                return
+            missing = [
+                (values, number)
+                for values in left
+                for number in range(len(self._trials[values].figures), 1 if self.is_fixed(values) else wanted)
+            ]
+            self._run(missing)
+            for values in left:
+                self._judge(values)
+
+    def restate(self, error: float) -> None:
+        """Judge every candidate anew with another error."""
+        self.error = error
+        for values in self.tried:
+            self._judge(values)
+
+    def is_fixed(self, values: Values) -> bool:
+        """Return whether nothing is random with a candidate's settings: one replication is then enough."""
+        return self._trials[values].known.exact
+
+    def _run(self, missing: Sequence[tuple[Values, int]]) -> None:
+        tasks = [
+            Task(self._trials[values].point, self._trials[values].first + number, self.scenario.seed)
+            for values, number in missing
+        ]
+        done = 0
+        for results in self.runner.batches(tasks):
+            for (values, _), result in zip(missing[done:], results, strict=False):
+                self._trials[values].figures.append(result.figures)
+            done += len(results)
+
+    def _trial(self, values: Values, block: int) -> _Trial:
+        point = self.point(values)
+        changed = scenario_at(self.scenario, point)
+        queues = {target.queue for target in self.targets}
+        known = Knowledge(
+            is_deterministic(changed), {queue: most_arrivals(changed, queue) for queue in queues}, self.stated
+        )
+        return _Trial(point, memory_bytes(changed), known, block * self.most_replications)
+
+    def _judge(self, values: Values) -> None:
+        """Set what a candidate's replications show; it is reported once it is tried."""
+        trial = self._trials[values]
+        evidence = tuple(
+            judge(target, trial.figures, self.confidence, self.error, self.most_replications, trial.known)
+            for target in self.targets
+        )
+        new = values not in self.tried
+        self.tried[values] = Candidate(values, len(trial.figures), evidence, trial.memory)
+        if new:
+            self.report(self.tried[values])
+
+    def _enough(self, values: Values, about: Sequence[Target]) -> bool:
+        """Return whether a candidate's replications decide what is asked, or are its last ones."""
+        if values not in self.tried:
+            return False
+        asked = [each for each in self.tried[values].evidence if each.target in about]
+        missed = any(each.answer is SequentialAnswer.REFUSED or each.given_up for each in asked)
+        return missed or all(each.decided for each in asked) or self.is_fixed(values)

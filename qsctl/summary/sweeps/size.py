@@ -1,0 +1,377 @@
+"""The smallest settings that are shown to meet the targets, by simulating only where the answer is still open.
+
+`sim.sizing.directions` states for each target whether a larger setting makes it better or worse. One setting: both
+ends are tried first. Targets that want it larger are met from some value on, which is found by bisection, and those
+that want it smaller up to some value: the settings between the two meet all. Several settings are searched one after
+the other, from the corner of the range that is best by the directions. Where a direction is unknown, or that corner is
+not enough, settings all over the range are tried, and nothing rests on a direction. Where a setting has listed values,
+every combination of them is tried.
+
+The answer that no value in the range meets a target is given only after its ends and its middle were tried. A candidate
+gets more replications until its targets are decided (`candidates.py`), or until they are used up, and then counts as
+not shown to meet. `statistics.py` has the statements and their errors.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from qsctl.errors import UsageError
+from qsctl.sim.figures import Figures
+from qsctl.sim.scenario.randomness import is_deterministic
+from qsctl.sim.scenario.scenario import Scenario
+from qsctl.sim.sizing.directions import Direction, Effect, effect_of
+from qsctl.sim.sizing.most_arrivals import most_arrivals
+from qsctl.sim.sizing.targets import Target, TargetKind, VariedSetting
+from qsctl.sim.sweep import Point, Task, scenario_at
+from qsctl.summary.inference.evidence import Knowledge, runs_needed, support_of
+from qsctl.summary.inference.sequential import MOST_REPLICATIONS, SequentialAnswer
+from qsctl.summary.spark.session import SparkOptions
+from qsctl.summary.sweeps.candidates import Candidate, Candidates, Runner, Values
+from qsctl.summary.sweeps.cost import Cost, candidates_of, cost_of_search, seconds_of
+from qsctl.summary.sweeps.sweep import TaskRunner
+
+MOST_COMBINATIONS: Final = 10_000
+MOST_RUNS_OF_A_MEAN: Final = 1_000
+"""Replications that a mean may take where the user names no number."""
+_ROOM_FOR_VIOLATIONS: Final = 2.2
+"""Times the runs that show a proportion without one violation: this multiple leaves room for a few."""
+_SCANNED: Final = {1: 17, 2: 6}
+"""Values of each setting in a scan, by the number of settings; of more than two, three: the ends and the middle."""
+
+
+class Method(StrEnum):
+    """The method of the search through the range."""
+
+    BISECTION = "bisection"
+    ONE_BY_ONE = "one setting after the other"
+    SCAN = "scan"
+    LIST = "list"
+
+
+@dataclass(frozen=True, slots=True)
+class Sizing:
+    """The answer, or none, and everything that was tried, in order.
+
+    `largest`: of one setting, the largest value up to which all meet the targets, where that was looked for.
+    `contradicted`: what was seen and does not fit a direction that the search rests on.
+    """
+
+    settings: tuple[VariedSetting, ...]
+    targets: tuple[Target, ...]
+    confidence: float
+    answer: Candidate | None
+    candidates: tuple[Candidate, ...]
+    effects: tuple[Effect, ...]
+    method: Method
+    contradicted: tuple[Effect, ...] = ()
+    largest: int | None = None
+    most_replications: int = MOST_REPLICATIONS
+    deterministic: bool = False
+    """Whether nothing is random with the settings of any candidate, so that each had one replication."""
+    cost: Cost | None = None
+    """The estimated cost before the search began, where that was requested."""
+
+    @property
+    def monotone(self) -> bool:
+        """Return whether what was seen fits the directions that the search rests on."""
+        return not self.contradicted
+
+    def tried(self, place: int) -> list[int]:
+        """Return the values of a setting that were simulated, in ascending order."""
+        return sorted({each.values[place] for each in self.candidates})
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    method: Method
+    answer: Values | None
+    largest: int | None = None
+
+
+def size(
+    scenario: Scenario,
+    targets: Sequence[Target],
+    settings: Sequence[VariedSetting],
+    *,
+    confidence: float,
+    most_replications: int | None = None,
+    stated: Mapping[tuple[str, str], float] | None = None,
+    options: SparkOptions | None = None,
+    runner: Runner | None = None,
+    report: Callable[[Candidate], None] = lambda _: None,
+    agree: Callable[[Cost], None] | None = None,
+) -> Sizing:
+    """Find the smallest settings that are shown to meet every target.
+
+    Args:
+        scenario: what is simulated; its seed gives every candidate the same arrivals.
+        targets: conditions that must all hold.
+        settings: what may be varied.
+        confidence: that what is stated of the answer is true.
+        most_replications: a candidate's; one that is still open then counts as not meeting. By default as many as the
+            targets need.
+        stated: what a measure of a queue is at most in every run, for targets on means.
+        options: where Spark runs.
+        runner: what simulates instead of Spark.
+        report: called with every candidate once it is simulated.
+        agree: called with the estimated cost before the search begins; what it raises ends it.
+
+    Raises:
+        UsageError: no target, nothing to vary, too many combinations, too few replications for a target, or a queue
+            that carries no traffic.
+        InvalidInput: a setting's value cannot be simulated.
+    """
+    if not targets or not settings:
+        raise UsageError("there is nothing to size", remedy="Give at least one --target and one --vary.")
+    kept = dict(stated or {})
+    effects = tuple(effect_of(setting, target) for setting in settings for target in targets)
+    highest = Point(tuple((each.path, each.value_text(each.high)) for each in settings))
+    changed = scenario_at(scenario, highest)
+    error = (1.0 - confidence) / _divided_among(settings, effects)
+    if most_replications is not None and not is_deterministic(changed):
+        _check_replications(targets, error, most_replications)
+    runner = runner or TaskRunner(scenario, options)
+    first = runner.run([Task(highest, 0, scenario.seed)])[0].figures
+    _check_queues(targets, [figures.queue for figures in first])
+    most = most_replications or _enough(targets, error, first, changed, kept)
+    cost = None
+    if agree is not None:
+        cost = _cost(settings, targets, effects, error, most, is_deterministic(changed), highest, scenario.seed, runner)
+        agree(cost)
+    search = Candidates(scenario, tuple(settings), tuple(targets), confidence, error, most, kept, runner, report)
+    found = _search(search, effects)
+    return Sizing(
+        search.settings,
+        search.targets,
+        confidence,
+        None if found.answer is None else search.tried[found.answer],
+        tuple(search.tried.values()),
+        effects,
+        found.method,
+        tuple(_contradicted(search, effects)),
+        found.largest,
+        most,
+        all(search.is_fixed(place) for place in search.tried),
+        cost,
+    )
+
+
+def _cost(
+    settings: Sequence[VariedSetting],
+    targets: Sequence[Target],
+    effects: Sequence[Effect],
+    error: float,
+    most: int,
+    fixed: bool,
+    highest: Point,
+    seed: int,
+    runner: Runner,
+) -> Cost:
+    """Return about what the search will cost: as many replications as run at once are timed at the highest settings."""
+    slots = getattr(runner, "slots", 1)
+    seconds = seconds_of([Task(highest, number, seed) for number in range(slots)], runner)
+    listed = any(setting.choices for setting in settings)
+    scanned = listed or any(effect.direction is Direction.UNKNOWN for effect in effects)
+    candidates = candidates_of(settings, _lists(settings, listed=listed) if scanned else None)
+    needed = max(
+        min(most, runs_needed(target, error)) if target.kind is not TargetKind.MEAN else most for target in targets
+    )
+    return cost_of_search(candidates, 1 if fixed else needed, seconds)
+
+
+def _divided_among(settings: Sequence[VariedSetting], effects: Sequence[Effect]) -> int:
+    """Return among how many events that could make the answer false the error is divided."""
+    directions = {effect.direction for effect in effects}
+    listed = any(setting.choices for setting in settings)
+    if Direction.UNKNOWN in directions:
+        return math.prod(len(values) for values in _lists(settings, listed=listed))
+    sides = 2 if {Direction.BETTER, Direction.WORSE} <= directions else 1
+    if listed:
+        counts = sorted(len(values) for values in _lists(settings, listed=True))
+        return sides * math.prod(counts[:-1])
+    if len(settings) == 1:
+        return sides
+    # One search a setting; where a corner may fail and a scan may follow, each of the two has half of the error.
+    return len(settings) if Direction.WORSE not in directions else 2 * (len(settings) + 1)
+
+
+def _check_replications(targets: Sequence[Target], error: float, asked: int) -> None:
+    for target in targets:
+        needed = runs_needed(target, error)
+        if target.kind is not TargetKind.MEAN and asked < needed:
+            raise UsageError(
+                f"--max-replications {asked} cannot show {target.text}: that less than {100 * target.share:g} % of "
+                f"runs violate it needs {needed} runs without one that does",
+                remedy=f"Allow {needed} or more, or ask for a larger proportion, as in 'P(…)<20%'.",
+            )
+
+
+def _enough(
+    targets: Sequence[Target],
+    error: float,
+    first: Sequence[Figures],
+    scenario: Scenario,
+    stated: dict[tuple[str, str], float],
+) -> int:
+    """Return the largest number of replications of a candidate: enough to show the targets, of a mean within bounds."""
+    wanted = [MOST_REPLICATIONS]
+    for target in targets:
+        if target.kind is TargetKind.MEAN:
+            rows = [figures for figures in first if figures.queue == target.queue]
+            known = Knowledge(False, {target.queue: most_arrivals(scenario, target.queue)}, stated)
+            wanted.append(min(MOST_RUNS_OF_A_MEAN, runs_needed(target, error, support_of(target, rows, known))))
+        else:
+            room = _ROOM_FOR_VIOLATIONS if target.kind is TargetKind.SHARE else 1.0
+            wanted.append(math.ceil(room * runs_needed(target, error)))
+    return max(wanted)
+
+
+def _check_queues(targets: Sequence[Target], queues: Sequence[str]) -> None:
+    for target in targets:
+        if target.queue not in queues:
+            raise UsageError(
+                f"--target {target.text!r}: no message comes to a queue {target.queue}",
+                remedy=f"The scenario has traffic in {', '.join(queues)}.",
+            )
+
+
+def _search(search: Candidates, effects: Sequence[Effect]) -> _Found:
+    """Return what the search finds by the method that the directions allow."""
+    settings = search.settings
+    if any(setting.choices for setting in settings):
+        return _Found(Method.LIST, _cheapest(search, _lists(settings, listed=True)))
+    if any(effect.direction is Direction.UNKNOWN for effect in effects):
+        return _Found(Method.SCAN, _cheapest(search, _lists(settings, listed=False)))
+    if len(settings) == 1:
+        return _between(search, settings[0], effects)
+    found = _descend(search, effects)
+    if found is not None:
+        return _Found(Method.ONE_BY_ONE, found)
+    if any(effect.direction is Direction.WORSE for effect in effects):
+        lists = _lists(settings, listed=False)
+        search.restate((1.0 - search.confidence) / 2.0 / math.prod(len(values) for values in lists))
+        return _Found(Method.SCAN, _cheapest(search, lists))
+    return _Found(Method.ONE_BY_ONE, _ends_and_middle(search))
+
+
+def _between(search: Candidates, setting: VariedSetting, effects: Sequence[Effect]) -> _Found:
+    """Search one setting: what wants it larger is met from some value on, what wants it smaller up to some value."""
+    larger = [effect.target for effect in effects if effect.direction is Direction.BETTER]
+    smaller = [effect.target for effect in effects if effect.direction is Direction.WORSE]
+    low, high = setting.low, setting.high
+    for about in (larger, smaller):
+        if about:
+            search.simulate([(low,), (high,)], about)
+    least = _boundary(lambda value: search.meets((value,), larger), high, low) if larger else low
+    most = _boundary(lambda value: search.meets((value,), smaller), low, high) if smaller else high
+    if least is not None and most is not None and least <= most and search.meets((least,)):
+        return _Found(Method.BISECTION, (least,), most if smaller else None)
+    return _Found(Method.BISECTION, _ends_and_middle(search))
+
+
+def _boundary(meets: Callable[[int], bool], holds: int, fails: int) -> int | None:
+    """Return the last value that meets on the way from one end, which should meet, to the other."""
+    if meets(fails):
+        return fails
+    if not meets(holds):
+        return None
+    while abs(holds - fails) > 1:
+        middle = _middle(min(holds, fails), max(holds, fails))
+        if meets(middle):
+            holds = middle
+        else:
+            fails = middle
+    return holds
+
+
+def _middle(low: int, high: int) -> int:
+    """Return a value between two: the geometric middle while they are far apart, for limits span powers of ten."""
+    if high - low < max(2, high // 8):
+        return (low + high) // 2
+    return max(low + 1, min(high - 1, math.isqrt(max(1, low) * high)))
+
+
+def _ends_and_middle(search: Candidates) -> Values | None:
+    """Try what is left of the ends and the middle, and return the smallest candidate of all that meets, if any.
+
+    Only a candidate that contradicts a direction can.
+    """
+    lows, highs = (tuple(getattr(each, end) for each in search.settings) for end in ("low", "high"))
+    middle = tuple(_middle(low, high) if high - low > 1 else low for low, high in zip(lows, highs, strict=True))
+    search.simulate([place for place in dict.fromkeys((lows, middle, highs)) if place not in search.tried])
+    return min((place for place, candidate in search.tried.items() if candidate.met), default=None)
+
+
+def _descend(search: Candidates, effects: Sequence[Effect]) -> Values | None:
+    """Bisect one setting after the other, each between its lowest value and one that is known to meet.
+
+    The first candidate is the corner that is best by the directions: high where any target wants a setting larger.
+    """
+    raised = {effect.setting for effect in effects if effect.direction is Direction.BETTER}
+    best = [setting.high if setting in raised else setting.low for setting in search.settings]
+    if not search.meets(best):
+        return None
+    for place, setting in enumerate(search.settings):
+
+        def meets(value: int, place: int = place) -> bool:
+            # Arrivals of its own: what is found of this setting must not rest on those that chose the others.
+            return search.meets([*best[:place], value, *best[place + 1 :]], block=place)
+
+        found = _boundary(meets, best[place], setting.low)
+        assert found is not None, "the candidate that it begins with meets"
+        best[place] = found
+    return tuple(best)
+
+
+def _lists(settings: Sequence[VariedSetting], *, listed: bool) -> list[Sequence[int]]:
+    """Return the values of each setting that are combined: those that are listed, or some all over its range."""
+    if listed:
+        return [setting.choices or tuple(dict.fromkeys((setting.low, setting.high))) for setting in settings]
+    count = _SCANNED.get(len(settings), 3)
+    return [_spread(setting.low, setting.high, count) for setting in settings]
+
+
+def _spread(low: int, high: int, count: int) -> tuple[int, ...]:
+    """Return the given number of values from one end to the other, each about the same factor larger; all if there are
+    no more.
+    """
+    if high - low < count:
+        return tuple(range(low, high + 1))
+    first = max(1, low)
+    steps = {round(first * (high / first) ** (step / (count - 1))) for step in range(count)}
+    return tuple(sorted({low, high, *steps}))[-count:] if low else tuple(sorted({0, high, *steps}))
+
+
+def _cheapest(search: Candidates, lists: Sequence[Sequence[int]]) -> Values | None:
+    """Try every combination and return the one with the least memory, then the smallest values."""
+    if math.prod(len(values) for values in lists) > MOST_COMBINATIONS:
+        raise UsageError(f"more than {MOST_COMBINATIONS} combinations", remedy="Give fewer values.")
+    search.simulate(list(itertools.product(*lists)))
+    met = [place for place, candidate in search.tried.items() if candidate.met]
+    return min(met, key=lambda place: (search.tried[place].memory_bytes, place), default=None)
+
+
+def _contradicted(search: Candidates, effects: Sequence[Effect]) -> list[Effect]:
+    """Return the directions that two candidates which differ in one setting contradict."""
+    found = []
+    for number, effect in enumerate(effects):
+        place, wanted = search.settings.index(effect.setting), number % len(search.targets)
+        rows: dict[Values, list[tuple[int, SequentialAnswer]]] = {}
+        for values, candidate in search.tried.items():
+            others = (*values[:place], *values[place + 1 :])
+            rows.setdefault(others, []).append((values[place], candidate.evidence[wanted].answer))
+        for row in rows.values():
+            met = [value for value, answer in row if answer is SequentialAnswer.SHOWN]
+            missed = [value for value, answer in row if answer is SequentialAnswer.REFUSED]
+            if effect.direction is Direction.WORSE:
+                met, missed = [-value for value in met], [-value for value in missed]
+            if effect.direction is not Direction.UNKNOWN and met and missed and min(met) < max(missed):
+                found.append(effect)
+                break
+    return found

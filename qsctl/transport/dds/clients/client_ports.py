@@ -1,0 +1,399 @@
+"""The client's ends of a topic and of a queue [QS 2.4, 2.5 and 2.13].
+
+Decides: when a queue counts as matched. A producer's queue is announced and its service's reader is matched by our
+writer; a consumer's queue is announced and reads our answers. Nothing is written before, so nothing gets lost.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from typing import Any, Final, TypeAlias
+
+from cyclonedds.sub import DataReader, Subscriber
+
+from qsctl.core.client.unanswered import Unanswered
+from qsctl.core.messages import (
+    Acknowledgment,
+    AckResponse,
+    ConsumerAvailability,
+    Delivery,
+    Write,
+    WriteAcknowledgment,
+)
+from qsctl.errors import UsageError
+from qsctl.identity import NIL_GUID, Guid
+from qsctl.instant import Nanoseconds
+from qsctl.transport.dds.channels import FrameWriter, Handshake
+from qsctl.transport.dds.participant import Participant
+from qsctl.transport.dds.peers.discovery import Changes, RemoteEndpoint
+from qsctl.transport.dds.peers.matches import DeletedByCommand, Matches, QueueAppeared, QueueVanished, ReappearedPeers
+from qsctl.transport.dds.qos import partition_qos, reader_qos
+from qsctl.transport.dds.serialized_reader import SerializedReader
+from qsctl.transport.dds.serving.endpoints import SAMPLE_SIZE_BYTES_MAX
+from qsctl.transport.dds.wire import frames
+from qsctl.transport.dds.wire.bodies import octets_of
+from qsctl.transport.dds.wire.raw import close_entity
+from qsctl.transport.dds.wire.wire_identity import WireGuid
+from qsctl.transport.dds.wire.wire_types import (
+    WireAcknowledgmentFrame,
+    WireConsumerAvailability,
+    WireFrame,
+    availability_topic,
+    consumer_acknowledgment_topic,
+    consumer_topic,
+    producer_acknowledgment_topic,
+)
+
+ProducerNews: TypeAlias = QueueAppeared | QueueVanished | DeletedByCommand | WriteAcknowledgment
+ConsumerNews: TypeAlias = QueueAppeared | QueueVanished | Delivery
+
+_LOG: Final = logging.getLogger("qsctl.client")
+
+_REJECTED: Final = AckResponse.REJECTED
+_RESPONSES: Final = {0: _REJECTED, 1: AckResponse.ACCEPTED}
+
+
+class ProducerPort:
+    """A writer on a topic and a reader of the answers."""
+
+    def __init__(self, participant: Participant, topic_name: str, guid: Guid) -> None:
+        assert participant.entity is not None
+        self.guid = guid
+        self.topic_name = topic_name
+        self._matches = Matches()
+        self._readers: dict[int, bytes] = {}
+        self._news: list[ProducerNews] = []
+        self._is_settled = False
+        """Whether there is nothing to do before discovery finds something."""
+        self._unanswered = Unanswered()
+        self._replicas: dict[str, set[str]] = {}
+        """Those of the matched queues that are replicated."""
+        answers = participant.topic(producer_acknowledgment_topic(topic_name), WireAcknowledgmentFrame)
+        self._participant = participant
+        self._answer_topic = answers
+        self._reappeared = ReappearedPeers(self._is_of_a_service)
+        self._subscriber = Subscriber(participant.entity, qos=partition_qos(guid.hex()))
+        self._answers = self._listen()
+        self._writer = FrameWriter(
+            participant, participant.topic(topic_name, WireFrame), traits={"role": "producer", "guid": guid.hex()}
+        )
+        self._handshake = Handshake(self._writer, frames.frame_of([]))
+
+    def _listen(self) -> SerializedReader[frames.AnswerFrame]:
+        traits = {"role": "answers", "guid": self.guid.hex()}
+        reader = DataReader(self._subscriber, self._answer_topic, qos=reader_qos(traits=traits))
+        return SerializedReader(self._participant, reader, frames.parse_answers)
+
+    def _is_of_a_service(self, endpoint: RemoteEndpoint) -> bool:
+        return endpoint.traits.get("role") == "queue" and endpoint.traits.get("topic") == self.topic_name
+
+    def look(self, changes: Changes) -> None:
+        """Take notice of queues and of the services' readers."""
+        if self._is_settled and not changes:
+            return
+        if self._reappeared.look(changes):
+            # The service's channel to this reader ended here and not there: what it writes may be dropped. To a new
+            # reader it opens a new one.
+            self._news += self._receive()
+            self._answers.close()
+            self._answers = self._listen()
+        self._news += self._matches.look(changes, key="topic", value=self.topic_name)
+        for endpoint in changes.vanished:
+            self._readers.pop(endpoint.handle, None)
+        for endpoint in changes.appeared:
+            if not endpoint.is_writer and endpoint.topic_name == self.topic_name:
+                self._readers[endpoint.handle] = endpoint.participant
+        if not self._matches.is_complete:
+            reached = self._handshake.ready_readers(self._readers.keys())
+            new = self._matches.newly({self._readers[handle] for handle in reached})
+            self._news += new
+            if new:
+                self._note_replicas()
+        if changes.vanished:
+            self._note_replicas()
+        self._is_settled = self._matches.is_complete
+
+    def _note_replicas(self) -> None:
+        former, self._replicas = self._replicas, self._matches.replicas()
+        for queue in former.keys() | self._replicas.keys():
+            before, now = former.get(queue, set()), self._replicas.get(queue, set())
+            if now != before:
+                _LOG.info("queue %s: %d replicas are there, %d were", queue, len(now), len(before))
+
+    def matched_queues(self) -> dict[str, bool]:
+        """Return the queues that are matched now, and whether each acknowledges."""
+        return self._matches.matched()
+
+    def poll(self) -> list[ProducerNews]:
+        """Return what has come since the last call."""
+        news, self._news = self._news, []
+        news += self._receive()
+        if len(self._unanswered):
+            now = time.monotonic_ns()
+            news += self._unanswered.pop_refused(now, self._replicas)
+            again = self._unanswered.pop_due(now, self._replicas)
+            if again:
+                _LOG.info("topic %s: %d samples without an answer are written again", self.topic_name, len(again))
+                self._put(again)
+                self.flush()
+        return news
+
+    def give_up(self) -> list[WriteAcknowledgment]:
+        """Return the refusals of the samples that every replica refuses at this time, for lack of a master."""
+        return self._unanswered.pop_refused(time.monotonic_ns(), self._replicas, gives_up=True)
+
+    def _receive(self) -> list[ProducerNews]:
+        received: list[ProducerNews] = []
+        while (answers := self._answers.take()) is not None:
+            self._participant.boundary.time.note_samples()
+            for frame in answers:
+                queue = frame.queue_name
+                if not frame.identities and queue:
+                    self._unanswered.forget(queue)
+                    received.append(DeletedByCommand(queue))
+                if frame.sender != NIL_GUID:
+                    received += self._of_replica(frame)
+                    continue
+                received += [
+                    WriteAcknowledgment(queue, identity, _RESPONSES.get(response, _REJECTED))
+                    for identity, response in zip(frame.identities, frame.responses, strict=True)
+                ]
+        return received
+
+    def _of_replica(self, frame: frames.AnswerFrame) -> list[ProducerNews]:
+        """Return the state of a replica's queue as the replica's answers report it."""
+        queue, replica = frame.queue_name, frame.sender.hex()
+        answers = (
+            frames.answer_of(queue, identity, response)
+            for identity, response in zip(frame.identities, frame.responses, strict=True)
+        )
+        return [each for each in answers if self._unanswered.receive(each, replica, self._replicas)]
+
+    def send(self, writes: Sequence[Write]) -> None:
+        """Put samples into frames, in order. What replicated queues do not answer is written again.
+
+        Raises:
+            UsageError: a sample is larger than the service takes.
+        """
+        require_size(max((len(write.payload) for write in writes), default=0))
+        if self._replicas:
+            writes = self._unanswered.sent(time.monotonic_ns(), writes, self._replicas)
+        self._put(writes)
+
+    def _put(self, writes: Sequence[Write]) -> None:
+        packed = [
+            frames.pack_sample(
+                write.identity,
+                write.payload,
+                write.source_guid,
+                write.related_source_guid,
+                write.related_identity,
+                write.related_reader_guid,
+                write.flags if not write.attempt else frames.flags_of(write),
+                write.lifespan_ns,
+            )
+            for write in writes
+        ]
+        for frame, _ in frames.frames_of(packed):
+            self._writer.put(frame)
+
+    def flush(self) -> bool:
+        """Send what was put. False: some waits for room in the service's reader, or that is still being reached."""
+        return self._writer.flush() and not self._handshake.is_in_progress
+
+    @property
+    def backlog_count(self) -> int:
+        """Frames that wait for room."""
+        return self._writer.backlog_count
+
+    def drain(self, timeout_ns: Nanoseconds) -> None:
+        """Wait until the services have what was sent."""
+        self._writer.drain(timeout_ns)
+
+    def close(self) -> None:
+        """Delete the entities."""
+        self._writer.close()
+        self._answers.close()
+        close_entity(self._subscriber)
+
+
+class ConsumerPort:
+    """A reader of a queue on its own partition, and a writer of the answers."""
+
+    def __init__(
+        self,
+        participant: Participant,
+        topic_name: str,
+        subscriber: str,
+        guid: Guid,
+        *,
+        source_guid: Guid = NIL_GUID,
+        feedback: bool = False,
+        unacked_threshold: int | None = None,
+    ) -> None:
+        assert participant.entity is not None
+        self.guid = guid
+        self.queue = consumer_topic(topic_name, subscriber)
+        self._matches = Matches()
+        self._reappeared = ReappearedPeers(lambda endpoint: endpoint.is_writer and endpoint.topic_name == self.queue)
+        self._answer_topic_name = consumer_acknowledgment_topic(topic_name, subscriber)
+        self._answer_readers: dict[int, bytes] = {}
+        self._is_heard = False
+        self._unsent: list[bytes] = []
+        self._reported: bytes | None = None
+        self._reports_again = False
+        self._news: list[ConsumerNews] = []
+        self._is_settled = False
+        """Whether there is nothing to do before discovery finds something."""
+        answers = participant.topic(self._answer_topic_name, WireAcknowledgmentFrame)
+        self._writer = FrameWriter(participant, answers, traits={"role": "answers", "guid": guid.hex()})
+        self._availability: FrameWriter | None = None
+        if feedback:
+            topic = participant.topic(availability_topic(topic_name, subscriber), WireConsumerAvailability)
+            self._availability = FrameWriter(participant, topic)
+        traits = {"role": "consumer", "guid": guid.hex()}
+        if source_guid != NIL_GUID:
+            traits["source"] = source_guid.hex()
+        if unacked_threshold is not None:
+            traits["threshold"] = str(unacked_threshold)
+        self._subscriber = Subscriber(participant.entity, qos=partition_qos(guid.hex()))
+        self._participant = participant
+        self._qos = reader_qos(traits=traits, subscriber=subscriber)
+        self._samples = self._join()
+
+    def _join(self) -> SerializedReader[list[Delivery]]:
+        topic = self._participant.topic(self.queue, WireFrame)
+        return SerializedReader(self._participant, DataReader(self._subscriber, topic, qos=self._qos), self._read)
+
+    def _read(self, data: bytes) -> list[Delivery]:
+        return frames.parse_deliveries(data, self.queue, self.guid)
+
+    def look(self, changes: Changes) -> None:
+        """Process what discovery found of the queue."""
+        if self._is_settled and not changes:
+            return
+        self._news += self._matches.look(changes, key="", value=self.queue)
+        if self._reappeared.look(changes):
+            # What the queue sent while it was out of sight is lost, and it waits for the answers: it is to give all
+            # that back, and to begin anew. What is here now may have been here before: it comes again, marked.
+            self._samples.close()
+            self._samples = self._join()
+        if changes.vanished or changes.appeared or not self._is_heard:
+            self._is_heard = self._reaches_services(changes)
+        if not self._matches.is_complete and self._is_heard:
+            new = self._matches.newly(self._matches.participants)
+            self._news += new
+            # A service that was started again does not know what was reported to the former one.
+            self._reports_again |= bool(new) and self._reported is not None
+        if self._reports_again and self._reported is not None and self.is_feedback_matched:
+            self._reports_again = False
+            self.require_feedback().put(self._reported)
+        self._is_settled = self._is_heard and self._matches.is_complete and not self._reports_again
+
+    def _reaches_services(self, changes: Changes) -> bool:
+        """Return whether each service that announces the queue reads the answers: an earlier one would be lost."""
+        for endpoint in changes.vanished:
+            self._answer_readers.pop(endpoint.handle, None)
+        for endpoint in changes.appeared:
+            if not endpoint.is_writer and endpoint.topic_name == self._answer_topic_name:
+                self._answer_readers[endpoint.handle] = endpoint.participant
+        services = self._matches.participants
+        if not services:
+            return False
+        matched = self._writer.writer.matched_handles()
+        return services <= {each for handle, each in self._answer_readers.items() if handle in matched}
+
+    def poll(self) -> list[ConsumerNews]:
+        """Return what has come since the last call."""
+        news, self._news = self._news, []
+        news += self._receive()
+        return news
+
+    def _receive(self) -> list[ConsumerNews]:
+        received: list[ConsumerNews] = []
+        while (samples := self._samples.take()) is not None:
+            self._participant.boundary.time.note_samples()
+            for deliveries in samples:
+                received += deliveries
+        return received
+
+    def send(self, answers: Sequence[Acknowledgment]) -> None:
+        """Put answers into frames, in order."""
+        packed = frames.pack_answers(answers)
+        for at in range(0, len(packed), frames.ANSWERS_MAX):
+            self._unsent.append(frames.answers_of(self.guid, self.queue, packed[at : at + frames.ANSWERS_MAX]))
+
+    @property
+    def answering_count(self) -> int | None:
+        """Return how many services answer when they are asked for the end of the queue; None: one does not know how."""
+        return self._matches.answering_count()
+
+    def detach(self) -> None:
+        """Leave in order: the samples held were not touched, and wait again as if never sent."""
+        self._unsent.append(frames.answers_of(self.guid, self.queue, []))
+        self.flush()
+
+    def report(self, availability: ConsumerAvailability) -> None:
+        """Report this consumer's availability to the queue [QS 2.10.2].
+
+        Raises:
+            UsageError: the port was opened without feedback.
+        """
+        channel = self.require_feedback()
+        make: Any = WireConsumerAvailability
+        guid: Any = bytes(availability.consumer_guid)
+        self._reported = octets_of(make(WireGuid(guid), availability.reception_enabled, availability.unacked_threshold))
+        channel.put(self._reported)
+
+    def require_feedback(self) -> FrameWriter:
+        """Return the writer of availability.
+
+        Raises:
+            UsageError: the port was opened without feedback.
+        """
+        if self._availability is None:
+            raise UsageError("this consumer was opened without feedback", remedy="Open it with feedback=True.")
+        return self._availability
+
+    @property
+    def is_feedback_matched(self) -> bool:
+        """Return whether the queue reads what `report` sends."""
+        return self._availability is not None and self._availability.writer.matched_count() > 0
+
+    def flush(self) -> bool:
+        """Send what was put. False: some waits for room, or for the service to read it."""
+        if self._unsent and self._is_heard:
+            for frame in self._unsent:
+                self._writer.put(frame)
+            self._unsent.clear()
+        done = self._writer.flush() and not (self._unsent and self._matches.participants)
+        if self._availability is not None:
+            done = self._availability.flush() and done
+        return done
+
+    def drain(self, timeout_ns: Nanoseconds) -> None:
+        """Wait until the queue has the answers: it takes a consumer that left before for one that never answered."""
+        self._writer.drain(timeout_ns)
+
+    def close(self) -> None:
+        """Leave the queue: what is held is redelivered."""
+        self._samples.close()
+        close_entity(self._subscriber)
+        self._writer.close()
+        if self._availability is not None:
+            self._availability.close()
+
+
+def require_size(size_bytes: int) -> None:
+    """Do nothing for a sample that the service takes.
+
+    Raises:
+        UsageError: it is larger.
+    """
+    if size_bytes > SAMPLE_SIZE_BYTES_MAX:
+        raise UsageError(
+            f"a sample of {size_bytes} octets is too large",
+            remedy=f"The service takes {SAMPLE_SIZE_BYTES_MAX}; send the data in parts.",
+        )

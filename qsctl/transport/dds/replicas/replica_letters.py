@@ -1,0 +1,261 @@
+"""Frames of replicas as octets and back: messages of one member to another, fragmented where they are long [QS 7.1].
+
+Decides: which octets of a stranger may reach a replica. A message is read whole or not at all; other data are refused
+at the boundary, with its sender and the reason. There is no authentication: a process that can write to the domain can
+write in a member's name.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import msgspec
+
+from qsctl.core.high_availability.ballot import LEFT_MAX
+from qsctl.core.high_availability.cluster_configuration import check_hostable
+from qsctl.core.high_availability.frames import (
+    Canvass,
+    Confirmed,
+    Entries,
+    Entry,
+    Farewell,
+    Frame,
+    Ordered,
+    Relayed,
+    Roll,
+    Snapshot,
+    Vote,
+)
+from qsctl.core.records import (
+    Assigned,
+    ConfigurationKnown,
+    Enqueued,
+    EpochBegan,
+    Remembered,
+    ReplicaRejoined,
+    Returned,
+)
+from qsctl.errors import UNREADABLE, QsctlError
+from qsctl.identity import GUID_SIZE_BYTES, NIL_GUID
+from qsctl.transport.dds.boundary import Malformed
+from qsctl.transport.dds.wire.frames import ENCAPSULATION
+
+PIECE_BYTES_MAX: Final = 56 * 1024
+"""Octets of a letter in one sample of DDS: one message on the wire."""
+
+LETTER_BYTES_MAX: Final = 1024 * 1024 * 1024
+"""A longer one is refused: the queues of a group hold less in memory."""
+
+NUMBER_MAX: Final = 2**63 - 1
+"""Largest number of the format; the bound on how far an epoch may be ahead is `epochs`'s."""
+
+LETTER_VERSION: Final = 3
+"""Of the frames. Letters of versions before 1.0 began with the names of the members."""
+
+MEMBERS_MAX: Final = 64
+_LENGTH: Final = struct.Struct("<I")
+_HEAD_BYTES: Final = len(ENCAPSULATION) + _LENGTH.size
+
+
+class Letter(msgspec.Struct, frozen=True, array_like=True):
+    """A message of one member to another. `members` are the names of all, as far as the sender knows them."""
+
+    version: int
+    members: tuple[str, ...]
+    frames: tuple[Frame, ...]
+
+
+class Piece(msgspec.Struct, frozen=True, array_like=True):
+    """A part of a letter: `index` of `count`. `run` is the sender's process; its letters to a peer are numbered."""
+
+    sender: str
+    run: str
+    number: int
+    index: int
+    count: int
+    data: bytes
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode_letter = msgspec.msgpack.Decoder(Letter).decode
+_decode_any = msgspec.msgpack.Decoder(list[msgspec.Raw]).decode
+_decode_version = msgspec.msgpack.Decoder(int).decode
+_decode_piece = msgspec.msgpack.Decoder(Piece).decode
+
+
+def pieces_of(letter: Letter, sender: str, run: str, number: int) -> Iterator[bytes]:
+    """Give a letter as samples in CDR.
+
+    Raises:
+        OverflowError: it is longer than a receiver takes.
+    """
+    data = _encode(letter)
+    if len(data) > LETTER_BYTES_MAX:
+        raise OverflowError(f"a letter of {len(data)} octets")
+    count = -(-len(data) // PIECE_BYTES_MAX)
+    for index in range(count):
+        part = data[index * PIECE_BYTES_MAX : (index + 1) * PIECE_BYTES_MAX]
+        octets = _encode(Piece(sender, run, number, index, count, part))
+        yield b"".join((ENCAPSULATION, _LENGTH.pack(len(octets)), octets, bytes(-len(octets) & 3)))
+
+
+def piece_from_octets(data: bytes) -> Piece:
+    """Decode a fragment.
+
+    Raises:
+        Malformed: the octets are not a fragment of a message.
+    """
+    if data[:2] != ENCAPSULATION[:2] or len(data) < _HEAD_BYTES:
+        raise Malformed(f"{len(data)} octets are no piece of a letter between replicas")
+    (length,) = _LENGTH.unpack_from(data, len(ENCAPSULATION))
+    if not 0 < length <= len(data) - _HEAD_BYTES:
+        raise Malformed(f"a piece announces {length} octets, and there are {len(data) - _HEAD_BYTES}")
+    try:
+        piece = _decode_piece(data[_HEAD_BYTES : _HEAD_BYTES + length])
+    except UNREADABLE as error:
+        raise Malformed(f"a piece of a letter between replicas: {error}") from error
+    if not (0 <= piece.index < piece.count <= LETTER_BYTES_MAX // PIECE_BYTES_MAX and piece.number >= 0):
+        raise Malformed(f"piece {piece.index} of {piece.count} of letter {piece.number}")
+    if not 0 < len(piece.data) <= PIECE_BYTES_MAX:
+        raise Malformed(f"a piece of {len(piece.data)} octets")
+    return piece
+
+
+def letter_from_octets(data: bytes, sender: str) -> Letter:
+    """Read a letter.
+
+    Raises:
+        Malformed: it is none, or a frame in it cannot be one of a replica of `sender`.
+    """
+    try:
+        letter = _decode_letter(data)
+    except UNREADABLE as error:
+        raise Malformed(_of_another_version(data) or f"a letter between replicas: {error}") from error
+    if letter.version != LETTER_VERSION:
+        raise Malformed(_of_another_version(data))
+    if len(letter.members) > MEMBERS_MAX or len(set(letter.members)) < len(letter.members):
+        raise Malformed(f"a letter names {len(letter.members)} members")
+    for frame in letter.frames:
+        if frame.sender != sender:
+            raise Malformed(f"a frame of {frame.sender!r} in a letter of {sender!r}")
+        _check(frame)
+    return letter
+
+
+def _of_another_version(data: bytes) -> str:
+    """Return what to do about a letter of another version of qsctl; empty: it is of this one, or is not a letter."""
+    try:
+        version = _decode_version(next(iter(_decode_any(data)), msgspec.Raw()))
+    except UNREADABLE:
+        try:
+            msgspec.msgpack.decode(data, type=tuple[tuple[str, ...], list[msgspec.Raw]])
+        except UNREADABLE:
+            return ""
+        version = 1
+    if version == LETTER_VERSION:
+        return ""
+    return (
+        f"a letter of version {version} between replicas, and this service reads version {LETTER_VERSION}: "
+        "run one version of qsctl on all members of a cluster"
+    )
+
+
+def _check(frame: Frame) -> None:
+    _check_numbers(frame.epoch, abs(frame.incarnation))
+    match frame:
+        case Entries():
+            _check_numbers(frame.previous_index, frame.previous_epoch, frame.commit_index, frame.sent_at_ns)
+            _check_records(frame.records, frame.previous_epoch, frame.epoch)
+            if frame.previous_epoch > frame.epoch:
+                raise Malformed("entries behind one of a later epoch")
+        case Snapshot():
+            _check_numbers(frame.index, frame.index_epoch, frame.sent_at_ns)
+            _check_records(frame.records, 0, frame.epoch)
+            began = frame.records[0] if frame.records else None
+            if not frame.index or not isinstance(began, EpochBegan) or began.epoch != frame.index_epoch:
+                raise Malformed("a snapshot does not begin with its epoch")
+        case Confirmed():
+            _check_numbers(frame.run, frame.match_index, frame.sent_at_ns)
+        case Canvass():
+            _check_numbers(frame.candidate_epoch, frame.last_epoch, frame.last_index)
+        case Vote():
+            _check_numbers(frame.candidate_epoch)
+        case Roll():
+            _check_numbers(frame.run, frame.last_epoch, frame.last_index, frame.answers or 0, *frame.left)
+            _check_numbers(frame.floor_epoch, frame.floor_index)
+            if len(frame.left) > LEFT_MAX:
+                raise Malformed(f"a replica that left {len(frame.left)} groups")
+        case Relayed():
+            write = frame.write
+            _check_numbers(write.lifespan_ns, write.attempt, write.flags, write.identity.sequence_number)
+            _check_guids(write.source_guid, write.related_source_guid, write.related_reader_guid)
+        case Farewell():
+            pass
+
+
+def _check_numbers(*numbers: int) -> None:
+    for number in numbers:
+        if not 0 <= number <= NUMBER_MAX:
+            raise Malformed(f"the number {number} in a frame of a replica")
+
+
+def _check_guids(*guids: bytes) -> None:
+    for guid in guids:
+        if len(guid) != GUID_SIZE_BYTES:
+            raise Malformed(f"a GUID of {len(guid)} octets")
+
+
+def _check_records(records: Sequence[Entry], latest: int, epoch: int) -> None:
+    for record in records:
+        if type(record) is EpochBegan:
+            if not latest <= record.epoch <= epoch:
+                raise Malformed(f"epoch {record.epoch} begins in a frame of epoch {epoch}")
+            latest = record.epoch
+        elif type(record) is Enqueued:
+            if record.payload_from is not None:  # a replica keeps all payloads, and leaves them out as `Ordered`
+                raise Malformed("an entry whose payload is somewhere else")
+            if record.related_source_guid is not NIL_GUID:
+                _check_guids(record.related_source_guid)
+            _check_numbers(record.enqueued_at_ns, record.expires_at_ns, record.flags, record.dead_letter_position)
+        elif type(record) is Assigned:
+            _check_guids(record.consumer_guid)
+            _check_numbers(record.attempt)
+        elif type(record) is Ordered:
+            _check_numbers(record.enqueued_at_ns, record.expires_at_ns, record.flags)
+        elif type(record) is Returned:
+            _check_numbers(record.attempts)
+            _check_guids(*record.past_holders)
+        elif type(record) is Remembered:
+            _check_numbers(record.next_position)
+        elif type(record) is ReplicaRejoined:
+            _check_numbers(record.run)
+        elif type(record) is ConfigurationKnown:
+            try:
+                check_hostable(record)
+            except QsctlError as error:
+                raise Malformed(f"a configuration that no service can have: {error.message}") from error
+
+
+class Assembly:
+    """The letter of one sender whose pieces are coming in; they come in order, and one that is missing ends it."""
+
+    def __init__(self) -> None:
+        self._of: tuple[str, int, int] | None = None
+        self._parts: list[bytes] = []
+
+    def add(self, piece: Piece) -> bytes | None:
+        """Add a piece; return the letter's octets with the last one."""
+        of = (piece.run, piece.number, piece.count)
+        if piece.index == 0:
+            self._of, self._parts = of, []
+        if of != self._of or piece.index != len(self._parts):
+            self._of, self._parts = None, []
+            return None
+        self._parts.append(piece.data)
+        if len(self._parts) < piece.count:
+            return None
+        data = b"".join(self._parts)
+        self._of, self._parts = None, []
+        return data

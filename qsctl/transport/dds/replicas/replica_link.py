@@ -1,0 +1,204 @@
+"""The exchange between replicas, over DDS [QS 7.1]: one reader a member, and a writer to each of the others.
+
+Decides: which processes form a cluster. Members of one cluster announce its name; each reads a partition of its own, so
+that a message reaches its addressee alone. Messages may be lost: they do not accumulate for a peer that does not read
+them, since replicas repeat what matters. `letter_box` decodes received data to messages.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple
+
+from cyclonedds.core import DDSException
+from cyclonedds.sub import DataReader, Subscriber
+
+from qsctl.core.high_availability.frames import Frame
+from qsctl.core.queue.settings import SharedReaderQueueSettings
+from qsctl.instant import Nanoseconds
+from qsctl.transport.dds.boundary import Malformed
+from qsctl.transport.dds.channels import FrameWriter
+from qsctl.transport.dds.participant import Participant
+from qsctl.transport.dds.peers.discovery import RemoteEndpoint
+from qsctl.transport.dds.qos import map_qos, partition_qos, reader_qos
+from qsctl.transport.dds.replicas.letter_box import SILENCE_NS, LetterBox, ReceivedLetter, Seen
+from qsctl.transport.dds.replicas.replica_letters import piece_from_octets
+from qsctl.transport.dds.replicas.replica_wire import REPLICATION_TOPIC, WireReplicaPiece
+from qsctl.transport.dds.serialized_reader import SerializedReader
+from qsctl.transport.dds.wire.raw import close_entity
+
+WAITING_PIECES_MAX: Final = 256
+"""Bound of the fragments waiting for a peer: above it a further message to the peer is dropped."""
+
+_ROLE: Final = "replica"
+_TAKES_MAX: Final = 16
+_TAKE_COUNT: Final = 16
+
+
+class LinkQos(NamedTuple):
+    """The settings of a file for the quality of service between replicas [QS Table 3.14]."""
+
+    of_reader: tuple[Any, ...] = ()
+    of_writers: tuple[Any, ...] = ()
+
+
+AS_BY_DEFAULT: Final = LinkQos()
+
+
+def link_qos(replicated: Sequence[SharedReaderQueueSettings]) -> LinkQos:
+    """Return what the first of the replicated queues asks for; the letters are those of all."""
+    if not replicated:
+        return AS_BY_DEFAULT
+    reader, writer = (replicated[0].qos.get(f"update_{kind}_qos", "") for kind in ("datareader", "datawriter"))
+    return LinkQos(map_qos(reader).policies, map_qos(writer).policies)
+
+
+class ReplicaLink:
+    """One process's letters to and from the others of its cluster.
+
+    Args:
+        participant: in whose domain they travel.
+        cluster: the name that all members share; letters of others are not seen.
+        name: this member's application name.
+        run: distinguishes this process from others of the name.
+        started_at_ns: when it began.
+        qos: what the configuration adds to the quality of service of reader and writers.
+        silence_ns: a member that sent nothing for longer may be another process from then on.
+        clock: never goes back.
+    """
+
+    def __init__(
+        self,
+        participant: Participant,
+        cluster: str,
+        name: str,
+        run: str,
+        started_at_ns: Nanoseconds,
+        qos: LinkQos = AS_BY_DEFAULT,
+        *,
+        silence_ns: Nanoseconds = SILENCE_NS,
+        clock: Callable[[], Nanoseconds] = time.monotonic_ns,
+    ) -> None:
+        assert participant.entity is not None
+        self._participant = participant
+        self._cluster = cluster
+        self.box = LetterBox(Seen(name, run, started_at_ns), REPLICATION_TOPIC, participant.boundary, silence_ns, clock)
+        self._topic = participant.topic(REPLICATION_TOPIC, WireReplicaPiece)
+        self._writers: dict[str, FrameWriter] = {}
+        self.dropped_count = 0
+        """Letters that were not sent, for their addressee did not read those before."""
+        traits = {
+            "role": _ROLE,
+            "cluster": cluster.encode().hex(),
+            "name": name.encode().hex(),
+            "run": run,
+            "since": str(started_at_ns),
+        }
+        self._subscriber = Subscriber(participant.entity, qos=partition_qos(self._partition(name)))
+        self._reader = SerializedReader(
+            participant,
+            DataReader(self._subscriber, self._topic, qos=reader_qos(traits=traits, extra=qos.of_reader)),
+            piece_from_octets,
+        )
+        self._qos = qos
+
+    # Who is there.
+
+    def appeared(self, endpoint: RemoteEndpoint) -> None:
+        """Register another process's reader of replica messages, if it is of this cluster.
+
+        Raises:
+            Malformed: its announcement cannot be decoded.
+        """
+        traits = endpoint.traits
+        if endpoint.is_writer or endpoint.topic_name != REPLICATION_TOPIC or traits.get("role") != _ROLE:
+            return
+        try:
+            cluster, name = (bytes.fromhex(traits.get(key, "")).decode() for key in ("cluster", "name"))
+            seen = Seen(name, traits.get("run", ""), int(traits.get("since", "")))
+        except ValueError as error:
+            raise Malformed(f"a replica announces what cannot be read: {error}") from error
+        if cluster == self._cluster and self.box.appeared(endpoint.handle, seen) and seen.name not in self._writers:
+            self._writers[seen.name] = FrameWriter(
+                self._participant,
+                self._topic,
+                partition=self._partition(seen.name),
+                traits={"role": _ROLE},
+                extra=self._qos.of_writers,
+            )
+
+    def vanished(self, endpoint: RemoteEndpoint) -> None:
+        """Note that a reader is gone, and send it no more if it was the last of that name."""
+        writer = self._writers.pop(self.box.vanished(endpoint.handle), None)
+        if writer is not None:
+            writer.discard()
+
+    @property
+    def peers(self) -> frozenset[str]:
+        """The names of the other members that are there."""
+        return self.box.peers
+
+    @property
+    def namesake(self) -> Seen | None:
+        """Another process that announces itself by this member's name; None: there is none."""
+        return self.box.namesake
+
+    def pop_is_changed(self) -> bool:
+        """Return whether others came or went since the last call."""
+        return self.box.pop_is_changed()
+
+    # Letters.
+
+    def poll(self) -> list[ReceivedLetter]:
+        """Return the letters that have come, a turn's share of them."""
+        received: list[ReceivedLetter] = []
+        for _ in range(_TAKES_MAX):
+            pieces = self._reader.take(_TAKE_COUNT)
+            if pieces is None:
+                break
+            for piece in pieces:
+                received += self.box.receive(piece)
+        return received
+
+    def send(self, recipients: Sequence[str], members: Sequence[str], frames: Sequence[Frame]) -> None:
+        """Send a letter to members; where one is not there, or does not read, it is lost."""
+        writers: list[FrameWriter] = []
+        for recipient in recipients:
+            writer = self._writers.get(recipient)
+            if writer is None or writer.backlog_count > WAITING_PIECES_MAX:
+                self.dropped_count += 1
+            else:
+                writers.append(writer)
+        if not writers:
+            return
+        try:
+            pieces = self.box.pieces(members, frames)
+        except OverflowError:
+            self.dropped_count += len(writers)
+            return
+        for writer in writers:
+            try:
+                for piece in pieces:
+                    writer.put(piece)
+            except DDSException:
+                self.dropped_count += 1
+
+    def flush(self) -> bool:
+        """Send what was put. False: some waits for room in a peer's cache, come again soon."""
+        done = True
+        for writer in self._writers.values():
+            done = writer.flush() and done
+        return done
+
+    def close(self) -> None:
+        """Delete everything; the others see it at once."""
+        for writer in self._writers.values():
+            writer.close()
+        self._writers.clear()
+        self._reader.close()
+        close_entity(self._subscriber)
+
+    def _partition(self, name: str) -> str:
+        return hashlib.sha256(f"{self._cluster}\0{name}".encode()).hexdigest()[:32]

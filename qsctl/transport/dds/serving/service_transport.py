@@ -1,0 +1,461 @@
+"""The whole of a service on DDS: its domain participants, administration, monitoring and logging as one transport.
+
+Decides: which participants there are and what a turn of the driver does with them. Administration, monitoring and each
+`<domain_participant>` have a participant of their own [QS 3.3.3, 3.3.4.2 and 3.3.6]; all share a waitset.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Generic, Protocol, TypeVar
+
+import msgspec
+
+from qsctl.config.administration_key import read_keys
+from qsctl.core.messages import (
+    CommandReply,
+    CommandRequest,
+    Delivery,
+    Inbound,
+    Message,
+    QueueName,
+    StatusPublication,
+    WriteAcknowledgment,
+)
+from qsctl.core.queue.settings import SharedReaderQueueSettings
+from qsctl.core.records import DeadLetterReason
+from qsctl.core.statistics.status import SharedReaderQueueStatus
+from qsctl.errors import Refused
+from qsctl.identity import NIL_GUID, Guid
+from qsctl.instant import MILLISECOND_NS, SECOND_NS, Nanoseconds
+from qsctl.transport.dds.boundary import Boundary
+from qsctl.transport.dds.diagnosis.incompatible_peers import IncompatiblePeers
+from qsctl.transport.dds.diagnosis.library_log import LIBRARY_LOG
+from qsctl.transport.dds.participant import DomainSettings, Participant, Waiter
+from qsctl.transport.dds.peers.namesakes import LOOK_EVERY_NS, Namesakes, service_policy
+from qsctl.transport.dds.plain.topic import ClassOf, class_of_builtin
+from qsctl.transport.dds.replicas.link_domain import LinkDomain
+from qsctl.transport.dds.replicas.replica_link import ReplicaLink, link_qos
+from qsctl.transport.dds.serving.administration import AdminEndpoints, LoggerEndpoint, MonitoringEndpoint
+from qsctl.transport.dds.serving.delivery import DomainDelivery
+from qsctl.transport.dds.serving.endpoint_trial import try_endpoints
+from qsctl.transport.dds.serving.endpoints import QueueEndpoints, TopicEndpoints
+from qsctl.transport.dds.wire.bodies import dead_letter_octets
+from qsctl.transport.dds.wire.commands import SnippetReader
+from qsctl.transport.dds.wire.signed_commands import RUN_BYTES, CommandVerifier
+
+MessageKind = TypeVar("MessageKind")
+
+HURRY_NS: Nanoseconds = MILLISECOND_NS
+"""Time to the next attempt while a peer's cache is full or a consumer is being reached."""
+
+
+@dataclass(frozen=True, slots=True)
+class DomainPlace:
+    """A DDS domain and how this service takes part in it."""
+
+    domain_id: int
+    settings: DomainSettings = DomainSettings()
+
+
+@dataclass(frozen=True, slots=True)
+class ServicePlaces:
+    """The domains of a service. None: administration, monitoring or the distributed logger is off.
+
+    `delivers` False: the queues are in other processes, and only their domains' numbers are wanted here.
+    """
+
+    participants: Mapping[str, DomainPlace] = field(default_factory=dict)
+    administration: DomainPlace | None = None
+    monitoring: DomainPlace | None = None
+    logger: DomainPlace | None = None
+    configuration: DomainPlace | None = None
+    """The domain in which a cluster's members agree on their configuration [QS 7.2]; None: they do not."""
+    key_file: Path | None = None
+    """The keys that administration commands must be signed with; None: they need no signature."""
+    delivers: bool = True
+    run: str = ""
+    """Distinguishes this run of the service from another of the same name; shared by its processes. Empty: unused."""
+
+
+class CommandSource(Protocol):
+    """A source of commands and the way back for replies: administration over DDS, or another process."""
+
+    def poll(self, *, one: bool = False) -> list[CommandRequest]:
+        """Return the commands that have come, a turn's share of them; or one, for others wait."""
+
+    @property
+    def is_waiting(self) -> bool:
+        """Return whether commands have come and are not given yet."""
+
+    def reply(self, message: CommandReply, domain_ids: Mapping[str, int], /) -> None:
+        """Answer a command, with this turn's flush."""
+
+    def receive(self, ready: Collection[object], /) -> None:
+        """Put what has come in line, to be polled; `ready` is what `Waiter.ready` gave."""
+
+    def flush(self) -> bool:
+        """Send the turn's replies. False: some wait for room."""
+
+    def close(self) -> None:
+        """Take no more."""
+
+
+class ServiceTransport:
+    """A service's messages in and out. `poll`, `send` and `flush` are a driver's turn; the rest is the Protocol's.
+
+    Args:
+        application_name: what commands call the service; the participants' names begin with it.
+        places: the domains.
+        snippets: reads the bodies of CREATE commands.
+        commands: where commands come from when `places` has no administration.
+        class_of: the classes of the configuration's types, for producers without qsctl.
+        has_room: whether nothing waits outside a queue, by its full name: then producers without qsctl are read on.
+
+    Raises:
+        UsageError, Refused, Unavailable: a participant cannot be made; nothing stays open.
+        NotFound, Refused, InvalidInput: the key file cannot be used.
+    """
+
+    def __init__(
+        self,
+        application_name: str,
+        places: ServicePlaces,
+        snippets: SnippetReader,
+        commands: CommandSource | None = None,
+        class_of: ClassOf = class_of_builtin,
+        has_room: Callable[[QueueName], bool] = lambda _: True,
+    ) -> None:
+        self.application_name = application_name
+        self.boundary = Boundary()
+        """Checks that every message of a peer passes before it is in the inbox."""
+        self._domain_ids = {name: place.domain_id for name, place in places.participants.items()}
+        self._deliveries: dict[str, DomainDelivery] = {}
+        self._queues: dict[QueueName, QueueEndpoints] = {}
+        self._topics: dict[QueueName, TopicEndpoints] = {}
+        self._administration: CommandSource | None = commands
+        self.verifier: CommandVerifier | None = None
+        """Checks the commands' signatures; None: they need none."""
+        if places.administration is not None and places.key_file is not None:
+            self.verifier = CommandVerifier(read_keys(places.key_file), secrets.token_bytes(RUN_BYTES))
+        self._monitoring: MonitoringEndpoint | None = None
+        self.logger: LoggerEndpoint | None = None
+        self._run = places.run
+        self._key_file = places.key_file
+        self._configuration_place = places.configuration
+        self._configuration_domain: LinkDomain | None = None
+        self._namesakes: dict[int, Namesakes] = {}
+        self._look_at_ns: Nanoseconds = 0
+        self._participants: list[Participant] = []
+        self._incompatible: dict[int, IncompatiblePeers] = {}
+        """By domain: the participants of one domain see the same peers."""
+        self._waiter: Waiter | None = None
+        self._bell = threading.Event()
+        """Condition to wait for in a service that joins no domain."""
+        self._all_sent = True
+        self.replies_wait = False
+        """Whether replies to commands waited for room, or for a reader, at the last flush."""
+        try:
+            for name, place in places.participants.items() if places.delivers else ():
+                participant = self._open(place, name)
+                self._deliveries[name] = DomainDelivery(name, participant, application_name, class_of, has_room)
+            if places.administration is not None:
+                participant = self._open(places.administration, "administration")
+                self._participants.append(participant)
+                self._administration = AdminEndpoints(participant, application_name, snippets, self.verifier)
+                if places.logger == places.administration:
+                    self.logger = LoggerEndpoint(participant)
+            if places.logger is not None and self.logger is None:
+                participant = self._open(places.logger, "logger")
+                self._participants.append(participant)
+                self.logger = LoggerEndpoint(participant)
+            if places.monitoring is not None and places.delivers:
+                participant = self._open(places.monitoring, "monitoring")
+                self._participants.append(participant)
+                self._monitoring = MonitoringEndpoint(participant)
+        except BaseException:
+            self.close()
+            raise
+
+    def _open(self, place: DomainPlace, role: str) -> Participant:
+        name = f"{self.application_name}: {role}"
+        user_data = service_policy(self.application_name, self._run) if self._run else None
+        participant = Participant(
+            place.domain_id,
+            place.settings,
+            name=name,
+            waiter=self._waiter,
+            user_data=user_data,
+            boundary=self.boundary,
+        )
+        self._waiter = participant.waiter
+        watch = self._incompatible.get(place.domain_id)
+        if watch is None:
+            self._incompatible[place.domain_id] = IncompatiblePeers(participant)
+        else:
+            watch.watch_for(participant)
+        if self._run and place.domain_id not in self._namesakes:
+            self._namesakes[place.domain_id] = Namesakes(participant, self.application_name, self._run)
+        return participant
+
+    def read_keys_again(self) -> tuple[str, ...]:
+        """Accept the keys that the key file holds now, and no others; return their numbers, none without a key file.
+
+        Raises:
+            NotFound, Refused, InvalidInput: it cannot be used; the former keys are accepted still.
+        """
+        if self.verifier is None or self._key_file is None:
+            return ()
+        self.verifier.accept_keys(read_keys(self._key_file))
+        return self.verifier.key_numbers
+
+    def namesakes(self) -> list[int]:
+        """Return the domains in which another service of this name was found since the last call, each second."""
+        now = time.monotonic_ns()
+        if now < self._look_at_ns:
+            return []
+        self._look_at_ns = now + LOOK_EVERY_NS
+        return [domain_id for domain_id, namesakes in self._namesakes.items() if namesakes.look()]
+
+    def open_replica_link(
+        self,
+        cluster: str,
+        started_at_ns: Nanoseconds,
+        replicated: Sequence[SharedReaderQueueSettings],
+        silence_ns: Nanoseconds,
+    ) -> ReplicaLink:
+        """Open the letters between replicas: in the domain of the first domain participant, which all members have.
+
+        Args:
+            cluster: the name that all members share.
+            started_at_ns: when this process began.
+            replicated: the replicated queues; what the first asks for is added to the letters' quality of service.
+            silence_ns: see `ReplicaLink`.
+
+        Raises:
+            Refused: there is no domain participant.
+        """
+        delivery = next(iter(self._deliveries.values()), None)
+        if delivery is None:
+            raise Refused("replicas need a domain participant", remedy="Give the service a <domain_participant>.")
+        run = self._run or secrets.token_hex(8)
+        return delivery.open_replica_link(cluster, run, started_at_ns, link_qos(replicated), silence_ns)
+
+    def open_configuration_link(self, cluster: str, started_at_ns: Nanoseconds, silence_ns: Nanoseconds) -> ReplicaLink:
+        """Open the letters about the configuration: in a participant of their own in the administration's domain.
+
+        Args:
+            cluster: the name that all members share.
+            started_at_ns: when this process began.
+            silence_ns: see `ReplicaLink`.
+
+        Raises:
+            Refused: there is no administration.
+        """
+        if self._configuration_place is None:
+            raise Refused("a replicated configuration needs administration", remedy="Give the service one.")
+        participant = self._open(self._configuration_place, "configuration replication")
+        domain = self._configuration_domain = LinkDomain(
+            participant, cluster, self.application_name, self._run or secrets.token_hex(8), started_at_ns, silence_ns
+        )
+        return domain.link
+
+    def reconcile(self, queues: Mapping[QueueName, tuple[str, SharedReaderQueueSettings]]) -> None:
+        """Host exactly these queues: the shared subscriber's name and the settings of each, by its full name."""
+        for name, delivery in self._deliveries.items():
+            delivery.reconcile({queue: each for queue, each in queues.items() if queue.split("/", 1)[0] == name})
+        self._queues = {name: each for delivery in self._deliveries.values() for name, each in delivery.queues.items()}
+        self._topics = {name: each for delivery in self._deliveries.values() for name, each in delivery.topics.items()}
+
+    @property
+    def failures(self) -> dict[QueueName, str]:
+        """Why a hosted queue has no endpoints, by its full name: it is in no domain."""
+        return {name: text for each in self._deliveries.values() for name, text in each.failures.items()}
+
+    def try_endpoints(self, queue: QueueName, subscriber: str, settings: SharedReaderQueueSettings) -> None:
+        """Create the endpoints of a queue on trial, before the queue is created, and delete them.
+
+        Raises:
+            Refused: an endpoint cannot be created; the message names it and the reason.
+        """
+        delivery = self._deliveries.get(queue.split("/", 1)[0])
+        participant = delivery.participant if delivery is not None else next(iter(self._participants), None)
+        if participant is not None:
+            try_endpoints(participant, subscriber, settings)
+
+    def poll(self) -> list[Inbound]:
+        """Return what has come, a turn's share of it; does not wait. Empty: there is nothing."""
+        inbox: list[Inbound] = []
+        LIBRARY_LOG.turn()
+        self.boundary.turn()
+        for each in self._incompatible.values():
+            each.turn()
+        if self._configuration_domain is not None:
+            self._configuration_domain.look()
+        ready = self._waiter.ready() if self._waiter is not None else ()
+        self._poll_commands(inbox, ready)
+        commands_count = len(inbox)
+        for delivery in self._deliveries.values():
+            inbox += delivery.poll(ready)
+        if len(inbox) > commands_count:
+            self.boundary.time.note_samples()
+        return inbox
+
+    def _poll_commands(self, inbox: list[Inbound], ready: Sequence[object]) -> None:
+        """Move commands into the inbox. They take their time, from here to the next turn, from a share of their own."""
+        source, time_now = self._administration, self.boundary.time
+        time_now.commands.end()
+        if source is None:
+            return
+        source.receive(ready)
+        if not source.is_waiting or not time_now.commands.begins(self):
+            return
+        inbox += source.poll(one=time_now.is_contended(time_now.clock()))
+        if not inbox:
+            time_now.commands.end()
+
+    def usage(self) -> dict[str, int]:
+        """Return how much of its limits the peer takes that takes the most, by the limit."""
+        administration = self._administration
+        discoveries = [each.discovery for each in self._deliveries.values()]
+        waiting_count = administration.most_waiting_count if isinstance(administration, AdminEndpoints) else 0
+        return {
+            "endpoints_per_peer": max((each.most_endpoints_count for each in discoveries), default=0),
+            "consumers_per_peer": max((each.most_consumers_count for each in discoveries), default=0),
+            "waiting_commands_per_peer": waiting_count,
+        }
+
+    def put(self, messages: Sequence[Message]) -> None:
+        """Put messages into frames, in the order of each peer's; they leave with `flush`."""
+        deliveries = _ByPeer[Delivery]()
+        answers = _ByPeer[WriteAcknowledgment]()
+        for message in messages:
+            if type(message) is Delivery:
+                if message.dead_letter_reason is not None:
+                    message = _dead_letter(message, message.dead_letter_reason)
+                if message.consumer_guid != deliveries.guid or message.queue is not deliveries.queue:
+                    deliveries.turn_to(message.queue, message.consumer_guid)
+                deliveries.latest.append(message)
+            elif type(message) is WriteAcknowledgment:
+                if message.identity.writer_guid != answers.guid or message.queue is not answers.queue:
+                    answers.turn_to(message.queue, message.identity.writer_guid)
+                answers.latest.append(message)
+            elif isinstance(message, CommandReply):
+                if self._administration is not None:
+                    self._administration.reply(self._with_failure(message), self._domain_ids)
+            elif isinstance(message, StatusPublication) and self._monitoring is not None:
+                self._monitoring.publish(message)
+        for (name, guid), to_consumer in deliveries.groups.items():
+            if (queue := self._queues.get(name)) is not None:
+                queue.deliver(guid, to_consumer)
+        for (name, guid), to_producer in answers.groups.items():
+            if (topic := self._topics.get(name)) is not None:
+                topic.answer(name, guid, to_producer)
+
+    def _with_failure(self, message: CommandReply) -> CommandReply:
+        """Return the status of a queue that has no endpoints, with the failure as its reason."""
+        body = message.reply.body
+        failure = self.failures.get(body.queue_name) if isinstance(body, SharedReaderQueueStatus) else None
+        if failure is None:
+            return message
+        text = f"the queue {body.queue_name} is not offered over DDS: {failure}"  # type: ignore[union-attr]
+        return msgspec.structs.replace(message, reply=msgspec.structs.replace(message.reply, text=text))
+
+    def flush(self) -> bool:
+        """Send what was put. False: a peer's cache is full; come again soon."""
+        done = True
+        for delivery in self._deliveries.values():
+            done = delivery.flush() and done
+        if self._administration is not None:
+            self.replies_wait = not self._administration.flush()
+            done = done and not self.replies_wait
+        if self.logger is not None:
+            done = self.logger.flush() and done
+        if self._monitoring is not None:
+            self._monitoring.flush()
+        self._all_sent = done
+        return done
+
+    def wait(self, timeout_ns: Nanoseconds) -> None:
+        """Sleep until something may have come, at most so long; less while something waits to be sent."""
+        in_a_hurry = not self._all_sent or any(delivery.is_settling for delivery in self._deliveries.values())
+        if in_a_hurry:
+            timeout_ns = min(timeout_ns, HURRY_NS)
+        elif (waits_ns := self.boundary.time.waits_ns()) is not None:
+            timeout_ns = min(timeout_ns, waits_ns)
+        if self._waiter is not None:
+            self._waiter.wait(timeout_ns)
+        elif self._bell.wait(timeout_ns / SECOND_NS):
+            self._bell.clear()
+
+    def wake(self) -> None:
+        """End a `wait` of another thread, or the next one."""
+        if self._waiter is not None:
+            self._waiter.wake()
+        else:
+            self._bell.set()
+
+    def accept_no_more(self) -> None:
+        """Take no sample from a producer any more; consumers may still answer."""
+        for delivery in self._deliveries.values():
+            delivery.accepts = False
+
+    @property
+    def is_draining(self) -> bool:
+        """Return whether samples that came before are still to be read, since no more are taken."""
+        return any(delivery.is_draining for delivery in self._deliveries.values())
+
+    def close(self) -> None:
+        """Leave every domain; what was flushed is still sent."""
+        for endpoint in (self._administration, self._monitoring, self.logger):
+            if endpoint is not None:
+                endpoint.close()
+        self._administration = self._monitoring = self.logger = None
+        for watch in self._incompatible.values():
+            watch.close()
+        self._incompatible.clear()
+        if self._configuration_domain is not None:
+            self._configuration_domain.close()
+            self._configuration_domain = None
+        for namesakes in self._namesakes.values():
+            namesakes.close()
+        self._namesakes.clear()
+        for delivery in self._deliveries.values():
+            delivery.close()
+        self._deliveries.clear()
+        self._queues.clear()
+        self._topics.clear()
+        for participant in self._participants:
+            participant.close()
+        self._participants.clear()
+        if self._waiter is not None:
+            self._waiter.close()
+            self._waiter = None
+        self.boundary.close()
+
+
+class _ByPeer(Generic[MessageKind]):
+    """Messages of a turn by queue and peer; most follow one to the same peer."""
+
+    def __init__(self) -> None:
+        self.groups: dict[tuple[QueueName, Guid], list[MessageKind]] = {}
+        self.queue = ""
+        self.guid = NIL_GUID
+        self.latest: list[MessageKind] = []
+
+    def turn_to(self, queue: QueueName, guid: Guid) -> None:
+        """Go on with another peer: its messages are the latest ones now."""
+        self.queue, self.guid = queue, guid
+        self.latest = self.groups.setdefault((queue, guid), [])
+
+
+def _dead_letter(delivery: Delivery, reason: DeadLetterReason) -> Delivery:
+    """Return a dead letter as it travels: packed with where it comes from and why."""
+    assert delivery.payload is not None, "the driver puts payloads back before it sends"
+    octets = dead_letter_octets(delivery.dead_letter_from, delivery.dead_letter_identity, reason, delivery.payload)
+    return msgspec.structs.replace(delivery, payload=octets)
