@@ -84,7 +84,8 @@ class DdsConnection:
         if services:
             return (
                 f"Without administration in this domain: {', '.join(services[:5])}. Give the service an "
-                "<administration> with this <domain_id>, or name the domain of its administration with --service."
+                "<administration> with this <domain_id>, start it with -remoteAdministrationDomainId "
+                f"{self._domain_id}, or name the domain of its administration with --service."
             )
         where = self._settings.interface if self._settings is not None else DomainSettings().interface
         return (

@@ -38,6 +38,7 @@ def test_the_likely_reason_is_named(tmp_path: Path) -> None:
                 connection.close()
 
         assert eventually(lambda: f"Without administration in this domain: {service.name}." in reason(other))
+        assert f"-remoteAdministrationDomainId {other}" in reason(other)
         assert f"Nothing of a service is seen in domain {domain} on interface lo." in reason(domain)
     finally:
         service.end()
