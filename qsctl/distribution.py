@@ -26,6 +26,8 @@ LEFT_OUT: Final = {
     "vl_convert": "reports",
     "uniplot": "charts on a terminal",
     "hcl2": "client profiles of Terraform",
+    "starlette": "the page of `qsctl web`",
+    "uvicorn": "the page of `qsctl web`",
 }
 """Modules that `qsctl-service` comes without, with what needs them."""
 

@@ -85,12 +85,12 @@ def nodes(path: Path) -> Iterator[ast.AST]:
 
 def entered(program: Program) -> Reach:
     """What is reached from where qsctl is entered: its commands, its pages, its processes, and what programs import."""
-    from qsctl.cli.app import COMMAND_MODULES
+    from qsctl.cli.app import COMMAND_MODULES, module_path
     from qsctl.cli.help.reference import REFERENCES
 
     reach = Reach(program)
     reach.add_public("qsctl.__main__", "main")
-    for module in (*COMMANDS_OF_PROCESSES, *(f"qsctl.cli.{each}" for each in COMMAND_MODULES)):
+    for module in (*COMMANDS_OF_PROCESSES, *map(module_path, COMMAND_MODULES)):
         reach.add_module(module)
     for reference in REFERENCES.values():
         reach.add_public(f"qsctl.cli.help.reference.{reference.module}", "page")

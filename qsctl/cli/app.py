@@ -64,12 +64,13 @@ COMMAND_MODULES: Final[Mapping[str, tuple[str, ...]]] = {
     "monitoring.metrics": ("metrics",),
     "monitoring.debug": ("debug",),
     "samples.bench": ("bench",),
+    "qsctl.web.command": ("web",),  # a name, and no import: the package of the page is above this one
     "engine.group": ("engine",),
     "help.pages": ("help",),
     "help.doctor": ("doctor",),
     "help.completion": ("completion",),
 }
-"""Modules of this package with the first words of their `COMMANDS`, in the order of `qsctl --help`."""
+"""Modules with the first words of their `COMMANDS`, in the order of `qsctl --help`; see `module_path`."""
 
 PROGRAM: Final = "qsctl"
 
@@ -78,6 +79,11 @@ _STATUSES: Final = (
     "6 ALREADY_EXISTS, 7 refused, 8 no answer in time, 9 stored state damaged, 70 a fault of qsctl, "
     "74 output not written, 130 interrupted, 141 reader of the output gone."
 )
+
+
+def module_path(name: str) -> str:
+    """Return the full name of a module of `COMMAND_MODULES`: those of this package have the rest of theirs there."""
+    return name if name.startswith("qsctl.") else f"qsctl.cli.{name}"
 
 
 def _root(_version: VersionOption = False) -> None:
@@ -102,7 +108,7 @@ def build_app(words: Sequence[str] = ()) -> typer.Typer:
     )
     app.callback()(_root)
     for name in modules or COMMAND_MODULES:
-        importlib.import_module(f"qsctl.cli.{name}").COMMANDS.add_to(app)
+        importlib.import_module(module_path(name)).COMMANDS.add_to(app)
     return app
 
 

@@ -14,7 +14,7 @@ import typer
 from typer.testing import CliRunner
 
 from qsctl import __version__
-from qsctl.cli.app import COMMAND_MODULES
+from qsctl.cli.app import COMMAND_MODULES, module_path
 from qsctl.errors import ExitStatus
 from tests.commands import command_line
 
@@ -44,7 +44,7 @@ def test_help_imports_nothing_heavy() -> None:
 @pytest.mark.parametrize("module", COMMAND_MODULES)
 def test_the_commands_of_a_module_are_those_that_it_is_imported_for(module: str) -> None:
     app = typer.Typer()
-    importlib.import_module(f"qsctl.cli.{module}").COMMANDS.add_to(app)
+    importlib.import_module(module_path(module)).COMMANDS.add_to(app)
     groups = [each.typer_instance for each in app.registered_groups]
     names = [each.name for each in app.registered_commands] + [each.info.name for each in groups if each is not None]
     assert tuple(names) == COMMAND_MODULES[module]
@@ -57,7 +57,7 @@ def test_a_command_line_imports_no_other_command() -> None:
     script += "except SystemExit:\n    sys.stderr.write(' '.join(sys.modules))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert "Usage: qsctl get status" in done.stdout
-    commands = {f"qsctl.cli.{module}" for module in COMMAND_MODULES}
+    commands = {module_path(module) for module in COMMAND_MODULES}
     assert commands & set(done.stderr.split()) == {"qsctl.cli.administer.get"}
 
 

@@ -25,8 +25,8 @@ GROUPS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "Cheat sheets": ("cheat-operator", "cheat-rti", "cheat-solace", "cheat-engine", "cheat-words"),
     "Everyday work": (
-        "administration", "samples", "tables", "top", "health", "limits", "desired-state", "contexts", "completion",
-        "bench",
+        "administration", "samples", "tables", "top", "web", "health", "limits", "desired-state", "contexts",
+        "completion", "bench",
     ),
     "Configuration": ("configuration", "rti-differences", "client-profiles", "listings", "captures"),
     "The service": (

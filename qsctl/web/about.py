@@ -1,0 +1,47 @@
+"""The view "About": how the page is served, and which requests were refused; also the list of views."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from qsctl import __version__
+from qsctl.web.context import STREAMS_MAX, PageView, WebContext
+
+VIEW = PageView("about", "About")
+
+
+def routes(context: WebContext, views: Sequence[PageView]) -> list[BaseRoute]:
+    """Return the routes.
+
+    Args:
+        context: has the counters.
+        views: those that the page has, in the order of its navigation.
+    """
+
+    async def about(_request: Request) -> Response:
+        return JSONResponse(
+            {
+                "version": __version__,
+                "allow_changes": context.allow_changes,
+                "answered_count": context.answered_count,
+                "stream_count": context.stream_count,
+                "streams_max": STREAMS_MAX,
+                "refused": dict(sorted(context.refused.items())),
+                "sources": [{"name": feed.name, "title": feed.title, "error": feed.error} for feed in context.feeds],
+            }
+        )
+
+    async def named(_request: Request) -> Response:
+        return JSONResponse(
+            {
+                "views": [{"name": each.name, "title": each.title} for each in (*views, VIEW)],
+                "sources": [{"name": feed.name, "title": feed.title} for feed in context.feeds],
+                "allow_changes": context.allow_changes,
+            }
+        )
+
+    return [Route("/api/about", about), Route("/api/views", named)]

@@ -1,0 +1,151 @@
+"""`qsctl web`: queues in a browser on this machine."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, ClassVar, Final
+
+import typer
+
+from qsctl.cli.broker_options import BrokerOptions
+from qsctl.cli.command import Commands
+from qsctl.cli.engine.looks import FILES_HELP, LookOptions
+from qsctl.cli.output.results import Block, Result, TextBlock
+from qsctl.cli.panels import SAMPLES_PANEL
+from qsctl.cli.service_options import TargetOptions
+from qsctl.errors import NotFound, UsageError
+
+if TYPE_CHECKING:
+    from qsctl.client.administration import Administration
+    from qsctl.web.feed import PolledSource
+
+COMMANDS: Final = Commands(panel=SAMPLES_PANEL)
+
+_SHORTEST_S: Final = 0.2
+
+
+@dataclass(frozen=True)
+class ServedPage(Result):
+    """The address of the page."""
+
+    address: str
+    allow_changes: bool
+
+    field_help: ClassVar[Mapping[str, str]] = {
+        "address": "address of the page, with the token that opens it",
+        "allow_changes": "whether commands that change queues may be run from the page",
+    }
+    row_fields: ClassVar[tuple[str, ...]] = tuple(field_help)
+
+    def blocks(self) -> list[Block]:
+        """Return the address, and how to end."""
+        rule = "It may change queues." if self.allow_changes else "It changes nothing."
+        return [
+            TextBlock(f"The page is at {self.address}"),
+            TextBlock(f"{rule} Keep the address to yourself: it opens the page. Ctrl-C ends it.", "faint"),
+        ]
+
+
+@COMMANDS.command(
+    "web",
+    examples=(
+        "qsctl web  # the embedded service of this directory",
+        "qsctl web --service dds:57 --open",
+        "qsctl web --service dds:57 --allow-changes  # requeue, move and flush from the page",
+        "qsctl web --broker https://broker.example:943",
+        "qsctl web --engine hospital.recovery",
+    ),
+)
+def web(
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port of 127.0.0.1 to listen on; 0: a free one.")] = 0,
+    open_: Annotated[bool, typer.Option("--open/--no-open", help="Start the browser with the page.")] = False,
+    allow_changes: Annotated[
+        bool, typer.Option("--allow-changes", help="Let the page requeue, move and flush samples.")
+    ] = False,
+    interval: Annotated[
+        str, typer.Option(metavar="TIME", help="Time between two looks, a duration such as 500ms or 2s.")
+    ] = "1s",
+    engine: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="SOURCE", rich_help_panel="Engine", help=f"{FILES_HELP}; may be repeated."),
+    ] = None,
+    *,
+    listings: LookOptions,
+    broker: BrokerOptions,
+    service: TargetOptions,
+) -> Iterator[ServedPage]:
+    """Show queues in a browser on this machine, as they change: depth, rates, unacknowledged, dead, watermarks.
+
+    The page is served on loopback alone, and its address has a token that opens it. Ctrl-C ends it, with status 0.
+    A service is shown where one is named, or where nothing else is.
+
+    Reading starts the `change` counters again from zero, as `qsctl get status` does.
+    """
+    from qsctl.cli.location import check_location, seconds
+    from qsctl.web.context import WebContext
+    from qsctl.web.security import PageAccess
+    from qsctl.web.server import PageServer, bind, create_app
+
+    interval_s = seconds(interval, "--interval")
+    if interval_s < _SHORTEST_S:
+        raise UsageError(f"--interval {interval} is too short", remedy="Give at least 200ms.")
+    feeds: list[PolledSource] = []
+    check_location(service.service)
+    if service.service != "embedded:" or not (engine or broker.broker):
+        feeds.append(_service_feed(service, interval_s))
+    if broker.broker:
+        feeds.append(_broker_feed(broker, max(interval_s, 5.0)))
+    if engine:
+        feeds.append(_engine_feed(engine, listings, max(interval_s, 2.0)))
+    sockets = bind(port)
+    access = PageAccess(sockets[0].getsockname()[1])
+    context = WebContext(feeds=tuple(feeds), allow_changes=allow_changes)
+    app = create_app(context, access)
+    yield ServedPage(access.address, allow_changes)
+    if open_:
+        _open_browser(access.ticket_address)
+    PageServer(app, context).run(sockets=sockets)
+
+
+def _service_feed(service: TargetOptions, interval_s: float) -> PolledSource:
+    from qsctl.cli.top.live import LiveSource
+    from qsctl.web.feed import PolledSource
+
+    is_remote = service.service.startswith("dds:")
+
+    @contextmanager
+    def opened() -> Iterator[Administration]:
+        if not is_remote and not service.state_dir.exists():  # to look is no reason to make a service
+            raise NotFound(
+                f"there is no service in {service.state_dir} yet", remedy="`qsctl create-queue NAME` makes one."
+            )
+        with service.open() as administration:
+            yield administration
+
+    title = service.service if is_remote else f"{service.service} in {service.state_dir}"
+    return PolledSource("service", title, LiveSource(opened, service.service, keeps_open=is_remote), interval_s)
+
+
+def _broker_feed(broker: BrokerOptions, interval_s: float) -> PolledSource:
+    from qsctl.cli.top.broker import BrokerSource
+    from qsctl.web.feed import PolledSource
+
+    return PolledSource("broker", broker.broker, BrokerSource(broker.open), interval_s)
+
+
+def _engine_feed(engine: list[Path], listings: LookOptions, interval_s: float) -> PolledSource:
+    from qsctl.cli.top.engine import EngineSource
+    from qsctl.web.feed import PolledSource
+
+    return PolledSource("engine", ", ".join(map(str, engine)), EngineSource(engine, listings), interval_s)
+
+
+def _open_browser(address: str) -> None:
+    import webbrowser
+
+    if not webbrowser.open(address):
+        sys.stderr.write("No browser was found: open the address yourself.\n")

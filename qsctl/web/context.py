@@ -1,0 +1,39 @@
+"""State that the parts of the page share: sources, counters, the end of the server, options of the command."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+import anyio
+
+from qsctl.web.feed import PolledSource
+
+STREAMS_MAX: Final = 32
+"""Event streams at a time; a browser has one for each tab."""
+
+
+class PageView(NamedTuple):
+    """A view of the page: the name that the address and the module in `static` have, and its title."""
+
+    name: str
+    title: str
+
+
+@dataclass(slots=True)
+class WebContext:
+    """The state of one server."""
+
+    feeds: tuple[PolledSource, ...] = ()
+    """The sources that are looked at, in the order of the page."""
+    allow_changes: bool = False
+    """Whether commands that change queues may be run from the page."""
+    refused: Counter[str] = field(default_factory=Counter)
+    """Requests that were refused, and streams that were ended, by their reason."""
+    answered_count: int = 0
+    """Requests that were let through."""
+    stream_count: int = 0
+    """Event streams that are open."""
+    ending: anyio.Event = field(default_factory=anyio.Event)
+    """Set when the server ends: streams end with it."""

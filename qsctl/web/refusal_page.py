@@ -1,0 +1,19 @@
+"""The page that is shown in place of the page: a refusal in plain words, without scripts, styles or files."""
+
+from __future__ import annotations
+
+from html import escape
+
+
+def refusal_page(words: str) -> str:
+    """Return a page of HTML with one paragraph.
+
+    Args:
+        words: the paragraph, as text.
+    """
+    return (
+        '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>qsctl web: refused</title>'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        '<meta name="color-scheme" content="light dark"></head>'
+        f"<body><main><h1>Refused</h1><p>{escape(words)}</p></main></body></html>"
+    )
