@@ -16,6 +16,7 @@ from qsctl.cli.command import Commands
 from qsctl.cli.help.finding import Finding
 from qsctl.cli.help.migration import Migration, migration_of
 from qsctl.cli.help.peer_kinds import PEER_KINDS, PeerKinds
+from qsctl.cli.options import VariableOption, variables_of
 from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock, fields_of
 from qsctl.cli.panels import MORE_PANEL
 from qsctl.cli.service_options import ANY_SERVICE, StateDirOption, TargetOption, TargetOptions, TimeoutOption
@@ -216,8 +217,11 @@ def doctor(
     ] = None,
     app: Annotated[
         Path | None,
-        typer.Option(metavar="PROFILES", help="QoS profiles of the applications, for the list of --migrate."),
+        typer.Option(
+            metavar="PROFILES", help="QoS profiles of applications, listed after the file of --migrate, or alone."
+        ),
     ] = None,
+    var: VariableOption = None,
 ) -> Health | PeerKinds | Migration:
     """Look for what the commands need: Java for Spark, packages, writable folders. Starts nothing.
 
@@ -225,10 +229,10 @@ def doctor(
     room, what died, and how replicas are. Reading the status starts the `change` counters again from zero. Exits with
     1 when something needed is missing, or a service is not well.
     """
-    if migrate is not None:
-        return migration_of(migrate, app)
-    if app is not None:
-        raise UsageError("--app is for --migrate", remedy="Give the service's file with --migrate FILE.")
+    if migrate is not None or app is not None:
+        return migration_of(migrate, app, variables_of(var))
+    if var:
+        raise UsageError("--var is for --migrate and --app", remedy="Give the file with --migrate FILE.")
     if peer:
         return PeerKinds(tuple(PEER_KINDS))
     if service:
