@@ -3,8 +3,13 @@
 The public surface is what `__all__` names, here and in `aio`; the other modules serve the command line and may change.
 
 - `QueueProducer`, `QueueConsumer`, `QueueRequester`, `QueueReplier`: blocking wrappers. Each is a context manager, and
-  belongs to one thread. Payloads are octets, or values with a `Codec`, as
-  `qsctl.config.sample_types.types` makes from XML types.
+  belongs to one thread. Their words are the same: `wait_for_queue`, `receive`, `acknowledge`, `reject`, `stop`.
+- Payloads are octets, or values with a `Codec`: `JsonCodec` or `MsgpackCodec` of a dataclass, a msgspec Struct or a
+  pydantic model, or one that `qsctl.config.sample_types.types` makes from XML types. Type checkers know the values by
+  the codec.
+- `Retry`: attempts and pauses, of `QueueConsumer.process` and `QueueProducer.write_until_accepted`.
+- `stopped_by_signals`: ends iterations and `process` in good order at SIGTERM.
+- `tracing`: OpenTelemetry's context carried from producers to consumers (extra `otel`).
 - `aio`: the same four for tasks (asyncio or trio), with the same signatures.
 - `ClientSession`: one participant for several wrappers.
 
@@ -41,21 +46,27 @@ __all__ = [
     "ApplicationAcknowledgment",
     "ClientSession",
     "Codec",
+    "JsonCodec",
+    "MsgpackCodec",
     "QueueConsumer",
     "QueueProducer",
     "QueueReplier",
     "QueueRequester",
     "RawOctets",
     "ReceivedSample",
+    "Retry",
+    "stopped_by_signals",
 ]
 
 if TYPE_CHECKING:
-    from qsctl.client.codec import Codec, RawOctets
+    from qsctl.client.codec import Codec, JsonCodec, MsgpackCodec, RawOctets
     from qsctl.client.consumer import QueueConsumer, ReceivedSample
     from qsctl.client.producer import ApplicationAcknowledgment, QueueProducer
     from qsctl.client.replier import QueueReplier
     from qsctl.client.requester import QueueRequester
+    from qsctl.client.retry import Retry
     from qsctl.client.session import ClientSession
+    from qsctl.client.signals import stopped_by_signals
 
 __getattr__ = exports(
     __name__,
@@ -63,11 +74,15 @@ __getattr__ = exports(
         "ApplicationAcknowledgment": "producer",
         "ClientSession": "session",
         "Codec": "codec",
+        "JsonCodec": "codec",
+        "MsgpackCodec": "codec",
         "QueueConsumer": "consumer",
         "QueueProducer": "producer",
         "QueueReplier": "replier",
         "QueueRequester": "requester",
         "RawOctets": "codec",
         "ReceivedSample": "consumer",
+        "Retry": "retry",
+        "stopped_by_signals": "signals",
     },
 )

@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator
-from typing import Final, Generic, cast
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final, Generic, TypedDict, Unpack, cast, overload
 
 import msgspec
 
 from qsctl.client.codec import Codec, RawOctets, Value
+from qsctl.client.deprecation import warn_of_former
+from qsctl.client.retry import ONCE, Retry
 from qsctl.client.session import FOREVER_S, ClientSession, Wrapper, new_guid, no_answer
 from qsctl.core.client.consumer import UNLIMITED_THRESHOLD, QueueReader
 from qsctl.core.messages import AckResponse, Delivery, SampleFlag
+from qsctl.errors import QsctlError
 from qsctl.identity import NIL_GUID, Guid, SampleIdentity
 from qsctl.transport.dds.clients.client_ports import ConsumerPort
 from qsctl.transport.dds.participant import DomainSettings
@@ -55,9 +58,26 @@ class ReceivedSample(msgspec.Struct, Generic[Value], frozen=True, eq=False, gc=F
         """Return whether the queue had no more for this consumer [QS Table 2.1]; only where the queue marks it."""
         return bool(self.delivery.flags & SampleFlag.LAST_SHARED_READER_QUEUE)
 
-    def acknowledge(self, accepted: bool = True) -> None:
-        """Acknowledge it: an accepted one leaves the queue, a rejected one is delivered to another consumer."""
-        self._consumer.acknowledge(self, accepted)
+    def acknowledge(self, accepted: bool | None = None) -> None:
+        """Acknowledge it: it leaves the queue. `accepted` is deprecated: `reject` is the negative acknowledgment."""
+        if accepted is not None:
+            warn_of_former("acknowledge(accepted)", "acknowledge() or reject()")
+        self._consumer.state.acknowledge(self.identity, _response(accepted))
+
+    def reject(self) -> None:
+        """Reject it: it is delivered again, to another consumer where there is one, until its retries are spent."""
+        self._consumer.state.acknowledge(self.identity, AckResponse.REJECTED)
+
+
+class ConsumerOptions(TypedDict, total=False):
+    """The keyword arguments of `QueueConsumer` besides its codec."""
+
+    feedback: bool
+    consumer_guid: Guid | None
+    source_guid: Guid
+    unacked_threshold: int | None
+    settings: DomainSettings | None
+    session: ClientSession | None
 
 
 class QueueConsumer(Wrapper, Generic[Value]):
@@ -73,7 +93,32 @@ class QueueConsumer(Wrapper, Generic[Value]):
         consumer_guid: the consumer's GUID; a random one unless given.
         settings: how to take part in the domain; the loopback by default.
         session: a session to use together with other wrappers; `domain_id` and `settings` are then unused.
+
+    A sample whose payload the codec cannot decode is rejected, logged and counted in `undecodable_count`; its queue
+    delivers it elsewhere, or dead-letters it.
     """
+
+    @overload
+    def __init__(
+        self: QueueConsumer[bytes],
+        topic_name: str,
+        subscriber: str,
+        domain_id: int = 0,
+        *,
+        codec: None = None,
+        **options: Unpack[ConsumerOptions],
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self,
+        topic_name: str,
+        subscriber: str,
+        domain_id: int = 0,
+        *,
+        codec: Codec[Value],
+        **options: Unpack[ConsumerOptions],
+    ) -> None: ...
 
     def __init__(
         self,
@@ -108,6 +153,8 @@ class QueueConsumer(Wrapper, Generic[Value]):
             self._asked_at_s: float | None = None
             self._began_at_s = 0.0
             self._reported_epoch = 0
+            self.undecodable_count = 0
+            """Samples that were rejected because the codec could not decode them."""
 
     @property
     def is_matched(self) -> bool:
@@ -142,13 +189,37 @@ class QueueConsumer(Wrapper, Generic[Value]):
         self._require(self.has_queue, timeout_s, f"queue {self.state.queue!r}")
 
     def receive(self, max_samples: int = 1, timeout_s: float = 10.0) -> list[ReceivedSample[Value]]:
-        """Wait for samples; return all that are there, at most `max_samples`; an empty list: none came in time."""
-        if not self.has_samples():
-            self._run_until(self.has_samples, timeout_s)
-        return [
-            ReceivedSample(self, each, self._codec.decode(each.payload or b""))
-            for each in self.state.deliver(max_samples)
-        ]
+        """Wait for samples; return all that are there, at most `max_samples`.
+
+        An empty list: none came in time, or `stop` was called.
+        """
+        deadline = time.monotonic() + timeout_s
+        while True:
+            if not self.has_samples():
+                self._run_until(self.has_samples_or_stops, deadline - time.monotonic())
+            received = self._decoded(self.state.deliver(max_samples))
+            # None may be left of those that came: the codec could not decode them.
+            is_over = self._is_stopping or not self._session.may_wait or time.monotonic() >= deadline
+            if received or is_over:
+                return received
+
+    def has_samples_or_stops(self) -> bool:
+        """Return whether samples have come, or `stop` was called."""
+        return self.state.waiting_count > 0 or self._is_stopping
+
+    def _decoded(self, deliveries: list[Delivery]) -> list[ReceivedSample[Value]]:
+        """Return the samples with their values; reject those that the codec cannot decode."""
+        samples: list[ReceivedSample[Value]] = []
+        for each in deliveries:
+            try:
+                value = self._codec.decode(each.payload or b"")
+            except (QsctlError, ValueError) as error:
+                self.undecodable_count += 1
+                self.state.acknowledge(each.identity, AckResponse.REJECTED)
+                _LOG.warning("queue %s: sample %s is rejected: %s", self.state.queue, each.identity, error)
+            else:
+                samples.append(ReceivedSample(self, each, value))
+        return samples
 
     def receive_available(self, max_samples: int = 1, timeout_s: float = 10.0) -> list[ReceivedSample[Value]]:
         """Return what the queue has for this consumer now, at most `max_samples`; an empty list: it has nothing.
@@ -186,21 +257,121 @@ class QueueConsumer(Wrapper, Generic[Value]):
         return False
 
     def __iter__(self) -> Iterator[ReceivedSample[Value]]:
-        """Yield samples as they come, without end. What the body acknowledged is sent before the next wait."""
-        while True:
-            yield from self.receive(max_samples=256, timeout_s=FOREVER_S)
+        """Yield samples as they come, until `stop`. What the body acknowledged is sent before the next wait.
 
-    def acknowledge(self, sample: ReceivedSample[Value] | Delivery, accepted: bool = True) -> None:
-        """Acknowledge a sample [QS 2.5]; the acknowledgment is sent with the next call that waits, or with `flush`.
+        Samples that came and were not yielded return to the queue untouched when the consumer closes.
+        """
+        while not self._is_stopping:
+            yield from self.receive(1, FOREVER_S)
+
+    def batches(self, max_samples: int = 100) -> Iterator[list[ReceivedSample[Value]]]:
+        """Yield what has come, as lists of 1 to `max_samples` samples, until `stop`; no list is waited to be full.
+
+        A queue sends as many unacknowledged samples as the consumer's threshold lets it, `unacked_threshold`.
+        """
+        while not self._is_stopping:
+            if batch := self.receive(max_samples, FOREVER_S):
+                yield batch
+
+    def process(
+        self,
+        handler: Callable[[ReceivedSample[Value]], object],
+        *,
+        retry: Retry = ONCE,
+        max_samples: int | None = None,
+    ) -> int:
+        """Call a handler with each sample as it comes, until `stop`; return the number of samples that it processed.
+
+        A sample is acknowledged when the handler returns, unless it did that itself. When the handler raises an
+        `Exception` it is called again after a pause, and the sample is rejected after the last attempt: the queue
+        delivers it elsewhere, or dead-letters it. Whatever else it raises, such as `KeyboardInterrupt`, returns the
+        sample to the queue as redelivered, and leaves this call; so does `stop` during a pause, without an error.
+
+        Args:
+            handler: processes one sample.
+            retry: attempts and pauses for one sample.
+            max_samples: number of samples after which to end; None: no bound.
+        """
+        count = finished = 0
+        while not self._is_stopping and (max_samples is None or finished < max_samples):
+            for sample in self.receive(1, FOREVER_S):
+                finished += 1
+                count += self._process(sample, handler, retry)
+                self.flush()
+        return count
+
+    def _process(
+        self, sample: ReceivedSample[Value], handler: Callable[[ReceivedSample[Value]], object], retry: Retry
+    ) -> bool:
+        """Process one sample; return whether the handler did, and acknowledge it by what came of it."""
+        pauses = retry.pauses()
+        response = AckResponse.RETURNED
+        try:
+            while True:
+                try:
+                    handler(sample)
+                except Exception:
+                    pause_s = next(pauses, None)
+                    if pause_s is None:
+                        response = AckResponse.REJECTED
+                        _LOG.exception("queue %s: sample %s is rejected", self.state.queue, sample.identity)
+                        return False
+                    if self._run_until(lambda: self._is_stopping, pause_s):
+                        return False
+                else:
+                    response = AckResponse.ACCEPTED
+                    return True
+        finally:
+            self.acknowledge_once(sample, response)
+
+    def acknowledge_once(self, sample: ReceivedSample[Value], response: AckResponse) -> None:
+        """Acknowledge a sample, unless its handler did."""
+        if self.state.holds(sample.identity):
+            self.state.acknowledge(sample.identity, response)
+
+    def acknowledge(
+        self,
+        samples: ReceivedSample[Value] | Delivery | Iterable[ReceivedSample[Value] | Delivery],
+        accepted: bool | None = None,
+    ) -> None:
+        """Acknowledge a sample, or each of several [QS 2.5]: they leave the queue.
+
+        The acknowledgments are sent with the next call that waits, or with `flush`. `accepted` is deprecated: `reject`
+        is the negative acknowledgment.
 
         Raises:
-            UsageError: it was acknowledged before, or is not this consumer's.
+            UsageError: one was acknowledged before, or is not this consumer's.
         """
-        self.state.acknowledge(sample.identity, AckResponse.ACCEPTED if accepted else AckResponse.REJECTED)
+        if accepted is not None:
+            warn_of_former("acknowledge(…, accepted)", "acknowledge(…) or reject(…)")
+        self._answer(samples, _response(accepted))
 
-    def acknowledge_all(self, accepted: bool = True) -> int:
-        """Acknowledge every sample received so far; return their number."""
-        return self.state.acknowledge_all(AckResponse.ACCEPTED if accepted else AckResponse.REJECTED)
+    def reject(self, samples: ReceivedSample[Value] | Delivery | Iterable[ReceivedSample[Value] | Delivery]) -> None:
+        """Reject a sample, or each of several [QS 2.5]: they are delivered again, or dead-lettered; sent as
+        acknowledgments are.
+
+        Raises:
+            UsageError: one was acknowledged before, or is not this consumer's.
+        """
+        self._answer(samples, AckResponse.REJECTED)
+
+    def _answer(
+        self,
+        samples: ReceivedSample[Value] | Delivery | Iterable[ReceivedSample[Value] | Delivery],
+        response: AckResponse,
+    ) -> None:
+        for each in (samples,) if isinstance(samples, ReceivedSample | Delivery) else samples:
+            self.state.acknowledge(each.identity, response)
+
+    def acknowledge_all(self, accepted: bool | None = None) -> int:
+        """Acknowledge every sample received so far; return their number. `accepted` is deprecated: see `reject_all`."""
+        if accepted is not None:
+            warn_of_former("acknowledge_all(accepted)", "acknowledge_all() or reject_all()")
+        return self.state.acknowledge_all(_response(accepted))
+
+    def reject_all(self) -> int:
+        """Reject every sample received so far; return their number."""
+        return self.state.acknowledge_all(AckResponse.REJECTED)
 
     def set_availability(self, reception_enabled: bool, unacked_threshold: int = UNLIMITED_THRESHOLD) -> None:
         """Announce whether the queue may send, and how many samples may be unacknowledged [QS 2.10.2].
@@ -248,3 +419,7 @@ class QueueConsumer(Wrapper, Generic[Value]):
         if answers:
             self._port.send(answers)
             self._port.flush()
+
+
+def _response(accepted: bool | None) -> AckResponse:
+    return AckResponse.REJECTED if accepted is False else AckResponse.ACCEPTED

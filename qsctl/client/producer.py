@@ -6,15 +6,18 @@ Samples are octets, or values when a codec is given. `aio.QueueProducer` is the 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
-from typing import Final, Generic, TypeAlias, cast
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Final, Generic, TypeAlias, TypedDict, Unpack, cast, overload
 
 import msgspec
 
 from qsctl.client.codec import Codec, RawOctets, Value
+from qsctl.client.retry import Retry
 from qsctl.client.session import FOREVER_S, ClientSession, Wrapper, new_guid, no_answer
 from qsctl.core.client.producer import WINDOW_COUNT, Producer, WriteOutcome, ranges_of
 from qsctl.core.messages import SampleFlag, WriteAcknowledgment
+from qsctl.errors import Refused
 from qsctl.identity import NIL_GUID, NIL_IDENTITY, Guid, SampleIdentity
 from qsctl.instant import INFINITE_NS, Nanoseconds
 from qsctl.transport.dds.clients.client_ports import ProducerPort, require_size
@@ -40,7 +43,20 @@ class ApplicationAcknowledgment(msgspec.Struct, frozen=True, gc=False):
     queue_deleted: bool = False
 
 
+DEFAULT_RETRY: Final = Retry()
+
 AcknowledgmentListener: TypeAlias = Callable[[ApplicationAcknowledgment], object]
+
+
+class ProducerOptions(TypedDict, total=False):
+    """The keyword arguments of `QueueProducer` besides its codec."""
+
+    window_count: int
+    source_guid: Guid
+    writer_guid: Guid | None
+    on_application_acknowledgment: AcknowledgmentListener | None
+    settings: DomainSettings | None
+    session: ClientSession | None
 
 
 class QueueProducer(Wrapper, Generic[Value]):
@@ -59,6 +75,21 @@ class QueueProducer(Wrapper, Generic[Value]):
         settings: how to take part in the domain; the loopback by default.
         session: a session to use together with other wrappers; `domain_id` and `settings` are then unused.
     """
+
+    @overload
+    def __init__(
+        self: QueueProducer[bytes],
+        topic_name: str,
+        domain_id: int = 0,
+        *,
+        codec: None = None,
+        **options: Unpack[ProducerOptions],
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self, topic_name: str, domain_id: int = 0, *, codec: Codec[Value], **options: Unpack[ProducerOptions]
+    ) -> None: ...
 
     def __init__(
         self,
@@ -84,6 +115,7 @@ class QueueProducer(Wrapper, Generic[Value]):
             self._session.domain.add(self._port)
             self._acknowledged: deque[WriteOutcome] = deque(maxlen=ACKNOWLEDGED_KEPT_COUNT)
             self._rejected_count = 0
+            self._awaited: dict[SampleIdentity, bool | None] = {}
 
     @property
     def matched_queues(self) -> tuple[str, ...]:
@@ -161,6 +193,80 @@ class QueueProducer(Wrapper, Generic[Value]):
             flags=_REPLICATE if replicate else 0,
         )
 
+    def write_until_accepted(
+        self,
+        value: Value,
+        *,
+        lifespan_ns: Nanoseconds = INFINITE_NS,
+        timeout_s: float = FOREVER_S,
+        retry: Retry = DEFAULT_RETRY,
+    ) -> SampleIdentity:
+        """Write a sample and wait for its acknowledgment; where a queue rejects it, being full, write it again.
+
+        Every attempt has the same identity: a queue that has accepted it drops the next. `wait_for_acknowledgments`
+        and `pop_acknowledged` do not report it.
+
+        Args:
+            value: the sample.
+            lifespan_ns: longest stay in a queue; a finite one overrides the queue's [QS 2.9].
+            timeout_s: longest wait for room in the window, and for the acknowledgment of one attempt.
+            retry: attempts, and pauses between them.
+
+        Returns:
+            The sample's identity.
+
+        Raises:
+            NoAnswer: the window stayed full, or an attempt was not acknowledged.
+            Refused: a queue rejected the last attempt.
+            UsageError: the sample is too large.
+        """
+        pauses = retry.pauses()
+        identity = self.write_attempt(value, None, lifespan_ns, timeout_s)
+        while True:
+            self._run_until(partial(self.has_outcome, identity), timeout_s)
+            if self.pop_outcome(identity, timeout_s):
+                return identity
+            self._run_until(lambda: self._is_stopping, self.next_pause(pauses, identity, retry))
+            self.write_attempt(value, identity, lifespan_ns, timeout_s)
+
+    def write_attempt(
+        self, value: Value, identity: SampleIdentity | None, lifespan_ns: Nanoseconds, timeout_s: float
+    ) -> SampleIdentity:
+        """Write a sample, and keep what becomes of it for `pop_outcome`, apart from the others'."""
+        identity = self.write(value, identity=identity, lifespan_ns=lifespan_ns, timeout_s=timeout_s)
+        self._awaited[identity] = None
+        return identity
+
+    def has_outcome(self, identity: SampleIdentity) -> bool:
+        """Return whether a sample of `write_attempt` was accepted or rejected."""
+        return self._awaited[identity] is not None
+
+    def pop_outcome(self, identity: SampleIdentity, timeout_s: float) -> bool:
+        """Return whether a sample of `write_attempt` was accepted, and keep nothing of it any more.
+
+        Raises:
+            NoAnswer: it has not been acknowledged in time.
+        """
+        accepted = self._awaited.pop(identity)
+        if accepted is None:
+            raise no_answer(f"the acknowledgment of sample {identity}", timeout_s)
+        return accepted
+
+    def next_pause(self, pauses: Iterator[float], identity: SampleIdentity, retry: Retry) -> float:
+        """Return the pause before the next attempt.
+
+        Raises:
+            Refused: there is none.
+        """
+        pause_s = None if self._is_stopping else next(pauses, None)
+        if pause_s is None:
+            raise Refused(
+                f"sample {identity} was rejected by a queue of topic {self.state.topic_name!r}, after at most "
+                f"{retry.attempts} attempts",
+                remedy="The queue may be full: `qsctl get status`. Give more attempts, or longer pauses.",
+            )
+        return pause_s
+
     def unacknowledged_text(self) -> str:
         """Return the number and the identities of the unacknowledged samples, for messages."""
         identities = self.state.unacknowledged()
@@ -218,6 +324,11 @@ class QueueProducer(Wrapper, Generic[Value]):
                 self.state.queue_vanished(change.queue)
         self._send()
         acknowledged = self.state.pop_outcomes()
+        if acknowledged and self._awaited:
+            for each in acknowledged:
+                if each.identity in self._awaited:
+                    self._awaited[each.identity] = each.accepted
+            acknowledged = [each for each in acknowledged if each.identity not in self._awaited]
         if acknowledged:
             self._acknowledged += acknowledged
             self._rejected_count += sum(not each.accepted for each in acknowledged)

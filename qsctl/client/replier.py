@@ -2,30 +2,87 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, Generic
+from collections.abc import Iterable, Iterator
+from typing import Generic, TypedDict, Unpack, cast, overload
 
-from qsctl.client.codec import Codec, RawOctets, Value
+from qsctl.client.codec import Codec, RawOctets
 from qsctl.client.consumer import QueueConsumer, ReceivedSample
+from qsctl.client.deprecation import warn_of_former
 from qsctl.client.producer import QueueProducer
-from qsctl.client.requester import ROOM_TIMEOUT_S
+from qsctl.client.requester import ROOM_TIMEOUT_S, Reply, Request
 from qsctl.client.session import FOREVER_S, ClientSession, Wrapper
 from qsctl.core.client.replier import Replier
-from qsctl.core.messages import AckResponse
 from qsctl.identity import SampleIdentity
 from qsctl.transport.dds.clients.client_ports import require_size
 from qsctl.transport.dds.participant import DomainSettings
 
 
-class QueueReplier(Wrapper, Generic[Value]):
+class ReplierOptions(TypedDict, total=False):
+    """The keyword arguments of `QueueReplier` besides its codecs."""
+
+    reply_topic: str
+    settings: DomainSettings | None
+    session: ClientSession | None
+
+
+class QueueReplier(Wrapper, Generic[Request, Reply]):
     """Receives requests and sends replies [QS 8.4].
 
     Args:
         topic_name, subscriber: the request queue `<topic_name>@<subscriber>`.
         reply_topic: the topic of the reply queue; `<topic_name>Reply` unless given [QS 2.11].
+        codec, reply_codec: how payloads become requests, and replies payloads; without one they are octets.
         settings: how to take part in the domain; the loopback by default.
         session: a session to use together with other wrappers; `domain_id` and `settings` are then unused.
     """
+
+    @overload
+    def __init__(
+        self: QueueReplier[bytes, bytes],
+        topic_name: str,
+        subscriber: str,
+        domain_id: int = 0,
+        *,
+        codec: None = None,
+        reply_codec: None = None,
+        **options: Unpack[ReplierOptions],
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: QueueReplier[bytes, Reply],
+        topic_name: str,
+        subscriber: str,
+        domain_id: int = 0,
+        *,
+        codec: None = None,
+        reply_codec: Codec[Reply],
+        **options: Unpack[ReplierOptions],
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: QueueReplier[Request, bytes],
+        topic_name: str,
+        subscriber: str,
+        domain_id: int = 0,
+        *,
+        codec: Codec[Request],
+        reply_codec: None = None,
+        **options: Unpack[ReplierOptions],
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self,
+        topic_name: str,
+        subscriber: str,
+        domain_id: int = 0,
+        *,
+        codec: Codec[Request],
+        reply_codec: Codec[Reply],
+        **options: Unpack[ReplierOptions],
+    ) -> None: ...
 
     def __init__(
         self,
@@ -34,23 +91,24 @@ class QueueReplier(Wrapper, Generic[Value]):
         domain_id: int = 0,
         *,
         reply_topic: str = "",
-        codec: Codec[Value] | None = None,
-        reply_codec: Codec[Any] | None = None,
+        codec: Codec[Request] | None = None,
+        reply_codec: Codec[Reply] | None = None,
         settings: DomainSettings | None = None,
         session: ClientSession | None = None,
     ) -> None:
         super().__init__(domain_id, settings, session)
         with self._making():
-            self._reply_codec: Codec[Any] = reply_codec or RawOctets()
-            self._consumer: QueueConsumer[Value] = QueueConsumer(
-                topic_name, subscriber, codec=codec, session=self._session
+            self._reply_codec = reply_codec or cast("Codec[Reply]", RawOctets())
+            self._consumer = QueueConsumer(
+                topic_name,
+                subscriber,
+                codec=codec or cast("Codec[Request]", RawOctets()),
+                session=self._session,
             )
-            self._producer: QueueProducer[Any] = QueueProducer(
-                reply_topic or f"{topic_name}Reply", session=self._session
-            )
+            self._producer = QueueProducer(reply_topic or f"{topic_name}Reply", session=self._session)
             self.state = Replier(self._consumer.state, self._producer.state)
 
-    def has_queues(self) -> bool:
+    def has_queue(self) -> bool:
         """Return whether both queues were matched at the last turn."""
         return self._consumer.has_queue() and bool(self._producer.state.matched_queues)
 
@@ -58,7 +116,7 @@ class QueueReplier(Wrapper, Generic[Value]):
         """Return whether the window has room."""
         return self._producer.state.has_room
 
-    def has_requests(self) -> bool:
+    def has_samples(self) -> bool:
         """Return whether requests have come that `receive` has not returned."""
         return self._consumer.has_samples()
 
@@ -66,7 +124,7 @@ class QueueReplier(Wrapper, Generic[Value]):
         """Return whether every reply is acknowledged by the reply queue."""
         return self._producer.is_acknowledged()
 
-    def wait_for_queues(self, timeout_s: float = 10.0) -> None:
+    def wait_for_queue(self, timeout_s: float = 10.0) -> None:
         """Wait until the request queue and the reply queue are matched.
 
         Raises:
@@ -75,17 +133,35 @@ class QueueReplier(Wrapper, Generic[Value]):
         self._consumer.wait_for_queue(timeout_s)
         self._producer.wait_for_queue(timeout_s)
 
-    def receive(self, max_requests: int = 1, timeout_s: float = 10.0) -> list[ReceivedSample[Value]]:
-        """Wait for requests; return all that are there, at most `max_requests`; an empty list: none came in time."""
-        self._run_until(self.has_requests, timeout_s)
-        return self._consumer.receive(max_requests, 0.0)
+    def wait_for_queues(self, timeout_s: float = 10.0) -> None:
+        """Wait as `wait_for_queue` does, whose former name this is (deprecated)."""
+        warn_of_former("wait_for_queues", "wait_for_queue")
+        self.wait_for_queue(timeout_s)
 
-    def __iter__(self) -> Iterator[ReceivedSample[Value]]:
-        """Yield requests as they come, without end."""
-        while True:
-            yield from self.receive(max_requests=256, timeout_s=FOREVER_S)
+    def receive(
+        self, max_samples: int = 1, timeout_s: float = 10.0, *, max_requests: int | None = None
+    ) -> list[ReceivedSample[Request]]:
+        """Wait for requests; return all that are there, at most `max_samples`.
 
-    def reply(self, request: ReceivedSample[Value], value: Any, *, finish: bool = True) -> SampleIdentity:
+        An empty list: none came in time, or `stop` was called. `max_requests` is the former name of `max_samples`
+        (deprecated).
+        """
+        if max_requests is not None:
+            warn_of_former("max_requests", "max_samples")
+            max_samples = max_requests
+        self._run_until(self.has_samples_or_stops, timeout_s)
+        return self._consumer.receive(max_samples, 0.0)
+
+    def has_samples_or_stops(self) -> bool:
+        """Return whether requests have come, or `stop` was called."""
+        return self._consumer.has_samples() or self._is_stopping
+
+    def __iter__(self) -> Iterator[ReceivedSample[Request]]:
+        """Yield requests as they come, until `stop`; those that came and were not yielded return to the queue."""
+        while not self._is_stopping:
+            yield from self.receive(1, FOREVER_S)
+
+    def reply(self, request: ReceivedSample[Request], value: Reply, *, finish: bool = True) -> SampleIdentity:
         """Reply to a request; `finish` acknowledges the request too, after its last reply.
 
         Raises:
@@ -101,14 +177,27 @@ class QueueReplier(Wrapper, Generic[Value]):
         self.turn()
         return identity
 
-    def finish(self, request: ReceivedSample[Value]) -> None:
-        """Acknowledge a request whose replies were sent with `finish=False`."""
-        self.state.finish(request.delivery)
+    def acknowledge(self, requests: ReceivedSample[Request] | Iterable[ReceivedSample[Request]]) -> None:
+        """Acknowledge a request, or each of several, whose replies were sent with `finish=False`.
+
+        Raises:
+            UsageError: one was acknowledged before.
+        """
+        self._consumer.acknowledge(requests)
         self.turn()
 
-    def reject(self, request: ReceivedSample[Value]) -> None:
-        """Reject the request: it is delivered to another replier."""
-        self.state.finish(request.delivery, AckResponse.REJECTED)
+    def finish(self, request: ReceivedSample[Request]) -> None:
+        """Acknowledge a request as `acknowledge` does, whose former name this is (deprecated)."""
+        warn_of_former("finish", "acknowledge")
+        self.acknowledge(request)
+
+    def reject(self, requests: ReceivedSample[Request] | Iterable[ReceivedSample[Request]]) -> None:
+        """Reject a request, or each of several: they are delivered again, to another replier where there is one.
+
+        Raises:
+            UsageError: one was acknowledged before.
+        """
+        self._consumer.reject(requests)
         self.turn()
 
     def wait_for_acknowledgments(self, timeout_s: float = 10.0) -> int:

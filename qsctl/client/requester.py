@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final, Generic, TypedDict, TypeVar, Unpack, cast, overload
 
 from qsctl.client.codec import Codec, RawOctets
 from qsctl.client.consumer import QueueConsumer
+from qsctl.client.deprecation import warn_of_former
 from qsctl.client.producer import QueueProducer
 from qsctl.client.session import ClientSession, Wrapper, new_guid
 from qsctl.core.client.requester import Requester
@@ -20,13 +21,28 @@ ROOM_TIMEOUT_S: Final = 10.0
 """The longest wait of a request or reply for room in the window."""
 
 
-class QueueRequester(Wrapper):
+Request = TypeVar("Request")
+Reply = TypeVar("Reply")
+
+
+class RequesterOptions(TypedDict, total=False):
+    """The keyword arguments of `QueueRequester` besides its codecs."""
+
+    reply_topic: str
+    source_guid: Guid | None
+    acknowledges: bool
+    settings: DomainSettings | None
+    session: ClientSession | None
+
+
+class QueueRequester(Wrapper, Generic[Request, Reply]):
     """Sends requests and waits for their replies [QS 8.3].
 
     Args:
         topic_name: the topic of the request queue.
         subscriber: the shared subscriber of the reply queue.
         reply_topic: the topic of the reply queue; `<topic_name>Reply` unless given [QS 2.11].
+        codec, reply_codec: how requests become payloads, and payloads replies; without one they are octets.
         source_guid: GUID that replies are addressed to; with the same one after a restart replies to the earlier run
             still reach this requester [QS 2.11.1].
         acknowledges: whether replies are acknowledged as they come; if not, `held_replies` returns them and
@@ -35,6 +51,54 @@ class QueueRequester(Wrapper):
         session: a session to use together with other wrappers; `domain_id` and `settings` are then unused.
     """
 
+    @overload
+    def __init__(
+        self: QueueRequester[bytes, bytes],
+        topic_name: str,
+        subscriber: str,
+        domain_id: int = 0,
+        *,
+        codec: None = None,
+        reply_codec: None = None,
+        **options: Unpack[RequesterOptions],
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: QueueRequester[bytes, Reply],
+        topic_name: str,
+        subscriber: str,
+        domain_id: int = 0,
+        *,
+        codec: None = None,
+        reply_codec: Codec[Reply],
+        **options: Unpack[RequesterOptions],
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: QueueRequester[Request, bytes],
+        topic_name: str,
+        subscriber: str,
+        domain_id: int = 0,
+        *,
+        codec: Codec[Request],
+        reply_codec: None = None,
+        **options: Unpack[RequesterOptions],
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self,
+        topic_name: str,
+        subscriber: str,
+        domain_id: int = 0,
+        *,
+        codec: Codec[Request],
+        reply_codec: Codec[Reply],
+        **options: Unpack[RequesterOptions],
+    ) -> None: ...
+
     def __init__(
         self,
         topic_name: str,
@@ -42,8 +106,8 @@ class QueueRequester(Wrapper):
         domain_id: int = 0,
         *,
         reply_topic: str = "",
-        codec: Codec[Any] | None = None,
-        reply_codec: Codec[Any] | None = None,
+        codec: Codec[Request] | None = None,
+        reply_codec: Codec[Reply] | None = None,
         source_guid: Guid | None = None,
         acknowledges: bool = True,
         settings: DomainSettings | None = None,
@@ -52,23 +116,21 @@ class QueueRequester(Wrapper):
         super().__init__(domain_id, settings, session)
         with self._making():
             guid = source_guid or new_guid()
-            self._reply_codec: Codec[Any] = reply_codec or RawOctets()
-            self._producer: QueueProducer[Any] = QueueProducer(
-                topic_name, codec=codec, source_guid=guid, session=self._session
-            )
-            self._consumer: QueueConsumer[Any] = QueueConsumer(
+            self._codec = codec or cast("Codec[Request]", RawOctets())
+            self._reply_codec = reply_codec or cast("Codec[Reply]", RawOctets())
+            self._producer = QueueProducer(topic_name, source_guid=guid, session=self._session)
+            self._consumer = QueueConsumer(
                 reply_topic or f"{topic_name}Reply", subscriber, source_guid=guid, session=self._session
             )
             self.state = Requester(self._producer.state, self._consumer.state, acknowledges=acknowledges)
             self._rejected: set[SampleIdentity] = set()
-            self._codec: Codec[Any] = codec or RawOctets()
 
     @property
     def source_guid(self) -> Guid:
         """The GUID that replies are addressed to."""
         return self._producer.state.source_guid
 
-    def has_queues(self) -> bool:
+    def has_queue(self) -> bool:
         """Return whether both queues were matched at the last turn."""
         return self._consumer.has_queue() and bool(self._producer.state.matched_queues)
 
@@ -76,7 +138,7 @@ class QueueRequester(Wrapper):
         """Return whether the window has room."""
         return self._producer.state.has_room
 
-    def wait_for_queues(self, timeout_s: float = 10.0) -> None:
+    def wait_for_queue(self, timeout_s: float = 10.0) -> None:
         """Wait until the request queue and the reply queue are matched.
 
         Raises:
@@ -85,7 +147,12 @@ class QueueRequester(Wrapper):
         self._producer.wait_for_queue(timeout_s)
         self._consumer.wait_for_queue(timeout_s)
 
-    def send(self, value: Any) -> SampleIdentity:
+    def wait_for_queues(self, timeout_s: float = 10.0) -> None:
+        """Wait as `wait_for_queue` does, whose former name this is (deprecated)."""
+        warn_of_former("wait_for_queues", "wait_for_queue")
+        self.wait_for_queue(timeout_s)
+
+    def send(self, value: Request) -> SampleIdentity:
         """Send a request; do not wait for replies.
 
         Raises:
@@ -99,7 +166,7 @@ class QueueRequester(Wrapper):
         self.turn()
         return identity
 
-    def replies(self, request: SampleIdentity, count: int = 1, timeout_s: float = 10.0) -> list[Any]:
+    def replies(self, request: SampleIdentity, count: int = 1, timeout_s: float = 10.0) -> list[Reply]:
         """Wait for `count` replies to a request; return fewer when the time is over.
 
         Raises:
@@ -147,10 +214,10 @@ class QueueRequester(Wrapper):
             self._consumer.close()
         super().close()
 
-    def _decoded(self, reply: Delivery) -> Any:
+    def _decoded(self, reply: Delivery) -> Reply:
         return self._reply_codec.decode(reply.payload or b"")
 
-    def request(self, value: Any, timeout_s: float = 10.0) -> Any:
+    def request(self, value: Request, timeout_s: float = 10.0) -> Reply:
         """Send a request and wait for its one reply.
 
         Raises:
@@ -160,7 +227,7 @@ class QueueRequester(Wrapper):
         identity = self.send(value)
         return self.only_reply(identity, self.replies(identity, 1, timeout_s), timeout_s)
 
-    def only_reply(self, request: SampleIdentity, replies: list[Any], timeout_s: float) -> Any:
+    def only_reply(self, request: SampleIdentity, replies: list[Reply], timeout_s: float) -> Reply:
         """Return the reply to a request that no other is wanted of.
 
         Raises:

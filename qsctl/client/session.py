@@ -66,6 +66,22 @@ class Wrapper:
     def __init__(self, domain_id: int, settings: DomainSettings | None, session: ClientSession | None) -> None:
         self._owns_session = session is None
         self._session = session if session is not None else ClientSession(domain_id, settings)
+        self._is_stopping = False
+
+    def stop(self) -> None:
+        """Let the iterations and `process` end, and waits for samples return; from any thread, or a signal handler.
+
+        What is being processed is finished first. Acknowledgments are sent with the next call that waits, or by
+        `close`, which also returns what was not processed.
+        """
+        self._is_stopping = True
+        if self._session.is_open:
+            self._session.domain.wake()
+
+    @property
+    def is_stopping(self) -> bool:
+        """Return whether `stop` was called."""
+        return self._is_stopping
 
     def _making(self) -> AbstractContextManager[None]:
         """Make the rest of a wrapper within this block: a session of its own ends where that fails."""

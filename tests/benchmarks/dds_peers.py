@@ -95,7 +95,7 @@ def qsctl_produce(where: str, count: int, size: int, rate: float) -> None:
 
     domain, topics = qsctl_topics(where)
     with contextlib.ExitStack() as stack:
-        producers = [stack.enter_context(QueueProducer[bytes](topic, domain, window_count=WINDOW)) for topic in topics]
+        producers = [stack.enter_context(QueueProducer(topic, domain, window_count=WINDOW)) for topic in topics]
         for producer in producers:
             producer.wait_for_queue(30)
         begin_together()
@@ -127,7 +127,7 @@ def qsctl_consume(where: str, count: int, _size: int, _rate: float) -> Seen:
                 consumer.flush()
 
     with contextlib.ExitStack() as stack:
-        consumers = [stack.enter_context(QueueConsumer[bytes](topic, "S", domain)) for topic in topics]
+        consumers = [stack.enter_context(QueueConsumer(topic, "S", domain)) for topic in topics]
         for consumer in consumers:
             consumer.wait_for_queue(30)
         ready()

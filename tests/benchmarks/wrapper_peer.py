@@ -21,7 +21,7 @@ def order(number: int) -> bytes:
 
 def produce(domain: int, count: int) -> None:
     payloads = [order(number) for number in range(1, count + 1)]
-    with QueueProducer[bytes]("Orders", domain, window_count=1000) as producer:
+    with QueueProducer("Orders", domain, window_count=1000) as producer:
         producer.wait_for_queue(PATIENCE_S)
         for begin in range(0, count, 50):
             for payload in payloads[begin : begin + 50]:
@@ -31,7 +31,7 @@ def produce(domain: int, count: int) -> None:
 
 
 def consume(domain: int, count: int) -> None:
-    with QueueConsumer[bytes]("Orders", "Desk", domain) as consumer:
+    with QueueConsumer("Orders", "Desk", domain) as consumer:
         consumer.wait_for_queue(PATIENCE_S)
         sys.stderr.write("ready\n")
         sys.stderr.flush()

@@ -170,7 +170,7 @@ class Load:
             self._stops.set()
 
     def _produce(self) -> None:
-        with QueueProducer[bytes](self._topic, self._domain, window_count=self._window_count) as producer:
+        with QueueProducer(self._topic, self._domain, window_count=self._window_count) as producer:
             producer.wait_for_queue(PATIENCE_S)
             number, latest_s = 0, time.monotonic()
             while not self._stops_writing.is_set() and not self._stops.is_set():
@@ -195,7 +195,7 @@ class Load:
         return now_s
 
     def _consume(self) -> None:
-        with QueueConsumer[bytes](self._topic, "S", self._domain) as consumer:
+        with QueueConsumer(self._topic, "S", self._domain) as consumer:
             consumer.wait_for_queue(PATIENCE_S)
             while not self._stops.is_set():
                 for sample in consumer.receive(100, 0.1):

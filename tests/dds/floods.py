@@ -103,8 +103,8 @@ def topics(domain: int) -> Iterator[None]:
 def consumers(domain: int) -> Iterator[None]:
     """Receive samples and acknowledge none."""
     session = ClientSession(domain)
-    hoarders = [QueueConsumer[bytes]("Hoard", "S", domain, session=session) for _ in range(CONSUMERS)]
-    producer = QueueProducer[bytes]("Hoard", session=session)
+    hoarders = [QueueConsumer("Hoard", "S", domain, session=session) for _ in range(CONSUMERS)]
+    producer = QueueProducer("Hoard", session=session)
     for hoarder in hoarders:
         hoarder.wait_for_queue(60.0)
     producer.wait_for_queue(60.0)

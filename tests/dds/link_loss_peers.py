@@ -22,7 +22,7 @@ def produce(domain: int, settings: DomainSettings, seconds: float) -> dict[str, 
     accepted: set[int] = set()
     rejected: set[int] = set()
     written, stall_s, latest_s, end_s = 0, 0.0, time.monotonic(), time.monotonic() + seconds
-    with QueueProducer[bytes]("Orders", domain, settings=settings, window_count=50) as producer:
+    with QueueProducer("Orders", domain, settings=settings, window_count=50) as producer:
         producer.wait_for_queue(PATIENCE_S)
         while time.monotonic() < end_s:
             written += 1
@@ -44,7 +44,7 @@ def consume(domain: int, settings: DomainSettings, seconds: float) -> dict[str, 
     received: Counter[int] = Counter()
     unflagged: Counter[int] = Counter()
     end_s = time.monotonic() + seconds
-    with QueueConsumer[bytes]("Orders", "S", domain, settings=settings) as consumer:
+    with QueueConsumer("Orders", "S", domain, settings=settings) as consumer:
         consumer.wait_for_queue(PATIENCE_S)
         while time.monotonic() < end_s:
             for sample in consumer.receive(100, 0.2):

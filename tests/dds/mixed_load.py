@@ -84,7 +84,7 @@ def produce(load: Load) -> None:
     producers: list[tuple[QueueProducer[bytes], list[tuple[float, bytes, int]]]] = []
     for group in load.producers:
         for number in range(group.count):
-            producer = QueueProducer[bytes](group.topic, window_count=group.window, session=session)
+            producer = QueueProducer(group.topic, window_count=group.window, session=session)
             producers.append((producer, written(load, group, number)[::-1]))
     for producer, _ in producers:
         producer.wait_for_queue(20.0)
@@ -110,7 +110,7 @@ class Server:
     """A consumer's program: one sample at a time."""
 
     def __init__(self, load: Load, group: Consumers, session: ClientSession) -> None:
-        self.consumer = QueueConsumer[bytes](group.topic, load.subscriber, load.domain, session=session)
+        self.consumer = QueueConsumer(group.topic, load.subscriber, load.domain, session=session)
         self._seed, self._group = load.seed, group
         self._serving: tuple[Any, float] | None = None
         self.ends_at = 0.0
@@ -125,7 +125,7 @@ class Server:
                 sample, chance = self._serving
                 self._serving = None
                 if chance < self._group.rejects:
-                    sample.acknowledge(accepted=False)
+                    sample.reject()
                 elif chance >= self._group.rejects + self._group.silent:
                     sample.acknowledge()
                 self.consumer.turn()

@@ -41,7 +41,7 @@ class SeveralSessions(ServiceProcess):
 
 
 def write(domain: int, topic: str, *payloads: bytes) -> None:
-    with QueueProducer[bytes](topic, domain) as producer:
+    with QueueProducer(topic, domain) as producer:
         producer.wait_for_queue()
         for payload in payloads:
             producer.write(payload)
@@ -49,7 +49,7 @@ def write(domain: int, topic: str, *payloads: bytes) -> None:
 
 
 def take(domain: int, queue_name: str, count: int) -> list[bytes]:
-    with QueueConsumer[bytes](queue_name, "S", domain) as consumer:
+    with QueueConsumer(queue_name, "S", domain) as consumer:
         consumer.wait_for_queue()
         samples = consumer.receive(count)
         consumer.acknowledge_all()

@@ -159,7 +159,7 @@ def test_other_description_counts_once_no_writer_of_the_first_is_left(service: S
 def test_reader_that_describes_the_type_gets_copies(service: ServiceProcess, peer: PlainPeer) -> None:
     observed = peer.reader("Looked", Plain)
     assert eventually(lambda: observed.get_subscription_matched_status().current_count == 1), "the copies' writer"
-    with QueueProducer[bytes]("Looked", service.domain) as producer:
+    with QueueProducer("Looked", service.domain) as producer:
         producer.wait_for_queue()
         producer.write(Plain(5).serialize(use_version_2=False))
         assert producer.wait_for_acknowledgments() == 0

@@ -33,14 +33,14 @@ def test_a_lost_announcement_is_made_up_for(start_service: Callable[..., Any], d
     service = start_service()
     os.kill(service.pid, signal.SIGSTOP)
     fill_receive_buffers(domain)
-    with QueueProducer[bytes]("Orders", domain) as producer:
+    with QueueProducer("Orders", domain) as producer:
         time.sleep(0.3)
         os.kill(service.pid, signal.SIGCONT)
         assert producer.wait_for_queue() == ("Orders@S",)
 
 
 def test_a_service_that_starts_after_its_clients_is_found(start_service: Callable[..., Any], domain: int) -> None:
-    with QueueProducer[bytes]("Orders", domain) as producer, QueueConsumer[bytes]("Orders", "S", domain) as consumer:
+    with QueueProducer("Orders", domain) as producer, QueueConsumer("Orders", "S", domain) as consumer:
         time.sleep(1.0)
         start_service()
         producer.wait_for_queue()
@@ -56,7 +56,7 @@ def test_a_process_paused_for_less_than_the_lease_is_not_considered_gone(
 ) -> None:
     """Renewals come often enough that a stop of most of the lease, at whatever moment, is no absence."""
     service = start_service("--lease", "2s")
-    with QueueConsumer[bytes]("Orders", "S", domain, settings=DomainSettings(lease_duration_ns=2 * 10**9)) as consumer:
+    with QueueConsumer("Orders", "S", domain, settings=DomainSettings(lease_duration_ns=2 * 10**9)) as consumer:
         consumer.wait_for_queue()
         for pause_s in (0.1, 0.3, 0.5, 0.7):
             time.sleep(pause_s)

@@ -41,8 +41,8 @@ def test_a_service_that_is_slow_to_answer_is_waited_for(start_service: StartServ
     """A pause of a second was taken for an empty queue."""
     service = start_service(queues=QUEUES.format(retries=0))
     with (
-        QueueProducer[bytes]("Orders", domain) as producer,
-        QueueConsumer[bytes]("Orders", "S", domain) as consumer,
+        QueueProducer("Orders", domain) as producer,
+        QueueConsumer("Orders", "S", domain) as consumer,
     ):
         producer.wait_for_queue(60)
         consumer.wait_for_queue(60)
@@ -61,7 +61,7 @@ def test_a_service_that_is_slow_to_answer_is_waited_for(start_service: StartServ
 
 def test_a_service_that_does_not_answer_is_no_empty_queue(start_service: StartService, domain: int) -> None:
     service = start_service(queues=QUEUES.format(retries=0))
-    with QueueConsumer[bytes]("Orders", "S", domain) as consumer:
+    with QueueConsumer("Orders", "S", domain) as consumer:
         consumer.wait_for_queue(60)
         assert service.process is not None
         os.kill(service.process.pid, signal.SIGSTOP)
@@ -76,7 +76,7 @@ def test_an_earlier_service_is_believed_after_a_silence(
     start_service: StartService, domain: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     start_service(queues=QUEUES.format(retries=0))
-    with QueueConsumer[bytes]("Orders", "S", domain) as consumer:
+    with QueueConsumer("Orders", "S", domain) as consumer:
         consumer.wait_for_queue(60)
         monkeypatch.setattr(type(consumer._port), "answering_count", None)
         began = time.monotonic()

@@ -38,8 +38,8 @@ def test_only_what_was_assigned_is_flagged_after_the_master_was_killed(tmp_path:
         for _ in range(FAILOVERS):
             master = cluster.await_all("P/S/Orders")
             with (
-                QueueProducer[bytes]("Orders", domain, window_count=100) as producer,
-                QueueConsumer[bytes]("Orders", "S", domain, unacked_threshold=ASSIGNED - 1) as consumer,
+                QueueProducer("Orders", domain, window_count=100) as producer,
+                QueueConsumer("Orders", "S", domain, unacked_threshold=ASSIGNED - 1) as consumer,
             ):
                 producer.wait_for_queue(PATIENCE_S)
                 consumer.wait_for_queue(PATIENCE_S)

@@ -43,8 +43,8 @@ class Peer:
     """A producer and a consumer of one queue."""
 
     def __init__(self, domain: int) -> None:
-        self.producer = QueueProducer[bytes]("Orders", domain)
-        self.consumer = QueueConsumer[bytes]("Orders", "S", domain)
+        self.producer = QueueProducer("Orders", domain)
+        self.consumer = QueueConsumer("Orders", "S", domain)
         self.producer.wait_for_queue(PATIENCE_S)
         self.consumer.wait_for_queue(PATIENCE_S)
 

@@ -49,7 +49,7 @@ def test_consume_and_status_report_a_queue_that_cannot_be_stored(
     service = start(tmp_path, domain)
     place = ("--service", f"dds:{domain}")
     try:
-        with QueueProducer[bytes]("Orders", domain) as producer:
+        with QueueProducer("Orders", domain) as producer:
             producer.wait_for_queue()
             for _ in range(10):
                 producer.write(bytes(SAMPLE_BYTES))

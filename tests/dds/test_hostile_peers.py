@@ -54,7 +54,7 @@ def participant(domain: int) -> Iterator[Participant]:
 
 def still_serves(service: ServiceProcess, domain: int) -> bool:
     """Whether a sample goes through, and commands are answered."""
-    with QueueProducer[bytes]("Orders", domain) as producer, QueueConsumer[bytes]("Orders", "S", domain) as consumer:
+    with QueueProducer("Orders", domain) as producer, QueueConsumer("Orders", "S", domain) as consumer:
         producer.wait_for_queue(PATIENCE_S)
         consumer.wait_for_queue(PATIENCE_S)
         producer.write(b"after")

@@ -45,7 +45,7 @@ def service(request: pytest.FixtureRequest, tmp_path: Path, domain: int) -> Iter
     running: ServiceProcess = request.param(tmp_path, domain, queues=QUEUES)
     with contextlib.ExitStack() as stack:
         stack.callback(running.end)
-        with QueueProducer[bytes]("Orders", domain) as producer:
+        with QueueProducer("Orders", domain) as producer:
             producer.wait_for_queue()
             for number in range(SAMPLES):
                 producer.write(str(number).encode())
@@ -61,7 +61,7 @@ def while_another_writes(service: ServiceProcess, done: Callable[[Administration
     connection = DdsConnection(service.domain, PATIENCE_S)
     administration = Administration(connection)
     queue = administration.queue_named("Orders")
-    with ThreadPoolExecutor(1) as threads, QueueProducer[bytes]("Bills", service.domain) as producer:
+    with ThreadPoolExecutor(1) as threads, QueueProducer("Bills", service.domain) as producer:
         producer.wait_for_queue()
         doing = threads.submit(done, administration, queue)
         while not doing.done():
@@ -74,7 +74,7 @@ def while_another_writes(service: ServiceProcess, done: Callable[[Administration
 def taken(service: ServiceProcess, count: int, *, acknowledges: bool) -> list[bytes]:
     """What a consumer takes, which leaves then."""
     payloads: list[bytes] = []
-    with QueueConsumer[bytes]("Orders", "S", service.domain) as consumer:
+    with QueueConsumer("Orders", "S", service.domain) as consumer:
         consumer.wait_for_queue()
         while len(payloads) < count:
             samples = consumer.receive(1000, 30)
@@ -125,12 +125,12 @@ def test_a_store_that_is_compacted_beside_the_work_restores_what_was_left(
 ) -> None:
     queues = QUEUES.replace(REDELIVERED, PERSISTENT)
     service = start_service("--persistent-storage-path", str(tmp_path), queues=queues)
-    with QueueProducer[bytes]("Orders", domain) as producer:
+    with QueueProducer("Orders", domain) as producer:
         producer.wait_for_queue()
         for payload in ALL:
             producer.write(payload)
         assert producer.wait_for_acknowledgments() == 0
-    with QueueConsumer[bytes]("Orders", "S", domain) as consumer:
+    with QueueConsumer("Orders", "S", domain) as consumer:
         consumer.wait_for_queue()
         gone = [sample.value for sample in consumer.receive(SAMPLES * 3 // 4, 30)]
         while len(gone) < SAMPLES * 3 // 4:

@@ -51,7 +51,7 @@ def test_producers_are_held_back_above_the_memory_limit_and_go_on_after_a_flush(
     bound = int(empty_bytes) + 100 * MEGABYTE
     service = start_service("--metrics-port", "0", service=limits(max_memory_bytes=bound))
     payload = bytes(50_000)
-    with QueueProducer[bytes]("Orders", domain) as producer:
+    with QueueProducer("Orders", domain) as producer:
         producer.wait_for_queue(PATIENCE_S)
         refused_count, deadline = 0, time.monotonic() + PATIENCE_S
         while not refused_count and time.monotonic() < deadline:
@@ -68,7 +68,7 @@ def test_producers_are_held_back_above_the_memory_limit_and_go_on_after_a_flush(
         (status,) = administration.statuses(ORDERS.at(ResourceKind.STATUS))
         held_count = status.body.current_message_count
         assert held_count > 500
-        with QueueConsumer[bytes]("Orders", "S", domain) as consumer:
+        with QueueConsumer("Orders", "S", domain) as consumer:
             consumer.wait_for_queue(PATIENCE_S)
             (sample,) = consumer.receive(1, PATIENCE_S)
             sample.acknowledge()
@@ -96,13 +96,11 @@ def test_a_peer_has_no_more_than_its_limit_and_another_is_served(
 ) -> None:
     service = start_service("--metrics-port", "0", service=limits(**{limit: most}))
     session = ClientSession(domain)
-    greedy: list[QueueConsumer[Any]] = [
-        QueueConsumer[bytes]("Orders", "S", domain, session=session) for _ in range(most + 2)
-    ]
+    greedy: list[QueueConsumer[Any]] = [QueueConsumer("Orders", "S", domain, session=session) for _ in range(most + 2)]
     name = limit.removeprefix("max_")
     assert eventually(lambda: usage(service, name)[0] == most)
     assert eventually(lambda: "than a peer may" in service.log.read_text())
-    with QueueProducer[bytes]("Orders", domain) as producer, QueueConsumer[bytes]("Orders", "S", domain) as consumer:
+    with QueueProducer("Orders", domain) as producer, QueueConsumer("Orders", "S", domain) as consumer:
         producer.wait_for_queue(PATIENCE_S)
         consumer.wait_for_queue(PATIENCE_S)
         session.close()

@@ -88,7 +88,7 @@ def consumed(service: ServiceProcess, count: int, *, accepted: bool) -> list[tup
         while len(found) < count:
             for sample in consumer.receive(count, PATIENCE_S):
                 found.append((sample.identity, sample.redelivered))
-                sample.acknowledge(accepted)
+                sample.acknowledge() if accepted else sample.reject()
             consumer.flush()
     return found
 

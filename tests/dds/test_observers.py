@@ -48,7 +48,7 @@ def test_observers_see_copies_status_log_and_figures_and_change_nothing(
     copies = RawReader(DataReader(wide, participant.topic("Orders@S", WireFrame), qos=reader_qos()))
     log = DataReader(participant.entity, participant.topic(LOGGER_TOPIC, WireLogMessage), qos=reader_qos())
     service = start_service("--metrics-port", "0", service=MONITORED.format(domain=domain), administration=LOGGED)
-    with QueueProducer[bytes]("Orders", domain) as producer, QueueConsumer[bytes]("Orders", "S", domain) as consumer:
+    with QueueProducer("Orders", domain) as producer, QueueConsumer("Orders", "S", domain) as consumer:
         producer.wait_for_queue()
         consumer.wait_for_queue()
         for number in range(10):
@@ -115,7 +115,7 @@ def test_frames_that_only_a_faulty_peer_sends_do_not_affect_others(
     answers = RawWriter(DataWriter(participant.entity, topic, qos=writer_qos()))
     samples = RawWriter(DataWriter(participant.entity, participant.topic("Orders", WireFrame), qos=writer_qos()))
     assert eventually(lambda: answers.matched_count() > 0 and samples.matched_count() > 0)
-    with QueueProducer[bytes]("Orders", domain) as producer:
+    with QueueProducer("Orders", domain) as producer:
         producer.wait_for_queue()
         producer.write(b"held")
         assert producer.wait_for_acknowledgments() == 0
@@ -131,7 +131,7 @@ def test_frames_that_only_a_faulty_peer_sends_do_not_affect_others(
         samples.flush()
         producer.write(b"still served")
         assert producer.wait_for_acknowledgments() == 0
-        with QueueConsumer[bytes]("Orders", "S", domain) as consumer:
+        with QueueConsumer("Orders", "S", domain) as consumer:
             consumer.wait_for_queue()
             values: list[bytes] = []
             while len(values) < 2:

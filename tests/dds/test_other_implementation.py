@@ -54,7 +54,7 @@ def test_a_program_in_c_administers_and_monitors_a_service(
     assert ask(peer, domain, "CREATE", SUBSCRIBER, f'str://"{xml}"')[0] == 0
     retcode, text, _ = ask(peer, domain, "CREATE", SUBSCRIBER, f'str://"{xml}"')
     assert (retcode, "same configuration" in text) == (5, True)
-    with QueueProducer[bytes]("FromC", domain) as producer:
+    with QueueProducer("FromC", domain) as producer:
         producer.wait_for_queue(PATIENCE_S)
         for _ in range(7):
             producer.write(b"seven")

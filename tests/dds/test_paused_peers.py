@@ -46,7 +46,7 @@ def test_answers_given_while_the_service_is_missed_are_sent_when_it_is_back(
     start_service: Callable[..., Any], domain: int
 ) -> None:
     service = start_service("--lease", "1s", queues=RETRIES)
-    with QueueProducer[bytes]("Orders", domain) as producer, QueueConsumer[bytes]("Orders", "S", domain) as consumer:
+    with QueueProducer("Orders", domain) as producer, QueueConsumer("Orders", "S", domain) as consumer:
         producer.wait_for_queue()
         consumer.wait_for_queue()
         for number in range(20):
@@ -85,7 +85,7 @@ def test_samples_sent_to_a_consumer_that_was_held_up_reach_it(
     counting = run_python(COUNTER, str(domain))
     assert counting.stdout is not None
     assert counting.stdout.readline() == "there\n"
-    with QueueProducer[bytes]("Orders", domain) as producer:
+    with QueueProducer("Orders", domain) as producer:
         producer.wait_for_queue()
         for begins_at in (0, 50):
             counting.send_signal(signal.SIGSTOP)

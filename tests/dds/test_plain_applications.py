@@ -110,7 +110,7 @@ def test_plain_reader_gets_copies_of_what_wrappers_write(service: ServiceProcess
     peer.writer("Watched", Octets, matched=2).write(Octets(b"plain"))
     assert [bytes(each.value) for each in _take(observed, 1)] == [b"plain"]
     assert eventually(lambda: observed.get_subscription_matched_status().current_count == 1), "the copies' writer"
-    with QueueProducer[bytes]("Watched", service.domain) as producer:
+    with QueueProducer("Watched", service.domain) as producer:
         producer.wait_for_queue()
         producer.write(b"wrapped")
         assert producer.wait_for_acknowledgments() == 0
@@ -127,7 +127,7 @@ def test_text_and_octets_are_enqueued_bare(service: ServiceProcess, peer: PlainP
     (delivery,) = consumer.receive(1)
     assert bytes(delivery.payload).decode() == "grün"
     consumer.answer(delivery)
-    with QueueProducer[bytes]("Texts", service.domain) as producer:
+    with QueueProducer("Texts", service.domain) as producer:
         producer.wait_for_queue()
         producer.write(b"of a wrapper")
     assert [bytes(each.payload) for each in consumer.receive(1)] == [b"of a wrapper"]
@@ -137,8 +137,8 @@ def test_each_sample_goes_to_one_consumer_of_either_kind(service: ServiceProcess
     plain = PlainConsumer(peer, "Mixed")
     writer = peer.writer("Mixed", Octets)
     with (
-        QueueProducer[bytes]("Mixed", service.domain) as producer,
-        QueueConsumer[bytes]("Mixed", "S", service.domain) as wrapped,
+        QueueProducer("Mixed", service.domain) as producer,
+        QueueConsumer("Mixed", "S", service.domain) as wrapped,
     ):
         producer.wait_for_queue()
         wrapped.wait_for_queue()
@@ -230,8 +230,8 @@ def test_requests_and_replies_of_both_kinds(service: ServiceProcess, peer: Plain
     def ask(number: int) -> None:
         asks.write(idl.Write(idl.SampleIdentity(idl.Guid(bytes(16)), number), idl.Guid(me), payload=b"q%d" % number))
 
-    with QueueReplier[bytes]("Questions", "S", service.domain) as replier:
-        replier.wait_for_queues()
+    with QueueReplier("Questions", "S", service.domain) as replier:
+        replier.wait_for_queue()
         ask(1)
         (request,) = replier.receive()
         replier.reply(request, b"to " + request.value)
@@ -243,7 +243,7 @@ def test_requests_and_replies_of_both_kinds(service: ServiceProcess, peer: Plain
     plain = PlainConsumer(peer, "Questions")
     writes = peer.writer("qsctl/QuestionsReply/write", idl.Write)
     with QueueRequester("Questions", "S", service.domain) as requester:
-        requester.wait_for_queues()
+        requester.wait_for_queue()
         asked = requester.send(b"q2")
         (request,) = plain.receive(1)
         writes.write(

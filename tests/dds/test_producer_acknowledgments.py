@@ -52,7 +52,7 @@ def delete_waits(domain: int) -> None:
 def test_a_listener_is_called_for_each_sample_and_queue(start_service: Any, domain: int) -> None:
     start_service(queues=QUEUES)
     heard: list[ApplicationAcknowledgment] = []
-    with QueueProducer[bytes]("Small", domain, on_application_acknowledgment=heard.append) as producer:
+    with QueueProducer("Small", domain, on_application_acknowledgment=heard.append) as producer:
         producer.wait_for_queue(30)
         written = [producer.write(b"x") for _ in range(3)]
         assert producer.wait_for_acknowledgments(30) == 1
@@ -77,7 +77,7 @@ def test_an_awaitable_producer_calls_or_awaits_its_listener(start_service: Any, 
 
     async def main() -> list[SampleIdentity]:
         listener = hear_later if awaited else hear
-        async with AwaitableProducer[bytes]("Orders", domain, on_application_acknowledgment=listener) as producer:
+        async with AwaitableProducer("Orders", domain, on_application_acknowledgment=listener) as producer:
             await producer.wait_for_queue(30)
             written = [await producer.write(b"x") for _ in range(3)]
             assert await producer.wait_for_acknowledgments(30) == 0
@@ -91,8 +91,8 @@ def test_a_sample_written_again_under_its_identity_is_accepted_and_held_once(sta
     writer = guid()
     request = SampleIdentity(guid(), 5)
     with (
-        QueueProducer[bytes]("Orders", domain, writer_guid=writer) as producer,
-        QueueConsumer[bytes]("Orders", "S", domain) as consumer,
+        QueueProducer("Orders", domain, writer_guid=writer) as producer,
+        QueueConsumer("Orders", "S", domain) as consumer,
     ):
         producer.wait_for_queue(30)
         consumer.wait_for_queue(30)
@@ -117,7 +117,7 @@ def test_a_sample_written_again_under_its_identity_is_accepted_and_held_once(sta
 def test_a_deleted_queue_refuses_each_sample_that_it_has_not_answered(start_service: Any, domain: int) -> None:
     start_service(queues=QUEUES)
     heard: list[ApplicationAcknowledgment] = []
-    with QueueProducer[bytes]("Waits", domain, on_application_acknowledgment=heard.append) as producer:
+    with QueueProducer("Waits", domain, on_application_acknowledgment=heard.append) as producer:
         producer.wait_for_queue(30)
         written = [producer.write(b"x") for _ in range(100)]
         with pytest.raises(NoAnswer, match=rf"98 samples \({written[2]}-100\)"):

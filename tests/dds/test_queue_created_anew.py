@@ -40,7 +40,7 @@ def reject(domain: int) -> None:
     with QueueConsumer("Orders", "S", domain, settings=QUICK) as consumer:
         consumer.wait_for_queue(PATIENCE_S)
         for sample in consumer.receive(1, PATIENCE_S):
-            sample.acknowledge(False)
+            sample.reject()
         consumer.flush()
 
 

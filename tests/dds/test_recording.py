@@ -103,7 +103,7 @@ def test_figures_equal_the_status_of_the_same_time(start_service: StartService, 
     folder = tmp_path / "rec"
     service = start_service("--record", str(folder), "--record-level", "events", queues=QUEUES)
     administration = Administration(service.connection())
-    with QueueProducer[bytes]("Orders", domain) as producer, QueueConsumer[bytes]("Orders", "S", domain) as consumer:
+    with QueueProducer("Orders", domain) as producer, QueueConsumer("Orders", "S", domain) as consumer:
         producer.wait_for_queue()
         consumer.wait_for_queue()
         for number in range(12):
@@ -113,7 +113,7 @@ def test_figures_equal_the_status_of_the_same_time(start_service: StartService, 
         while len(samples) < 12:
             samples += consumer.receive(12)
         consumer.acknowledge(samples[0])
-        consumer.acknowledge(samples[1], accepted=False)
+        consumer.reject(samples[1])
         consumer.flush()
         assert eventually(lambda: administration.statuses(ORDERS)[0].body.total.failed_delivery_message_count >= 5)
         for sample in samples[2:6]:

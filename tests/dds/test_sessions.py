@@ -73,9 +73,9 @@ def test_sessions_are_processes_and_the_service_is_one(service: SeveralSessions,
 
 
 def test_requests_and_replies_work_inside_a_session_s_process(service: SeveralSessions, domain: int) -> None:
-    with QueueReplier[bytes]("Quotes", "S", domain) as replier, QueueRequester("Quotes", "S", domain) as requester:
-        replier.wait_for_queues()
-        requester.wait_for_queues()
+    with QueueReplier("Quotes", "S", domain) as replier, QueueRequester("Quotes", "S", domain) as requester:
+        replier.wait_for_queue()
+        requester.wait_for_queue()
         identity = requester.send(b"bid")
         request = next(iter(replier))
         replier.reply(request, request.value.upper())

@@ -49,9 +49,9 @@ def test_the_whole_story_from_create_to_shutdown(
     create(administration)
 
     with (
-        QueueProducer[bytes]("Parts", domain) as producer,
-        QueueConsumer[bytes]("Parts", "Story", domain, unacked_threshold=200) as first,
-        QueueConsumer[bytes]("Parts", "Story", domain, unacked_threshold=200) as second,
+        QueueProducer("Parts", domain) as producer,
+        QueueConsumer("Parts", "Story", domain, unacked_threshold=200) as first,
+        QueueConsumer("Parts", "Story", domain, unacked_threshold=200) as second,
     ):
         producer.wait_for_queue()
         first.wait_for_queue()
@@ -134,7 +134,7 @@ def consume_all(
                     redelivered.add(sample.identity)
                 if number == 13:
                     rejections += 1
-                    sample.acknowledge(False)
+                    sample.reject()
                 else:
                     accepted[number] += 1
                     sample.acknowledge()
@@ -146,7 +146,7 @@ def consume_all(
 
 
 def check_selectors_and_flush(administration: Administration, domain: int) -> None:
-    with QueueProducer[bytes]("Parts", domain) as producer:
+    with QueueProducer("Parts", domain) as producer:
         producer.wait_for_queue()
         written = [producer.write(bytes([number])) for number in range(20)]
         assert producer.wait_for_acknowledgments() == 0

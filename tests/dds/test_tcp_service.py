@@ -68,7 +68,7 @@ def test_a_service_without_tcp_support_reports_it_and_one_with_it_serves(
         return
     start_service(configuration=over_tcp)
     settings = DomainSettings(peers=(f"127.0.0.1:{free_port}",), tcp=TcpTransport())
-    with QueueProducer[bytes]("Orders", domain, settings=settings) as producer:
+    with QueueProducer("Orders", domain, settings=settings) as producer:
         producer.wait_for_queue()
         producer.write(b"x")
         assert producer.wait_for_acknowledgments() == 0

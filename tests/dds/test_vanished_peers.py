@@ -53,13 +53,13 @@ def test_what_a_killed_consumer_held_comes_again_marked_once_its_lease_is_over(
     dying = run_python(HOLDER, str(domain), str(LEASE_NS))
     assert dying.stdout is not None
     assert dying.stdout.readline().strip() == "there"
-    with QueueProducer[bytes]("Orders", domain) as producer:
+    with QueueProducer("Orders", domain) as producer:
         producer.wait_for_queue()
         for number in range(100):
             producer.write(bytes([number]))
         producer.wait_for_acknowledgments()
         assert dying.stdout.readline().strip() == "holding 100"
-        with QueueConsumer[bytes]("Orders", "S", domain) as heir:
+        with QueueConsumer("Orders", "S", domain) as heir:
             heir.wait_for_queue()
             dying.send_signal(signal.SIGKILL)
             killed_at = time.monotonic()
@@ -78,16 +78,16 @@ def test_a_consumer_that_leaves_in_order_hands_back_what_it_did_not_touch(
     start_service: Callable[..., Any], domain: int
 ) -> None:
     start_service()
-    with QueueProducer[bytes]("Orders", domain) as producer:
+    with QueueProducer("Orders", domain) as producer:
         producer.wait_for_queue()
-        with QueueConsumer[bytes]("Orders", "S", domain) as first:
+        with QueueConsumer("Orders", "S", domain) as first:
             first.wait_for_queue()
             for number in range(50):
                 producer.write(bytes([number]))
             producer.wait_for_acknowledgments()
             (one,) = first.receive(1)
             one.acknowledge()
-        with QueueConsumer[bytes]("Orders", "S", domain) as second:
+        with QueueConsumer("Orders", "S", domain) as second:
             second.wait_for_queue()
             rest: list[Any] = []
             while len(rest) < 49:
@@ -104,9 +104,9 @@ def test_messages_of_a_peer_that_left_during_a_pause_are_processed(
 ) -> None:
     """Its answers and its leave are received before its departure is seen: no sample counts as a failed delivery."""
     service = start_service()
-    with QueueProducer[bytes]("Orders", domain) as producer:
+    with QueueProducer("Orders", domain) as producer:
         producer.wait_for_queue()
-        consumer = QueueConsumer[bytes]("Orders", "S", domain)
+        consumer = QueueConsumer("Orders", "S", domain)
         consumer.wait_for_queue(180)
         for number in range(50):
             producer.write(bytes([number]))
@@ -139,7 +139,7 @@ def test_persistent_samples_outlive_a_killed_service_and_its_clients_find_it_aga
     service = start_service(
         "--persistent-storage-path", str(tmp_path), "--lease", "1s", queues=RETRIES.format(more=more)
     )
-    with QueueProducer[bytes]("Orders", domain) as producer:
+    with QueueProducer("Orders", domain) as producer:
         producer.wait_for_queue()
         for number in range(100):
             producer.write(bytes([number]))
@@ -151,7 +151,7 @@ def test_persistent_samples_outlive_a_killed_service_and_its_clients_find_it_aga
         producer.flush()
         service.start()
         assert producer.wait_for_acknowledgments() == 0
-        with QueueConsumer[bytes]("Orders", "S", domain) as consumer:
+        with QueueConsumer("Orders", "S", domain) as consumer:
             consumer.wait_for_queue(180)
             values: list[int] = []
             while len(values) < 150:
@@ -166,7 +166,7 @@ def test_persistent_samples_outlive_a_killed_service_and_its_clients_find_it_aga
 def test_sigterm_is_an_orderly_end(start_service: Callable[..., Any], domain: int) -> None:
     """It waits for the answer, not for the whole grace, which is longer than this test waits."""
     service = start_service("--grace", "1h")
-    with QueueProducer[bytes]("Orders", domain) as producer, QueueConsumer[bytes]("Orders", "S", domain) as consumer:
+    with QueueProducer("Orders", domain) as producer, QueueConsumer("Orders", "S", domain) as consumer:
         producer.wait_for_queue()
         consumer.wait_for_queue(180)
         producer.write(b"x")
@@ -222,8 +222,8 @@ def test_a_service_held_up_for_longer_than_the_leases_serves_on(
     service = start_service("--lease", f"{service_lease_s}s", queues=RETRIES.format(more=""))
     settings = DomainSettings(lease_duration_ns=client_lease_s * 10**9)
     with (
-        QueueProducer[bytes]("Orders", domain, settings=settings) as producer,
-        QueueConsumer[bytes]("Orders", "S", domain, settings=settings) as consumer,
+        QueueProducer("Orders", domain, settings=settings) as producer,
+        QueueConsumer("Orders", "S", domain, settings=settings) as consumer,
     ):
         producer.wait_for_queue()
         consumer.wait_for_queue(180)
@@ -274,14 +274,14 @@ def test_a_consumer_held_up_for_longer_than_its_lease_answers_late_and_is_served
     assert returning.stdout is not None
     assert returning.stdin is not None
     assert returning.stdout.readline().strip() == "there"
-    with QueueProducer[bytes]("Orders", domain) as producer:
+    with QueueProducer("Orders", domain) as producer:
         producer.wait_for_queue()
         for number in range(5):
             producer.write(bytes([number]))
         producer.wait_for_acknowledgments()
         assert returning.stdout.readline().strip() == "holding"
         returning.send_signal(signal.SIGSTOP)
-        with QueueConsumer[bytes]("Orders", "S", domain) as heir:
+        with QueueConsumer("Orders", "S", domain) as heir:
             heir.wait_for_queue()
             taken: list[Any] = []
             while len(taken) < 5:

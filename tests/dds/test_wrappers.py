@@ -101,7 +101,7 @@ class TestBlocking:
                 sample.acknowledge()
 
     def test_a_full_queue_rejects_and_the_producer_learns_which_samples(self, domain: int) -> None:
-        with QueueProducer[bytes]("Small", domain) as producer:
+        with QueueProducer("Small", domain) as producer:
             producer.wait_for_queue()
             written = [producer.write(b"x") for _ in range(5)]
             assert producer.wait_for_acknowledgments() == 2
@@ -109,8 +109,8 @@ class TestBlocking:
 
     def test_samples_for_a_queue_that_acknowledges_nothing_complete_at_once(self, domain: int) -> None:
         with (
-            QueueProducer[bytes]("Silent", domain) as producer,
-            QueueConsumer[bytes]("Silent", "S", domain) as consumer,
+            QueueProducer("Silent", domain) as producer,
+            QueueConsumer("Silent", "S", domain) as consumer,
         ):
             producer.wait_for_queue()
             consumer.wait_for_queue()
@@ -123,8 +123,8 @@ class TestBlocking:
     def test_a_sample_of_five_megabytes_travels_whole(self, domain: int) -> None:
         payload = bytes(range(256)) * 20_000
         with (
-            QueueProducer[bytes]("Orders", domain) as producer,
-            QueueConsumer[bytes]("Orders", "S", domain) as consumer,
+            QueueProducer("Orders", domain) as producer,
+            QueueConsumer("Orders", "S", domain) as consumer,
         ):
             producer.wait_for_queue()
             consumer.wait_for_queue()
@@ -138,8 +138,8 @@ class TestBlocking:
 
     def test_a_consumer_that_closes_its_ears_is_not_sent_to(self, domain: int) -> None:
         with (
-            QueueProducer[bytes]("Feedback", domain) as producer,
-            QueueConsumer[bytes]("Feedback", "S", domain, feedback=True) as consumer,
+            QueueProducer("Feedback", domain) as producer,
+            QueueConsumer("Feedback", "S", domain, feedback=True) as consumer,
         ):
             producer.wait_for_queue()
             consumer.wait_for_queue()
@@ -152,17 +152,17 @@ class TestBlocking:
             (sample,) = consumer.receive(1)
             assert sample.value == b"later"
             sample.acknowledge()
-        with QueueConsumer[bytes]("Feedback", "S", domain) as deaf, pytest.raises(UsageError, match="without feedback"):
+        with QueueConsumer("Feedback", "S", domain) as deaf, pytest.raises(UsageError, match="without feedback"):
             deaf.set_availability(True)
 
     def test_a_queue_that_is_nowhere_is_no_answer(self, domain: int) -> None:
-        with QueueProducer[bytes]("Nowhere", domain) as producer, pytest.raises(NoAnswer, match="'Nowhere'"):
+        with QueueProducer("Nowhere", domain) as producer, pytest.raises(NoAnswer, match="'Nowhere'"):
             producer.wait_for_queue(0.3)
 
     def test_every_reply_finds_its_request(self, domain: int) -> None:
         def serve(ready: threading.Event, count: int) -> None:
-            with QueueReplier[bytes]("Quotes", "S", domain) as replier:
-                replier.wait_for_queues()
+            with QueueReplier("Quotes", "S", domain) as replier:
+                replier.wait_for_queue()
                 ready.set()
                 for request in replier:
                     replier.reply(request, request.value.upper())
@@ -175,8 +175,8 @@ class TestBlocking:
         server = threading.Thread(target=serve, args=(ready, 21), daemon=True)
         server.start()
         with QueueRequester("Quotes", "S", domain) as one, QueueRequester("Quotes", "S", domain) as other:
-            one.wait_for_queues()
-            other.wait_for_queues()
+            one.wait_for_queue()
+            other.wait_for_queue()
             assert ready.wait(10)
             sent = [
                 (requester, requester.send(f"{at}".encode() + b"a")) for at in range(10) for requester in (one, other)
@@ -189,7 +189,7 @@ class TestBlocking:
 
     def test_a_request_without_a_replier_is_no_answer(self, domain: int) -> None:
         with QueueRequester("Riddles", "S", domain) as requester, pytest.raises(NoAnswer, match="no reply"):
-            requester.wait_for_queues()
+            requester.wait_for_queue()
             requester.request(b"anybody?", 0.4)
 
 
@@ -199,8 +199,8 @@ class TestAwaitable:
         async def main() -> list[int]:
             values: list[int] = []
             async with (
-                AwaitableProducer[bytes]("Orders", domain, window_count=50) as producer,
-                AwaitableConsumer[bytes]("Orders", "S", domain) as consumer,
+                AwaitableProducer("Orders", domain, window_count=50) as producer,
+                AwaitableConsumer("Orders", "S", domain) as consumer,
             ):
                 await producer.wait_for_queue()
                 await consumer.wait_for_queue()
@@ -229,10 +229,10 @@ class TestAwaitable:
             answers: set[bytes] = set()
             async with (
                 AwaitableRequester("Quotes", "S", domain) as requester,
-                AwaitableReplier[bytes]("Quotes", "S", domain) as replier,
+                AwaitableReplier("Quotes", "S", domain) as replier,
             ):
-                await requester.wait_for_queues()
-                await replier.wait_for_queues()
+                await requester.wait_for_queue()
+                await replier.wait_for_queue()
 
                 async def serve() -> None:
                     async for request in replier:
@@ -254,7 +254,7 @@ class TestAwaitable:
 
     def test_a_cancelled_wait_ends_soon(self, domain: int) -> None:
         async def main() -> float:
-            async with AwaitableConsumer[bytes]("Orders", "S", domain) as consumer:
+            async with AwaitableConsumer("Orders", "S", domain) as consumer:
                 begun = anyio.current_time()
                 with anyio.move_on_after(0.1):
                     await consumer.receive(1, 30.0)

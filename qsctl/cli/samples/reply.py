@@ -81,8 +81,8 @@ def reply(
     wait_s = seconds(service.timeout, "--timeout")
     topic, subscriber, domain_id, settings = request_queue(queue, service.service, wait_s)
     answered = rejected = 0
-    with QueueReplier[bytes](topic, subscriber, domain_id, reply_topic=reply_topic, settings=settings) as replier:
-        replier.wait_for_queues(wait_s)
+    with QueueReplier(topic, subscriber, domain_id, reply_topic=reply_topic, settings=settings) as replier:
+        replier.wait_for_queue(wait_s)
         while not count or answered + rejected < count:
             requests = replier.receive(1, wait_s)
             if not requests:
@@ -96,7 +96,7 @@ def reply(
             if content is not None:
                 replier.reply(request, content, finish=False)
                 if not replier.wait_for_acknowledgments(wait_s):
-                    replier.finish(request)
+                    replier.acknowledge(request)
                     answered += 1
                     continue
                 note(f"the reply queue refused the reply to request {request.identity}: the request is rejected")

@@ -93,7 +93,7 @@ def request(
         acknowledges=False,
         settings=settings,
     ) as requester:
-        requester.wait_for_queues(wait_s)
+        requester.wait_for_queue(wait_s)
         identity = requester.send(content)
         found = requester.held_replies(identity, replies, wait_s)
         if found:

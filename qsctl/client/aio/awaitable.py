@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Any, Concatenate, Final, Generic, ParamSpec, Self, TypeVar
@@ -29,7 +29,6 @@ BlockingWrapper = TypeVar("BlockingWrapper", bound=Wrapper)
 Self_ = TypeVar("Self_")
 Parameters = ParamSpec("Parameters")
 Answer = TypeVar("Answer")
-Sample = TypeVar("Sample")
 
 
 class _Turns:
@@ -56,6 +55,15 @@ class AwaitableWrapper(Generic[BlockingWrapper]):
     def session(self) -> ClientSession:
         """The session; give it to another awaitable wrapper to use one participant for both."""
         return self._blocking.session
+
+    def stop(self) -> None:
+        """Let the iterations and `process` end, as the blocking wrapper's `stop`; from any thread."""
+        self._blocking.stop()
+
+    @property
+    def is_stopping(self) -> bool:
+        """Return whether `stop` was called."""
+        return self._blocking.is_stopping
 
     async def __aenter__(self) -> Self:
         return self
@@ -173,15 +181,15 @@ def awaited(
 
 def opening(
     open_blocking: Callable[Parameters, BlockingWrapper],
-) -> Callable[[Callable[[Self_, BlockingWrapper], None]], Callable[Concatenate[Self_, Parameters], None]]:
-    """Return a decorator for `__init__` of an awaitable wrapper: it is called as the blocking one is.
+) -> Callable[[Callable[[Self_, BlockingWrapper], None]], Callable[..., None]]:
+    """Return a decorator for `__init__` of an awaitable wrapper: it is called as the blocking one is, by its overloads.
 
     The decorated function is given the blocking wrapper, opened with the arguments.
     """
 
     def decorate(
         initialize: Callable[[Self_, BlockingWrapper], None],
-    ) -> Callable[Concatenate[Self_, Parameters], None]:
+    ) -> Callable[..., None]:
         @functools.wraps(vars(open_blocking)["__init__"])
         def run(self: Self_, /, *args: Parameters.args, **kwargs: Parameters.kwargs) -> None:
             initialize(self, open_blocking(*args, **kwargs))
@@ -189,10 +197,3 @@ def opening(
         return run
 
     return decorate
-
-
-async def without_end(receive: Callable[..., Awaitable[list[Sample]]], **arguments: Any) -> AsyncIterator[Sample]:
-    """Yield what a method receives, for ever."""
-    while True:
-        for each in await receive(**arguments):
-            yield each

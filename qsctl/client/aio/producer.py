@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import AsyncIterable, Iterable
+from functools import partial
 from inspect import isawaitable
-from typing import Generic
+from typing import Generic, Unpack, overload
+
+import anyio
 
 from qsctl.client import producer
 from qsctl.client.aio.awaitable import AwaitableWrapper, awaited, opening
-from qsctl.client.codec import Value
+from qsctl.client.codec import Codec, Value
+from qsctl.client.retry import Retry
 from qsctl.client.session import FOREVER_S
+from qsctl.identity import SampleIdentity
+from qsctl.instant import INFINITE_NS, Nanoseconds
 
 
 class QueueProducer(AwaitableWrapper[producer.QueueProducer[Value]], Generic[Value]):
@@ -19,6 +25,26 @@ class QueueProducer(AwaitableWrapper[producer.QueueProducer[Value]], Generic[Val
     `on_application_acknowledgment` is called, and awaited where it is a coroutine function, in the task whose call
     processed the acknowledgment, before that call returns.
     """
+
+    @overload
+    def __init__(
+        self: QueueProducer[bytes],
+        topic_name: str,
+        domain_id: int = 0,
+        *,
+        codec: None = None,
+        **options: Unpack[producer.ProducerOptions],
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self,
+        topic_name: str,
+        domain_id: int = 0,
+        *,
+        codec: Codec[Value],
+        **options: Unpack[producer.ProducerOptions],
+    ) -> None: ...
 
     @opening(producer.QueueProducer)
     def __init__(self, blocking: producer.QueueProducer[Value]) -> None:
@@ -38,6 +64,31 @@ class QueueProducer(AwaitableWrapper[producer.QueueProducer[Value]], Generic[Val
         producer.QueueProducer[Value].wait_for_acknowledgments, producer.QueueProducer[Value].is_acknowledged
     )
     pop_acknowledged = awaited(producer.QueueProducer[Value].pop_acknowledged)
+
+    async def write_until_accepted(
+        self,
+        value: Value,
+        *,
+        lifespan_ns: Nanoseconds = INFINITE_NS,
+        timeout_s: float = FOREVER_S,
+        retry: Retry = producer.DEFAULT_RETRY,
+    ) -> SampleIdentity:
+        """Write a sample until its queues accept it, as the blocking wrapper does.
+
+        Raises:
+            NoAnswer: the window stayed full, or an attempt was not acknowledged.
+            Refused: a queue rejected the last attempt.
+            UsageError: the sample is too large.
+        """
+        pauses, blocking = retry.pauses(), self._blocking
+        known: SampleIdentity | None = None
+        while True:
+            attempt = partial(blocking.write_attempt, value, known, lifespan_ns, timeout_s)
+            identity = known = await self._call(attempt, blocking.has_room, timeout_s)
+            await self._until(partial(blocking.has_outcome, identity), timeout_s)
+            if blocking.pop_outcome(identity, timeout_s):
+                return identity
+            await anyio.sleep(blocking.next_pause(pauses, identity, retry))
 
     async def write_all(self, values: Iterable[Value] | AsyncIterable[Value]) -> int:
         """Write everything that an iterable yields; return how many. Many samples go into one frame.

@@ -3,32 +3,86 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Generic
+from typing import Generic, Unpack, overload
 
 from qsctl.client import replier
-from qsctl.client.aio.awaitable import AwaitableWrapper, awaited, opening, without_end
-from qsctl.client.codec import Value
+from qsctl.client.aio.awaitable import AwaitableWrapper, awaited, opening
+from qsctl.client.codec import Codec
 from qsctl.client.consumer import ReceivedSample
-from qsctl.client.requester import ROOM_TIMEOUT_S
+from qsctl.client.replier import QueueReplier as Blocking
+from qsctl.client.requester import ROOM_TIMEOUT_S, Reply, Request
 from qsctl.client.session import FOREVER_S
 
 
-class QueueReplier(AwaitableWrapper[replier.QueueReplier[Value]], Generic[Value]):
+class QueueReplier(AwaitableWrapper[replier.QueueReplier[Request, Reply]], Generic[Request, Reply]):
     """Receives requests and sends replies; any number of tasks may use it."""
 
+    @overload
+    def __init__(
+        self: QueueReplier[bytes, bytes],
+        topic_name: str,
+        subscriber: str,
+        domain_id: int = 0,
+        *,
+        codec: None = None,
+        reply_codec: None = None,
+        **options: Unpack[replier.ReplierOptions],
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: QueueReplier[bytes, Reply],
+        topic_name: str,
+        subscriber: str,
+        domain_id: int = 0,
+        *,
+        codec: None = None,
+        reply_codec: Codec[Reply],
+        **options: Unpack[replier.ReplierOptions],
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: QueueReplier[Request, bytes],
+        topic_name: str,
+        subscriber: str,
+        domain_id: int = 0,
+        *,
+        codec: Codec[Request],
+        reply_codec: None = None,
+        **options: Unpack[replier.ReplierOptions],
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self,
+        topic_name: str,
+        subscriber: str,
+        domain_id: int = 0,
+        *,
+        codec: Codec[Request],
+        reply_codec: Codec[Reply],
+        **options: Unpack[replier.ReplierOptions],
+    ) -> None: ...
+
     @opening(replier.QueueReplier)
-    def __init__(self, blocking: replier.QueueReplier[Value]) -> None:
+    def __init__(self, blocking: replier.QueueReplier[Request, Reply]) -> None:
         super().__init__(blocking)
 
-    wait_for_queues = awaited(replier.QueueReplier[Value].wait_for_queues, replier.QueueReplier[Value].has_queues)
-    receive = awaited(replier.QueueReplier[Value].receive, replier.QueueReplier[Value].has_requests)
-    reply = awaited(replier.QueueReplier[Value].reply, replier.QueueReplier[Value].has_room, ROOM_TIMEOUT_S)
-    finish = awaited(replier.QueueReplier[Value].finish)
-    reject = awaited(replier.QueueReplier[Value].reject)
+    wait_for_queue = awaited(Blocking[Request, Reply].wait_for_queue, Blocking[Request, Reply].has_queue)
+    wait_for_queues = awaited(Blocking[Request, Reply].wait_for_queues, Blocking[Request, Reply].has_queue)
+    receive = awaited(Blocking[Request, Reply].receive, Blocking[Request, Reply].has_samples_or_stops)
+    reply = awaited(Blocking[Request, Reply].reply, Blocking[Request, Reply].has_room, ROOM_TIMEOUT_S)
+    acknowledge = awaited(Blocking[Request, Reply].acknowledge)
+    finish = awaited(Blocking[Request, Reply].finish)
+    reject = awaited(Blocking[Request, Reply].reject)
     wait_for_acknowledgments = awaited(
-        replier.QueueReplier[Value].wait_for_acknowledgments, replier.QueueReplier[Value].is_acknowledged
+        Blocking[Request, Reply].wait_for_acknowledgments,
+        Blocking[Request, Reply].is_acknowledged,
     )
 
-    def __aiter__(self) -> AsyncIterator[ReceivedSample[Value]]:
-        """Yield requests as they come, without end."""
-        return without_end(self.receive, max_requests=256, timeout_s=FOREVER_S)
+    async def __aiter__(self) -> AsyncIterator[ReceivedSample[Request]]:
+        """Yield requests as they come, until `stop`."""
+        while not self.is_stopping:
+            for each in await self.receive(1, FOREVER_S):
+                yield each

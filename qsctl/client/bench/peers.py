@@ -86,7 +86,7 @@ def _produce(link: Connection, place: BenchPlace, load: BenchLoad, number: int) 
         if due_ns >= measured_from_ns:
             latencies.record(time.monotonic_ns() - due_ns)
 
-    with QueueProducer[bytes](
+    with QueueProducer(
         place.topic_name,
         place.domain_id,
         window_count=load.window_count,
@@ -125,7 +125,7 @@ def _produce(link: Connection, place: BenchPlace, load: BenchLoad, number: int) 
 
 def _consume(link: Connection, place: BenchPlace, load: BenchLoad, received: Synchronized[int]) -> Told:
     counts, latencies = BenchCounts(), Latencies()
-    with QueueConsumer[bytes](place.topic_name, place.subscriber, place.domain_id, settings=place.settings) as consumer:
+    with QueueConsumer(place.topic_name, place.subscriber, place.domain_id, settings=place.settings) as consumer:
         consumer.wait_for_queue(place.timeout_s)
         link.send(READY)
         start_ns: Nanoseconds = link.recv()

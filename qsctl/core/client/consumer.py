@@ -76,6 +76,10 @@ class QueueReader:
         """Samples that the program received and has not answered: they may have had an effect."""
         return len(self._held) - len(self._waiting) + len(self._twins_delivered)
 
+    def holds(self, identity: SampleIdentity) -> bool:
+        """Return whether a sample came and is not answered yet."""
+        return identity in self._held
+
     def receive(self, delivery: Delivery) -> bool:
         """Keep a sample that the queue sent; false: it is one of a former master."""
         if delivery.flags > FLAGS_MASK and not self._is_of_latest(delivery.flags >> EPOCH_SHIFT):
