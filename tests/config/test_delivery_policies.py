@@ -47,3 +47,16 @@ def test_a_policy_that_dds_has_is_not_named(
     policy: str, check: Callable[..., list[Problem]], text: Callable[..., object]
 ) -> None:
     assert of_queue(f"<datawriter_qos>{policy}</datawriter_qos>", check, text) == []
+
+
+def test_a_default_profile_gives_no_policies_to_the_replica_of_a_queue_without_one(
+    check: Callable[..., list[Problem]], text: Callable[..., object]
+) -> None:
+    own = text(queue="").xml()  # type: ignore[attr-defined]
+    profile = """<qos_library name="L"><qos_profile name="P" is_default_qos="true"><datawriter_qos>
+      <protocol><push_on_write>true</push_on_write></protocol></datawriter_qos></qos_profile></qos_library>"""
+    messages = [problem.message for problem in check(own.replace("<queuing_service", f"{profile}<queuing_service", 1))]
+    assert "<protocol> of <datawriter_qos> is not used" in messages
+    assert "<protocol> of <update_datawriter_qos> is not used" not in messages
+    given = "<update_datawriter_qos><protocol><push_on_write>true</push_on_write></protocol></update_datawriter_qos>"
+    assert of_queue(given, check, text) == [("warning", "<protocol> of <update_datawriter_qos> is not used")]

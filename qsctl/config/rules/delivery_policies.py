@@ -21,6 +21,8 @@ def policies_without_equivalent_are_said(place: QueuePlace) -> Iterator[Problem]
     """Find a policy that Cyclone DDS does not have: it changes nothing [QS Table 3.14]."""
     model = schema_model()
     for tag in DELIVERY_TAGS:
+        if tag.startswith("update_") and not place.given(tag) and not place.queue.replication.enabled:
+            continue  # a default profile alone gives it to a queue that has no replica
         kind = entity_tag(tag)
         known = model.elements[kind].children
         text = place.queue.qos.get(tag, "")
