@@ -35,11 +35,16 @@ def routes(context: WebContext, views: Sequence[PageView]) -> list[BaseRoute]:
             }
         )
 
+    sources: list[dict[str, str | int]] = [{"name": feed.name, "title": feed.title} for feed in context.feeds]
+    if context.run is not None:
+        clock = context.run.clock
+        sources.append({"name": "run", "title": context.run.title().split("   ")[1], "horizon_ns": clock.horizon_ns})
+
     async def named(_request: Request) -> Response:
         return JSONResponse(
             {
                 "views": [{"name": each.name, "title": each.title} for each in (*views, VIEW)],
-                "sources": [{"name": feed.name, "title": feed.title} for feed in context.feeds],
+                "sources": sources,
                 "allow_changes": context.allow_changes,
             }
         )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar, Final
@@ -14,13 +13,15 @@ import typer
 from qsctl.cli.broker_options import BrokerOptions
 from qsctl.cli.command import Commands
 from qsctl.cli.engine.looks import FILES_HELP, LookOptions
+from qsctl.cli.output.payloads import TypesOption
 from qsctl.cli.output.results import Block, Result, TextBlock
 from qsctl.cli.panels import SAMPLES_PANEL
 from qsctl.cli.service_options import TargetOptions
-from qsctl.errors import NotFound, UsageError
+from qsctl.errors import UsageError
 
 if TYPE_CHECKING:
-    from qsctl.client.administration import Administration
+    from qsctl.cli.top.recorded import RunSource
+    from qsctl.web.desk import ServiceDesk
     from qsctl.web.feed import PolledSource
 
 COMMANDS: Final = Commands(panel=SAMPLES_PANEL)
@@ -56,6 +57,7 @@ class ServedPage(Result):
         "qsctl web  # the embedded service of this directory",
         "qsctl web --service dds:57 --open",
         "qsctl web --service dds:57 --allow-changes  # requeue, move and flush from the page",
+        "qsctl web --run qsctl-runs/slow-subscriber-1  # at any instant of a run or a recording",
         "qsctl web --broker https://broker.example:943",
         "qsctl web --engine hospital.recovery",
     ),
@@ -69,10 +71,23 @@ def web(
     interval: Annotated[
         str, typer.Option(metavar="TIME", help="Time between two looks, a duration such as 500ms or 2s.")
     ] = "1s",
+    run: Annotated[
+        str | None,
+        typer.Option(metavar="RUN", rich_help_panel="Run", help="Run folder or recording to look at, by path or URI."),
+    ] = None,
     engine: Annotated[
         list[Path] | None,
         typer.Option(metavar="SOURCE", rich_help_panel="Engine", help=f"{FILES_HELP}; may be repeated."),
     ] = None,
+    netconfig: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            rich_help_panel="Engine",
+            help="NetConfig of a site, whose threads are drawn with what waits at them.",
+        ),
+    ] = None,
+    types: TypesOption = None,
     *,
     listings: LookOptions,
     broker: BrokerOptions,
@@ -85,8 +100,12 @@ def web(
 
     Reading starts the `change` counters again from zero, as `qsctl get status` does.
     """
+    from qsctl.cli.context.use import DEFAULT_SERVICE, source_of_service
     from qsctl.cli.location import check_location, seconds
+    from qsctl.cli.samples.json_form import read_type_file
+    from qsctl.netconfig.read import read_netconfig
     from qsctl.web.context import WebContext
+    from qsctl.web.desk import ServiceDesk
     from qsctl.web.security import PageAccess
     from qsctl.web.server import PageServer, bind, create_app
 
@@ -94,16 +113,30 @@ def web(
     if interval_s < _SHORTEST_S:
         raise UsageError(f"--interval {interval} is too short", remedy="Give at least 200ms.")
     feeds: list[PolledSource] = []
+    desk: ServiceDesk | None = None
     check_location(service.service)
-    if service.service != "embedded:" or not (engine or broker.broker):
-        feeds.append(_service_feed(service, interval_s))
+    has_other = bool(run or engine or netconfig or broker.broker)
+    if not has_other or source_of_service() != DEFAULT_SERVICE:
+        desk = ServiceDesk(service)
+        feeds.append(_service_feed(desk, interval_s))
     if broker.broker:
         feeds.append(_broker_feed(broker, max(interval_s, 5.0)))
     if engine:
         feeds.append(_engine_feed(engine, listings, max(interval_s, 2.0)))
+    if netconfig is not None:
+        read_netconfig(netconfig)  # its faults are reported here, and not to a browser
+    recorded = None if run is None else _run_source(run)
+    library = read_type_file(types)
     sockets = bind(port)
     access = PageAccess(sockets[0].getsockname()[1])
-    context = WebContext(feeds=tuple(feeds), allow_changes=allow_changes)
+    context = WebContext(
+        feeds=tuple(feeds),
+        desk=desk,
+        run=recorded,
+        netconfig=netconfig,
+        types=library,
+        allow_changes=allow_changes,
+    )
     app = create_app(context, access)
     yield ServedPage(access.address, allow_changes)
     if open_:
@@ -111,23 +144,20 @@ def web(
     PageServer(app, context).run(sockets=sockets)
 
 
-def _service_feed(service: TargetOptions, interval_s: float) -> PolledSource:
+def _service_feed(desk: ServiceDesk, interval_s: float) -> PolledSource:
     from qsctl.cli.top.live import LiveSource
     from qsctl.web.feed import PolledSource
 
-    is_remote = service.service.startswith("dds:")
+    # The desk keeps a connection; the source gives it back after each look.
+    source = LiveSource(desk.open, desk.options.service, keeps_open=False)
+    return PolledSource("service", desk.title, source, interval_s)
 
-    @contextmanager
-    def opened() -> Iterator[Administration]:
-        if not is_remote and not service.state_dir.exists():  # to look is no reason to make a service
-            raise NotFound(
-                f"there is no service in {service.state_dir} yet", remedy="`qsctl create-queue NAME` makes one."
-            )
-        with service.open() as administration:
-            yield administration
 
-    title = service.service if is_remote else f"{service.service} in {service.state_dir}"
-    return PolledSource("service", title, LiveSource(opened, service.service, keeps_open=is_remote), interval_s)
+def _run_source(run: str) -> RunSource:
+    from qsctl.cli.top.recorded import RunSource
+    from qsctl.eventlog.location import location
+
+    return RunSource(location(run), 1.0)
 
 
 def _broker_feed(broker: BrokerOptions, interval_s: float) -> PolledSource:

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import anyio
 
+from qsctl.web.desk import ServiceDesk
 from qsctl.web.feed import PolledSource
+
+if TYPE_CHECKING:
+    from qsctl.cli.top.recorded import RunSource
+    from qsctl.config.sample_types.types import TypeLibrary
 
 STREAMS_MAX: Final = 32
 """Event streams at a time; a browser has one for each tab."""
@@ -27,6 +33,14 @@ class WebContext:
 
     feeds: tuple[PolledSource, ...] = ()
     """The sources that are looked at, in the order of the page."""
+    desk: ServiceDesk | None = None
+    """Of the source `service`: how the service is asked."""
+    types: TypeLibrary | None = None
+    """The types by which contents are shown."""
+    run: RunSource | None = None
+    """A run or a recording, which is looked at at any instant."""
+    netconfig: Path | None = None
+    """The NetConfig of a site."""
     allow_changes: bool = False
     """Whether commands that change queues may be run from the page."""
     refused: Counter[str] = field(default_factory=Counter)

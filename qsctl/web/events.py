@@ -65,6 +65,8 @@ class EventStream(Response):
                 tasks.start_soon(until, self._context.ending.wait)
                 await self._pass_on(send)
                 tasks.cancel_scope.cancel()
+            if self._context.ending.is_set():
+                await send({"type": "http.response.body", "body": b"", "more_body": False})
         finally:
             self._context.stream_count -= 1
 
@@ -76,4 +78,3 @@ class EventStream(Response):
             if sending.cancelled_caught:
                 self._context.refused["slow reader"] += 1
                 return  # without an end of the answer: the server closes the connection
-        await send({"type": "http.response.body", "body": b"", "more_body": False})

@@ -7,21 +7,26 @@ of its page alone.
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from qsctl.cli.output.results import Row
+from qsctl.cli.top.look import Look
 from qsctl.errors import NotFound, UsageError
+from qsctl.instant import SECOND_NS
 from qsctl.web.context import PageView, WebContext
 from qsctl.web.events import EventStream
 from qsctl.web.feed import PolledSource
-from qsctl.web.history import row_key
+from qsctl.web.history import SERIES, row_key
 from qsctl.web.parameters import text_of, whole_of
+
+if TYPE_CHECKING:
+    from qsctl.cli.top.recorded import RunSource
 
 ROWS_MAX: Final = 200
 """Rows of a page."""
@@ -71,7 +76,7 @@ def _order(value: object) -> tuple[int, float, str]:
 
 def view(context: WebContext) -> PageView | None:
     """Return the view where something is looked at."""
-    return PageView("live", "Live") if context.feeds else None
+    return PageView("live", "Live") if context.feeds or context.run is not None else None
 
 
 def routes(context: WebContext) -> list[BaseRoute]:
@@ -82,7 +87,14 @@ def routes(context: WebContext) -> list[BaseRoute]:
         page = page_of(request)
         return EventStream(_events(feed, page), context)
 
-    return [Route("/api/live", stream)]
+    async def run(request: Request) -> Response:
+        source = context.run
+        if source is None:
+            raise NotFound("no run is looked at", remedy="Start `qsctl web` with --run.")
+        at_ns = whole_of(request, "at", 0, source.clock.horizon_ns)
+        return JSONResponse(run_document(source, page_of(request), at_ns))
+
+    return [Route("/api/live", stream), Route("/api/run", run)]
 
 
 def feed_of(context: WebContext, request: Request) -> PolledSource:
@@ -129,26 +141,45 @@ async def _events(feed: PolledSource, page: RowPage) -> AsyncIterator[Any]:
 def document_of(feed: PolledSource, page: RowPage) -> dict[str, Any]:
     """Return what a page shows of a source now."""
     look = feed.look
-    rows, count = page.of(look.rows)
-    field = look.figures[0].field if look.figures else "depth"
-    line = "depth" if any(figure.field == "depth" for figure in look.figures) else field
-    shown = []
-    for row in rows:
+
+    def points(row: Row, line: str) -> Sequence[float | None]:
         ring = feed.history.of(row_key(row))
-        shown.append({**row, "history": ring.last(line, SPARK_POINTS) if ring is not None else []})
+        return ring.last(line, SPARK_POINTS) if ring is not None else ()
+
     return {
         "source": feed.name,
         "title": feed.title,
+        **_shown(look, page, points),
+        "error": feed.error,
+        "seen_at_s": feed.seen_at_s,
+        "span_s": feed.interval_s * SPARK_POINTS,
+    }
+
+
+def run_document(source: RunSource, page: RowPage, at_ns: int) -> dict[str, Any]:
+    """Return what a page shows of a run at an instant."""
+    return {
+        "source": "run",
+        "title": "",
+        **_shown(source.at(at_ns), page, lambda row, _line: source.depths(str(row["name"]), at_ns, SPARK_POINTS)),
+        "error": "",
+        "seen_at_s": 0,
+        "span_s": source.bin_ns * SPARK_POINTS / SECOND_NS,
+    }
+
+
+def _shown(look: Look, page: RowPage, points: Callable[[Row, str], Sequence[float | None]]) -> dict[str, Any]:
+    rows, count = page.of(look.rows)
+    fields = [figure.field for figure in look.figures]
+    line = next((field for field in ("depth", *SERIES) if field in fields), "")
+    return {
         "heading": look.heading,
         "figures": [{"field": each.field, "heading": each.heading, "is_text": each.is_text} for each in look.figures],
         "line": line,
-        "rows": shown,
+        "rows": [{**row, "history": points(row, line)} for row in rows],
         "count": count,
         "all_count": len(look.rows),
         "first": min(page.first, max(0, (count - 1) // page.count * page.count)),
         "summary": look.summary,
         "note": look.note,
-        "error": feed.error,
-        "seen_at_s": feed.seen_at_s,
-        "interval_s": feed.interval_s,
     }

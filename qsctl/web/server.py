@@ -23,12 +23,12 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
 from qsctl.errors import ExitStatus, QsctlError, Refused
-from qsctl.web import about, live
+from qsctl.web import about, cluster, commands, engines, live, queue
 from qsctl.web.context import WebContext
 from qsctl.web.refusal_page import refusal_page
-from qsctl.web.security import Gate, PageAccess
+from qsctl.web.security import API, Gate, PageAccess
 
-_PARTS: Final = (live,)
+_PARTS: Final = (live, queue, commands, cluster, engines)
 STATIC: Final = Path(__file__).parent / "static"
 _KINDS: Final = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 _CONNECTIONS_MAX: Final = 128
@@ -64,6 +64,8 @@ def create_app(context: WebContext, access: PageAccess) -> ASGIApp:
             tasks.cancel_scope.cancel()
         for feed in context.feeds:
             feed.source.close()
+        if context.desk is not None:
+            context.desk.close()
 
     async def explained(_request: Request, error: Exception) -> Response:
         assert isinstance(error, QsctlError)
@@ -71,11 +73,15 @@ def create_app(context: WebContext, access: PageAccess) -> ASGIApp:
         return JSONResponse({"error": found}, _HTTP_STATUS.get(error.exit_status, 500))
 
     async def failed(_request: Request, error: Exception) -> Response:
+        context.refused["internal error"] += 1
         words = f"Internal error: {type(error).__name__}. This is a fault of qsctl: see the terminal."
         return JSONResponse({"error": {"message": words, "remedy": "", "status": 70}}, 500)
 
-    async def unknown(_request: Request, error: Exception) -> Response:
+    async def unknown(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
+        if request.url.path.startswith(API):
+            words = f"There is nothing at {request.url.path[:100]} for {request.method[:8]} here."
+            return JSONResponse({"error": {"message": words, "remedy": "", "status": 4}}, error.status_code)
         return Response(refusal_page("There is nothing at this address."), error.status_code, media_type="text/html")
 
     app = Starlette(

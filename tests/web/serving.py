@@ -86,7 +86,8 @@ class Page:
     def stream(self, path: str) -> Iterator[Stream]:
         with contextlib.closing(self.connection()) as connection:
             connection.request("GET", path, headers={"x-qsctl-token": self.access.token})
-            yield Stream(connection.getresponse())
+            with contextlib.closing(connection.getresponse()) as response:
+                yield Stream(response)
 
 
 @dataclass

@@ -22,6 +22,9 @@ _SOURCES: Final = {
     "DEFAULT_MAP": "named by the context",
 }
 
+DEFAULT_SERVICE: Final = "the default"
+"""Of `source_of_service`: nothing named the service."""
+
 
 def _lay_under(ctx: typer.Context, name: str | None) -> object:
     """Use the options of a context as defaults; return it, None where none is in use.
@@ -69,4 +72,4 @@ def source_of_service() -> str:
     """Return what named the service of the command."""
     line = _LINE.get(None)
     source = line.get_parameter_source("service") if line is not None else None
-    return _SOURCES.get(source.name if source is not None else "", "the default")
+    return _SOURCES.get(source.name if source is not None else "", DEFAULT_SERVICE)

@@ -108,6 +108,7 @@ class RunSource:
         self._bins = moves.shape[2]
         self._sums = moves.cumsum(axis=2, dtype=np.int64)
         depths = self._sums[_MOVES.index("in")] - self._sums[_MOVES.index("gone")]
+        self._depths = depths
         self._highest = np.maximum.accumulate(depths, axis=1)
         self._deliveries: pa.Table | None = None
 
@@ -129,6 +130,17 @@ class RunSource:
 
     def close(self) -> None:
         """Do nothing: everything was read."""
+
+    def depths(self, name: str, now_ns: Nanoseconds, count: int) -> list[int]:
+        """Return the depths of a queue in the bins of time before an instant, at most `count`, oldest first."""
+        seen = min(self._bins, now_ns * self._bins // max(1, self.clock.horizon_ns))
+        found: list[int] = self._depths[self._names.index(name), max(0, seen - count) : seen].tolist()
+        return found
+
+    @property
+    def bin_ns(self) -> float:
+        """Return the length of a bin of time."""
+        return float(self.clock.horizon_ns / self._bins)
 
     def at(self, now_ns: Nanoseconds) -> Look:
         """Return the queues as they were at an instant of the run."""

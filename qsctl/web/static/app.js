@@ -11,9 +11,12 @@
 import { get, takeToken } from "./api.js";
 import { h, setText } from "./dom.js";
 import * as about from "./about.js";
+import * as cluster from "./cluster.js";
+import * as engine from "./engine.js";
 import * as live from "./live.js";
+import * as queue from "./queue.js";
 
-const views = { live, about };
+const views = { live, queue, cluster, engine, about };
 
 const main = document.getElementById("main");
 const KEPT_THEME = "qsctl-theme";

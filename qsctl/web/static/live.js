@@ -1,6 +1,6 @@
 // The view "Live": the rows of a source as they change, a page of them at a time.
 
-import { stream } from "./api.js";
+import { get, stream } from "./api.js";
 import { h, setText } from "./dom.js";
 import { figure, shown, span } from "./format.js";
 import { draw, sparkline } from "./sparkline.js";
@@ -25,6 +25,11 @@ export function mount(element, state) {
     oninput: () => later(() => change({ filter: filter.value, first: null })),
   });
   const stop = h("button", { type: "button", "aria-pressed": "false", onclick: toggleStop }, "Pause");
+  const at = h("input", { type: "range", id: "at", min: "0", step: "any", oninput: () => later(() => moveTo(Number(at.value))) });
+  const instant = h("output", { for: "at" });
+  const play = h("button", { type: "button", "aria-pressed": "false", onclick: togglePlay }, "Play");
+  const clock = h("div", { class: "bar", hidden: true }, h("label", { for: "at" }, "Time "), at, instant, play);
+  let playing = 0;
   const body = h("tbody", {});
   const heading = h("tr", {});
   const caption = h("caption", { class: "hidden" });
@@ -42,14 +47,16 @@ export function mount(element, state) {
     page.sources.length > 1 ? sources : h("p", { class: "faint" }, shown(page.sources[0]?.title ?? "")),
     error,
     h("div", { class: "bar" }, h("label", { for: "filter" }, "Filter "), filter, stop),
-    summary, note, region, pager,
+    clock, summary, note, region, pager,
   );
   state.key("/", "filter the names: a part, or a pattern like *Orders*", () => filter.focus());
   state.key("n", "next page", () => turn(1));
   state.key("p", "previous page", () => turn(-1));
-  state.key("s", "stop, and go on", toggleStop);
+  state.key("s", "stop, and go on", () => (clock.hidden ? toggleStop() : togglePlay()));
 
   let timer = 0;
+
+  // Act once the hand rests, and not at each letter.
   function later(action) {
     clearTimeout(timer);
     timer = setTimeout(action, 200);
@@ -79,14 +86,60 @@ export function mount(element, state) {
     isStopped = false;
     stop.setAttribute("aria-pressed", "false");
     for (const button of sources.children) {
-      const chosen = parameters.get("source") ?? page.sources[0]?.name;
-      button.setAttribute("aria-pressed", String(button.dataset.source === chosen));
+      button.setAttribute("aria-pressed", String(button.dataset.source === chosenSource()));
     }
     const asked = { count: String(PAGE) };
     for (const name of ["source", "filter", "sort", "descending", "first"]) {
       if (parameters.has(name)) asked[name] = parameters.get(name);
     }
+    const run = page.sources.find((source) => source.name === "run");
+    const isRun = run !== undefined && chosenSource() === "run";
+    clock.hidden = !isRun;
+    stop.hidden = isRun;
+    if (isRun) {
+      at.max = String(run.horizon_ns / 1e9);
+      moveTo(Number(parameters.get("at") ?? run.horizon_ns / 1e9));
+      return;
+    }
     end = stream("/api/live", asked, show, (problem) => showError(`${problem.message} ${problem.remedy ?? ""}`));
+  }
+
+  function chosenSource() {
+    return parameters.get("source") ?? page.sources[0]?.name;
+  }
+
+  let asking = null;
+  async function moveTo(seconds) {
+    const most = Number(at.max);
+    const wanted = Math.min(Math.max(0, Number.isFinite(seconds) ? seconds : most), most);
+    at.value = String(wanted);
+    setText(instant, `${wanted.toFixed(3)} s of ${most.toFixed(3)} s`);
+    at.setAttribute("aria-valuetext", `${wanted.toFixed(3)} seconds`);
+    state.set({ at: wanted === most ? null : wanted.toFixed(6) });
+    asking?.abort();
+    asking = new AbortController();
+    const asked = { count: String(PAGE), at: String(Math.min(Math.round(wanted * 1e9), Math.round(most * 1e9))) };
+    for (const name of ["filter", "sort", "descending", "first"]) if (parameters.has(name)) asked[name] = parameters.get(name);
+    try {
+      show(await get("/api/run", asked, asking.signal));
+    } catch (problem) {
+      if (problem.name !== "AbortError") showError(`${problem.message} ${problem.remedy ?? ""}`);
+    }
+  }
+
+  function togglePlay() {
+    if (playing) {
+      clearInterval(playing);
+      playing = 0;
+    } else {
+      if (Number(at.value) >= Number(at.max)) at.value = "0";
+      playing = setInterval(() => {
+        if (Number(at.value) >= Number(at.max)) togglePlay();
+        else moveTo(Number(at.value) + Number(at.max) / 200);
+      }, 250);
+    }
+    play.setAttribute("aria-pressed", String(playing !== 0));
+    state.announce(playing ? "Plays" : "Stopped");
   }
 
   function showError(text) {
@@ -102,7 +155,7 @@ export function mount(element, state) {
     showError(found.error ? `${found.error}${seen} It is asked again.` : "");
     setText(summary, found.summary);
     setText(note, found.note);
-    setText(caption, `${found.heading}s of ${found.title}`);
+    setText(caption, `${found.heading}s of ${found.title || "the run"}`);
     showHeading(found);
     const kept = new Map();
     const order = found.rows.map((row) => {
@@ -146,7 +199,7 @@ export function mount(element, state) {
     };
     heading.replaceChildren(
       cell("name", found.heading, true),
-      h("th", { scope: "col" }, `Last ${span(found.interval_s * 60)}`),
+      h("th", { scope: "col" }, `Last ${span(found.span_s)}`),
       ...found.figures.map((each) => cell(each.field, each.heading, each.is_text)),
     );
     if (focused) heading.querySelector(`[data-sort="${CSS.escape(focused)}"]`)?.focus();
@@ -179,6 +232,8 @@ export function mount(element, state) {
   follow();
   return () => {
     clearTimeout(timer);
+    clearInterval(playing);
+    asking?.abort();
     end();
   };
 }
