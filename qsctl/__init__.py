@@ -2,6 +2,8 @@
 
 For programs there are, beside the command line:
 
+- `qsctl.Service`: a service as an object, embedded in a directory or over DDS, with the commands' verbs and rows.
+- `qsctl.CommandResult`: what its methods return: rows, and tables of Arrow, pandas and polars.
 - `qsctl.simulate(…)`: a scenario into a run folder.
 - `qsctl.summary`: the tables of a run, on Spark: `summarize(spark, …)`.
 - `qsctl.client` and `qsctl.client.aio`: producers, consumers, requesters and repliers of a queuing service.
@@ -24,7 +26,14 @@ True
 
 from importlib import import_module
 
-__all__ = ["__version__", "simulate"]
+_HOMES = {
+    "CommandResult": "qsctl.programs.command_result",
+    "ConsumedSample": "qsctl.programs.consumed_sample",
+    "Service": "qsctl.programs.service",
+    "simulate": "qsctl.sim.simulate",
+}
+
+__all__ = ["CommandResult", "ConsumedSample", "Service", "__version__", "simulate"]
 
 
 def __getattr__(name: str) -> object:
@@ -35,7 +44,7 @@ def __getattr__(name: str) -> object:
     """
     if name not in __all__:
         raise AttributeError(f"module 'qsctl' has no attribute {name!r}")
-    found: object = _version() if name == "__version__" else import_module("qsctl.sim.simulate").simulate
+    found: object = _version() if name == "__version__" else getattr(import_module(_HOMES[name]), name)
     globals()[name] = found
     return found
 

@@ -110,6 +110,10 @@ COMMANDS_OF_PROCESSES = ("qsctl.__main__", "qsctl.service.recording.recorder")
 
 CALLED_FROM_OUTSIDE = {
     "qsctl.sim.simulate": {"simulate"},  # `qsctl.simulate`
+    # `qsctl.Service` and what its methods return, which `qsctl` looks up when they are first used.
+    "qsctl.programs.service": {"Service"},
+    "qsctl.programs.command_result": {"CommandResult"},
+    "qsctl.programs.consumed_sample": {"ConsumedSample"},
     "qsctl.summary.spark.data_source": {"QsctlDataSource"},  # a program registers it with its own Spark session
     "qsctl.core.selector.build": {"SelectorBuilder"},  # lark, by the names of the grammar's rules
 }

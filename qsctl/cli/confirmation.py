@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from qsctl.cli.caller import program_caller
 from qsctl.cli.option_groups import OptionGroup
 from qsctl.cli.output.results import counted
 from qsctl.errors import ExitStatus, QsctlError
@@ -54,7 +55,7 @@ class DestructionOptions(OptionGroup):
         """
         if self.dry_run:
             return find()
-        if not self.yes and sys.stdin.isatty() and sys.stderr.isatty():
+        if not self.yes and program_caller() is None and sys.stdin.isatty() and sys.stderr.isatty():
             for hit in find():
                 typer.echo(f"{hit.service}: {hit.what}" if hit.service else hit.what, err=True)
             if not typer.confirm("Go on?", err=True):
@@ -70,7 +71,7 @@ def agree_to_cost(cost: Cost) -> None:
     """
     from qsctl.summary.sweeps.cost import ASKED_ABOVE_S
 
-    if not sys.stderr.isatty():
+    if program_caller() is not None or not sys.stderr.isatty():
         return
     typer.echo(f"{str(cost)[0].upper()}{str(cost)[1:]}.", err=True)
     if cost.seconds > ASKED_ABOVE_S and sys.stdin.isatty() and not typer.confirm("Go on?", default=True, err=True):

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from functools import cache
 from pathlib import Path
@@ -20,6 +21,7 @@ from qsctl.errors import NotFound, UsageError
 if TYPE_CHECKING:
     from qsctl.client.connection import Connection
     from qsctl.config.settings import ServiceConfiguration
+    from qsctl.instant import Nanoseconds
     from qsctl.service.run.named_configuration import NamedConfiguration
 
 USER_CONFIGURATION_FILE: Final = "USER_QUEUING_SERVICE.xml"
@@ -40,6 +42,7 @@ def open_connection(
     any_configuration: bool = False,
     discard_damaged: bool = False,
     key_file: Path | None = None,
+    now: Callable[[], Nanoseconds] = time.time_ns,
 ) -> Iterator[Connection]:
     """Return a connection to the service at this location.
 
@@ -52,6 +55,7 @@ def open_connection(
         discard_damaged: lose what cannot be read any more of an embedded service, and report it.
         key_file: signs the commands for services that require it. An embedded one requires nothing: who may write to
             its directory may do everything.
+        now: the wall clock of an embedded service, in Unix nanoseconds.
 
     Raises:
         UsageError: the location or the timeout is not written as it must be.
@@ -80,7 +84,9 @@ def open_connection(
     from qsctl.service.directory.embedded import open_embedded
 
     named = _named_configuration(rest, is_required=not any_configuration)
-    with open_embedded(state_dir, configuration=named, wait_s=wait_s, discard_damaged=discard_damaged) as embedded:
+    with open_embedded(
+        state_dir, configuration=named, wait_s=wait_s, now=now, discard_damaged=discard_damaged
+    ) as embedded:
         for warning in embedded.warnings if not any_configuration else ():
             note(f"Warning: {warning}")
         try:

@@ -103,6 +103,16 @@ class ServiceOptions(OptionGroup):
     discard_damaged: DiscardOption = False
     key_file: KeyFileOption = None
 
+    @property
+    def begins_now(self) -> bool:
+        """Return whether the service would begin with this command: an embedded one of which there is nothing yet."""
+        return self.service == "embedded:" and not (self.state_dir / "instance.json").exists()
+
+    @property
+    def leaves_between_looks(self) -> bool:
+        """Return whether a command that waits must close the service in between, for others to use it."""
+        return self.service.startswith("embedded:")
+
     @contextmanager
     def open(self, target: str = ANY_SERVICE, *, any_configuration: bool = False) -> Iterator[Administration]:
         """Connect to the service; see `location.open_connection` for what it raises.

@@ -111,7 +111,7 @@ def plan(file: FileArgument, *, options: DesiredOptions, service: TargetOptions)
     Exits with 1 where there is something to do.
     """
     wanted = options.wanted(file, is_remote=service.service.startswith("dds:"))
-    if _is_new(service):
+    if service.begins_now:
         return _beginning(file, wanted)
     with service.open(any_configuration=True) as administration:
         return options.planned(administration, file, wanted)
@@ -137,7 +137,7 @@ def apply(
     Where the plan has obstacles nothing is changed, and the exit status is 7. After an interruption run it again.
     """
     wanted = options.wanted(file, is_remote=service.service.startswith("dds:"))
-    if _is_new(service):
+    if service.begins_now:
         with _begun(service, file, wanted):
             return replace(_beginning(file, wanted), done=0)
     with service.open(any_configuration=True) as administration:
@@ -192,11 +192,6 @@ def _refusal(planned: Planned) -> Refused:
         "\n".join([f"service {planned.service} cannot be made equal to {planned.file}; nothing was done", *lines]),
         remedy="`qsctl plan` shows what differs.",
     )
-
-
-def _is_new(service: TargetOptions) -> bool:
-    """Return whether the service would begin with this command: an embedded one of which there is nothing yet."""
-    return service.service == "embedded:" and not (service.state_dir / "instance.json").exists()
 
 
 def _beginning(file: str, wanted: ServiceConfiguration) -> Planned:

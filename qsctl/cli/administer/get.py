@@ -55,13 +55,14 @@ def get_status(
 
     Reading starts the `change` counters again from zero.
     """
+    return watch.looks(service, f"qsctl get status {queue}".rstrip(), lambda services: statuses_of(services, queue))
 
-    def look(administration: Administration) -> Statuses:
-        if queue:
-            return Statuses(tuple(administration.statuses(administration.queue_named(queue))), detailed=True)
-        return Statuses(tuple(administration.statuses()))
 
-    return watch.looks(service, f"qsctl get status {queue}".rstrip(), look)
+def statuses_of(administration: Administration, queue: str) -> Statuses:
+    """Return the status of a queue with every field, or of every queue."""
+    if queue:
+        return Statuses(tuple(administration.statuses(administration.queue_named(queue))), detailed=True)
+    return Statuses(tuple(administration.statuses()))
 
 
 @COMMANDS.command("replication", examples=("qsctl get replication", "qsctl get replication Orders -o json"))

@@ -174,8 +174,8 @@ def wait(
                     waited_s = time.monotonic() - begun
                     if name and not seen:
                         return Waited(name, tuple(each.text for each in conditions), round(waited_s, 3), values)
-                    if waited_s >= wait_s or service.service.startswith("embedded:"):
-                        break  # others may use the state directory in between
+                    if waited_s >= wait_s or service.leaves_between_looks:
+                        break  # others may use the service in between
                     time.sleep(min(pause_s, max(0.0, wait_s - waited_s)))
         except NoAnswer as error:
             seen = error.message

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, TextIO
 
+from qsctl.cli.caller import program_caller
 from qsctl.cli.output.markdown import show_markdown
 from qsctl.cli.output.plain_table import ColumnLayout
 from qsctl.cli.output.results import Block, Column, LazyRows, LinesBlock, MarkdownBlock, Plain, Result, Row, TableBlock
@@ -160,7 +161,10 @@ def show_error(error: QsctlError, output: OutputFormat = OutputFormat.TABLE) -> 
 
 
 def note(text: str) -> None:
-    """Print something beside the result, on standard error."""
+    """Print something beside the result, on standard error; a program that called receives it instead."""
+    if (program := program_caller()) is not None:
+        program.on_note(shown(text))
+        return
     _show_text(console(sys.stderr), shown(text))
 
 

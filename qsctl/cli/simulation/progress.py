@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
+from qsctl.cli.caller import ProgramCaller, program_caller
 from qsctl.endings import INTERRUPTS
 
 if TYPE_CHECKING:
@@ -23,6 +24,9 @@ def run_progress(
 
     A model that is `compiled` is announced: the first run waits a quarter of a minute for it.
     """
+    if (program := program_caller()) is not None:
+        yield _reported_to(program, replications)
+        return
     if not sys.stderr.isatty():
         yield None
         return
@@ -52,6 +56,16 @@ def run_progress(
             yield show
 
 
+def _reported_to(program: ProgramCaller, replications: int) -> Callable[[ReplicationProgress], None]:
+    done: dict[int, float] = {}
+
+    def report(progress: ReplicationProgress) -> None:
+        done[progress.replication] = progress.simulated_ns / progress.horizon_ns
+        program.on_progress(sum(done.values()), float(replications))
+
+    return report
+
+
 def _compilation(console: Console) -> AbstractContextManager[None]:
     from qsctl.sim.kernel.jit import compilation_reported
 
@@ -61,14 +75,15 @@ def _compilation(console: Console) -> AbstractContextManager[None]:
 
 
 class Stopped:
-    """The state whether the user interrupted the run."""
+    """The state whether the user interrupted the run, or the program that called wants it to end."""
 
-    def __init__(self) -> None:
+    def __init__(self, should_stop: Callable[[], bool] = lambda: False) -> None:
         self.is_interrupted = False
+        self._should_stop = should_stop
 
     def __call__(self) -> bool:
         """Return whether to stop; called between two slices."""
-        return self.is_interrupted
+        return self.is_interrupted or self._should_stop()
 
 
 @contextmanager
@@ -77,6 +92,9 @@ def stop_on_interrupt() -> Iterator[Stopped]:
     import signal
     import threading
 
+    if (program := program_caller()) is not None:  # its signals are its own
+        yield Stopped(program.should_stop)
+        return
     stopped = Stopped()
     if threading.current_thread() is not threading.main_thread():
         yield stopped

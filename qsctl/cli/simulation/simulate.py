@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from qsctl.cli.caller import program_caller
 from qsctl.cli.command import Commands
 from qsctl.cli.options import ScenarioChanges
 from qsctl.cli.panels import SIMULATION_PANEL
@@ -135,7 +136,8 @@ def simulate(
 
     Ctrl-C stops it; the results up to then stay readable and are shown.
     """
-    _start_light()
+    if program_caller() is None:  # a program's garbage collector and environment are its own
+        _start_light()
     if list_ready:
         return ready_of_model(None, "qsctl simulate NAME")
     if confidence is not None:

@@ -6,6 +6,9 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from qsctl.cli.caller import ProgramCaller, program_caller
+from qsctl.errors import Interrupted
+
 
 class ShowProgress:
     """A progress display of the number done and the total; this one shows nothing, since standard error is not a
@@ -44,9 +47,25 @@ class _Bar(ShowProgress):
             self._bar.stop()
 
 
+class _ToProgram(ShowProgress):
+    """Progress for a program that called; it ends the work where it wants to."""
+
+    def __init__(self, program: ProgramCaller) -> None:
+        self._program = program
+
+    def __call__(self, done: int, total: int) -> None:
+        self._program.on_progress(done, total)
+        if self._program.should_stop():
+            raise Interrupted(f"stopped by the program after {done} of {total}")
+
+
 @contextmanager
 def task_progress(what: str) -> Iterator[ShowProgress]:
     """Yield what shows progress on a terminal, and nothing in a pipe; it is gone when the block ends."""
+    program = program_caller()
+    if program is not None:
+        yield _ToProgram(program)
+        return
     progress = _Bar(what) if sys.stderr.isatty() else ShowProgress()
     try:
         yield progress

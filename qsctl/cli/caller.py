@@ -1,0 +1,45 @@
+"""The program that calls a command's function, where that is not the command line: `qsctl.programs`.
+
+Decides: what becomes of all that a command does at a terminal besides its result. A program is asked nothing; a note, a
+progress bar and Ctrl-C become three functions of its own. The command's work is the same either way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+
+def _nothing(*_of: object) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramCaller:
+    """The functions that a calling program gave in place of a terminal.
+
+    `on_progress` is called with the amount done and the total, in the unit of the work: replications, candidates, runs.
+    """
+
+    on_note: Callable[[str], None] = _nothing
+    on_progress: Callable[[float, float], None] = _nothing
+    should_stop: Callable[[], bool] = lambda: False
+
+
+_CALLER: ContextVar[ProgramCaller | None] = ContextVar("caller", default=None)
+
+
+def program_caller() -> ProgramCaller | None:
+    """Return the program that called; None: a person did, or a script, by the command line."""
+    return _CALLER.get()
+
+
+@contextmanager
+def called_by(caller: ProgramCaller) -> Iterator[None]:
+    """Let the commands of this block, in this thread, be called by a program."""
+    token = _CALLER.set(caller)
+    try:
+        yield
+    finally:
+        _CALLER.reset(token)

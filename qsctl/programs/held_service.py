@@ -1,0 +1,59 @@
+"""The service that a program holds open, as the options by which commands open it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from qsctl.cli.monitoring.wait import WaitedService
+from qsctl.cli.service_options import TargetOptions
+
+if TYPE_CHECKING:
+    from qsctl.client.administration import Administration
+
+Opener = Callable[[str], AbstractContextManager["Administration"]]
+"""Opens the administration of the services that a target pattern means, for one command."""
+
+
+def _unopened(_target: str) -> AbstractContextManager[Administration]:
+    raise AssertionError("a held service has an opener")
+
+
+@dataclass(frozen=True)
+class HeldService(TargetOptions):
+    """The options of a service that is open already."""
+
+    opener: Opener = _unopened
+
+    @property
+    def begins_now(self) -> bool:
+        """Return false: it has begun."""
+        return False
+
+    @contextmanager
+    def open(self, target: str = "", *, any_configuration: bool = False) -> Iterator[Administration]:
+        """Yield the administration of the open service; it stays open."""
+        del any_configuration  # it was opened with what it is configured with
+        with self.opener(target or self.target) as administration:
+            yield administration
+
+
+@dataclass(frozen=True)
+class HeldWaitedService(WaitedService):
+    """The same for `qsctl wait`; other threads use the service between two looks."""
+
+    opener: Opener = _unopened
+
+    @property
+    def leaves_between_looks(self) -> bool:
+        """Return true, wherever the service is."""
+        return True
+
+    @contextmanager
+    def open(self, target: str = "", *, any_configuration: bool = False) -> Iterator[Administration]:
+        """Yield the administration of the open service; it stays open."""
+        del any_configuration
+        with self.opener(target or self.target) as administration:
+            yield administration

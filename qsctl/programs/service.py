@@ -1,0 +1,723 @@
+"""`qsctl.Service`: a service as an object, with the verbs, arguments and results of the commands."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from os import PathLike, fspath
+from pathlib import Path
+from typing import TYPE_CHECKING, Unpack
+
+from qsctl.cli.caller import ProgramCaller, called_by
+from qsctl.cli.location import open_connection, seconds
+from qsctl.client.administration import Administration
+from qsctl.errors import Damaged, Refused, UsageError
+from qsctl.programs.called import assignments, called
+from qsctl.programs.command_result import CommandResult
+from qsctl.programs.consumed_sample import ConsumedSample
+from qsctl.programs.held_service import HeldService, HeldWaitedService
+from qsctl.programs.queue_settings import QueueSettingOptions, check_settings
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from qsctl.cli.administer.answers import ServiceAnswers
+    from qsctl.cli.administer.desired import DesiredOptions
+    from qsctl.cli.administer.desired_results import Planned
+    from qsctl.cli.administer.get_results import Messages, QueueDataList, Statuses
+    from qsctl.cli.administer.live_configuration import LiveConfiguration
+    from qsctl.cli.administer.record_results import RecordingStates
+    from qsctl.cli.confirmation import DestructionOptions
+    from qsctl.cli.monitoring.wait import Waited
+    from qsctl.cli.samples.export import Exported
+    from qsctl.cli.samples.move_results import MovedSamples
+    from qsctl.cli.samples.produce_results import ProducedSamples
+    from qsctl.cli.samples.sample_files import FileFormat
+    from qsctl.client.connection import Connection
+    from qsctl.core.messages import Delivery
+    from qsctl.instant import Nanoseconds
+
+Text = bytes | str
+FilePath = str | PathLike[str]
+
+
+class Service:
+    """A queuing service that a program works on: embedded in a directory, or reached over DDS.
+
+    Methods have the names and arguments of the commands, and return what these print: `CommandResult`. They raise
+    `qsctl.errors.QsctlError`, with the command's exit status, and print nothing.
+
+    Any thread may call any method: calls of one object are carried out one after the other, and `wait` lets others in
+    between. A child process of `os.fork` must open its own. After `close` every method raises `Refused`.
+
+    >>> import qsctl
+    >>> with qsctl.Service.embedded("state") as service:
+    ...     created = service.create_queue("Orders", max_delivery_retries=2)
+    ...     produced = service.produce("Orders", [b"first", b"second"])
+    ...     for sample in service.consume("Orders", count=1):
+    ...         sample.acknowledge()
+    ...     [row["payload"] for row in service.messages("Orders")]
+    ['second']
+    """
+
+    def __init__(
+        self,
+        connection: AbstractContextManager[Connection],
+        location: str,
+        *,
+        target: str = "*",
+        timeout: str = "10s",
+    ) -> None:
+        """Open a service. Use `embedded`, `connect` or `serve`.
+
+        Args:
+            connection: entered at once, and left by `close`.
+            location: where the service is, as `--service` has it.
+            target: application name of the service, or a pattern where several are meant.
+            timeout: longest wait for an answer.
+        """
+        self.location = location
+        self._lock = threading.RLock()
+        self._notes: list[str] = []
+        self._held = ExitStack()
+        self._timeout = timeout
+        with called_by(ProgramCaller(self._notes.append)):
+            self._connection: Connection | None = self._held.enter_context(connection)
+        self.options = HeldService(service=location, target=target, timeout=timeout, opener=self._opened)
+        """The service as an option of commands."""
+
+    @classmethod
+    def embedded(
+        cls,
+        path: FilePath = ".qsctl",
+        *,
+        configuration: FilePath | None = None,
+        config_name: str | None = None,
+        timeout: str = "10s",
+        discard_damaged: bool = False,
+        now: Callable[[], Nanoseconds] = time.time_ns,
+    ) -> Service:
+        """Open the service that lives in a directory, in this process; the directory is made on first use.
+
+        Other processes, commands among them, wait for the directory until `close`.
+
+        Args:
+            path: the directory, as of `--state-dir`.
+            configuration: XML file that a new service begins with; one that exists keeps its own.
+            config_name: which of the file's services.
+            timeout: longest wait for another process that uses the directory.
+            discard_damaged: continue without samples that can no longer be read.
+            now: the service's clock, in nanoseconds since 1970: time-outs and lifespans follow it.
+
+        Raises:
+            NoAnswer: another process, or another `Service` of this one, uses the directory; the message names it.
+            Refused: an existing service was configured otherwise than `configuration`.
+            Damaged: something stored is lost.
+            InvalidInput: the configuration is not valid, or the directory cannot be used.
+        """
+        place = "" if configuration is None else fspath(configuration)
+        location = f"embedded:{place}" + (f"#{config_name}" if config_name else "")
+        opened = open_connection(location, Path(path), timeout, discard_damaged=discard_damaged, now=now)
+        return cls(opened, location, timeout=timeout)
+
+    @classmethod
+    def connect(
+        cls,
+        location: str | None = None,
+        *,
+        context: str | None = None,
+        target: str = "*",
+        timeout: str = "10s",
+        state_dir: FilePath = ".qsctl",
+        key_file: FilePath | None = None,
+    ) -> Service:
+        """Connect to a service by its location or by a context.
+
+        Args:
+            location: as of `--service`: `dds:60`, `dds:60?interface=eth0`, `embedded:`, `embedded:FILE.xml#NAME`.
+            context: name of a context of `qsctl context`; its options count where an argument is left out.
+            target: application name of the service, or a POSIX pattern, where several run in the domain.
+            timeout: longest wait for an answer.
+            state_dir: the directory of an embedded service.
+            key_file: signs commands for services that require it.
+
+        Raises:
+            UsageError: the location is not one, or both or none of location and context are given.
+            NotFound: there is no such context.
+            Unavailable: DDS does not start on this machine.
+        """
+        if (location is None) == (context is None):
+            raise UsageError("give a location or a context", remedy="As in Service.connect('dds:60').")
+        if context is not None:
+            from qsctl.cli.context.file import read_contexts
+
+            options = read_contexts().named(context).options
+            location = options.get("service", "embedded:")
+            target = options.get("target", target)
+            timeout = options.get("timeout", timeout)
+            state_dir = options.get("state_dir", state_dir)
+            key_file = options.get("key_file", key_file)
+        assert location is not None
+        opened = open_connection(
+            location, Path(state_dir), timeout, key_file=None if key_file is None else Path(key_file)
+        )
+        return cls(opened, location, target=target, timeout=timeout)
+
+    def close(self) -> None:
+        """Leave the service; samples consumed and not acknowledged return to their queues. May be repeated."""
+        with self._lock:
+            self._connection = None
+            with called_by(ProgramCaller(self._notes.append)):
+                self._held.close()
+
+    def __enter__(self) -> Service:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<qsctl.Service {self.location}{', closed' * (self._connection is None)}>"
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """Warnings of the opening and the closing: of the configuration, of damage, of a recording."""
+        return tuple(self._notes)
+
+    def create_queue(
+        self,
+        name: str = "",
+        *,
+        subscriber: str = "",
+        file: FilePath | None = None,
+        xml: str | None = None,
+        idempotent: bool = False,
+        **settings: Unpack[QueueSettingOptions],
+    ) -> CommandResult[ServiceAnswers]:
+        """Create a shared reader queue, by settings or from XML.
+
+        Args:
+            name: may be left out where the XML has one.
+            subscriber: shared subscriber of the queue; empty: the only one.
+            file: XML snippet with the configuration.
+            xml: the same as text.
+            idempotent: count as done what exists as given.
+            settings: see `QueueSettingOptions`.
+
+        Raises:
+            UsageError: a name or a value is wrong, or settings contradict each other.
+            Duplicated, AlreadyExists: there is one of that name, with the same or another configuration.
+        """
+        from qsctl.cli.administer.queue import create_queue
+        from qsctl.cli.administer.queue_options import QueueOptions
+
+        check_settings(settings)
+        return called(
+            lambda: create_queue(
+                name, subscriber, _path(file), xml,
+                options=QueueOptions(**settings), idempotent=idempotent, service=self.options,
+            )
+        )  # fmt: skip
+
+    def delete_queue(
+        self, queue: str, *, idempotent: bool = False, dry_run: bool = False
+    ) -> CommandResult[ServiceAnswers]:
+        """Delete a queue with its samples; with `dry_run` return what would be deleted.
+
+        Raises:
+            NotFound: there is none of that name, and `idempotent` is false.
+        """
+        from qsctl.cli.administer.queue import delete_queue
+
+        return called(lambda: delete_queue(queue, idempotent, consent=_consent(dry_run), service=self.options))
+
+    def flush_queue(self, queue: str, *, select: str = "", dry_run: bool = False) -> CommandResult[ServiceAnswers]:
+        """Remove the samples of a queue, all or those that a selector matches.
+
+        Raises:
+            NotFound: there is no such queue.
+            UsageError: the selector is not valid.
+        """
+        from qsctl.cli.administer.queue import flush_queue
+
+        return called(lambda: flush_queue(queue, select, consent=_consent(dry_run), service=self.options))
+
+    def create_subscriber(
+        self,
+        name: str = "",
+        *,
+        participant: str = "",
+        session: str = "",
+        file: FilePath | None = None,
+        xml: str | None = None,
+        idempotent: bool = False,
+    ) -> CommandResult[ServiceAnswers]:
+        """Create a shared subscriber in a domain participant; arguments and errors as of `create_queue`."""
+        from qsctl.cli.administer.subscriber import create_subscriber
+
+        return called(
+            lambda: create_subscriber(name, participant, session, _path(file), xml, idempotent, service=self.options)
+        )
+
+    def delete_subscriber(
+        self, subscriber: str, *, idempotent: bool = False, dry_run: bool = False
+    ) -> CommandResult[ServiceAnswers]:
+        """Delete a shared subscriber with its queues and their samples; as `delete_queue`."""
+        from qsctl.cli.administer.subscriber import delete_subscriber
+
+        return called(
+            lambda: delete_subscriber(subscriber, idempotent, consent=_consent(dry_run), service=self.options)
+        )
+
+    def status(self, queue: str = "") -> CommandResult[Statuses]:
+        """Return the counters, throughput and latency of a queue, or of every queue: one row each.
+
+        Reading starts the `change` counters again from zero.
+
+        Raises:
+            NotFound: there is no such queue.
+        """
+        from qsctl.cli.administer.get import statuses_of
+
+        def look() -> Statuses:
+            with self.options.open() as administration:
+                return statuses_of(administration, queue)
+
+        return called(look)
+
+    def data(self, queue: str = "") -> CommandResult[QueueDataList]:
+        """Return what the service hosts: a row for each queue, with topic, type and resource identifier."""
+        from qsctl.cli.administer.get import get_data
+
+        return called(lambda: get_data(queue, service=self.options))
+
+    def messages(
+        self, queue: str, *, select: str = "", count: int = 0, types: FilePath | None = None
+    ) -> CommandResult[Messages]:
+        """Return the samples in a queue, in its order; they stay.
+
+        Args:
+            queue: its name, as in the commands.
+            select: a selector, as in "@sample_queue_status = SENT_MESSAGE_STATUS".
+            count: largest number; 0: all.
+            types: file that defines the queue's type, for contents as objects.
+        """
+        from qsctl.cli.administer.get import get_messages
+
+        _check_count("count", count)
+        return called(lambda: get_messages(queue, select, count, _path(types), service=self.options))
+
+    def configuration(self) -> CommandResult[LiveConfiguration]:
+        """Return the configuration of the service as it is now; `content.xml()` is a file that `apply` takes."""
+        from qsctl.cli.administer.live_configuration import get_config
+
+        return called(lambda: get_config(service=self.options))
+
+    def produce(
+        self,
+        queue: str,
+        payloads: Text | Iterable[Text],
+        *,
+        lifespan: str = "infinite",
+        writer_guid: str = "",
+        first_sequence_number: int = 1,
+    ) -> CommandResult[ProducedSamples]:
+        """Write samples to the topic of a queue; every queue of the topic enqueues its own copy.
+
+        For a program that keeps writing, `qsctl.client.QueueProducer` is the faster way.
+
+        Args:
+            queue: a queue, or a topic.
+            payloads: one sample or several, octets or text.
+            lifespan: longest stay in a queue.
+            writer_guid: GUID of the writer, 32 hexadecimal digits; empty: a random one.
+            first_sequence_number: of the first sample; the others count up.
+
+        Returns:
+            One row a queue: samples that it accepted, rejected and did not acknowledge.
+
+        Raises:
+            NotFound: there is no such queue or topic.
+            PartlyDone: it failed after some were written.
+        """
+        from qsctl.cli.samples.produce import OriginOptions, origin_of
+        from qsctl.cli.samples.writer import write_all
+        from qsctl.client.topics import topic_named
+
+        of = origin_of(
+            OriginOptions(lifespan=lifespan, writer_guid=writer_guid, first_sequence_number=first_sequence_number)
+        )
+        contents = [payloads] if isinstance(payloads, bytes | str) else payloads
+
+        def write() -> ProducedSamples:
+            with self.options.open() as administration:
+                topic = topic_named(queue, administration.hosted())
+                return write_all(administration.connection, topic, map(_octets, contents), of)
+
+        return called(write)
+
+    def consume(self, queue: str, *, count: int = 0, timeout: str = "0s") -> Iterator[ConsumedSample]:
+        """Yield samples of a queue; acknowledge or reject each before the next.
+
+        A sample that is rejected comes again in the same iteration until its retries are spent. One that is neither
+        acknowledged nor rejected returns to the queue after the queue's response timeout, or at `close`.
+
+        Args:
+            queue: its name, as in the commands.
+            count: largest number of samples; 0: until none is there.
+            timeout: longest wait for each sample; a thread that waits keeps the service.
+
+        Raises:
+            UsageError: the sample before was neither acknowledged nor rejected.
+            NotFound: there is no such queue.
+        """
+        from qsctl.core.admin.resolve import short_name
+
+        wait_s = seconds(timeout, "timeout")
+        _check_count("count", count)
+        with self.options.open() as administration:
+            resource = administration.queue_named(queue)
+            administration.require_delivering(resource)
+        yielded_count = 0
+        while not count or yielded_count < count:
+            with self.options.open() as administration:
+                found = administration.connection.receive(short_name(resource), 1, wait_s)
+            if not found:
+                return
+            sample = ConsumedSample(found[0], self._answer)
+            yielded_count += 1
+            yield sample
+            if not sample.is_answered:
+                raise UsageError(
+                    f"sample {sample.identity} of {queue} was neither acknowledged nor rejected",
+                    remedy="Call acknowledge() or reject() before the next sample.",
+                )
+
+    def move(
+        self,
+        queue: str,
+        to_queue: str,
+        *,
+        select: str = "",
+        limit: int = 0,
+        rate: float = 0.0,
+        dry_run: bool = False,
+    ) -> CommandResult[MovedSamples]:
+        """Move samples to another queue, with identity, flags and the end of their lifespan.
+
+        Args:
+            queue: the queue that holds them.
+            to_queue: the queue that is to hold them.
+            select: a selector; empty: every sample that no consumer has.
+            limit: largest number; 0: all.
+            rate: samples a second at most; 0: as fast as the service is.
+            dry_run: return what would be moved, and change nothing.
+
+        Raises:
+            UsageError: both are one queue, or their types differ.
+            PartlyDone: it failed after some were moved.
+        """
+        from qsctl.cli.samples.move import TransferOptions, move
+
+        _check_count("limit", limit)
+        transfer = TransferOptions(select, limit, rate, dry_run)
+        return called(lambda: move(queue, to_queue, transfer=transfer, service=self.options))
+
+    def requeue(
+        self,
+        queue: str,
+        *,
+        came_from: str = "",
+        reason: str | None = None,
+        select: str = "",
+        limit: int = 0,
+        rate: float = 0.0,
+        dry_run: bool = False,
+    ) -> CommandResult[MovedSamples]:
+        """Put dead letters back into the queues that they come from.
+
+        Args:
+            queue: a dead-letter queue.
+            came_from: only dead letters of this queue, `--from` of the command.
+            reason: LIFESPAN or MAX_RETRIES; None: both.
+            select: as of `move`.
+            limit: as of `move`.
+            rate: as of `move`.
+            dry_run: as of `move`.
+
+        Raises:
+            UsageError: it is not a dead-letter queue, or there is no such reason.
+        """
+        from qsctl.cli.samples.move import DeathReason, TransferOptions, requeue
+
+        _check_count("limit", limit)
+        known = tuple(DeathReason)
+        if reason is not None and reason not in known:
+            raise UsageError(f"reason {reason!r} is none", remedy=f"Give one of {', '.join(known)}.")
+        wanted = None if reason is None else DeathReason(reason)
+        transfer = TransferOptions(select, limit, rate, dry_run)
+        return called(lambda: requeue(queue, came_from, wanted, transfer=transfer, service=self.options))
+
+    def export(
+        self,
+        queue: str,
+        file: FilePath,
+        *,
+        select: str = "",
+        limit: int = 0,
+        format: str | None = None,
+        types: FilePath | None = None,
+        force: bool = False,
+    ) -> CommandResult[Exported]:
+        """Write the samples of a queue into a file, jsonl or parquet; they stay in the queue.
+
+        Raises:
+            UsageError: the format is not known, or the file exists and `force` is false.
+        """
+        from qsctl.cli.samples.export import export
+
+        _check_count("limit", limit)
+        return called(
+            lambda: export(
+                queue, Path(file), select, limit, _file_format(format), _path(types), force, service=self.options
+            )
+        )
+
+    def import_(
+        self,
+        file: FilePath,
+        queue: str,
+        *,
+        format: str | None = None,
+        types: FilePath | None = None,
+        skip: int = 0,
+        limit: int = 0,
+        rate: float = 0.0,
+        keep_expiry: bool = False,
+        keep_flag: bool = False,
+        dry_run: bool = False,
+    ) -> CommandResult[MovedSamples]:
+        """Enqueue the samples of a file that `export` wrote, each once; arguments as the options of `qsctl import`.
+
+        Raises:
+            InvalidInput: a line of the file is not a sample; nothing was imported then.
+            PartlyDone: it failed after some were imported.
+        """
+        from qsctl.cli.samples.import_ import import_
+
+        _check_count("limit", limit)
+        _check_count("skip", skip)
+        return called(
+            lambda: import_(
+                Path(file), queue, _file_format(format), _path(types), skip, limit, rate, keep_expiry, keep_flag,
+                dry_run, service=self.options,
+            )
+        )  # fmt: skip
+
+    def plan(
+        self,
+        file: FilePath,
+        *,
+        config_name: str | None = None,
+        variables: Mapping[str, object] | None = None,
+        domain_id_base: int = 0,
+        prune: bool = False,
+        replace: bool = False,
+        force: bool = False,
+    ) -> CommandResult[Planned]:
+        """Return the steps that would make the service equal to a configuration file; nothing is changed."""
+        from qsctl.cli.administer.desired import plan
+
+        options = _desired(config_name, variables, domain_id_base, prune, replace, force)
+        return called(lambda: plan(fspath(file), options=options, service=self.options))
+
+    def apply(
+        self,
+        file: FilePath,
+        *,
+        config_name: str | None = None,
+        variables: Mapping[str, object] | None = None,
+        domain_id_base: int = 0,
+        prune: bool = False,
+        replace: bool = False,
+        force: bool = False,
+    ) -> CommandResult[Planned]:
+        """Make the service equal to a configuration file: create, change, and with `prune` delete.
+
+        Args:
+            file: the configuration.
+            config_name: name of its `<queuing_service>`; None: the only one.
+            variables: values of `$(NAME)`.
+            domain_id_base: number that is added to every domain id.
+            prune: delete what is not in the file.
+            replace: delete and create again what cannot be changed in place.
+            force: delete also queues that hold samples.
+
+        Raises:
+            Refused: there are obstacles; nothing was changed.
+            PartlyDone: the service refused a step after others were done.
+        """
+        from qsctl.cli.administer.desired import apply
+
+        options = _desired(config_name, variables, domain_id_base, prune, replace, force)
+        return called(lambda: apply(fspath(file), options=options, yes=True, service=self.options))
+
+    def wait(
+        self,
+        queue: str,
+        *,
+        until: str | Sequence[str] = (),
+        empty: bool = False,
+        timeout: str = "30s",
+        interval: str = "500ms",
+    ) -> CommandResult[Waited]:
+        """Wait until a queue is there and figures of its status are as wanted; other threads may work meanwhile.
+
+        Args:
+            queue: its name.
+            until: conditions such as "current_message_count=0"; all have to hold.
+            empty: the queue holds no sample, and none waits outside it.
+            timeout: longest wait.
+            interval: time between two looks.
+
+        Raises:
+            NoAnswer: it was not so in time; the message states the figures seen last.
+        """
+        from qsctl.cli.monitoring.wait import wait
+
+        held = HeldWaitedService(
+            service=self.location, timeout=timeout, target=self.options.target, opener=self._opened
+        )
+        conditions = [until] if isinstance(until, str) else list(until)
+        return called(lambda: wait(queue, conditions, empty, interval, service=held))
+
+    def record_start(
+        self, folder: FilePath, *, level: str = "messages", max_size: str | None = None, sample: str | None = None
+    ) -> CommandResult[RecordingStates]:
+        """Begin to record what the service does into a run folder on its machine; options as of `qsctl record start`.
+
+        Raises:
+            UsageError: a value is not valid.
+            Refused: a recording goes on already, or the folder holds something.
+        """
+        from qsctl.cli.administer.record import record_start
+        from qsctl.cli.administer.recording_options import MAX_DEFAULT, SAMPLE_DEFAULT, RecordLevel
+
+        if level not in tuple(RecordLevel):
+            raise UsageError(f"level {level!r} is none", remedy=f"Give one of {', '.join(RecordLevel)}.")
+        return called(
+            lambda: record_start(
+                fspath(folder), RecordLevel(level), max_size or MAX_DEFAULT, sample or SAMPLE_DEFAULT,
+                service=self.options,
+            )
+        )  # fmt: skip
+
+    def record_stop(self) -> CommandResult[RecordingStates]:
+        """End the recording, and wait until its folder is finished."""
+        from qsctl.cli.administer.record import record_stop
+
+        return called(lambda: record_stop(service=self.options))
+
+    def record_status(self) -> CommandResult[RecordingStates]:
+        """Return the recording that goes on, or the last one."""
+        from qsctl.cli.administer.record import record_status
+
+        return called(lambda: record_status(service=self.options))
+
+    @contextmanager
+    def record(
+        self, folder: FilePath, *, level: str = "messages", max_size: str | None = None, sample: str | None = None
+    ) -> Iterator[CommandResult[RecordingStates]]:
+        """Record what the service does for as long as the block lasts; arguments as of `record_start`."""
+        started = self.record_start(folder, level=level, max_size=max_size, sample=sample)
+        try:
+            yield started
+        finally:
+            self.record_stop()
+
+    def shutdown(self, *, fresh: bool = False, dry_run: bool = False) -> CommandResult[ServiceAnswers]:
+        """Stop the service.
+
+        Args:
+            fresh: remove the stored configuration of an embedded one, too.
+            dry_run: return what would be stopped.
+
+        Raises:
+            Refused: the service runs inside another program.
+        """
+        from qsctl.cli.administer.shutdown import shutdown
+
+        return called(lambda: shutdown(service=self.options, fresh=fresh, consent=_consent(dry_run)))
+
+    @contextmanager
+    def _opened(self, target: str) -> Iterator[Administration]:
+        """Yield the administration for one command, to one thread at a time.
+
+        Raises:
+            Refused: the service was closed.
+        """
+        with self._lock:
+            connection = self._connection
+            if connection is None:
+                raise Refused(f"the Service of {self.location} is closed", remedy="Open another one.")
+            try:
+                yield Administration(connection, target)
+            except (OSError, sqlite3.Error) as error:
+                raise Damaged(
+                    f"the service of {self.location} cannot use its files: {error}",
+                    remedy="Close this Service and open another one: its directory may be gone, or its disk full.",
+                ) from error
+
+    def _answer(self, delivery: Delivery, ok: bool) -> None:
+        with self._opened(self.options.target) as administration:
+            administration.connection.acknowledge(delivery, ok)
+
+
+def _octets(payload: Text) -> bytes:
+    return payload.encode() if isinstance(payload, str) else payload
+
+
+def _path(file: FilePath | None) -> Path | None:
+    return None if file is None else Path(file)
+
+
+def _consent(dry_run: bool) -> DestructionOptions:
+    from qsctl.cli.confirmation import DestructionOptions
+
+    return DestructionOptions(yes=True, dry_run=dry_run)
+
+
+def _check_count(name: str, count: int) -> None:
+    """Refuse a number that the option of the command refuses.
+
+    Raises:
+        UsageError: it is negative.
+    """
+    if count < 0:
+        raise UsageError(f"{name} is {count}", remedy="Give a number from 0; 0 is all.")
+
+
+def _file_format(name: str | None) -> FileFormat | None:
+    from qsctl.cli.samples.sample_files import FileFormat
+
+    if name is not None and name not in tuple(FileFormat):
+        raise UsageError(f"format {name!r} is none", remedy=f"Give one of {', '.join(FileFormat)}.")
+    return None if name is None else FileFormat(name)
+
+
+def _desired(
+    config_name: str | None,
+    variables: Mapping[str, object] | None,
+    domain_id_base: int,
+    prune: bool,
+    replace: bool,
+    force: bool,
+) -> DesiredOptions:
+    from qsctl.cli.administer.desired import DesiredOptions
+
+    return DesiredOptions(config_name, assignments(variables), domain_id_base, prune, replace, force)
