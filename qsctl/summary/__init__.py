@@ -73,8 +73,8 @@ __getattr__ = exports(
     __name__,
     {
         "RunSummary": "run_summary",
-        "SparkOptions": "session",
-        "spark_session": "session",
+        "SparkOptions": "spark.session",
+        "spark_session": "spark.session",
         "summarize": "job",
     },
 )
