@@ -3,8 +3,12 @@
 For programs there are, beside the command line:
 
 - `qsctl.Service`: a service as an object, embedded in a directory or over DDS, with the commands' verbs and rows.
-- `qsctl.CommandResult`: what its methods return: rows, and tables of Arrow, pandas and polars.
+- `qsctl.validate(…)`, `qsctl.render(…)`, `qsctl.diff(…)`: configuration files, judged, resolved and compared.
 - `qsctl.simulate(…)`: a scenario into a run folder.
+- `qsctl.sweep(…)`, `qsctl.size(…)`, `qsctl.compare(…)`, `qsctl.replay(…)`, `qsctl.what_if(…)`: questions that many
+  runs answer, in this process unless `workers` or `master` names more.
+- `qsctl.explain(…)`: a setting of a service, or the discards and slow subscribers of a broker or a run.
+- `qsctl.CommandResult`: what these return: rows, and tables of Arrow, pandas and polars.
 - `qsctl.summary`: the tables of a run, on Spark: `summarize(spark, …)`.
 - `qsctl.client` and `qsctl.client.aio`: producers, consumers, requesters and repliers of a queuing service.
 - `qsctl.errors`: what they raise.
@@ -30,10 +34,34 @@ _HOMES = {
     "CommandResult": "qsctl.programs.command_result",
     "ConsumedSample": "qsctl.programs.consumed_sample",
     "Service": "qsctl.programs.service",
+    "compare": "qsctl.programs.studies",
+    "diff": "qsctl.programs.configuration",
+    "explain": "qsctl.programs.explanation",
+    "render": "qsctl.programs.configuration",
+    "replay": "qsctl.programs.studies",
     "simulate": "qsctl.sim.simulate",
+    "size": "qsctl.programs.studies",
+    "sweep": "qsctl.programs.studies",
+    "validate": "qsctl.programs.configuration",
+    "what_if": "qsctl.programs.studies",
 }
 
-__all__ = ["CommandResult", "ConsumedSample", "Service", "__version__", "simulate"]
+__all__ = [
+    "CommandResult",
+    "ConsumedSample",
+    "Service",
+    "__version__",
+    "compare",
+    "diff",
+    "explain",
+    "render",
+    "replay",
+    "simulate",
+    "size",
+    "sweep",
+    "validate",
+    "what_if",
+]
 
 
 def __getattr__(name: str) -> object:

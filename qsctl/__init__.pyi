@@ -1,8 +1,17 @@
 """The types of what `__init__.py` looks up when it is first used."""
 
 from qsctl.programs.command_result import CommandResult as CommandResult
+from qsctl.programs.configuration import diff as diff
+from qsctl.programs.configuration import render as render
+from qsctl.programs.configuration import validate as validate
 from qsctl.programs.consumed_sample import ConsumedSample as ConsumedSample
+from qsctl.programs.explanation import explain as explain
 from qsctl.programs.service import Service as Service
+from qsctl.programs.studies import compare as compare
+from qsctl.programs.studies import replay as replay
+from qsctl.programs.studies import size as size
+from qsctl.programs.studies import sweep as sweep
+from qsctl.programs.studies import what_if as what_if
 from qsctl.sim.simulate import simulate as simulate
 
 __version__: str

@@ -110,8 +110,11 @@ COMMANDS_OF_PROCESSES = ("qsctl.__main__", "qsctl.service.recording.recorder")
 
 CALLED_FROM_OUTSIDE = {
     "qsctl.sim.simulate": {"simulate"},  # `qsctl.simulate`
-    # `qsctl.Service` and what its methods return, which `qsctl` looks up when they are first used.
+    # `qsctl.Service`, the functions beside it and what they return, which `qsctl` looks up when they are first used.
     "qsctl.programs.service": {"Service"},
+    "qsctl.programs.configuration": {"validate", "render", "diff"},
+    "qsctl.programs.explanation": {"explain"},
+    "qsctl.programs.studies": {"sweep", "size", "compare", "replay", "what_if"},
     "qsctl.programs.command_result": {"CommandResult"},
     "qsctl.programs.consumed_sample": {"ConsumedSample"},
     "qsctl.summary.spark.data_source": {"QsctlDataSource"},  # a program registers it with its own Spark session

@@ -10,6 +10,8 @@ import typer
 from qsctl.cli.output.render import note
 from qsctl.cli.profiles.options import file_and_name, open_file
 from qsctl.cli.simulation.command_line import command_line
+from qsctl.cli.simulation.progress import run_progress, stop_on_interrupt
+from qsctl.errors import Interrupted
 
 if TYPE_CHECKING:
     from qsctl.eventlog.location import Location
@@ -69,8 +71,9 @@ def compared_runs(
 
     Raises:
         UsageError: it is not clear which of the scenario's profiles is meant.
+        Interrupted: the user ended it, or the program that called.
     """
-    from qsctl.eventlog.run_folder import new_folder
+    from qsctl.eventlog.run_folder import RunStatus, new_folder
     from qsctl.eventlog.schema import LogLevel
     from qsctl.sim.run import run
     from qsctl.sim.scenario.overrides import apply_overrides
@@ -89,7 +92,15 @@ def compared_runs(
         folder = new_folder(f"{scenario.name}-{side}") if out is None else out / side
         given = (("--seed", seed), ("--replications", replications), ("--level", LogLevel.COUNTERS))
         line = command_line("simulate", name, given, variables, every)
-        run(read, folder, replications=replications, level=LogLevel.COUNTERS, reproduce=line, overrides=every)
+        with run_progress(f"{scenario.name}, {side.upper()}", replications) as progress, stop_on_interrupt() as stopped:
+            report = run(
+                read, folder, replications=replications, level=LogLevel.COUNTERS, reproduce=line, overrides=every,
+                progress=progress, stop=stopped,
+            )  # fmt: skip
+        if report.info.status is not RunStatus.COMPLETE:
+            raise Interrupted(
+                f"{side.upper()} was ended before it was complete: {folder} has the part that was simulated"
+            )
         note(f"{side.upper()} is {folder}")
         folders.append(folder)
     return tuple(folders)

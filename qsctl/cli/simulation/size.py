@@ -277,7 +277,7 @@ def size(
     given += [("--vary", text) for text in vary]
     given += [("--assume", text) for text in assume or ()]
     given += [("--confidence", f"{confidence:g}"), ("--max-replications", most), ("--seed", seed)]
-    with task_progress("candidates") as show_progress:
+    with task_progress("candidates") as show_progress, cluster.runner(read) as runner:
         count = 0
 
         def note(_: Candidate) -> None:
@@ -293,6 +293,7 @@ def size(
             most_replications=most,
             stated={(measure, queue): bound for measure, queue, bound in stated},
             options=cluster.spark_options(),
+            runner=runner,
             report=note,
             agree=agree_to_cost,
         )

@@ -1,16 +1,21 @@
-"""Options of the commands that run on Spark."""
+"""Options of the commands that run on Spark, and what runs their simulations elsewhere."""
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from qsctl.cli.caller import program_caller
 from qsctl.cli.option_groups import OptionGroup
+from qsctl.errors import Interrupted
 
 if TYPE_CHECKING:
+    from qsctl.sim.scenario.scenario import Scenario
     from qsctl.summary.spark.session import SparkOptions
+    from qsctl.summary.sweeps.batches import BatchRunner
 
 SPARK_PANEL = "Spark"
 
@@ -46,3 +51,32 @@ class ClusterOptions(OptionGroup):
         from qsctl.summary.spark.session import SparkOptions, parse_conf
 
         return SparkOptions(master=self.master, conf=parse_conf(self.conf or ()))
+
+    def runner(self, scenario: Scenario) -> AbstractContextManager[BatchRunner | None]:
+        """Return what runs the simulations of a scenario; None: Spark, by these options."""
+        del scenario
+        return nullcontext()
+
+
+@dataclass(frozen=True)
+class LocalProcesses(ClusterOptions):
+    """Processes of this machine in place of Spark: what a program has unless it asks for Spark, and no Java."""
+
+    workers: int = 1
+
+    def runner(self, scenario: Scenario) -> AbstractContextManager[BatchRunner | None]:
+        """Return what runs the simulations, until the block ends."""
+        from qsctl.summary.sweeps.local_runner import LocalRunner
+
+        return LocalRunner(scenario, self.workers, _end_where_asked)
+
+
+def _end_where_asked() -> None:
+    """End the work where the program that called wants that.
+
+    Raises:
+        Interrupted: it does.
+    """
+    program = program_caller()
+    if program is not None and program.should_stop():
+        raise Interrupted("stopped by the program")

@@ -114,7 +114,7 @@ def sweep(
     folder = location(out) if out is not None else Path("qsctl-sweeps") / read.name
     reused: int | None = None
     """Of the first round: later ones find what the earlier ones simulated."""
-    with task_progress("replications") as show_progress:
+    with task_progress("replications") as show_progress, cluster.runner(read) as runner:
 
         def note(progress: SweepProgress) -> None:
             nonlocal reused
@@ -132,7 +132,9 @@ def sweep(
             replications = count
             plan = plan_sweep(read, axes, count, common_random_numbers=common)
             began = time.monotonic()
-            results = run_sweep(plan, folder, cluster.spark_options(), note, agree=None if place else agree)
+            results = run_sweep(
+                plan, folder, cluster.spark_options(), note, runner=runner, agree=None if place else agree
+            )
             if wanted:
                 missing = precision_of(results, wanted, confidence)
                 reached = precision_text(missing, count)

@@ -1,27 +1,25 @@
 """Run a sweep on Spark: tasks go out, small figures come back, each finished batch is written at once.
 
-Decides: how many tasks a batch has. Results depend on the plan alone: a task's seed comes with it, so that placement,
-retries and speculation change nothing.
+Decides: how tasks are divided among Spark's. Results depend on the plan alone: a task's seed comes with it, so that
+placement, retries and speculation change nothing.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-import msgspec
-
-from qsctl.errors import InvalidInput, QsctlError, Unavailable
+from qsctl.errors import Unavailable
 from qsctl.eventlog.location import Location
-from qsctl.sim.figures import Figures
 from qsctl.sim.scenario.scenario import Scenario
-from qsctl.sim.sweep import SweepPlan, Task, run_task
+from qsctl.sim.sweep import SweepPlan, Task
 from qsctl.summary.folder_lock import locked_folder
 from qsctl.summary.spark.executors import reports_of, self_report
 from qsctl.summary.spark.faults import spark_faults
 from qsctl.summary.spark.session import SparkOptions, runs_here, spark_session
+from qsctl.summary.sweeps.batches import TASKS_A_SLOT, BatchRunner, attempt, result_of
 from qsctl.summary.sweeps.cost import Cost
 from qsctl.summary.sweeps.sweep_folder import (
     PointResult,
@@ -37,9 +35,6 @@ if TYPE_CHECKING:
 
 BATCH_SECONDS: Final = 5.0
 """A batch is made to last about this long: what a killed driver loses, and how often progress is reported."""
-
-TASKS_A_SLOT: Final = 4
-"""Tasks of Spark a processor and batch: enough to even out long and short replications."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +53,7 @@ def run_sweep(
     progress: Callable[[SweepProgress], None] | None = None,
     *,
     spark: SparkSession | None = None,
+    runner: BatchRunner | None = None,
     agree: Callable[[Cost], None] | None = None,
 ) -> list[PointResult]:
     """Do what is not done yet of a sweep.
@@ -68,6 +64,7 @@ def run_sweep(
         options: where Spark runs.
         progress: called after every batch.
         spark: a session of the caller's own instead of one by `options`: of a notebook, or of `spark-submit`.
+        runner: what simulates instead of Spark.
         agree: called with the estimated cost once the first replications were timed; what it raises ends the sweep.
 
     Returns:
@@ -88,7 +85,7 @@ def run_sweep(
         reused = len(tasks) - len(left)
         report(SweepProgress(reused, len(tasks), reused))
         if left:
-            runner = TaskRunner(plan.scenario, options, spark=spark)
+            runner = runner or TaskRunner(plan.scenario, options, spark=spark)
             count = reused
             if agree is not None:
                 count, left = _timed(runner, left, folder, count, agree)
@@ -103,7 +100,7 @@ def run_sweep(
 
 
 def _timed(
-    runner: TaskRunner, left: list[Task], folder: Location, count: int, agree: Callable[[Cost], None]
+    runner: BatchRunner, left: list[Task], folder: Location, count: int, agree: Callable[[Cost], None]
 ) -> tuple[int, list[Task]]:
     """Simulate the first replications, which are kept, and ask whether to go on with the others.
 
@@ -123,8 +120,10 @@ def _timed(
     return count + 1 + len(timed), rest
 
 
-class TaskRunner:
+class TaskRunner(BatchRunner):
     """Runs tasks of one scenario on Spark."""
+
+    batch_s = BATCH_SECONDS
 
     def __init__(
         self, scenario: Scenario, options: SparkOptions | None = None, *, spark: SparkSession | None = None
@@ -145,20 +144,8 @@ class TaskRunner:
         with spark_faults():
             # What a range is split into by default is how many tasks run at once, on a remote session too.
             parts = self._spark.range(_PROBE_ROWS).selectExpr("spark_partition_id() as part").distinct().count()
-        self.slots: int = max(1, parts)
+        self.slots = max(1, parts)
         check_executors(self._spark, self.slots)
-
-    def batches(self, tasks: Sequence[Task]) -> Iterable[list[PointResult]]:
-        """Yield the results of the tasks, batch by batch, in their order; a batch's size follows the speed."""
-        size = self.slots * TASKS_A_SLOT
-        at = 0
-        while at < len(tasks):
-            batch = tasks[at : at + size]
-            began = time.monotonic()
-            yield self.run(batch)
-            at += len(batch)
-            lasted = max(time.monotonic() - began, 0.01)
-            size = max(self.slots, min(2 * size, int(size * BATCH_SECONDS / lasted)))
 
     def run(self, tasks: Sequence[Task]) -> list[PointResult]:
         """Return the results of the tasks, in their order.
@@ -171,30 +158,15 @@ class TaskRunner:
         slices = min(len(tasks), self.slots * TASKS_A_SLOT)
         scenario, handed = self._scenario, tuple(tasks)
         # A row is a simulation: what a row costs besides is nothing.
-        attempt = udf(lambda number: _attempt(scenario, handed[number]), _ANSWER, useArrow=False)
+        tried = udf(lambda number: attempt(scenario, handed[number]), _ANSWER, useArrow=False)
         with spark_faults():
             numbers = self._spark.range(0, len(tasks), 1, slices)
-            rows = numbers.select(numbers["id"], attempt(numbers["id"]).alias("answer")).collect()
-        results = []
-        for row in sorted(rows, key=lambda row: row["id"]):
-            task, (figures, problem) = tasks[row["id"]], row["answer"]
-            if problem is not None:
-                raise InvalidInput(f"{task.point}: {problem}")
-            read = msgspec.msgpack.decode(bytes(figures), type=tuple[Figures, ...])
-            results.append(PointResult(task.point, task.replication, task.seed, read))
-        return results
+            rows = numbers.select(numbers["id"], tried(numbers["id"]).alias("answer")).collect()
+        return [result_of(tasks[row["id"]], row["answer"]) for row in sorted(rows, key=lambda row: row["id"])]
 
 
 _PROBE_ROWS: Final = 100_000
 _ANSWER: Final = "struct<figures binary, problem string>"
-
-
-def _attempt(scenario: Scenario, task: Task) -> tuple[bytes | None, str | None]:
-    """Return the figures, or the message of what is wrong with the scenario: Spark would try that again in vain."""
-    try:
-        return msgspec.msgpack.encode(run_task(scenario, task)), None
-    except QsctlError as error:
-        return None, error.message
 
 
 def check_executors(spark: SparkSession, slots: int) -> None:

@@ -1,0 +1,429 @@
+"""`qsctl.sweep`, `size`, `compare`, `replay` and `what_if`: questions that many simulated runs answer.
+
+They are simulated in this process, or in as many processes as `workers` names; with `master` on Spark. The answers are
+the same. A function may be called from any thread, also from several at the same time; its callbacks are called in the
+thread that called it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from os import PathLike, fspath
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from qsctl.cli.options import ScenarioChanges
+from qsctl.cli.simulation.recorded import RecordedOptions, ReplayModel
+from qsctl.cli.simulation.spark_options import ClusterOptions, LocalProcesses
+from qsctl.errors import UsageError
+from qsctl.programs.called import ProgressCallback, ShouldStop, assignments, called
+from qsctl.programs.command_result import CommandResult
+
+if TYPE_CHECKING:
+    from qsctl.cli.simulation.compare import Compared
+    from qsctl.cli.simulation.replay_results import ReplayResult
+    from qsctl.cli.simulation.size import Sized
+    from qsctl.cli.simulation.sweep_results import SweepTable
+    from qsctl.cli.simulation.what_if_results import WhatIf
+
+PathName: TypeAlias = str | PathLike[str]
+Texts: TypeAlias = str | Sequence[str]
+"""One text, or several, as an option that may be repeated."""
+Model: TypeAlias = Literal["replay", "solace", "tibco"]
+
+
+def sweep(
+    scenario: PathName | None = None,
+    *,
+    grid: Mapping[str, Iterable[object]],
+    recording: PathName | None = None,
+    model: Model = "replay",
+    config: Sequence[PathName] = (),
+    config_name: str | None = None,
+    settings: Mapping[str, object] | None = None,
+    variables: Mapping[str, str] | None = None,
+    replications: int = 5,
+    seed: int | None = None,
+    common_random_numbers: bool = False,
+    confidence: float = 0.95,
+    precision: Texts = (),
+    max_replications: int = 1_000,
+    best: str | None = None,
+    front: str | None = None,
+    out: PathName | None = None,
+    workers: int = 1,
+    master: str = "",
+    conf: Mapping[str, str] | None = None,
+    progress: ProgressCallback | None = None,
+    stop: ShouldStop | None = None,
+) -> CommandResult[SweepTable]:
+    """Simulate a scenario at every point of a grid, as `qsctl sweep` does.
+
+    Points that `out` has are not simulated again: call it again after it was ended, or with more values.
+
+    Args:
+        scenario: a file, or the name of a ready scenario.
+        grid: the values of each path that is varied, as in {"profile[trading]/queue[D-1]/max-depth": [500, 1000]}, or
+            of a short name, as in {"max-depth(D-1)": [500, 1000]}.
+        recording: run folder of a recording that is replayed in place of a scenario.
+        model: what receives the load of the recording.
+        config: configuration files of the service in place of the recorded one.
+        config_name: the `<queuing_service>` in these files; None: the only one.
+        settings: values by their paths, as with `--set`.
+        variables: values of `$(NAME)` in the file, as with `--var`.
+        replications: number of repetitions per grid point.
+        seed: of the random numbers; None: the scenario's.
+        common_random_numbers: whether every point has the same arrivals.
+        confidence: of the intervals, between 0 and 1.
+        precision: half widths that are reached by more repetitions, as in `5%` or `time_to_done_p99(Orders)=5%`.
+        max_replications: largest number of repetitions per point with `precision`.
+        best: the measure by which the best points are named, as in `time_in_queue_p99(D-1)`.
+        front: two measures by which the Pareto front is named.
+        out: folder of the results, by path or URI; None: `qsctl-sweeps/SCENARIO`.
+        workers: number of processes; 1 stays in this one. A program that asks for more guards its start by
+            `if __name__ == "__main__"`.
+        master: Spark to compute on in place of processes, as in `local[*]`; only this starts Java.
+        conf: settings of Spark.
+        progress: called with the repetitions that are done.
+        stop: an event or a function; the sweep ends soon after it is set or true, and what is done stays in `out`.
+
+    Returns:
+        A row a point, queue and measure, with `mean` and `half_width`.
+
+    Raises:
+        NotFound: there is no such scenario or recording.
+        InvalidInput: the scenario or a value is not valid, or `out` holds another sweep.
+        UsageError: a path of the grid or of `settings` does not exist, or an argument is out of its range.
+        Interrupted: `stop` ended it.
+
+    >>> import qsctl
+    >>> table = qsctl.sweep(
+    ...     "burst", grid={"max-depth(D-1)": [500, 2000]}, settings={"horizon": "20ms"}, replications=2, out="swept"
+    ... )
+    >>> table.content.points, sorted({row["replications"] for row in table})
+    (2, [2])
+    """
+    from qsctl.cli.simulation import sweep as command
+
+    axes = [f"{path}={','.join(map(str, values))}" for path, values in grid.items()]
+    return called(
+        lambda: command.sweep(
+            axes, _text(scenario), _text(recording), replications=replications, seed=seed, common=common_random_numbers,
+            confidence=confidence, precision=_texts(precision), most=_at_least(2, max_replications, "max_replications"),
+            best=best, front=front, out=_text(out), recorded=_recorded(model, config, config_name),
+            changes=_changes(settings, variables), cluster=_cluster(workers, master, conf),
+        ),
+        progress=progress, should_stop=stop,
+    )  # fmt: skip
+
+
+def size(
+    scenario: PathName | None = None,
+    *,
+    target: Texts,
+    vary: Texts,
+    recording: PathName | None = None,
+    model: Model = "replay",
+    config: Sequence[PathName] = (),
+    config_name: str | None = None,
+    settings: Mapping[str, object] | None = None,
+    variables: Mapping[str, str] | None = None,
+    confidence: float = 0.95,
+    max_replications: int | None = None,
+    assume: Texts = (),
+    seed: int | None = None,
+    client_profile: Texts = (),
+    workers: int = 1,
+    master: str = "",
+    conf: Mapping[str, str] | None = None,
+    progress: ProgressCallback | None = None,
+    stop: ShouldStop | None = None,
+) -> CommandResult[Sized]:
+    """Find the smallest settings that meet targets, as `qsctl size` does.
+
+    That no setting of the range meets them is a result: `content.sizing.answer` is None then, and `exit_status` 1.
+
+    Args:
+        scenario: a file, or the name of a ready scenario.
+        target: conditions that must all hold, as in `discards(D-1)=0` or `time_in_queue_p99(D-1)<1s`.
+        vary: settings to find, as in `max-depth(D-1)` or `max-depth(D-1)=100..20000`.
+        recording: run folder of a recording that is replayed in place of a scenario.
+        model: what receives the load of the recording.
+        config: configuration files of the service in place of the recorded one.
+        config_name: the `<queuing_service>` in these files; None: the only one.
+        settings: values by their paths, as with `--set`.
+        variables: values of `$(NAME)` in the file, as with `--var`.
+        confidence: probability that what is stated of the answer is true, between 0 and 1.
+        max_replications: largest number of replications of a candidate; None: 160, or what the targets need.
+        assume: largest values of measures that any run has, as in `time_in_queue_p99(D-1)<=1s`.
+        seed: of the random numbers; None: the scenario's.
+        client_profile: files whose values replace those of the scenario's profile, as with `--client-profile`.
+        workers: number of processes; 1 stays in this one. A program that asks for more guards its start by
+            `if __name__ == "__main__"`.
+        master: Spark to compute on in place of processes, as in `local[*]`; only this starts Java.
+        conf: settings of Spark.
+        progress: called with the candidates that were tried; a search has no total, it is one more each time.
+        stop: an event or a function; the search ends soon after it is set or true.
+
+    Returns:
+        A row a candidate, with `settings`, `met` and `evidence`; `to_dict()["sentence"]` is the answer in words.
+
+    Raises:
+        NotFound: there is no such scenario or recording.
+        InvalidInput: the scenario or a value is not valid.
+        UsageError: a target, a setting or another argument is not of its form.
+        Interrupted: `stop` ended it.
+
+    >>> import qsctl
+    >>> sized = qsctl.size(
+    ...     "burst", target="P(discards(D-1)>0)<90%", vary="max-depth(D-1)=500,100000", settings={"horizon": "20ms"},
+    ...     confidence=0.9,
+    ... )
+    >>> [row["met"] for row in sized if row["chosen"]]
+    [True]
+    """
+    from qsctl.cli.simulation import size as command
+
+    return called(
+        lambda: command.size(
+            _texts(target), _texts(vary), _text(scenario), _text(recording), confidence=confidence,
+            most=max_replications, assume=_texts(assume), seed=seed, client_profile=_texts(client_profile),
+            recorded=_recorded(model, config, config_name), changes=_changes(settings, variables),
+            cluster=_cluster(workers, master, conf),
+        ),
+        progress=progress, should_stop=stop,
+    )  # fmt: skip
+
+
+def compare(
+    a: PathName,
+    b: PathName | None = None,
+    *,
+    confidence: float = 0.95,
+    client_profile: Sequence[str] = (),
+    replications: int = 5,
+    seed: int | None = None,
+    out: PathName | None = None,
+    settings: Mapping[str, object] | None = None,
+    variables: Mapping[str, str] | None = None,
+    progress: ProgressCallback | None = None,
+    stop: ShouldStop | None = None,
+) -> CommandResult[Compared]:
+    """Compare two runs, two sweeps, or a scenario with two client profiles, as `qsctl compare` does.
+
+    Args:
+        a: run folder or sweep folder, by path or URI; with `client_profile` a scenario.
+        b: the other folder, of the same kind.
+        confidence: of the intervals of the differences, between 0 and 1.
+        client_profile: two files, each of which a scenario is simulated with.
+        replications: number of each side, with `client_profile`.
+        seed: of the random numbers, with `client_profile`; None: the scenario's.
+        out: folder of the runs a and b, with `client_profile`; None: new ones in `qsctl-runs`.
+        settings: values by their paths, as with `--set`, with `client_profile`.
+        variables: values of `$(NAME)` in the scenario, with `client_profile`.
+        progress: called with the replications that are done, with `client_profile`.
+        stop: an event or a function; the simulation ends soon after it is set or true.
+
+    Returns:
+        A row a point, queue and measure, with `difference`, `half_width` and `better`; `content.sentence` is the answer
+        in words.
+
+    Raises:
+        NotFound: a folder is not there.
+        InvalidInput: a folder is neither a run nor a sweep, or the two are of two kinds.
+        UsageError: one side is missing, or an argument is out of its range.
+        Interrupted: `stop` ended it.
+
+    >>> import qsctl
+    >>> sides = [
+    ...     qsctl.simulate(
+    ...         "burst", settings={"horizon": "20ms", "profile[trading]/queue[D-1]/max-depth": depth}, replications=2,
+    ...         out=f"depth-{depth}",
+    ...     )
+    ...     for depth in ("500", "5000")
+    ... ]
+    >>> compared = qsctl.compare(str(sides[0].folder), str(sides[1].folder))
+    >>> {row["better"] for row in compared} <= {"A", "B", "same", "undecided", "not compared"}
+    True
+    """
+    from qsctl.cli.simulation import compare as command
+
+    return called(
+        lambda: command.compare(
+            fspath(a), _text(b), confidence=confidence, client_profile=_texts(client_profile),
+            replications=_at_least(1, replications, "replications"), seed=seed, out=_text(out),
+            changes=_changes(settings, variables),
+        ),
+        progress=progress, should_stop=stop,
+    )  # fmt: skip
+
+
+def replay(
+    recording: PathName,
+    *,
+    out: PathName | None = None,
+    seed: int | None = None,
+    replications: int = 1,
+    model: Model = "replay",
+    config: Sequence[PathName] = (),
+    config_name: str | None = None,
+    client_profile: Texts = (),
+    settings: Mapping[str, object] | None = None,
+    variables: Mapping[str, str] | None = None,
+    workers: int = 1,
+    progress: ProgressCallback | None = None,
+    stop: ShouldStop | None = None,
+) -> CommandResult[ReplayResult]:
+    """Replay a recording of a service with other settings, or in a broker, as `qsctl replay` does.
+
+    Args:
+        recording: its run folder, by path or URI.
+        out: the run folder that is written; None: a new one in `qsctl-runs`.
+        seed: of what is drawn where the replay leaves the recording; None: 1.
+        replications: number of replications, each with draws of its own.
+        model: what receives the load: the service itself, or clients of a broker.
+        config: configuration files of the service in place of the recorded one.
+        config_name: the `<queuing_service>` in these files; None: the only one.
+        client_profile: client profiles of a broker, as with `--client-profile`.
+        settings: values by their paths, as in {"queue[OrderQueue]/consumers": 8}.
+        variables: values of `$(NAME)` in the files of `config`.
+        workers: number of processes; 1 stays in this one.
+        progress: called with the replications that are done, in parts.
+        stop: an event or a function; true ends the replay early, and its folder is marked as partial.
+
+    Returns:
+        A row a difference, or a figure beside the recorded one.
+
+    Raises:
+        NotFound: it is not a run.
+        InvalidInput: nothing in it can be replayed, or a value is not valid.
+        UsageError: a path of `settings` does not exist, or arguments exclude each other.
+
+    >>> import qsctl
+    >>> qsctl.replay("nowhere")
+    Traceback (most recent call last):
+    qsctl.errors.NotFound: nowhere is no folder
+    """
+    from qsctl.cli.simulation import replay as command
+
+    return called(
+        lambda: command.replay(
+            fspath(recording), _text(out), seed, _at_least(1, replications, "replications"), _texts(client_profile),
+            recorded=_recorded(model, config, config_name), changes=_changes(settings, variables),
+            workers=_at_least(1, workers, "workers"),
+        ),
+        progress=progress, should_stop=stop,
+    )  # fmt: skip
+
+
+def what_if(
+    broker: str | None = None,
+    *,
+    vary: str = "",
+    target: str = "",
+    listed: PathName | Sequence[PathName] = (),
+    queue: str = "",
+    arrivals: str = "",
+    work: str = "",
+    consumers: int | None = None,
+    settings: Mapping[str, object] | None = None,
+    horizon: str = "",
+    replications: int = 8,
+    confidence: float = 0.95,
+    seed: int = 1,
+    out: PathName = "",
+    progress: ProgressCallback | None = None,
+    stop: ShouldStop | None = None,
+) -> CommandResult[WhatIf]:
+    """Answer what a setting of a broker's queue does, as `qsctl what-if` does.
+
+    Args:
+        broker: the preset whose names and defaults the queue has, as in `sqs`; None: that of what `listed` lists.
+        vary: the setting with its values, in the broker's words, as in `visibility=30s..600s`; empty: the queue as it
+            is.
+        target: the condition that is enough, as in `duplicates<1%`; empty: by the setting.
+        listed: what the broker's tools list, in files.
+        queue: the queue of these; empty: the only one.
+        arrivals: rate of arrivals, as in `0.033/s`; empty: as listed, else for a utilization of 70 %.
+        work: time that a consumer works on a message, as in `lognormal:45s,p99=280s`.
+        consumers: number of consumers; None: as listed, else for a utilization of at most 70 %.
+        settings: other settings, in the broker's words, as in {"max_ack_pending": 100}.
+        horizon: time that a run simulates; empty: long enough for 15,000 messages.
+        replications: number of runs of each value.
+        confidence: probability that all intervals of the answer hold, between 0 and 1.
+        seed: of the random numbers.
+        out: the scenario that is written; empty: a new file in the working directory, named as the queue.
+        progress: called with the runs that are done.
+        stop: an event or a function; the runs end soon after it is set or true.
+
+    Returns:
+        A row a value and measure, with `mean`, `half_width`, `in_force` and `chosen`; `to_dict()["sentence"]` is the
+        answer in words.
+
+    Raises:
+        UsageError: no queue is named, its work is not known, or an argument is not of its form.
+        NotFound: a file does not exist, or lists no queue of this name.
+        Interrupted: `stop` ended it.
+
+    >>> import qsctl
+    >>> answer = qsctl.what_if(
+    ...     "sqs", vary="visibility=30s,600s", arrivals="0.1/s", work="lognormal:45s,p99=280s", horizon="2h",
+    ...     replications=2, out="sqs.xml",
+    ... )
+    >>> sorted({row["value"] for row in answer})
+    ['30s', '600s']
+    """
+    from qsctl.cli.simulation import what_if as command
+    from qsctl.cli.simulation.foreign_queue import ForeignQueueOptions
+    from qsctl.sim.brokers.kinds import BrokerKind
+
+    if broker is not None and broker not in set(BrokerKind):
+        raise UsageError(f"broker {broker!r} is not a preset", remedy=f"Give one of {', '.join(BrokerKind)}.")
+    files = [fspath(listed)] if isinstance(listed, str | PathLike) else [fspath(file) for file in listed]
+    options = ForeignQueueOptions(
+        None if broker is None else BrokerKind(broker), files or None, queue, arrivals, work,
+        "" if consumers is None else str(consumers), assignments(settings) or None,
+    )  # fmt: skip
+    return called(
+        lambda: command.what_if(
+            vary, target, horizon, _at_least(2, replications, "replications"), confidence, seed, fspath(out),
+            queue=options,
+        ),
+        progress=progress, should_stop=stop,
+    )  # fmt: skip
+
+
+def _text(name: PathName | None) -> str | None:
+    return None if name is None else fspath(name)
+
+
+def _texts(given: Texts) -> list[str]:
+    return [given] if isinstance(given, str) else list(given)
+
+
+def _at_least(least: int, number: int, name: str) -> int:
+    """Return a number, as the command's option has it checked.
+
+    Raises:
+        UsageError: it is smaller than the least.
+    """
+    if number < least:
+        raise UsageError(f"{name} {number} is not at least {least}", remedy=f"Give {least} or more.")
+    return number
+
+
+def _changes(settings: Mapping[str, object] | None, variables: Mapping[str, str] | None) -> ScenarioChanges:
+    return ScenarioChanges(assignments(settings), assignments(variables))
+
+
+def _recorded(model: str, config: Sequence[PathName], config_name: str | None) -> RecordedOptions:
+    if model not in set(ReplayModel):
+        raise UsageError(f"model {model!r} is not one", remedy=f"Give one of {', '.join(ReplayModel)}.")
+    return RecordedOptions(ReplayModel(model), [fspath(file) for file in config] or None, config_name)
+
+
+def _cluster(workers: int, master: str, conf: Mapping[str, str] | None) -> ClusterOptions:
+    if master:
+        return ClusterOptions(master, assignments(conf))
+    if conf:
+        raise UsageError("conf has settings of Spark, and no master is named", remedy='As in master="local[*]".')
+    return LocalProcesses(workers=_at_least(1, workers, "workers"))
