@@ -2,7 +2,8 @@
 
 For programs there are, beside the command line:
 
-- `qsctl.Service`: a service as an object, embedded in a directory or over DDS, with the commands' verbs and rows.
+- `qsctl.Service`: a service as an object, embedded in a directory, over DDS, or started for the program, with the
+  commands' verbs and rows.
 - `qsctl.validate(…)`, `qsctl.render(…)`, `qsctl.diff(…)`: configuration files, judged, resolved and compared.
 - `qsctl.simulate(…)`: a scenario into a run folder.
 - `qsctl.sweep(…)`, `qsctl.size(…)`, `qsctl.compare(…)`, `qsctl.replay(…)`, `qsctl.what_if(…)`: questions that many

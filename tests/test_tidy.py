@@ -105,7 +105,7 @@ def entered(program: Program) -> Reach:
 PUBLIC = ("qsctl", "qsctl.client", "qsctl.client.aio", "qsctl.client.tracing", "qsctl.summary")
 """Packages whose `__all__` programs import: the docstring of `qsctl` lists them."""
 
-COMMANDS_OF_PROCESSES = ("qsctl.__main__", "qsctl.service.recording.recorder")
+COMMANDS_OF_PROCESSES = ("qsctl.__main__", "qsctl.service.recording.recorder", "qsctl.programs.served_process")
 """Modules that a process is started with."""
 
 CALLED_FROM_OUTSIDE = {

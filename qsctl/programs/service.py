@@ -166,6 +166,59 @@ class Service:
         )
         return cls(opened, location, target=target, timeout=timeout)
 
+    @classmethod
+    def serve(
+        cls,
+        configuration: FilePath | None = None,
+        *,
+        config_name: str | None = None,
+        variables: Mapping[str, object] | None = None,
+        domain: int | None = None,
+        directory: FilePath = ".",
+        timeout: str = "30s",
+    ) -> Service:
+        """Start a service on DDS as a child process of this program, on loopback, and connect to it.
+
+        It answers when this returns; `close` stops it, and so does the end of the program, whatever ends it. What is
+        persistent stays in its files.
+
+        Args:
+            configuration: XML file, or a `str://` literal; None: one shared subscriber without queues.
+            config_name: which of the file's services.
+            variables: values of `$(NAME)`, as of `--var`.
+            domain: domain of the first participant and of administration; other participants keep their distance from
+                it. None: a free one, see `domain_id`.
+            directory: the service's working directory: relative names of files are below it.
+            timeout: longest wait for the service to start, and for each answer.
+
+        Raises:
+            ConfigError: the configuration is not valid; with every problem.
+            QsctlError: the service did not start; with its own message and exit status.
+            NoAnswer: it did not answer in time.
+        """
+        from qsctl.programs.started_service import LITTLE_CONFIGURATION, first_domain, free_domain, started_service
+
+        source = LITTLE_CONFIGURATION if configuration is None else _absolute(fspath(configuration))
+        place = Path(directory)
+        given = {name: str(value) for name, value in (variables or {}).items()}
+        wait_s = seconds(timeout, "timeout")
+        with ExitStack() as held:
+            first = first_domain(source, config_name, given, place)
+            domain_id = held.enter_context(free_domain()) if domain is None else domain
+            options = [f"--domain-id-base={domain_id - first}"]
+            options += [f"--config-name={config_name}"] if config_name else []
+            options += [f"--var={each}" for each in assignments(given)]
+            started = started_service(source, options, domain_id, place, wait_s)
+            service = cls(started, f"dds:{domain_id}", timeout=timeout)
+            service._held.push(held.pop_all())  # let go of the domain once the service has stopped
+        return service
+
+    @property
+    def domain_id(self) -> int | None:
+        """Return the domain of administration of a service on DDS; None: it is embedded."""
+        kind, _, rest = self.location.partition(":")
+        return int(rest.partition("?")[0]) if kind == "dds" else None
+
     def close(self) -> None:
         """Leave the service; samples consumed and not acknowledged return to their queues. May be repeated."""
         with self._lock:
@@ -392,7 +445,7 @@ class Service:
             sample = ConsumedSample(found[0], self._answer)
             yielded_count += 1
             yield sample
-            if not sample.is_answered:
+            if not sample.is_answered and yielded_count != count:
                 raise UsageError(
                     f"sample {sample.identity} of {queue} was neither acknowledged nor rejected",
                     remedy="Call acknowledge() or reject() before the next sample.",
@@ -680,6 +733,10 @@ class Service:
 
 def _octets(payload: Text) -> bytes:
     return payload.encode() if isinstance(payload, str) else payload
+
+
+def _absolute(source: str) -> str:
+    return source if source.startswith("str://") else ";".join(str(Path(each).absolute()) for each in source.split(";"))
 
 
 def _path(file: FilePath | None) -> Path | None:
