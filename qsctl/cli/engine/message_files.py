@@ -13,11 +13,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from qsctl.cli.input_files import reading
 from qsctl.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from qsctl.config.problems import Problem
     from qsctl.core.integration.administration import ResendEdit
     from qsctl.core.integration.message import Message, MessageId
     from qsctl.netconfig.tcl import TclKeyedList
@@ -25,7 +23,6 @@ if TYPE_CHECKING:
 Note = Callable[..., None]
 """Called with a line, what is wrong in it, what was found, and what is allowed."""
 LARGEST_BYTES: Final = 1 << 30
-_MOST_PROBLEMS: Final = 20
 _DIGITS: Final = 10
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_.:/-]+")
 _TYPES: Final = {0: "UNKNOWN", 1: "DATA", 2: "REPLY"}
@@ -54,42 +51,30 @@ def read_metadata(file: Path) -> list[EditedMessage]:
         NotFound: there is no such file.
         InvalidInput: it is not such a file; names every problem with its line.
     """
-    from qsctl.config.problems import Problem, Severity
-    from qsctl.netconfig.tcl import TclText, TclTrouble
+    from qsctl.cli.engine.keyed_list_file import KeyedListFile
 
-    octets = _bounded(file)
-    try:
-        content = octets.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        content = octets.decode("latin-1")
-    problems: list[Problem] = []
-
-    def note(line: int, message: str, found: str = "", allowed: str = "") -> None:
-        problems.append(Problem(Severity.ERROR, str(file), line, "", message, found, allowed))
-
-    def trouble(each: TclTrouble) -> None:
-        note(text.line_of(each.at), each.message, each.found, each.allowed)
-
-    text = TclText(content, trouble, keeps_controls=True)
+    source = KeyedListFile(
+        file,
+        LARGEST_BYTES,
+        "Write it with qsctl engine dump DATABASE --errors --write-meta FILE, and edit that.",
+        keeps_controls=True,
+    )
     found: list[EditedMessage] = []
     lines: dict[MessageId, int] = {}
-    for word in text.words(0, len(content)):
-        entry = _entry(text.keyed(word), note)
+    for word in source.text.words(0, len(source.content)):
+        entry = _entry(source.text.keyed(word), source.note)
         if entry is not None and entry.mid in lines:
-            note(entry.line, f"message {entry.mid} is in line {lines[entry.mid]}, too", allowed="each message once")
+            allowed = "each message once"
+            source.note(entry.line, f"message {entry.mid} is in line {lines[entry.mid]}, too", allowed=allowed)
         elif entry is not None:
             lines[entry.mid] = entry.line
             found.append(entry)
-        if len(problems) >= _MOST_PROBLEMS:
+        if source.is_full:
             break
-    if not found and not problems:
-        note(0, "there is no message in it", allowed="a keyed list a message: {{MID {{DOMAIN 0} {HUB 1} {NUM 5}}} …}")
-    if problems:
-        count = "1 error" if len(problems) == 1 else f"{len(problems)} errors"
-        raise InvalidInput(
-            f"{file} has {count}\n" + "\n".join(map(str, problems)),
-            remedy="Write it with qsctl engine dump DATABASE --errors --write-meta FILE, and edit that.",
-        )
+    if not found and not source.has_problems:
+        allowed = "a keyed list a message: {{MID {{DOMAIN 0} {HUB 1} {NUM 5}}} …}"
+        source.note(0, "there is no message in it", allowed=allowed)
+    source.check()
     return found
 
 
@@ -203,7 +188,9 @@ def read_data(file: Path, framing: Framing) -> list[bytes]:
         NotFound: there is no such file.
         InvalidInput: it cannot be read, or does not have the form.
     """
-    return split_messages(_bounded(file), framing, str(file))
+    from qsctl.cli.engine.keyed_list_file import bounded_octets
+
+    return split_messages(bounded_octets(file, LARGEST_BYTES, "Split it."), framing, str(file))
 
 
 def joined_messages(messages: Sequence[Message], framing: Framing) -> bytes:
@@ -226,11 +213,3 @@ def joined_messages(messages: Sequence[Message], framing: Framing) -> bytes:
             f"--framing eof is for one message, and {len(messages)} are listed", remedy="Use --framing len10 or nl."
         )
     return messages[0].payload
-
-
-def _bounded(file: Path) -> bytes:
-    with reading(file), file.open("rb") as stream:
-        data = stream.read(LARGEST_BYTES + 1)
-    if len(data) > LARGEST_BYTES:
-        raise InvalidInput(f"{file} is larger than {LARGEST_BYTES >> 20} MiB", remedy="Split it.")
-    return data

@@ -16,15 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from qsctl.cli.input_files import reading
-from qsctl.errors import InvalidInput, UsageError
+from qsctl.errors import UsageError
 
 if TYPE_CHECKING:
-    from qsctl.config.problems import Problem
     from qsctl.netconfig.tcl import TclKeyedList
 
 LARGEST_BYTES: Final = 16 * 1024 * 1024
-_MOST_PROBLEMS: Final = 20
+_FORM: Final = "{ALERT {NAME …} {VALUE …} {SOURCE …} {COMP …}}"
 _COMPARISON: Final = re.compile(r"(<=|>=|==|!=|<|>|=)\s*(-?[0-9]{1,15}(?:\.[0-9]{1,9})?)")
 _OPERATORS: Final[Mapping[str, Callable[[float, float], bool]]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
@@ -120,47 +118,29 @@ def read_alerts(file: Path, words: Mapping[str, AlertMeasure], measures: Sequenc
         NotFound: there is no such file.
         InvalidInput: it is not such a file; names every problem with its line.
     """
-    from qsctl.config.problems import Problem, Severity
-    from qsctl.netconfig.tcl import TclText, TclTrouble
+    from qsctl.cli.engine.keyed_list_file import KeyedListFile
+    from qsctl.netconfig.tcl import TclKeyedList
 
-    with reading(file), file.open("rb") as stream:
-        octets = stream.read(LARGEST_BYTES + 1)
-    if len(octets) > LARGEST_BYTES:
-        raise InvalidInput(f"{file} is larger than {LARGEST_BYTES >> 20} MiB", remedy="Name a file of alerts.")
-    try:
-        content = octets.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        content = octets.decode("latin-1")
-    problems: list[Problem] = []
-
-    def note(line: int, message: str, found: str = "", allowed: str = "") -> None:
-        problems.append(Problem(Severity.ERROR, str(file), line, "", message, found[:60], allowed))
-
-    def trouble(each: TclTrouble) -> None:
-        note(text.line_of(each.at), each.message, each.found, each.allowed)
-
-    text = TclText(content, trouble)
+    source = KeyedListFile(file, LARGEST_BYTES, "Name a file of alerts.")
     known = {**VALUES, **{_normal(each): AlertMeasure(each) for each in measures}, **words}
     alerts: list[Alert] = []
     left_out: list[str] = []
-    start = _behind_prologue(content)
-    for word in text.words(start, len(content)):
-        entry, entries = text.list_of(word)
-        line = text.line_of(word.start)
+    for word in source.text.words(_behind_prologue(source.content), len(source.content)):
+        entry, entries = source.text.list_of(word)
+        line = source.text.line_of(word.start)
         if not entries or entry.value(entries[0]).upper() != "ALERT":
-            note(line, "this is not an alert", text.value(word), "{ALERT {NAME …} {VALUE …} {SOURCE …} {COMP …}}")
+            source.note(line, "this is not an alert", source.text.value(word), _FORM)
         else:
-            from qsctl.netconfig.tcl import TclKeyedList
-
             found = _alert(TclKeyedList(entry, entries[1:], line), known, len(alerts) + len(left_out) + 1)
-            (alerts if isinstance(found, Alert) else left_out).append(found)  # type: ignore[arg-type]
-        if len(problems) >= _MOST_PROBLEMS:
+            if isinstance(found, Alert):
+                alerts.append(found)
+            else:
+                left_out.append(found)
+        if source.is_full:
             break
-    if not problems and not alerts and not left_out:
-        note(0, "there is no alert in it", allowed="{ALERT {NAME …} {VALUE …} {SOURCE …} {COMP …}}")
-    if problems:
-        count = "1 error" if len(problems) == 1 else f"{len(problems)} errors"
-        raise InvalidInput(f"{file} has {count}\n" + "\n".join(map(str, problems)), remedy="Name a file of alerts.")
+    if not alerts and not left_out and not source.has_problems:
+        source.note(0, "there is no alert in it", allowed=_FORM)
+    source.check()
     return AlertFile(tuple(alerts), tuple(left_out))
 
 
