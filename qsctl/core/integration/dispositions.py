@@ -32,7 +32,7 @@ class Disposition(StrEnum):
     REROUTE = "REROUTE"
     """To the head of the pre-translation queue, with another transaction id."""
     RETRY = "RETRY"
-    """Run the procedures again, after a while."""
+    """Run the procedures again, after a while, over the message that they were given; see `tps`."""
 
 
 class ProcedureContext(StrEnum):

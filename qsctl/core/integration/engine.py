@@ -91,8 +91,9 @@ class IntegrationEngine:
                 self._threads[thread.name] = ProtocolThread(site, thread, process.name)
         recovery.drop_unfinished(site)
         recovery.fail_misplaced(site, self._threads)
-        for name in down.connections & self._threads.keys():
-            self._threads[name].connect(is_connected=False)
+        for name, each in self._threads.items():
+            if name in down.connections:
+                each.connect(is_connected=False)
         for process in settings.processes:
             if process.name in down.processes:
                 site.events.append(Changed(site.now, "process", process.name, is_up=False))

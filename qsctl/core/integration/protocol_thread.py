@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from qsctl.core.integration import tps
-from qsctl.core.integration.dispositions import ALLOWED, ERROR_CODES, Disposition, ProcedureContext
+from qsctl.core.integration.dispositions import ERROR_CODES, Disposition, ProcedureContext
 from qsctl.core.integration.error_codes import ErrorCode
 from qsctl.core.integration.events import Changed, Fate, Received
 from qsctl.core.integration.hop import Hop
@@ -223,10 +223,10 @@ class ProtocolThread:
             self.site.fail(held, ERROR_CODES[context], str(error))
             return
         self._working_on = None
-        if [each.disposition for each in verdicts] == [Disposition.RETRY] and Disposition.RETRY in ALLOWED[context]:
+        if (asks := tps.asks_again(verdicts)) is not None:
             if 0 <= self.settings.tps_retries <= held.message.attempts:
                 runs = held.message.attempts + 1
-                self.site.fail(held, ErrorCode.RETRIES, f"RETRY after {runs} runs: {verdicts[0].text}".rstrip(": "))
+                self.site.fail(held, ErrorCode.RETRIES, f"RETRY after {runs} runs: {asks.text}".rstrip(": "))
                 return
             self._put_back(held, queue, attempts=held.message.attempts + 1)
             yield self.settings.tps_retry_interval_ns

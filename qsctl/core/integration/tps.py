@@ -1,7 +1,10 @@
 """The dispositions of messages after the procedures of a protocol thread, carried out [CLOVERLEAF].
 
 Decides: the destination of each result, and which record makes the change. One result keeps the message's id; several
-are messages of their own, which count once the message that they were made of is gone.
+are messages of their own, which count once the message that they were made of is gone. Where one of several results
+asks for another run, nothing of the run counts, and the procedures run again over the message as it came: the sources
+define RETRY as another run of the procedures over the message that they were given, of which there is one, and a result
+that went on would be made a second time (our reading).
 """
 
 from __future__ import annotations
@@ -46,12 +49,15 @@ class ResultFailure(NamedTuple):
     text: str
 
 
+def asks_again(verdicts: Sequence[StackVerdict]) -> StackVerdict | None:
+    """Return the first result that asks for another run of the procedures, None where none does."""
+    return next((each for each in verdicts if each.disposition is Disposition.RETRY), None)
+
+
 def apply(
     site: Site, held: HeldMessage, verdicts: Sequence[StackVerdict], context: ProcedureContext, ways: Ways
 ) -> None:
-    """Carry out the procedures' dispositions of a message. The thread itself handles RETRY; it is not among the
-    verdicts.
-    """
+    """Carry out the procedures' dispositions of a message. The thread itself handles RETRY, see `asks_again`."""
     source = held.message
     kept = [each for each in verdicts if each.disposition not in _DESTROYED & ALLOWED[context]]
     if not kept:
@@ -117,9 +123,8 @@ def _failure(
     disposition = verdict.disposition
     if disposition is Disposition.ERROR:
         return ResultFailure(verdict.code or ERROR_CODES[context], verdict.text or "the procedure returned ERROR")
-    if disposition not in ALLOWED[context] or disposition is Disposition.RETRY:
-        reason = "as one of several results" if disposition in ALLOWED[context] else f"in {context.value}"
-        return ResultFailure(ERROR_CODES[context], f"{disposition} is not allowed {reason}")
+    if disposition not in ALLOWED[context]:
+        return ResultFailure(ERROR_CODES[context], f"{disposition} is not allowed in {context.value}")
     if disposition is Disposition.SEND:
         destination = result.message.destination
         if not destination:
