@@ -9,7 +9,8 @@ Five models, one folder each, all behind the protocol of `model.py`:
 - `egress/`: the egress queues of a Solace broker and of a TIBCO appliance, compiled with numba;
 - `replay/`: a recording of a live service through the same engine, with what was changed;
 - `service/`: our own queues, `core.turn` itself under virtual time, with the producers and consumers of `core.client`;
-- `engine/`: the integration engine, `core.integration` itself under virtual time.
+- `engine/`: the integration engine, `core.integration` itself under virtual time; `integration/`: the same rules in a
+  compiled loop, for runs that only count.
 
 `arrivals/` draws what all of them are given, `kernel/` holds what compiled code shares, `recording/` what the models in
 Python count and log, `sizing/` what `qsctl size` asks, `splitting/` rare events by runs that branch, `listings/` a run

@@ -64,7 +64,7 @@ def model_of(scenario: Scenario) -> CompiledModel:
 
             return shared_reader_queue
         case Model.INTEGRATION:
-            from qsctl.sim.engine import run as integration
+            from qsctl.sim.integration import run as integration
 
             return integration
         case Model.WORLD:

@@ -14,7 +14,7 @@ from qsctl.core.integration.message import MessageId, State
 from qsctl.core.integration.routes import DetailKind
 from qsctl.eventlog.schema import LogLevel
 from qsctl.instant import INFINITE_NS, MILLISECOND_NS, SECOND_NS
-from qsctl.sim.engine.run import client_names
+from qsctl.sim.engine.client_names import client_names
 from qsctl.sim.engine.visit_log import QUEUE_NAMES, QUEUES
 from qsctl.sim.engine.world import EngineWorld
 from qsctl.sim.replication import simulate_counters

@@ -1,38 +1,24 @@
-"""The integration engine under virtual time: where messages wait, how long, and what limits throughput [CLOVERLEAF].
-
-There is no second version of the engine: `sim.engine.world` steps `core.integration` as a real driver steps it.
-"""
+"""A run of `core.integration` itself, as an oracle of the compiled engine: its events folded into rows and counters."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from qsctl.errors import InvalidInput
 from qsctl.eventlog.schema import LogLevel
 from qsctl.instant import Nanoseconds
+from qsctl.sim.engine.client_names import client_names
 from qsctl.sim.engine.visit_log import QUEUE_NAMES, VisitLog
 from qsctl.sim.engine.world import EngineWorld
-from qsctl.sim.model import CHUNK_ROWS, ModelRun, Rows, Stop
+from qsctl.sim.model import CHUNK_ROWS, Rows, Stop
 from qsctl.sim.scenario.scenario import Scenario
 
 
-def prepare(scenario: Scenario, replication: int, level: LogLevel, chunk_rows: int = CHUNK_ROWS) -> ModelRun:
-    """Check the scenario, lay out the arrays, seed the streams of this replication.
-
-    Raises:
-        InvalidInput: no engine, a route to a thread that cannot send.
-    """
-    if scenario.engine is None:
-        raise InvalidInput(f"{scenario.name}: there is no engine to simulate", remedy="Add an <engine>.")
-    return IntegrationRun(scenario, replication, level, chunk_rows)
-
-
-class IntegrationRun:
+class OracleEngineRun:
     """A run of an engine. `queue_names` are the names of the log's queue numbers."""
 
     queue_names = QUEUE_NAMES
 
-    def __init__(self, scenario: Scenario, replication: int, level: LogLevel, chunk_rows: int) -> None:
+    def __init__(self, scenario: Scenario, replication: int, level: LogLevel, chunk_rows: int = CHUNK_ROWS) -> None:
         self._scenario = scenario
         self._level = level
         self._log = VisitLog(
@@ -82,13 +68,3 @@ class IntegrationRun:
     def counters(self) -> dict[str, Any]:
         """Return one row a thread and queue."""
         return self._log.counters(max(0, self.now_ns - self._scenario.warm_up_ns))
-
-
-def client_names(scenario: Scenario) -> list[str]:
-    """Return the threads by number: of each process its protocol threads, then its translation thread."""
-    assert scenario.engine is not None
-    return [
-        name
-        for process in scenario.engine.processes
-        for name in (*(thread.name for thread in process.threads), f"{process.name}_xlate")
-    ]
