@@ -15,6 +15,7 @@ import qsctl
 from qsctl.cli.administer.get_results import Statuses
 from qsctl.errors import ExitStatus, InvalidInput, NoAnswer, NotFound, QsctlError, Refused, UsageError
 from qsctl.instant import SECOND_NS
+from tests import examples
 
 
 @pytest.fixture
@@ -296,3 +297,9 @@ def test_importing_the_package_imports_nothing_heavy() -> None:
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert [each for each in run.stdout.split() if each.partition(".")[0] == "qsctl"] == ["qsctl"]
     assert not set(run.stdout.split()) & {"typer", "rich", "numpy", "pyarrow", "msgspec", "lxml"}
+
+
+@pytest.mark.parametrize("module", ["qsctl.programs.command_result", "qsctl.programs.service"])
+def test_examples_of_docstrings_run(module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    examples.run_all(module)
