@@ -102,7 +102,15 @@ def entered(program: Program) -> Reach:
     return reach
 
 
-PUBLIC = ("qsctl", "qsctl.client", "qsctl.client.aio", "qsctl.client.tracing", "qsctl.summary")
+PUBLIC = (
+    "qsctl",
+    "qsctl.client",
+    "qsctl.client.aio",
+    "qsctl.client.tracing",
+    "qsctl.testing",
+    "qsctl.testing.strategies",
+    "qsctl.summary",
+)
 """Packages whose `__all__` programs import: the docstring of `qsctl` lists them."""
 
 COMMANDS_OF_PROCESSES = ("qsctl.__main__", "qsctl.service.recording.recorder", "qsctl.programs.served_process")
@@ -118,6 +126,8 @@ CALLED_FROM_OUTSIDE = {
     "qsctl.programs.command_result": {"CommandResult"},
     "qsctl.programs.consumed_sample": {"ConsumedSample"},
     "qsctl.summary.spark.data_source": {"QsctlDataSource"},  # a program registers it with its own Spark session
+    # pytest finds it by its entry point.
+    "qsctl.testing.plugin": {"pytest_configure", "qsctl_service", "qsctl_session_service"},
     "qsctl.core.selector.build": {"SelectorBuilder"},  # lark, by the names of the grammar's rules
 }
 STILL_THERE = {
@@ -252,6 +262,7 @@ def test_only_the_edges_catch_everything_and_keep_it() -> None:
         "qsctl/client/consumer.py",
         "qsctl/config/sample_types/types.py",
         "qsctl/service/process/daemon.py",
+        "qsctl/testing/running_service.py",
         "qsctl/transport/dds/boundary.py",
     }
     caught = {

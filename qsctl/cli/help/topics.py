@@ -30,7 +30,7 @@ GROUPS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "Configuration": ("configuration", "rti-differences", "client-profiles", "listings", "captures"),
     "The service": (
-        "production", "containers", "service", "promises", "high-availability", "recording", "programs",
+        "production", "containers", "service", "promises", "high-availability", "recording", "programs", "testing",
         "any-dds-application", "dds-administration", "security",
         "state-directory", "backup", "upgrade", "changes", "licenses",
     ),

@@ -11,7 +11,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from itertools import takewhile
 from types import FrameType
@@ -102,7 +102,7 @@ class Daemon:
             self._reads_on,
         )
         self._replication: Replication | None = None
-        clock: Callable[[], Nanoseconds] = time.time_ns
+        clock = options.now
         if member_count(configuration, hosted.settings()):
             clock = steady_clock()
             self._replication = Replication(
@@ -187,7 +187,7 @@ class Daemon:
         Raises:
             Damaged: the disk refuses; the service stops at once, for it must not answer what it cannot store.
         """
-        with _tuned_collector():
+        with _tuned_collector() if self.options.owns_process else nullcontext():
             try:
                 if self._replication is not None:
                     self._replication.start(self.transport)
@@ -426,6 +426,10 @@ class Daemon:
             self._hand_on(released)
         self._flush()
         self.transport.wait(5 * MILLISECOND_NS)
+
+    def next_deadline(self) -> Nanoseconds | None:
+        """Return when time gives the service something to do; None: only a message does."""
+        return self._loop.next_deadline()
 
     @property
     def unanswered_count(self) -> int:

@@ -64,6 +64,10 @@ class DaemonOptions:
     """The application names of the replication cluster's members; empty: they are found."""
     discards_damaged: bool = False
     """Whether to go on with what is whole where something stored is lost; else the service does not start."""
+    now: Callable[[], Nanoseconds] = time.time_ns
+    """Unix nanoseconds: the clock that time-outs and lifespans follow. A cluster's member has a steady one instead."""
+    owns_process: bool = True
+    """Whether the interpreter's collector and switches between threads are set for the service alone."""
 
 
 def open_service(
@@ -83,7 +87,7 @@ def open_service(
     """
     engine = ServiceEngine(
         configuration.service,
-        started_at=time.time_ns(),
+        started_at=options.now(),
         draw=drawn_incarnation,
         journal=Journal.REPLICATED,
         payload_size_bytes_max=SAMPLE_SIZE_BYTES_MAX,
@@ -103,7 +107,7 @@ def open_service(
     try:
         if stores.service is not None and (options.forgets_configuration or not persistence.restore):
             stores.service.compact([])
-        restore(engine, stores, time.time_ns())
+        restore(engine, stores, options.now())
     except BaseException:
         stores.abandon()
         raise

@@ -171,8 +171,17 @@ class _Domains:
             del self._open[domain_id]
             close_entity(domain)
 
+    def user_count(self, domain_id: int) -> int:
+        with self._lock:
+            return self._open[domain_id][2] if domain_id in self._open else 0
+
 
 _DOMAINS = _Domains()
+
+
+def participant_count(domain_id: int) -> int:
+    """Return how many participants this process has in a domain."""
+    return _DOMAINS.user_count(domain_id)
 
 
 class Waiter:

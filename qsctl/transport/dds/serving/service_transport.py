@@ -381,10 +381,14 @@ class ServiceTransport:
         self._all_sent = done
         return done
 
+    @property
+    def is_in_a_hurry(self) -> bool:
+        """Return whether something waits to be sent, or a consumer is being reached."""
+        return not self._all_sent or any(delivery.is_settling for delivery in self._deliveries.values())
+
     def wait(self, timeout_ns: Nanoseconds) -> None:
         """Sleep until something may have come, at most so long; less while something waits to be sent."""
-        in_a_hurry = not self._all_sent or any(delivery.is_settling for delivery in self._deliveries.values())
-        if in_a_hurry:
+        if self.is_in_a_hurry:
             timeout_ns = min(timeout_ns, HURRY_NS)
         elif (waits_ns := self.boundary.time.waits_ns()) is not None:
             timeout_ns = min(timeout_ns, waits_ns)

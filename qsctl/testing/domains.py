@@ -1,0 +1,67 @@
+"""DDS domains for tests: one that no other process on this machine has.
+
+A domain is claimed by a lock on a file, which ends with the process, however it ends.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import stat
+import tempfile
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from qsctl.errors import Refused
+
+DOMAIN_IDS: Final = range(100, 0, -1)
+"""Their ports lie below those that the operating system gives to anyone who asks for any."""
+
+
+class ClaimedDomain:
+    """A domain that this process has until it is closed.
+
+    Raises:
+        Refused: every domain is in use, or the directory of the locks is not this user's.
+    """
+
+    def __init__(self) -> None:
+        directory = _directory_of_locks()
+        for number in DOMAIN_IDS:
+            descriptor = os.open(directory / str(number), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                os.close(descriptor)
+                continue
+            self.domain_id = number
+            self._descriptor = descriptor
+            return
+        raise Refused(
+            f"each of the {len(DOMAIN_IDS)} DDS domains for tests is in use on this machine",
+            remedy=f"End the processes that hold locks in {directory}.",
+        )
+
+    def close(self) -> None:
+        """Let another process have it."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _directory_of_locks() -> Path:
+    directory = Path(tempfile.gettempdir()) / f"qsctl-test-domains-{os.getuid()}"
+    directory.mkdir(mode=0o700, exist_ok=True)
+    found = directory.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+        raise Refused(f"{directory} is not a directory of this user", remedy="Remove it, or set TMPDIR.")
+    return directory
