@@ -18,6 +18,7 @@ from qsctl.cli.output.results import Block, Result, TextBlock
 from qsctl.cli.panels import SAMPLES_PANEL
 from qsctl.cli.service_options import TargetOptions
 from qsctl.errors import UsageError
+from qsctl.web.what_if_options import WhatIfOptions
 
 if TYPE_CHECKING:
     from qsctl.cli.top.recorded import RunSource
@@ -60,6 +61,7 @@ class ServedPage(Result):
         "qsctl web --run qsctl-runs/slow-subscriber-1  # at any instant of a run or a recording",
         "qsctl web --broker https://broker.example:943",
         "qsctl web --engine hospital.recovery",
+        "qsctl web --scenario my-scenario.xml  # move its settings in the view What if",
     ),
 )
 def web(
@@ -89,6 +91,7 @@ def web(
     ] = None,
     types: TypesOption = None,
     *,
+    what_if: WhatIfOptions,
     listings: LookOptions,
     broker: BrokerOptions,
     service: TargetOptions,
@@ -123,6 +126,7 @@ def web(
         feeds.append(_broker_feed(broker, max(interval_s, 5.0)))
     if engine:
         feeds.append(_engine_feed(engine, listings, max(interval_s, 2.0)))
+    asked = what_if.sources()
     if netconfig is not None:
         read_netconfig(netconfig)  # its faults are reported here, and not to a browser
     recorded = None if run is None else _run_source(run)
@@ -134,6 +138,7 @@ def web(
         desk=desk,
         run=recorded,
         netconfig=netconfig,
+        what_if=asked,
         types=library,
         allow_changes=allow_changes,
     )

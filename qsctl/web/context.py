@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -27,6 +28,16 @@ class PageView(NamedTuple):
     title: str
 
 
+class AskedSources(NamedTuple):
+    """Files of the command line that the view "What if" lists beside ready scenarios and presets."""
+
+    scenarios: tuple[Path, ...] = ()
+    profiles: tuple[str, ...] = ()
+    """Files of client profiles, as `--client-profile` has them."""
+    recordings: tuple[str, ...] = ()
+    """Run folders of recordings."""
+
+
 @dataclass(slots=True)
 class WebContext:
     """The state of one server."""
@@ -41,6 +52,9 @@ class WebContext:
     """A run or a recording, which is looked at at any instant."""
     netconfig: Path | None = None
     """The NetConfig of a site."""
+    what_if: AskedSources = AskedSources()
+    closed: list[Callable[[], None]] = field(default_factory=list)
+    """Called when the server ends, by the parts that keep threads."""
     allow_changes: bool = False
     """Whether commands that change queues may be run from the page."""
     refused: Counter[str] = field(default_factory=Counter)

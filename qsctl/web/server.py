@@ -14,6 +14,7 @@ from types import FrameType
 from typing import Final
 
 import anyio
+import anyio.to_thread
 import uvicorn
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -23,12 +24,12 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
 from qsctl.errors import ExitStatus, QsctlError, Refused
-from qsctl.web import about, cluster, commands, engines, live, queue
+from qsctl.web import about, cluster, commands, engines, live, queue, what_if
 from qsctl.web.context import WebContext
 from qsctl.web.refusal_page import refusal_page
 from qsctl.web.security import API, Gate, PageAccess
 
-_PARTS: Final = (live, queue, commands, cluster, engines)
+_PARTS: Final = (live, what_if, queue, commands, cluster, engines)
 STATIC: Final = Path(__file__).parent / "static"
 _KINDS: Final = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 _CONNECTIONS_MAX: Final = 128
@@ -66,6 +67,8 @@ def create_app(context: WebContext, access: PageAccess) -> ASGIApp:
             feed.source.close()
         if context.desk is not None:
             context.desk.close()
+        for close in context.closed:
+            await anyio.to_thread.run_sync(close)
 
     async def explained(_request: Request, error: Exception) -> Response:
         assert isinstance(error, QsctlError)

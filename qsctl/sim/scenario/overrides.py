@@ -12,14 +12,15 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from qsctl.config.values import Value
 from qsctl.errors import InvalidInput, UsageError
 from qsctl.sim.scenario.build import elsewhere_hint, semp_hint
 from qsctl.sim.scenario.engine_paths import engine_paths, thread_of, whole_engine_path, with_engine_value
-from qsctl.sim.scenario.form import Attribute, Child, Columns, Form, with_value
+from qsctl.sim.scenario.form import Attribute, Child, Columns, Form, value_at, with_value
 from qsctl.sim.scenario.forms import QUEUE, SCENARIO, queue_name
 from qsctl.sim.scenario.places import place_of
 from qsctl.sim.scenario.scenario import QUEUE_ORDER, Model, Queue, QueueLimits, Scenario, default_queue_limits
@@ -100,7 +101,7 @@ def _placed(error: _Unfit, scenario: Scenario) -> InvalidInput:
 def paths_of(scenario: Scenario) -> list[str]:
     """Return every path that can be set on this scenario, for completion and for messages."""
     short = () if scenario.engine is None else engine_paths(scenario.engine)
-    return [*_paths(SCENARIO, scenario, "", scenario.model), *short]
+    return [*(path for path, _, _, _ in settings_of(scenario)), *short]
 
 
 def _parse(path: str) -> tuple[_Step, ...]:
@@ -337,10 +338,20 @@ def _place(override: _Override, depth: int) -> str:
     return "/".join(map(str, override.steps[:depth])) or "the scenario"
 
 
-def _paths(form: Form, value: Any, prefix: str, model: Model) -> list[str]:
+def settings_of(scenario: Scenario) -> list[tuple[str, Value, Any, str]]:
+    """Return every value that can be set: its path, its kind, the value, and the name of its field.
+
+    The field's name ends with the unit, as in `round_trip_ns`.
+    """
+    return list(_settings(SCENARIO, scenario, "", scenario.model))
+
+
+def _settings(form: Form, value: Any, prefix: str, model: Model) -> Iterator[tuple[str, Value, Any, str]]:
     if model not in form.models:
-        return []
-    paths = [prefix + each.name for each in form.attributes if model in each.models]
+        return
+    for each in form.attributes:
+        if model in each.models:
+            yield prefix + each.name, each.value_for(model), value_at(value, each.field), each.field
     for child in form.children:
         inner = getattr(value, child.field)
         found: list[tuple[Form, str, Any]]
@@ -353,8 +364,9 @@ def _paths(form: Form, value: Any, prefix: str, model: Model) -> list[str]:
         else:
             found = [(each, each.element, inner) for each in child.forms if type(inner) is each.type]
         for below, step, each in found:
-            paths += _paths(below, each, f"{prefix}{step}/", model)
+            yield from _settings(below, each, f"{prefix}{step}/", model)
     if form.columns:
         for index in range(len(getattr(value, form.columns.attributes[0].field))):
-            paths += [f"{prefix}{form.columns.element}[{index + 1}]/{each.name}" for each in form.columns.attributes]
-    return paths
+            for one_of in form.columns.attributes:
+                step = f"{prefix}{form.columns.element}[{index + 1}]/{one_of.name}"
+                yield step, one_of.value, getattr(value, one_of.field)[index], one_of.field

@@ -112,6 +112,13 @@ export function stream(path, parameters, onEvent, onError) {
   };
 }
 
+// Send a document and hand over the events of the answer, until it ends or the signal is aborted.
+export async function ask(path, document, onEvent, signal) {
+  const options = { method: "POST", body: JSON.stringify(document), signal };
+  const response = await answered(path, { ...options, headers: { "content-type": "application/json" } });
+  await readEvents(response, (event) => signal.aborted || onEvent(event));
+}
+
 async function readEvents(response, onEvent) {
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let text = "";

@@ -15,8 +15,9 @@ import * as cluster from "./cluster.js";
 import * as engine from "./engine.js";
 import * as live from "./live.js";
 import * as queue from "./queue.js";
+import * as what_if from "./what_if.js";
 
-const views = { live, queue, cluster, engine, about };
+const views = { live, what_if, queue, cluster, engine, about };
 
 const main = document.getElementById("main");
 const KEPT_THEME = "qsctl-theme";

@@ -1,0 +1,253 @@
+"""The view "What if": a scenario whose settings are moved, and what the simulator answers while they are.
+
+Decides: the requests of the view. A question is answered by a stream of events: its state (compiling, simulating),
+then answers, each with more repetitions than the one before, then the end. The reader's leaving ends the question.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import os
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Annotated, Any, Final, TypeVar
+
+import anyio.to_thread
+import msgspec
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from qsctl.errors import InvalidInput, QsctlError, UsageError
+from qsctl.sim.scenario.overrides import apply_overrides
+from qsctl.sim.scenario.rules import check_rules
+from qsctl.sim.scenario.scenario import Scenario
+from qsctl.web.context import PageView, WebContext
+from qsctl.web.events import EventStream
+from qsctl.web.what_if_answerer import Answerer, WhatIfQuestion, refuse_what_is_too_large, with_seed
+from qsctl.web.what_if_figures import answer_of
+from qsctl.web.what_if_sliders import Control, controls_of
+from qsctl.web.what_if_sources import Source, Sources, sources_of, usual_settings
+from qsctl.web.what_if_writing import Shown, written
+
+REPETITIONS_MAX: Final = 100
+_SETTINGS_MAX: Final = 64
+_TEXT_MAX: Final = 300
+_STILL_HERE_S: Final = 10.0
+"""After this long without news the stream sends a sign of life, so that a dead connection is noticed."""
+
+_Text = Annotated[str, msgspec.Meta(max_length=_TEXT_MAX)]
+_Settings = Annotated[dict[_Text, _Text], msgspec.Meta(max_length=_SETTINGS_MAX)]
+
+
+class _Side(msgspec.Struct, forbid_unknown_fields=True):
+    """A scenario with settings; the base of the other requests."""
+
+    source: _Text
+    settings: _Settings = {}
+
+
+class _Checked(_Side):
+    """A text that was written into a field."""
+
+    path: _Text = ""
+    text: _Text = ""
+
+
+class _QuestionBody(msgspec.Struct, forbid_unknown_fields=True):
+    """A question: one or two sides of one source."""
+
+    page: Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
+    source: _Text
+    sides: Annotated[list[_Settings], msgspec.Meta(min_length=1, max_length=2)]
+    seed: Annotated[int, msgspec.Meta(ge=0, le=2**53 - 1)] | None = None
+    repetitions: Annotated[int, msgspec.Meta(ge=1, le=REPETITIONS_MAX)] = 10
+    buckets: Annotated[int, msgspec.Meta(ge=20, le=600)] = 240
+
+
+class _Wanted(_Side):
+    """A side that is to be written."""
+
+    seed: Annotated[int, msgspec.Meta(ge=0, le=2**53 - 1)] | None = None
+    repetitions: Annotated[int, msgspec.Meta(ge=1, le=REPETITIONS_MAX)] = 10
+    varied: _Text = ""
+    queue: _Text = ""
+    lost: float = 0.0
+    wait_p99_ns: float = 0.0
+
+
+_Kind = TypeVar("_Kind")
+
+
+async def _read(request: Request, kind: type[_Kind]) -> _Kind:
+    try:
+        return msgspec.json.decode(await request.body(), type=kind)
+    except msgspec.MsgspecError as error:
+        raise UsageError(f"the request is not valid: {error}", remedy="Reload the page.") from None
+
+
+def view(_context: WebContext) -> PageView:
+    """Return the view: it needs nothing but the ready scenarios."""
+    return PageView("what_if", "What if")
+
+
+def routes(context: WebContext) -> list[BaseRoute]:
+    """Return the requests of the view."""
+    asked = context.what_if
+    parts = _WhatIf(context, sources_of(asked.scenarios, asked.profiles, asked.recordings))
+    context.closed.append(parts.answerer.close)
+    return [
+        Route("/api/what-if/sources", parts.list_sources),
+        Route("/api/what-if/controls", parts.show_controls, methods=["POST"]),
+        Route("/api/what-if/check", parts.check, methods=["POST"]),
+        Route("/api/what-if/answer", parts.answer, methods=["POST"]),
+        Route("/api/what-if/written", parts.write, methods=["POST"]),
+    ]
+
+
+class _WhatIf:
+    """The answers to the requests of the view."""
+
+    def __init__(self, context: WebContext, sources: Sources) -> None:
+        self._context = context
+        self._sources = sources
+        self.answerer = Answerer(max(1, min(4, os.cpu_count() or 1)))
+
+    async def list_sources(self, _request: Request) -> Response:
+        """Answer with the names and kinds of the sources."""
+        found = [{"name": each.name, "kind": each.kind.value} for each in self._sources.by_name.values()]
+        return JSONResponse({"sources": found})
+
+    async def show_controls(self, request: Request) -> Response:
+        """Answer with the controls of a side; a setting that is not valid is left out and reported."""
+        side = await _read(request, _Side)
+        source = self._sources.find(side.source)
+
+        def made() -> dict[str, Any]:
+            base = source.scenario()
+            changed, problems = _applied(base, side.settings)
+            return {
+                "title": base.name,
+                "kind": source.kind.value,
+                "description": base.description,
+                "model": str(base.model),
+                "seed": base.seed,
+                "usual": usual_settings(base),
+                "controls": [dataclasses.asdict(each) for each in controls_of(base, changed)],
+                "problems": problems,
+            }
+
+        return JSONResponse(await anyio.to_thread.run_sync(made))
+
+    async def check(self, request: Request) -> Response:
+        """Answer with the control of a setting at a text that was written into its field."""
+        checked = await _read(request, _Checked)
+        source = self._sources.find(checked.source)
+
+        def made() -> Control:
+            base = source.scenario()
+            others = {path: text for path, text in checked.settings.items() if path != checked.path}
+            changed = apply_overrides(_applied(base, others)[0], {checked.path: checked.text})
+            check_rules(changed)
+            found = next((each for each in controls_of(base, changed) if each.path == checked.path), None)
+            if found is None:
+                raise UsageError(f"{checked.path} is not among the settings", remedy="Reload the page.")
+            return found
+
+        return JSONResponse(dataclasses.asdict(await anyio.to_thread.run_sync(made)))
+
+    async def answer(self, request: Request) -> Response:
+        """Answer a question by a stream of events."""
+        asked = await _read(request, _QuestionBody)
+        source = self._sources.find(asked.source)
+        sides = await anyio.to_thread.run_sync(lambda: tuple(_side(source, each, asked.seed) for each in asked.sides))
+        loop, news = asyncio.get_running_loop(), asyncio.Event()
+        question = WhatIfQuestion(asked.page, sides, asked.repetitions, asked.buckets, _from_threads(loop, news))
+        for each in sides:
+            refuse_what_is_too_large(each)
+        return EventStream(self._events(question, news), self._context)
+
+    async def _events(self, question: WhatIfQuestion, news: asyncio.Event) -> AsyncIterator[Any]:
+        shown = 0
+        self.answerer.ask(question)
+        try:
+            while True:
+                is_ended, state = question.ended.is_set(), question.state
+                if question.refusal is not None:
+                    error = question.refusal
+                    yield {"kind": "refused", "message": error.message, "remedy": error.remedy}
+                    return
+                if state == "overtaken":
+                    yield {"kind": "overtaken"}
+                    return
+                if question.complete > shown:
+                    found = await anyio.to_thread.run_sync(answer_of, question)
+                    shown = found["repetitions"]
+                    yield found
+                elif not shown:
+                    yield {
+                        "kind": state,
+                        "simulated_ns": question.simulated_ns,
+                        "horizon_ns": question.sides[0].horizon_ns,
+                    }
+                if is_ended and shown == question.repetitions:
+                    yield {"kind": "done"}
+                    return
+                with anyio.move_on_after(_STILL_HERE_S) as waiting:
+                    await news.wait()
+                news.clear()
+                if waiting.cancelled_caught:
+                    yield None
+        finally:
+            self.answerer.drop(question)
+
+    async def write(self, request: Request) -> Response:
+        """Answer with commands and files that give what a side shows."""
+        wanted = await _read(request, _Wanted)
+        shown = Shown(
+            self._sources.find(wanted.source), wanted.settings, wanted.seed, wanted.repetitions, wanted.varied,
+            wanted.queue, wanted.lost, wanted.wait_p99_ns,
+        )  # fmt: skip
+        found = await anyio.to_thread.run_sync(written, shown)
+        return JSONResponse({"written": [dataclasses.asdict(each) for each in found]})
+
+
+def _from_threads(loop: asyncio.AbstractEventLoop, news: asyncio.Event) -> Callable[[], None]:
+    def notify() -> None:
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(news.set)
+
+    return notify
+
+
+def _side(source: Source, settings: Mapping[str, str], seed: int | None) -> Scenario:
+    """Return the scenario of a side.
+
+    Raises:
+        QsctlError: a setting is not valid; the message has its path.
+    """
+    changed = with_seed(apply_overrides(source.scenario(), settings), seed)
+    check_rules(changed)
+    if changed.replay is not None:
+        from qsctl.sim.replay.settings import changed_service
+
+        # As `replay` does: the run's own service is the changed one.
+        return dataclasses.replace(
+            changed, replay=dataclasses.replace(changed.replay, service=changed_service(changed.replay))
+        )
+    return changed
+
+
+def _applied(base: Scenario, settings: Mapping[str, str]) -> tuple[Scenario, list[dict[str, str]]]:
+    """Return the scenario with the settings that are valid, and what is wrong with the others."""
+    problems = []
+    for path, text in settings.items():
+        try:
+            base = apply_overrides(base, {path: text})
+        except (InvalidInput, UsageError) as error:
+            problems.append({"path": path, "text": text, "message": error.message, "remedy": error.remedy})
+    try:
+        check_rules(base)
+    except QsctlError as error:
+        problems.append({"path": "", "text": "", "message": error.message, "remedy": error.remedy})
+    return base, problems

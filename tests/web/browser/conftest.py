@@ -1,0 +1,22 @@
+"""One browser for the tests of a process; skipped with the reason where there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.web.browser.chromium import started, why_not
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    reason = why_not()
+    if reason:
+        pytest.skip(reason)
+    with started() as found:
+        yield found
