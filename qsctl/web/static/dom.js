@@ -20,7 +20,15 @@ function fill(element, attributes, children) {
   return element;
 }
 
-// Set the text of an element where it differs: an unchanged node is not painted, and not read out again.
+// Set the text of an element where it differs: an unchanged node is not painted, and not read out again. Its text node
+// stays, which costs less than a new one.
 export function setText(element, text) {
-  if (element.textContent !== text) element.textContent = text;
+  const node = element.firstChild;
+  if (node === null) {
+    if (text !== "") element.textContent = text;
+  } else if (node === element.lastChild && node.nodeType === Node.TEXT_NODE) {
+    if (node.data !== text) node.data = text;
+  } else {
+    element.textContent = text;
+  }
 }

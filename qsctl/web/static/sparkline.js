@@ -1,6 +1,6 @@
 // A small line of the last points of a figure, with its text for a screen reader.
 
-import { svg } from "./dom.js";
+import { setText, svg } from "./dom.js";
 import { figure } from "./format.js";
 
 const WIDTH = 96;
@@ -21,8 +21,9 @@ export function draw(line, points, name) {
   const least = Math.min(...known, 0);
   const last = known.at(-1);
   const words = known.length === 0 ? `${name}: no history yet` : `${name}: ${figure(last)}, between ${figure(Math.min(...known))} and ${figure(Math.max(...known))}`;
-  if (title.textContent !== words) title.textContent = words;
-  path.setAttribute("d", pathOf(points, least, most));
+  setText(title, words);
+  const drawn = pathOf(points, least, most);
+  if (drawn !== path.getAttribute("d")) path.setAttribute("d", drawn);
 }
 
 // Return the path of points in a box; a gap ends a line.
