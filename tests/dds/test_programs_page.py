@@ -1,0 +1,108 @@
+"""The five programs of the page `programs` run as they stand there, and type checkers find nothing in them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib.metadata import entry_points
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import qsctl
+from qsctl.shipped import shipped
+from tests.dds.service_process import ServiceProcess
+from tests.documents import page, programs
+from tests.patience import PATIENCE_S
+
+TASKS, BATCHES, REQUESTS, TEST, VARIANTS = programs(page("programs"))
+PROGRAMS = {"tasks": TASKS, "batches": BATCHES, "requests": REQUESTS, "test_orders": TEST, "variants": VARIANTS}
+SHOWN = {
+    "tasks": [f"Order(number={number}, text='paper') False" for number in range(3)],
+    "batches": ["1000 499500"],
+    "requests": ["b'HOW MUCH IS PAPER?'"],
+}
+
+
+class MinimalService(ServiceProcess):
+    """The service that the page's reader starts."""
+
+    def start(self) -> None:
+        file = self.directory / "USER_QUEUING_SERVICE.xml"
+        text = shipped("fixtures/config/starter/minimal.xml").read_text(encoding="utf-8")
+        file.write_text(text.replace("<domain_id>0<", f"<domain_id>{self.domain}<"), encoding="utf-8")
+        self._arguments = (str(file),)
+        super().start()
+
+
+def test_tasks_batches_and_requests_print_what_they_should(
+    tmp_path: Path, domain: int, run_python: Callable[..., Any]
+) -> None:
+    service = MinimalService(tmp_path, domain)
+    try:
+        with qsctl.Service.connect(f"dds:{domain}") as connected:
+            connected.create_queue("Orders")
+            connected.create_queue("Requests", reply_type="DDS::Octets")
+        for name, lines in SHOWN.items():
+            program = PROGRAMS[name]
+            assert program.count("DOMAIN = 0\n") == 1
+            running = run_python(program.replace("DOMAIN = 0\n", f"DOMAIN = {domain}\n"))
+            shown, _ = running.communicate(timeout=PATIENCE_S)
+            assert (shown.splitlines(), running.returncode) == (lines, 0), name
+    finally:
+        service.end()
+
+
+def test_the_test_of_an_application_passes(tmp_path: Path) -> None:
+    (tmp_path / "test_orders.py").write_text(TEST)
+    is_found = any(each.name == "qsctl" for each in entry_points(group="pytest11"))
+    plugin = () if is_found else ("-p", "qsctl.testing.plugin")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *plugin, "test_orders.py"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "1 passed" in done.stdout
+
+
+def test_twenty_variants_become_a_picture(tmp_path: Path, run_python: Callable[..., Any]) -> None:
+    running = run_python(VARIANTS)
+    shown, _ = running.communicate(timeout=PATIENCE_S)
+    assert (shown, running.returncode) == ("", 0)
+    picture = (tmp_path / "lost.svg").read_text()
+    assert "<svg" in picture
+    assert picture.count('aria-roledescription="point"') == 20
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Path:
+    for name, program in PROGRAMS.items():
+        (tmp_path / f"{name}.py").write_text(program)
+    return tmp_path
+
+
+@pytest.mark.slow
+def test_mypy_finds_nothing_in_the_programs(written: Path) -> None:
+    if find_spec("mypy") is None:
+        pytest.skip("mypy is not installed: it is of the extra dev")
+    command = [sys.executable, "-m", "mypy", "--strict", "--config-file", "", "--cache-dir", str(written / ".cache")]
+    done = subprocess.run([*command, *map(str, written.glob("*.py"))], capture_output=True, text=True)
+    assert done.stdout == f"Success: no issues found in {len(PROGRAMS)} source files\n", done.stdout + done.stderr
+
+
+@pytest.mark.slow
+def test_pyright_finds_nothing_in_the_programs(written: Path) -> None:
+    if find_spec("pyright") is None or shutil.which("node") is None:
+        pytest.skip("pyright, or node that it needs, is not installed")
+    settings = {"typeCheckingMode": "strict", "include": ["*.py"], "extraPaths": [str(Path(__file__).parents[2])]}
+    (written / "pyrightconfig.json").write_text(json.dumps(settings))
+    command = [sys.executable, "-m", "pyright", "--outputjson", "--pythonpath", sys.executable, "-p", str(written)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if not done.stdout.startswith("{"):
+        pytest.skip(f"pyright does not run here: {done.stderr[:200]}")
+    report = json.loads(done.stdout)
+    assert report["generalDiagnostics"] == []
+    assert report["summary"]["filesAnalyzed"] == len(PROGRAMS)
