@@ -7,6 +7,7 @@ from page to page among them.
 
 from __future__ import annotations
 
+import importlib
 import re
 import shutil
 import sys
@@ -20,6 +21,9 @@ from qsctl.cli.help.topics import FOLDER, Topic, page, topics
 
 HERE = Path(__file__).resolve().parent
 README = HERE.parent / "README.md"
+REFERENCE = "python"
+PACKAGES = ("qsctl", "qsctl.client", "qsctl.client.aio", "qsctl.summary", "qsctl.testing")
+"""Packages whose `__all__` are promised to programs: the page `promises`."""
 
 
 def main(target: Path) -> int:
@@ -33,6 +37,7 @@ def main(target: Path) -> int:
         names = {topic.name for topic in topics()}
         for name in names:
             (source / f"{name}.md").write_text(with_links(page(name), names - {name}), encoding="utf-8")
+        (source / f"{REFERENCE}.rst").write_text(reference(), encoding="utf-8")
         (source / "index.md").write_text(front_page(topics()), encoding="utf-8")
         return sphinx(
             ["-W", "--keep-going", "-n", "-q", "-b", "html", "-d", str(source / ".trees"), scratch, str(target)]
@@ -61,7 +66,30 @@ def front_page(listed: tuple[Topic, ...]) -> str:
         tree = "\n".join(each.name for each in members)
         lines = "\n".join(f"- [{each.title}]({each.name}.md): {each.summary}" for each in members)
         parts.append(f"## {group}\n\n{lines}\n\n```{{toctree}}\n:hidden:\n:caption: {group}\n\n{tree}\n```")
+    parts.append(f"## Python\n\n- [Python reference]({REFERENCE}.rst): every name that is promised to programs.")
+    parts.append(f"```{{toctree}}\n:hidden:\n:caption: Python\n\n{REFERENCE}\n```")
     return "\n\n".join(parts) + "\n"
+
+
+def reference() -> str:
+    """Return the page of the names for programs, from their docstrings."""
+    parts = [_heading("Python reference", "="), "The names that programs may use; the page ``promises`` has the rule."]
+    for package in PACKAGES:
+        module = importlib.import_module(package)
+        parts.append(_heading(package, "-"))
+        for name in sorted(each for each in module.__all__ if not each.startswith("__")):
+            found = getattr(module, name)
+            if isinstance(found, type):
+                parts.append(f".. autoclass:: {package}.{name}\n   :members:")
+            elif callable(found):
+                parts.append(f".. autofunction:: {package}.{name}")
+            else:
+                parts.append(f".. autodata:: {package}.{name}")
+    return "\n\n".join(parts) + "\n"
+
+
+def _heading(text: str, line: str) -> str:
+    return f"{text}\n{line * len(text)}"
 
 
 if __name__ == "__main__":

@@ -4,7 +4,12 @@ from importlib.metadata import version as version_of
 
 project = "qsctl"
 version = release = version_of("qsctl")
-extensions = ["myst_parser"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+# Docstrings are written for `help()`: types are in the signatures there, and few names are of the documented modules.
+autodoc_typehints = "none"
+autodoc_member_order = "bysource"
+nitpick_ignore_regex = [("py:.*", ".*")]
+suppress_warnings = ["ref.python"]  # a class that two packages export has two places
 myst_heading_anchors = 3
 html_theme = "furo"
 html_title = f"qsctl {release}"

@@ -29,12 +29,12 @@ class ConsumedSample:
 
     @property
     def identity(self) -> str:
-        """The identity, as `WRITER_GUID:SEQUENCE_NUMBER`."""
+        """The identity as text, the GUID of its writer and a sequence number with a colon between."""
         return str(self._delivery.identity)
 
     @property
     def redelivered(self) -> bool:
-        """The redelivered flag: a consumer may have processed it already."""
+        """The redelivered flag, set where a consumer may have processed it already."""
         return bool(self._delivery.flags & SampleFlag.REDELIVERED)
 
     @property
