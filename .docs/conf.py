@@ -21,3 +21,4 @@ html_css_files = ["site.css"]
 pygments_style = "tango"
 pygments_dark_style = "monokai"
 smartquotes = False
+default_role = "code"  # docstrings set names between single backquotes

@@ -46,7 +46,7 @@ class CommandResult(Sequence[Row], Generic[ContentT]):
 
     @property
     def exit_status(self) -> int:
-        """The status that the command exits with: 0, or what `qsctl help exit-statuses` lists."""
+        """The status that the command exits with, 0 or what `qsctl help exit-statuses` lists."""
         return int(self.content.exit_status)
 
     def rows(self) -> Sequence[Row]:
