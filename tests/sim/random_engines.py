@@ -96,12 +96,14 @@ class _Maker:
             if not self.is_harsh and does in {Behaviour.LOOP, Behaviour.PROTO}:
                 does = Behaviour.CHANGE
             rare = does is Behaviour.LOOP or (allowed is _ROUTING and does in {Behaviour.OVER, Behaviour.PROTO})
+            # No rule ends a message that its outbound thread sends back for ever: where that takes no time, time ends.
+            sends_back = does is Behaviour.SEND and allowed is _OUTBOUND
             made.append(
                 e.EngineProcedure(
                     does, r.choice([17, 23]) if rare else r.choice([1, 2, 2, 3, 5]), r.choice([1, 2, 3]),
                     r.choice(self.senders) if does is Behaviour.SEND else "",
                     r.choice(_IDS) if does is Behaviour.REROUTE else "",
-                    r.choice([1, 2, 4]), self.length(8), self.spread(), r.random() < 0.15,
+                    r.choice([1, 2, 4]), max(self.length(8), MS if sends_back else 0), self.spread(), r.random() < 0.15,
                     r.choice(["", "x", "longer"]) if does is Behaviour.CHANGE else "",
                 )
             )  # fmt: skip
