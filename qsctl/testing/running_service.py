@@ -90,6 +90,8 @@ class RunningService:
         self._commands = DirectCommands()
         log = ServiceLog(NAME, stream=self._log)
         self._daemon = Daemon(configuration, options, log, commands=self._commands)
+        # No peer is to be held back: a consumer that joins behind a sample is noticed at once, not 50 ms later.
+        self._daemon.transport.boundary.time.busy_ns = 0
         self._commands.wake = self._daemon.transport.wake
         self._wait = self._daemon.transport.wait
         self._daemon.transport.wait = self._rest_until  # type: ignore[method-assign]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
@@ -37,7 +38,13 @@ _AS_DEAD_LETTER_OPTION: Final = inspect.Parameter(
 )
 
 
-def _parameters() -> Iterator[inspect.Parameter]:
+@cache
+def _parameters() -> tuple[inspect.Parameter, ...]:
+    """Return a parameter for each option of the tables, made once: programs and tests create many queues."""
+    return tuple(_made_parameters())
+
+
+def _made_parameters() -> Iterator[inspect.Parameter]:
     from qsctl.config.form import settings_in
     from qsctl.config.tables.queue import QUEUE
 

@@ -140,6 +140,7 @@ class LoopTime:
         clock: monotonic nanoseconds.
 
     Attributes:
+        busy_ns: time after a sample in which other work keeps to its fraction; 0 where no peer has to be held back.
         commands: for administration.
         connection: for opening what readers and writers need that appear.
         discovery: for noticing readers and writers that appear and vanish, whatever they are.
@@ -148,6 +149,7 @@ class LoopTime:
 
     def __init__(self, clock: Callable[[], Nanoseconds] = time.monotonic_ns) -> None:
         self.clock = clock
+        self.busy_ns: Nanoseconds = BUSY_NS
         self._busy_until: Nanoseconds = 0
         self._behind_since: dict[Hashable, Nanoseconds] = {}
         """Since when those that notice readers and writers have had more to do than they had time for."""
@@ -183,7 +185,7 @@ class LoopTime:
 
     def note_samples(self) -> None:
         """Note that samples, or answers to them, have come: for a moment everything else keeps to its share."""
-        self._busy_until = self.clock() + BUSY_NS
+        self._busy_until = self.clock() + self.busy_ns
 
     def is_contended(self, now: Nanoseconds) -> bool:
         """Return whether samples moved lately."""
