@@ -166,16 +166,24 @@ export function mount(element, state) {
       return line.element;
     });
     rows = kept;
-    order.forEach((line, at) => {
-      if (body.children[at] !== line) body.insertBefore(line, body.children[at] ?? null);
-    });
-    while (body.children.length > order.length) body.lastChild.remove();
+    arrange(order);
     const last = found.first + found.rows.length;
     const filtered = found.count === found.all_count ? "" : `, of ${found.all_count}`;
     setText(place, found.count ? `${found.first + 1} to ${last} of ${found.count}${filtered}` : found.all_count ? "No name fits the filter." : "");
     before.disabled = found.first === 0;
     after.disabled = last >= found.count;
     pager.hidden = found.count <= PAGE && found.count === found.all_count;
+  }
+
+  // Put the rows in order. A link loses the focus when its row moves, so it is focused again.
+  function arrange(order) {
+    const focused = document.activeElement;
+    const isInside = body.contains(focused);
+    order.forEach((line, at) => {
+      if (body.children[at] !== line) body.insertBefore(line, body.children[at] ?? null);
+    });
+    while (body.children.length > order.length) body.lastChild.remove();
+    if (isInside && focused !== document.activeElement && body.contains(focused)) focused.focus({ preventScroll: true });
   }
 
   function showHeading(found) {

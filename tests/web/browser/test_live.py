@@ -138,6 +138,34 @@ def test_rows_are_reached_by_keys(browser: Browser) -> None:
         assert "Q07" in seen
 
 
+def test_a_row_that_moves_keeps_the_focus(browser: Browser) -> None:
+    depths = {"Q0": 4, "Q1": 3, "Q2": 2, "Q3": 1}
+    feed = PolledSource(
+        "service",
+        "made up",
+        MadeUpSource(lambda: look_of(*({"name": name, "depth": depth} for name, depth in depths.items()))),
+        0.1,
+    )
+    with served(feed) as page, shown(browser, page) as watched:
+        rows = watched.page.locator("tbody tr")
+        link = watched.page.get_by_role("link", name="Q3")
+        link.focus()
+        for change, order in (
+            ({"Q3": 9}, ["Q3", "Q0", "Q1", "Q2"]),
+            ({"Q3": 0}, ["Q0", "Q1", "Q2", "Q3"]),
+            ({"Q0": 1, "Q1": 2, "Q2": 3, "Q3": 4}, ["Q3", "Q2", "Q1", "Q0"]),
+            ({"Q3": 2.5}, ["Q2", "Q3", "Q1", "Q0"]),
+        ):
+            depths.update(change)
+            for at, name in enumerate(order):
+                rows.nth(at).filter(has_text=name).wait_for()
+            assert rows.locator("th").all_inner_texts() == order
+            assert watched.page.evaluate("document.activeElement.innerText") == "Q3"
+        depths.pop("Q3")
+        wait_for_rows(watched.page, 3)
+        assert watched.page.evaluate("document.activeElement === document.body")
+
+
 def test_a_source_that_vanishes_is_reported_and_returns(browser: Browser) -> None:
     state = {"is_there": True}
 
