@@ -2,7 +2,7 @@
 
 import { get } from "./api.js";
 import { h, setText } from "./dom.js";
-import { figure, shown } from "./format.js";
+import { counted, figure, shown } from "./format.js";
 
 const COLUMNS = [["queue_name", "Queue"], ["service", "Service"], ["role", "Role"], ["lag_count", "Lag"], ["up_to_date_count", "Up to date"],
   ["replica_count", "Replicas"], ["quorum_count", "Quorum"], ["has_quorum", "Has quorum"], ["epoch", "Epoch"], ["master", "Master"], ["reason", "Reason"]];
@@ -34,7 +34,7 @@ export function mount(element, state) {
     const queues = new Set(found.rows.map((row) => row.queue_name).filter((name) => name));
     const silent = found.rows.filter((row) => row.role === "no answer").length;
     const lost = found.rows.filter((row) => row.has_quorum === false).length;
-    setText(note, found.count === 0 ? "No queue is replicated." : `${queues.size} replicated queues; ${lost} replicas without a quorum; ${silent} services do not answer.`);
+    setText(note, found.count === 0 ? "No queue is replicated." : `${counted(queues.size, "replicated queue")}; ${counted(lost, "replica")} without a quorum; ${counted(silent, "service")} without an answer.`);
     const now = JSON.stringify(found);
     if (now === before) return;
     before = now;

@@ -20,6 +20,11 @@ export function figure(value) {
   return `${value < 0 ? "-" : ""}${Number(size.toPrecision(3))}${LARGE[at]}`;
 }
 
+// Return a count with its noun: 1 replica, 2 replicas.
+export function counted(count, noun) {
+  return `${count} ${noun}${count === 1 ? "" : "s"}`;
+}
+
 // Return a span of seconds: 45 s, 10 min.
 export function span(seconds) {
   if (seconds < 120) return `${Number(seconds.toPrecision(2))} s`;

@@ -249,3 +249,27 @@ def test_views_have_no_serious_findings_and_fit(
             watched.page.locator("main table, main .samples li, main h2").first.wait_for()
             assert serious_findings(watched.page) == [], view
             assert watched.page.evaluate("document.documentElement.scrollWidth") <= width, view
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_cluster_counts_what_is_wrong_and_has_no_serious_findings(browser: Browser, width: int, theme: str) -> None:
+    rows = [
+        {"queue_name": HOSTILE, "service": "a", "role": "master", "lag_count": 0, "has_quorum": True, "epoch": 4},
+        {"queue_name": HOSTILE, "service": "b", "role": "slave", "lag_count": 3, "has_quorum": False, "epoch": 4},
+        {"queue_name": "", "service": "c", "role": "no answer", "reason": "no answer within 2 s"},
+    ]
+    with (
+        served(made_up({"name": "Orders", "depth": 1})) as page,
+        shown(browser, page, viewport={"width": width, "height": 900}) as watched,
+    ):
+        found = {"rows": rows, "count": len(rows), "help": {}}
+        watched.page.route("**/api/cluster", lambda route: route.fulfill(json=found))
+        set_theme(watched.page, theme)
+        watched.page.evaluate("location.hash = '#/cluster'")
+        wait_for_rows(watched.page, 3)
+        counts = "1 replicated queue; 1 replica without a quorum; 1 service without an answer."
+        assert watched.page.get_by_role("status").first.inner_text() == counts
+        assert watched.page.locator("main img, main script").count() == 0
+        assert serious_findings(watched.page) == []
+        assert watched.page.evaluate("document.documentElement.scrollWidth") <= width
