@@ -43,6 +43,7 @@ class EventStream(Response):
             await JSONResponse({"error": words}, 503)(scope, receive, send)
             return
         self._context.stream_count += 1
+        is_whole = False
         try:
             await send(
                 {
@@ -63,18 +64,20 @@ class EventStream(Response):
 
                 tasks.start_soon(until, reader_left)
                 tasks.start_soon(until, self._context.ending.wait)
-                await self._pass_on(send)
+                is_whole = await self._pass_on(send)
                 tasks.cancel_scope.cancel()
-            if self._context.ending.is_set():
+            if is_whole or self._context.ending.is_set():
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
         finally:
             self._context.stream_count -= 1
 
-    async def _pass_on(self, send: Send) -> None:
+    async def _pass_on(self, send: Send) -> bool:
+        """Send the events; return whether all of them were accepted."""
         async for event in self._events:
             octets = b": still here\n\n" if event is None else b"data: " + msgspec.json.encode(event) + b"\n\n"
             with anyio.move_on_after(_SLOWEST_S) as sending:
                 await send({"type": "http.response.body", "body": octets, "more_body": True})
             if sending.cancelled_caught:
                 self._context.refused["slow reader"] += 1
-                return  # without an end of the answer: the server closes the connection
+                return False  # without an end of the answer: the server closes the connection
+        return True

@@ -174,6 +174,15 @@ def test_setting_that_is_gone_is_left_out_and_reported(page: Page) -> None:
     assert next(each["text"] for each in found["controls"] if each["path"] == "horizon") == "1s"
 
 
+def test_answer_ends_as_a_whole_body(page: Page) -> None:
+    """A body that is cut off is a network error in the browser, although the last event has arrived."""
+    with contextlib.closing(page.connection()) as connection:
+        body = json.dumps(asked("burst", SHORT, repetitions=1)).encode()
+        connection.request("POST", "/api/what-if/answer", body, headers_of(page))
+        events = connection.getresponse().read()  # raises IncompleteRead where the body is cut off
+    assert events.endswith(b'data: {"kind":"done"}\n\n')
+
+
 def test_newer_question_of_a_page_ends_the_older_one(page: Page) -> None:
     old = events(page, asked("burst", {"horizon": "10s", DEPTH: "777"}, repetitions=100))
     next(old)

@@ -80,6 +80,7 @@ def test_a_slider_moves_by_keyboard_and_changes_answer_and_address(browser: Brow
         value = int(field(page, DEPTH).input_value())
         assert 2 <= value < 400
         assert settings_of(page)[DEPTH] == str(value) == slider.get_attribute("aria-valuetext")
+        page.locator("#busy", has_text="3 repetitions; ± is half the 95 % interval.").wait_for()
         after = page.locator("#sentences").inner_text()
         assert after != before
         assert re.search(r"D-1 loses [0-9.]+ % ± [0-9.]+ % of its messages", after)
