@@ -8,6 +8,7 @@ For programs there are, beside the command line:
 - `qsctl.simulate(…)`: a scenario into a run folder.
 - `qsctl.sweep(…)`, `qsctl.size(…)`, `qsctl.compare(…)`, `qsctl.replay(…)`, `qsctl.what_if(…)`: questions that many
   runs answer, in this process unless `workers` or `master` names more.
+- `qsctl.write_report(…)`: a run, a sweep or an answer as a page or a picture.
 - `qsctl.explain(…)`: a setting of a service, or the discards and slow subscribers of a broker or a run.
 - `qsctl.CommandResult`: what these return: rows, and tables of Arrow, pandas and polars.
 - `qsctl.summary`: the tables of a run, on Spark: `summarize(spark, …)`.
@@ -45,6 +46,7 @@ _HOMES = {
     "sweep": "qsctl.programs.studies",
     "validate": "qsctl.programs.configuration",
     "what_if": "qsctl.programs.studies",
+    "write_report": "qsctl.programs.reporting",
 }
 
 __all__ = [
@@ -62,6 +64,7 @@ __all__ = [
     "sweep",
     "validate",
     "what_if",
+    "write_report",
 ]
 
 

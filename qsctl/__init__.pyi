@@ -6,6 +6,7 @@ from qsctl.programs.configuration import render as render
 from qsctl.programs.configuration import validate as validate
 from qsctl.programs.consumed_sample import ConsumedSample as ConsumedSample
 from qsctl.programs.explanation import explain as explain
+from qsctl.programs.reporting import write_report as write_report
 from qsctl.programs.service import Service as Service
 from qsctl.programs.studies import compare as compare
 from qsctl.programs.studies import replay as replay

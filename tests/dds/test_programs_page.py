@@ -72,9 +72,10 @@ def test_twenty_variants_become_a_picture(tmp_path: Path, run_python: Callable[.
     running = run_python(VARIANTS)
     shown, _ = running.communicate(timeout=PATIENCE_S)
     assert (shown, running.returncode) == ("", 0)
-    picture = (tmp_path / "lost.svg").read_text()
+    picture = (tmp_path / "depths.svg").read_text()
     assert "<svg" in picture
-    assert picture.count('aria-roledescription="point"') == 20
+    assert "Share of messages lost" in picture
+    assert "20 points" in picture
 
 
 @pytest.fixture
