@@ -122,6 +122,7 @@ CALLED_FROM_OUTSIDE = {
     "qsctl.programs.service": {"Service"},
     "qsctl.programs.configuration": {"validate", "render", "diff"},
     "qsctl.programs.explanation": {"explain"},
+    "qsctl.programs.reporting": {"write_report"},
     "qsctl.programs.studies": {"sweep", "size", "compare", "replay", "what_if"},
     "qsctl.programs.command_result": {"CommandResult"},
     "qsctl.programs.consumed_sample": {"ConsumedSample"},

@@ -11,8 +11,6 @@ import re
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from qsctl.config.qos_libraries.transport_properties import map_transport
-
 SAME, DIFFERENT, ABSENT = "same", "different", "not there"
 OWN_LIBRARY: Final = "of the application's own DDS library; a queue does not ask for it"
 
@@ -188,6 +186,8 @@ def shown_value(path: str, value: str) -> str:
 
 
 def _judge_property(name: str, value: str) -> tuple[str, str]:
+    from qsctl.config.qos_libraries.transport_properties import map_transport
+
     mapping = map_transport({name: value})
     if mapping.refused and not name.startswith("dds.transport."):
         return _BASES["Security"]
