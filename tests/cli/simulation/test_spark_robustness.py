@@ -122,7 +122,7 @@ def test_a_session_whose_tasks_ran_python_ends_without_a_trace() -> None:
     program = (
         "import time\n"
         "from pyspark.sql.functions import udf\n"
-        "from qsctl.summary import session\n"
+        "from qsctl.summary.spark import session\n"
         "options = session.SparkOptions(master='local[1]')\n"
         "session.spark_session(options, brief=True, runs_python=False)\n"
         "spark = session.spark_session(options)\n"
