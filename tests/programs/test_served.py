@@ -18,6 +18,7 @@ from qsctl.config.problems import ConfigError
 from qsctl.errors import QsctlError, Refused, UsageError
 from qsctl.programs.service import Service
 from qsctl.programs.started_service import free_domain
+from tests.processes import running
 
 pytest.importorskip("cyclonedds", reason="there is no DDS library")
 
@@ -72,9 +73,7 @@ def test_a_service_ends_with_a_program_that_is_killed() -> None:
         "service = qsctl.Service.serve()\n"
         "sys.stdout.write('served\\n'); sys.stdout.flush(); sys.stdin.read()"
     )
-    with subprocess.Popen(
-        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
-    ) as starter:
+    with running([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as starter:
         assert starter.stdout is not None
         assert starter.stdout.readline() == b"served\n"
         served = [
