@@ -22,6 +22,10 @@ DOMAIN_IDS: Final = range(100, 0, -1)
 class ClaimedDomain:
     """A domain that this process has until it is closed.
 
+    Attributes:
+        domain_id: of the domain.
+        descriptor: of the locked file; a process that inherits it has the domain as well, for as long as it runs.
+
     Raises:
         Refused: every domain is in use, or the directory of the locks is not this user's.
     """
@@ -36,7 +40,7 @@ class ClaimedDomain:
                 os.close(descriptor)
                 continue
             self.domain_id = number
-            self._descriptor = descriptor
+            self.descriptor = descriptor
             return
         raise Refused(
             f"each of the {len(DOMAIN_IDS)} DDS domains for tests is in use on this machine",
@@ -45,9 +49,9 @@ class ClaimedDomain:
 
     def close(self) -> None:
         """Let another process have it."""
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
+        if self.descriptor >= 0:
+            os.close(self.descriptor)
+            self.descriptor = -1
 
     def __enter__(self) -> Self:
         return self

@@ -6,37 +6,20 @@ claimed with a locked file, which the started services inherit: it is free again
 
 from __future__ import annotations
 
-import fcntl
-import os
-import tempfile
-from pathlib import Path
 from typing import Final
 
 from qsctl.config.qos_libraries.transport_properties import DOMAIN_ID_MAX
+from qsctl.testing.domains import ClaimedDomain
 from qsctl.transport.dds.participant import _DOMAINS
 
-DOMAIN_IDS: Final = range(1, 101)
-"""Their ports lie below those that the operating system gives to whoever asks for any."""
-
-_CLAIMS: Final[dict[int, int]] = {}
+_CLAIMS: Final[dict[int, ClaimedDomain]] = {}
 
 
 def claim_domain() -> int:
-    """A domain that nobody else has; `release_domain` gives it back, as the end of the process does."""
-    directory = Path(tempfile.gettempdir()) / f"qsctl-test-domains-{os.getuid()}"
-    directory.mkdir(exist_ok=True)
-    for domain in DOMAIN_IDS:
-        if domain in _CLAIMS:
-            continue
-        descriptor = os.open(directory / str(domain), os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(descriptor)
-            continue
-        _CLAIMS[domain] = descriptor
-        return domain
-    raise AssertionError(f"each of the {len(DOMAIN_IDS)} domains is in use: do orphaned services run?")
+    """A domain that no other process has; `release_domain` gives it back, as the end of the process does."""
+    claimed = ClaimedDomain()
+    _CLAIMS[claimed.domain_id] = claimed
+    return claimed.domain_id
 
 
 def release_domain(domain: int) -> None:
@@ -44,7 +27,7 @@ def release_domain(domain: int) -> None:
 
     Nothing of this process may be left in it: what is would tell the next test of the services of this one.
     """
-    os.close(_CLAIMS.pop(domain))
+    _CLAIMS.pop(domain).close()
     assert domain not in open_domains(), f"a participant of this process is still in domain {domain}"
 
 
@@ -55,4 +38,4 @@ def open_domains() -> set[int]:
 
 def descriptors_of(domain: int) -> tuple[int, ...]:
     """What a process in the domain inherits, so that the domain is claimed as long as it runs."""
-    return (_CLAIMS[domain],) if domain in _CLAIMS else ()
+    return (_CLAIMS[domain].descriptor,) if domain in _CLAIMS else ()
