@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from qsctl.errors import Damaged, NotFound
 from qsctl.eventlog.checked_files import listed_parts
-from qsctl.eventlog.location import Location, parquet_source
+from qsctl.eventlog.location import Location, RemotePath, parquet_source
 from qsctl.eventlog.recording.schema import REPLAY_TABLES
 from qsctl.eventlog.run_folder import RunInfo, read_run_info
 from qsctl.eventlog.schema import COUNTERS, EVENTS, MESSAGES, SINCE_DONE, SINCE_REJECTED
@@ -126,7 +126,9 @@ def part_batches(
                     f"{path} does not have the columns of {table}", remedy="Another version wrote it: run it again."
                 )
             there = None if columns is None else [name for name in columns if name not in missing]
-            rows = file.iter_batches(BATCH_ROWS, columns=there)
+            # Threads of the library's own may let go of a file object of Python while the interpreter ends, which
+            # aborts the process (apache/arrow#34314).
+            rows = file.iter_batches(BATCH_ROWS, columns=there, use_threads=not isinstance(path, RemotePath))
             # A run that was stopped as it began has no rows, and columns.
             for batch in rows if file.metadata.num_rows else [_no_rows(file.schema_arrow, there)]:
                 batch.validate(full=True)  # the library believes a file which of its shared values a row has

@@ -244,7 +244,10 @@ def read_results(folder: Location) -> list[PointResult]:
 
 def _results_of(path: Location, content: bytes, identity: str) -> list[PointResult]:
     try:
-        table = pq.read_table(pa.BufferReader(content))
+        # With threads of the library's own, one may give the octets back while the interpreter ends, and the process
+        # is aborted (apache/arrow#34314); without `pre_buffer`, which `read_table` has, there are none.
+        with pq.ParquetFile(pa.BufferReader(content)) as file:
+            table = file.read(use_threads=False)
         metadata = table.schema.metadata or {}
         if metadata.get(_SWEEP_KEY) != identity.encode() or not table.schema.equals(POINTS):
             raise Damaged(f"{path} belongs to another sweep", remedy="Move it out of the folder.")
