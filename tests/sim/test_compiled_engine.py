@@ -9,15 +9,17 @@ import dataclasses
 
 import pytest
 
+from qsctl.errors import InvalidInput
 from qsctl.eventlog.schema import BUCKET_COUNT, LogLevel
 from qsctl.instant import MILLISECOND_NS, SECOND_NS
 from qsctl.sim.engine.visit_log import QUEUES
 from qsctl.sim.integration import records, visits
+from qsctl.sim.integration import run as integration_run
 from qsctl.sim.integration.layout import lay_out_engine
 from qsctl.sim.integration.run import CompiledEngineRun
 from qsctl.sim.model import OUTCOMES, Event, Stop
 from qsctl.sim.scenario import engine as e
-from qsctl.sim.scenario.scenario import ConstantArrivals, Model, PoissonArrivals, Scenario
+from qsctl.sim.scenario.scenario import ClientInterval, ConstantArrivals, Model, PoissonArrivals, Scenario
 from qsctl.sim.scenario.xml import find_scenario, read_scenario
 from tests.campaigns import trials
 from tests.sim.oracle_engine import OracleEngineRun
@@ -96,6 +98,45 @@ def test_results_that_ask_for_another_run_have_it_together(retries: int, deliver
     assert sum(events["value"][events["event"] == Event.FAILED_MESSAGES]) == failed
     found = dict(zip(run.counters()["queue"], run.counters()["delivered_messages"], strict=True))
     assert found.get("outbound-post-TPS", 0) == delivered
+
+
+def _sent_back(takes_ns: int, rate: float = 10.0) -> Scenario:
+    procedures = (e.EngineProcedure(e.Behaviour.SEND, to="out", takes_ns=takes_ns, every=3),)
+    threads = (
+        e.EngineThread("in", inbound=e.EngineInbound(
+            ConstantArrivals(rate), routes=(e.EngineRoute(details=(e.EngineDetail("out"),)),)
+        )),
+        e.EngineThread("out", outbound=e.EngineOutbound(ConstantArrivals(1e6), procedures=procedures)),
+    )  # fmt: skip
+    engine = e.Engine(processes=(e.EngineProcess("p", threads),))
+    return Scenario("back", model=Model.INTEGRATION, horizon_ns=SECOND_NS, engine=engine)
+
+
+def test_a_circle_that_takes_no_time_is_refused() -> None:
+    """Refuse it: time never goes on, and a kernel that does not return hears no Ctrl-C."""
+    endless = _sent_back(0)
+    with pytest.raises(InvalidInput, match="back: a message goes in a circle that takes no time: at 200ms") as told:
+        CompiledEngineRun(endless, 0, LogLevel.COUNTERS).step(endless.horizon_ns)
+    assert "thread out works on" in str(told.value)
+    timed = _sent_back(MILLISECOND_NS)
+    assert CompiledEngineRun(timed, 0, LogLevel.COUNTERS).step(timed.horizon_ns) is Stop.UNTIL
+
+
+def test_many_messages_at_one_instant_are_no_circle(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(integration_run, "STEPS_MIN", 50)
+    monkeypatch.setattr(integration_run, "STEPS_A_MESSAGE", 40)
+    scenario = _sent_back(MILLISECOND_NS)
+    assert scenario.engine is not None
+    stopped = (ClientInterval(0, 900 * MILLISECOND_NS),)
+    first, last = scenario.engine.processes[0].threads
+    threads = (dataclasses.replace(first, stops=stopped), last)
+    engine = dataclasses.replace(scenario.engine, processes=(e.EngineProcess("p", threads),))
+    run = CompiledEngineRun(dataclasses.replace(scenario, engine=engine), 0, LogLevel.COUNTERS)
+    assert run.step(scenario.horizon_ns) is Stop.UNTIL
+    assert run.messages == 10
+    monkeypatch.setattr(integration_run, "STEPS_A_MESSAGE", 0)
+    with pytest.raises(InvalidInput, match="at 900ms"):  # it is the messages that give it so many steps
+        CompiledEngineRun(dataclasses.replace(scenario, engine=engine), 0, LogLevel.COUNTERS).step(scenario.horizon_ns)
 
 
 def test_rows_are_reused_however_long_the_run() -> None:

@@ -18,6 +18,7 @@ from qsctl.sim.integration.records import (
     AGENDA,
     ANSWERED,
     ARRIVES,
+    CIRCLING,
     COMING,
     CONNECT,
     DATA,
@@ -108,6 +109,9 @@ def advance(state: Any) -> int:
             return LOG_FULL
         if lacks_room(state):
             return GROW
+        if engine.spent >= engine.spent_max:
+            return CIRCLING
+        engine.spent += 1
         if engine.running:
             if engine.stepping != NONE:
                 needed = step(state, engine.stepping)
@@ -119,7 +123,8 @@ def advance(state: Any) -> int:
                 engine.panic_count -= 1
                 stop_process(state, p)
             elif engine.awake_count:
-                work(state, next_awake(state))
+                engine.worked = next_awake(state)
+                work(state, engine.worked)
             elif engine.heap_count and row(engine.heap, 0, ENTRY).time <= engine.now:
                 do_due(state)
             else:
@@ -130,7 +135,9 @@ def advance(state: Any) -> int:
             time = next_instant(state)
             if time >= engine.until:
                 return REACHED
-            engine.now = max(engine.now, time)
+            if time > engine.now:
+                engine.now = time
+                engine.spent = 0
             if not engine.warm and engine.now >= engine.warm_up:
                 warm_up(state)
             engine.stage = COMING

@@ -222,6 +222,7 @@ SCALARS: Final = (
     "next_order", "powered", "running", "stepping", "stage", "then", "sending", "send_then", "subject", "mark", "path",
     "number", "what", "awake_first", "awake_count", "panic_first", "panic_count", "released_count", "started_first",
     "started_count", "downs", "lost", "recovered", "missing_draws", "missing_path", "missing_step",
+    "spent", "spent_max", "worked",
 )  # fmt: skip
 
 STATE: Final = np.dtype([(name, "i8") for name in (*ARRAYS, *SCALARS)])
@@ -236,6 +237,7 @@ stage: what happens next around the engine, see `advance`; then: the stage after
     engine receives
 downs: threads and processes that ended in this turn; lost, recovered: messages since a process last started or stopped
 missing_…: the key of a duration that is to be made
+spent, spent_max: steps since time went on, and how many there may be; worked: the thread that worked last
 """
 
 # Stages of what happens around the engine.
@@ -270,6 +272,8 @@ REACHED: Final = 0
 LOG_FULL: Final = 2
 GROW: Final = 3
 KEY_MISSING: Final = 4
+CIRCLING: Final = 5
+"""An instant does not end."""
 
 # Indices of `sim.model.OUTCOMES`.
 DELIVERED: Final = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final, NoReturn
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from qsctl.errors import InvalidInput
 from qsctl.eventlog.outcomes import Outcome
 from qsctl.eventlog.queue_counts import NEVER, QueueCounts, counter_columns
 from qsctl.eventlog.schema import BUCKET_COUNT, LogLevel
-from qsctl.instant import Nanoseconds
+from qsctl.instant import Nanoseconds, format_duration
 from qsctl.sim.arrivals.streams import ArrivalStreams
 from qsctl.sim.engine.client_names import client_names
 from qsctl.sim.engine.visit_log import QUEUE_NAMES
@@ -22,6 +22,10 @@ from qsctl.sim.integration.layout import lay_out_engine
 from qsctl.sim.kernel.random import stream_key
 from qsctl.sim.model import CHUNK_ROWS, EVENT_ROW, LOG_ROW, Event, ModelRun, Rows, Stop
 from qsctl.sim.scenario.scenario import Scenario
+
+STEPS_MIN: Final = 1_000_000
+STEPS_A_MESSAGE: Final = 1_000
+"""An instant that takes more steps than both, of all messages so far, does not end: without time, no message ends."""
 
 
 def prepare(scenario: Scenario, replication: int, level: LogLevel, chunk_rows: int = CHUNK_ROWS) -> ModelRun:
@@ -62,7 +66,11 @@ class CompiledEngineRun:
         return int(self.arrays.state["offered"])
 
     def step(self, until_ns: Nanoseconds) -> Stop:
-        """Simulate to `until_ns` (exclusive, at most the horizon) or until the log chunk is full."""
+        """Simulate to `until_ns` (exclusive, at most the horizon) or until the log chunk is full.
+
+        Raises:
+            InvalidInput: a message goes in a circle that takes no time.
+        """
         horizon = self._scenario.horizon_ns
         until_ns = min(until_ns, horizon)
         arrays, state = self.arrays, self.arrays.state
@@ -71,6 +79,7 @@ class CompiledEngineRun:
                 arrays.arrive(self._streams.window(horizon))
             bound = min(until_ns, self._streams.now_ns)
             state["until"] = bound
+            state["spent_max"] = self._steps_max()
             match arrays.call(advance):
                 case r.REACHED:
                     self.now_ns = bound
@@ -78,6 +87,9 @@ class CompiledEngineRun:
                     arrays.grow()
                 case r.KEY_MISSING:
                     self._make_key()
+                case r.CIRCLING:
+                    if state["spent"] >= self._steps_max():
+                        self._refuse_circle()
                 case _:
                     return Stop.LOG_FULL
             if self._level is not LogLevel.EVENTS:
@@ -133,6 +145,22 @@ class CompiledEngineRun:
     @property
     def _observed_ns(self) -> Nanoseconds:
         return max(0, self.now_ns - self._scenario.warm_up_ns)
+
+    def _steps_max(self) -> int:
+        return STEPS_MIN + STEPS_A_MESSAGE * self.messages
+
+    def _refuse_circle(self) -> NoReturn:
+        state, scenario = self.arrays.state, self._scenario
+        at, worked = format_duration(int(state["now"])), int(state["worked"])
+        threads = self._layout.threads
+        assert scenario.engine is not None
+        process = scenario.engine.processes[max(0, worked - len(threads))].name
+        name = f"thread {threads[worked]}" if worked < len(threads) else f"the translation thread of {process}"
+        raise InvalidInput(
+            f"{scenario.name}: a message goes in a circle that takes no time: at {at}, {int(state['spent']):,} steps "
+            f"after that instant began, {name} works on",
+            remedy="Have a procedure of the circle take time (`takes`), or not send the message back.",
+        )
 
     def _make_key(self) -> None:
         state = self.arrays.state
