@@ -24,9 +24,11 @@ from qsctl.service.process.logger import ServiceLog, Verbosity
 from qsctl.service.run.open_service import DaemonOptions
 from qsctl.transport.dds.participant import DomainSettings, Participant
 from qsctl.transport.dds.qos import map_qos
+from qsctl.transport.dds.serving import endpoint_trial
 from qsctl.transport.dds.serving.delivery import DomainDelivery
 from qsctl.transport.dds.serving.endpoint_trial import try_endpoints
 from qsctl.transport.dds.serving.service_transport import DomainPlace, ServicePlaces
+from qsctl.transport.dds.wire.wire_types import WireAcknowledgmentFrame
 from tests.service.pipelines import service
 
 DOMAIN = 167
@@ -71,6 +73,42 @@ def entity_count(participant: Participant) -> int:
 def test_endpoints_that_can_be_made_pass_and_leave_nothing(participant: Participant) -> None:
     before = entity_count(participant)
     try_endpoints(participant, "S", GOOD)
+    assert entity_count(participant) == before
+
+
+def test_policies_that_passed_are_not_tried_again_and_those_that_failed_are(
+    participant: Participant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[str] = []
+    for kind in ("DataWriter", "DataReader"):
+        make = getattr(endpoint_trial, kind)
+        monkeypatch.setattr(
+            endpoint_trial,
+            kind,
+            lambda *given, make=make, kind=kind, **qos: (made.append(kind), make(*given, **qos))[1],
+        )
+    monkeypatch.setattr(endpoint_trial, "_PASSED_WRITERS", {})
+    monkeypatch.setattr(endpoint_trial, "_PASSED_READERS", {})
+    try_endpoints(participant, "S", GOOD)
+    assert made == ["DataWriter", "DataReader"]
+    try_endpoints(participant, "S", queue("Another"))
+    assert made == ["DataWriter", "DataReader"]
+    for _ in range(2):
+        with pytest.raises(Refused, match="<datareader_qos>"):
+            try_endpoints(participant, "S", queue("Filtered", datareader_qos=FILTER))
+    assert made == ["DataWriter", "DataReader", "DataReader", "DataReader"]
+    monkeypatch.setattr(endpoint_trial, "PASSED_MAX", 1)
+    try_endpoints(participant, "S", queue("Other", datareader_qos="<datareader_qos/>"))
+    try_endpoints(participant, "S", GOOD)
+    assert made[4:] == ["DataReader", "DataReader"], "the oldest note has made room"
+
+
+def test_the_topics_of_a_queue_are_tried_though_its_policies_passed(participant: Participant) -> None:
+    try_endpoints(participant, "S", GOOD)
+    participant.topic("Taken@S", WireAcknowledgmentFrame)
+    before = entity_count(participant)
+    with pytest.raises(Refused, match=r"Taken@S.* is used with the types"):
+        try_endpoints(participant, "S", queue("Good", "Taken"))
     assert entity_count(participant) == before
 
 

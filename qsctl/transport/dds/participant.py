@@ -388,6 +388,10 @@ class Participant:
         topic = self._topics[name] = self._make_topic(name, data_type)
         return topic
 
+    def has_topic(self, name: str) -> bool:
+        """Return whether `topic` has made a topic of this name, which stays until the participant is closed."""
+        return name in self._topics
+
     def own_topic(self, name: str, data_type: type[Any]) -> Topic[Any]:
         """Return a topic that the caller closes: nothing of it stays in the participant.
 

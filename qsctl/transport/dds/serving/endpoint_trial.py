@@ -2,6 +2,10 @@
 
 They are made in a partition of their own, so that no peer matches them, and deleted at once. The rules of `config`
 report the faults that they can find; the trial finds those that only DDS detects.
+
+Whether a topic can be made depends on its name and on the participant; whether an endpoint can, on its policies and its
+type. So a topic that the participant has needs no trial, and an element of policies that passed once in this process
+needs no other: a service that creates thousands of queues alike tries their endpoints once.
 """
 
 from __future__ import annotations
@@ -10,9 +14,10 @@ import os
 from contextlib import ExitStack
 from typing import Any, Final
 
-from cyclonedds.core import DDSException
+from cyclonedds.core import DDSException, Qos
 from cyclonedds.pub import DataWriter, Publisher
 from cyclonedds.sub import DataReader, Subscriber
+from cyclonedds.topic import Topic
 
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.errors import QsctlError, Refused
@@ -32,6 +37,12 @@ from qsctl.transport.dds.wire.wire_types import (
 CANNOT_BE_MADE: Final = (DDSException, QsctlError, ValueError, TypeError)
 """Exceptions of creating an endpoint: from DDS, from qsctl for a topic or a value, from the binding for its objects."""
 
+PASSED_MAX: Final = 1_000
+"""Elements of policies that are remembered to have passed, of writers and of readers; each is a text of a command."""
+
+_PASSED_WRITERS: Final[dict[str, None]] = {}
+_PASSED_READERS: Final[dict[str, None]] = {}
+
 
 def try_endpoints(participant: Participant, subscriber: str, settings: SharedReaderQueueSettings) -> None:
     """Make the endpoints of a queue where no peer sees them, and delete them.
@@ -47,33 +58,73 @@ def try_endpoints(participant: Participant, subscriber: str, settings: SharedRea
         other_topics.append((availability_topic(topic, subscriber), WireConsumerAvailability))
     if not settings.is_dead_letter:
         other_topics.append((producer_acknowledgment_topic(topic), WireAcknowledgmentFrame))
+    writer_element = settings.qos.get("datawriter_qos", "")
+    reader_element = settings.qos.get("datareader_qos", "")
     part = "its topics"
-    assert participant.entity is not None
     with ExitStack() as made:
         try:
-            partition = partition_qos(f"trial {os.urandom(8).hex()}")
             for name, data_type in other_topics:
-                made.callback(close_entity, participant.own_topic(name, data_type))
+                _topic(participant, name, data_type, made)
             part = "<datawriter_qos>"
-            outgoing = participant.own_topic(consumer_topic(topic, subscriber), WireFrame)
-            made.callback(close_entity, outgoing)
-            publisher = Publisher(participant.entity, qos=partition)
-            made.callback(close_entity, publisher)
-            extra = map_qos(settings.qos.get("datawriter_qos", "")).policies
-            made.callback(close_entity, DataWriter(publisher, outgoing, qos=writer_qos(extra=extra)))
+            outgoing = _topic(participant, consumer_topic(topic, subscriber), WireFrame, made)
+            if writer_element not in _PASSED_WRITERS:
+                _try_writer(participant, outgoing, writer_element)
+                _remember(_PASSED_WRITERS, writer_element)
             if not settings.is_dead_letter:
                 part = "<datareader_qos>"
-                incoming = participant.own_topic(topic, WireFrame)
-                made.callback(close_entity, incoming)
-                reading = Subscriber(participant.entity, qos=partition)
-                made.callback(close_entity, reading)
-                extra = map_qos(settings.qos.get("datareader_qos", "")).policies
-                made.callback(close_entity, DataReader(reading, incoming, qos=reader_qos(extra=extra)))
+                incoming = _topic(participant, topic, WireFrame, made)
+                if reader_element not in _PASSED_READERS:
+                    _try_reader(participant, incoming, reader_element)
+                    _remember(_PASSED_READERS, reader_element)
         except CANNOT_BE_MADE as error:
             raise Refused(
                 f"the queue {settings.name} cannot be offered over DDS: {part}: {reason_of(error)}",
                 remedy="Change them, or leave them out.",
             ) from error
+
+
+def _topic(participant: Participant, name: str, data_type: type[Any], made: ExitStack) -> Topic[Any]:
+    """Return the participant's topic of this name, or one of our own that `made` closes.
+
+    Raises:
+        Refused: as from `Participant.topic`.
+    """
+    if participant.has_topic(name):
+        return participant.topic(name, data_type)
+    topic = participant.own_topic(name, data_type)
+    made.callback(close_entity, topic)
+    return topic
+
+
+def _try_writer(participant: Participant, topic: Topic[Any], element: str) -> None:
+    """Make a writer with the policies of a `<datawriter_qos>`, and delete it."""
+    assert participant.entity is not None
+    with ExitStack() as made:
+        publisher = Publisher(participant.entity, qos=_partition())
+        made.callback(close_entity, publisher)
+        extra = map_qos(element).policies
+        made.callback(close_entity, DataWriter(publisher, topic, qos=writer_qos(extra=extra)))
+
+
+def _try_reader(participant: Participant, topic: Topic[Any], element: str) -> None:
+    """Make a reader with the policies of a `<datareader_qos>`, and delete it."""
+    assert participant.entity is not None
+    with ExitStack() as made:
+        subscriber = Subscriber(participant.entity, qos=_partition())
+        made.callback(close_entity, subscriber)
+        extra = map_qos(element).policies
+        made.callback(close_entity, DataReader(subscriber, topic, qos=reader_qos(extra=extra)))
+
+
+def _partition() -> Qos:
+    return partition_qos(f"trial {os.urandom(8).hex()}")
+
+
+def _remember(passed: dict[str, None], element: str) -> None:
+    """Note that the policies of an element passed; the oldest note makes room."""
+    passed[element] = None
+    if len(passed) > PASSED_MAX:
+        passed.pop(next(iter(passed)), None)
 
 
 def reason_of(error: BaseException) -> str:
