@@ -86,6 +86,8 @@ class RunningService:
         )
         self._changed = threading.Condition()
         self._rest = Rest()
+        self._waits = False
+        """Whether its thread has gone to wait: what it does next begins after this was read, under the lock."""
         self._failure: BaseException | None = None
         self._commands = DirectCommands()
         log = ServiceLog(NAME, stream=self._log)
@@ -119,8 +121,11 @@ class RunningService:
             return
         with self._changed:
             self._rest = Rest(self._rest.number + 1, daemon.unanswered_count, daemon.next_deadline())
+            self._waits = True
             self._changed.notify_all()
         self._wait(timeout_ns)
+        with self._changed:
+            self._waits = False
 
     def _why_ended(self) -> str:
         return str(self._failure or self._daemon.stop_cause or "it takes too long")
@@ -145,8 +150,8 @@ class RunningService:
         """
         deadline = time.monotonic() + timeout_s
         with self._changed:
-            # The pass that is in progress may have begun before what is waited for came: the one behind it counts.
-            wanted = self._rest.number + 2
+            # A pass that is in progress may have begun before what is waited for came: the one behind it counts.
+            wanted = self._rest.number + (1 if self._waits else 2)
             while self._rest.number < wanted:
                 if not self._thread.is_alive():
                     raise Unavailable(f"the service of tests has ended: {self._why_ended()}")
