@@ -255,12 +255,14 @@ def test_only_the_edges_catch_everything_and_keep_it() -> None:
     What goes wrong in a completer would be printed into the line that is being typed.
     The DDS library raises bare `Exception` for octets that are no sample: `types` makes that one error of its own.
     Consumers try a program's handler again, whatever it raises, and reject the sample in the end.
+    What a thread of a wrapper raises is raised again where its block ends.
     A thread that simulates for a page goes on to the next question.
     """
     edges = {
         "qsctl/cli/app.py",
         "qsctl/cli/completers.py",
-        "qsctl/client/aio/consumer.py",
+        "qsctl/client/attempts.py",
+        "qsctl/client/background.py",
         "qsctl/client/consumer.py",
         "qsctl/config/sample_types/types.py",
         "qsctl/web/what_if_answerer.py",

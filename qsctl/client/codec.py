@@ -132,6 +132,19 @@ class MsgpackCodec(Generic[Value]):
         return cast("Value", _decoded(self._decode, payload, self.value_type, self.format_name))
 
 
+def codec_of(given: Codec[Value] | type[Value] | None) -> Codec[Value]:
+    """Return a codec as a wrapper is given one: itself, JSON of a type, or octets where there is none.
+
+    Raises:
+        UsageError: neither msgspec nor pydantic converts the type.
+    """
+    if given is None or given is bytes:
+        return cast("Codec[Value]", RawOctets())
+    if isinstance(given, type) or hasattr(given, "__origin__"):  # `list[int]` is no instance of `type`
+        return JsonCodec(cast("type[Value]", given))
+    return given
+
+
 def _pydantic_adapter(value_type: type[Any]) -> Any:
     """Return pydantic's adapter of one of its models or dataclasses; None for another type."""
     if not hasattr(value_type, "__pydantic_validator__"):

@@ -6,13 +6,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from qsctl.core.admin.command import Command
 from qsctl.core.messages import CommandReply, Delivery, QueueName, Write, WriteAcknowledgment
 from qsctl.core.settings import ServiceSettings
 from qsctl.identity import NIL_GUID, Guid
 from qsctl.resource import ResourceIdentifier
+
+if TYPE_CHECKING:
+    from qsctl.transport.dds.participant import DomainSettings
 
 
 class Connection(Protocol):
@@ -58,7 +61,7 @@ class ReachesServices(Protocol):
     """A connection to services that may be silent, or not there."""
 
     tolerates_silence: bool
-    """Whether the replies of those that answer are enough."""
+    """True: the replies of those that answer are enough."""
 
     @property
     def place(self) -> str:
@@ -70,6 +73,18 @@ class ReachesServices(Protocol):
     @property
     def silent(self) -> frozenset[str]:
         """The application names of those that did not answer the latest command for them."""
+
+
+@runtime_checkable
+class LocatesQueues(Protocol):
+    """A connection to services whose queues producers and consumers reach over DDS."""
+
+    @property
+    def dds_settings(self) -> DomainSettings | None:
+        """Return the way in which clients take part in the domains; None: on the loopback."""
+
+    def place_of(self, queue: QueueName) -> tuple[str, str, int]:
+        """Return the topic, the shared subscriber and the domain of a queue."""
 
 
 @runtime_checkable

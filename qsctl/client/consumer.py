@@ -8,17 +8,21 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
-from typing import Final, Generic, TypedDict, Unpack, cast, overload
+from contextlib import AbstractContextManager
+from types import TracebackType
+from typing import Final, Generic, TypedDict, Unpack, overload
 
 import msgspec
 
-from qsctl.client.codec import Codec, RawOctets, Value
+from qsctl.client.attempts import attempted
+from qsctl.client.background import working
+from qsctl.client.codec import Codec, Value, codec_of
 from qsctl.client.deprecation import warn_of_former
 from qsctl.client.retry import ONCE, Retry
 from qsctl.client.session import FOREVER_S, ClientSession, Wrapper, new_guid, no_answer
 from qsctl.core.client.consumer import UNLIMITED_THRESHOLD, QueueReader
 from qsctl.core.messages import AckResponse, Delivery, SampleFlag
-from qsctl.errors import QsctlError
+from qsctl.errors import UsageError
 from qsctl.identity import NIL_GUID, Guid, SampleIdentity
 from qsctl.transport.dds.clients.client_ports import ConsumerPort
 from qsctl.transport.dds.participant import DomainSettings
@@ -62,11 +66,11 @@ class ReceivedSample(msgspec.Struct, Generic[Value], frozen=True, eq=False, gc=F
         """Acknowledge it: it leaves the queue. `accepted` is deprecated: `reject` is the negative acknowledgment."""
         if accepted is not None:
             warn_of_former("acknowledge(accepted)", "acknowledge() or reject()")
-        self._consumer.state.acknowledge(self.identity, _response(accepted))
+        self._consumer.answer(self, _response(accepted))
 
     def reject(self) -> None:
         """Reject it: it is delivered again, to another consumer where there is one, until its retries are spent."""
-        self._consumer.state.acknowledge(self.identity, AckResponse.REJECTED)
+        self._consumer.answer(self, AckResponse.REJECTED)
 
 
 class ConsumerOptions(TypedDict, total=False):
@@ -85,7 +89,7 @@ class QueueConsumer(Wrapper, Generic[Value]):
 
     Args:
         topic_name, subscriber: the queue `<topic_name>@<subscriber>`.
-        codec: how payloads become values; without one they are octets.
+        codec: how payloads become values, or their type, whose payloads are JSON; without one they are octets.
         feedback: whether this consumer announces its availability, to a queue that allows it [QS 2.10.2].
         source_guid: only samples whose related source GUID equals it are received [QS 2.11.3].
         unacked_threshold: number of unacknowledged samples up to which the queue sends more to this consumer; without
@@ -116,7 +120,7 @@ class QueueConsumer(Wrapper, Generic[Value]):
         subscriber: str,
         domain_id: int = 0,
         *,
-        codec: Codec[Value],
+        codec: Codec[Value] | type[Value],
         **options: Unpack[ConsumerOptions],
     ) -> None: ...
 
@@ -126,7 +130,7 @@ class QueueConsumer(Wrapper, Generic[Value]):
         subscriber: str,
         domain_id: int = 0,
         *,
-        codec: Codec[Value] | None = None,
+        codec: Codec[Value] | type[Value] | None = None,
         feedback: bool = False,
         consumer_guid: Guid | None = None,
         source_guid: Guid = NIL_GUID,
@@ -136,7 +140,7 @@ class QueueConsumer(Wrapper, Generic[Value]):
     ) -> None:
         super().__init__(domain_id, settings, session)
         with self._making():
-            self._codec = codec or cast("Codec[Value]", RawOctets())
+            self._codec = codec_of(codec)
             guid = consumer_guid or new_guid()
             self._port = ConsumerPort(
                 self._session.domain.participant,
@@ -150,6 +154,8 @@ class QueueConsumer(Wrapper, Generic[Value]):
             self.state = QueueReader(self._port.queue, guid, source_guid=source_guid)
             self._session.domain.add(self._port)
             self._is_matched = False
+            self._in_body: dict[SampleIdentity, None] = {}
+            """Samples of a batch, or of `process`, that the program works on and has not acknowledged itself."""
             self._asked_at_s: float | None = None
             self._began_at_s = 0.0
             self._reported_epoch = 0
@@ -213,7 +219,7 @@ class QueueConsumer(Wrapper, Generic[Value]):
         for each in deliveries:
             try:
                 value = self._codec.decode(each.payload or b"")
-            except (QsctlError, ValueError) as error:
+            except Exception as error:  # a codec of the program's own may raise anything
                 self.undecodable_count += 1
                 self.state.acknowledge(each.identity, AckResponse.REJECTED)
                 _LOG.warning("queue %s: sample %s is rejected: %s", self.state.queue, each.identity, error)
@@ -264,14 +270,51 @@ class QueueConsumer(Wrapper, Generic[Value]):
         while not self._is_stopping:
             yield from self.receive(1, FOREVER_S)
 
-    def batches(self, max_samples: int = 100) -> Iterator[list[ReceivedSample[Value]]]:
-        """Yield what has come, as lists of 1 to `max_samples` samples, until `stop`; no list is waited to be full.
+    def batches(self, size: int = 100, *, max_samples: int | None = None) -> Iterator[list[ReceivedSample[Value]]]:
+        """Yield what has come, as lists of 1 to `size` samples, until `stop`; no list is waited to be full.
 
-        A queue sends as many unacknowledged samples as the consumer's threshold lets it, `unacked_threshold`.
+        A batch is acknowledged when the loop comes back for the next one, or ends by `stop` or `max_samples`; what the
+        body acknowledged or rejected itself stays as it is. A loop that is left, by `break` or by an exception, leaves
+        its batch unacknowledged: the program may acknowledge or reject it; what it does not is rejected when an
+        `Exception` leaves the consumer's `with` block, and otherwise returns to the queue as redelivered when the
+        consumer closes. A program that ends without closing returns it too: each sample is delivered at least once.
+
+        A queue sends as many unacknowledged samples as the consumer's threshold lets it, `unacked_threshold`: with a
+        threshold below `size` batches are smaller.
+
+        Args:
+            size: largest number of samples in a batch.
+            max_samples: number of samples after which to end; None: no bound.
+
+        Raises:
+            UsageError: `size` is less than 1.
         """
-        while not self._is_stopping:
-            if batch := self.receive(max_samples, FOREVER_S):
+        check_size(size)
+        finished = 0
+        while not self._is_stopping and (max_samples is None or finished < max_samples):
+            if batch := self.receive_batch(bounded(size, max_samples, finished), FOREVER_S):
+                finished += len(batch)
                 yield batch
+                self.finish_batch(batch)
+
+    def receive_batch(self, size: int, timeout_s: float) -> list[ReceivedSample[Value]]:
+        """Receive samples that `finish_batch` acknowledges."""
+        batch = self.receive(size, timeout_s)
+        self._in_body.update(dict.fromkeys([each.identity for each in batch]))
+        return batch
+
+    def finish_batch(self, batch: list[ReceivedSample[Value]]) -> None:
+        """Accept what the body of a loop has not acknowledged, and send the acknowledgments."""
+        for each in batch:
+            self.acknowledge_once(each, AckResponse.ACCEPTED)
+        self.flush()
+
+    def abandon(self, response: AckResponse) -> None:
+        """Answer what bodies were left with."""
+        for identity in self._in_body:
+            if self.state.holds(identity):
+                self.state.acknowledge(identity, response)
+        self._in_body.clear()
 
     def process(
         self,
@@ -300,34 +343,58 @@ class QueueConsumer(Wrapper, Generic[Value]):
                 self.flush()
         return count
 
+    def processing(
+        self, handler: Callable[[ReceivedSample[Value]], object], *, retry: Retry = ONCE
+    ) -> AbstractContextManager[None]:
+        """Call a handler as `process` does, in a thread, for as long as a `with` block lasts.
+
+        The consumer is that thread's until the block ends, and is stopped then: the sample in progress is finished. A
+        failure of the thread is raised at the end of the block.
+
+        Args:
+            handler: processes one sample; called in the thread.
+            retry: attempts and pauses for one sample.
+        """
+        return working(self, lambda: self.process(handler, retry=retry))
+
     def _process(
         self, sample: ReceivedSample[Value], handler: Callable[[ReceivedSample[Value]], object], retry: Retry
     ) -> bool:
         """Process one sample; return whether the handler did, and acknowledge it by what came of it."""
-        pauses = retry.pauses()
         response = AckResponse.RETURNED
+        self.begin(sample)
         try:
-            while True:
-                try:
-                    handler(sample)
-                except Exception:
-                    pause_s = next(pauses, None)
-                    if pause_s is None:
-                        response = AckResponse.REJECTED
-                        _LOG.exception("queue %s: sample %s is rejected", self.state.queue, sample.identity)
-                        return False
-                    if self._run_until(lambda: self._is_stopping, pause_s):
-                        return False
-                else:
-                    response = AckResponse.ACCEPTED
-                    return True
+            response = attempted(lambda: handler(sample), retry, self._pauses, f"{self.state.queue}: {sample.identity}")
         finally:
             self.acknowledge_once(sample, response)
+        return response is AckResponse.ACCEPTED
+
+    def _pauses(self, pause_s: float) -> bool:
+        """Wait between two attempts; return whether `stop` was called."""
+        return self._run_until(lambda: self._is_stopping, pause_s)
+
+    def begin(self, sample: ReceivedSample[Value]) -> None:
+        """Note that a handler works on a sample, for `acknowledge_once`."""
+        self._in_body[sample.identity] = None
 
     def acknowledge_once(self, sample: ReceivedSample[Value], response: AckResponse) -> None:
-        """Acknowledge a sample, unless its handler did."""
-        if self.state.holds(sample.identity):
-            self.state.acknowledge(sample.identity, response)
+        """Acknowledge a sample, unless the program did while it worked on it.
+
+        One that the program rejected may have come again already: that delivery is not answered here.
+        """
+        if sample.identity in self._in_body:
+            del self._in_body[sample.identity]
+            if self.state.holds(sample.identity):
+                self.state.acknowledge(sample.identity, response)
+
+    def answer(self, sample: ReceivedSample[Value] | Delivery, response: AckResponse) -> None:
+        """Acknowledge a sample as the program asks for.
+
+        Raises:
+            UsageError: it was acknowledged before, or is not this consumer's.
+        """
+        self.state.acknowledge(sample.identity, response)
+        self._in_body.pop(sample.identity, None)
 
     def acknowledge(
         self,
@@ -361,16 +428,18 @@ class QueueConsumer(Wrapper, Generic[Value]):
         response: AckResponse,
     ) -> None:
         for each in (samples,) if isinstance(samples, ReceivedSample | Delivery) else samples:
-            self.state.acknowledge(each.identity, response)
+            self.answer(each, response)
 
     def acknowledge_all(self, accepted: bool | None = None) -> int:
         """Acknowledge every sample received so far; return their number. `accepted` is deprecated: see `reject_all`."""
         if accepted is not None:
             warn_of_former("acknowledge_all(accepted)", "acknowledge_all() or reject_all()")
+        self._in_body.clear()
         return self.state.acknowledge_all(_response(accepted))
 
     def reject_all(self) -> int:
         """Reject every sample received so far; return their number."""
+        self._in_body.clear()
         return self.state.acknowledge_all(AckResponse.REJECTED)
 
     def set_availability(self, reception_enabled: bool, unacked_threshold: int = UNLIMITED_THRESHOLD) -> None:
@@ -391,13 +460,25 @@ class QueueConsumer(Wrapper, Generic[Value]):
         self._session.domain.turn(0)
         self.turn()
 
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.leave(kind)
+        super().__exit__(kind, error, trace)
+
+    def leave(self, kind: type[BaseException] | None) -> None:
+        """Reject what a loop was left with by an exception of the program; an interruption is not one."""
+        if kind is not None and issubclass(kind, Exception) and self._session.is_usable:
+            self.abandon(AckResponse.REJECTED)
+
     def close(self) -> None:
         """Send the acknowledgments, then leave the queue: what is unacknowledged goes to other consumers.
 
         Samples that `receive` returned and that are not acknowledged count as failed deliveries; those that it has not
-        returned do not.
+        returned do not. A batch whose loop was left returns as redelivered, and is not counted.
         """
-        if self._session.is_open:
+        if self._session.is_usable:
+            self.abandon(AckResponse.RETURNED)
             self.turn()
             if not self.state.touched_count:
                 self._port.detach()
@@ -419,6 +500,21 @@ class QueueConsumer(Wrapper, Generic[Value]):
         if answers:
             self._port.send(answers)
             self._port.flush()
+
+
+def check_size(size: int) -> None:
+    """Refuse batches that hold nothing.
+
+    Raises:
+        UsageError: the size is less than 1.
+    """
+    if size < 1:
+        raise UsageError(f"batches of {size} samples hold nothing", remedy="Give 1 or more.")
+
+
+def bounded(size: int, max_samples: int | None, finished: int) -> int:
+    """Return the size of the next batch, where a loop ends after a number of samples."""
+    return size if max_samples is None else min(size, max_samples - finished)
 
 
 def _response(accepted: bool | None) -> AckResponse:

@@ -87,7 +87,7 @@ class Administrator:
         """Services that did not answer the latest command for them: the next one waits for them no longer than others
         take, so that what needs several commands ends in time."""
         self.tolerates_silence = False
-        """Whether the replies of those that answer are enough; who did not is in `silent`."""
+        """True: the replies of those that answer are enough; `silent` names the others."""
         self._guid = new_guid()
         self._number = 0
         self._services: dict[int, str] = {}

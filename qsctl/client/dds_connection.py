@@ -175,6 +175,11 @@ class DdsConnection:
         if not consumer.state.touched_count:
             consumer.flush()
 
+    @property
+    def dds_settings(self) -> DomainSettings | None:
+        """Return the way in which clients take part in the domains; None: on the loopback."""
+        return self._settings
+
     def place_of(self, queue: QueueName) -> tuple[str, str, int]:
         """Return the topic, the shared subscriber and the domain of a queue.
 

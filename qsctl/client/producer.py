@@ -6,13 +6,13 @@ Samples are octets, or values when a codec is given. `aio.QueueProducer` is the 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Final, Generic, TypeAlias, TypedDict, Unpack, cast, overload
+from typing import Final, Generic, TypeAlias, TypedDict, Unpack, overload
 
 import msgspec
 
-from qsctl.client.codec import Codec, RawOctets, Value
+from qsctl.client.codec import Codec, Value, codec_of
 from qsctl.client.retry import Retry
 from qsctl.client.session import FOREVER_S, ClientSession, Wrapper, new_guid, no_answer
 from qsctl.core.client.producer import WINDOW_COUNT, Producer, WriteOutcome, ranges_of
@@ -65,7 +65,7 @@ class QueueProducer(Wrapper, Generic[Value]):
     Args:
         topic_name: the queue's `<topic_name>`.
         domain_id: the domain of the queue's domain participant.
-        codec: how values become payloads; without one they are octets.
+        codec: how values become payloads, or their type, whose payloads are JSON; without one they are octets.
         window_count: largest number of unacknowledged samples; `write` waits when it is reached.
         source_guid: GUID of the requester that replies are addressed to [QS 2.11.1]; nil: the writer's.
         writer_guid: the writer of its samples' identities, for a program that gives identities or goes on with those of
@@ -88,7 +88,12 @@ class QueueProducer(Wrapper, Generic[Value]):
 
     @overload
     def __init__(
-        self, topic_name: str, domain_id: int = 0, *, codec: Codec[Value], **options: Unpack[ProducerOptions]
+        self,
+        topic_name: str,
+        domain_id: int = 0,
+        *,
+        codec: Codec[Value] | type[Value],
+        **options: Unpack[ProducerOptions],
     ) -> None: ...
 
     def __init__(
@@ -96,7 +101,7 @@ class QueueProducer(Wrapper, Generic[Value]):
         topic_name: str,
         domain_id: int = 0,
         *,
-        codec: Codec[Value] | None = None,
+        codec: Codec[Value] | type[Value] | None = None,
         window_count: int = WINDOW_COUNT,
         source_guid: Guid = NIL_GUID,
         writer_guid: Guid | None = None,
@@ -106,7 +111,7 @@ class QueueProducer(Wrapper, Generic[Value]):
     ) -> None:
         super().__init__(domain_id, settings, session)
         with self._making():
-            self._codec = codec or cast("Codec[Value]", RawOctets())
+            self._codec = codec_of(codec)
             guid = writer_guid if writer_guid is not None and writer_guid != NIL_GUID else new_guid()
             self.state = Producer(topic_name, guid, window_count=window_count, source_guid=source_guid)
             self._listener = on_application_acknowledgment
@@ -192,6 +197,42 @@ class QueueProducer(Wrapper, Generic[Value]):
             related_identity=related_identity,
             flags=_REPLICATE if replicate else 0,
         )
+
+    def write_many(self, values: Iterable[Value], *, timeout_s: float = 10.0) -> list[Value]:
+        """Write everything that an iterable yields, and wait until it is acknowledged; return what was rejected.
+
+        What a queue rejects, being full or deleted, is in the list, in the order in which it was written: write it
+        again later, as a new sample. The acknowledgments are not reported by `wait_for_acknowledgments` and
+        `pop_acknowledged`. When this raises, samples before may be in the queue.
+
+        Args:
+            values: the samples; an iterator is read as the window has room.
+            timeout_s: longest wait for room in the window, and for the last acknowledgments.
+
+        Raises:
+            NoAnswer: the window stayed full, or a queue did not acknowledge in time; names the samples.
+            UsageError: a sample is too large.
+        """
+        many = ManyWritten[Value](self)
+        try:
+            for value in values:
+                many.add(value, self.write_attempt(value, None, INFINITE_NS, timeout_s))
+            if not self._run_until(many.is_acknowledged, timeout_s):
+                raise no_answer(f"the acknowledgment of {self.unacknowledged_text()}", timeout_s)
+        finally:
+            many.forget()
+        return many.rejected
+
+    def pop_outcome_or_none(self, identity: SampleIdentity) -> bool | None:
+        """Return whether a sample of `write_attempt` was accepted, and keep nothing of it; None: not known yet."""
+        accepted = self._awaited[identity]
+        if accepted is not None:
+            del self._awaited[identity]
+        return accepted
+
+    def forget_outcome(self, identity: SampleIdentity) -> None:
+        """Report what becomes of a sample of `write_attempt` as of any other."""
+        self._awaited.pop(identity, None)
 
     def write_until_accepted(
         self,
@@ -341,3 +382,38 @@ class QueueProducer(Wrapper, Generic[Value]):
         if writes:
             self._port.send(writes)
             self._port.flush()
+
+
+class ManyWritten(Generic[Value]):
+    """The samples of one `write_many` whose acknowledgment is awaited, oldest first, and the values that were rejected.
+
+    The window bounds what is unacknowledged; acknowledgments out of order wait for the oldest.
+    """
+
+    def __init__(self, producer: QueueProducer[Value]) -> None:
+        self._producer = producer
+        self._awaited: deque[tuple[SampleIdentity, Value]] = deque()
+        self.rejected: list[Value] = []
+
+    def add(self, value: Value, identity: SampleIdentity) -> None:
+        """Await the acknowledgment of a sample of `write_attempt`."""
+        self._awaited.append((identity, value))
+        self.is_acknowledged()
+
+    def is_acknowledged(self) -> bool:
+        """Return whether every sample is acknowledged."""
+        while self._awaited:
+            identity, value = self._awaited[0]
+            accepted = self._producer.pop_outcome_or_none(identity)
+            if accepted is None:
+                return False
+            if not accepted:
+                self.rejected.append(value)
+            self._awaited.popleft()
+        return True
+
+    def forget(self) -> None:
+        """Await nothing more."""
+        for identity, _ in self._awaited:
+            self._producer.forget_outcome(identity)
+        self._awaited.clear()

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Generic, TypedDict, Unpack, cast, overload
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
+from functools import partial
+from typing import Generic, TypedDict, Unpack, overload
 
-from qsctl.client.codec import Codec, RawOctets
+from qsctl.client.attempts import attempted
+from qsctl.client.background import working
+from qsctl.client.codec import Codec, codec_of
 from qsctl.client.consumer import QueueConsumer, ReceivedSample
 from qsctl.client.deprecation import warn_of_former
 from qsctl.client.producer import QueueProducer
 from qsctl.client.requester import ROOM_TIMEOUT_S, Reply, Request
+from qsctl.client.retry import ONCE, Retry
 from qsctl.client.session import FOREVER_S, ClientSession, Wrapper
 from qsctl.core.client.replier import Replier
+from qsctl.core.messages import AckResponse
 from qsctl.identity import SampleIdentity
 from qsctl.transport.dds.clients.client_ports import require_size
 from qsctl.transport.dds.participant import DomainSettings
@@ -31,7 +37,8 @@ class QueueReplier(Wrapper, Generic[Request, Reply]):
     Args:
         topic_name, subscriber: the request queue `<topic_name>@<subscriber>`.
         reply_topic: the topic of the reply queue; `<topic_name>Reply` unless given [QS 2.11].
-        codec, reply_codec: how payloads become requests, and replies payloads; without one they are octets.
+        codec, reply_codec: how payloads become requests, and replies payloads, or their types, whose payloads
+            are JSON; without one they are octets.
         settings: how to take part in the domain; the loopback by default.
         session: a session to use together with other wrappers; `domain_id` and `settings` are then unused.
     """
@@ -56,7 +63,7 @@ class QueueReplier(Wrapper, Generic[Request, Reply]):
         domain_id: int = 0,
         *,
         codec: None = None,
-        reply_codec: Codec[Reply],
+        reply_codec: Codec[Reply] | type[Reply],
         **options: Unpack[ReplierOptions],
     ) -> None: ...
 
@@ -67,7 +74,7 @@ class QueueReplier(Wrapper, Generic[Request, Reply]):
         subscriber: str,
         domain_id: int = 0,
         *,
-        codec: Codec[Request],
+        codec: Codec[Request] | type[Request],
         reply_codec: None = None,
         **options: Unpack[ReplierOptions],
     ) -> None: ...
@@ -79,8 +86,8 @@ class QueueReplier(Wrapper, Generic[Request, Reply]):
         subscriber: str,
         domain_id: int = 0,
         *,
-        codec: Codec[Request],
-        reply_codec: Codec[Reply],
+        codec: Codec[Request] | type[Request],
+        reply_codec: Codec[Reply] | type[Reply],
         **options: Unpack[ReplierOptions],
     ) -> None: ...
 
@@ -91,18 +98,18 @@ class QueueReplier(Wrapper, Generic[Request, Reply]):
         domain_id: int = 0,
         *,
         reply_topic: str = "",
-        codec: Codec[Request] | None = None,
-        reply_codec: Codec[Reply] | None = None,
+        codec: Codec[Request] | type[Request] | None = None,
+        reply_codec: Codec[Reply] | type[Reply] | None = None,
         settings: DomainSettings | None = None,
         session: ClientSession | None = None,
     ) -> None:
         super().__init__(domain_id, settings, session)
         with self._making():
-            self._reply_codec = reply_codec or cast("Codec[Reply]", RawOctets())
+            self._reply_codec = codec_of(reply_codec)
             self._consumer = QueueConsumer(
                 topic_name,
                 subscriber,
-                codec=codec or cast("Codec[Request]", RawOctets()),
+                codec=codec_of(codec),
                 session=self._session,
             )
             self._producer = QueueProducer(reply_topic or f"{topic_name}Reply", session=self._session)
@@ -176,6 +183,71 @@ class QueueReplier(Wrapper, Generic[Request, Reply]):
             self.state.finish(request.delivery)
         self.turn()
         return identity
+
+    def process(
+        self,
+        handler: Callable[[ReceivedSample[Request]], Reply],
+        *,
+        retry: Retry = ONCE,
+        max_samples: int | None = None,
+    ) -> int:
+        """Reply to each request, as it comes, what a handler returns, until `stop`; return the number of replies.
+
+        The request is acknowledged with its reply. When the handler raises an `Exception`, or what it returns cannot be
+        encoded, it is called again after a pause, and the request is rejected after the last attempt. Whatever else
+        it raises returns the request to the queue as redelivered, and leaves this call; so does `stop` during a pause,
+        without an error. A process that ends between the reply and the acknowledgment replies twice.
+
+        Args:
+            handler: returns the reply to one request.
+            retry: attempts and pauses for one request.
+            max_samples: number of requests after which to end; None: no bound.
+        """
+        count = finished = 0
+        while not self._is_stopping and (max_samples is None or finished < max_samples):
+            for request in self.receive(1, FOREVER_S):
+                finished += 1
+                response = AckResponse.RETURNED
+                self.begin(request)
+                try:
+                    response = attempted(
+                        partial(self._answer, handler, request), retry, self._pauses, f"request {request.identity}"
+                    )
+                finally:
+                    self.acknowledge_once(request, response)
+                count += response is AckResponse.ACCEPTED
+                self._session.domain.turn(0)
+        return count
+
+    def processing(
+        self, handler: Callable[[ReceivedSample[Request]], Reply], *, retry: Retry = ONCE
+    ) -> AbstractContextManager[None]:
+        """Reply to requests as `process` does, in a thread, for as long as a `with` block lasts.
+
+        The replier is that thread's until the block ends, and is stopped then: the request in progress is answered. A
+        failure of the thread is raised at the end of the block.
+
+        Args:
+            handler: returns the reply to one request; called in the thread.
+            retry: attempts and pauses for one request.
+        """
+        return working(self, lambda: self.process(handler, retry=retry))
+
+    def _answer(self, handler: Callable[[ReceivedSample[Request]], Reply], request: ReceivedSample[Request]) -> None:
+        self.reply(request, handler(request))
+
+    def _pauses(self, pause_s: float) -> bool:
+        """Wait between two attempts; return whether `stop` was called."""
+        return self._run_until(lambda: self._is_stopping, pause_s)
+
+    def begin(self, request: ReceivedSample[Request]) -> None:
+        """Note that a handler works on a request, for `acknowledge_once`."""
+        self._consumer.begin(request)
+
+    def acknowledge_once(self, request: ReceivedSample[Request], response: AckResponse) -> None:
+        """Acknowledge a request, unless its reply or its handler did."""
+        self._consumer.acknowledge_once(request, response)
+        self.turn()
 
     def acknowledge(self, requests: ReceivedSample[Request] | Iterable[ReceivedSample[Request]]) -> None:
         """Acknowledge a request, or each of several, whose replies were sent with `finish=False`.

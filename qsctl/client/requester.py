@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, Generic, TypedDict, TypeVar, Unpack, cast, overload
+from typing import Final, Generic, TypedDict, TypeVar, Unpack, overload
 
-from qsctl.client.codec import Codec, RawOctets
+from qsctl.client.codec import Codec, codec_of
 from qsctl.client.consumer import QueueConsumer
 from qsctl.client.deprecation import warn_of_former
 from qsctl.client.producer import QueueProducer
@@ -42,7 +42,8 @@ class QueueRequester(Wrapper, Generic[Request, Reply]):
         topic_name: the topic of the request queue.
         subscriber: the shared subscriber of the reply queue.
         reply_topic: the topic of the reply queue; `<topic_name>Reply` unless given [QS 2.11].
-        codec, reply_codec: how requests become payloads, and payloads replies; without one they are octets.
+        codec, reply_codec: how requests become payloads, and payloads replies, or their types, whose payloads
+            are JSON; without one they are octets.
         source_guid: GUID that replies are addressed to; with the same one after a restart replies to the earlier run
             still reach this requester [QS 2.11.1].
         acknowledges: whether replies are acknowledged as they come; if not, `held_replies` returns them and
@@ -71,7 +72,7 @@ class QueueRequester(Wrapper, Generic[Request, Reply]):
         domain_id: int = 0,
         *,
         codec: None = None,
-        reply_codec: Codec[Reply],
+        reply_codec: Codec[Reply] | type[Reply],
         **options: Unpack[RequesterOptions],
     ) -> None: ...
 
@@ -82,7 +83,7 @@ class QueueRequester(Wrapper, Generic[Request, Reply]):
         subscriber: str,
         domain_id: int = 0,
         *,
-        codec: Codec[Request],
+        codec: Codec[Request] | type[Request],
         reply_codec: None = None,
         **options: Unpack[RequesterOptions],
     ) -> None: ...
@@ -94,8 +95,8 @@ class QueueRequester(Wrapper, Generic[Request, Reply]):
         subscriber: str,
         domain_id: int = 0,
         *,
-        codec: Codec[Request],
-        reply_codec: Codec[Reply],
+        codec: Codec[Request] | type[Request],
+        reply_codec: Codec[Reply] | type[Reply],
         **options: Unpack[RequesterOptions],
     ) -> None: ...
 
@@ -106,8 +107,8 @@ class QueueRequester(Wrapper, Generic[Request, Reply]):
         domain_id: int = 0,
         *,
         reply_topic: str = "",
-        codec: Codec[Request] | None = None,
-        reply_codec: Codec[Reply] | None = None,
+        codec: Codec[Request] | type[Request] | None = None,
+        reply_codec: Codec[Reply] | type[Reply] | None = None,
         source_guid: Guid | None = None,
         acknowledges: bool = True,
         settings: DomainSettings | None = None,
@@ -116,8 +117,8 @@ class QueueRequester(Wrapper, Generic[Request, Reply]):
         super().__init__(domain_id, settings, session)
         with self._making():
             guid = source_guid or new_guid()
-            self._codec = codec or cast("Codec[Request]", RawOctets())
-            self._reply_codec = reply_codec or cast("Codec[Reply]", RawOctets())
+            self._codec = codec_of(codec)
+            self._reply_codec = codec_of(reply_codec)
             self._producer = QueueProducer(topic_name, source_guid=guid, session=self._session)
             self._consumer = QueueConsumer(
                 reply_topic or f"{topic_name}Reply", subscriber, source_guid=guid, session=self._session
@@ -209,7 +210,7 @@ class QueueRequester(Wrapper, Generic[Request, Reply]):
 
     def close(self) -> None:
         """Send what is to be sent, then leave: unacknowledged replies return to the queue, as redelivered."""
-        if self._session.is_open:
+        if self._session.is_usable:
             self._consumer.state.acknowledge_all(AckResponse.RETURNED)
             self._consumer.close()
         super().close()
@@ -225,7 +226,10 @@ class QueueRequester(Wrapper, Generic[Request, Reply]):
             Refused: the queue rejected the request.
         """
         identity = self.send(value)
-        return self.only_reply(identity, self.replies(identity, 1, timeout_s), timeout_s)
+        try:
+            return self.only_reply(identity, self.replies(identity, 1, timeout_s), timeout_s)
+        finally:
+            self.state.forget(identity)
 
     def only_reply(self, request: SampleIdentity, replies: list[Reply], timeout_s: float) -> Reply:
         """Return the reply to a request that no other is wanted of.
@@ -233,7 +237,6 @@ class QueueRequester(Wrapper, Generic[Request, Reply]):
         Raises:
             NoAnswer: there is none.
         """
-        self.state.forget(request)
         if not replies:
             raise NoAnswer(
                 f"no reply to request {request} came in {timeout_s:g} s", remedy="Check that a replier is running."

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
 from typing import Final, Self
 
-from qsctl.errors import NoAnswer
+from qsctl.errors import NoAnswer, Refused
 from qsctl.identity import Guid
 from qsctl.instant import MILLISECOND_NS, SECOND_NS, Nanoseconds
 from qsctl.transport.dds.clients.client_domain import ClientDomain
@@ -35,14 +35,28 @@ class ClientSession:
     def __init__(self, domain_id: int, settings: DomainSettings | None = None) -> None:
         self.domain = ClientDomain(Participant(domain_id, settings, name="qsctl client"))
         self.is_open = True
+        self._process_id = os.getpid()
         self.may_wait = True
-        """Whether a blocking call may wait. Of tasks none does: what it waits for is awaited before it is made."""
+        """True: a blocking call may wait. Of tasks none does: what it waits for is awaited before it is made."""
+
+    @property
+    def is_usable(self) -> bool:
+        """Return whether it is open, in the process that opened it: a child of `os.fork` has none of its threads."""
+        return self.is_open and os.getpid() == self._process_id
 
     def run_until(self, is_done: Callable[[], bool], timeout_s: float, turn: Callable[[], None]) -> bool:
         """Turn until something is so, or the time is over; return whether it is so.
 
         `turn` moves what has come into the wrapper's state and what it wants to send into its ports.
+
+        Raises:
+            Refused: the session is closed, or was opened by the parent of this process.
         """
+        if not self.is_usable:
+            raise Refused(
+                "the session of this producer or consumer is closed, or belongs to the parent of this process",
+                remedy="Open another one; a child of os.fork must open its own.",
+            )
         deadline = time.monotonic() + timeout_s
         self.domain.turn(0)
         turn()
@@ -55,9 +69,11 @@ class ClientSession:
         return True
 
     def close(self) -> None:
-        """Leave the domain."""
+        """Leave the domain; in a child of the process that opened it, nothing is sent or left."""
+        is_left = self.is_usable
         self.is_open = False
-        self.domain.close()
+        if is_left:
+            self.domain.close()
 
 
 class Wrapper:
@@ -75,7 +91,7 @@ class Wrapper:
         `close`, which also returns what was not processed.
         """
         self._is_stopping = True
-        if self._session.is_open:
+        if self._session.is_usable:
             self._session.domain.wake()
 
     @property
@@ -92,6 +108,10 @@ class Wrapper:
         """The session; give it to another wrapper to use one participant for both."""
         return self._session
 
+    def wait_for_queue(self, timeout_s: float = 10.0) -> object:
+        """Wait until the queues are matched, at most so long."""
+        raise AssertionError(f"every wrapper waits for its own queues, {timeout_s:g} s")
+
     def turn(self) -> None:
         """Move what has come into the state, and what is to go into the ports; does not wait."""
         raise AssertionError("every wrapper turns its own ports")
@@ -105,7 +125,7 @@ class Wrapper:
 
     def close(self) -> None:
         """Send what is to be sent, then leave; a session that was given stays open."""
-        if self._session.is_open:
+        if self._session.is_usable:
             self.turn()
         if self._owns_session:
             self._session.close()

@@ -94,7 +94,7 @@ class Transfer:
     _apart: set[ResourceIdentifier] = field(default_factory=set)
     """The targets that a sample of this source cannot go to in one step."""
     _sends_payloads: bool = False
-    """Whether the service was found to lack payloads: they are on disk only, and a target keeps its in memory."""
+    """True: the service was found to lack payloads: they are on disk only, and a target keeps its in memory."""
 
     @property
     def copies(self) -> bool:

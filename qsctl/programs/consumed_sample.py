@@ -20,7 +20,7 @@ class ConsumedSample:
         self._delivery = delivery
         self._answer = answer
         self.is_answered = False
-        """Whether it was acknowledged or rejected."""
+        """True once it was acknowledged or rejected."""
 
     @property
     def payload(self) -> bytes:

@@ -30,11 +30,11 @@ class QueueSettingOptions(TypedDict, total=False):
     unacked_threshold: int
     """Outstanding samples up to which a consumer is sent more; -1: always."""
     consumer_feedback: bool
-    """Whether consumers announce that they accept samples."""
+    """True: consumers announce that they accept samples."""
     lifespan: str
     """Longest stay of a sample in the queue."""
     persistent: bool
-    """Whether the samples are kept on disk, across restarts."""
+    """True: the samples are kept on disk, across restarts."""
     max_delivery_retries: int
     """Deliveries of a sample after the first one."""
     response_timeout: str
@@ -52,7 +52,7 @@ class QueueSettingOptions(TypedDict, total=False):
     when_full: Literal["reject", "wait"]
     """Policy of a full queue."""
     as_dead_letter: bool
-    """Whether to create the subscriber's dead-letter queue."""
+    """True: the queue is the subscriber's dead-letter queue."""
 
 
 def check_settings(settings: Mapping[str, object]) -> None:

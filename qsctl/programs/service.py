@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 import time
@@ -9,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, TypeVar, Unpack, overload
 
 from qsctl.cli.caller import ProgramCaller, called_by
 from qsctl.cli.location import open_connection, seconds
@@ -36,12 +37,21 @@ if TYPE_CHECKING:
     from qsctl.cli.samples.move_results import MovedSamples
     from qsctl.cli.samples.produce_results import ProducedSamples
     from qsctl.cli.samples.sample_files import FileFormat
+    from qsctl.client.codec import Codec
     from qsctl.client.connection import Connection
+    from qsctl.client.consumer import QueueConsumer
+    from qsctl.client.producer import QueueProducer
+    from qsctl.client.replier import QueueReplier
+    from qsctl.client.requester import QueueRequester
     from qsctl.core.messages import Delivery
     from qsctl.instant import Nanoseconds
+    from qsctl.programs.queue_clients import Place, QueueClients
 
 Text = bytes | str
 FilePath = str | PathLike[str]
+Value = TypeVar("Value")
+Request = TypeVar("Request")
+Reply = TypeVar("Reply")
 
 
 class Service:
@@ -83,6 +93,8 @@ class Service:
         self._lock = threading.RLock()
         self._notes: list[str] = []
         self._held = ExitStack()
+        self._clients: QueueClients | None = None
+        self._process_id = os.getpid()
         self._timeout = timeout
         with called_by(ProgramCaller(self._notes.append)):
             self._connection: Connection | None = self._held.enter_context(connection)
@@ -220,10 +232,23 @@ class Service:
         return int(rest.partition("?")[0]) if kind == "dds" else None
 
     def close(self) -> None:
-        """Leave the service; samples consumed and not acknowledged return to their queues. May be repeated."""
-        with self._lock:
-            self._connection = None
-            with called_by(ProgramCaller(self._notes.append)):
+        """Leave the service with its clients; samples consumed and not acknowledged return to their queues.
+
+        May be repeated. In a child of `os.fork` it does nothing.
+        """
+        self._leave(None, None, None)
+
+    def _leave(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if os.getpid() != self._process_id:
+            return  # a child of os.fork: what is open is its parent's
+        with self._lock, called_by(ProgramCaller(self._notes.append)):
+            try:
+                if self._clients is not None:
+                    self._clients.leave(kind, error, trace)
+            finally:
+                self._connection = None
                 self._held.close()
 
     def __enter__(self) -> Service:
@@ -232,7 +257,7 @@ class Service:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self.close()
+        self._leave(kind, error, traceback)
 
     def __repr__(self) -> str:
         return f"<qsctl.Service {self.location}{', closed' * (self._connection is None)}>"
@@ -450,6 +475,118 @@ class Service:
                     f"sample {sample.identity} of {queue} was neither acknowledged nor rejected",
                     remedy="Call acknowledge() or reject() before the next sample.",
                 )
+
+    @overload
+    def producer(self, queue: str) -> QueueProducer[bytes]: ...
+
+    @overload
+    def producer(self, queue: str, codec: Codec[Value] | type[Value]) -> QueueProducer[Value]: ...
+
+    def producer(self, queue: str, codec: Codec[Value] | type[Value] | None = None) -> QueueProducer[Value]:
+        """Open a producer of a queue on DDS, in the domain where the service has it; it is closed with this Service.
+
+        A client belongs to the thread that uses it; a thread that goes on longer than the others closes its own.
+
+        Args:
+            queue: its name, as in the commands.
+            codec: how values become payloads, or their type, whose payloads are JSON; without one they are octets.
+
+        Raises:
+            NotFound: there is no such queue.
+            Refused: the service is embedded: use `produce` and `consume`.
+            NoAnswer: the queue is not reached within ten seconds.
+        """
+        return self._opened_clients().producer(self._place(queue), codec)
+
+    @overload
+    def consumer(self, queue: str, *, unacked_threshold: int | None = None) -> QueueConsumer[bytes]: ...
+
+    @overload
+    def consumer(
+        self, queue: str, codec: Codec[Value] | type[Value], *, unacked_threshold: int | None = None
+    ) -> QueueConsumer[Value]: ...
+
+    def consumer(
+        self, queue: str, codec: Codec[Value] | type[Value] | None = None, *, unacked_threshold: int | None = None
+    ) -> QueueConsumer[Value]:
+        """Open a consumer of a queue on DDS; as `producer`.
+
+        A batch that an exception interrupts is rejected where the exception leaves the `with` block of this Service.
+
+        Args:
+            queue: as of `producer`.
+            codec: as of `producer`.
+            unacked_threshold: outstanding samples up to which the queue sends more; None: the queue's own.
+
+        Raises:
+            NotFound, Refused, NoAnswer: as of `producer`.
+        """
+        return self._opened_clients().consumer(self._place(queue), codec, unacked_threshold)
+
+    @overload
+    def requester(self, queue: str) -> QueueRequester[bytes, bytes]: ...
+
+    @overload
+    def requester(
+        self, queue: str, codec: Codec[Request] | type[Request], reply_codec: Codec[Reply] | type[Reply]
+    ) -> QueueRequester[Request, Reply]: ...
+
+    def requester(
+        self,
+        queue: str,
+        codec: Codec[Request] | type[Request] | None = None,
+        reply_codec: Codec[Reply] | type[Reply] | None = None,
+    ) -> QueueRequester[Request, Reply]:
+        """Open a requester of a queue that has a reply queue; as `producer`.
+
+        Args:
+            queue: the request queue, as of `producer`.
+            codec: of the requests, as of `producer`.
+            reply_codec: of the replies.
+
+        Raises:
+            NotFound, Refused, NoAnswer: as of `producer`.
+        """
+        return self._opened_clients().requester(self._place(queue), codec, reply_codec)
+
+    @overload
+    def replier(self, queue: str) -> QueueReplier[bytes, bytes]: ...
+
+    @overload
+    def replier(
+        self, queue: str, codec: Codec[Request] | type[Request], reply_codec: Codec[Reply] | type[Reply]
+    ) -> QueueReplier[Request, Reply]: ...
+
+    def replier(
+        self,
+        queue: str,
+        codec: Codec[Request] | type[Request] | None = None,
+        reply_codec: Codec[Reply] | type[Reply] | None = None,
+    ) -> QueueReplier[Request, Reply]:
+        """Open a replier of a queue that has a reply queue; as `requester`.
+
+        Args:
+            queue: as of `requester`.
+            codec: as of `requester`.
+            reply_codec: as of `requester`.
+
+        Raises:
+            NotFound, Refused, NoAnswer: as of `producer`.
+        """
+        return self._opened_clients().replier(self._place(queue), codec, reply_codec)
+
+    def _opened_clients(self) -> QueueClients:
+        if self._clients is None:
+            from qsctl.programs.queue_clients import QueueClients
+
+            self._clients = QueueClients()
+        return self._clients
+
+    def _place(self, queue: str) -> Place:
+        from qsctl.programs.queue_clients import place_of
+
+        with self.options.open() as administration:
+            return place_of(administration, queue)
 
     def move(
         self,
@@ -714,6 +851,11 @@ class Service:
         Raises:
             Refused: the service was closed.
         """
+        if os.getpid() != self._process_id:
+            raise Refused(
+                f"the Service of {self.location} was opened by the parent of this process",
+                remedy="Open one in this process.",
+            )
         with self._lock:
             connection = self._connection
             if connection is None:

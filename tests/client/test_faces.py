@@ -13,18 +13,23 @@ from qsctl.client.aio.awaitable import AwaitableWrapper
 
 WRAPPERS = ("QueueProducer", "QueueConsumer", "QueueRequester", "QueueReplier")
 
+OF_THREADS_ALONE = {"processing"}
+"""A task that works beside others is started as any other task."""
+
 OF_TASKS_ALONE = {"aclose", "write_all"}
 """`write_all` yields to other tasks between samples; a loop that blocks does it by itself."""
 
 WITHOUT_WAITING = {
-    "acknowledge_once", "close", "has_feedback", "has_outcome", "has_queue", "has_replies", "has_room", "has_samples",
+    "abandon", "acknowledge_once", "answer", "begin", "close", "finish_batch", "forget_outcome", "leave",
+    "pop_outcome_or_none", "receive_batch",
+    "has_feedback", "has_outcome", "has_queue", "has_replies", "has_room", "has_samples",
     "has_samples_or_end", "has_samples_or_stops",
     "is_acknowledged", "next_pause", "only_reply", "pop_outcome", "replace_listener", "turn", "unacknowledged_text",
     "write_attempt",
 }  # fmt: skip
 """What the awaitable wrappers are made with; `close` is `aclose` there."""
 
-OF_THEIR_OWN = {"batches", "process", "request", "stop", "write_until_accepted"}
+OF_THEIR_OWN = {"batches", "process", "request", "stop", "write_many", "write_until_accepted"}
 """Methods that both have, and that are no awaited call of the blocking one; `stop` may be called from anywhere."""
 
 
@@ -39,7 +44,10 @@ def test_both_are_opened_with_the_same_arguments(name: str) -> None:
 
 @pytest.mark.parametrize("name", WRAPPERS)
 def test_both_have_the_same_methods(name: str) -> None:
-    assert methods(getattr(blocking, name)) - WITHOUT_WAITING == methods(getattr(aio, name)) - OF_TASKS_ALONE
+    assert (
+        methods(getattr(blocking, name)) - WITHOUT_WAITING - OF_THREADS_ALONE
+        == methods(getattr(aio, name)) - OF_TASKS_ALONE
+    )
 
 
 @pytest.mark.parametrize("name", WRAPPERS)

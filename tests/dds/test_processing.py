@@ -272,3 +272,99 @@ def test_former_names_work_and_warn(domain: int) -> None:
         replier.reply(request, b"!", finish=False)
         with pytest.warns(DeprecationWarning, match="acknowledge"):
             replier.finish(request)
+
+
+def test_a_batch_is_accepted_behind_its_body_and_the_loop_ends_at_its_number(domain: int) -> None:
+    write("Again", domain, *(b"%d" % number for number in range(5)))
+    with QueueConsumer("Again", "S", domain, unacked_threshold=1) as consumer:
+        sizes = [len(batch) for batch in consumer.batches(10, max_samples=4)]
+        assert sum(sizes) == 4
+        assert max(sizes) <= 2, "the threshold bounds a batch"
+    assert left_in("Again", domain) == [(b"4", False)]
+
+
+def test_a_batch_is_rejected_by_an_exception_and_returned_by_a_break(domain: int) -> None:
+    write("Again", domain, b"one")
+    with pytest.raises(RuntimeError, match="planted"), QueueConsumer("Again", "S", domain) as consumer:
+        for _ in consumer.batches():
+            raise RuntimeError("planted")
+    with QueueConsumer("Again", "S", domain) as consumer:
+        for (sample,) in consumer.batches():
+            assert not sample.redelivered, "a rejection sets no flag"
+            break
+    assert left_in("Again", domain) == [(b"one", True)]
+
+
+def test_what_a_body_rejected_itself_is_not_accepted_behind_it(domain: int) -> None:
+    write("Again", domain, b"odd")
+    attempts = 0
+    with QueueConsumer("Again", "S", domain) as consumer:
+        for batch in consumer.batches(max_samples=3):
+            attempts += 1
+            consumer.reject(batch)
+            consumer.flush()
+    assert attempts == 3
+    assert left_in("Again", domain) == [(b"odd", False)]
+
+
+def test_batches_of_tasks_are_answered_as_blocking_ones(domain: int) -> None:
+    write("Again", domain, b"one", b"two")
+
+    async def consume(fails: bool) -> None:
+        async with aio.QueueConsumer("Again", "S", domain) as consumer:
+            async for _ in consumer.batches(1, max_samples=1):
+                if fails:
+                    raise RuntimeError("planted")
+
+    with pytest.raises(RuntimeError, match="planted"):
+        anyio.run(consume, True)
+    anyio.run(consume, False)
+    assert left_in("Again", domain) == [(b"two", False)]
+
+
+def test_write_many_returns_what_a_full_queue_rejected(domain: int) -> None:
+    with QueueProducer("Small", domain) as producer:
+        assert producer.write_many([b"fits", b"second", b"third"]) == [b"second", b"third"]
+        assert producer.wait_for_acknowledgments() == 0, "they are reported once"
+    assert left_in("Small", domain) == [(b"fits", False)]
+
+
+def test_a_codec_that_raises_anything_costs_that_sample_alone(domain: int) -> None:
+    class Fragile:
+        def encode(self, value: str) -> bytes:
+            return value.encode()
+
+        def decode(self, payload: bytes) -> str:
+            return {b"sound": "sound"}[payload]
+
+    write("Odd", domain, b"broken", b"sound")
+    with QueueConsumer("Odd", "S", domain, codec=Fragile(), unacked_threshold=100) as consumer:
+        assert [each.value for each in consumer.receive(1)] == ["sound"]
+        assert consumer.undecodable_count == 1
+        consumer.acknowledge_all()
+
+
+def test_a_replier_works_in_a_thread_until_its_block_ends(domain: int) -> None:
+    with (
+        QueueReplier("Asked", "S", domain) as replier,
+        QueueRequester("Asked", "S", domain) as requester,
+        replier.processing(lambda request: request.value.upper()),
+    ):
+        assert [requester.request(each) for each in (b"one", b"two")] == [b"ONE", b"TWO"]
+
+
+def test_a_child_of_a_fork_is_refused_and_leaves_nothing_of_its_parent(domain: int) -> None:
+    with QueueProducer("Orders", domain) as producer:
+        producer.wait_for_queue()
+        child = os.fork()
+        if not child:
+            try:
+                producer.write(b"of the child")
+                producer.wait_for_acknowledgments()
+            except Refused:
+                producer.close()
+                os._exit(7)
+            os._exit(1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+        assert producer.write_many([b"of the parent"]) == []
+    assert left_in("Orders", domain) == [(b"of the parent", False)]

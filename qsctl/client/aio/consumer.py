@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any, Final, Generic, Unpack, overload
+from functools import partial
+from types import TracebackType
+from typing import Any, Generic, Unpack, overload
 
 import anyio
 
 from qsctl.client import consumer
 from qsctl.client.aio.awaitable import AwaitableWrapper, awaited, opening
+from qsctl.client.attempts import attempted_in_task
 from qsctl.client.codec import Codec, Value
 from qsctl.client.retry import ONCE, Retry
 from qsctl.client.session import FOREVER_S
 from qsctl.core.messages import AckResponse
-
-_LOG: Final = logging.getLogger("qsctl.client")
 
 
 class QueueConsumer(AwaitableWrapper[consumer.QueueConsumer[Value]], Generic[Value]):
@@ -42,7 +42,7 @@ class QueueConsumer(AwaitableWrapper[consumer.QueueConsumer[Value]], Generic[Val
         subscriber: str,
         domain_id: int = 0,
         *,
-        codec: Codec[Value],
+        codec: Codec[Value] | type[Value],
         **options: Unpack[consumer.ConsumerOptions],
     ) -> None: ...
 
@@ -72,11 +72,34 @@ class QueueConsumer(AwaitableWrapper[consumer.QueueConsumer[Value]], Generic[Val
             for each in await self.receive(1, FOREVER_S):
                 yield each
 
-    async def batches(self, max_samples: int = 100) -> AsyncIterator[list[consumer.ReceivedSample[Value]]]:
-        """Yield what has come, as lists of 1 to `max_samples` samples, until `stop`, as the blocking wrapper does."""
-        while not self.is_stopping:
-            if batch := await self.receive(max_samples, FOREVER_S):
+    async def batches(
+        self, size: int = 100, *, max_samples: int | None = None
+    ) -> AsyncIterator[list[consumer.ReceivedSample[Value]]]:
+        """Yield what has come, as lists of 1 to `size` samples, until `stop`; each is acknowledged behind its body.
+
+        As the blocking wrapper does: a batch whose loop an exception or a cancellation left is rejected or returned by
+        the consumer's `async with` block.
+
+        Raises:
+            UsageError: `size` is less than 1.
+        """
+        consumer.check_size(size)
+        blocking, finished = self._blocking, 0
+        while not self.is_stopping and (max_samples is None or finished < max_samples):
+            count = consumer.bounded(size, max_samples, finished)
+            receiving = partial(blocking.receive_batch, count, FOREVER_S)
+            if batch := await self._call(receiving, blocking.has_samples_or_stops, FOREVER_S):
+                finished += len(batch)
                 yield batch
+                await self._call(partial(blocking.finish_batch, batch))
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None and issubclass(kind, Exception):
+            with anyio.CancelScope(shield=True):
+                await self._call(partial(self._blocking.leave, kind))
+        await super().__aexit__(kind, error, trace)
 
     async def process(
         self,
@@ -109,24 +132,13 @@ class QueueConsumer(AwaitableWrapper[consumer.QueueConsumer[Value]], Generic[Val
         handler: Callable[[consumer.ReceivedSample[Value]], Awaitable[Any]],
         retry: Retry,
     ) -> bool:
-        pauses = retry.pauses()
         response = AckResponse.RETURNED
+        self._blocking.begin(sample)
         try:
-            while True:
-                try:
-                    with anyio.CancelScope(shield=True):
-                        await handler(sample)
-                except Exception:
-                    pause_s = next(pauses, None)
-                    if pause_s is None:
-                        response = AckResponse.REJECTED
-                        _LOG.exception("sample %s is rejected", sample.identity)
-                        return False
-                    if await self._until(lambda: self.is_stopping, pause_s):
-                        return False
-                else:
-                    response = AckResponse.ACCEPTED
-                    return True
+            response = await attempted_in_task(
+                lambda: handler(sample), retry, partial(self._until, lambda: self.is_stopping), str(sample.identity)
+            )
         finally:
             with anyio.CancelScope(shield=True):
                 await self._call(lambda: self._blocking.acknowledge_once(sample, response))
+        return response is AckResponse.ACCEPTED

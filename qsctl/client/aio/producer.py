@@ -14,7 +14,7 @@ from qsctl.client import producer
 from qsctl.client.aio.awaitable import AwaitableWrapper, awaited, opening
 from qsctl.client.codec import Codec, Value
 from qsctl.client.retry import Retry
-from qsctl.client.session import FOREVER_S
+from qsctl.client.session import FOREVER_S, no_answer
 from qsctl.identity import SampleIdentity
 from qsctl.instant import INFINITE_NS, Nanoseconds
 
@@ -42,7 +42,7 @@ class QueueProducer(AwaitableWrapper[producer.QueueProducer[Value]], Generic[Val
         topic_name: str,
         domain_id: int = 0,
         *,
-        codec: Codec[Value],
+        codec: Codec[Value] | type[Value],
         **options: Unpack[producer.ProducerOptions],
     ) -> None: ...
 
@@ -89,6 +89,32 @@ class QueueProducer(AwaitableWrapper[producer.QueueProducer[Value]], Generic[Val
             if blocking.pop_outcome(identity, timeout_s):
                 return identity
             await anyio.sleep(blocking.next_pause(pauses, identity, retry))
+
+    async def write_many(self, values: Iterable[Value], *, timeout_s: float = 10.0) -> list[Value]:
+        """Write everything that an iterable yields, and wait until it is acknowledged; return what was rejected.
+
+        As the blocking wrapper does. When the task is cancelled, samples before may be in the queue.
+
+        Raises:
+            NoAnswer: the window stayed full, or a queue did not acknowledge in time; names the samples.
+            UsageError: a sample is too large.
+        """
+        blocking = self._blocking
+        many = producer.ManyWritten[Value](blocking)
+        try:
+            for value in values:
+                while True:
+                    if not blocking.has_room() and not await self._until(blocking.has_room, timeout_s):
+                        raise no_answer(f"room in the window of {blocking.unacknowledged_text()}", timeout_s)
+                    async with self._turns.lock:
+                        if blocking.has_room():
+                            many.add(value, blocking.write_attempt(value, None, INFINITE_NS, 0.0))
+                            break
+            if not await self._until(many.is_acknowledged, timeout_s):
+                raise no_answer(f"the acknowledgment of {blocking.unacknowledged_text()}", timeout_s)
+        finally:
+            many.forget()
+        return many.rejected
 
     async def write_all(self, values: Iterable[Value] | AsyncIterable[Value]) -> int:
         """Write everything that an iterable yields; return how many. Many samples go into one frame.

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 from typing import Generic, Unpack, overload
+
+import anyio
 
 from qsctl.client import replier
 from qsctl.client.aio.awaitable import AwaitableWrapper, awaited, opening
+from qsctl.client.attempts import attempted_in_task
 from qsctl.client.codec import Codec
 from qsctl.client.consumer import ReceivedSample
 from qsctl.client.replier import QueueReplier as Blocking
 from qsctl.client.requester import ROOM_TIMEOUT_S, Reply, Request
+from qsctl.client.retry import ONCE, Retry
 from qsctl.client.session import FOREVER_S
+from qsctl.core.messages import AckResponse
 
 
 class QueueReplier(AwaitableWrapper[replier.QueueReplier[Request, Reply]], Generic[Request, Reply]):
@@ -37,7 +43,7 @@ class QueueReplier(AwaitableWrapper[replier.QueueReplier[Request, Reply]], Gener
         domain_id: int = 0,
         *,
         codec: None = None,
-        reply_codec: Codec[Reply],
+        reply_codec: Codec[Reply] | type[Reply],
         **options: Unpack[replier.ReplierOptions],
     ) -> None: ...
 
@@ -48,7 +54,7 @@ class QueueReplier(AwaitableWrapper[replier.QueueReplier[Request, Reply]], Gener
         subscriber: str,
         domain_id: int = 0,
         *,
-        codec: Codec[Request],
+        codec: Codec[Request] | type[Request],
         reply_codec: None = None,
         **options: Unpack[replier.ReplierOptions],
     ) -> None: ...
@@ -60,8 +66,8 @@ class QueueReplier(AwaitableWrapper[replier.QueueReplier[Request, Reply]], Gener
         subscriber: str,
         domain_id: int = 0,
         *,
-        codec: Codec[Request],
-        reply_codec: Codec[Reply],
+        codec: Codec[Request] | type[Request],
+        reply_codec: Codec[Reply] | type[Reply],
         **options: Unpack[replier.ReplierOptions],
     ) -> None: ...
 
@@ -80,6 +86,47 @@ class QueueReplier(AwaitableWrapper[replier.QueueReplier[Request, Reply]], Gener
         Blocking[Request, Reply].wait_for_acknowledgments,
         Blocking[Request, Reply].is_acknowledged,
     )
+
+    async def process(
+        self,
+        handler: Callable[[ReceivedSample[Request]], Awaitable[Reply]],
+        *,
+        retry: Retry = ONCE,
+        max_samples: int | None = None,
+    ) -> int:
+        """Reply to each request what an awaited handler returns, until `stop`; return the number of replies.
+
+        A request is acknowledged, tried again and rejected as by the blocking wrapper's `process`. When the task is
+        cancelled, the request in progress is answered first; one that is to be tried again returns to the queue.
+
+        Args:
+            handler: returns the reply to one request.
+            retry: attempts and pauses for one request.
+            max_samples: number of requests after which to end; None: no bound.
+        """
+        count = finished = 0
+        while not self.is_stopping and (max_samples is None or finished < max_samples):
+            for request in await self.receive(1, FOREVER_S):
+                finished += 1
+                response = AckResponse.RETURNED
+                self._blocking.begin(request)
+                try:
+                    response = await attempted_in_task(
+                        partial(self._answer, handler, request),
+                        retry,
+                        partial(self._until, lambda: self.is_stopping),
+                        f"request {request.identity}",
+                    )
+                finally:
+                    with anyio.CancelScope(shield=True):
+                        await self._call(partial(self._blocking.acknowledge_once, request, response))
+                count += response is AckResponse.ACCEPTED
+        return count  # fmt: skip
+
+    async def _answer(
+        self, handler: Callable[[ReceivedSample[Request]], Awaitable[Reply]], request: ReceivedSample[Request]
+    ) -> None:
+        await self.reply(request, await handler(request))
 
     async def __aiter__(self) -> AsyncIterator[ReceivedSample[Request]]:
         """Yield requests as they come, until `stop`."""

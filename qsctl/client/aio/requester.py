@@ -35,7 +35,7 @@ class QueueRequester(AwaitableWrapper[requester.QueueRequester[Request, Reply]],
         domain_id: int = 0,
         *,
         codec: None = None,
-        reply_codec: Codec[Reply],
+        reply_codec: Codec[Reply] | type[Reply],
         **options: Unpack[requester.RequesterOptions],
     ) -> None: ...
 
@@ -46,7 +46,7 @@ class QueueRequester(AwaitableWrapper[requester.QueueRequester[Request, Reply]],
         subscriber: str,
         domain_id: int = 0,
         *,
-        codec: Codec[Request],
+        codec: Codec[Request] | type[Request],
         reply_codec: None = None,
         **options: Unpack[requester.RequesterOptions],
     ) -> None: ...
@@ -58,8 +58,8 @@ class QueueRequester(AwaitableWrapper[requester.QueueRequester[Request, Reply]],
         subscriber: str,
         domain_id: int = 0,
         *,
-        codec: Codec[Request],
-        reply_codec: Codec[Reply],
+        codec: Codec[Request] | type[Request],
+        reply_codec: Codec[Reply] | type[Reply],
         **options: Unpack[requester.RequesterOptions],
     ) -> None: ...
 
@@ -91,4 +91,7 @@ class QueueRequester(AwaitableWrapper[requester.QueueRequester[Request, Reply]],
             Refused: the queue rejected the request.
         """
         identity = await self.send(value)
-        return self._blocking.only_reply(identity, await self.replies(identity, 1, timeout_s), timeout_s)
+        try:
+            return self._blocking.only_reply(identity, await self.replies(identity, 1, timeout_s), timeout_s)
+        finally:
+            self._blocking.state.forget(identity)

@@ -11,6 +11,7 @@ from typing import assert_type
 import msgspec
 import pydantic
 
+import qsctl
 from qsctl.client import (
     JsonCodec,
     MsgpackCodec,
@@ -66,6 +67,23 @@ def values() -> None:
         producer.write_until_accepted(Order(1), retry=Retry(attempts=2))
         producer.write(b"octets")  # expected error
         QueueProducer("Orders", codec=JsonCodec(Order), windows=3)  # expected error
+
+
+def typed_by_the_type() -> None:
+    with (
+        QueueConsumer("Orders", "S", codec=Order) as orders,
+        QueueProducer("Quotes", codec=Quote) as quotes,
+        qsctl.Service.connect("dds:60") as service,
+    ):
+        assert_type(orders.receive()[0].value, Order)
+        assert_type(quotes.write_many([Quote(1.0)]), list[Quote])
+        quotes.write_many([Order(1)])  # expected error
+        assert_type(service.producer("Orders"), QueueProducer[bytes])
+        assert_type(service.consumer("Orders", Order), QueueConsumer[Order])
+        assert_type(service.requester("Quotes", Order, Quote).request(Order(1)), Quote)
+        with service.replier("Quotes").processing(lambda request: request.value.upper()):
+            pass
+        service.replier("Quotes", Order, Quote).process(process)  # expected error
 
 
 def process(order: ReceivedSample[Order]) -> None:
