@@ -13,7 +13,7 @@ Durations are those of the buckets of `eventlog.schema.bucket_of`: at most 0.8 %
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -78,16 +78,20 @@ class DoneTimes:
 
     def figures(self) -> dict[str, Any]:
         """Return what is stated of them, by the names of `sim.figures.Figures`."""
+        left = list(self._left())
         return {
             "done_messages": self.done_messages,
             "unfinished_messages": self.unfinished_messages,
-            "done_mean_ns": self.mean_ns(),
-            **{f"done_{name}_ns": self.percentile(*PERCENTILES[name]) for name in ("p50", "p90", "p99", "p999")},
+            "done_mean_ns": self._mean_ns(left),
+            **{f"done_{name}_ns": self._percentile(*PERCENTILES[name], left) for name in ("p50", "p90", "p99", "p999")},
             "done_max_ns": self.max_ns,
         }
 
     def percentile(self, part: int, whole: int) -> Nanoseconds | None:
         """Return the time by which this fraction of the messages is done, or at least that; None without a message."""
+        return self._percentile(part, whole, self._left())
+
+    def _percentile(self, part: int, whole: int, left: Iterable[tuple[Nanoseconds, float]]) -> Nanoseconds | None:
         if not self.done and not self.unfinished:
             return None
         bound = max(self.longest_ns, self.oldest_ns)
@@ -98,19 +102,22 @@ class DoneTimes:
                 if up_to >= rank:
                     return min(bucket_bounds_ns(bucket)[1], bound)
         limit = 1.0 - part / whole
-        for time_ns, left in self._left():
-            if left <= limit * (1.0 + 1e-12):
+        for time_ns, not_done in left:
+            if not_done <= limit * (1.0 + 1e-12):
                 return min(time_ns, bound)
         return bound
 
     def mean_ns(self) -> float | None:
         """Return the mean time to done, or at least that; None without a message."""
+        return self._mean_ns(self._left())
+
+    def _mean_ns(self, times: Iterable[tuple[Nanoseconds, float]]) -> float | None:
         if not self.done and not self.unfinished:
             return None
         if not self.unfinished:
             return self.sum_ns / self.done_messages
         area, before_ns, left = 0.0, 0, 1.0
-        for time_ns, after in self._left():
+        for time_ns, after in times:
             area += left * (time_ns - before_ns)
             before_ns, left = time_ns, after
         return area + left * max(0, self.oldest_ns - before_ns)
@@ -124,14 +131,3 @@ class DoneTimes:
                 left *= 1.0 - count / there
                 yield bucket_bounds_ns(bucket)[1], left
             there -= count + self.unfinished.get(bucket, 0)
-
-
-def done_times(rows: Sequence[Mapping[str, Any]]) -> DoneTimes | None:
-    """Return the times to done of rows of counters; None where the messages of none are acknowledged."""
-    own = [row for row in rows if row["done_messages"] is not None]
-    if not own:
-        return None
-    times = DoneTimes()
-    for row in own:
-        times.add(row)
-    return times

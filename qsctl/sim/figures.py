@@ -5,16 +5,19 @@ They are what sweeps, comparisons and sizing work on: small, and mergeable, for 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
 
 from qsctl.eventlog.outcomes import LOSS_COLUMNS, loss_ratio
 from qsctl.eventlog.schema import bucket_bounds_ns
 from qsctl.instant import HOUR_NS, SECOND_NS, Nanoseconds
-from qsctl.sim.done_times import done_times
+from qsctl.sim.done_times import DoneTimes
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
     import pyarrow as pa
 
     from qsctl.eventlog.run_folder import ReplicatedQueue, RuleVerdict, WorkedQueue
@@ -32,6 +35,12 @@ SUMMED: Final = (
     "waiting_messages",
     "wait_sum_ns",
 )
+_DONE: Final = ("done_sum_ns", "done_max_ns", "unfinished_max_ns")
+_NUMBERS: Final = (
+    *SUMMED, "wait_max_ns", "high_water_mark_work_units", "max_depth_work_units", "first_discard_ns", "observed_ns",
+    "done_messages", *_DONE,
+)  # fmt: skip
+"""Columns of the counters that are read, besides the histograms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,10 +147,7 @@ def figures_of(
         verdicts: of a cluster.
         worked: of a broker's queue.
     """
-    queues: dict[str, list[dict[str, Any]]] = {}
-    for row in counters.to_pylist():
-        queues.setdefault(row["queue"], []).append(row)
-    found = [_figures(queue, rows) for queue, rows in queues.items()]
+    found = [_figures(*each) for each in _queues_of(counters)]
     if worked:
         by_name = {each.queue: each for each in worked}
         found = [_of_worked(each, by_name.get(each.queue)) for each in found]
@@ -185,25 +191,74 @@ def _of_cluster(figures: Figures, masters: ReplicatedQueue | None, broken_rules:
     )
 
 
-def _figures(queue: str, rows: list[dict[str, Any]]) -> Figures:
-    histogram: dict[int, int] = {}
-    for row in rows:
-        for bucket, count in zip(row["histogram_bucket"], row["histogram_count"], strict=True):
-            histogram[bucket] = histogram.get(bucket, 0) + count
-    longest = max((row["wait_max_ns"] for row in rows), default=0)
-    times = done_times(rows)
+def _queues_of(counters: pa.Table) -> Iterator[tuple[str, dict[str, list[Any]], dict[int, int], DoneTimes | None]]:
+    """Yield each queue with its columns of numbers, its waits, and its times to done; in the order of the rows.
+
+    Columns are read as arrays: a list a row of a histogram costs more than a small simulation.
+    """
+    places: dict[str, list[int]] = {}
+    for place, queue in enumerate(counters.column("queue").to_pylist()):
+        places.setdefault(queue, []).append(place)
+    numbers = {name: counters.column(name).to_pylist() for name in _NUMBERS}
+    waits, done, unfinished = (
+        _Histograms(counters, f"{name}_bucket", f"{name}_count") for name in ("histogram", "done", "unfinished")
+    )
+    for queue, rows in places.items():
+        acknowledged = [row for row in rows if numbers["done_messages"][row] is not None]
+        times = None
+        if acknowledged:
+            of = {name: [numbers[name][row] for row in acknowledged] for name in _DONE}
+            times = DoneTimes(
+                done.merged(acknowledged), unfinished.merged(acknowledged), sum(of["done_sum_ns"]),
+                max(of["done_max_ns"]), max(of["unfinished_max_ns"]),
+            )  # fmt: skip
+        columns = {name: [numbers[name][row] for row in rows] for name in _NUMBERS}
+        yield queue, columns, waits.merged(rows), times
+
+
+class _Histograms:
+    """The sparse histograms of a table, one a row.
+
+    Args:
+        counters: the table.
+        buckets, counts: names of its columns.
+    """
+
+    def __init__(self, counters: pa.Table, buckets: str, counts: str) -> None:
+        self._offsets, self._buckets = _flat(counters, buckets)
+        self._counts = _flat(counters, counts)[1]
+
+    def merged(self, rows: Sequence[int]) -> dict[int, int]:
+        """Return the sum of the histograms of some rows, by bucket, ascending."""
+        parts = [slice(self._offsets[row], self._offsets[row + 1]) for row in rows]
+        bucket = np.concatenate([self._buckets[part] for part in parts])
+        count = np.concatenate([self._counts[part] for part in parts])
+        if not len(bucket):
+            return {}
+        total = np.zeros(int(bucket.max()) + 1, np.int64)
+        np.add.at(total, bucket, count)
+        used = np.flatnonzero(total)
+        return dict(zip(used.tolist(), total[used].tolist(), strict=True))
+
+
+def _flat(counters: pa.Table, name: str) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """Return where the list of each row begins, with the end of the last one, and the elements of all lists."""
+    lists = counters.column(name).combine_chunks()
+    return lists.offsets.to_numpy(), lists.values.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
+
+
+def _figures(queue: str, columns: dict[str, list[Any]], histogram: dict[int, int], times: DoneTimes | None) -> Figures:
+    longest = max(columns["wait_max_ns"], default=0)
     ranks = nearest_ranks(histogram, ((50, 100), (90, 100), (99, 100), (999, 1000)), longest)
     return Figures(
         queue=queue,
-        clients=len(rows),
-        **{name: sum(row[name] for row in rows) for name in SUMMED},
+        clients=len(columns["wait_max_ns"]),
+        **{name: sum(columns[name]) for name in SUMMED},
         wait_max_ns=longest,
-        high_water_mark_work_units=max(row["high_water_mark_work_units"] for row in rows),
-        max_depth_work_units=max(row["max_depth_work_units"] for row in rows),
-        first_discard_ns=min(
-            (row["first_discard_ns"] for row in rows if row["first_discard_ns"] is not None), default=None
-        ),
-        observed_ns=max(row["observed_ns"] for row in rows),
+        high_water_mark_work_units=max(columns["high_water_mark_work_units"]),
+        max_depth_work_units=max(columns["max_depth_work_units"]),
+        first_discard_ns=min((each for each in columns["first_discard_ns"] if each is not None), default=None),
+        observed_ns=max(columns["observed_ns"]),
         wait_p50_ns=ranks[0],
         wait_p90_ns=ranks[1],
         wait_p99_ns=ranks[2],

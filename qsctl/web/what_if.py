@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import os
+import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Annotated, Any, Final, TypeVar
 
@@ -35,6 +36,10 @@ _SETTINGS_MAX: Final = 64
 _TEXT_MAX: Final = 300
 _STILL_HERE_S: Final = 10.0
 """After this long without news the stream sends a sign of life, so that a dead connection is noticed."""
+_OF_INTERVAL: Final = 3
+"""Repetitions of the first interval that is shown at once: that of two is six times as wide as that of many."""
+_PACE_S: Final = 0.25
+"""Shortest time between later answers to a question."""
 
 _Text = Annotated[str, msgspec.Meta(max_length=_TEXT_MAX)]
 _Settings = Annotated[dict[_Text, _Text], msgspec.Meta(max_length=_SETTINGS_MAX)]
@@ -168,7 +173,7 @@ class _WhatIf:
         return EventStream(self._events(question, news), self._context)
 
     async def _events(self, question: WhatIfQuestion, news: asyncio.Event) -> AsyncIterator[Any]:
-        shown = 0
+        shown, shown_at = 0, 0.0
         self.answerer.ask(question)
         try:
             while True:
@@ -180,10 +185,14 @@ class _WhatIf:
                 if state == "overtaken":
                     yield {"kind": "overtaken"}
                     return
+                wait_s = _STILL_HERE_S
                 if question.complete > shown:
-                    found = await anyio.to_thread.run_sync(answer_of, question)
-                    shown = found["repetitions"]
-                    yield found
+                    wait_s = 0.0 if is_ended else _wait_s(shown, question.complete, shown_at)
+                    if wait_s <= 0:
+                        found = await anyio.to_thread.run_sync(answer_of, question)
+                        shown, shown_at = found["repetitions"], time.monotonic()
+                        yield found
+                        continue
                 elif not shown:
                     yield {
                         "kind": state,
@@ -193,10 +202,10 @@ class _WhatIf:
                 if is_ended and shown == question.repetitions:
                     yield {"kind": "done"}
                     return
-                with anyio.move_on_after(_STILL_HERE_S) as waiting:
+                with anyio.move_on_after(wait_s) as waiting:
                     await news.wait()
                 news.clear()
-                if waiting.cancelled_caught:
+                if waiting.cancelled_caught and wait_s == _STILL_HERE_S:
                     yield None
         finally:
             self.answerer.drop(question)
@@ -210,6 +219,16 @@ class _WhatIf:
         )  # fmt: skip
         found = await anyio.to_thread.run_sync(written, shown)
         return JSONResponse({"written": [dataclasses.asdict(each) for each in found]})
+
+
+def _wait_s(shown: int, complete: int, shown_at: float) -> float:
+    """Return how long an answer waits for further repetitions: drawing each of them would slow those that follow.
+
+    The first one is shown at once, and the next one as soon as there is an interval that a reader can use.
+    """
+    if not shown or shown < _OF_INTERVAL <= complete:
+        return 0.0
+    return shown_at + _PACE_S - time.monotonic()
 
 
 def _from_threads(loop: asyncio.AbstractEventLoop, news: asyncio.Event) -> Callable[[], None]:

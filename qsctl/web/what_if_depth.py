@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from qsctl.sim.model import NEVER, OUTCOMES, Rows
-from qsctl.sim.scenario.scenario import QUEUE_ORDER, GuaranteedOverflow, Model, Queue, Scenario
+from qsctl.sim.model import Rows
+from qsctl.sim.scenario.scenario import GuaranteedOverflow, Model, Scenario
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -55,35 +55,13 @@ class DepthCounter:
 
     def add(self, rows: Rows) -> None:
         """Count rows of the log, `sim.model.LOG_ROW`."""
-        if not len(rows):
-            return
-        arrived, queue = rows["enqueued_ns"], rows["queue"].astype(np.int64)
-        entered, left = rows["enter_ns"] != NEVER, self._stayed(rows)
-        self._seen[np.unique(queue)] = True
-        self._count_at(queue[entered], (arrived + rows["enter_ns"])[entered], 1)
-        gone = entered & (left != NEVER)
-        self._count_at(queue[gone], (arrived + left)[gone], -1)
+        from qsctl.sim.depth_moves import count_moves
+        from qsctl.sim.kernel.jit import as_records
 
-    def _stayed(self, rows: Rows) -> npt.NDArray[Any]:
-        """Return the time from the arrival to leaving the queue; NEVER for what is still in it."""
-        wait, acknowledged = rows["wait_ns"], rows["acknowledge_ns"]
-        held = np.where(rows["outcome"] == _DELIVERED, np.where(acknowledged == NEVER, wait, acknowledged), wait)
-        held = np.where(rows["outcome"] == _HELD, NEVER, held)
-        if self._holds:
-            return held
-        if not len(self._holders):
-            return wait
-        client = np.minimum(rows["client_id"], len(self._holders) - 1)
-        return np.where((rows["queue"] == _GUARANTEED) & self._holders[client], held, wait)
-
-    def _count_at(self, queue: npt.NDArray[Any], instants: npt.NDArray[Any], sign: int) -> None:
-        if not len(queue):
-            return
-        # A step of the depth counts from the first instant at which it is read behind it.
-        step = self._horizon_ns / self._count
-        place = np.clip(np.ceil(instants / step).astype(np.int64), 0, self._count)
-        counted = np.bincount(queue * (self._count + 1) + place, minlength=self._moves.size)
-        self._moves += sign * counted.reshape(self._moves.shape)
+        if len(rows):
+            step_ns = self._horizon_ns / self._count
+            counted = as_records(np.ascontiguousarray(rows))
+            count_moves(counted, step_ns, self._holders, self._holds, self._moves, self._seen)
 
     def result(self) -> dict[str, DepthOverTime]:
         """Return the depth of each queue that had messages."""
@@ -96,11 +74,6 @@ class DepthCounter:
             )
             for number in np.flatnonzero(self._seen).tolist()
         }
-
-
-_DELIVERED: Final = next(number for number, each in enumerate(OUTCOMES) if each == "delivered")
-_HELD: Final = next(number for number, each in enumerate(OUTCOMES) if each == "held")
-_GUARANTEED: Final = QUEUE_ORDER.index(Queue.G_1)
 
 
 def _holders(scenario: Scenario) -> npt.NDArray[np.bool_]:

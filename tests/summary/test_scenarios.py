@@ -11,7 +11,7 @@ import pytest
 
 from qsctl.eventlog.schema import LogLevel, bucket_of
 from qsctl.instant import SECOND_NS
-from qsctl.sim.done_times import done_times
+from qsctl.sim.done_times import DoneTimes
 from qsctl.sim.run import run
 from qsctl.sim.scenario.overrides import apply_overrides
 from qsctl.sim.scenario.scenario import Scenario
@@ -62,8 +62,11 @@ def same(figures: QueueFigures, counted: list[dict[str, Any]]) -> None:
     discards = [row["first_discard_ns"] for row in counted if row["first_discard_ns"] is not None]
     assert figures.first_discard_ns == min(discards, default=None)
     assert figures.high_water_mark_work_units == max(row["high_water_mark_work_units"] for row in counted)
-    times = done_times(counted)
-    if times is None or not times.done_messages + times.unfinished_messages:
+    times = DoneTimes()
+    for row in counted:
+        if row["done_messages"] is not None:
+            times.add(row)
+    if not times.done_messages + times.unfinished_messages:
         assert not figures.done_messages
         assert not figures.unfinished_messages
     else:

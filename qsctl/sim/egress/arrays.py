@@ -22,6 +22,8 @@ FIRST_BLOCKS: Final = 1 << 10
 FIRST_BLOCK: Final = 1
 """Block 0 belongs to no octave: see `kernel.histogram`."""
 CACHE_LINE: Final = 64
+HISTOGRAMS_AT_ONCE: Final = 1 << 10
+"""Histograms that are read together: few enough that the copy of their blocks stays some megabytes."""
 
 
 class EgressArrays:
@@ -229,23 +231,38 @@ class EgressArrays:
         self.recent["place"] = 0
         self.blocks["messages"][:BLOCK] = 0
 
-    def histogram(self, queue: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-        """Sparse buckets and counts of one histogram, of flushed waits; zeros are what the blocks did not count.
+    def histograms(
+        self, numbers: npt.NDArray[Any], messages: npt.NDArray[Any]
+    ) -> tuple[list[npt.NDArray[Any]], list[npt.NDArray[Any]]]:
+        """Return the sparse buckets, and the counts, of histograms of flushed waits.
 
         Args:
-            queue: client × 5 + queue; beyond them `done_place` and `unfinished_place` of the state record, + client.
+            numbers: of the histograms: client × 5 + queue; beyond them `done_place` and `unfinished_place` of the state
+                record, + client.
+            messages: how many each has; those that the blocks did not count have a duration of zero.
         """
-        octaves = self.octaves["block"][queue * OCTAVES : (queue + 1) * OCTAVES]
+        octaves = self.octaves["block"].reshape(-1, OCTAVES)
         blocks = self.blocks["messages"].reshape(-1, BLOCK)
-        buckets, counts = [], []
-        for octave in np.flatnonzero(octaves >= 0):
-            block = blocks[octaves[octave]]
-            here = np.flatnonzero(block)
-            buckets.append(here + int(octave) * BLOCK)
-            counts.append(block[here])
-        bucket = np.concatenate(buckets) if buckets else np.zeros(0, np.int64)
-        count = np.concatenate(counts) if counts else np.zeros(0, np.int64)
-        return bucket.astype(np.int32), count.astype(np.int64)
+        buckets: list[npt.NDArray[Any]] = []
+        counts: list[npt.NDArray[Any]] = []
+        for begin in range(0, len(numbers), HISTOGRAMS_AT_ONCE):
+            part = slice(begin, begin + HISTOGRAMS_AT_ONCE)
+            of_part = octaves[numbers[part]]
+            number, octave = np.nonzero(of_part >= 0)
+            found = blocks[of_part[number, octave]]
+            block, place = np.nonzero(found)
+            count = found[block, place].astype(np.int64)
+            bucket = (octave[block] * BLOCK + place).astype(np.int32)
+            ends = np.searchsorted(number[block], np.arange(len(of_part)), "right")
+            up_to = np.concatenate([np.zeros(1, np.int64), np.cumsum(count)])[ends]
+            zeros = messages[part] - np.diff(up_to, prepend=0)
+            # Bucket 0 is that of a duration of zero.
+            at = np.concatenate([np.zeros(1, np.int64), ends[:-1]])[zeros > 0]
+            bucket, count = np.insert(bucket, at, 0), np.insert(count, at, zeros[zeros > 0])
+            ends = ends + np.cumsum(zeros > 0)
+            buckets += np.split(bucket, ends[:-1])
+            counts += np.split(count, ends[:-1])
+        return buckets, counts
 
     def _place(self, name: str, array: npt.NDArray[Any], moved: bool = True) -> None:
         """Keep an array, in whole cache lines when it is to be moved, and enter its address in the state record."""

@@ -54,8 +54,7 @@ def counter_columns(
     rows, losses = queues[used], tallies[used]
     redelivered = np.where(used % r.QUEUES == 0, arrays.endpoints["redelivered"][used // r.QUEUES], 0)
     client = (used // r.QUEUES).astype(np.int32)
-    delivered = arrays.queues["delivered"]
-    histograms = [_histogram(arrays, int(queue), int(delivered[queue])) for queue in used]
+    buckets, counts = arrays.histograms(used, rows["delivered"])
     return {
         "client_id": client,
         "client": [names[c] for c in client],
@@ -79,8 +78,8 @@ def counter_columns(
         "wait_sum_ns": losses["wait_sum"].copy(),
         "wait_max_ns": losses["wait_max"].copy(),
         "observed_ns": np.full(len(used), observed_ns, np.int64),
-        "histogram_bucket": [buckets for buckets, _ in histograms],
-        "histogram_count": [counts for _, counts in histograms],
+        "histogram_bucket": buckets,
+        "histogram_count": counts,
         **_times_to_done(arrays, used),
     }
 
@@ -107,24 +106,13 @@ def _times_to_done(arrays: EgressArrays, used: Any) -> dict[str, Any]:
     for name, place, field in (
         ("done", state["done_place"], "messages"), ("unfinished", state["unfinished_place"], "unfinished"),
     ):  # fmt: skip
-        histograms = [
-            _histogram(arrays, int(place) + int(c), int(dones[field][c])) if there else nothing
-            for c, there in zip(client, own, strict=True)
-        ]
-        columns[f"{name}_bucket"] = [buckets for buckets, _ in histograms]
-        columns[f"{name}_count"] = [counts for _, counts in histograms]
+        buckets, counts = [nothing[0]] * len(client), [nothing[1]] * len(client)
+        there = np.flatnonzero(own)
+        found = arrays.histograms(int(place) + client[there], dones[field][client[there]])
+        for at, bucket, count in zip(there.tolist(), *found, strict=True):
+            buckets[at], counts[at] = bucket, count
+        columns[f"{name}_bucket"], columns[f"{name}_count"] = buckets, counts
     return columns
-
-
-def _histogram(arrays: EgressArrays, number: int, messages: int) -> tuple[Any, Any]:
-    """Return the sparse buckets and counts of one histogram with the given number of messages, durations of zero
-    included.
-    """
-    bucket, count = arrays.histogram(number)
-    zeros = messages - int(count.sum())
-    if zeros > 0:
-        bucket, count = np.concatenate([[0], bucket]), np.concatenate([[zeros], count])
-    return bucket.astype(np.int32), count.astype(np.int64)
 
 
 def total_events(

@@ -21,10 +21,13 @@ const views = { live, what_if, queue, cluster, engine, about };
 
 const main = document.getElementById("main");
 const KEPT_THEME = "qsctl-theme";
+const WRITE_AFTER_MS = 100;
 const THEMES = ["system", "light", "dark"];
 let page = { views: [], sources: [], allow_changes: false };
 let unmount = () => {};
 let shownHash = null;
+let wanted = null;
+let writing = null;
 let viewKeys = [];
 
 function address() {
@@ -37,6 +40,24 @@ function hashOf(name, parameters) {
   return `#/${name}${query ? `?${query}` : ""}`;
 }
 
+// Write the address at once, and again behind what is written within the next moment: browsers ignore further changes
+// of an address after some hundred in ten seconds, which a slider makes in two.
+function writeAddress(name, parameters) {
+  wanted = hashOf(name, parameters);
+  if (writing !== null) return;
+  keepAddress();
+  writing = setTimeout(() => {
+    writing = null;
+    keepAddress();
+  }, WRITE_AFTER_MS);
+}
+
+function keepAddress() {
+  if (shownHash === wanted) return;
+  shownHash = wanted;
+  history.replaceState(null, "", shownHash);
+}
+
 function announce(text) {
   setText(document.getElementById("announcer"), text);
 }
@@ -45,6 +66,8 @@ function showView() {
   if (location.hash === shownHash) return;
   shownHash = location.hash;
   const { name, parameters } = address();
+  clearTimeout(writing);
+  writing = null;
   unmount();
   viewKeys = [];
   main.replaceChildren();
@@ -69,8 +92,7 @@ function showView() {
         if (value === null || value === "") parameters.delete(key);
         else parameters.set(key, value);
       }
-      shownHash = hashOf(name, parameters);
-      history.replaceState(null, "", shownHash);
+      writeAddress(name, parameters);
     },
     go(other, of = {}) {
       location.hash = hashOf(other, of);
@@ -162,6 +184,7 @@ async function start() {
   const links = page.views.map((view) => h("li", {}, h("a", { href: `#/${view.name}`, "data-view": view.name }, view.title)));
   document.getElementById("views").replaceChildren(...links);
   window.addEventListener("hashchange", showView);
+  window.addEventListener("pagehide", () => writing !== null && keepAddress());
   showView();
 }
 

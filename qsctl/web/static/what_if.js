@@ -63,6 +63,7 @@ class WhatIf {
     this.edited = this.hasB && state.parameters.get("side") === "b" ? "b" : "a";
     this.page = crypto.randomUUID();
     this.asked = 0;
+    this.askedAt = -Infinity;
     this.asking = null;
     this.answer = null;
     this.varied = state.parameters.get("varied") ?? "";
@@ -348,12 +349,11 @@ class WhatIf {
 
   keep() {
     const parameters = this.state.parameters;
-    this.state.set({ source: this.source.value, side: this.edited === "b" ? "b" : null, varied: this.varied || null });
     // An empty list of settings is a state too: without it the page would begin with its own horizon.
     parameters.set("a", writeSettings(this.sides.a));
     if (this.hasB) parameters.set("b", writeSettings(this.sides.b));
     else parameters.delete("b");
-    this.state.set({});
+    this.state.set({ source: this.source.value, side: this.edited === "b" ? "b" : null, varied: this.varied || null });
   }
 
   toggleB() {
@@ -395,14 +395,20 @@ class WhatIf {
     // The first move is asked at once, those that follow it at most every few milliseconds.
     this.results.dataset.asked = "soon";
     if (this.askTimer) return;
+    const wait = this.askedAt + ASK_AFTER_MS - performance.now();
+    if (wait <= 0) {
+      this.askNow();
+      return;
+    }
     this.askTimer = setTimeout(() => {
       this.askTimer = null;
       this.askNow();
-    }, ASK_AFTER_MS);
+    }, wait);
   }
 
   async askNow() {
     if (this.isEnded) return;
+    this.askedAt = performance.now();
     this.asking?.abort();
     const asking = (this.asking = new AbortController());
     const number = (this.asked += 1);
@@ -428,7 +434,7 @@ class WhatIf {
   onEvent(event, number) {
     if (event.kind === "answer") {
       this.answer = event;
-      this.paint();
+      this.paint(number);
       this.results.dataset.answered = number;
       this.results.dataset.repetitions = event.repetitions;
       setText(this.busy, event.repetitions < event.of ? `${event.repetitions} of ${event.of} repetitions: the intervals become narrower.` : this.summary());
@@ -469,7 +475,8 @@ class WhatIf {
     }, ANNOUNCE_AFTER_MS);
   }
 
-  paint() {
+  // Show the answer; its chart is of the first repetition, and is drawn once for the answers to one question.
+  paint(number = null) {
     const answer = this.answer;
     this.sentences.classList.remove("waiting");
     const names = [...new Set(answer.sides.flatMap((side) => side.queues.map((each) => each.queue)))];
@@ -482,7 +489,9 @@ class WhatIf {
     }
     this.queue.value = this.queueName;
     this.paintSentences();
-    this.paintChart();
+    const drawn = `${number} ${this.queueName}`;
+    if (number === null || drawn !== this.drawn) this.paintChart();
+    this.drawn = number === null ? null : drawn;
     this.paintFigures(names);
   }
 
