@@ -113,7 +113,12 @@ PUBLIC = (
 )
 """Packages whose `__all__` programs import: the docstring of `qsctl` lists them."""
 
-COMMANDS_OF_PROCESSES = ("qsctl.__main__", "qsctl.service.recording.recorder", "qsctl.programs.served_process")
+COMMANDS_OF_PROCESSES = (
+    "qsctl.sim.ready_kernels",
+    "qsctl.__main__",
+    "qsctl.service.recording.recorder",
+    "qsctl.programs.served_process",
+)
 """Modules that a process is started with."""
 
 CALLED_FROM_OUTSIDE = {

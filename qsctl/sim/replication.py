@@ -158,7 +158,7 @@ def simulate_replication(
     """
     level = LogLevel(scenario.log_level)
     chosen = model or model_of(scenario)
-    from qsctl.sim.kernel.jit import compilation_timed
+    from qsctl.sim.kernel.compilations import compilation_timed
 
     with compilation_timed() as compile_s:
         run = chosen.prepare(scenario, replication, level)

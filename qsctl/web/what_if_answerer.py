@@ -219,7 +219,7 @@ class Answerer:
             question.changed()
 
     def _simulated(self, question: WhatIfQuestion, scenario: Scenario, number: int, buckets: int) -> Repetition:
-        from qsctl.sim.kernel.jit import compilation_reported
+        from qsctl.sim.kernel.compilations import compilation_reported
 
         def compiling() -> None:
             question.state = "compiling"

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import filelock
 
-from qsctl.sim.kernel import jit
-from qsctl.sim.kernel.jit import CACHE_DIRECTORY
+from qsctl.sim.kernel.cache_directory import CACHE_DIRECTORY, opened
 from qsctl.sim.kernel.unused_caches import UNUSED_AFTER_S
 from tests import processes
 from tests.patience import PATIENCE_S
@@ -28,7 +27,8 @@ import numba
 before = numba.config.CACHE_DIR
 import qsctl.sim.egress.run
 from qsctl.sim.egress.advance import advance
-from qsctl.sim.kernel.jit import CACHED, CACHE_DIRECTORY
+from qsctl.sim.kernel.cache_directory import CACHE_DIRECTORY
+from qsctl.sim.kernel.compiler import CACHED
 from callers import twice
 
 assert numba.config.CACHE_DIR == before
@@ -59,7 +59,7 @@ def test_importing_the_kernels_leaves_the_callers_cache_where_it_was(tmp_path: P
 
 
 TOGETHER = """
-from qsctl.sim.kernel.jit import compilation_reported
+from qsctl.sim.kernel.compilations import compilation_reported
 from called import plus_one
 
 with compilation_reported(lambda: print("compiles or waits", flush=True)):
@@ -120,7 +120,7 @@ def test_a_version_that_makes_its_directory_removes_those_that_were_unused_for_w
     for each in (foreign, linked):
         os.utime(each, times=(0, 0), follow_symlinks=False)
     made = tmp_path / f"kernels-{4:016x}"
-    assert jit._opened(made)
+    assert opened(made)
     assert sorted(tmp_path.iterdir()) == sorted([foreign, linked, made, other])
     assert (other / "egress" / "advance.nbc").exists()
     assert not old.exists()
@@ -128,14 +128,14 @@ def test_a_version_that_makes_its_directory_removes_those_that_were_unused_for_w
 
 def test_a_directory_that_is_used_is_marked_and_keeps_what_was_compiled(tmp_path: Path) -> None:
     used, old = directory_of(tmp_path, 1, UNUSED_AFTER_S + 3600), directory_of(tmp_path, 2, UNUSED_AFTER_S + 3600)
-    assert jit._opened(used)
+    assert opened(used)
     assert old.exists(), "the cache does not grow by a use, and what is old may be another environment's"
-    assert jit._opened(tmp_path / f"kernels-{3:016x}")
+    assert opened(tmp_path / f"kernels-{3:016x}")
     assert (used / "egress" / "advance.nbc").exists()
     assert not old.exists()
 
 
 def test_where_no_directory_can_be_made_nothing_is_kept(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    assert not jit._opened(tmp_path / "file")
-    assert not jit._opened(tmp_path / "file" / "kernels")
+    assert not opened(tmp_path / "file")
+    assert not opened(tmp_path / "file" / "kernels")

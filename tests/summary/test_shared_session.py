@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from qsctl.errors import UsageError
-from qsctl.sim.kernel.jit import cache_root
+from qsctl.sim.kernel.cache_directory import cache_root
 from qsctl.summary.spark.java import find_java
 from qsctl.summary.spark.shared_session import session_beside
 

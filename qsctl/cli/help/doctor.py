@@ -161,7 +161,7 @@ def _kernel_cache() -> Finding:
     if is_missing("numba"):
         return Finding(part, False, False, "no compiler: numba is not installed")
     try:
-        from qsctl.sim.kernel.jit import CACHE_DIRECTORY
+        from qsctl.sim.kernel.cache_directory import CACHE_DIRECTORY
     except ImportError as error:
         return Finding(part, False, True, f"no compiler: {error}", "pip install numba")
     folder = CACHE_DIRECTORY

@@ -67,7 +67,7 @@ def _reported_to(program: ProgramCaller, replications: int) -> Callable[[Replica
 
 
 def _compilation(console: Console) -> AbstractContextManager[None]:
-    from qsctl.sim.kernel.jit import compilation_reported
+    from qsctl.sim.kernel.compilations import compilation_reported
 
     return compilation_reported(
         lambda: console.print("Compiling the simulator for this machine, once: about 15 seconds.")

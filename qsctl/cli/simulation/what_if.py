@@ -96,7 +96,7 @@ def what_if(
     from qsctl.instant import parse_duration
     from qsctl.sim.brokers.draft import set_path
     from qsctl.sim.brokers.variation import is_ordered, longest_ns, parse_variation, with_value
-    from qsctl.sim.kernel.jit import compilation_timed
+    from qsctl.sim.kernel.compilations import compilation_timed
     from qsctl.summary.sweeps.what_if import answer_of, enough_of, measures_of
 
     checked_confidence(confidence)

@@ -11,11 +11,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from numba.core.event import Event, EventStatus, broadcast
 from typer.testing import CliRunner
 
-from qsctl.sim.kernel import jit
-from qsctl.sim.kernel.jit import compilation_reported, compilation_timed
+from qsctl.sim.kernel import compilations
+from qsctl.sim.kernel.compilations import compilation_reported, compilation_timed, ended, started
 from tests.commands import command_line
 from tests.processes import run
 
@@ -27,9 +26,9 @@ def test_compilation_is_announced_once_before_the_first_kernel() -> None:
     with compilation_reported(lambda: told.append("compiling")):
         assert told == []
         for _ in range(2):
-            broadcast(Event("numba:compile", EventStatus.START))
-            broadcast(Event("numba:compile", EventStatus.END))
-    broadcast(Event("numba:compile", EventStatus.START))
+            started()
+            ended()
+    started()
     assert told == ["compiling"]
 
 
@@ -42,6 +41,7 @@ def test_compilation_is_announced_in_one_line_on_a_terminal_and_not_in_a_pipe(tm
         "from qsctl.cli.simulation.progress import run_progress\n"
         "with run_progress('r', 1, compiled=True):\n"
         "    from numba.core.event import Event, EventStatus, broadcast\n"
+        "    import qsctl.sim.kernel.compiler\n"
         "    broadcast(Event('numba:compile', EventStatus.START))\n"
         "print(kept.getvalue())\n"
     )
@@ -56,9 +56,9 @@ def test_compilation_is_announced_in_one_line_on_a_terminal_and_not_in_a_pipe(tm
 def test_compiling_is_timed() -> None:
     with compilation_timed() as compile_s:
         assert compile_s() == 0.0
-        broadcast(Event("numba:compile", EventStatus.START))
+        started()
         time.sleep(0.05)
-        broadcast(Event("numba:compile", EventStatus.END))
+        ended()
         assert compile_s() >= 0.05
 
 
@@ -67,7 +67,7 @@ def test_the_rate_of_a_first_run_leaves_compiling_out(tmp_path: Path, monkeypatc
     def long_compilation() -> Iterator[Callable[[], float]]:
         yield lambda: 1_000_000.0
 
-    monkeypatch.setattr(jit, "compilation_timed", long_compilation)
+    monkeypatch.setattr(compilations, "compilation_timed", long_compilation)
     arguments = ["simulate", "burst", "--set", "horizon=1ms", "--out"]
     document = json.loads(CliRunner().invoke(command_line(), [*arguments, str(tmp_path / "a"), "-o", "json"]).stdout)
     assert (document["elapsed_s"], document["compile_s"]) == (0.0, 1_000_000.0)

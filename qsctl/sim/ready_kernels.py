@@ -1,0 +1,122 @@
+"""`python -m qsctl.sim.ready_kernels [FOLDER]`: make the ready-made machine code of this installation's kernels.
+
+For builders of images and wheels: their users never compile, and need no folder to write to. Ready scenarios
+are simulated by every compiled model, and what numba compiled for them becomes object files; a form of a kernel that
+none of them uses is compiled at its first use. Needs a minute or two of one processor.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from qsctl.errors import InvalidInput, Unavailable
+from qsctl.sim.kernel.ready_made import FORMAT, INDEX, INSTALLED, KernelIndex
+
+SCENARIOS: Final = (
+    "burst",
+    "guaranteed",
+    "ingress",
+    "slow-reader",
+    "slow-subscriber",
+    "neighbor",
+    "web-messaging",
+    "trace-tibco",
+    "work-queue",
+    "prefetch",
+    "dead-messages",
+    "clinic",
+    "ward",
+)
+"""Together they call nearly every kernel that Python calls; `tests/sim/test_ready_made.py` names the others."""
+
+
+def make(folder: Path, scenarios: tuple[str, ...] = SCENARIOS) -> KernelIndex:
+    """Compile what scenarios use for the best baseline that this machine can run, and write it to a folder.
+
+    The process must not have compiled a kernel before. The folder is replaced as a whole.
+
+    Raises:
+        InvalidInput: the folder cannot be written, or has something else in it.
+        Unavailable: machine code is not shared on this architecture.
+    """
+    from llvmlite import binding  # type: ignore[import-untyped]
+
+    from qsctl.sim.kernel.cache_directory import sources_digest
+    from qsctl.sim.kernel.object_code import compile_for, made_kernels
+    from qsctl.sim.kernel.processor import best_baseline
+
+    if (baseline := best_baseline()) is None:
+        raise Unavailable("ready-made kernels are for x86-64 and 64-bit ARM: elsewhere each machine compiles its own")
+    if folder.exists() and not (folder / INDEX).is_file() and any(folder.iterdir()):
+        raise InvalidInput(f"{folder} has other files: name a new folder, or one of ready-made kernels")
+    compile_for(baseline)
+    _simulate(scenarios)
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as begun:
+            made = Path(begun) / folder.name
+            made.mkdir()
+            entries = []
+            for entry, data in made_kernels():
+                (made / entry.file).write_bytes(data)
+                entries.append(entry)
+            index = KernelIndex(
+                FORMAT,
+                sources_digest(),
+                str(binding.get_process_triple()),
+                baseline.name,
+                tuple(sorted(baseline.features)),
+                tuple(entries),
+            )
+            _write_index(made, index)
+            if folder.exists():
+                shutil.rmtree(folder)
+            made.rename(folder)
+    except OSError as error:
+        raise InvalidInput(f"{folder} cannot be written: {error.strerror}") from error
+    return index
+
+
+def _write_index(folder: Path, index: KernelIndex) -> None:
+    import msgspec
+
+    (folder / INDEX).write_bytes(msgspec.json.format(msgspec.json.encode(index)))
+
+
+def _simulate(scenarios: tuple[str, ...]) -> None:
+    from qsctl.eventlog.location import location
+    from qsctl.sim.scenario.xml import find_scenario
+    from qsctl.sim.simulate import simulate
+
+    for each in scenarios:
+        find_scenario(each)
+    with tempfile.TemporaryDirectory() as runs:
+        for each in scenarios:
+            simulate(each, replications=1, level="messages", out=location(str(Path(runs) / each)))
+
+
+def main(arguments: list[str]) -> int:
+    """Make them in the folder named, or in the installation; return the exit status."""
+    if len(arguments) > 1 or (arguments and arguments[0].startswith("-")):
+        sys.stderr.write("usage: python -m qsctl.sim.ready_kernels [FOLDER]\n")
+        return 2
+    folder = Path(arguments[0]) if arguments else INSTALLED
+    try:
+        index = make(folder)
+    except (InvalidInput, Unavailable) as error:
+        sys.stderr.write(f"{error}\n")
+        return int(error.exit_status)
+    sys.stdout.write(f"{folder}: {len(index.entries)} kernels for {index.baseline}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    # numba's cache keeps machine code for this machine, and not what an object file is made of: none is read here.
+    os.environ["NUMBA_CACHE_DIR"] = os.devnull + "/none"
+    os.environ["QSCTL_KERNELS"] = os.devnull
+    sys.exit(main(sys.argv[1:]))
