@@ -32,7 +32,7 @@ SCENARIOS: Final = (
     "clinic",
     "ward",
 )
-"""Together they call nearly every kernel that Python calls; `tests/sim/test_ready_made.py` names the others."""
+"""Together they call nearly every kernel that Python calls: those of rare events and of ingress limits are compiled."""
 
 
 def make(folder: Path, scenarios: tuple[str, ...] = SCENARIOS) -> KernelIndex:

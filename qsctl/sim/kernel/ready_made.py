@@ -29,7 +29,7 @@ from qsctl.sim.kernel.processor import host_features
 FORMAT: Final = 1
 INDEX: Final = "index.json"
 INSTALLED: Final = Path(__file__).parent.parent.parent / "_kernels"
-"""In the installed package; a checkout has it after `qsctl compile-kernels`."""
+"""In the installed package; a checkout has it after `python -m qsctl.sim.ready_kernels`."""
 
 
 class KernelEntry(msgspec.Struct, frozen=True):
