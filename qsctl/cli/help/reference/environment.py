@@ -38,6 +38,7 @@ ELSEWHERE: Final[dict[str, str]] = {
     "YARN_CONF_DIR": "Configuration of the cluster, for `--master yarn`.",
     "HADOOP_CONF_DIR": "The same, where the former is not set.",
     "NUMBA_CACHE_DIR": "Folder for compiled kernels of the simulator.",
+    "NUMBA_DISABLE_JIT": "`1`: the simulator's kernels are plain Python, for debugging; hundreds of times slower.",
     "QSCTL_KERNELS": "Folder of ready-made kernels of the simulator, in place of the one in the installation.",
     "XDG_CACHE_HOME": "Folder whose `qsctl` has the compiled kernels, where the former is not set.",
     "TMPDIR": "Folder for temporary files.",
