@@ -42,9 +42,10 @@ def make(folder: Path, scenarios: tuple[str, ...] = SCENARIOS) -> KernelIndex:
 
     Raises:
         InvalidInput: the folder cannot be written, or has something else in it.
-        Unavailable: machine code is not shared on this architecture.
+        Unavailable: machine code is not shared on this architecture, or llvmlite is too old.
     """
-    from llvmlite import binding  # type: ignore[import-untyped]
+    import llvmlite  # type: ignore[import-untyped]
+    from llvmlite import binding
 
     from qsctl.sim.kernel.cache_directory import sources_digest
     from qsctl.sim.kernel.object_code import compile_for, made_kernels
@@ -54,6 +55,11 @@ def make(folder: Path, scenarios: tuple[str, ...] = SCENARIOS) -> KernelIndex:
         raise Unavailable("ready-made kernels are for x86-64 and 64-bit ARM: elsewhere each machine compiles its own")
     if folder.exists() and not (folder / INDEX).is_file() and any(folder.iterdir()):
         raise InvalidInput(f"{folder} has other files: name a new folder, or one of ready-made kernels")
+    if not can_make():
+        raise Unavailable(
+            f"llvmlite {llvmlite.__version__} loads ready-made kernels and cannot make them",
+            remedy="Make them with numba 0.62 or newer: what is made runs with any version.",
+        )
     compile_for(baseline)
     _simulate(scenarios)
     try:
@@ -80,6 +86,13 @@ def make(folder: Path, scenarios: tuple[str, ...] = SCENARIOS) -> KernelIndex:
     except OSError as error:
         raise InvalidInput(f"{folder} cannot be written: {error.strerror}") from error
     return index
+
+
+def can_make() -> bool:
+    """Return whether the installed llvmlite can remove code that is not used: 0.45 and newer."""
+    from llvmlite.binding import newpassmanagers  # type: ignore[import-untyped]
+
+    return hasattr(newpassmanagers.ModulePassManager, "add_strip_dead_prototype_pass")
 
 
 def _write_index(folder: Path, index: KernelIndex) -> None:
@@ -109,7 +122,7 @@ def main(arguments: list[str]) -> int:
     try:
         index = make(folder)
     except (InvalidInput, Unavailable) as error:
-        sys.stderr.write(f"{error}\n")
+        sys.stderr.write(f"{error}\n{error.remedy or ''}\n")
         return int(error.exit_status)
     sys.stdout.write(f"{folder}: {len(index.entries)} kernels for {index.baseline}\n")
     return 0

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from qsctl.errors import Unavailable
+from qsctl.sim import ready_kernels
 from qsctl.sim.kernel.processor import baselines, best_baseline
 from qsctl.sim.kernel.ready_made import INDEX, layout_of, types_of, usable
 from tests import processes
@@ -55,6 +57,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The small kernels, made by a process of its own."""
     if best_baseline() is None:
         pytest.skip("machine code is not shared on this architecture")
+    if not ready_kernels.can_make():
+        pytest.skip("llvmlite loads ready-made kernels, and is too old to make them")
     folder = tmp_path_factory.mktemp("ready") / "kernels"
     done = processes.run([sys.executable, "-c", MAKE, str(folder), PROGRAM], env=environment(), check=True)
     assert int(done.stdout.split()[-1]) >= 6
@@ -67,6 +71,13 @@ def changed(made: Path, tmp_path: Path, **values: Any) -> Path:
     index = json.loads((folder / INDEX).read_text())
     (folder / INDEX).write_text(json.dumps({**index, **values}))
     return folder
+
+
+def test_an_llvmlite_that_cannot_make_them_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ready_kernels, "can_make", lambda: False)
+    with pytest.raises(Unavailable, match=r"llvmlite .* cannot make them"):
+        ready_kernels.make(tmp_path / "kernels")
+    assert not list(tmp_path.iterdir())
 
 
 def test_ready_made_kernels_give_what_compiled_ones_give_without_numba(made: Path, tmp_path: Path) -> None:
