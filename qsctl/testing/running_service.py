@@ -87,7 +87,7 @@ class RunningService:
         self._changed = threading.Condition()
         self._rest = Rest()
         self._waits = False
-        """Whether its thread has gone to wait: what it does next begins after this was read, under the lock."""
+        """True while its thread waits: what it does next begins after this was read, under the lock."""
         self._failure: BaseException | None = None
         self._commands = DirectCommands()
         log = ServiceLog(NAME, stream=self._log)

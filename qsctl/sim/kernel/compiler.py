@@ -48,7 +48,7 @@ finally:
         del sys.modules["scipy"]
 
 CACHED: Final = opened(CACHE_DIRECTORY)
-"""Whether compiled kernels are kept; without a writable directory every run compiles."""
+"""True where compiled kernels are kept; without a writable directory every run compiles."""
 
 
 class _Forwarded(Listener):

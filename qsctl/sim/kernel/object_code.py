@@ -28,8 +28,8 @@ define linkonce_odr double @numba_frexp(double %value, i32* %exponent) {
   ret double %found
 }
 """
-"""What numba calls for `math.frexp`, which else only a process with numba has; the C library leaves the exponent open
-of a value that is not finite, and numba's is 0."""
+"""The function of numba for `math.frexp`, which else only a process with numba has. Of a value that is not finite the C
+library leaves the exponent open, and numba's is 0."""
 
 
 def compile_for(baseline: Baseline) -> None:
