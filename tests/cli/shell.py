@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,8 +24,12 @@ class Outcome:
         return json.loads(self.out)
 
 
+#: Held while a command runs: it has the standard streams of the whole process.
+_STREAMS = threading.Lock()
+
+
 class Shell:
-    """Commands one after the other against one state directory."""
+    """Commands one after the other against one state directory; never two at once in a process."""
 
     def __init__(self, state_dir: Path) -> None:
         self._runner = CliRunner()
@@ -32,7 +37,11 @@ class Shell:
         self._environment = {"QSCTL_STATE_DIR": str(state_dir)}
 
     def __call__(self, *arguments: str, stdin: bytes | str | None = None) -> Outcome:
-        done = self._runner.invoke(self._app, list(arguments), input=stdin, env=self._environment)
+        assert _STREAMS.acquire(blocking=False), f"a command runs in this process beside {' '.join(arguments)!r}"
+        try:
+            done = self._runner.invoke(self._app, list(arguments), input=stdin, env=self._environment)
+        finally:
+            _STREAMS.release()
         if done.exception is not None and not isinstance(done.exception, SystemExit):
             raise done.exception
         return Outcome(done.exit_code, done.stdout, done.stderr)

@@ -13,6 +13,7 @@ from qsctl.cli.monitoring.check_service import of_services
 from qsctl.cli.monitoring.nagios import CheckStatus
 from qsctl.cli.service_options import TargetOptions
 from qsctl.errors import ExitStatus
+from qsctl.programs.service import Service
 from tests.cli.shell import Shell
 from tests.dds.domains import claim_domain, release_domain
 from tests.patience import PATIENCE_S
@@ -89,13 +90,23 @@ def test_what_cannot_be_checked_is_unknown(qsctl: Shell) -> None:
 
 
 def test_wait_ends_when_the_condition_holds(qsctl: Shell, tmp_path: Path) -> None:
-    other = Shell(tmp_path / "state")
-    consumed = threading.Thread(target=lambda: [time.sleep(0.05), other("consume", "Orders", "-n", "0")])
-    consumed.start()
+    consumed: list[bytes] = []
+
+    def consume() -> None:
+        # Not by a command: two at once in one process would share its standard streams.
+        time.sleep(0.05)
+        with Service.embedded(tmp_path / "state") as service:
+            for sample in service.consume("Orders"):
+                sample.acknowledge()
+                consumed.append(sample.payload)
+
+    consumer = threading.Thread(target=consume)
+    consumer.start()
     done = qsctl(
         "wait", "Orders", "--until", "current_message_count = 0", "--timeout", f"{PATIENCE_S}s", "--interval", "20ms"
     )
-    consumed.join()
+    consumer.join()
+    assert consumed == [b"2", b"3"]
     assert done.status == ExitStatus.DONE
     assert "current_message_count is 0" in done.out
 
