@@ -318,3 +318,24 @@ def test_arrivals_that_cannot_be_are_refused(arrivals: Arrivals, size: Any, mess
 def test_traffic_without_receivers_is_refused() -> None:
     with pytest.raises(InvalidInput, match="the groups are: g"):
         ArrivalStreams(scenario(Traffic("t", "h", PoissonArrivals(1.0))), 0)
+
+
+def test_normal_draws_are_normal_in_the_middle_and_in_the_tail() -> None:
+    sizes = rows(scenario(Traffic("t", "g", ConstantArrivals(20_000.0), size=LognormalSize(10**6, 0.5, 10**8))))
+    drawn = np.sort((np.log(sizes["bytes"]) - math.log(10**6)) / 0.5)
+    expected = np.array([0.5 * math.erfc(-x / math.sqrt(2.0)) for x in drawn[::100]])
+    reached = (np.arange(len(drawn))[::100] + 0.5) / len(drawn)
+    assert np.abs(expected - reached).max() < 1.63 / math.sqrt(len(drawn))  # Kolmogorov and Smirnov, at 1 %
+    assert (drawn**4).mean() == pytest.approx(3.0, rel=0.03)
+    beyond = 0.5 * math.erfc(3.6541528853610088 / math.sqrt(2.0)) * len(drawn)
+    for tail in ((drawn > 3.6541528853610088).sum(), (drawn < -3.6541528853610088).sum()):
+        assert abs(tail - beyond) < 4.0 * math.sqrt(beyond)
+    in_order = np.log(sizes["bytes"]) - math.log(10**6)
+    assert abs(np.corrcoef(in_order[1:], in_order[:-1])[0, 1]) < 4.0 / math.sqrt(len(drawn))
+
+
+def test_windows_whose_arrivals_all_come_in_one_span_are_in_order() -> None:
+    burst = OnOffArrivals(10_000_000.0, on_ns=100_000, off_ns=10 * SECOND_NS, fixed=True)
+    found = rows(scenario(Traffic("t", "g", burst), clients=50, seconds=25))
+    assert len(found) > 50 * 2000
+    assert (np.diff(found["time"]) >= 0).all()

@@ -42,14 +42,14 @@ def test_candidates_have_the_figures_that_they_have_without_it(burst: Scenario) 
 
 def test_arrivals_are_drawn_once(burst: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = 0
-    fill = drawing.fill_window
+    fill = drawing.draw_times
 
     def counted(*arguments: object) -> object:
         nonlocal calls
         calls += 1
         return fill(*arguments)
 
-    monkeypatch.setattr(drawing, "fill_window", counted)
+    monkeypatch.setattr(drawing, "draw_times", counted)
     with remembering(Memory()):
         at_depth(burst, 100)
         once = calls

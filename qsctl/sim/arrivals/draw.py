@@ -1,4 +1,9 @@
-"""Drawing one window of arrivals from every stream: gaps, sizes and topics from counter-based random numbers."""
+"""Drawing one window of arrivals from every stream: gaps, sizes and topics from counter-based random numbers.
+
+Two passes over the streams: the first draws times, and counts how many arrivals come in each short span of the window;
+the second draws the rest, and writes each row where its span is. So a row is written once, and nearly in its place;
+`merge.sort_within_spans` does the rest.
+"""
 
 from __future__ import annotations
 
@@ -42,6 +47,7 @@ STREAM: Final = np.dtype(
         ("states", "i4"),
         ("state_table", "i4"),
         ("fixed", "i4"),
+        ("pending", "i8"),
         ("cursor", "i8"),
         ("cursor_end", "i8"),
     ],
@@ -64,6 +70,9 @@ SIZE_MIXED: Final = 3
 SIZE_EXPONENTIAL: Final = 4
 SIZE_PARETO: Final = 5
 
+GUIDES: Final = 4
+"""Entries of the guide for each share, see `find_step`: three of four draws need one look."""
+
 TRACE_ROW: Final = np.dtype(
     [("time", "i8"), ("bytes", "i4"), ("topic", "i4"), ("client", "i4"), ("queue", "i4")], align=True
 )
@@ -72,16 +81,19 @@ TRACE_ROW: Final = np.dtype(
 
 @part
 def find_step(table: Any, first: int, entries: int, u: float) -> int:
-    """Return the index whose cumulative share is the first one above `u`."""
-    low = 0
-    high = entries - 1
-    while low < high:
-        middle = (low + high) >> 1
-        if table[first + middle] > u:
-            high = middle
-        else:
-            low = middle + 1
-    return low
+    """Return the index whose cumulative share is the first one above `u`.
+
+    Looked up in a guide that `quantities.guided` laid behind the shares, some steps at most from where it is (Chen and
+    Asau, "On generating random variates from an empirical distribution", AIIE Transactions 6, 1974). With the
+    alias method a share that changes a little would draw other values everywhere.
+    """
+    guide = first + 2 * entries
+    found = int(table[guide + int(u * float(GUIDES * entries))])
+    while found < entries - 1 and table[first + found] <= u:
+        found += 1
+    while found > 0 and table[first + found - 1] > u:
+        found -= 1
+    return found
 
 
 @part
@@ -176,56 +188,201 @@ def start_streams(streams: Any, table: Any, trace: Any) -> None:
         stream.next = draw_next(stream, stream.start, table)
 
 
-@kernel
-def fill_window(streams: Any, first: int, until: int, rows: Any, count: int, table: Any, trace: Any) -> tuple[int, int]:
-    """Append the arrivals before `until`, stream after stream, each in time order.
+@part
+def draw_units(stream: Any, wanted: float, units: Any) -> int:
+    """Draw a block of exponential numbers of mean 1, those that the stream's next gaps are made of.
+
+    Several at a time: the loop has no branch. What is not used is drawn again by the next block, as the same numbers.
 
     Returns:
-        The rows there are now, and the stream to go on with: the number of streams when all are done, else `rows`
+        Their number: that wanted, or what `units` has room for.
+    """
+    count = int(min(max(wanted, 1.0), float(len(units))))
+    key, first = stream.key_gap, stream.gaps
+    for i in range(count):
+        units[i] = -logarithm(uniform(key, first + i))
+    return count
+
+
+@kernel
+def draw_times(
+    streams: Any, first: int, start: int, until: int, shift: int, times: Any, used: int, counts: Any, units: Any,
+    table: Any, trace: Any,
+) -> tuple[int, int]:  # fmt: skip
+    """Append the times of the messages before `until`, stream after stream, and count the arrivals of each span.
+
+    Args:
+        streams: of STREAM, changed in place: `pending` counts the messages that were appended.
+        first: the stream to begin with.
+        start: the beginning of the window; a span of it is 2 to the power `shift` nanoseconds.
+        until: the window's end.
+        shift: see `start`.
+        times: int64, filled from `used` on.
+        used: the times there are.
+        counts: int32 a span, raised by the arrivals.
+        units: float64, scratch.
+        table: that of the streams' distributions.
+        trace: of TRACE_ROW.
+
+    Returns:
+        The times there are now, and the stream to go on with: the number of streams when all are done, else `times`
         is full; give a longer one with the same beginning.
     """
-    capacity = len(rows)
+    capacity = len(times)
     for i in range(first, len(streams)):
         stream = streams[i]
-        while stream.next < until:
-            t = stream.next
-            if t >= stream.stop:
-                stream.next = FOREVER
-                break
-            if count + stream.count > capacity:
-                return count, i
-            begin = stream.first
-            end = begin + stream.count
-            tag = stream.tag
-            topic = stream.topic_base
-            if stream.kind == TRACE:
-                recorded = trace[stream.cursor]
-                size = recorded.bytes
-                topic += recorded.topic
-                if recorded.client >= 0:
-                    begin += recorded.client
-                    end = begin + 1
-                if recorded.queue >= 0:
-                    tag = (tag & ~7) | recorded.queue
-            else:
-                size = draw_size(stream, stream.emitted, table)
-                if stream.topics > 1:
-                    u = uniform(stream.key_topic, stream.emitted)
-                    topic += find_step(table, stream.topic_table, stream.topics, u)
-            tag |= ARRIVAL_FIRST
-            for client in range(begin, end):
-                row = rows[count]
-                row.time = t
-                row.client = client
-                row.bytes = min(size, SIZE_MASK)
-                row.topic = topic
-                row.tag = tag
-                tag &= ~ARRIVAL_FIRST
-                count += 1
-            stream.emitted += 1
-            if stream.kind == TRACE:
-                stream.cursor += 1
-                stream.next = trace[stream.cursor].time if stream.cursor < stream.cursor_end else FOREVER
-            else:
-                stream.next = draw_next(stream, t, table)
-    return count, len(streams)
+        t = stream.next
+        if t >= until:
+            continue
+        kind = stream.kind
+        copies = stream.count
+        end = min(until, stream.stop)
+        begin = used
+        ready = 0
+        place = 0
+        while t < end and used < capacity:
+            times[used] = t
+            used += 1
+            span = (t - start) >> shift
+            if kind == TRACE:
+                recorded = stream.cursor + stream.pending + used - begin
+                counts[span] += copies if trace[recorded - 1].client < 0 else 1
+                t = trace[recorded].time if recorded < stream.cursor_end else FOREVER
+                continue
+            counts[span] += copies
+            if kind == POISSON:
+                if place == ready:
+                    ready = draw_units(stream, float(end - t) / stream.mean_gap, units)
+                    place = 0
+                t += int(units[place] * stream.mean_gap + 0.5)
+                place += 1
+                stream.gaps += 1
+                continue
+            if kind == CONSTANT:
+                t = draw_next(stream, t, table)
+                continue
+            while True:
+                mean_gap = table[stream.state_table + stream.state]
+                if mean_gap > 0.0:
+                    if place == ready:
+                        ready = draw_units(stream, float(min(end, stream.switch) - t) / mean_gap + 1.0, units)
+                        place = 0
+                    gap = units[place] * mean_gap
+                    place += 1
+                    stream.gaps += 1
+                    if gap < 9.0e18 and t + int(gap + 0.5) < stream.switch:
+                        t += int(gap + 0.5)
+                        break
+                t = stream.switch
+                if t >= stream.stop:
+                    t = FOREVER
+                    break
+                begin_stay(stream, t, table)
+        stream.pending += used - begin
+        if t >= stream.stop:
+            t = FOREVER
+        stream.next = t
+        if t < until:
+            return used, i
+    return used, len(streams)
+
+
+@kernel
+def end_spans(counts: Any) -> int:
+    """Replace the arrivals of each span by those before it; return how many there are in all."""
+    total = 0
+    for span in range(len(counts)):
+        here = counts[span]
+        counts[span] = total
+        total += here
+    return total
+
+
+@part
+def draw_sizes(stream: Any, first: int, count: int, table: Any, reals: Any, sizes: Any) -> None:
+    """Draw the lengths of a block of messages: of the common distributions several at a time."""
+    kind, key, longest = stream.size_kind, stream.key_size, float(stream.size_max)
+    a, b = stream.size_a, stream.size_b
+    if kind in (SIZE_LOGNORMAL, SIZE_EXPONENTIAL):
+        if kind == SIZE_LOGNORMAL:
+            for k in range(count):
+                reals[k] = normal(key, first + k)
+            for k in range(count):
+                reals[k] = exponential(a + b * reals[k])
+        else:
+            for k in range(count):
+                reals[k] = -logarithm(uniform(key, first + k)) * a
+        for k in range(count):
+            sizes[k] = int(max(1.0, min(longest, np.floor(reals[k] + 0.5))))
+        return
+    for k in range(count):
+        sizes[k] = draw_size(stream, first + k, table)
+
+
+@kernel
+def place_rows(
+    streams: Any, start: int, shift: int, times: Any, places: Any, rows: Any, reals: Any, sizes: Any, table: Any,
+    trace: Any,
+) -> None:  # fmt: skip
+    """Write the arrivals whose times were drawn, each into its span; within a span they follow as they were drawn.
+
+    Args:
+        streams: of STREAM, changed in place: nothing is pending then.
+        start: as that of `draw_times`.
+        shift: as that of `draw_times`.
+        times: int64, as `draw_times` appended them.
+        places: int32: where the rows of each span begin; changed to where they end.
+        rows: of ARRIVAL, filled.
+        reals: float64, scratch.
+        sizes: int64, scratch of the same length.
+        table: that of the streams' distributions.
+        trace: of TRACE_ROW.
+    """
+    done = 0
+    for i in range(len(streams)):
+        stream = streams[i]
+        left = stream.pending
+        stream.pending = 0
+        while left > 0:
+            count = min(left, len(sizes))
+            kind = stream.kind
+            if kind != TRACE:
+                draw_sizes(stream, stream.emitted, count, table, reals, sizes)
+            topic_table, topics, base_topic = stream.topic_table, stream.topics, stream.topic_base
+            first_client, copies, base_tag = stream.first, stream.count, stream.tag
+            for k in range(count):
+                begin = first_client
+                end = begin + copies
+                tag = base_tag
+                topic = base_topic
+                if kind == TRACE:
+                    recorded = trace[stream.cursor + k]
+                    sizes[k] = recorded.bytes
+                    topic += recorded.topic
+                    if recorded.client >= 0:
+                        begin += recorded.client
+                        end = begin + 1
+                    if recorded.queue >= 0:
+                        tag = (tag & ~7) | recorded.queue
+                elif topics > 1:
+                    u = uniform(stream.key_topic, stream.emitted + k)
+                    topic += find_step(table, topic_table, topics, u)
+                t = times[done + k]
+                span = (t - start) >> shift
+                place = places[span]
+                places[span] = place + (end - begin)
+                tag |= ARRIVAL_FIRST
+                for client in range(begin, end):
+                    row = rows[place]
+                    row.time = t
+                    row.client = client
+                    row.bytes = min(sizes[k], SIZE_MASK)
+                    row.topic = topic
+                    row.tag = tag
+                    tag &= ~ARRIVAL_FIRST
+                    place += 1
+            done += count
+            left -= count
+            stream.emitted += count
+            if kind == TRACE:
+                stream.cursor += count

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from qsctl.sim.arrivals.draw import (
+    GUIDES,
     SIZE_CONSTANT,
     SIZE_EXPONENTIAL,
     SIZE_LOGNORMAL,
@@ -68,8 +70,7 @@ def lay_quantity(records: npt.NDArray[Any], quantity: Size | ServiceTime, table:
             records["size_kind"], records["size_max"] = SIZE_MIXED, max(values, default=0)
             records["size_table"], records["size_entries"] = len(table), len(values)
             if usable:
-                table += cumulative(list(weights))
-                table += [float(value) for value in values]
+                table += guided(cumulative(list(weights)), [float(value) for value in values])
     return least >= 1
 
 
@@ -81,3 +82,13 @@ def cumulative(weights: list[float]) -> list[float]:
         reached += weight
         shares.append(reached / total)
     return shares
+
+
+def guided(shares: list[float], values: list[float]) -> list[float]:
+    """Return cumulative shares, a value each, and a guide to them, as `draw.find_step` has them in one table.
+
+    Entry g of the guide is the index of the first share above g in as many parts as the guide has entries.
+    """
+    parts = np.arange(GUIDES * len(shares)) / (GUIDES * len(shares))
+    guide = np.minimum(np.searchsorted(shares, parts, side="right"), len(shares) - 1)
+    return [*shares, *values, *guide.astype(np.float64).tolist()]

@@ -24,11 +24,13 @@ from qsctl.sim.arrivals.draw import (
     STREAM,
     TRACE,
     TRACE_ROW,
-    fill_window,
+    draw_times,
+    end_spans,
+    place_rows,
     start_streams,
 )
-from qsctl.sim.arrivals.merge import DIGITS, merge_by_time
-from qsctl.sim.arrivals.quantities import cumulative, lay_quantity
+from qsctl.sim.arrivals.merge import sort_within_spans
+from qsctl.sim.arrivals.quantities import cumulative, guided, lay_quantity
 from qsctl.sim.arrivals.remembered import ArrivalWindow, Memory, memory
 from qsctl.sim.arrivals.trace import read_trace
 from qsctl.sim.kernel.jit import as_records
@@ -54,8 +56,13 @@ from qsctl.sim.scenario.scenario import (
     Traffic,
 )
 
-WINDOW_ROWS: Final = 1 << 16
-"""Arrivals that a window aims at: enough to amortise the merge, few enough to stay in the cache."""
+WINDOW_ROWS: Final = 1 << 14
+"""Arrivals that a window aims at: enough to amortise a call from Python, few enough to stay in the cache."""
+ROWS_A_STREAM: Final = 2
+"""Arrivals that it aims at for each stream, for each window looks at all of them."""
+SPANS_MAX: Final = 1 << 16
+BLOCK: Final = 256
+"""Draws that are made together."""
 
 
 def client_ranges(scenario: Scenario) -> dict[str, tuple[int, int]]:
@@ -121,8 +128,9 @@ class ArrivalStreams:
         self.table = np.array(self._table or [0.0], np.float64)
         self.now_ns: Nanoseconds = 0
         """Windows were given up to here."""
-        self.width_ns: Nanoseconds = max(1, int(WINDOW_ROWS / rate * SECOND_NS)) if rate > 0 else SECOND_NS
-        self._allocate(WINDOW_ROWS + WINDOW_ROWS // 4)
+        self._wanted = max(WINDOW_ROWS, ROWS_A_STREAM * len(self.streams))
+        self.width_ns: Nanoseconds = max(1, int(self._wanted / rate * SECOND_NS)) if rate > 0 else SECOND_NS
+        self._allocate(self._wanted + self._wanted // 4)
         with np.errstate(over="ignore"):
             start_streams(self.streams, self.table, self.trace)
         self._memory = memory()
@@ -134,12 +142,13 @@ class ArrivalStreams:
         self._place = 0
 
     def _allocate(self, capacity: int) -> None:
-        self._rows = as_records(np.zeros(capacity, ARRIVAL))
+        self._times = np.zeros(capacity, np.int64)
         self._ordered = as_records(np.zeros(capacity, ARRIVAL))
-        self._keys = np.zeros(capacity, np.int64)
-        self._order = np.zeros(capacity, np.int32)
-        self._spare = np.zeros(capacity, np.int32)
-        self._counts = np.zeros(DIGITS, np.int64)
+        self._aside = as_records(np.zeros(1, ARRIVAL))
+        self._spans = np.zeros(min(SPANS_MAX, 1 << capacity.bit_length()), np.int32)
+        """At first the arrivals of each span of a window, then where their rows begin."""
+        self._reals = np.zeros(BLOCK, np.float64)
+        self._sizes = np.zeros(BLOCK, np.int64)
 
     def window(self, until_ns: Nanoseconds) -> npt.NDArray[Any]:
         """Return the next arrivals, at most up to `until_ns` (exclusive), in time order; `now_ns` is how far they go.
@@ -152,25 +161,37 @@ class ArrivalStreams:
             return self._known_window()
         start = self.now_ns
         rows = self._draw(min(until_ns, start + self.width_ns))
-        self._fit_width(len(rows), self.now_ns - start, WINDOW_ROWS)
+        self._fit_width(len(rows), self.now_ns - start, self._wanted)
         if self._memory is not None and self._drawn is not None:
             self._remember(self._memory, until_ns, len(rows))
         return rows
 
     def _draw(self, end: Nanoseconds) -> npt.NDArray[Any]:
         """Draw up to an instant (exclusive), and return the rows in time order."""
-        start, count, stream = self.now_ns, 0, 0
-        while True:
-            with np.errstate(over="ignore"):  # for the wrapping integers of kernels that are plain Python
-                count, stream = fill_window(self.streams, stream, end, self._rows, count, self.table, self.trace)
-            if stream == len(self.streams):
-                break
-            kept = self._rows[:count].copy()
-            self._allocate(2 * len(self._rows) + int(self.streams["count"].max()))
-            self._rows[:count] = kept
-        merge_by_time(self._rows, count, start, self._ordered, self._keys, self._order, self._spare, self._counts)
+        start, used, stream = self.now_ns, 0, 0
+        self._spans.fill(0)
+        shift = max(0, (end - start).bit_length() - (len(self._spans).bit_length() - 1))
+        with np.errstate(over="ignore"):  # for the wrapping integers of kernels that are plain Python
+            while True:
+                used, stream = draw_times(
+                    self.streams, stream, start, end, shift, self._times, used, self._spans, self._reals,
+                    self.table, self.trace,
+                )  # fmt: skip
+                if stream == len(self.streams):
+                    break
+                self._times = np.concatenate([self._times, np.zeros_like(self._times)])
+            count = end_spans(self._spans)
+            if count > len(self._ordered):
+                self._ordered = as_records(np.zeros(count + count // 4, ARRIVAL))
+            place_rows(
+                self.streams, start, shift, self._times, self._spans, self._ordered, self._reals, self._sizes,
+                self.table, self.trace,
+            )  # fmt: skip
+        rows = self._ordered[:count]
+        if not sort_within_spans(self._ordered, count, self._aside):
+            rows[:] = rows[np.argsort(rows["time"], kind="stable")]
         self.now_ns = end
-        return self._ordered[:count]
+        return rows
 
     def _fit_width(self, count: int, width_ns: Nanoseconds, wanted: int) -> None:
         """Let the next window be half or twice as wide, where the last one had far from the rows wanted."""
@@ -231,7 +252,7 @@ class ArrivalStreams:
         streams["topics"] = topics
         if topics > 1:
             streams["topic_table"] = len(self._table)
-            self._table.extend(zipf_shares(topics, traffic.topic_skew))
+            self._table.extend(guided(zipf_shares(topics, traffic.topic_skew), [0.0] * topics))
         self._set_size(streams, traffic)
         match arrivals:
             case TraceArrivals(path):

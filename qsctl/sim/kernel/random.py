@@ -8,12 +8,12 @@ IEEE 754 alone, no library's logarithm, so that every machine draws the same bit
 from __future__ import annotations
 
 import hashlib
-import math
 from typing import Any, Final
 
 import numpy as np
 
-from qsctl.sim.kernel.jit import kernel
+from qsctl.sim.kernel.jit import inlined, kernel
+from qsctl.sim.kernel.ziggurat import ENDS, HEIGHTS, SURE, TAIL
 
 GOLDEN: Final = np.uint64(0x9E3779B97F4A7C15)
 MIX_1: Final = np.uint64(0xBF58476D1CE4E5B9)
@@ -22,10 +22,23 @@ S30: Final = np.uint64(30)
 S27: Final = np.uint64(27)
 S31: Final = np.uint64(31)
 S11: Final = np.uint64(11)
+S52: Final = np.uint64(52)
+S55: Final = np.uint64(55)
+MANTISSA: Final = np.uint64((1 << 52) - 1)
+HALF: Final = np.uint64(0x3FE << 52)
+"""The exponent of numbers from 0.5 to 1."""
+LAYER: Final = np.uint64(255)
+NEGATIVE: Final = np.uint64(256)
 TWO_53: Final = 1.0 / 9007199254740992.0
 LN_2: Final = 0.6931471805599453
+LN_2_HIGH: Final = 6.93147180369123816490e-01
+LN_2_LOW: Final = 1.90821492927058770002e-10
+"""The two halves of ln 2: the first has so few digits that its product with an exponent is exact."""
 HALF_SQRT_2: Final = 0.7071067811865476
 ONE: Final = np.uint64(1)
+TRIES: Final = 64
+"""Of a draw by rejection; each succeeds nearly always."""
+TWICE_TRIES: Final = 2 * TRIES
 
 
 def stream_key(seed: int, replication: int, *names: object) -> int:
@@ -34,7 +47,7 @@ def stream_key(seed: int, replication: int, *names: object) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
 
 
-@kernel
+@inlined
 def uniform_bits(key: Any, n: int) -> Any:
     """64 random bits: draw `n` ≥ 0 of the stream `key` (the mixer of splitmix64)."""
     z = key + (np.uint64(n) + ONE) * GOLDEN
@@ -43,20 +56,25 @@ def uniform_bits(key: Any, n: int) -> Any:
     return z ^ (z >> S31)
 
 
-@kernel
+@inlined
 def uniform(key: Any, n: int) -> float:
     """In (0, 1): the 53 upper bits, half a step off the ends."""
     return (float(uniform_bits(key, n) >> S11) + 0.5) * TWO_53
 
 
-@kernel
+@inlined
 def logarithm(x: float) -> float:
-    """Return the natural logarithm of x > 0, within 4 units in the last place, the same on every machine."""
-    x, exponent = math.frexp(x)
-    if x < HALF_SQRT_2:
-        x *= 2.0
-        exponent -= 1
-    s = (x - 1.0) / (x + 1.0)
+    """Return the natural logarithm of x ≥ 2.3e-308, within 4 units in the last place, the same on every machine.
+
+    Without a branch or a call, so that a compiler does several at a time.
+    """
+    bits = np.float64(x).view(np.uint64)
+    exponent = float(bits >> S52) - 1022.0
+    part = np.uint64((bits & MANTISSA) | HALF).view(np.float64)
+    low = part < HALF_SQRT_2
+    part = part * 2.0 if low else part
+    exponent = exponent - 1.0 if low else exponent
+    s = (part - 1.0) / (part + 1.0)
     z = s * s
     series = 1.0 / 19.0
     series = series * z + 1.0 / 17.0
@@ -68,31 +86,76 @@ def logarithm(x: float) -> float:
     series = series * z + 1.0 / 5.0
     series = series * z + 1.0 / 3.0
     series = series * z + 1.0
-    return 2.0 * s * series + float(exponent) * LN_2
+    return 2.0 * s * series + exponent * LN_2
 
 
-@kernel
+@inlined
 def exponential(x: float) -> float:
-    """E to the power x, for |x| ≤ 700, the same on every machine."""
-    k = int(np.floor(x / LN_2 + 0.5))
-    r = x - float(k) * LN_2
-    total = 1.0
-    for i in range(16, 0, -1):
-        total = 1.0 + total * r / float(i)
-    scale = 2.0 if k > 0 else 0.5
-    for _ in range(abs(k)):
-        total *= scale
-    return total
+    """E to the power x, the same on every machine; beyond ±700 that of ±700."""
+    x = min(max(x, -700.0), 700.0)
+    k = np.floor(x * (1.0 / LN_2) + 0.5)
+    r = (x - k * LN_2_HIGH) - k * LN_2_LOW
+    total = 1.0 / 6227020800.0
+    total = total * r + 1.0 / 479001600.0
+    total = total * r + 1.0 / 39916800.0
+    total = total * r + 1.0 / 3628800.0
+    total = total * r + 1.0 / 362880.0
+    total = total * r + 1.0 / 40320.0
+    total = total * r + 1.0 / 5040.0
+    total = total * r + 1.0 / 720.0
+    total = total * r + 1.0 / 120.0
+    total = total * r + 1.0 / 24.0
+    total = total * r + 1.0 / 6.0
+    total = total * r + 0.5
+    total = total * r + 1.0
+    total = total * r + 1.0
+    return float(total * np.uint64(np.uint64(np.int64(k) + 1023) << S52).view(np.float64))
+
+
+@inlined
+def with_sign(distance: float, bits: Any) -> float:
+    """Return a number ≥ 0, or its negative in half of all cases: a branch on it would be foreseen in half of them."""
+    return float(np.uint64(np.float64(distance).view(np.uint64) | ((bits & NEGATIVE) << S55)).view(np.float64))
+
+
+@inlined
+def normal(key: Any, n: int) -> float:
+    """Draw `n` of the standard normal distribution, by a ziggurat: see `kernel.ziggurat`."""
+    own = uniform_bits(key, n)
+    layer = own & LAYER
+    part = float(own >> S11) * TWO_53
+    if part < SURE[layer]:
+        return with_sign(part * ENDS[layer], own)
+    return normal_by_rejection(own)
 
 
 @kernel
-def normal(key: Any, n: int) -> float:
-    """Draw `n` of the standard normal distribution: Marsaglia's polar method, with a stream of its own for each n."""
-    own = uniform_bits(key, n)
-    for attempt in range(64):  # each succeeds with probability π/4
-        u = 2.0 * uniform(own, 2 * attempt) - 1.0
-        v = 2.0 * uniform(own, 2 * attempt + 1) - 1.0
-        s = u * u + v * v
-        if 0.0 < s < 1.0:
-            return u * math.sqrt(-2.0 * logarithm(s) / s)
+def normal_by_rejection(own: Any) -> float:
+    """Return a normal draw whose first bits are below no density for sure; from then on it has a stream of its own."""
+    bits = own
+    for attempt in range(TRIES):
+        layer = bits & LAYER
+        part = float(bits >> S11) * TWO_53
+        distance = part * ENDS[layer]
+        accepted = part < SURE[layer]
+        if not accepted and layer == 0:
+            distance = beyond_tail(own, attempt)
+            accepted = True
+        elif not accepted:
+            height = HEIGHTS[layer] + uniform(own, 2 * attempt) * (HEIGHTS[layer + ONE] - HEIGHTS[layer])
+            accepted = height < exponential(-0.5 * distance * distance)
+        if accepted:
+            return with_sign(distance, bits)
+        bits = uniform_bits(own, 2 * attempt + 1)
     return 0.0
+
+
+@kernel
+def beyond_tail(own: Any, attempt: int) -> float:
+    """Return a draw of the tail of the normal distribution (Marsaglia 1964): `own` is the draw's stream."""
+    first = uniform_bits(own, TWICE_TRIES + attempt)
+    for n in range(TRIES):
+        x = -logarithm(uniform(first, 2 * n)) / TAIL
+        if -2.0 * logarithm(uniform(first, 2 * n + 1)) > x * x:
+            return TAIL + x
+    return TAIL
