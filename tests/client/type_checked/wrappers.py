@@ -3,6 +3,7 @@
 `assert_type` is an error where a type differs; a line with `# expected error` must be one.
 """
 
+# pyright: reportUnusedExpression=false
 from __future__ import annotations
 
 from dataclasses import dataclass
