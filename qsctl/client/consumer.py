@@ -164,7 +164,9 @@ class QueueConsumer(Wrapper, Generic[Value]):
 
     @property
     def is_matched(self) -> bool:
-        """Return whether the queue is matched now [QS 2.13]."""
+        """Return whether the queue is matched now [QS 2.13]; never, once the consumer was closed."""
+        if not self._session.is_usable:
+            return False
         self._session.domain.turn(0)
         self.turn()
         return self._is_matched
@@ -455,7 +457,12 @@ class QueueConsumer(Wrapper, Generic[Value]):
         self.flush()
 
     def flush(self) -> None:
-        """Send the acknowledgments, and process what has come; do not wait."""
+        """Send the acknowledgments, and process what has come; do not wait.
+
+        Raises:
+            Refused: the consumer was closed.
+        """
+        self._session.require_usable()
         self.turn()
         self._session.domain.turn(0)
         self.turn()

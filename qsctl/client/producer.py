@@ -125,6 +125,8 @@ class QueueProducer(Wrapper, Generic[Value]):
     @property
     def matched_queues(self) -> tuple[str, ...]:
         """The queues of the topic that are matched now [QS 2.13]."""
+        if not self._session.is_usable:
+            return ()
         self._session.domain.turn(0)
         self.turn()
         return self.state.matched_queues
@@ -314,7 +316,12 @@ class QueueProducer(Wrapper, Generic[Value]):
         return f"{len(identities)} samples ({ranges_of(identities)})"
 
     def flush(self) -> None:
-        """Send what was written, and process what has come; do not wait."""
+        """Send what was written, and process what has come; do not wait.
+
+        Raises:
+            Refused: the producer was closed.
+        """
+        self._session.require_usable()
         self.turn()
         self._session.domain.turn(0)
         self.turn()

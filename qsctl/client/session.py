@@ -15,8 +15,8 @@ from typing import Final, Self
 from qsctl.errors import NoAnswer, Refused
 from qsctl.identity import Guid
 from qsctl.instant import MILLISECOND_NS, SECOND_NS, Nanoseconds
-from qsctl.transport.dds.clients.client_domain import ClientDomain
-from qsctl.transport.dds.participant import DomainSettings, Participant
+from qsctl.transport.dds.clients.spare_participants import client_domain
+from qsctl.transport.dds.participant import DomainSettings
 
 TURN_NS: Final[Nanoseconds] = 50 * MILLISECOND_NS
 """The longest wait of one turn: signals of the process are seen in between."""
@@ -33,7 +33,7 @@ class ClientSession:
     """
 
     def __init__(self, domain_id: int, settings: DomainSettings | None = None) -> None:
-        self.domain = ClientDomain(Participant(domain_id, settings, name="qsctl client"))
+        self.domain = client_domain(domain_id, settings)
         self.is_open = True
         self._process_id = os.getpid()
         self.may_wait = True
@@ -44,6 +44,18 @@ class ClientSession:
         """Return whether it is open, in the process that opened it: a child of `os.fork` has none of its threads."""
         return self.is_open and os.getpid() == self._process_id
 
+    def require_usable(self) -> None:
+        """Do nothing where the session is usable.
+
+        Raises:
+            Refused: it is closed, or was opened by the parent of this process.
+        """
+        if not self.is_usable:
+            raise Refused(
+                "the session of this producer or consumer is closed, or belongs to the parent of this process",
+                remedy="Open another one; a child of os.fork must open its own.",
+            )
+
     def run_until(self, is_done: Callable[[], bool], timeout_s: float, turn: Callable[[], None]) -> bool:
         """Turn until something is so, or the time is over; return whether it is so.
 
@@ -52,11 +64,7 @@ class ClientSession:
         Raises:
             Refused: the session is closed, or was opened by the parent of this process.
         """
-        if not self.is_usable:
-            raise Refused(
-                "the session of this producer or consumer is closed, or belongs to the parent of this process",
-                remedy="Open another one; a child of os.fork must open its own.",
-            )
+        self.require_usable()
         deadline = time.monotonic() + timeout_s
         self.domain.turn(0)
         turn()
@@ -75,11 +83,21 @@ class ClientSession:
         if is_left:
             self.domain.close()
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
 
 class Wrapper:
     """Base of the blocking wrappers: a context manager with a session of its own, or one that it is given."""
 
     def __init__(self, domain_id: int, settings: DomainSettings | None, session: ClientSession | None) -> None:
+        if session is not None:
+            session.require_usable()
         self._owns_session = session is None
         self._session = session if session is not None else ClientSession(domain_id, settings)
         self._is_stopping = False

@@ -1,8 +1,9 @@
-"""The service of tests: a daemon in a thread, and the moments in which it has nothing to do.
+"""The service of tests: a daemon that runs in a thread of its own, and in those of its callers.
 
-The daemon is the one of `qsctl serve`, engine, stores and DDS; only its clock is another. It rests, waiting for
-something to come, when everything that has come is processed and sent; what it rests with is noted under a lock, so
-that no other thread reads the engine while it works.
+The daemon is the one of `qsctl serve`, engine, stores and DDS; only its clock differs. The thread that runs it holds a
+lock. The daemon's own thread releases the lock while it waits for input. A caller that needs a command answered, or all
+input processed, takes the lock and runs the daemon itself: to wake another thread and to wait for its answer takes
+longer than the work.
 """
 
 from __future__ import annotations
@@ -40,19 +41,20 @@ SESSION: Final = "Session"
 COMMAND_TIMEOUT_S: Final = 10.0
 """Longest wait for the reply to a command, of real time."""
 
-_STEP_S: Final = 0.005
+_STEP_S: Final = 0.02
+"""Longest wait between two looks whether consumers have answered."""
+
 _START_TIMEOUT_S: Final = 30.0
 
 
 class Rest(NamedTuple):
-    """A moment in which the service had nothing to do.
+    """State of a service that has nothing to do.
 
-    `unanswered_count` are the samples that consumers hold; `deadline` is when time gives it something to do.
+    `unanswered_count` is the number of samples that consumers hold; `deadline` is when it has something to do again.
     """
 
-    number: int = 0
-    unanswered_count: int = 0
-    deadline: Nanoseconds | None = None
+    unanswered_count: int
+    deadline: Nanoseconds | None
 
 
 class RunningService:
@@ -84,19 +86,17 @@ class RunningService:
             now=clock,
             owns_process=False,
         )
-        self._changed = threading.Condition()
-        self._rest = Rest()
-        self._waits = False
-        """True while its thread waits: what it does next begins after this was read, under the lock."""
+        self._lock = threading.Condition(threading.RLock())
+        """Held by the thread that runs the daemon; notified when the daemon's own thread has nothing to do."""
         self._failure: BaseException | None = None
+        self._has_ended = False
         self._commands = DirectCommands()
         log = ServiceLog(NAME, stream=self._log)
         self._daemon = Daemon(configuration, options, log, commands=self._commands)
         # No peer is to be held back: a consumer that joins behind a sample is noticed at once, not 50 ms later.
         self._daemon.transport.boundary.time.busy_ns = 0
-        self._commands.wake = self._daemon.transport.wake
         self._wait = self._daemon.transport.wait
-        self._daemon.transport.wait = self._rest_until  # type: ignore[method-assign]
+        self._daemon.transport.wait = self._let_others_work  # type: ignore[method-assign]
         started = threading.Event()
         self._thread = threading.Thread(target=self._run, args=(started,), name="qsctl-service-of-tests", daemon=True)
         self._thread.start()
@@ -104,28 +104,55 @@ class RunningService:
             raise Unavailable(f"the service of tests did not start: {self._why_ended()}")
 
     def _run(self, started: threading.Event) -> None:
-        try:
-            self._daemon.run(started.set)
-        except BaseException as error:
-            self._failure = error
-        finally:
-            started.set()
-            with self._changed:
-                self._changed.notify_all()
+        with self._lock:
+            try:
+                self._daemon.run(started.set)
+            except BaseException as error:
+                self._failure = error
+            finally:
+                self._has_ended = True
+                started.set()
+                self._lock.notify_all()
 
-    def _rest_until(self, timeout_ns: Nanoseconds) -> None:
-        """Note the moment, then wait as the transport does: the daemon's thread calls this between two passes."""
-        daemon = self._daemon
-        if daemon.transport.is_in_a_hurry:
+    def _let_others_work(self, timeout_ns: Nanoseconds) -> None:
+        """Wait as the transport does, without the lock: the daemon's thread calls this between two passes."""
+        self._lock.notify_all()
+        self._lock.release()
+        try:
             self._wait(timeout_ns)
-            return
-        with self._changed:
-            self._rest = Rest(self._rest.number + 1, daemon.unanswered_count, daemon.next_deadline())
-            self._waits = True
-            self._changed.notify_all()
-        self._wait(timeout_ns)
-        with self._changed:
-            self._waits = False
+        finally:
+            self._lock.acquire()
+
+    def _work(self) -> None:
+        """Process what has come, in the calling thread, which holds the lock.
+
+        Raises:
+            Unavailable: the service has ended.
+        """
+        try:
+            while not self._daemon.is_ending and self._daemon.serve_once():
+                pass
+        except BaseException as error:
+            # It was left in the middle of something, by an error of its own or an interruption of the test.
+            self._failure = self._failure or error
+            self._daemon.stop("failed in a test")
+            raise
+        if self._has_ended or self._daemon.is_ending:
+            self._daemon.transport.wake()
+            raise Unavailable(f"the service of tests has ended: {self._why_ended()}")
+
+    def _wait_for_thread(self, deadline_s: float, step_s: float = 1.0) -> bool:
+        """Let the daemon's thread run until it waits again, at most for a step; False: the time is over.
+
+        Args:
+            deadline_s: the end of the time, monotonic.
+            step_s: the longest wait.
+        """
+        left_s = deadline_s - time.monotonic()
+        if left_s <= 0:
+            return False
+        self._lock.wait(min(left_s, step_s))
+        return True
 
     def _why_ended(self) -> str:
         return str(self._failure or self._daemon.stop_cause or "it takes too long")
@@ -134,49 +161,58 @@ class RunningService:
         """Send an administration command; return its replies.
 
         Raises:
-            Unavailable: the service ended by an error.
+            Unavailable: the service has ended.
             NoAnswer: it did not answer.
         """
-        if not self._thread.is_alive():
-            raise Unavailable(f"the service of tests has ended: {self._why_ended()}")
-        return self._commands.request(command, target, COMMAND_TIMEOUT_S)
+        deadline_s = time.monotonic() + COMMAND_TIMEOUT_S
+        with self._lock:
+            identity = self._commands.put(command, target)
+            try:
+                self._work()
+                while not self._commands.is_answered(identity):
+                    # What it rests on is being stored.
+                    if not self._wait_for_thread(deadline_s):
+                        raise NoAnswer(f"the service of tests did not answer a command in {COMMAND_TIMEOUT_S:g} s")
+                    self._work()
+            finally:
+                replies = self._commands.pop_replies(identity)
+        return replies
 
     def rest(self, timeout_s: float = 10.0) -> Rest:
-        """Wait until everything that has come is processed; return what the service rests with.
+        """Process everything that has come, and wait until it is stored and sent; return the state of the service then.
 
         Raises:
-            Unavailable: the service ended by an error.
+            Unavailable: the service has ended.
             NoAnswer: it does not rest in time.
         """
-        deadline = time.monotonic() + timeout_s
-        with self._changed:
-            # A pass that is in progress may have begun before what is waited for came: the one behind it counts.
-            wanted = self._rest.number + (1 if self._waits else 2)
-            while self._rest.number < wanted:
-                if not self._thread.is_alive():
-                    raise Unavailable(f"the service of tests has ended: {self._why_ended()}")
-                if time.monotonic() >= deadline:
-                    raise NoAnswer(f"the service of tests is busy for {timeout_s:g} s", remedy="Do producers end?")
-                self._daemon.transport.wake()
-                self._changed.wait(_STEP_S)
-            return self._rest
+        deadline_s = time.monotonic() + timeout_s
+        with self._lock:
+            self._work()
+            while self._daemon.transport.is_in_a_hurry or not self._daemon.is_idle:
+                if not self._wait_for_thread(deadline_s):
+                    raise NoAnswer(
+                        f"the service of tests is busy for {timeout_s:g} s",
+                        remedy="A producer or a consumer works without end in another thread.",
+                    )
+                self._work()
+            return Rest(self._daemon.unanswered_count, self._daemon.next_deadline())
 
     def await_answers(self, timeout_s: float) -> None:
         """Wait until consumers have answered every sample that they were sent, and nothing is to be sent.
 
         Raises:
-            Unavailable: the service ended by an error.
+            Unavailable: the service has ended.
             NoAnswer: some are unanswered when the time is over.
         """
-        deadline = time.monotonic() + timeout_s
-        while (rest := self.rest(max(0.1, deadline - time.monotonic()))).unanswered_count:
-            if time.monotonic() >= deadline:
-                raise NoAnswer(
-                    f"{rest.unanswered_count} samples are with consumers that have not answered in {timeout_s:g} s",
-                    remedy="A consumer that is to answer must run in another thread or task, and call flush or wait.",
-                )
-            with self._changed:
-                self._changed.wait_for(lambda: self._rest.number > rest.number, _STEP_S * 4)
+        deadline_s = time.monotonic() + timeout_s
+        with self._lock:
+            while (rest := self.rest(max(0.1, deadline_s - time.monotonic()))).unanswered_count:
+                if not self._wait_for_thread(deadline_s, _STEP_S):
+                    raise NoAnswer(
+                        f"{rest.unanswered_count} samples are with consumers that have not answered in {timeout_s:g} s",
+                        remedy="A consumer that is to answer must run in another thread or task, and call flush or "
+                        "wait.",
+                    )
 
     @property
     def log(self) -> str:
@@ -189,4 +225,4 @@ class RunningService:
         self._thread.join(_START_TIMEOUT_S)
 
     def __repr__(self) -> str:
-        return f"<RunningService at rest {self._rest.number}>"
+        return f"<RunningService{', ended' * self._has_ended}>"

@@ -27,6 +27,7 @@ from qsctl.resource import ResourceIdentifier, parse_resource
 from qsctl.testing.domains import ClaimedDomain
 from qsctl.testing.running_service import PARTICIPANT, SESSION, SUBSCRIBER, RunningService
 from qsctl.testing.virtual_clock import VirtualClock
+from qsctl.transport.dds.clients.spare_participants import SpareParticipants
 from qsctl.transport.dds.participant import participant_count
 
 DEAD_LETTERS: Final = "DeadLetters"
@@ -76,6 +77,7 @@ class VirtualService:
     def _begin(self) -> None:
         """Start in a domain of its own, with files of its own."""
         self._domain = ClaimedDomain()
+        self._spares = SpareParticipants(self.domain_id)
         former = self._directory
         self._directory = Path(tempfile.mkdtemp(prefix="qsctl-test-", dir=_MEMORY))
         if former is not None:
@@ -83,16 +85,18 @@ class VirtualService:
         try:
             self._start()
         except BaseException:
+            self._spares.close()
             self._domain.close()
             raise
 
     def _start(self) -> None:
         assert self._directory is not None, "it has begun"
+        others_count = participant_count(self.domain_id)
         self._service = RunningService(self.domain_id, self._directory, self._clock)
         # Administration alone: of a connection it needs `request`.
         self._administration = Administration(cast("Connection", self._service))
         self._created: dict[str, ResourceIdentifier] = {}
-        self._own_count = participant_count(self.domain_id)
+        self._own_count = participant_count(self.domain_id) - others_count
 
     @property
     def domain_id(self) -> int:
@@ -179,7 +183,8 @@ class VirtualService:
             self._clock.move_to(min(target, max(rest.deadline, self._clock() + 1)))
             rest = self._service.rest()
         self._clock.move_to(target)
-        self._service.rest()
+        if rest.deadline is not None and rest.deadline <= target:
+            self._service.rest()
 
     async def advance_async(self, duration: str) -> None:
         """Let virtual time pass, as `advance`, while other tasks of the event loop go on."""
@@ -215,11 +220,10 @@ class VirtualService:
 
         Queues stay; samples of those that are not persistent are lost. Clients find the service again by themselves.
         """
-        created, others_count = self._created, participant_count(self.domain_id) - self._own_count
+        created = self._created
         self._stop()
         self._start()
         self._created = created
-        self._own_count -= others_count  # clients of the test that are open all the while
 
     # What the queues hold.
 
@@ -272,10 +276,11 @@ class VirtualService:
         Raises:
             Refused: each domain for tests is in use on this machine.
         """
-        left_count = participant_count(self.domain_id) - self._own_count
-        if not left_count and self._delete_everything():
+        if not self._clients_count() and self._delete_everything():
             return
         self._stop()
+        left_count = participant_count(self.domain_id) - self._spares.count
+        self._spares.close()
         if left_count:
             self._abandoned.append(self._domain)  # the client is in it as long as this process, or until it closes
         else:
@@ -300,7 +305,12 @@ class VirtualService:
             self._service.rest()
         except (NoAnswer, Unavailable):
             return False
+        self._spares.look()
         return True
+
+    def _clients_count(self) -> int:
+        """Return the number of participants that clients of the tests have in the domain, where the service runs."""
+        return participant_count(self.domain_id) - self._own_count - self._spares.count
 
     def _stop(self) -> None:
         self._service.close()
@@ -308,6 +318,7 @@ class VirtualService:
     def close(self) -> None:
         """End the service, and delete its files."""
         self._stop()
+        self._spares.close()
         self._domain.close()
         for each in self._abandoned:
             each.close()

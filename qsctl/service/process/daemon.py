@@ -225,33 +225,51 @@ class Daemon:
         self._loop.stores.close()
 
     def _serve(self, supervisor: Supervisor) -> None:
-        while not self.stop_cause and not self.engine.hosted.shutting_down:
+        while not self.is_ending:
             supervisor.beat()
-            if self._memory.look():
-                self._follow_memory()
-            if (found := self._rereading.turn()) is not None:
-                self._follow_files(found)
-            if (limits := self._given_limits) is not None:
-                self._given_limits = None
-                self._obey(limits)
-            finished, is_busy = self._loop.serve(self._poll)
-            for released in finished:
-                self._hand_on(released)
-            if self._counts and self._tally.refresh() and self._report_figures is not None:
-                self._report_figures(self._tally.figures)
-            for domain_id in self.transport.namesakes():
-                report_namesake(self.log, self.engine.hosted.application_name, domain_id)
-            self._follow_recording()
-            if is_busy:
-                continue
-            self._flush()
-            if self._loop.is_compacting:
-                self._loop.compact_on()
+            if self.serve_once():
                 continue
             deadline, now = self._loop.next_deadline(), self._loop.clock()
             self.transport.wait(IDLE_NS if deadline is None else max(0, min(IDLE_NS, deadline - now)))
             if self._loop.clock() - now >= IDLE_NS:
                 self._loop.rest()
+
+    @property
+    def is_ending(self) -> bool:
+        """Return whether `stop` was called or a SHUTDOWN command came: nothing more is served."""
+        return bool(self.stop_cause) or self.engine.hosted.shutting_down
+
+    def serve_once(self) -> bool:
+        """Process what has come and what is due, a share of it; return whether there is more to do without a wait.
+
+        This is one pass of the service. Between two passes it may be called from another thread than the one of `run`,
+        where `transport.wait` keeps that thread from going on meanwhile.
+
+        Raises:
+            Damaged: the disk refuses; the service must stop.
+        """
+        if self._memory.look():
+            self._follow_memory()
+        if (found := self._rereading.turn()) is not None:
+            self._follow_files(found)
+        if (limits := self._given_limits) is not None:
+            self._given_limits = None
+            self._obey(limits)
+        finished, is_busy = self._loop.serve(self._poll)
+        for released in finished:
+            self._hand_on(released)
+        if self._counts and self._tally.refresh() and self._report_figures is not None:
+            self._report_figures(self._tally.figures)
+        for domain_id in self.transport.namesakes():
+            report_namesake(self.log, self.engine.hosted.application_name, domain_id)
+        self._follow_recording()
+        if is_busy:
+            return True
+        self._flush()
+        if self._loop.is_compacting:
+            self._loop.compact_on()
+            return True
+        return False
 
     def _follow_memory(self) -> None:
         """Hold producers back, or let them go on."""
@@ -430,6 +448,11 @@ class Daemon:
     def next_deadline(self) -> Nanoseconds | None:
         """Return when time gives the service something to do; None: only a message does."""
         return self._loop.next_deadline()
+
+    @property
+    def is_idle(self) -> bool:
+        """Return whether everything that came is stored as it must be, and what rests on it was sent."""
+        return self._loop.is_idle
 
     @property
     def unanswered_count(self) -> int:

@@ -6,7 +6,7 @@ Decides: what a turn does, and how a client leaves: its last words are received 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Final, Protocol
 
@@ -36,12 +36,27 @@ class DomainPort(Protocol):
 
 
 class ClientDomain:
-    """A client's participant, its ports, and one pump for all of them."""
+    """A client's participant, its ports, and one pump for all of them.
 
-    def __init__(self, participant: Participant) -> None:
+    Args:
+        participant: of the client.
+        discovery: of the participant, where there is one already.
+        leave_to: receives the participant and its discovery, without ports, when this is closed; False: it does not
+            keep them, and they are deleted.
+    """
+
+    def __init__(
+        self,
+        participant: Participant,
+        discovery: Discovery | None = None,
+        *,
+        leave_to: Callable[[Participant, Discovery], bool] = lambda _participant, _discovery: False,
+    ) -> None:
         self.participant = participant
-        self.discovery = Discovery(participant)
+        self.discovery = discovery if discovery is not None else Discovery(participant)
+        self._leave_to = leave_to
         self._ports: list[DomainPort] = []
+        self._is_left = False
 
     @contextmanager
     def left_on_failure(self) -> Iterator[None]:
@@ -57,7 +72,9 @@ class ClientDomain:
         self._ports.append(port)
 
     def turn(self, timeout_ns: Nanoseconds) -> None:
-        """Send, wait for something to happen, and let every port process what changed."""
+        """Send, wait for something to happen, and let every port process what changed; nothing, once it was closed."""
+        if self._is_left:  # the participant may be another client's
+            return
         done = self._flush()
         if timeout_ns > 0:
             waits_ns = self.participant.boundary.time.waits_ns() if done else MILLISECOND_NS
@@ -76,13 +93,16 @@ class ClientDomain:
 
     def wake(self) -> None:
         """End the wait of another thread's `turn`."""
-        self.participant.waiter.wake()
+        if not self._is_left:
+            self.participant.waiter.wake()
 
     def close(self) -> None:
         """Send what can be sent, let it be received, then leave the domain.
 
-        A peer learns of the departure on another way than of the data, and may learn of it first.
+        A peer learns of the departure on another way than of the data, and may learn of it first. May be repeated.
         """
+        if self._is_left:
+            return
         deadline = time.monotonic_ns() + LEAVE_NS
         while not self._flush() and time.monotonic_ns() < deadline:
             self.participant.waiter.wait(MILLISECOND_NS)
@@ -91,5 +111,7 @@ class ClientDomain:
         for port in self._ports:
             port.close()
         self._ports.clear()
-        self.discovery.close()
-        self.participant.close()
+        self._is_left = True
+        if not self._leave_to(self.participant, self.discovery):
+            self.discovery.close()
+            self.participant.close()
