@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.campaigns import CAMPAIGN_VARIABLE
-from tests.processes import running
+from tests.processes import end, running, start
 
 ROOT = Path(__file__).parent.parent
 
@@ -108,12 +109,24 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
             item.add_marker("campaign")
-        item.add_marker(pytest.mark.xdist_group("spark" if rank(item) <= 1 else str(item.path)))
+        if item.get_closest_marker("xdist_group") is None:  # with two names a group would be that of one file again
+            item.add_marker(pytest.mark.xdist_group("spark" if rank(item) <= 1 else str(item.path)))
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_setupnodes() -> None:
-    """Compile the tests and all that they import, where that was never done: each worker would compile all of it."""
+def pytest_xdist_setupnodes(config: pytest.Config) -> None:
+    """Compile what each worker would compile: the tests and all that they import, and beside them the kernels.
+
+    What is there is not compiled again. Kernels are compiled where all tests of the simulator are asked for.
+    """
+    _compile_tests()
+    asked = [Path(each.partition("::")[0]).absolute() for each in config.args]
+    if any((ROOT / "tests" / "sim").is_relative_to(each) for each in asked):
+        compiling = start([sys.executable, "-m", "tests.kernels"], is_fresh=True, cwd=ROOT, stdout=subprocess.DEVNULL)
+        config.add_cleanup(partial(end, compiling))
+
+
+def _compile_tests() -> None:
     if Path(importlib.util.cache_from_source(os.fspath(ROOT / "qsctl" / "cli" / "app.py"))).exists():
         return
     folders = sorted(os.fspath(path) for path in (ROOT / "tests").iterdir() if any(path.glob("**/test_*.py")))
