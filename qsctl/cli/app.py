@@ -68,6 +68,7 @@ COMMAND_MODULES: Final[Mapping[str, tuple[str, ...]]] = {
     "engine.group": ("engine",),
     "help.pages": ("help",),
     "help.doctor": ("doctor",),
+    "simulation.compile_kernels": ("compile",),
     "help.completion": ("completion",),
 }
 """Modules with the first words of their `COMMANDS`, in the order of `qsctl --help`; see `module_path`."""

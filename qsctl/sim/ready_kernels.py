@@ -1,16 +1,20 @@
 """`python -m qsctl.sim.ready_kernels [FOLDER]`: make the ready-made machine code of this installation's kernels.
 
-For builders of images and wheels: their users never compile, and need no folder to write to. Ready scenarios
-are simulated by every compiled model, and what numba compiled for them becomes object files; a form of a kernel that
-none of them uses is compiled at its first use. Needs a minute or two of one processor.
+For builders of images and wheels, whose users never compile and need no folder to write to; `qsctl compile` runs it
+for the user. Ready scenarios are simulated by every compiled model, a limit of G-1 changes in one, runs of two are
+split, and what numba compiled for them becomes object files; a form of a kernel that none of them uses is compiled at
+its first use. Needs two minutes of one processor. It prints a line before each scenario: how many are done, of how
+many, and its name.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import shutil
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -32,10 +36,13 @@ SCENARIOS: Final = (
     "clinic",
     "ward",
 )
-"""Together they call nearly every kernel that Python calls: those of rare events and of ingress limits are compiled."""
+"""Together with what `_others` simulates they call every kernel of a simulation: `tests/sim/test_ready_made.py`."""
+
+Report = Callable[[int, int, str], None]
+"""Called before each scenario with the number done, the number of all, and its name."""
 
 
-def make(folder: Path, scenarios: tuple[str, ...] = SCENARIOS) -> KernelIndex:
+def make(folder: Path, scenarios: tuple[str, ...] = SCENARIOS, report: Report = lambda *_: None) -> KernelIndex:
     """Compile what scenarios use for the best baseline that this machine can run, and write it to a folder.
 
     The process must not have compiled a kernel before. The folder is replaced as a whole.
@@ -60,13 +67,14 @@ def make(folder: Path, scenarios: tuple[str, ...] = SCENARIOS) -> KernelIndex:
             f"llvmlite {llvmlite.__version__} loads ready-made kernels and cannot make them",
             remedy="Make them with numba 0.62 or newer: what is made runs with any version.",
         )
-    compile_for(baseline)
-    _simulate(scenarios)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
+        # Before the work: that the folder cannot be written is known at once.
         with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as begun:
             made = Path(begun) / folder.name
             made.mkdir()
+            compile_for(baseline)
+            _simulate(scenarios, report)
             entries = []
             for entry, data in made_kernels():
                 (made / entry.file).write_bytes(data)
@@ -101,16 +109,53 @@ def _write_index(folder: Path, index: KernelIndex) -> None:
     (folder / INDEX).write_bytes(msgspec.json.format(msgspec.json.encode(index)))
 
 
-def _simulate(scenarios: tuple[str, ...]) -> None:
+def _simulate(scenarios: tuple[str, ...], report: Report) -> None:
     from qsctl.eventlog.location import location
     from qsctl.sim.scenario.xml import find_scenario
     from qsctl.sim.simulate import simulate
 
     for each in scenarios:
         find_scenario(each)
+    others = _others()
+    total = len(scenarios) + len(others)
     with tempfile.TemporaryDirectory() as runs:
-        for each in scenarios:
+        for number, each in enumerate(scenarios):
+            report(number, total, each)
             simulate(each, replications=1, level="messages", out=location(str(Path(runs) / each)))
+    for number, (name, run) in enumerate(others, len(scenarios)):
+        report(number, total, name)
+        run()
+
+
+def _others() -> list[tuple[str, Callable[[], object]]]:
+    """Return what simulates the rest, by name: a limit that changes while messages wait for it, and runs that split."""
+    return [
+        ("a changed limit of G-1", _change_a_limit),
+        ("rare events of the model solace", lambda: _split("burst", "loss_ratio(D-1)")),
+        ("rare events of the model tibco", lambda: _split("trace-tibco", "loss_ratio(egress)")),
+        ("rare events of shared reader queues", lambda: _split("prefetch", "P(high_water_mark(Ahead1)>=20)", "2s")),
+    ]
+
+
+def _change_a_limit() -> None:
+    from qsctl.sim.replication import simulate_counters
+    from qsctl.sim.scenario.scenario import TimedChange
+    from qsctl.sim.simulate import open_scenario
+
+    scenario = open_scenario("guaranteed", {}, {"horizon": "400ms"})
+    change = TimedChange(200_000_000, "profile[throttled]/queue[G-1]/max-depth", "80")
+    simulate_counters(dataclasses.replace(scenario, changes=(change,)))
+
+
+def _split(name: str, text: str, horizon: str = "20ms") -> None:
+    from qsctl.sim.simulate import open_scenario
+    from qsctl.sim.splitting.branchable import trajectory_of
+    from qsctl.sim.splitting.question import parse_question
+    from qsctl.sim.splitting.restart import Levels, split_run
+
+    question = parse_question(text)
+    run = trajectory_of(open_scenario(name, {}, {"horizon": horizon}), 0, question)
+    split_run(run, question, Levels((2,), (2,)))
 
 
 def main(arguments: list[str]) -> int:
@@ -120,12 +165,17 @@ def main(arguments: list[str]) -> int:
         return 2
     folder = Path(arguments[0]) if arguments else INSTALLED
     try:
-        index = make(folder)
+        index = make(folder, report=_print_report)
     except (InvalidInput, Unavailable) as error:
         sys.stderr.write(f"{error}\n{error.remedy or ''}\n")
         return int(error.exit_status)
     sys.stdout.write(f"{folder}: {len(index.entries)} kernels for {index.baseline}\n")
     return 0
+
+
+def _print_report(done: int, total: int, name: str) -> None:
+    sys.stdout.write(f"{done} of {total}: {name}\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
+import pkgutil
 import shutil
 import sys
 from pathlib import Path
@@ -12,10 +14,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from qsctl.errors import Unavailable
+import qsctl.sim
+from qsctl.errors import InvalidInput, Unavailable
 from qsctl.sim import ready_kernels
+from qsctl.sim.kernel import ready_made as loader
+from qsctl.sim.kernel.jit import KERNELS, Kernel
 from qsctl.sim.kernel.processor import baselines, best_baseline
-from qsctl.sim.kernel.ready_made import INDEX, layout_of, types_of, usable
+from qsctl.sim.kernel.ready_made import INDEX, damaged, first_usable, layout_of, types_of, usable
 from tests import processes
 
 ROOT = Path(__file__).parent.parent.parent
@@ -36,7 +41,7 @@ from pathlib import Path
 os.environ["NUMBA_CACHE_DIR"] = os.devnull + "/none"
 os.environ["QSCTL_KERNELS"] = os.devnull
 from qsctl.sim import ready_kernels
-ready_kernels._simulate = lambda scenarios: exec(scenarios[0])
+ready_kernels._simulate = lambda scenarios, report: exec(scenarios[0])
 print(len(ready_kernels.make(Path(sys.argv[1]), (sys.argv[2],)).entries))
 """
 
@@ -128,6 +133,62 @@ def test_a_function_that_the_c_library_lacks_is_not_called(made: Path, tmp_path:
     index = json.loads((made / INDEX).read_text())
     entries = [{**each, "needs": ["no_such_function"]} for each in index["entries"]]
     assert printed(changed(made, tmp_path, entries=entries))[-1] == "True"
+
+
+@pytest.mark.slow
+def test_ready_scenarios_call_every_kernel_that_python_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in pkgutil.walk_packages(qsctl.sim.__path__, "qsctl.sim."):
+        importlib.import_module(module.name)
+    called: set[str] = set()
+    plain = Kernel.__call__
+
+    def noting(self: Kernel, *arguments: Any, **named: Any) -> Any:
+        called.add(self.name)
+        return plain(self, *arguments, **named)
+
+    monkeypatch.setattr(Kernel, "__call__", noting)
+    reported: list[tuple[int, int]] = []
+    ready_kernels._simulate(ready_kernels.SCENARIOS, lambda done, total, _: reported.append((done, total)))
+    assert reported == [(done, len(reported)) for done in range(len(reported))]
+    left = {name.removeprefix("qsctl.sim.") for name in KERNELS if name.startswith("qsctl.")} - {
+        name.removeprefix("qsctl.sim.") for name in called
+    }
+    only_called_by_kernels = {"kernel.histogram.bucket_of", "kernel.histogram.count_unfinished", "kernel.random.normal"}
+    of_the_page_alone = {"depth_moves.count_moves"}
+    assert left == only_called_by_kernels | of_the_page_alone
+
+
+def test_kernels_that_a_user_made_are_used_after_those_of_the_installation(
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("QSCTL_KERNELS", raising=False)
+    monkeypatch.setattr(loader, "INSTALLED", tmp_path / "none")
+    monkeypatch.setattr(loader, "OWN", tmp_path / "none")
+    assert first_usable() is None
+    monkeypatch.setattr(loader, "OWN", made)
+    found = first_usable()
+    assert found is not None
+    assert found[0] == made
+    assert damaged(*found) == []
+    monkeypatch.setattr(loader, "INSTALLED", copied := changed(made, tmp_path))
+    found = first_usable()
+    assert found is not None
+    assert found[0] == copied
+    (broken, missing, *_) = sorted(copied.glob("*.o"))
+    broken.write_bytes(b"none")
+    missing.unlink()
+    assert sorted(damaged(*found)) == sorted([broken.name, missing.name])
+
+
+def test_a_folder_that_cannot_be_written_is_found_before_anything_is_compiled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if best_baseline() is None or not ready_kernels.can_make():
+        pytest.skip("kernels cannot be made here")
+    (tmp_path / "file").write_text("")
+    monkeypatch.setattr(ready_kernels, "_simulate", lambda *_: pytest.fail("it compiles"))
+    with pytest.raises(InvalidInput, match="cannot be written"):
+        ready_kernels.make(tmp_path / "file" / "kernels")
 
 
 def test_a_folder_with_other_files_is_left_alone(tmp_path: Path) -> None:

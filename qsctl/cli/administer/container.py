@@ -22,6 +22,12 @@ def image(out: OutOption = None, force: ForceOption = False) -> ShippedFile:
     return shipped_file(FOLDER / "Containerfile", out, force=force)
 
 
+@COMMANDS.command("simulator", examples=("qsctl container simulator --out Simulator.Containerfile",))
+def simulator(out: OutOption = None, force: ForceOption = False) -> ShippedFile:
+    """Write a Containerfile: an image of all of qsctl, in which the simulator's kernels are compiled."""
+    return shipped_file(FOLDER / "Simulator.Containerfile", out, force=force)
+
+
 @COMMANDS.command("service", examples=("qsctl container service --out service.xml",))
 def service(out: OutOption = None, force: ForceOption = False) -> ShippedFile:
     """Write the configuration of the service that `container compose` runs."""

@@ -152,24 +152,41 @@ def folder_findings() -> list[Finding]:
     return [
         _writable("working directory", Path.cwd(), True, "Change to a folder that you may write to."),
         _writable("temporary folder", Path(tempfile.gettempdir()), True, "Set TMPDIR to a folder that can be written."),
-        _kernel_cache(),
+        _kernels(),
     ]
 
 
-def _kernel_cache() -> Finding:
+def _kernels() -> Finding:
     part = "compiled kernels"
     if is_missing("numba"):
         return Finding(part, False, False, "no compiler: numba is not installed")
     try:
         from qsctl.sim.kernel.cache_directory import CACHE_DIRECTORY
+        from qsctl.sim.kernel.ready_made import damaged, first_usable, folders, usable
     except ImportError as error:
         return Finding(part, False, True, f"no compiler: {error}", "pip install numba")
-    folder = CACHE_DIRECTORY
+    if (ready := first_usable()) is not None:
+        text = f"ready-made for {ready[1].baseline}: {ready[0]}"
+        if wrong := damaged(*ready):
+            text = f"{text}; {len(wrong)} of {len(ready[1].entries)} files are damaged, and compiled at each start"
+        return Finding(part, not wrong, False, text, "Run qsctl compile: it makes them again.")
+    unusable = [f"{each}: {usable(each)[1]}" for each in folders() if each.exists()]
+    cached = _writable_cache(CACHE_DIRECTORY)
+    if not cached.good:
+        return cached
+    when = "some were compiled by runs" if any(CACHE_DIRECTORY.rglob("*.nbc")) else "the first runs compile"
+    text = "; ".join([f"not ready-made: {when}, and keep them in {CACHE_DIRECTORY}", *unusable])
+    return Finding(part, False, False, text, "Run qsctl compile: it makes all of them now, in some two minutes.")
+
+
+def _writable_cache(directory: Path) -> Finding:
+    part = "compiled kernels"
+    folder = directory
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
     remedy = "Set NUMBA_CACHE_DIR to a folder that can be written; else kernels are compiled at every start."
     finding = _writable(part, folder, False, remedy)
-    return Finding(part, finding.good, False, finding.found.replace(str(folder), str(CACHE_DIRECTORY), 1), remedy)
+    return Finding(part, finding.good, False, finding.found.replace(str(folder), str(directory), 1), remedy)
 
 
 def _writable(part: str, folder: Path, needed: bool, remedy: str) -> Finding:

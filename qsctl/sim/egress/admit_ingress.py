@@ -10,11 +10,18 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import numpy as np
+
 from qsctl.sim.egress.port import serialization
 from qsctl.sim.kernel.jit import kernel
 from qsctl.sim.kernel.records import ARRIVAL_FIRST, ARRIVAL_TRAFFIC_SHIFT
 
 TOO_BIG_REASON: Final = 2
+
+BUFFERED: Final = np.dtype([("departure", "i8"), ("bytes", "i8"), ("publisher", "i8")])
+"""A message in the ingress buffers until its departure."""
+REFUSAL: Final = np.dtype([("time", "i8"), ("bytes", "i8"), ("publisher", "i8"), ("too_big", "i8")])
+"""A refused message: `too_big` is 1 for its size, 0 for its publisher's share."""
 
 
 @kernel
@@ -37,10 +44,10 @@ def admit_ingress(
         rows: ARRIVAL in time order; the first `count` are compacted in place.
         numerator, denominator: nanoseconds a byte, or a numerator of 0 for no limit.
         share: bytes of ingress buffers a publisher, or 0 for no limit.
-        held: int64[publishers] bytes in the buffers. ring: int64[n, 3] (departure, bytes, publisher) of messages in
-            the buffers. cursor: int64[4]: first and next place in the ring (both ever growing), when the input is
-            free, whether the message of the current fan-out was refused (1: by the share, 2: too big).
-        refusals: int64[n, 4] filled with time, bytes, publisher and 1 for too big, 0 for the share.
+        held: int64[publishers] bytes in the buffers. ring: BUFFERED, the messages in the buffers. cursor: int64[4]:
+            first and next place in the ring (both ever growing), when the input is free, whether the message of the
+            current fan-out was refused (1: by the share, 2: too big).
+        refusals: REFUSAL, filled.
         turned: ARRIVAL, filled with the refused rows, every copy of a fanned-out message, with the reason as `tag`'s
             traffic: 1 the share, 2 too big.
 
@@ -57,25 +64,26 @@ def admit_ingress(
         size = row.bytes
         publisher = row.tag >> ARRIVAL_TRAFFIC_SHIFT
         if row.tag & ARRIVAL_FIRST:
-            while cursor[0] < cursor[1] and ring[cursor[0] % places, 0] <= t:
-                first = cursor[0] % places
-                held[ring[first, 2]] -= ring[first, 1]
+            while cursor[0] < cursor[1] and ring[cursor[0] % places].departure <= t:
+                first = ring[cursor[0] % places]
+                held[first.publisher] -= first.bytes
                 cursor[0] += 1
             too_big = size > size_max
             full = share > 0 and numerator > 0 and held[publisher] + size > share
             cursor[3] = TOO_BIG_REASON if too_big else (1 if full else 0)
             if cursor[3] != 0:
-                refusals[refused, 0] = t
-                refusals[refused, 1] = size
-                refusals[refused, 2] = publisher
-                refusals[refused, 3] = 1 if too_big else 0
+                refusal = refusals[refused]
+                refusal.time = t
+                refusal.bytes = size
+                refusal.publisher = publisher
+                refusal.too_big = 1 if too_big else 0
                 refused += 1
             elif numerator > 0:
                 cursor[2] = max(cursor[2], t) + serialization(size, numerator, denominator)
-                place = cursor[1] % places
-                ring[place, 0] = cursor[2]
-                ring[place, 1] = size
-                ring[place, 2] = publisher
+                place = ring[cursor[1] % places]
+                place.departure = cursor[2]
+                place.bytes = size
+                place.publisher = publisher
                 held[publisher] += size
                 cursor[1] += 1
         if cursor[3] == 0:

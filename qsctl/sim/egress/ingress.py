@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from qsctl.instant import Nanoseconds
 from qsctl.sim.arrivals.streams import ArrivalStreams
-from qsctl.sim.egress.admit_ingress import TOO_BIG_REASON, admit_ingress
+from qsctl.sim.egress.admit_ingress import BUFFERED, REFUSAL, TOO_BIG_REASON, admit_ingress
 from qsctl.sim.egress.layout import line_rate
 from qsctl.sim.egress.subscriptions import Subscriptions
 from qsctl.sim.kernel.jit import as_records
@@ -43,7 +43,7 @@ class Ingress:
         self._looks_for_large = largest > self._large
         self._raised_large: set[int] = set()
         self._held = np.zeros(self._publishers, np.int64)
-        self._ring = np.zeros((1, 3), np.int64)
+        self._ring = as_records(np.zeros(1, BUFFERED))
         self._cursor = np.zeros(4, np.int64)
         self._warm_up_ns = scenario.warm_up_ns
         self.turned_away = 0
@@ -77,10 +77,10 @@ class Ingress:
         if len(self._ring) <= waiting + len(rows):
             order = np.arange(self._cursor[0], self._cursor[1]) % len(self._ring)
             held = self._ring[order]
-            self._ring = np.zeros((2 * (waiting + len(rows)) + 1, 3), np.int64)
+            self._ring = as_records(np.zeros(2 * (waiting + len(rows)) + 1, BUFFERED))
             self._ring[:waiting] = held
             self._cursor[:2] = 0, waiting
-        refusals = np.zeros((len(rows), 4), np.int64)
+        refusals = as_records(np.zeros(len(rows), REFUSAL))
         turned = as_records(np.zeros(len(rows), ARRIVAL))
         kept, refused, away = admit_ingress(
             rows, len(rows), self._size_max, self._num, self._den, self._share, self._held, self._ring, self._cursor,
@@ -88,7 +88,7 @@ class Ingress:
         )  # fmt: skip
         events: list[Row] = large + [
             (int(at), -1, -1, int(size), Event.MESSAGE_TOO_BIG if big else Event.INGRESS_DISCARD)
-            for at, size, _, big in refusals[:refused]
+            for at, size, _, big in refusals[:refused].tolist()
         ]
         refused_rows = self._lost(turned[:away], losses)
         return as_records(np.concatenate([left, rows[:kept]])), events, refused_rows

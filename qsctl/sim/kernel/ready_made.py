@@ -1,4 +1,4 @@
-"""Machine code of kernels that was made with the wheel or the image, for a common processor.
+"""Machine code of kernels that was made with the wheel, the image or by `qsctl compile`, for a common processor.
 
 A folder of object files with an index. It is used when it was made of these very sources, for this system, and of
 instructions that this processor has; whatever else it holds is left alone, and numba compiles as if there were none.
@@ -23,7 +23,7 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
-from qsctl.sim.kernel.cache_directory import sources_digest
+from qsctl.sim.kernel.cache_directory import CACHE_DIRECTORY, sources_digest
 from qsctl.sim.kernel.processor import host_features
 
 FORMAT: Final = 1
@@ -60,9 +60,38 @@ ReadyMade = Callable[[tuple[Any, ...]], Any]
 """Calls a loaded kernel with the arguments of a Python call."""
 
 
-def folder() -> Path:
-    """Return the folder of ready-made code: `QSCTL_KERNELS` when set, else the one in the installed package."""
-    return Path(chosen) if (chosen := os.environ.get("QSCTL_KERNELS")) else INSTALLED
+OWN: Final = CACHE_DIRECTORY / "ready-made"
+"""What `qsctl compile` made for a user, whose installation may not be writable."""
+
+
+def folders() -> tuple[Path, ...]:
+    """Return the folders of ready-made code, the first usable one counts: that of the installed package, then `OWN`.
+
+    `QSCTL_KERNELS`, when set, is the only one.
+    """
+    return (Path(chosen),) if (chosen := os.environ.get("QSCTL_KERNELS")) else (INSTALLED, OWN)
+
+
+def first_usable() -> tuple[Path, KernelIndex] | None:
+    """Return the folder whose code is used here, with its index; None: kernels are compiled."""
+    for each in folders():
+        index, _why = usable(each)
+        if index is not None:
+            return each, index
+    return None
+
+
+def damaged(found: Path, index: KernelIndex) -> list[str]:
+    """Return the names of object files that are missing or not what the index lists: these kernels are compiled."""
+    return [each.file for each in index.entries if _contents(found, each) is None]
+
+
+def _contents(found: Path, entry: KernelEntry) -> bytes | None:
+    try:
+        data = (found / entry.file).read_bytes()
+    except OSError:
+        return None
+    return data if digest_of(data) == entry.digest else None
 
 
 def digest_of(data: bytes) -> str:
@@ -142,19 +171,22 @@ def usable(found: Path) -> tuple[KernelIndex | None, str]:
 
 
 @cache
-def _entries() -> dict[str, list[KernelEntry]]:
-    index, _why = usable(folder())
+def _entries() -> tuple[Path, dict[str, list[KernelEntry]]]:
+    chosen = first_usable()
+    if chosen is None:
+        return Path(os.devnull), {}
     found: dict[str, list[KernelEntry]] = {}
-    for each in index.entries if index else ():
+    for each in chosen[1].entries:
         found.setdefault(each.kernel, []).append(each)
-    return found
+    return chosen[0], found
 
 
 def ready_made(kernel: str) -> dict[tuple[str, ...], ReadyMade]:
     """Return the ready-made code of a kernel by the types of its arguments; empty where there is none."""
     loaded = {}
-    for each in _entries().get(kernel, ()):
-        if (address := _Engine.loaded(each)) is not None:
+    folder, entries = _entries()
+    for each in entries.get(kernel, ()):
+        if (address := _Engine.loaded(folder, each)) is not None:
             loaded[each.arguments] = _callable(each, address)
     return loaded
 
@@ -166,15 +198,11 @@ class _Engine:
     _engine: Any = None
 
     @classmethod
-    def loaded(cls, entry: KernelEntry) -> int | None:
+    def loaded(cls, folder: Path, entry: KernelEntry) -> int | None:
         """Return the address of an entry's code, or None when it must not or cannot be loaded."""
         from llvmlite import binding
 
-        try:
-            data = (folder() / entry.file).read_bytes()
-        except OSError:
-            return None
-        if digest_of(data) != entry.digest:
+        if (data := _contents(folder, entry)) is None:
             return None
         with cls._lock:
             try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import re
 import shlex
@@ -38,6 +39,7 @@ def value(words: list[str], option: str) -> list[str]:
     ("name", "file"),
     [
         ("image", "Containerfile"),
+        ("simulator", "Simulator.Containerfile"),
         ("service", "service.xml"),
         ("compose", "compose.yaml"),
         ("kubernetes", "kubernetes.yaml"),
@@ -85,6 +87,15 @@ def test_the_user_is_the_same_everywhere_and_may_write_to_the_volume_alone() -> 
     assert f"chown {user}:{user} admin.key" in (FOLDER / "compose.yaml").read_text()
     assert CONTAINER["securityContext"]["readOnlyRootFilesystem"]
     assert COMPOSE["services"]["queuing"]["read_only"]
+
+
+def test_the_simulator_is_run_by_the_user_of_the_service_with_compiled_kernels() -> None:
+    simulator = (FOLDER / "Simulator.Containerfile").read_text()
+    for kind in ("USER", "WORKDIR", "ENTRYPOINT", "ENV", "FROM"):
+        of_both = [re.findall(f"^{kind} (.*)$", text, re.MULTILINE) for text in (IMAGE, simulator)]
+        assert of_both[0] == of_both[1]
+    (module,) = re.findall(r"python -P -m ([\w.]+)", simulator)
+    assert importlib.util.find_spec(module)
 
 
 def test_the_files_of_the_queues_are_on_the_volume() -> None:
