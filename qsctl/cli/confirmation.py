@@ -63,8 +63,8 @@ class DestructionOptions(OptionGroup):
         return None
 
 
-def agree_to_cost(cost: Cost) -> None:
-    """Show the cost of a long computation, on a terminal, and ask above a minute.
+def agree_to_cost(cost: Cost, *, yes: bool = False) -> None:
+    """Show the cost of a long computation, on a terminal, and ask above a minute, unless `yes`.
 
     Raises:
         Declined: the user was asked and declined.
@@ -74,8 +74,13 @@ def agree_to_cost(cost: Cost) -> None:
     if program_caller() is not None or not sys.stderr.isatty():
         return
     typer.echo(f"{str(cost)[0].upper()}{str(cost)[1:]}.", err=True)
-    if cost.seconds > ASKED_ABOVE_S and sys.stdin.isatty() and not typer.confirm("Go on?", default=True, err=True):
-        raise Declined(f"{cost} were too much", remedy="Narrow the range, shorten the scenario, or ask for less.")
+    if yes or cost.seconds <= ASKED_ABOVE_S or not sys.stdin.isatty():
+        return
+    if not typer.confirm("Go on?", default=True, err=True):
+        raise Declined(
+            f"{cost} were too much",
+            remedy="Narrow the range, shorten the scenario, or ask for less. --yes skips the question.",
+        )
 
 
 def queues_hit(

@@ -6,6 +6,8 @@ obeyed. Slices change no row: the log is cut into chunks by the number of rows a
 
 from __future__ import annotations
 
+import resource
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -35,6 +37,10 @@ class ReplicationProgress:
     simulated_ns: int
     horizon_ns: int
     messages: int
+    compiles: bool = False
+    """True in one report before the process compiles kernels, for seconds or a minute; the others report progress."""
+    memory_bytes: int = 0
+    """The most memory that the process has had so far."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,9 +164,13 @@ def simulate_replication(
     """
     level = LogLevel(scenario.log_level)
     chosen = model or model_of(scenario)
-    from qsctl.sim.kernel.compilations import compilation_timed
+    from qsctl.sim.kernel.compilations import compilation_reported, compilation_timed
 
-    with compilation_timed() as compile_s:
+    def compiles() -> None:
+        if progress is not None:
+            progress(ReplicationProgress(replication, 0, scenario.horizon_ns, 0, compiles=True))
+
+    with compilation_timed() as compile_s, compilation_reported(compiles):
         run = chosen.prepare(scenario, replication, level)
         with ReplicationWriter(folder, replication, run_id, queue_names(run), EVENT_NAMES) as writer:
             log = _Log(run, writer)
@@ -225,8 +235,16 @@ def _step_through(
         took = time.perf_counter() - began
         slice_ns = _next_slice(slice_ns, took)
         if progress is not None:
-            progress(ReplicationProgress(replication, run.now_ns, horizon_ns, run.messages))
+            progress(
+                ReplicationProgress(replication, run.now_ns, horizon_ns, run.messages, memory_bytes=_most_memory())
+            )
     return True
+
+
+def _most_memory() -> int:
+    """Return the most bytes of memory that this process has had, libraries included."""
+    kilobytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return kilobytes if sys.platform == "darwin" else kilobytes << 10  # bytes there
 
 
 def _next_slice(slice_ns: int, took_seconds: float) -> int:

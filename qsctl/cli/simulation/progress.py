@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import TYPE_CHECKING
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
 
 from qsctl.cli.caller import ProgramCaller, program_caller
 from qsctl.endings import INTERRUPTS
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
+    from qsctl.cli.simulation.long_run import LongRun
     from qsctl.sim.replication import ReplicationProgress
+
+COMPILING: Final = (
+    "Compiling the simulator for this machine, once: 20 to 45 seconds of an idle processor. "
+    "qsctl compile does it beforehand."
+)
+_RATE_AFTER_S: Final = 0.5
+"""Before, a rate is mostly of what was prepared."""
 
 
 @contextmanager
 def run_progress(
-    name: str, replications: int, *, compiled: bool = False
+    name: str, replications: int, long_run: LongRun | None = None
 ) -> Iterator[Callable[[ReplicationProgress], None] | None]:
-    """Show on standard error a bar with messages so far and the time left; nothing where that is not a terminal.
+    """Show on standard error a bar with messages, their rate and the time left; nothing where that is not a terminal.
 
-    A model that is `compiled` is announced: the first run waits a quarter of a minute for it.
+    Compilation is announced. A run that is found to be long is shown with its cost, once, by `long_run`.
     """
     if (program := program_caller()) is not None:
         yield _reported_to(program, replications)
@@ -39,39 +46,48 @@ def run_progress(
         TextColumn("{task.description}"),
         BarColumn(),
         TaskProgressColumn(),
-        TextColumn("{task.fields[messages]:,} messages"),
+        TextColumn("{task.fields[messages]:,} messages, {task.fields[rate]}"),
         TimeRemainingColumn(),
     )
     done: dict[int, float] = {}
     messages: dict[int, int] = {}
     with Bar(*columns, console=console(sys.stderr), transient=True) as bar:
-        task = bar.add_task(f"{name}: preparing", total=float(replications), messages=0)
+        task = bar.add_task(f"{name}: preparing", total=float(replications), messages=0, rate="")
+        announced = False
+        began = 0.0
 
         def show(progress: ReplicationProgress) -> None:
+            nonlocal announced, began
+            if progress.compiles:
+                if not announced:
+                    announced = True
+                    bar.console.print(COMPILING)
+                return
+            began = began or time.monotonic()
             done[progress.replication] = progress.simulated_ns / progress.horizon_ns
             messages[progress.replication] = progress.messages
-            bar.update(task, description=name, completed=sum(done.values()), messages=sum(messages.values()))
+            total = sum(messages.values())
+            seconds = time.monotonic() - began
+            rate = f"{total / seconds:,.0f}/s" if seconds > _RATE_AFTER_S else ""
+            bar.update(task, description=name, completed=sum(done.values()), messages=total, rate=rate)
+            if long_run is not None and long_run.is_found(progress):
+                bar.stop()
+                long_run.ask()
+                bar.start()
 
-        with _compilation(bar.console) if compiled else nullcontext():
-            yield show
+        yield show
 
 
 def _reported_to(program: ProgramCaller, replications: int) -> Callable[[ReplicationProgress], None]:
     done: dict[int, float] = {}
 
     def report(progress: ReplicationProgress) -> None:
+        if progress.compiles:
+            return
         done[progress.replication] = progress.simulated_ns / progress.horizon_ns
         program.on_progress(sum(done.values()), float(replications))
 
     return report
-
-
-def _compilation(console: Console) -> AbstractContextManager[None]:
-    from qsctl.sim.kernel.compilations import compilation_reported
-
-    return compilation_reported(
-        lambda: console.print("Compiling the simulator for this machine, once: about 15 seconds.")
-    )
 
 
 class Stopped:
@@ -80,6 +96,10 @@ class Stopped:
     def __init__(self, should_stop: Callable[[], bool] = lambda: False) -> None:
         self.is_interrupted = False
         self._should_stop = should_stop
+
+    def end(self) -> None:
+        """End the run at its next slice."""
+        self.is_interrupted = True
 
     def __call__(self) -> bool:
         """Return whether to stop; called between two slices."""

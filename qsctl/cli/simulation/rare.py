@@ -34,6 +34,7 @@ def simulate_rare(
     precision: list[str] | None,
     confidence: float,
     workers: int,
+    yes: bool,
     reproduce: str,
 ) -> RareResult:
     """Estimate a rare figure of a scenario.
@@ -45,6 +46,7 @@ def simulate_rare(
         precision: the value of `--precision`.
         confidence: of the interval.
         workers: the number of processes.
+        yes: whether the question before a long computation is skipped.
         reproduce: the command that does this again.
 
     Raises:
@@ -83,7 +85,7 @@ def simulate_rare(
         if any(sample.value > 0.0 for sample in pilots):
             count = replications or samples_needed(pilots, confidence, wanted)
             used = min(workers, max(1, int(count * seconds / _WORKER_SECONDS)), count)
-            agree_to_cost(Cost(count, count * seconds / used))
+            agree_to_cost(Cost(count, count * seconds / used), yes=yes)
             with task_progress("split runs") as show_progress:
 
                 def draw(first: int, count: int) -> list[SplitRun] | None:

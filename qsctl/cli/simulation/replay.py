@@ -112,7 +112,7 @@ def _to_brokers(
     check_rules(read)
     folder = location(out) if out is not None else new_folder(read.name)
     began = time.perf_counter()
-    with run_progress(read.name, replications, compiled=True) as progress, stop_on_interrupt() as stopped:
+    with run_progress(read.name, replications) as progress, stop_on_interrupt() as stopped:
         report = run(
             read, folder, seed=seed, replications=replications, progress=progress, stop=stopped,
             workers=workers or workers_for(replications), reproduce=line,

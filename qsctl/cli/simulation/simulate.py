@@ -17,6 +17,7 @@ from qsctl.cli.command import Commands
 from qsctl.cli.options import ScenarioChanges
 from qsctl.cli.panels import SIMULATION_PANEL
 from qsctl.cli.simulation.command_line import command_line
+from qsctl.cli.simulation.long_run import LongRun, YesOption
 from qsctl.cli.simulation.profile_overlay import ClientProfileOption, with_client_profiles
 from qsctl.cli.simulation.progress import run_progress, stop_on_interrupt
 from qsctl.cli.simulation.ready import ready_of_model
@@ -129,6 +130,7 @@ def simulate(
     *,
     changes: ScenarioChanges,
     workers: Annotated[int, typer.Option(min=0, help="Number of processes for replications; 0: one a processor.")] = 0,
+    yes: YesOption = False,
     list_ready: Annotated[bool, typer.Option("--list", help="List the ready scenarios and exit.")] = False,
     cluster: ClusterOptions,
 ) -> SimulateResult:
@@ -150,7 +152,6 @@ def simulate(
     from qsctl.sim.run import run
     from qsctl.sim.scenario.overrides import apply_overrides
     from qsctl.sim.scenario.rules import check_rules
-    from qsctl.sim.scenario.scenario import Model
     from qsctl.sim.simulate import open_scenario
 
     variables, overrides = changes.variables, changes.overrides
@@ -165,7 +166,7 @@ def simulate(
         return simulate_rare(
             read if seed is None else dataclasses.replace(read, seed=seed), rare,
             replications=replications, precision=precision, confidence=confidence or USUAL_CONFIDENCE,
-            workers=workers or os.cpu_count() or 1,
+            workers=workers or os.cpu_count() or 1, yes=yes,
             reproduce=command_line(
                 "simulate", scenario,
                 (
@@ -182,24 +183,25 @@ def simulate(
     folder = location(out) if out is not None else new_folder(read.name)
     reached: tuple[str, ...] = ()
     if precision:
-        replications, text = _enough(read, precision, seed, replications, confidence)
+        replications, text = _enough(read, precision, seed, replications, confidence, yes)
         confidence = confidence or USUAL_CONFIDENCE
         reached = (text,)
     began = time.perf_counter()
-    compiled = read.model not in {Model.SHARED_READER_QUEUE, Model.INTEGRATION, Model.WORLD, Model.REPLAY}
-    with (
-        run_progress(read.name, replications or read.replications, compiled=compiled) as progress,
-        stop_on_interrupt() as stopped,
-    ):
-        report = run(
-            read, folder, seed=seed, replications=replications, level=None if level is None else LogLevel(level),
-            progress=progress, stop=stopped, workers=workers or workers_for(replications or read.replications),
-            reproduce=command_line(
-                "simulate", scenario, (("--seed", seed), ("--replications", replications), ("--level", level)),
-                variables, overrides,
-            ), overrides=overrides,
-        )  # fmt: skip
-    elapsed = max(0.0, time.perf_counter() - began - report.compile_s)
+    count = replications or read.replications
+    processes = workers or workers_for(count)
+    with stop_on_interrupt() as stopped:
+        long_run = LongRun(folder, count, processes, stopped.end, yes)
+        with run_progress(read.name, count, long_run) as progress:
+            report = run(
+                read, folder, seed=seed, replications=replications, level=None if level is None else LogLevel(level),
+                progress=progress, stop=stopped, workers=processes,
+                reproduce=command_line(
+                    "simulate", scenario, (("--seed", seed), ("--replications", replications), ("--level", level)),
+                    variables, overrides,
+                ), overrides=overrides,
+            )  # fmt: skip
+    long_run.remove_declined()
+    elapsed = max(0.0, time.perf_counter() - began - report.compile_s - long_run.asked_s)
     figures, shown_by, notes = figures_shown(report, read, by, spark, cluster)
     result = simulated_result(report, read, elapsed, figures, shown_by, (*notes, *reached), spark)
     if confidence is None:
@@ -227,8 +229,8 @@ def _refuse_with_rare(given: Mapping[str, object]) -> None:
 
 
 def _enough(
-    scenario: Scenario, texts: list[str], seed: int | None, most: int | None, confidence: float | None
-) -> tuple[int, str]:
+    scenario: Scenario, texts: list[str], seed: int | None, most: int | None, confidence: float | None, yes: bool
+) -> tuple[int, str]:  # fmt: skip
     """Return how many replications reach the precision, and the precision they reach.
 
     They are simulated without a log to find that; the same replications then make the run.
@@ -251,7 +253,7 @@ def _enough(
         def agree(total: int, seconds: float) -> None:
             show_progress.pause()
             left = total - FEWEST + total  # of these, and of the run
-            agree_to_cost(Cost(left, left * seconds))
+            agree_to_cost(Cost(left, left * seconds), yes=yes)
 
         count, found = enough(
             wanted,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, ClassVar, Final
 
 import typer
@@ -15,6 +16,7 @@ from qsctl.cli.options import ScenarioChanges
 from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock, fields_of
 from qsctl.cli.panels import SIMULATION_PANEL
 from qsctl.cli.simulation.command_line import command_line
+from qsctl.cli.simulation.long_run import YesOption
 from qsctl.cli.simulation.profile_overlay import ClientProfileOption, with_client_profiles
 from qsctl.cli.simulation.recorded import FromOption, RecordedOptions, scenario_or_recording
 from qsctl.cli.simulation.size_words import (
@@ -228,6 +230,7 @@ def size(
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of the random numbers.", show_default="the scenario's")] = None,
     client_profile: ClientProfileOption = None,
+    yes: YesOption = False,
     *,
     recorded: RecordedOptions,
     changes: ScenarioChanges,
@@ -295,6 +298,6 @@ def size(
             options=cluster.spark_options(),
             runner=runner,
             report=note,
-            agree=agree_to_cost,
+            agree=partial(agree_to_cost, yes=yes),
         )
     return Sized(read.name, sizing, command_line("size", scenario, given, variables, overrides), load_text(read))

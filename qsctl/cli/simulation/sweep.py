@@ -14,6 +14,7 @@ from qsctl.cli.confirmation import agree_to_cost
 from qsctl.cli.options import ScenarioChanges
 from qsctl.cli.panels import SIMULATION_PANEL
 from qsctl.cli.simulation.command_line import command_line
+from qsctl.cli.simulation.long_run import YesOption
 from qsctl.cli.simulation.recorded import FromOption, RecordedOptions, scenario_or_recording
 from qsctl.cli.simulation.selection_options import BestOption, FrontOption, asked_criteria
 from qsctl.cli.simulation.size_words import load_text
@@ -87,6 +88,7 @@ def sweep(
             show_default="qsctl-sweeps/SCENARIO",
         ),
     ] = None,
+    yes: YesOption = False,
     *,
     recorded: RecordedOptions,
     changes: ScenarioChanges,
@@ -124,7 +126,7 @@ def sweep(
 
         def agree(cost: Cost) -> None:
             show_progress.pause()
-            agree_to_cost(cost)
+            agree_to_cost(cost, yes=yes)
 
         wanted = [parse_precision(text) for text in precision or ()]
         reached: str | None = None

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from qsctl.cli.caller import ProgramCaller, program_caller
 from qsctl.errors import Interrupted
+
+
+def rate_text(done: int, seconds: float) -> str:
+    """Return how many a second, or a minute where these are few; empty where none is done yet."""
+    if done <= 0 or seconds <= 0.0:
+        return ""
+    rate = done / seconds
+    return f"{rate:,.3g}/s" if rate >= 1.0 else f"{60.0 * rate:.3g}/min"
 
 
 class ShowProgress:
@@ -23,23 +32,32 @@ class ShowProgress:
 
 
 class _Bar(ShowProgress):
-    """A bar on standard error with the rate's estimate of the time left."""
+    """A bar on standard error with the rate and its estimate of the time left."""
 
     def __init__(self, what: str) -> None:
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
         from qsctl.cli.output.render import console
 
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[rate]}"),
+            TimeRemainingColumn(),
+        )
         self._bar = Progress(*columns, console=console(sys.stderr), transient=True)
-        self._task = self._bar.add_task(what, total=None)
+        self._task = self._bar.add_task(what, total=None, rate="")
         self._is_shown = False
+        self._began: tuple[float, int] | None = None
 
     def __call__(self, done: int, total: int) -> None:
         if not self._is_shown:  # not before: a question may come first
             self._is_shown = True
             self._bar.start()
-        self._bar.update(self._task, completed=done, total=total)
+        now_s = time.monotonic()
+        began_s, first = self._began = self._began or (now_s, done)
+        self._bar.update(self._task, completed=done, total=total, rate=rate_text(done - first, now_s - began_s))
 
     def pause(self) -> None:
         if self._is_shown:

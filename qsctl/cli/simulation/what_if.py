@@ -16,6 +16,7 @@ from qsctl.cli.output_files import written
 from qsctl.cli.panels import SIMULATION_PANEL
 from qsctl.cli.simulation.command_line import command_line
 from qsctl.cli.simulation.foreign_queue import ForeignQueueOptions, drafted, read_in
+from qsctl.cli.simulation.long_run import YesOption
 from qsctl.cli.simulation.task_progress import task_progress
 from qsctl.cli.simulation.what_if_results import WhatIf
 from qsctl.errors import UsageError
@@ -83,6 +84,7 @@ def what_if(
         str,
         typer.Option(metavar="FILE", help="Scenario to write.", show_default="a new file, named as the queue"),
     ] = "",
+    yes: YesOption = False,
     *,
     queue: ForeignQueueOptions,
 ) -> WhatIf:
@@ -125,7 +127,7 @@ def what_if(
     _refuse_another_file(out, base.scenario_text(folder))
     scenarios = [(text, replace(read_in(each.scenario_text(folder), folder), seed=seed)) for text, each in drafts]
     with compilation_timed() as compile_s:
-        runs = _simulated(scenarios, replications)
+        runs = _simulated(scenarios, replications, yes)
     answer = answer_of(runs, measures, enough, confidence)
     shown = answer.chosen or answer.best
     draft = base if shown is None else dict(drafts)[shown.text]
@@ -219,7 +221,7 @@ def _is_the_same(file: Path, text: str) -> bool:
 
 
 def _simulated(
-    scenarios: Sequence[tuple[str, Scenario]], replications: int
+    scenarios: Sequence[tuple[str, Scenario]], replications: int, yes: bool
 ) -> list[tuple[str, list[Figures]]]:  # fmt: skip
     """Return the figures of the queue at each value, one a replication, with the same random numbers at each.
 
@@ -244,7 +246,7 @@ def _simulated(
                 show_progress(done, total)
                 if done == _TIMED:
                     show_progress.pause()
-                    agree_to_cost(Cost(total - done, (total - done) * (time.monotonic() - began)))
+                    agree_to_cost(Cost(total - done, (total - done) * (time.monotonic() - began)), yes=yes)
             runs.append((text, figures))
     return runs
 

@@ -9,12 +9,17 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
+from qsctl.sim import replication
+from qsctl.sim.egress import solace
 from qsctl.sim.kernel import compilations
 from qsctl.sim.kernel.compilations import compilation_reported, compilation_timed, ended, started
+from qsctl.sim.simulate import simulate
 from tests.commands import command_line
 from tests.processes import run
 
@@ -39,10 +44,10 @@ def test_compilation_is_announced_in_one_line_on_a_terminal_and_not_in_a_pipe(tm
         "    def isatty(self): return {terminal}\n"
         "sys.stderr = kept = Terminal()\n"
         "from qsctl.cli.simulation.progress import run_progress\n"
-        "with run_progress('r', 1, compiled=True):\n"
-        "    from numba.core.event import Event, EventStatus, broadcast\n"
-        "    import qsctl.sim.kernel.compiler\n"
-        "    broadcast(Event('numba:compile', EventStatus.START))\n"
+        "from qsctl.sim.replication import ReplicationProgress\n"
+        "with run_progress('r', 2) as progress:\n"
+        "    for number in (0, 1):\n"
+        "        if progress: progress(ReplicationProgress(number, 0, 1, 0, compiles=True))\n"
         "print(kept.getvalue())\n"
     )
     said = []
@@ -73,3 +78,19 @@ def test_the_rate_of_a_first_run_leaves_compiling_out(tmp_path: Path, monkeypatc
     assert (document["elapsed_s"], document["compile_s"]) == (0.0, 1_000_000.0)
     shown = CliRunner().invoke(command_line(), [*arguments, str(tmp_path / "b"), "-o", "table"]).stdout
     assert "after 1000000 s of compiling" in " ".join(shown.split())
+
+
+def test_a_replication_reports_once_that_it_compiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def prepare(*arguments: Any) -> Any:
+        for _ in range(2):
+            started()
+            ended()
+        return solace.prepare(*arguments)
+
+    monkeypatch.setattr(replication, "model_of", lambda _: SimpleNamespace(prepare=prepare))
+    reports: list[replication.ReplicationProgress] = []
+    simulate("burst", settings={"horizon": "1ms"}, out=str(tmp_path / "run"), progress=reports.append)
+    first, *others = reports
+    assert (first.compiles, first.simulated_ns) == (True, 0)
+    assert not any(each.compiles for each in others)
+    assert min(each.memory_bytes for each in others) > 16 << 20
