@@ -1,7 +1,6 @@
 """A service reached over DDS as the `Connection` that every command of the command line uses.
 
-Decides: which domain a queue's samples travel in, as the service replies; and when a client that wants a few samples
-returns the others.
+Decides: which domain a queue's samples travel in, as the service replies.
 """
 
 from __future__ import annotations
@@ -9,39 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import msgspec
-
-from qsctl.client.consumer import QueueConsumer
 from qsctl.client.dds_administrator import Administrator
-from qsctl.client.dead_letters import opened
-from qsctl.client.sample_writer import SampleWriter
-from qsctl.client.session import ClientSession
+from qsctl.client.dds_samples import DdsSamples, QueuePlace, queue_place
 from qsctl.core.admin.command import Command, GetData
-from qsctl.core.admin.reply import QueueData, ServiceData
-from qsctl.core.messages import AckResponse, CommandReply, Delivery, QueueName, Write, WriteAcknowledgment
-from qsctl.errors import NotFound
-from qsctl.identity import NIL_GUID, Guid, SampleIdentity
-from qsctl.resource import ResourceIdentifier, ResourceKind, parse_resource
-from qsctl.transport.dds.clients.client_ports import require_size
+from qsctl.core.admin.reply import ServiceData
+from qsctl.core.messages import CommandReply, Delivery, QueueName, Write, WriteAcknowledgment
+from qsctl.identity import NIL_GUID, Guid
+from qsctl.resource import ResourceIdentifier, ResourceKind
 from qsctl.transport.dds.participant import DomainSettings
 from qsctl.transport.dds.wire.commands import RawCreate
 from qsctl.transport.dds.wire.replies import queue_domains
-
-
-class _Hosted(msgspec.Struct, frozen=True):
-    """The place of a queue."""
-
-    data: QueueData
-    resource: ResourceIdentifier
-    domain_id: int
-
-    @property
-    def subscriber(self) -> str:
-        return self.resource.parent.name
-
-    @property
-    def label(self) -> str:
-        return f"{self.data.topic_name}@{self.subscriber}"
 
 
 class DdsConnection:
@@ -64,13 +40,7 @@ class DdsConnection:
         self._settings = settings
         self._domain_id = domain_id
         self._administrator = Administrator(domain_id, timeout_s, settings, key_file)
-        self._hosted: dict[QueueName, _Hosted] = {}
-        self._sessions: dict[int, ClientSession] = {}
-        self._writers: dict[tuple[int, str, Guid], SampleWriter] = {}
-        self._consumers: dict[QueueName, QueueConsumer[bytes]] = {}
-        self._positions: dict[SampleIdentity, int] = {}
-        self.on_silence: Callable[[int], None] | None = None
-        """Called in `write`, with the number of samples, where no queue has answered for a second."""
+        self._samples = DdsSamples(self._hosted, timeout_s, settings)
         self._is_closed = False
 
     @property
@@ -108,6 +78,15 @@ class DdsConnection:
     def tolerates_silence(self, tolerates: bool) -> None:
         self._administrator.tolerates_silence = tolerates
 
+    @property
+    def on_silence(self) -> Callable[[int], None] | None:
+        """Called in `write`, with the number of samples, where no queue has answered for a second."""
+        return self._samples.on_silence
+
+    @on_silence.setter
+    def on_silence(self, on_silence: Callable[[int], None] | None) -> None:
+        self._samples.on_silence = on_silence
+
     def request(self, command: Command, target: str = "*") -> list[CommandReply]:
         """Send a command to every service that the target pattern means; their replies, those of each in order."""
         return [each.message for each in self._administrator.request(command, target)]
@@ -123,17 +102,7 @@ class DdsConnection:
             NoAnswer: no queue of the topic is reached in time.
             UsageError: a sample is too large.
         """
-        answers: list[WriteAcknowledgment] = []
-        for participant, topic_name, guid in dict.fromkeys(
-            (each.participant, each.topic_name, each.identity.writer_guid) for each in samples
-        ):
-            group = [
-                each
-                for each in samples
-                if (each.participant, each.topic_name, each.identity.writer_guid) == (participant, topic_name, guid)
-            ]
-            answers += self._write(participant, topic_name, guid, group)
-        return answers
+        return self._samples.write(samples)
 
     def receive(
         self, queue: QueueName, max_samples: int, timeout_s: float, source_guid: Guid = NIL_GUID
@@ -145,35 +114,11 @@ class DdsConnection:
             NoAnswer: the queue is not reached in time, or does not answer whether it has more.
             NotFound: no service hosts it.
         """
-        hosted = self._host_of(queue)
-        consumer = self._consumers.get(queue)
-        if consumer is None:
-            consumer = QueueConsumer(
-                hosted.data.topic_name,
-                hosted.subscriber,
-                source_guid=source_guid,
-                unacked_threshold=max_samples - 1,
-                session=self._session(hosted.domain_id),
-            )
-            self._consumers[queue] = consumer
-            consumer.wait_for_queue(self._timeout_s)
-        received: list[Delivery] = []
-        wait_s = timeout_s
-        while len(received) < max_samples:
-            batch = consumer.receive_available(max_samples - len(received), self._timeout_s)
-            if not batch and wait_s > 0 and not received:
-                batch = consumer.receive(max_samples, wait_s)
-            if not batch:
-                break
-            received += [self._delivery(queue, hosted, each.delivery) for each in batch]
-        return received
+        return self._samples.receive(queue, max_samples, timeout_s, source_guid)
 
     def acknowledge(self, delivery: Delivery, ok: bool) -> None:
         """Acknowledge a sample: true accepts it, false rejects it [QS 2.5]."""
-        consumer = self._consumers[delivery.queue]
-        consumer.state.acknowledge(delivery.identity, AckResponse.ACCEPTED if ok else AckResponse.REJECTED)
-        if not consumer.state.touched_count:
-            consumer.flush()
+        self._samples.acknowledge(delivery, ok)
 
     @property
     def dds_settings(self) -> DomainSettings | None:
@@ -186,8 +131,7 @@ class DdsConnection:
         Raises:
             NotFound: no service hosts it.
         """
-        hosted = self._host_of(queue)
-        return hosted.data.topic_name, hosted.subscriber, hosted.domain_id
+        return self._samples.place_of(queue)
 
     def close(self) -> None:
         """Send the acknowledgments, return the rest, leave every domain; once.
@@ -197,62 +141,18 @@ class DdsConnection:
         if self._is_closed:
             return
         self._is_closed = True
-        for consumer in self._consumers.values():
-            consumer.state.acknowledge_all(AckResponse.RETURNED)
-            consumer.close()
-        for session in self._sessions.values():
-            session.close()
+        self._samples.close()
         self._administrator.leave()
 
-    def _write(self, participant: str, topic_name: str, guid: Guid, samples: list[Write]) -> list[WriteAcknowledgment]:
-        for sample in samples:
-            require_size(len(sample.payload))
-        queues = {
-            each.label: name
-            for name, each in self._all_hosted().items()
-            if each.data.topic_name == topic_name
-            and name.split("/", 1)[0] == participant
-            and not each.data.is_dead_letter
-        }
-        if not queues:
-            raise NotFound(f"no queue has topic {topic_name!r}", remedy="List the queues with `qsctl get data`.")
-        domain_id = self._host_of(next(iter(queues.values()))).domain_id
-        writer = self._writers.get((domain_id, topic_name, guid))
-        if writer is None:
-            writer = self._writers[domain_id, topic_name, guid] = SampleWriter(
-                self._session(domain_id), topic_name, guid
-            )
-        writer.on_silence = self.on_silence
-        return writer.write(samples, queues, self._timeout_s)
-
-    def _delivery(self, queue: QueueName, hosted: _Hosted, delivery: Delivery) -> Delivery:
-        position = self._positions.setdefault(delivery.identity, len(self._positions))
-        if hosted.data.is_dead_letter:
-            delivery = opened(delivery)
-        return msgspec.structs.replace(delivery, queue=queue, position=position)
-
-    def _session(self, domain_id: int) -> ClientSession:
-        session = self._sessions.get(domain_id)
-        if session is None:
-            session = self._sessions[domain_id] = ClientSession(domain_id, self._settings)
-        return session
-
-    def _host_of(self, queue: QueueName) -> _Hosted:
-        hosted = self._hosted.get(queue) or self._all_hosted().get(queue)
-        if hosted is None:
-            raise NotFound(f"no service hosts queue {queue}", remedy="List the queues with `qsctl get data`.")
-        return hosted
-
-    def _all_hosted(self) -> dict[QueueName, _Hosted]:
-        command = GetData(ResourceIdentifier().at(ResourceKind.DATA))
-        for message, octets in self._administrator.request(command, "*"):
+    def _hosted(self) -> dict[QueueName, QueuePlace]:
+        found: dict[QueueName, QueuePlace] = {}
+        for message, octets in self._administrator.request(GetData(ResourceIdentifier().at(ResourceKind.DATA)), "*"):
             body = message.reply.body
             if not isinstance(body, ServiceData):
                 continue
             domains = queue_domains(octets)
             for data in body.queues:
-                resource = parse_resource(data.resource)
-                name = "/".join(each for _, each in resource.names)
                 domain_id = domains.get(data.resource, -1)
-                self._hosted[name] = _Hosted(data, resource, domain_id if domain_id >= 0 else self._domain_id)
-        return self._hosted
+                queue = queue_place(data, domain_id if domain_id >= 0 else self._domain_id)
+                found[queue.name] = queue
+        return found

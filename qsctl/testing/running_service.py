@@ -92,7 +92,7 @@ class RunningService:
         self._has_ended = False
         self._commands = DirectCommands()
         log = ServiceLog(NAME, stream=self._log)
-        self._daemon = Daemon(configuration, options, log, commands=self._commands)
+        self._daemon = Daemon(configuration, options, log, commands=self._commands, is_whole=True)
         # No peer is to be held back: a consumer that joins behind a sample is noticed at once, not 50 ms later.
         self._daemon.transport.boundary.time.busy_ns = 0
         self._wait = self._daemon.transport.wait

@@ -6,29 +6,39 @@ open would consume from the next test's queue of the same name: then the service
 
 from __future__ import annotations
 
+import contextlib
+import os
 import shutil
 import tempfile
 import warnings
 from collections.abc import Callable
+from contextlib import AbstractContextManager, closing
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Final, NamedTuple, Self, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, Self, Unpack, cast
 
-from qsctl.cli.administer.queue_options import QueueOptions
 from qsctl.client.administration import Administration
-from qsctl.client.connection import Connection
 from qsctl.core.admin.reply import MessageData, MessageStatus
 from qsctl.core.queue.settings import SessionSettings
 from qsctl.core.settings import SharedSubscriberSettings
-from qsctl.core.statistics.status import SharedReaderQueueStatus
-from qsctl.errors import NoAnswer, Unavailable, UsageError
+from qsctl.errors import NoAnswer, Refused, Unavailable, UsageError
 from qsctl.instant import INFINITE_NS, Nanoseconds, parse_duration
-from qsctl.resource import ResourceIdentifier, parse_resource
+from qsctl.programs.called import called
+from qsctl.programs.command_result import CommandResult
+from qsctl.programs.queue_settings import QueueSettingOptions, check_settings
+from qsctl.programs.service import FilePath, Service
+from qsctl.resource import ResourceKind, parse_resource
+from qsctl.testing.direct_connection import DirectConnection
 from qsctl.testing.domains import ClaimedDomain
 from qsctl.testing.running_service import PARTICIPANT, SESSION, SUBSCRIBER, RunningService
 from qsctl.testing.virtual_clock import VirtualClock
 from qsctl.transport.dds.clients.spare_participants import SpareParticipants
 from qsctl.transport.dds.participant import participant_count
+
+if TYPE_CHECKING:
+    from qsctl.cli.administer.answers import ServiceAnswers
+    from qsctl.client.connection import Connection
 
 DEAD_LETTERS: Final = "DeadLetters"
 """The dead-letter queue of each shared subscriber, unless a test names another."""
@@ -56,12 +66,14 @@ class SampleInQueue(NamedTuple):
     """The queue of a dead letter."""
 
 
-class VirtualService:
-    """A queuing service in this process, whose time passes by `advance` alone.
+class VirtualService(Service):
+    """A `qsctl.Service` in this process, whose time passes by `advance` alone.
 
     The application under test uses the wrappers of `qsctl.client` in the domain `domain_id`, in any thread or task.
-    Methods wait until the service has processed what was sent to it; they may be called from any thread, one at a time.
+    Methods work on what the service holds once it has processed what was sent to it; any thread may call them.
     A wrapper sends what it wrote or acknowledged with its next call that waits, or with `flush`.
+
+    Clients that its own methods open, such as `producer`, are closed behind each test.
 
     Raises:
         Refused: each domain for tests is in use on this machine.
@@ -73,6 +85,7 @@ class VirtualService:
         self._directory: Path | None = None
         self._abandoned: list[ClaimedDomain] = []
         self._begin()
+        super().__init__(self._new_connection(), f"dds:{self.domain_id}")
 
     def _begin(self) -> None:
         """Start in a domain of its own, with files of its own."""
@@ -92,11 +105,27 @@ class VirtualService:
     def _start(self) -> None:
         assert self._directory is not None, "it has begun"
         others_count = participant_count(self.domain_id)
-        self._service = RunningService(self.domain_id, self._directory, self._clock)
-        # Administration alone: of a connection it needs `request`.
-        self._administration = Administration(cast("Connection", self._service))
-        self._created: dict[str, ResourceIdentifier] = {}
+        self._running = RunningService(self.domain_id, self._directory, self._clock)
         self._own_count = participant_count(self.domain_id) - others_count
+
+    def _new_connection(self) -> AbstractContextManager[DirectConnection]:
+        return closing(DirectConnection(lambda: self._running, self.domain_id))
+
+    def _connect_anew(self) -> None:
+        """Connect to the service that the next test has."""
+        with self._lock:
+            self._connection = self._held.enter_context(self._new_connection())
+            self.location = f"dds:{self.domain_id}"
+            self.options = replace(self.options, service=self.location)
+
+    def _disconnect(self) -> None:
+        """Close what the methods of this object have opened."""
+        with self._lock:
+            clients, self._clients, self._connection = self._clients, None, None
+            with contextlib.suppress(NoAnswer, Unavailable, Refused):
+                if clients is not None:
+                    clients.leave(None, None, None)
+            self._held.close()
 
     @property
     def domain_id(self) -> int:
@@ -111,16 +140,28 @@ class VirtualService:
     @property
     def log(self) -> str:
         """Lines of errors that the service has logged."""
-        return self._service.log
+        return self._running.log
 
     # Queues.
 
-    def create_queue(self, name: str, subscriber: str = SUBSCRIBER, **settings: object) -> None:
+    def create_queue(
+        self,
+        name: str = "",
+        subscriber: str = SUBSCRIBER,
+        *,
+        file: FilePath | None = None,
+        xml: str | None = None,
+        idempotent: bool = False,
+        **settings: Unpack[QueueSettingOptions],
+    ) -> CommandResult[ServiceAnswers]:
         """Create a queue; the marker `qsctl_queue` calls this with its arguments.
 
         Args:
             name: of the queue, and of its topic unless `topic` is given.
             subscriber: the shared subscriber, which is created if there is none of the name.
+            file: XML snippet with the configuration, instead of settings.
+            xml: the same as text.
+            idempotent: count as done what exists as given.
             settings: those of `qsctl create-queue`, such as `max_delivery_retries=2`, `response_timeout="30s"`,
                 `unacked_threshold=10`, `persistent=True`; `dead_letter` is `DeadLetters` unless given.
 
@@ -128,39 +169,35 @@ class VirtualService:
             UsageError: there is no such setting, or a value is wrong.
             Duplicated, AlreadyExists: the test has a queue of the name.
         """
-        known = {each.name for each in QueueOptions.parameters()}
-        if unknown := sorted(settings.keys() - known):
-            raise UsageError(
-                f"a queue has no setting {unknown[0]!r}", remedy=f"The settings are {', '.join(sorted(known))}."
+        if file is not None or xml is not None or not name:
+            return super().create_queue(
+                name, subscriber=subscriber, file=file, xml=xml, idempotent=idempotent, **settings
             )
-        place = self._subscriber(subscriber)
-        if not settings.get("as_dead_letter"):
-            settings = {"dead_letter": DEAD_LETTERS, **settings}
-            if settings["dead_letter"] == DEAD_LETTERS:
-                self._create(place, DEAD_LETTERS, {"as_dead_letter": True}, idempotent=True)
-        self._create(place, name, settings)
+        check_settings(settings)
+        return called(lambda: self._create_queue(name, subscriber, settings, idempotent=idempotent))
 
-    def _create(
-        self, place: ResourceIdentifier, name: str, settings: dict[str, object], *, idempotent: bool = False
-    ) -> None:
-        made = QueueOptions(**{"session": SESSION, **settings}).settings(name)
-        self._administration.create_queue(place, made, idempotent=idempotent)
+    def _create_queue(
+        self, name: str, subscriber: str, settings: QueueSettingOptions, *, idempotent: bool
+    ) -> ServiceAnswers:
+        """Create a queue in a subscriber of known name: that of the command asks the service for it."""
+        from qsctl.cli.administer.answers import answers
+        from qsctl.cli.administer.queue_options import QueueOptions
 
-    def _subscriber(self, name: str) -> ResourceIdentifier:
-        place = parse_resource(f"/domain_participant/{PARTICIPANT}/shared_subscriber/{name}")
-        if name != SUBSCRIBER and name not in self._created:
-            settings = SharedSubscriberSettings(name, sessions=(SessionSettings(SESSION),))
-            self._administration.create_subscriber(place.parent, settings, idempotent=True)
-            self._created[name] = place
-        return place
-
-    def delete_queue(self, name: str) -> None:
-        """Delete a queue with its samples.
-
-        Raises:
-            NotFound: there is none of that name.
-        """
-        self._administration.delete_queue(self._administration.queue_named(name))
+        place = parse_resource(f"/domain_participant/{PARTICIPANT}/shared_subscriber/{subscriber}")
+        made = {"session": SESSION, **settings}
+        is_dead_letter = bool(made.get("as_dead_letter"))
+        if not is_dead_letter:
+            made.setdefault("dead_letter", DEAD_LETTERS)
+        queue = QueueOptions(**made).settings(name)
+        with self.options.open() as administration:
+            if subscriber != SUBSCRIBER:
+                container = SharedSubscriberSettings(subscriber, sessions=(SessionSettings(SESSION),))
+                administration.create_subscriber(place.parent, container, idempotent=True)
+            if made.get("dead_letter") == DEAD_LETTERS:
+                dead = QueueOptions(session=SESSION, as_dead_letter=True).settings(DEAD_LETTERS)
+                administration.create_queue(place, dead, idempotent=True)
+            kind = ResourceKind.DEAD_LETTER_SHARED_READER_QUEUE if is_dead_letter else ResourceKind.SHARED_READER_QUEUE
+            return answers(place.child(kind, name), administration.create_queue(place, queue, idempotent=idempotent))
 
     # Time.
 
@@ -175,16 +212,16 @@ class VirtualService:
             NoAnswer: the service is busy all the while: a producer writes without end.
         """
         target = self._clock() + _finite(duration)
-        rest = self._service.rest()
+        rest = self._running.rest()
         for _ in range(STEPS_MAX):
             if rest.deadline is None or rest.deadline > target:
                 break
             # A deadline that stays where it is, is of what the service does a moment later.
             self._clock.move_to(min(target, max(rest.deadline, self._clock() + 1)))
-            rest = self._service.rest()
+            rest = self._running.rest()
         self._clock.move_to(target)
         if rest.deadline is not None and rest.deadline <= target:
-            self._service.rest()
+            self._running.rest()
 
     async def advance_async(self, duration: str) -> None:
         """Let virtual time pass, as `advance`, while other tasks of the event loop go on."""
@@ -196,7 +233,7 @@ class VirtualService:
         Raises:
             NoAnswer: it is busy for ten seconds: a producer writes without end.
         """
-        self._service.rest()
+        self._running.rest()
 
     def wait_until_idle(self, timeout_s: float = 10.0) -> None:
         """Wait until consumers have answered everything that they were sent, and the queues send nothing more.
@@ -209,7 +246,7 @@ class VirtualService:
         Raises:
             NoAnswer: consumers hold samples without an answer; the message states how many.
         """
-        self._service.await_answers(timeout_s)
+        self._running.await_answers(timeout_s)
 
     async def wait_until_idle_async(self, timeout_s: float = 10.0) -> None:
         """Wait as `wait_until_idle`, while consumers that are tasks of the event loop go on."""
@@ -220,30 +257,19 @@ class VirtualService:
 
         Queues stay; samples of those that are not persistent are lost. Clients find the service again by themselves.
         """
-        created = self._created
-        self._stop()
+        self._running.close()
         self._start()
-        self._created = created
 
     # What the queues hold.
 
-    def status(self, queue: str) -> SharedReaderQueueStatus:
-        """Return the status of a queue: `total` has its counters, `current_message_count` its length.
+    def samples(self, queue: str) -> list[SampleInQueue]:
+        """Return the samples in a queue, in its order; they stay. `messages` returns them as rows of `qsctl get`.
 
         Raises:
             NotFound: there is no such queue.
         """
-        self._service.rest()
-        return self._administration.statuses(self._administration.queue_named(queue))[0].body
-
-    def messages(self, queue: str) -> list[SampleInQueue]:
-        """Return the samples in a queue, in its order; they stay.
-
-        Raises:
-            NotFound: there is no such queue.
-        """
-        self._service.rest()
-        found = self._administration.messages(self._administration.queue_named(queue))
+        with self.options.open() as administration:
+            found = administration.messages(administration.queue_named(queue))
         return [_held(each.body) for each in found if each.body.status is not MessageStatus.DELIVERED]
 
     def payloads(self, queue: str) -> list[bytes]:
@@ -252,7 +278,7 @@ class VirtualService:
         Raises:
             NotFound: there is no such queue.
         """
-        return [each.payload for each in self.messages(queue)]
+        return [each.payload for each in self.samples(queue)]
 
     def dead_letters(self, queue: str) -> list[SampleInQueue]:
         """Return the samples of a queue that died and are in its subscriber's dead-letter queue `DeadLetters`.
@@ -260,10 +286,12 @@ class VirtualService:
         Raises:
             NotFound: there is no such queue.
         """
-        resource = self._administration.queue_named(queue)
+        with self.options.open() as administration:
+            resource = administration.queue_named(queue)
+            data = administration.queue_data(resource)[0].body
         subscriber = resource.parent.name
-        label = f"{self._administration.queue_data(resource)[0].body.topic_name}@{subscriber}"
-        return [each for each in self.messages(f"{subscriber}/{DEAD_LETTERS}") if each.came_from == label]
+        label = f"{data.topic_name}@{subscriber}"
+        return [each for each in self.samples(f"{subscriber}/{DEAD_LETTERS}") if each.came_from == label]
 
     # From test to test.
 
@@ -276,9 +304,11 @@ class VirtualService:
         Raises:
             Refused: each domain for tests is in use on this machine.
         """
+        self._disconnect()
         if not self._clients_count() and self._delete_everything():
+            self._connect_anew()
             return
-        self._stop()
+        self._running.close()
         left_count = participant_count(self.domain_id) - self._spares.count
         self._spares.close()
         if left_count:
@@ -286,6 +316,7 @@ class VirtualService:
         else:
             self._domain.close()
         self._begin()
+        self._connect_anew()
         if left_count:
             warnings.warn(
                 f"the test left {left_count} clients of qsctl open: close them, or use them in a with statement",
@@ -294,15 +325,23 @@ class VirtualService:
             )
 
     def _delete_everything(self) -> bool:
-        """Delete the queues and what was created for them. False: the service is busy, or has ended."""
+        """Delete the queues and what was created for them. False: the service is busy, has ended, or lacks the shared
+        subscriber that every test has.
+        """
+        # Of a connection these commands need `request` alone.
+        administration = Administration(cast("Connection", self._running))
         try:
-            hosted = self._administration.hosted()
-            for place in self._created.values():
-                self._administration.delete_subscriber(place, idempotent=True)
-            for queue in sorted(hosted.queues, key=lambda each: each.is_dead_letter):  # these go when they are unused
-                self._administration.delete_queue(parse_resource(queue.resource), idempotent=True)
-            self._created.clear()
-            self._service.rest()
+            hosted = administration.hosted()
+            subscribers = {place.name: place for place in map(parse_resource, hosted.subscribers)}
+            if SUBSCRIBER not in subscribers:
+                return False
+            for name, place in subscribers.items():
+                if name != SUBSCRIBER:
+                    administration.delete_subscriber(place)
+            queues = [each for each in hosted.queues if parse_resource(each.resource).parent.name == SUBSCRIBER]
+            for queue in sorted(queues, key=lambda each: each.is_dead_letter):  # these go when they are unused
+                administration.delete_queue(parse_resource(queue.resource))
+            self._running.rest()
         except (NoAnswer, Unavailable):
             return False
         self._spares.look()
@@ -312,12 +351,13 @@ class VirtualService:
         """Return the number of participants that clients of the tests have in the domain, where the service runs."""
         return participant_count(self.domain_id) - self._own_count - self._spares.count
 
-    def _stop(self) -> None:
-        self._service.close()
-
-    def close(self) -> None:
-        """End the service, and delete its files."""
-        self._stop()
+    def _leave(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        super()._leave(kind, error, trace)
+        if os.getpid() != self._process_id:
+            return
+        self._running.close()
         self._spares.close()
         self._domain.close()
         for each in self._abandoned:
@@ -327,11 +367,6 @@ class VirtualService:
 
     def __enter__(self) -> Self:
         return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def _held(message: MessageData) -> SampleInQueue:

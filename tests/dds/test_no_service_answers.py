@@ -57,8 +57,8 @@ def test_a_writer_learns_that_it_waits_for_answers(tmp_path: Path, monkeypatch: 
         sample = Write("P", "Orders", SampleIdentity(Guid(bytes(range(16))), 1), b"x")
         assert len(connection.write([sample])) == 1
         assert waited == []
-        hosted = connection._all_hosted()
-        monkeypatch.setattr(connection, "_all_hosted", lambda: hosted)  # as another member would answer
+        hosted = connection._samples._all_hosted()
+        monkeypatch.setattr(connection._samples, "_all_hosted", lambda: hosted)  # as another member would answer
         os.kill(service.pid, signal.SIGSTOP)
         timer = threading.Timer(2.0, os.kill, (service.pid, signal.SIGCONT))
         timer.start()

@@ -84,7 +84,7 @@ def test_leaves_a_consumer(qsctl_service):
 @pytest.mark.qsctl_queue("Orders", subscriber="SharedSubscriber")
 def test_has_its_own_queues(qsctl_service):
     assert qsctl_service.domain_id != LEFT[1]
-    assert qsctl_service.messages("SharedSubscriber/Orders") == qsctl_service.messages("Other/Orders") == []
+    assert qsctl_service.samples("SharedSubscriber/Orders") == qsctl_service.samples("Other/Orders") == []
     write(qsctl_service, b"of the second")
     assert LEFT[0].receive(1, 0.2) == []
     assert qsctl_service.payloads("SharedSubscriber/Orders") == [b"of the second"]
@@ -185,7 +185,7 @@ def test_it(qsctl_service, number):
         (again,) = consumer.receive(1)
         assert again.redelivered
         again.acknowledge()
-    assert qsctl_service.messages("Orders") == []
+    assert qsctl_service.samples("Orders") == []
 """,
     )
     assert "200 passed" in shown, shown

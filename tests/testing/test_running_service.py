@@ -37,7 +37,7 @@ def test_many_threads_ask_while_others_write_and_consume(service: VirtualService
         for _ in range(20):
             name = f"Other{threading.get_native_id()}"
             service.create_queue(name)
-            held = service.status("Orders").current_message_count
+            held = service.status("Orders")[0]["current_message_count"]
             assert 0 <= held <= count
             service.delete_queue(name)
 
@@ -55,7 +55,7 @@ def test_many_threads_ask_while_others_write_and_consume(service: VirtualService
     assert failures == []
     assert consumed == [count]
     service.wait_until_idle()
-    assert service.messages("Orders") == []
+    assert service.samples("Orders") == []
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), RuntimeError("planted")])
@@ -66,7 +66,7 @@ def test_a_service_left_in_the_middle_of_its_work_is_replaced(
         raise error
 
     with monkeypatch.context() as planted:
-        planted.setattr(service._service._daemon, "serve_once", fails)
+        planted.setattr(service._running._daemon, "serve_once", fails)
         with pytest.raises(type(error)):
             service.wait_until_processed()
     with pytest.raises(Unavailable, match="has ended"):
@@ -80,13 +80,13 @@ def test_a_service_left_in_the_middle_of_its_work_is_replaced(
 
 
 def test_a_service_that_stopped_is_replaced(service: VirtualService) -> None:
-    service._service._daemon.stop("planted")
-    assert eventually(lambda: service._service._has_ended)
+    service._running._daemon.stop("planted")
+    assert eventually(lambda: service._running._has_ended)
     with pytest.raises(Unavailable, match="has ended: planted"):
         service.status("Orders")
     service.reset()
     service.create_queue("Orders")
-    assert service.messages("Orders") == []
+    assert service.samples("Orders") == []
 
 
 def test_a_persistent_sample_is_stored_once_the_service_rests(service: VirtualService) -> None:
@@ -95,7 +95,7 @@ def test_a_persistent_sample_is_stored_once_the_service_rests(service: VirtualSe
             producer.write(b"%d" % number)
         producer.flush()
         service.wait_until_processed()
-        assert service._service._daemon.is_idle
+        assert service._running._daemon.is_idle
         assert len(service.messages("Orders")) == 50
         producer.flush()
         assert producer.is_acknowledged()

@@ -15,7 +15,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from itertools import takewhile
 from types import FrameType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from qsctl.config.budgets import ServiceLimits
 from qsctl.config.settings import ServiceConfiguration
@@ -28,7 +28,6 @@ from qsctl.instant import MILLISECOND_NS, Nanoseconds
 from qsctl.service.process.logger import ServiceLog
 from qsctl.service.process.memory import HeldCount, MemoryGuard, bound_of, peer_limits_of
 from qsctl.service.process.metrics import Budget, ServiceFigures, Tally
-from qsctl.service.process.metrics_server import MetricsServer
 from qsctl.service.process.supervisor import NOBODY, Supervisor
 from qsctl.service.recording.recordings import Recordings, is_recording_request
 from qsctl.service.recording.reporting import Reporting
@@ -50,6 +49,9 @@ from qsctl.service.stores.sync_thread import QUICK_SYNC_S
 from qsctl.transport.dds.serving.administration import WAITING_MAX
 from qsctl.transport.dds.serving.service_transport import CommandSource, ServiceTransport
 
+if TYPE_CHECKING:
+    from qsctl.service.process.metrics_server import MetricsServer
+
 IDLE_NS: Final[Nanoseconds] = 100 * MILLISECOND_NS
 """The longest sleep: a signal is acted on after it at the latest."""
 
@@ -65,6 +67,8 @@ class Daemon:
         options: domains, files, metrics.
         log: its own lines.
         commands: where commands come from, where not from administration over DDS.
+        is_whole: whether it is a service by itself, which answers for its recording and configuration; by default where
+            commands come over DDS, for sessions of a service are given theirs.
         report_figures: called about once a second with the figures for Prometheus.
 
     Raises:
@@ -81,12 +85,14 @@ class Daemon:
         log: ServiceLog,
         *,
         commands: CommandSource | None = None,
+        is_whole: bool | None = None,
         report_figures: Callable[[ServiceFigures], None] | None = None,
     ) -> None:
         self.configuration = configuration
         self.options = options
         self.log = log
-        self._says = "" if commands is None else "session_"
+        is_whole = commands is None if is_whole is None else is_whole
+        self._says = "" if is_whole else "session_"
         self.stop_cause = ""
         """The cause of the service's end: a signal's name or SHUTDOWN; empty while it runs."""
         self.engine, stores = open_service(configuration, options)
@@ -136,7 +142,7 @@ class Daemon:
             reports_each_step=log.traces or options.metrics_port is not None or report_figures is not None,
         )
         self._recordings = (
-            Recordings(configuration, hosted.settings, lambda: 1, self.report_to, log) if commands is None else None
+            Recordings(configuration, hosted.settings, lambda: 1, self.report_to, log) if is_whole else None
         )
         self._rereading = Rereading(options.reread, self.transport, self.log)
         self._tells_to: str | None = None
@@ -149,6 +155,8 @@ class Daemon:
         self._report_figures = report_figures
         self.metrics: MetricsServer | None = None
         if options.metrics_port is not None:
+            from qsctl.service.process.metrics_server import MetricsServer
+
             self.metrics = MetricsServer(lambda: [self._tally.figures], options.metrics_address, options.metrics_port)
         log.publish_through(self.transport.logger)
         log_damage(log, stores)

@@ -240,7 +240,7 @@ class _Recorder:
 
     def _hear(self, stream: IO[bytes]) -> None:
         decoder = msgspec.json.Decoder(RecordingStatus)
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError), stream:
             for line in stream:
                 with contextlib.suppress(*UNREADABLE):
                     self.latest = decoder.decode(line)
@@ -248,6 +248,6 @@ class _Recorder:
         self.has_ended = True
 
     def _hear_errors(self, stream: IO[bytes]) -> None:
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError), stream:
             for line in stream:
                 self._errors = line

@@ -1,0 +1,199 @@
+"""The samples of a service's queues over DDS, as commands and programs write and receive them.
+
+Decides: when a client that wants a few samples returns the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import msgspec
+
+from qsctl.client.consumer import QueueConsumer
+from qsctl.client.dead_letters import opened
+from qsctl.client.sample_writer import SampleWriter
+from qsctl.client.session import ClientSession
+from qsctl.core.admin.reply import QueueData
+from qsctl.core.messages import AckResponse, Delivery, QueueName, Write, WriteAcknowledgment
+from qsctl.errors import NotFound
+from qsctl.identity import NIL_GUID, Guid, SampleIdentity
+from qsctl.resource import ResourceIdentifier, parse_resource
+from qsctl.transport.dds.clients.client_ports import require_size
+from qsctl.transport.dds.participant import DomainSettings
+
+
+class QueuePlace(msgspec.Struct, frozen=True):
+    """The place of a queue: what the service reports of it, and the domain of its samples."""
+
+    data: QueueData
+    resource: ResourceIdentifier
+    domain_id: int
+
+    @property
+    def name(self) -> QueueName:
+        """Return its full name."""
+        return "/".join(each for _, each in self.resource.names)
+
+    @property
+    def subscriber(self) -> str:
+        """Return the name of its shared subscriber."""
+        return self.resource.parent.name
+
+    @property
+    def label(self) -> str:
+        """Return `<topic>@<subscriber>`."""
+        return f"{self.data.topic_name}@{self.subscriber}"
+
+
+def queue_place(data: QueueData, domain_id: int) -> QueuePlace:
+    """Return the place of a queue from what a service reports of it."""
+    return QueuePlace(data, parse_resource(data.resource), domain_id)
+
+
+class DdsSamples:
+    """Writes to and consumes from the queues that are hosted, until `close`.
+
+    Args:
+        hosted: asks for what is hosted now: the place of each queue, by its full name.
+        timeout_s: for the discovery of a queue, and for the acknowledgments of a write.
+        settings: how to take part in the domains; None: on the loopback.
+    """
+
+    def __init__(
+        self,
+        hosted: Callable[[], Mapping[QueueName, QueuePlace]],
+        timeout_s: float,
+        settings: DomainSettings | None = None,
+    ) -> None:
+        self._ask_for_hosted = hosted
+        self._timeout_s = timeout_s
+        self._settings = settings
+        self._hosted: dict[QueueName, QueuePlace] = {}
+        self._sessions: dict[int, ClientSession] = {}
+        self._writers: dict[tuple[int, str, Guid], SampleWriter] = {}
+        self._consumers: dict[QueueName, QueueConsumer[bytes]] = {}
+        self._positions: dict[SampleIdentity, int] = {}
+        self.on_silence: Callable[[int], None] | None = None
+        """Called in `write`, with the number of samples, where no queue has answered for a second."""
+
+    def write(self, samples: Sequence[Write]) -> list[WriteAcknowledgment]:
+        """Write samples; return when every queue of the topic has acknowledged, or time is up.
+
+        Raises:
+            NoAnswer: no queue of the topic is reached in time.
+            UsageError: a sample is too large.
+        """
+        answers: list[WriteAcknowledgment] = []
+        for participant, topic_name, guid in dict.fromkeys(
+            (each.participant, each.topic_name, each.identity.writer_guid) for each in samples
+        ):
+            group = [
+                each
+                for each in samples
+                if (each.participant, each.topic_name, each.identity.writer_guid) == (participant, topic_name, guid)
+            ]
+            answers += self._write(participant, topic_name, guid, group)
+        return answers
+
+    def receive(
+        self, queue: QueueName, max_samples: int, timeout_s: float, source_guid: Guid = NIL_GUID
+    ) -> list[Delivery]:
+        """Be a consumer of the queue: receive at most the given number of samples, waiting a bounded time for the
+        first.
+
+        Raises:
+            NoAnswer: the queue is not reached in time, or does not answer whether it has more.
+            NotFound: no service hosts it.
+        """
+        hosted = self._host_of(queue)
+        consumer = self._consumers.get(queue)
+        if consumer is None:
+            consumer = QueueConsumer(
+                hosted.data.topic_name,
+                hosted.subscriber,
+                source_guid=source_guid,
+                unacked_threshold=max_samples - 1,
+                session=self._session(hosted.domain_id),
+            )
+            self._consumers[queue] = consumer
+            consumer.wait_for_queue(self._timeout_s)
+        received: list[Delivery] = []
+        wait_s = timeout_s
+        while len(received) < max_samples:
+            batch = consumer.receive_available(max_samples - len(received), self._timeout_s)
+            if not batch and wait_s > 0 and not received:
+                batch = consumer.receive(max_samples, wait_s)
+            if not batch:
+                break
+            received += [self._delivery(queue, hosted, each.delivery) for each in batch]
+        return received
+
+    def acknowledge(self, delivery: Delivery, ok: bool) -> None:
+        """Acknowledge a sample: true accepts it, false rejects it [QS 2.5]."""
+        consumer = self._consumers[delivery.queue]
+        consumer.state.acknowledge(delivery.identity, AckResponse.ACCEPTED if ok else AckResponse.REJECTED)
+        if not consumer.state.touched_count:
+            consumer.flush()
+
+    def place_of(self, queue: QueueName) -> tuple[str, str, int]:
+        """Return the topic, the shared subscriber and the domain of a queue.
+
+        Raises:
+            NotFound: no service hosts it.
+        """
+        hosted = self._host_of(queue)
+        return hosted.data.topic_name, hosted.subscriber, hosted.domain_id
+
+    def close(self) -> None:
+        """Send the acknowledgments, return the rest, leave every domain.
+
+        What was received and not acknowledged may have been shown: it is returned as redelivered.
+        """
+        for consumer in self._consumers.values():
+            consumer.state.acknowledge_all(AckResponse.RETURNED)
+            consumer.close()
+        for session in self._sessions.values():
+            session.close()
+
+    def _write(self, participant: str, topic_name: str, guid: Guid, samples: list[Write]) -> list[WriteAcknowledgment]:
+        for sample in samples:
+            require_size(len(sample.payload))
+        queues = {
+            each.label: name
+            for name, each in self._all_hosted().items()
+            if each.data.topic_name == topic_name
+            and name.split("/", 1)[0] == participant
+            and not each.data.is_dead_letter
+        }
+        if not queues:
+            raise NotFound(f"no queue has topic {topic_name!r}", remedy="List the queues with `qsctl get data`.")
+        domain_id = self._host_of(next(iter(queues.values()))).domain_id
+        writer = self._writers.get((domain_id, topic_name, guid))
+        if writer is None:
+            writer = self._writers[domain_id, topic_name, guid] = SampleWriter(
+                self._session(domain_id), topic_name, guid
+            )
+        writer.on_silence = self.on_silence
+        return writer.write(samples, queues, self._timeout_s)
+
+    def _delivery(self, queue: QueueName, hosted: QueuePlace, delivery: Delivery) -> Delivery:
+        position = self._positions.setdefault(delivery.identity, len(self._positions))
+        if hosted.data.is_dead_letter:
+            delivery = opened(delivery)
+        return msgspec.structs.replace(delivery, queue=queue, position=position)
+
+    def _session(self, domain_id: int) -> ClientSession:
+        session = self._sessions.get(domain_id)
+        if session is None:
+            session = self._sessions[domain_id] = ClientSession(domain_id, self._settings)
+        return session
+
+    def _host_of(self, queue: QueueName) -> QueuePlace:
+        hosted = self._hosted.get(queue) or self._all_hosted().get(queue)
+        if hosted is None:
+            raise NotFound(f"no service hosts queue {queue}", remedy="List the queues with `qsctl get data`.")
+        return hosted
+
+    def _all_hosted(self) -> dict[QueueName, QueuePlace]:
+        self._hosted.update(self._ask_for_hosted())
+        return self._hosted
