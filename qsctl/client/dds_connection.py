@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from qsctl.client.dds_administrator import Administrator
-from qsctl.client.dds_samples import DdsSamples, QueuePlace, queue_place
+from qsctl.client.dds_samples import DdsSamples, LocatedQueue, located_queue
 from qsctl.core.admin.command import Command, GetData
 from qsctl.core.admin.reply import ServiceData
 from qsctl.core.messages import CommandReply, Delivery, QueueName, Write, WriteAcknowledgment
@@ -144,8 +144,8 @@ class DdsConnection:
         self._samples.close()
         self._administrator.leave()
 
-    def _hosted(self) -> dict[QueueName, QueuePlace]:
-        found: dict[QueueName, QueuePlace] = {}
+    def _hosted(self) -> dict[QueueName, LocatedQueue]:
+        found: dict[QueueName, LocatedQueue] = {}
         for message, octets in self._administrator.request(GetData(ResourceIdentifier().at(ResourceKind.DATA)), "*"):
             body = message.reply.body
             if not isinstance(body, ServiceData):
@@ -153,6 +153,6 @@ class DdsConnection:
             domains = queue_domains(octets)
             for data in body.queues:
                 domain_id = domains.get(data.resource, -1)
-                queue = queue_place(data, domain_id if domain_id >= 0 else self._domain_id)
+                queue = located_queue(data, domain_id if domain_id >= 0 else self._domain_id)
                 found[queue.name] = queue
         return found

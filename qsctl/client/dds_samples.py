@@ -22,7 +22,7 @@ from qsctl.transport.dds.clients.client_ports import require_size
 from qsctl.transport.dds.participant import DomainSettings
 
 
-class QueuePlace(msgspec.Struct, frozen=True):
+class LocatedQueue(msgspec.Struct, frozen=True):
     """The place of a queue: what the service reports of it, and the domain of its samples."""
 
     data: QueueData
@@ -45,9 +45,9 @@ class QueuePlace(msgspec.Struct, frozen=True):
         return f"{self.data.topic_name}@{self.subscriber}"
 
 
-def queue_place(data: QueueData, domain_id: int) -> QueuePlace:
+def located_queue(data: QueueData, domain_id: int) -> LocatedQueue:
     """Return the place of a queue from what a service reports of it."""
-    return QueuePlace(data, parse_resource(data.resource), domain_id)
+    return LocatedQueue(data, parse_resource(data.resource), domain_id)
 
 
 class DdsSamples:
@@ -61,14 +61,14 @@ class DdsSamples:
 
     def __init__(
         self,
-        hosted: Callable[[], Mapping[QueueName, QueuePlace]],
+        hosted: Callable[[], Mapping[QueueName, LocatedQueue]],
         timeout_s: float,
         settings: DomainSettings | None = None,
     ) -> None:
         self._ask_for_hosted = hosted
         self._timeout_s = timeout_s
         self._settings = settings
-        self._hosted: dict[QueueName, QueuePlace] = {}
+        self._hosted: dict[QueueName, LocatedQueue] = {}
         self._sessions: dict[int, ClientSession] = {}
         self._writers: dict[tuple[int, str, Guid], SampleWriter] = {}
         self._consumers: dict[QueueName, QueueConsumer[bytes]] = {}
@@ -176,7 +176,7 @@ class DdsSamples:
         writer.on_silence = self.on_silence
         return writer.write(samples, queues, self._timeout_s)
 
-    def _delivery(self, queue: QueueName, hosted: QueuePlace, delivery: Delivery) -> Delivery:
+    def _delivery(self, queue: QueueName, hosted: LocatedQueue, delivery: Delivery) -> Delivery:
         position = self._positions.setdefault(delivery.identity, len(self._positions))
         if hosted.data.is_dead_letter:
             delivery = opened(delivery)
@@ -188,12 +188,12 @@ class DdsSamples:
             session = self._sessions[domain_id] = ClientSession(domain_id, self._settings)
         return session
 
-    def _host_of(self, queue: QueueName) -> QueuePlace:
+    def _host_of(self, queue: QueueName) -> LocatedQueue:
         hosted = self._hosted.get(queue) or self._all_hosted().get(queue)
         if hosted is None:
             raise NotFound(f"no service hosts queue {queue}", remedy="List the queues with `qsctl get data`.")
         return hosted
 
-    def _all_hosted(self) -> dict[QueueName, QueuePlace]:
+    def _all_hosted(self) -> dict[QueueName, LocatedQueue]:
         self._hosted.update(self._ask_for_hosted())
         return self._hosted

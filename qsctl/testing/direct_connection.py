@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from qsctl.client.dds_samples import DdsSamples, QueuePlace, queue_place
+from qsctl.client.dds_samples import DdsSamples, LocatedQueue, located_queue
 from qsctl.core.admin.command import Command, GetConfiguration, GetData, GetMessages, GetStatus
 from qsctl.core.admin.reply import ServiceData
 from qsctl.core.messages import CommandReply, Delivery, QueueName, Write, WriteAcknowledgment
@@ -88,11 +88,11 @@ class DirectConnection:
         """Send the acknowledgments, return the rest, and leave the domain."""
         self._samples.close()
 
-    def _hosted(self) -> dict[QueueName, QueuePlace]:
-        found: dict[QueueName, QueuePlace] = {}
+    def _hosted(self) -> dict[QueueName, LocatedQueue]:
+        found: dict[QueueName, LocatedQueue] = {}
         for each in self.request(GetData(ResourceIdentifier().at(ResourceKind.DATA))):
             if isinstance(each.reply.body, ServiceData):
                 for data in each.reply.body.queues:
-                    queue = queue_place(data, self._domain_id)
+                    queue = located_queue(data, self._domain_id)
                     found[queue.name] = queue
         return found
