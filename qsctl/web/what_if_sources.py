@@ -1,6 +1,7 @@
 """Sources of the view "What if": ready scenarios, files, client profiles, recordings and brokers' presets.
 
-A file is read again when it has changed. Nothing that a request contains is a path: it names a source of this list.
+A file, and a recording on this machine, is read again when it has changed. Nothing that a request contains is a path:
+it names a source of this list.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Final
 
 from qsctl.cli.simulation.command_line import command_line
 from qsctl.errors import NotFound
+from qsctl.eventlog.run_folder import RUN_FILE
 from qsctl.instant import SECOND_NS, format_duration
 from qsctl.sim.brokers.kinds import BrokerKind
 from qsctl.sim.scenario.scenario import Model, Scenario
@@ -145,7 +147,7 @@ def _of_recording(place: str) -> Source:
 
         return recorded_scenario(location(place))
 
-    return Source(f"recording {place}", SourceKind.RECORDING, read, place)
+    return Source(f"recording {place}", SourceKind.RECORDING, read, place, (), lambda: _stamp(Path(place) / RUN_FILE))
 
 
 def _of_preset(kind: BrokerKind) -> Source:
