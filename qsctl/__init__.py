@@ -5,12 +5,13 @@ For programs there are, beside the command line:
 - `qsctl.Service`: a service as an object, embedded in a directory, over DDS, or started for the program, with the
   commands' verbs and rows.
 - `qsctl.validate(…)`, `qsctl.render(…)`, `qsctl.diff(…)`: configuration files, judged, resolved and compared.
-- `qsctl.simulate(…)`: a scenario into a run folder.
+- `qsctl.simulate(…)`: a scenario into a run folder, or the estimate of a rare figure of it.
 - `qsctl.sweep(…)`, `qsctl.size(…)`, `qsctl.compare(…)`, `qsctl.replay(…)`, `qsctl.what_if(…)`: questions that many
   runs answer, in this process unless `workers` or `master` names more.
 - `qsctl.write_report(…)`: a run, a sweep or an answer as a page or a picture.
 - `qsctl.explain(…)`: a setting of a service, or the discards and slow subscribers of a broker or a run.
-- `qsctl.CommandResult`: what these return: rows, and tables of Arrow, pandas and polars.
+- `qsctl.CommandResult`: what these return: rows, and tables of Arrow, pandas and polars; a `qsctl.SimulatedRun` has
+  its folder and counters besides, a `qsctl.SweepResult` is drawn by `plot`.
 - `qsctl.summary`: the tables of a run, on Spark: `summarize(spark, …)`.
 - `qsctl.client` and `qsctl.client.aio`: producers, consumers, requesters and repliers of a queuing service.
 - `qsctl.errors`: what they raise.
@@ -36,12 +37,14 @@ _HOMES = {
     "CommandResult": "qsctl.programs.command_result",
     "ConsumedSample": "qsctl.programs.consumed_sample",
     "Service": "qsctl.programs.service",
+    "SimulatedRun": "qsctl.programs.simulated_run",
+    "SweepResult": "qsctl.programs.sweep_result",
     "compare": "qsctl.programs.studies",
     "diff": "qsctl.programs.configuration",
     "explain": "qsctl.programs.explanation",
     "render": "qsctl.programs.configuration",
     "replay": "qsctl.programs.studies",
-    "simulate": "qsctl.sim.simulate",
+    "simulate": "qsctl.programs.simulation",
     "size": "qsctl.programs.studies",
     "sweep": "qsctl.programs.studies",
     "validate": "qsctl.programs.configuration",
@@ -53,6 +56,8 @@ __all__ = [
     "CommandResult",
     "ConsumedSample",
     "Service",
+    "SimulatedRun",
+    "SweepResult",
     "__version__",
     "compare",
     "diff",

@@ -8,11 +8,13 @@ from qsctl.programs.consumed_sample import ConsumedSample as ConsumedSample
 from qsctl.programs.explanation import explain as explain
 from qsctl.programs.reporting import write_report as write_report
 from qsctl.programs.service import Service as Service
+from qsctl.programs.simulated_run import SimulatedRun as SimulatedRun
+from qsctl.programs.simulation import simulate as simulate
 from qsctl.programs.studies import compare as compare
 from qsctl.programs.studies import replay as replay
 from qsctl.programs.studies import size as size
 from qsctl.programs.studies import sweep as sweep
 from qsctl.programs.studies import what_if as what_if
-from qsctl.sim.simulate import simulate as simulate
+from qsctl.programs.sweep_result import SweepResult as SweepResult
 
 __version__: str

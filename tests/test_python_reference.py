@@ -42,8 +42,7 @@ def test_the_page_is_of_the_packages_that_are_promised(build: ModuleType) -> Non
 def test_every_function_of_qsctl_shows_an_example() -> None:
     functions = [each for each in qsctl.__all__ if inspect.isfunction(getattr(qsctl, each))]
     assert "sweep" in functions
-    # The example of `simulate` is that of the package.
-    shown = {each: f"{inspect.getdoc(getattr(qsctl, each))}\n{qsctl.__doc__}" for each in functions}
+    shown = {each: f"{inspect.getdoc(getattr(qsctl, each))}" for each in functions}
     examples = {
         each: [line for line in text.splitlines() if line.lstrip().startswith((">>>", "..."))]
         for each, text in shown.items()

@@ -122,12 +122,14 @@ COMMANDS_OF_PROCESSES = (
 """Modules that a process is started with."""
 
 CALLED_FROM_OUTSIDE = {
-    "qsctl.sim.simulate": {"simulate"},  # `qsctl.simulate`
     # `qsctl.Service`, the functions beside it and what they return, which `qsctl` looks up when they are first used.
     "qsctl.programs.service": {"Service"},
     "qsctl.programs.configuration": {"validate", "render", "diff"},
     "qsctl.programs.explanation": {"explain"},
     "qsctl.programs.reporting": {"write_report"},
+    "qsctl.programs.simulation": {"simulate"},
+    "qsctl.programs.simulated_run": {"SimulatedRun"},
+    "qsctl.programs.sweep_result": {"SweepResult"},
     "qsctl.programs.studies": {"sweep", "size", "compare", "replay", "what_if"},
     "qsctl.programs.command_result": {"CommandResult"},
     "qsctl.programs.consumed_sample": {"ConsumedSample"},

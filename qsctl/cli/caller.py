@@ -10,6 +10,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from qsctl.sim.replication import ReplicationProgress
 
 
 def _nothing(*_of: object) -> None: ...
@@ -20,11 +24,13 @@ class ProgramCaller:
     """The functions that a calling program gave in place of a terminal.
 
     `on_progress` is called with the amount done and the total, in the unit of the work: replications, candidates, runs.
+    `on_replication` is called before it where the work is a run of a scenario.
     """
 
     on_note: Callable[[str], None] = _nothing
     on_progress: Callable[[float, float], None] = _nothing
     should_stop: Callable[[], bool] = lambda: False
+    on_replication: Callable[[ReplicationProgress], None] = _nothing
 
 
 _CALLER: ContextVar[ProgramCaller | None] = ContextVar("caller", default=None)

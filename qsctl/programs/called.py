@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Protocol, TypeAlias, TypeVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
 from qsctl.cli.caller import ProgramCaller, called_by
 from qsctl.cli.output.results import Result
 from qsctl.programs.command_result import CommandResult
+
+if TYPE_CHECKING:
+    from qsctl.sim.replication import ReplicationProgress
 
 ContentT = TypeVar("ContentT", bound=Result)
 
@@ -43,6 +46,7 @@ def called(
     *,
     progress: ProgressCallback | None = None,
     should_stop: ShouldStop | None = None,
+    on_replication: Callable[[ReplicationProgress], None] | None = None,
 ) -> CommandResult[ContentT]:
     """Call a command's function for a program.
 
@@ -50,6 +54,7 @@ def called(
         command: the call.
         progress: called in the calling thread as the work goes on; an exception of its own ends the work.
         should_stop: an event or a function; asked as often as progress is reported.
+        on_replication: called before `progress` where a run of a scenario goes on.
 
     Raises:
         QsctlError: what the command refuses; `Interrupted` where the program stopped it and nothing is left to return.
@@ -64,7 +69,10 @@ def called(
         remaining_s = elapsed_s * (total - done) / done if done > 0 else None
         progress(WorkDone(done, total, elapsed_s, remaining_s))
 
-    with called_by(ProgramCaller(notes.append, report, _asked(should_stop))):
+    caller = ProgramCaller(notes.append, report, _asked(should_stop))
+    if on_replication is not None:
+        caller = replace(caller, on_replication=on_replication)
+    with called_by(caller):
         content = command()
     return CommandResult(content, notes)
 

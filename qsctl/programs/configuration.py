@@ -27,9 +27,9 @@ def validate(
         files: configuration files, or literals such as 'str://"<dds>…</dds>"'.
         variables: values of `$(NAME)` in the XML, as with `--var`.
         config_name: the `<queuing_service>` to read; None: the only one.
-        strict: whether warnings are errors, and lenient spellings are refused.
-        default_files: whether `USER_QOS_PROFILES.xml` and the other default files are loaded before [QS 3.1].
-        without_tcp: whether UDP alone is used where a participant requires plain TCP.
+        strict: count warnings as errors, and refuse lenient spellings.
+        default_files: load `USER_QOS_PROFILES.xml` and the other default files before [QS 3.1].
+        without_tcp: use UDP alone where a participant requires plain TCP.
 
     Returns:
         A row a problem, with `severity`, `file`, `line`, `path`, `message`, `found`, `allowed` and `suggestion`.
@@ -70,10 +70,10 @@ def render(
         files: configuration files, in the order they are loaded, or literals such as 'str://"<dds>…</dds>"'.
         variables: values of `$(NAME)` in the XML, as with `--var`.
         config_name: the `<queuing_service>` to read; None: the only one.
-        origins: whether each row has its `origin`: a file's line, a default, or an inherited value.
+        origins: give each row its `origin`: a file's line, a default, or an inherited value.
         path: pattern of the paths of the rows, as in `*redelivery*`; None: all.
         domain_id_base: number that is added to every domain id.
-        default_files: whether `USER_QOS_PROFILES.xml` and the other default files are loaded before [QS 3.1].
+        default_files: load `USER_QOS_PROFILES.xml` and the other default files before [QS 3.1].
 
     Returns:
         A row a value, with `path` and `value`; `content.xml()` is the canonical XML.
@@ -118,7 +118,7 @@ def diff(
         second: the configuration that it is compared with.
         variables: values of `$(NAME)` in the XML, as with `--var`.
         config_name: the `<queuing_service>` of both; None: the only one.
-        default_files: whether `USER_QOS_PROFILES.xml` and the other default files are loaded before [QS 3.1].
+        default_files: load `USER_QOS_PROFILES.xml` and the other default files before [QS 3.1].
 
     Returns:
         A row a difference, with `path`, `change`, `first` and `second`; `content.same`, and `content.unified`, the

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from qsctl.cli.simulation.spark_options import ClusterOptions
 from qsctl.errors import UsageError
-from qsctl.programs.called import assignments, called
+from qsctl.programs.arguments import spark
+from qsctl.programs.called import called
 from qsctl.programs.command_result import CommandResult
 
 if TYPE_CHECKING:
@@ -61,6 +61,6 @@ def write_report(
     return called(
         lambda: command.report(
             fspath(source), fspath(out), None if form is None else ReportFormat(form), best, front,
-            cluster=ClusterOptions(master, assignments(conf)),
+            cluster=spark(master, conf),
         )
     )  # fmt: skip

@@ -11,23 +11,27 @@ from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from qsctl.cli.options import ScenarioChanges
 from qsctl.cli.simulation.recorded import RecordedOptions, ReplayModel
-from qsctl.cli.simulation.spark_options import ClusterOptions, LocalProcesses
 from qsctl.errors import UsageError
+from qsctl.programs.arguments import (
+    PathName,
+    Texts,
+    at_least,
+    path_text,
+    scenario_changes,
+    spark_or_processes,
+    texts,
+)
 from qsctl.programs.called import ProgressCallback, ShouldStop, assignments, called
 from qsctl.programs.command_result import CommandResult
+from qsctl.programs.sweep_result import SweepResult
 
 if TYPE_CHECKING:
     from qsctl.cli.simulation.compare import Compared
     from qsctl.cli.simulation.replay_results import ReplayResult
     from qsctl.cli.simulation.size import Sized
-    from qsctl.cli.simulation.sweep_results import SweepTable
     from qsctl.cli.simulation.what_if_results import WhatIf
 
-PathName: TypeAlias = str | PathLike[str]
-Texts: TypeAlias = str | Sequence[str]
-"""One text, or several, as an option that may be repeated."""
 Model: TypeAlias = Literal["replay", "solace", "tibco"]
 
 
@@ -55,7 +59,7 @@ def sweep(
     conf: Mapping[str, str] | None = None,
     progress: ProgressCallback | None = None,
     stop: ShouldStop | None = None,
-) -> CommandResult[SweepTable]:
+) -> SweepResult:
     """Simulate a scenario at every point of a grid, as `qsctl sweep` does.
 
     Points that `out` has are not simulated again: call it again after it was ended, or with more values.
@@ -72,7 +76,7 @@ def sweep(
         variables: values of `$(NAME)` in the file, as with `--var`.
         replications: number of repetitions per grid point.
         seed: of the random numbers; None: the scenario's.
-        common_random_numbers: whether every point has the same arrivals.
+        common_random_numbers: give every point the same arrivals; the differences of points are narrower then.
         confidence: of the intervals, between 0 and 1.
         precision: half widths that are reached by more repetitions, as in `5%` or `time_to_done_p99(Orders)=5%`.
         max_replications: largest number of repetitions per point with `precision`.
@@ -87,7 +91,7 @@ def sweep(
         stop: an event or a function; the sweep ends soon after it is set or true, and what is done stays in `out`.
 
     Returns:
-        A row a point, queue and measure, with `mean` and `half_width`.
+        A row a point, queue and measure, with `mean` and `half_width`; `plot("depths.svg")` draws them.
 
     Raises:
         NotFound: there is no such scenario or recording.
@@ -105,15 +109,17 @@ def sweep(
     from qsctl.cli.simulation import sweep as command
 
     axes = [f"{path}={','.join(map(str, values))}" for path, values in grid.items()]
-    return called(
+    found = called(
         lambda: command.sweep(
-            axes, _text(scenario), _text(recording), replications=replications, seed=seed, common=common_random_numbers,
-            confidence=confidence, precision=_texts(precision), most=_at_least(2, max_replications, "max_replications"),
-            best=best, front=front, out=_text(out), recorded=_recorded(model, config, config_name),
-            changes=_changes(settings, variables), cluster=_cluster(workers, master, conf),
+            axes, path_text(scenario), path_text(recording), replications=replications, seed=seed,
+            common=common_random_numbers, confidence=confidence, precision=texts(precision),
+            most=at_least(2, max_replications, "max_replications"), best=best, front=front, out=path_text(out),
+            recorded=_recorded(model, config, config_name), changes=scenario_changes(settings, variables),
+            cluster=spark_or_processes(workers, master, conf),
         ),
         progress=progress, should_stop=stop,
     )  # fmt: skip
+    return SweepResult(found.content, found.notes)
 
 
 def size(
@@ -185,10 +191,10 @@ def size(
 
     return called(
         lambda: command.size(
-            _texts(target), _texts(vary), _text(scenario), _text(recording), confidence=confidence,
-            most=max_replications, assume=_texts(assume), seed=seed, client_profile=_texts(client_profile),
-            recorded=_recorded(model, config, config_name), changes=_changes(settings, variables),
-            cluster=_cluster(workers, master, conf),
+            texts(target), texts(vary), path_text(scenario), path_text(recording), confidence=confidence,
+            most=max_replications, assume=texts(assume), seed=seed, client_profile=texts(client_profile),
+            recorded=_recorded(model, config, config_name), changes=scenario_changes(settings, variables),
+            cluster=spark_or_processes(workers, master, conf),
         ),
         progress=progress, should_stop=stop,
     )  # fmt: skip
@@ -249,9 +255,9 @@ def compare(
 
     return called(
         lambda: command.compare(
-            fspath(a), _text(b), confidence=confidence, client_profile=_texts(client_profile),
-            replications=_at_least(1, replications, "replications"), seed=seed, out=_text(out),
-            changes=_changes(settings, variables),
+            fspath(a), path_text(b), confidence=confidence, client_profile=texts(client_profile),
+            replications=at_least(1, replications, "replications"), seed=seed, out=path_text(out),
+            changes=scenario_changes(settings, variables),
         ),
         progress=progress, should_stop=stop,
     )  # fmt: skip
@@ -307,9 +313,9 @@ def replay(
 
     return called(
         lambda: command.replay(
-            fspath(recording), _text(out), seed, _at_least(1, replications, "replications"), _texts(client_profile),
-            recorded=_recorded(model, config, config_name), changes=_changes(settings, variables),
-            workers=_at_least(1, workers, "workers"),
+            fspath(recording), path_text(out), seed, at_least(1, replications, "replications"), texts(client_profile),
+            recorded=_recorded(model, config, config_name), changes=scenario_changes(settings, variables),
+            workers=at_least(1, workers, "workers"),
         ),
         progress=progress, should_stop=stop,
     )  # fmt: skip
@@ -385,45 +391,14 @@ def what_if(
     )  # fmt: skip
     return called(
         lambda: command.what_if(
-            vary, target, horizon, _at_least(2, replications, "replications"), confidence, seed, fspath(out),
+            vary, target, horizon, at_least(2, replications, "replications"), confidence, seed, fspath(out),
             queue=options,
         ),
         progress=progress, should_stop=stop,
     )  # fmt: skip
 
 
-def _text(name: PathName | None) -> str | None:
-    return None if name is None else fspath(name)
-
-
-def _texts(given: Texts) -> list[str]:
-    return [given] if isinstance(given, str) else list(given)
-
-
-def _at_least(least: int, number: int, name: str) -> int:
-    """Return a number, as the command's option has it checked.
-
-    Raises:
-        UsageError: it is smaller than the least.
-    """
-    if number < least:
-        raise UsageError(f"{name} {number} is not at least {least}", remedy=f"Give {least} or more.")
-    return number
-
-
-def _changes(settings: Mapping[str, object] | None, variables: Mapping[str, str] | None) -> ScenarioChanges:
-    return ScenarioChanges(assignments(settings), assignments(variables))
-
-
 def _recorded(model: str, config: Sequence[PathName], config_name: str | None) -> RecordedOptions:
     if model not in set(ReplayModel):
         raise UsageError(f"model {model!r} is not one", remedy=f"Give one of {', '.join(ReplayModel)}.")
     return RecordedOptions(ReplayModel(model), [fspath(file) for file in config] or None, config_name)
-
-
-def _cluster(workers: int, master: str, conf: Mapping[str, str] | None) -> ClusterOptions:
-    if master:
-        return ClusterOptions(master, assignments(conf))
-    if conf:
-        raise UsageError("conf has settings of Spark, and no master is named", remedy='As in master="local[*]".')
-    return LocalProcesses(workers=_at_least(1, workers, "workers"))

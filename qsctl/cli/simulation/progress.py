@@ -85,6 +85,7 @@ def _reported_to(program: ProgramCaller, replications: int) -> Callable[[Replica
         if progress.compiles:
             return
         done[progress.replication] = progress.simulated_ns / progress.horizon_ns
+        program.on_replication(progress)
         program.on_progress(sum(done.values()), float(replications))
 
     return report

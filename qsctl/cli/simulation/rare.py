@@ -10,7 +10,7 @@ from qsctl.cli.confirmation import agree_to_cost
 from qsctl.cli.simulation.progress import stop_on_interrupt
 from qsctl.cli.simulation.rare_results import RareResult
 from qsctl.cli.simulation.task_progress import task_progress
-from qsctl.errors import InvalidInput, UsageError
+from qsctl.errors import Interrupted, InvalidInput, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,6 +52,7 @@ def simulate_rare(
     Raises:
         UsageError: the question or the precision is not of its form.
         InvalidInput: the scenario has no such queue, its queue has no limit, or nothing in it is random.
+        Interrupted: the user, or the program that called, ended it.
     """
     from qsctl.sim.scenario.randomness import is_deterministic
     from qsctl.sim.splitting.branchable import trajectory_of
@@ -79,7 +80,7 @@ def simulate_rare(
         if plan is not None and plan.is_whole:
             pilots = _pilots(scenario, question, plan, stopped)
         if plan is None or pilots is None:
-            raise KeyboardInterrupt
+            raise Interrupted(_STOPPED)
         seconds = (time.monotonic() - pilots_began) / max(1, len(pilots))
         samples: list[SplitRun] | None = []
         if any(sample.value > 0.0 for sample in pilots):
@@ -96,7 +97,7 @@ def simulate_rare(
 
                 samples = draw(0, count) if replications else draw_enough(draw, count)
         if samples is None:
-            raise KeyboardInterrupt
+            raise Interrupted(_STOPPED)
     return RareResult(
         scenario=scenario.name,
         model=str(scenario.model),
@@ -115,6 +116,8 @@ def simulate_rare(
         reproduce=reproduce,
     )
 
+
+_STOPPED: Final = "stopped before there was an estimate: split runs are kept in no folder"
 
 _WORKER_SECONDS: Final = 3.0
 """Seconds of work that make a process worth its start."""

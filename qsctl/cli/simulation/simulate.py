@@ -180,12 +180,12 @@ def simulate(
         from qsctl.summary.spark.session import start_early
 
         start_early(cluster.spark_options(), brief=True)
-    folder = location(out) if out is not None else new_folder(read.name)
     reached: tuple[str, ...] = ()
     if precision:
         replications, text = _enough(read, precision, seed, replications, confidence, yes)
         confidence = confidence or USUAL_CONFIDENCE
         reached = (text,)
+    folder = location(out) if out is not None else new_folder(read.name)
     began = time.perf_counter()
     count = replications or read.replications
     processes = workers or workers_for(count)
@@ -337,6 +337,7 @@ def simulated_result(
         replicated_queues=merged_replicated_queues(info.done),
         worked_queues=merged_worked_queues(info.done),
         workers=merged_workers(info.done),
+        report=report,
     )
 
 

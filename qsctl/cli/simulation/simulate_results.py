@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 from qsctl.cli.output.results import Block, Column, ListResult, Plain, Result, Row, TableBlock, TextBlock, fields_of
@@ -26,6 +26,7 @@ from qsctl.errors import ExitStatus
 
 if TYPE_CHECKING:
     from qsctl.eventlog.run_folder import Happening, QueueWorker, ReplicatedQueue, RuleVerdict, WorkedQueue
+    from qsctl.sim.run import RunReport
     from qsctl.summary.inference.run_intervals import RunInterval
     from qsctl.summary.run_summary import QueueFigures
 
@@ -71,9 +72,10 @@ _OWN_PLACE = frozenset(
         "intervals",
         "worked_queues",
         "workers",
+        "report",
     }
 )
-"""Fields that a document has in another form."""
+"""Fields that a document has in another form, or not at all."""
 
 
 class SimulateResult(Result):
@@ -153,6 +155,8 @@ class Simulated(SimulateResult):
     workers: tuple[QueueWorker, ...] = ()
     intervals: tuple[RunInterval, ...] = ()
     confidence: float | None = None
+    report: RunReport | None = field(default=None, repr=False, compare=False)
+    """The run itself, for programs."""
 
     @property
     def exit_status(self) -> ExitStatus:

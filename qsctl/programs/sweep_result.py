@@ -1,0 +1,54 @@
+"""The result of `qsctl.sweep`, which can be drawn."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from qsctl.cli.simulation.sweep_results import SweepTable
+from qsctl.programs.command_result import CommandResult
+from qsctl.programs.reporting import Form, write_report
+
+if TYPE_CHECKING:
+    from qsctl.cli.simulation.report import Reported
+    from qsctl.eventlog.location import Location
+    from qsctl.programs.arguments import PathName
+
+
+class SweepResult(CommandResult[SweepTable]):
+    """The rows of a sweep, with its folder.
+
+    >>> import qsctl
+    >>> swept = qsctl.sweep(
+    ...     "burst", grid={"max-depth(D-1)": [100, 5000]}, settings={"horizon": "20ms"}, replications=2, out="depths"
+    ... )
+    >>> str(swept.folder)
+    'depths'
+    >>> swept.plot("depths.svg")[0]["file"]
+    'depths.svg'
+    """
+
+    @property
+    def folder(self) -> Location:
+        """Return the folder of the results: a `pathlib.Path`, or the place of an object store."""
+        return self.content.folder
+
+    def plot(
+        self, out: PathName, *, form: Form | None = None, best: str | None = None, front: str | None = None
+    ) -> CommandResult[Reported]:
+        """Draw the measures over what was varied, as `qsctl report` does of the folder; neither Spark nor matplotlib is
+        needed.
+
+        Args:
+            out: file to write, by path or URI.
+            form: `svg`, `png`, or a page around the charts: `html`, `md` or `text`; None: that of the file's ending.
+            best: measure whose best points are shown.
+            front: two measures whose Pareto front is shown.
+
+        Returns:
+            One row, with the file, its size in bytes and the first sentences of the report.
+
+        Raises:
+            UsageError: the form is not one, or a measure is not.
+            NotFound: the folder does not exist any more.
+        """
+        return write_report(str(self.folder), out=out, form=form, best=best, front=front)
