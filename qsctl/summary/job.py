@@ -52,6 +52,7 @@ from qsctl.summary.measures.ranks import waits_at_ranks
 from qsctl.summary.measures.slow_subscriber import slow_subscribers, with_recorded_percentages
 from qsctl.summary.measures.throughput import windows
 from qsctl.summary.output import TablesOutput, output_folder
+from qsctl.summary.read_rows import Passes, passes_over
 from qsctl.summary.recorded_run import SummarizedRun, check_logs, holding_of, marks_of, read_run
 from qsctl.summary.run_summary import RunFacts, RunSummary, queue_figures
 from qsctl.summary.spark.faults import spark_faults
@@ -206,9 +207,10 @@ def _summary(
 ) -> RunSummary:
     collected: dict[str, list[pa.Table]] = {}
     labels = _labels(runs)
-    with output_folder(out) as output:
+    rows_to_read = sum(run.message_rows * _passes_of(run, asked) for run in runs)
+    with output_folder(out) as output, passes_over(spark, rows_to_read) as passes:
         for run, label in zip(runs, labels, strict=True):
-            for name, table in _tables_of_run(spark, run, label, asked, output, most_rows):
+            for name, table in _tables_of_run(spark, run, label, asked, output, most_rows, passes):
                 collected.setdefault(name, []).append(table)
     rows, notes = {}, []
     for name, parts in sorted(collected.items()):
@@ -251,6 +253,14 @@ def _summary(
     )
 
 
+def _passes_of(run: SummarizedRun, asked: _AskedMeasures) -> int:
+    """Return how often Spark goes through the log of a run, as `_tables_of_run` begins passes."""
+    if not run.has_messages:
+        return 0
+    figures_of = (1 + asked.exact) if asked.measures & FIGURES else 0
+    return figures_of + bool(asked.measures & OVER_TIME)
+
+
 def _labels(runs: Sequence[SummarizedRun]) -> list[str]:
     """Return each run's name in the column `run_id`: its id, and its folder's name where several have the same id."""
     ids = [run.info.run_id for run in runs]
@@ -282,6 +292,7 @@ def _tables_of_run(
     asked: _AskedMeasures,
     output: TablesOutput | None,
     most_rows: int,
+    passes: Passes,
 ) -> Iterator[tuple[str, pa.Table]]:
     """Return the tables of one run by name, each written as it is made; of a long one in time, the beginning."""
     if not run.has_messages and "topic" in asked.by:
@@ -300,11 +311,12 @@ def _tables_of_run(
     if measures & FIGURES:
         if run.has_messages:
             messages = _read(spark, run, label, "messages").where(chosen)
-            made = _figures_of_messages(messages, run, marks, keys, measures, asked)
+            made = _figures_of_messages(messages, run, marks, keys, measures, asked, passes)
             observation = Observation(run.warm_up_ns, run.horizon_ns)
             if acknowledged.anywhere:
                 done = with_exact_sums(done_cells(messages, observation, keys, acknowledged).toArrow())
                 made["times_to_done"] = times_to_done(done, keys)
+            passes.end()
         else:
             counters = _read(spark, run, label, "counters").where(chosen)
             made = _figures_of_counters(counters, keys, measures, asked)
@@ -317,6 +329,8 @@ def _tables_of_run(
     if run.has_messages:
         messages = _read(spark, run, label, "messages").where(chosen)
         clients = pa.table({"client_id": pa.array(names, pa.int32()), "client": pa.array(names.values(), pa.string())})
+        if measures & OVER_TIME:
+            passes.begin(run.message_rows)
         frames = _frames_of_messages(spark, messages, run, label, keys, measures, asked, acknowledged)
         if "connections" in measures and run.has_slow_percentages:
             events = _read(spark, run, label, "events").where(chosen)
@@ -328,6 +342,7 @@ def _tables_of_run(
             if output is not None:
                 shaped = output.write(name, shaped, tables.SCHEMAS[name])
             yield name, shaped.limit(most_rows + 1).toArrow() if name in SERIES else shaped.toArrow()
+        passes.end()
 
 
 def _counters_here(run: SummarizedRun, label: str, asked: _AskedMeasures, numbers: Sequence[int]) -> pa.Table:
@@ -349,12 +364,15 @@ def _figures_of_messages(
     keys: Sequence[str],
     measures: Collection[str],
     asked: _AskedMeasures,
+    passes: Passes,
 ) -> dict[str, pa.Table]:
     observation = Observation(run.warm_up_ns, run.horizon_ns)
+    passes.begin(run.message_rows)
     found = with_exact_sums(cells(messages, observation, keys, exact=asked.exact).toArrow())
     counted = counting.counted(found, marks, keys, run.replications, observation.observed_ns)
     waits = figures.histogram(found, keys)
     if asked.exact:
+        passes.begin(run.message_rows)
         search = figures.search(waits, keys, measures)
         spark = messages.sparkSession
         places, wanted = spark.createDataFrame(search.places), spark.createDataFrame(search.wanted)

@@ -15,6 +15,7 @@ from qsctl.cli.output.results import Block, LinesBlock, Plain, Result, TextBlock
 from qsctl.cli.panels import SIMULATION_PANEL
 from qsctl.cli.simulation.selection_options import BestOption, FrontOption, asked_criteria
 from qsctl.cli.simulation.spark_options import ClusterOptions
+from qsctl.cli.simulation.task_progress import task_progress
 from qsctl.errors import UsageError
 from qsctl.report.formats import ReportFormat
 
@@ -130,8 +131,10 @@ def _page(of: Location, cluster: ClusterOptions, asked: Sequence[Sequence[Criter
         )
     if of.is_dir():
         from qsctl.report.run_report import run_page
+        from qsctl.summary.read_rows import reported_to
 
-        return run_page(of, cluster.spark_options())
+        with task_progress("rows read") as show_progress, reported_to(show_progress):
+            return run_page(of, cluster.spark_options())
     from qsctl.report.document_report import document_page
 
     return document_page(of)

@@ -23,6 +23,7 @@ from qsctl.cli.simulation.progress import run_progress, stop_on_interrupt
 from qsctl.cli.simulation.ready import ready_of_model
 from qsctl.cli.simulation.simulate_results import Simulated, SimulateResult
 from qsctl.cli.simulation.spark_options import ClusterOptions
+from qsctl.cli.simulation.task_progress import task_progress
 
 if TYPE_CHECKING:
     from qsctl.sim.run import RunReport
@@ -240,7 +241,6 @@ def _enough(
     """
     from qsctl.cli.confirmation import agree_to_cost
     from qsctl.cli.simulation.sweep_input import checked_confidence
-    from qsctl.cli.simulation.task_progress import task_progress
     from qsctl.sim.replication import simulate_figures
     from qsctl.summary.sweeps.cost import Cost
     from qsctl.summary.sweeps.precision import FEWEST, MOST, enough, parse_precision, precision_text
@@ -288,10 +288,12 @@ def figures_shown(
         if by is By.GROUP:
             raise UsageError("--by group is not among what Spark groups by", remedy="Use --by client or --by queue.")
         from qsctl.summary.job import summarize_run
+        from qsctl.summary.read_rows import reported_to
 
         each_client = few if by is None else by is By.CLIENT
         keys = ("client", "queue") if each_client else ("queue",)
-        summary = summarize_run(report.folder, by=keys, options=cluster.spark_options())
+        with task_progress("rows read") as show_progress, reported_to(show_progress):
+            summary = summarize_run(report.folder, by=keys, options=cluster.spark_options())
         return summary.queues, By.CLIENT if each_client else By.QUEUE, summary.notes
     chosen: By = by or (By.CLIENT if few else By.GROUP)
     if chosen is By.CLIENT:

@@ -10,6 +10,7 @@ from qsctl.cli.command import Commands
 from qsctl.cli.panels import SIMULATION_PANEL
 from qsctl.cli.simulation.spark_options import ClusterOptions
 from qsctl.cli.simulation.summarize_results import SparkSummary
+from qsctl.cli.simulation.task_progress import task_progress
 from qsctl.errors import UsageError
 from qsctl.instant import parse_duration
 
@@ -52,10 +53,11 @@ def summarize(
     window_ns = parse_duration(window)
     from qsctl.eventlog.location import location
     from qsctl.summary.job import ALL, summarize_runs
+    from qsctl.summary.read_rows import reported_to
 
     words = tuple(word.strip() for word in by.split(",") if word.strip())
-    return SparkSummary(
-        summarize_runs(
+    with task_progress("rows read") as show_progress, reported_to(show_progress):
+        summary = summarize_runs(
             [location(run) for run in runs],
             by=words,
             window_ns=window_ns,
@@ -65,4 +67,4 @@ def summarize(
             options=cluster.spark_options(),
             out=None if out is None else location(out),
         )
-    )
+    return SparkSummary(summary)

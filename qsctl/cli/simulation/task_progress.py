@@ -16,7 +16,9 @@ def rate_text(done: int, seconds: float) -> str:
     if done <= 0 or seconds <= 0.0:
         return ""
     rate = done / seconds
-    return f"{rate:,.3g}/s" if rate >= 1.0 else f"{60.0 * rate:.3g}/min"
+    if rate >= 100.0:
+        return f"{rate:,.0f}/s"
+    return f"{rate:.3g}/s" if rate >= 1.0 else f"{60.0 * rate:.3g}/min"
 
 
 class ShowProgress:
