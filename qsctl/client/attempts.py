@@ -1,4 +1,4 @@
-"""A handler's attempts at one sample, and the acknowledgment that comes of them.
+"""A handler's attempts at each sample of a consumer or replier, and the acknowledgments that come of them.
 
 Decides: a handler that returns accepts its sample, one whose attempts are spent rejects it, and one that is interrupted
 returns it.
@@ -7,13 +7,81 @@ returns it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
-from typing import Any, Final
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import Any, Final, Protocol, TypeVar
 
 from qsctl.client.retry import Retry
+from qsctl.client.session import FOREVER_S
 from qsctl.core.messages import AckResponse
+from qsctl.identity import SampleIdentity
 
 _LOG: Final = logging.getLogger("qsctl.client")
+
+
+class Identified(Protocol):
+    """A sample with its identity."""
+
+    @property
+    def identity(self) -> SampleIdentity:
+        """Return the GUID of its writer, and its number among the writer's samples."""
+
+
+Sample = TypeVar("Sample", bound=Identified)
+
+
+class Handling(Protocol[Sample]):
+    """A blocking wrapper whose samples a handler processes: a consumer, or a replier."""
+
+    @property
+    def is_stopping(self) -> bool:
+        """Return whether `stop` was called."""
+
+    @property
+    def request_queue(self) -> str:
+        """Return `<topic>@<subscriber>` of the queue that its samples come from."""
+
+    def receive(self, max_samples: int, timeout_s: float) -> Sequence[Sample]:
+        """Wait for samples; an empty list: none came in time, or `stop` was called."""
+
+    def begin(self, sample: Sample) -> None:
+        """Note that a handler works on a sample, for `acknowledge_once`."""
+
+    def acknowledge_once(self, sample: Sample, response: AckResponse) -> None:
+        """Acknowledge a sample, unless the program did while it worked on it."""
+
+    def pauses(self, pause_s: float) -> bool:
+        """Wait between two attempts; return whether `stop` was called."""
+
+    def flush(self) -> None:
+        """Send what is to be sent, and process what has come; do not wait."""
+
+
+def process_samples(
+    wrapper: Handling[Sample], handle: Callable[[Sample], object], retry: Retry, max_samples: int | None
+) -> int:
+    """Call a handler with each sample as it comes, until `stop`; return the number of samples that it processed.
+
+    Args:
+        wrapper: gives the samples, and acknowledges each by what came of it.
+        handle: processes one sample.
+        retry: attempts and pauses for one sample.
+        max_samples: number of samples after which to end; None: no bound.
+    """
+    count = finished = 0
+    while not wrapper.is_stopping and (max_samples is None or finished < max_samples):
+        for sample in wrapper.receive(1, FOREVER_S):
+            finished += 1
+            response = AckResponse.RETURNED
+            wrapper.begin(sample)
+            try:
+                name = f"{wrapper.request_queue}: {sample.identity}"
+                response = attempted(partial(handle, sample), retry, wrapper.pauses, name)
+            finally:
+                wrapper.acknowledge_once(sample, response)
+            count += response is AckResponse.ACCEPTED
+            wrapper.flush()
+    return count
 
 
 def attempted(handle: Callable[[], object], retry: Retry, pauses: Callable[[float], bool], name: str) -> AckResponse:

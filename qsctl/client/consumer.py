@@ -14,7 +14,7 @@ from typing import Final, Generic, TypedDict, Unpack, overload
 
 import msgspec
 
-from qsctl.client.attempts import attempted
+from qsctl.client.attempts import process_samples
 from qsctl.client.background import working
 from qsctl.client.codec import Codec, Value, codec_of
 from qsctl.client.deprecation import warn_of_former
@@ -170,6 +170,11 @@ class QueueConsumer(Wrapper, Generic[Value]):
         self._session.domain.turn(0)
         self.turn()
         return self._is_matched
+
+    @property
+    def request_queue(self) -> str:
+        """Return `<topic>@<subscriber>` of its queue."""
+        return self.state.queue
 
     def has_queue(self) -> bool:
         """Return whether the queue was matched at the last turn."""
@@ -337,13 +342,7 @@ class QueueConsumer(Wrapper, Generic[Value]):
             retry: attempts and pauses for one sample.
             max_samples: number of samples after which to end; None: no bound.
         """
-        count = finished = 0
-        while not self._is_stopping and (max_samples is None or finished < max_samples):
-            for sample in self.receive(1, FOREVER_S):
-                finished += 1
-                count += self._process(sample, handler, retry)
-                self.flush()
-        return count
+        return process_samples(self, handler, retry, max_samples)
 
     def processing(
         self, handler: Callable[[ReceivedSample[Value]], object], *, retry: Retry = ONCE
@@ -358,22 +357,6 @@ class QueueConsumer(Wrapper, Generic[Value]):
             retry: attempts and pauses for one sample.
         """
         return working(self, lambda: self.process(handler, retry=retry))
-
-    def _process(
-        self, sample: ReceivedSample[Value], handler: Callable[[ReceivedSample[Value]], object], retry: Retry
-    ) -> bool:
-        """Process one sample; return whether the handler did, and acknowledge it by what came of it."""
-        response = AckResponse.RETURNED
-        self.begin(sample)
-        try:
-            response = attempted(lambda: handler(sample), retry, self._pauses, f"{self.state.queue}: {sample.identity}")
-        finally:
-            self.acknowledge_once(sample, response)
-        return response is AckResponse.ACCEPTED
-
-    def _pauses(self, pause_s: float) -> bool:
-        """Wait between two attempts; return whether `stop` was called."""
-        return self._run_until(lambda: self._is_stopping, pause_s)
 
     def begin(self, sample: ReceivedSample[Value]) -> None:
         """Note that a handler works on a sample, for `acknowledge_once`."""

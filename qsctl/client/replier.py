@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import Generic, TypedDict, Unpack, overload
 
-from qsctl.client.attempts import attempted
+from qsctl.client.attempts import process_samples
 from qsctl.client.background import working
 from qsctl.client.codec import Codec, codec_of
 from qsctl.client.consumer import QueueConsumer, ReceivedSample
@@ -115,6 +115,11 @@ class QueueReplier(Wrapper, Generic[Request, Reply]):
             self._producer = QueueProducer(reply_topic or f"{topic_name}Reply", session=self._session)
             self.state = Replier(self._consumer.state, self._producer.state)
 
+    @property
+    def request_queue(self) -> str:
+        """Return `<topic>@<subscriber>` of the request queue."""
+        return self._consumer.state.queue
+
     def has_queue(self) -> bool:
         """Return whether both queues were matched at the last turn."""
         return self._consumer.has_queue() and bool(self._producer.state.matched_queues)
@@ -203,21 +208,7 @@ class QueueReplier(Wrapper, Generic[Request, Reply]):
             retry: attempts and pauses for one request.
             max_samples: number of requests after which to end; None: no bound.
         """
-        count = finished = 0
-        while not self._is_stopping and (max_samples is None or finished < max_samples):
-            for request in self.receive(1, FOREVER_S):
-                finished += 1
-                response = AckResponse.RETURNED
-                self.begin(request)
-                try:
-                    response = attempted(
-                        partial(self._answer, handler, request), retry, self._pauses, f"request {request.identity}"
-                    )
-                finally:
-                    self.acknowledge_once(request, response)
-                count += response is AckResponse.ACCEPTED
-                self._session.domain.turn(0)
-        return count
+        return process_samples(self, partial(self._answer, handler), retry, max_samples)
 
     def processing(
         self, handler: Callable[[ReceivedSample[Request]], Reply], *, retry: Retry = ONCE
@@ -235,10 +226,6 @@ class QueueReplier(Wrapper, Generic[Request, Reply]):
 
     def _answer(self, handler: Callable[[ReceivedSample[Request]], Reply], request: ReceivedSample[Request]) -> None:
         self.reply(request, handler(request))
-
-    def _pauses(self, pause_s: float) -> bool:
-        """Wait between two attempts; return whether `stop` was called."""
-        return self._run_until(lambda: self._is_stopping, pause_s)
 
     def begin(self, request: ReceivedSample[Request]) -> None:
         """Note that a handler works on a request, for `acknowledge_once`."""
@@ -279,6 +266,17 @@ class QueueReplier(Wrapper, Generic[Request, Reply]):
             NoAnswer: the queue did not acknowledge in time.
         """
         return self._producer.wait_for_acknowledgments(timeout_s)
+
+    def flush(self) -> None:
+        """Send replies and acknowledgments, and process what has come; do not wait.
+
+        Raises:
+            Refused: the replier was closed.
+        """
+        self._session.require_usable()
+        self.turn()
+        self._session.domain.turn(0)
+        self.turn()
 
     def turn(self) -> None:
         """Move what has come into the state, and what is to be sent into the ports; do not wait."""

@@ -137,6 +137,10 @@ class Wrapper:
     def _run_until(self, is_done: Callable[[], bool], timeout_s: float) -> bool:
         return self._session.run_until(is_done, timeout_s if self._session.may_wait else 0.0, self.turn)
 
+    def pauses(self, pause_s: float) -> bool:
+        """Wait between two attempts of a handler; return whether `stop` was called."""
+        return self._run_until(lambda: self._is_stopping, pause_s)
+
     def _require(self, is_done: Callable[[], bool], timeout_s: float, what: str) -> None:
         if not self._run_until(is_done, timeout_s):
             raise no_answer(what, timeout_s)

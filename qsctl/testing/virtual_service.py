@@ -337,12 +337,13 @@ class VirtualService(Service):
                 return False
             for name, place in subscribers.items():
                 if name != SUBSCRIBER:
-                    administration.delete_subscriber(place)
+                    administration.delete_subscriber(place, idempotent=True)
             queues = [each for each in hosted.queues if parse_resource(each.resource).parent.name == SUBSCRIBER]
-            for queue in sorted(queues, key=lambda each: each.is_dead_letter):  # these go when they are unused
-                administration.delete_queue(parse_resource(queue.resource))
+            # Dead-letter queues can be deleted once none uses them; a reply queue goes with its request queue.
+            for queue in sorted(queues, key=lambda each: each.is_dead_letter):
+                administration.delete_queue(parse_resource(queue.resource), idempotent=True)
             self._running.rest()
-        except (NoAnswer, Unavailable):
+        except (NoAnswer, Refused, Unavailable):
             return False
         self._spares.look()
         return True

@@ -21,7 +21,7 @@ OF_TASKS_ALONE = {"aclose", "write_all"}
 
 WITHOUT_WAITING = {
     "abandon", "acknowledge_once", "answer", "begin", "close", "finish_batch", "forget_outcome", "leave",
-    "pop_outcome_or_none", "receive_batch",
+    "pauses", "pop_outcome_or_none", "receive_batch",
     "has_feedback", "has_outcome", "has_queue", "has_replies", "has_room", "has_samples",
     "has_samples_or_end", "has_samples_or_stops",
     "is_acknowledged", "next_pause", "only_reply", "pop_outcome", "replace_listener", "turn", "unacknowledged_text",

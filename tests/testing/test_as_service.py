@@ -96,6 +96,7 @@ def test_the_next_test_has_nothing_of_what_the_verbs_made(shared: VirtualService
     shared.reset()
     domain_id = shared.domain_id
     shared.create_queue("Orders", subscriber="Other")
+    shared.create_queue("Asked", reply_type="DDS::Octets")
     shared.create_subscriber("Third")
     producer = shared.producer("Other/Orders")
     producer.write(b"one")

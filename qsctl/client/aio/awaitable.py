@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Any, Concatenate, Final, Generic, ParamSpec, Self, TypeVar
@@ -20,7 +20,10 @@ import anyio
 import anyio.lowlevel
 import anyio.to_thread
 
-from qsctl.client.session import ClientSession, Wrapper
+from qsctl.client.attempts import Handling, Sample, attempted_in_task
+from qsctl.client.retry import Retry
+from qsctl.client.session import FOREVER_S, ClientSession, Wrapper
+from qsctl.core.messages import AckResponse
 
 SLICE_S: Final = 0.05
 """The longest that a wait keeps the session when no other task wants it."""
@@ -136,6 +139,41 @@ class AwaitableWrapper(Generic[BlockingWrapper]):
                     break
         await self._after_turn()
         return answer
+
+    async def _process_samples(
+        self,
+        blocking: Handling[Sample],
+        receive: Callable[[int, float], Awaitable[Sequence[Sample]]],
+        handle: Callable[[Sample], Awaitable[object]],
+        retry: Retry,
+        max_samples: int | None,
+    ) -> int:
+        """Await a handler for each sample as it comes, as `process_samples` calls one.
+
+        A cancelled task finishes the attempt in progress, and acknowledges its sample, first.
+
+        Args:
+            blocking: the blocking wrapper, of those whose samples a handler processes.
+            receive: awaits samples.
+            handle: processes one sample.
+            retry: attempts and pauses for one sample.
+            max_samples: number of samples after which to end; None: no bound.
+        """
+        pauses = functools.partial(self._until, lambda: self.is_stopping)
+        count = finished = 0
+        while not self.is_stopping and (max_samples is None or finished < max_samples):
+            for sample in await receive(1, FOREVER_S):
+                finished += 1
+                response = AckResponse.RETURNED
+                blocking.begin(sample)
+                try:
+                    name = f"{blocking.request_queue}: {sample.identity}"
+                    response = await attempted_in_task(functools.partial(handle, sample), retry, pauses, name)
+                finally:
+                    with anyio.CancelScope(shield=True):
+                        await self._call(functools.partial(blocking.acknowledge_once, sample, response))
+                count += response is AckResponse.ACCEPTED
+        return count
 
     async def _after_turn(self) -> None:
         """Do in the task what a turn in the worker thread led to."""

@@ -11,11 +11,9 @@ import anyio
 
 from qsctl.client import consumer
 from qsctl.client.aio.awaitable import AwaitableWrapper, awaited, opening
-from qsctl.client.attempts import attempted_in_task
 from qsctl.client.codec import Codec, Value
 from qsctl.client.retry import ONCE, Retry
 from qsctl.client.session import FOREVER_S
-from qsctl.core.messages import AckResponse
 
 
 class QueueConsumer(AwaitableWrapper[consumer.QueueConsumer[Value]], Generic[Value]):
@@ -119,26 +117,4 @@ class QueueConsumer(AwaitableWrapper[consumer.QueueConsumer[Value]], Generic[Val
             retry: attempts and pauses for one sample.
             max_samples: number of samples after which to end; None: no bound.
         """
-        count = finished = 0
-        while not self.is_stopping and (max_samples is None or finished < max_samples):
-            for sample in await self.receive(1, FOREVER_S):
-                finished += 1
-                count += await self._process(sample, handler, retry)
-        return count
-
-    async def _process(
-        self,
-        sample: consumer.ReceivedSample[Value],
-        handler: Callable[[consumer.ReceivedSample[Value]], Awaitable[Any]],
-        retry: Retry,
-    ) -> bool:
-        response = AckResponse.RETURNED
-        self._blocking.begin(sample)
-        try:
-            response = await attempted_in_task(
-                lambda: handler(sample), retry, partial(self._until, lambda: self.is_stopping), str(sample.identity)
-            )
-        finally:
-            with anyio.CancelScope(shield=True):
-                await self._call(lambda: self._blocking.acknowledge_once(sample, response))
-        return response is AckResponse.ACCEPTED
+        return await self._process_samples(self._blocking, self.receive, handler, retry, max_samples)

@@ -6,18 +6,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 from typing import Generic, Unpack, overload
 
-import anyio
-
 from qsctl.client import replier
 from qsctl.client.aio.awaitable import AwaitableWrapper, awaited, opening
-from qsctl.client.attempts import attempted_in_task
 from qsctl.client.codec import Codec
 from qsctl.client.consumer import ReceivedSample
 from qsctl.client.replier import QueueReplier as Blocking
 from qsctl.client.requester import ROOM_TIMEOUT_S, Reply, Request
 from qsctl.client.retry import ONCE, Retry
 from qsctl.client.session import FOREVER_S
-from qsctl.core.messages import AckResponse
 
 
 class QueueReplier(AwaitableWrapper[replier.QueueReplier[Request, Reply]], Generic[Request, Reply]):
@@ -82,6 +78,7 @@ class QueueReplier(AwaitableWrapper[replier.QueueReplier[Request, Reply]], Gener
     acknowledge = awaited(Blocking[Request, Reply].acknowledge)
     finish = awaited(Blocking[Request, Reply].finish)
     reject = awaited(Blocking[Request, Reply].reject)
+    flush = awaited(Blocking[Request, Reply].flush)
     wait_for_acknowledgments = awaited(
         Blocking[Request, Reply].wait_for_acknowledgments,
         Blocking[Request, Reply].is_acknowledged,
@@ -104,24 +101,9 @@ class QueueReplier(AwaitableWrapper[replier.QueueReplier[Request, Reply]], Gener
             retry: attempts and pauses for one request.
             max_samples: number of requests after which to end; None: no bound.
         """
-        count = finished = 0
-        while not self.is_stopping and (max_samples is None or finished < max_samples):
-            for request in await self.receive(1, FOREVER_S):
-                finished += 1
-                response = AckResponse.RETURNED
-                self._blocking.begin(request)
-                try:
-                    response = await attempted_in_task(
-                        partial(self._answer, handler, request),
-                        retry,
-                        partial(self._until, lambda: self.is_stopping),
-                        f"request {request.identity}",
-                    )
-                finally:
-                    with anyio.CancelScope(shield=True):
-                        await self._call(partial(self._blocking.acknowledge_once, request, response))
-                count += response is AckResponse.ACCEPTED
-        return count  # fmt: skip
+        return await self._process_samples(
+            self._blocking, self.receive, partial(self._answer, handler), retry, max_samples
+        )
 
     async def _answer(
         self, handler: Callable[[ReceivedSample[Request]], Awaitable[Reply]], request: ReceivedSample[Request]
