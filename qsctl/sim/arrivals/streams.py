@@ -21,6 +21,7 @@ from qsctl.sim.arrivals.draw import (
     CYCLE,
     MODULATED,
     POISSON,
+    SIZE_CONSTANT,
     STREAM,
     TRACE,
     TRACE_ROW,
@@ -34,7 +35,7 @@ from qsctl.sim.arrivals.quantities import cumulative, guided, lay_quantity
 from qsctl.sim.arrivals.remembered import ArrivalWindow, Memory, memory
 from qsctl.sim.arrivals.trace import read_trace
 from qsctl.sim.kernel.jit import as_records
-from qsctl.sim.kernel.random import exponential, logarithm, stream_key
+from qsctl.sim.kernel.random import exponential, logarithm, stream_keys
 from qsctl.sim.kernel.records import (
     ARRIVAL,
     ARRIVAL_ELIGIBLE,
@@ -123,7 +124,7 @@ class ArrivalStreams:
                 guaranteed.add(traffic.to)
         self.guaranteed_groups = frozenset(guaranteed)
         """Groups to which messages of G-1 come."""
-        self.streams = as_records(np.concatenate(rows) if rows else np.zeros(0, STREAM))
+        self.streams = as_records(rows[0] if len(rows) == 1 else np.concatenate([np.zeros(0, STREAM), *rows]))
         self.trace = as_records(np.concatenate([*self._traces, np.zeros(1, TRACE_ROW)]))
         self.table = np.array(self._table or [0.0], np.float64)
         self.now_ns: Nanoseconds = 0
@@ -243,11 +244,6 @@ class ArrivalStreams:
         eligible |= (ARRIVAL_SHARED if traffic.shared else 0) | (0 if traffic.eliding_eligible else ARRIVAL_KEPT)
         streams["tag"] = QUEUE_ORDER.index(traffic.queue) | eligible | (number << ARRIVAL_TRAFFIC_SHIFT)
         streams["topic_base"] = topic_base
-        for purpose in ("gap", "stay", "size", "topic"):
-            streams[f"key_{purpose}"] = [
-                stream_key(scenario.seed, replication, traffic.name, traffic.to, i, purpose)
-                for i in range(len(streams))
-            ]
         topics, rate = max(1, traffic.topics), 0.0
         streams["topics"] = topics
         if topics > 1:
@@ -289,6 +285,10 @@ class ArrivalStreams:
                 self._modulate(streams, traffic, rates, stays)
                 streams["fixed"] = CYCLE
                 rate = sum(r * s for r, s in zip(rates, stays, strict=True)) / period_ns * clients
+        for purpose in _purposes(streams[0]):
+            streams[f"key_{purpose}"] = stream_keys(
+                scenario.seed, replication, (traffic.name, traffic.to), len(streams), purpose
+            )
         if later(traffic.start_ns, 1) >= streams["stop"][0]:
             rate = 0.0
         return streams, topics, rate
@@ -313,6 +313,20 @@ class ArrivalStreams:
                 f"traffic {traffic.name!r}: the sizes {traffic.size} describe no message of at least 1 byte",
                 remedy="Give sizes of at least 1 byte, minimum ≤ maximum, and a weight for each size.",
             )
+
+
+def _purposes(stream: Any) -> list[str]:
+    """Return what a stream draws numbers for, of its gaps, stays, sizes and topics."""
+    kind = stream["kind"]
+    if kind == TRACE:
+        return []
+    drawn = {
+        "gap": kind in (POISSON, MODULATED),
+        "stay": kind == MODULATED and stream["fixed"] != CYCLE,
+        "size": stream["size_kind"] != SIZE_CONSTANT,
+        "topic": stream["topics"] > 1,
+    }
+    return [purpose for purpose, is_drawn in drawn.items() if is_drawn]
 
 
 def digest_of(text: str, *arrays: npt.NDArray[Any]) -> bytes:

@@ -14,6 +14,7 @@ from qsctl.sim.egress.layout import Layout
 from qsctl.sim.kernel import records as r
 from qsctl.sim.kernel.histogram import BLOCK, OCTAVES
 from qsctl.sim.kernel.jit import COMPILED, address_of, as_records
+from qsctl.sim.kernel.lines import is_in_lines, longer, zeros_in_lines
 from qsctl.sim.kernel.plain_state import PlainState
 from qsctl.sim.model import EVENT_ROW, LOG_ROW, Rows
 
@@ -21,7 +22,6 @@ FIRST_NODES: Final = 1 << 12
 FIRST_BLOCKS: Final = 1 << 10
 FIRST_BLOCK: Final = 1
 """Block 0 belongs to no octave: see `kernel.histogram`."""
-CACHE_LINE: Final = 64
 HISTOGRAMS_AT_ONCE: Final = 1 << 10
 """Histograms that are read together: few enough that the copy of their blocks stays some megabytes."""
 
@@ -71,15 +71,15 @@ class EgressArrays:
             ("lives", np.zeros(0, r.LIFE)),
             ("later", np.zeros(0, r.LATER)),
             ("log", np.zeros(0, LOG_ROW)),
-            ("heap", np.zeros(count + 16 + 2 * more["heap"], r.HEAP)),
-            ("timers", np.zeros(count + 16 + 2 * more["timers"], r.HEAP)),
-            ("octaves", np.full(histograms * OCTAVES, r.NONE, np.int32).view(r.OCTAVE)),
+            ("heap", zeros_in_lines(count + 16 + 2 * more["heap"], r.HEAP)),
+            ("timers", zeros_in_lines(count + 16 + 2 * more["timers"], r.HEAP)),
+            ("octaves", zeros_in_lines(histograms * OCTAVES, r.OCTAVE)),
             ("blocks", np.zeros((FIRST_BLOCKS + more["blocks"]) * BLOCK, r.BUCKET)),
             ("recent", np.zeros(r.RECENT_WAITS, r.RECENT)),
             ("endpoints", layout.endpoints),
             ("pauses", layout.pauses),
             ("elided", layout.elided),
-            ("events", np.zeros(count + 16, EVENT_ROW)),
+            ("events", zeros_in_lines(count + 16, EVENT_ROW)),
             ("receivers", layout.receivers),
             ("readers", layout.readers),
             ("shares", layout.shares),
@@ -91,7 +91,7 @@ class EgressArrays:
             ("traffics", layout.traffics),
             ("expiries", np.zeros(1, r.HEAP)),
             ("spools", np.zeros(1, r.SPOOLED)),
-            ("dones", np.zeros(count, r.DONE)),
+            ("dones", zeros_in_lines(count, r.DONE)),
             ("watches", np.zeros(0, r.WATCH)),
         ):
             self._place(name, array)
@@ -203,7 +203,7 @@ class EgressArrays:
             ("blocks", "blocks_used", "blocks_limit"),
         ):
             if state[used] + r.ROOM_AN_EVENT[name] >= state[limit]:
-                self._place(name, _longer(self._arrays[name], 2 * len(self._arrays[name])))
+                self._place(name, longer(self._arrays[name], 2 * len(self._arrays[name])))
         self._enlarge_expiries()
         self._measure_room()
 
@@ -214,13 +214,15 @@ class EgressArrays:
             (self.queues, self.tallies, self.endpoints, self.losses, self.durables), r.COUNTERS, strict=True
         ):
             for field in fields:
-                array[field] = 0
-        self.dones.fill(0)
+                values = array[field]
+                values[values != 0] = 0  # what was never counted costs no memory
+        for name in r.DONE.names or ():
+            values = self.dones[name]
+            values[values != 0] = 0
         self.queues["high_water"] = self.queues["work"]
-        self.tallies["first_discard"] = r.NONE
         # Deliveries begun before are not redeliveries of the observation; the first one stays the first.
         np.minimum(self.lives["attempts"], 1, out=self.lives["attempts"])
-        self.octaves["block"] = r.NONE
+        self._place("octaves", zeros_in_lines(len(self.octaves), r.OCTAVE))
         self.recent["place"] = 0
         self.blocks["messages"] = 0
         self.state["blocks_used"] = FIRST_BLOCK
@@ -248,7 +250,7 @@ class EgressArrays:
         for begin in range(0, len(numbers), HISTOGRAMS_AT_ONCE):
             part = slice(begin, begin + HISTOGRAMS_AT_ONCE)
             of_part = octaves[numbers[part]]
-            number, octave = np.nonzero(of_part >= 0)
+            number, octave = np.nonzero(of_part)
             found = blocks[of_part[number, octave]]
             block, place = np.nonzero(found)
             count = found[block, place].astype(np.int64)
@@ -265,8 +267,10 @@ class EgressArrays:
         return buckets, counts
 
     def _place(self, name: str, array: npt.NDArray[Any], moved: bool = True) -> None:
-        """Keep an array, in whole cache lines when it is to be moved, and enter its address in the state record."""
-        self._arrays[name] = placed = as_records(_longer(array, len(array)) if moved else array)
+        """Keep an array, in whole cache lines when it may be moved, and enter its address in the state record."""
+        self._arrays[name] = placed = as_records(
+            longer(array, len(array)) if moved and not is_in_lines(array) else array
+        )
         if COMPILED:
             self.state[name] = address_of(placed)
 
@@ -274,7 +278,7 @@ class EgressArrays:
         """Have room for an event that moves every message to a dead message queue."""
         needed = int(self.state["expiry_count"]) + len(self.nodes) + 1
         if self._expires and len(self.expiries) < needed:
-            self._place("expiries", _longer(self.expiries, 2 * needed))
+            self._place("expiries", longer(self.expiries, 2 * needed))
 
     def _measure_room(self) -> None:
         state = self.state
@@ -288,28 +292,19 @@ class EgressArrays:
     def _enlarge_nodes(self, count: int) -> None:
         old = len(self.nodes)
         for name in ("nodes", "topics", "lives", "later", *(("spools",) if self.state["durable_count"] else ())):
-            self._place(name, _longer(self._arrays[name], count), moved=False)
+            self._place(name, longer(self._arrays[name], count), moved=False)
         self.nodes["next"][old:] = np.arange(old + 1, count + 1)
         self.nodes["next"][count - 1] = self.state["free"]
         self.state["free"] = old
         if self._chunk_rows:
             # One event may log every message there is, beyond the limit that the loop checks.
-            self._place("log", _longer(self.log, self._chunk_rows + count + 16), moved=False)
+            self._place("log", longer(self.log, self._chunk_rows + count + 16), moved=False)
 
     def _enlarge_segments(self, count: int) -> None:
         state = self.state
         old = len(self.segments)
-        self._place("segments", _longer(self.segments, count), moved=False)
+        self._place("segments", longer(self.segments, count), moved=False)
         self.segments["next"][old:] = np.arange(old + 1, count + 1)
         self.segments["next"][count - 1] = state["segment_free"]
         state["segment_free"] = old
         state["segments_left"] += count - old
-
-
-def _longer(array: npt.NDArray[Any], count: int) -> npt.NDArray[Any]:
-    """Return a longer copy that begins at a cache line: rows of 64 bytes then lie in one line each."""
-    memory = np.zeros(count * array.dtype.itemsize + CACHE_LINE, np.uint8)
-    begin = -memory.ctypes.data % CACHE_LINE
-    longer = memory[begin : begin + count * array.dtype.itemsize].view(array.dtype)
-    longer[: len(array)] = array
-    return longer

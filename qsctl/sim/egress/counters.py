@@ -37,7 +37,7 @@ _MOVED: Final = {
 
 
 def counter_columns(
-    names: list[str], queue_names: Sequence[str], arrays: EgressArrays, observed_ns: Nanoseconds
+    names: Sequence[str], queue_names: Sequence[str], arrays: EgressArrays, observed_ns: Nanoseconds
 ) -> dict[str, Any]:
     """Return the columns of `eventlog.schema.COUNTERS`, less the run's id, for queues that carried traffic."""
     arrays.flush_waits()
@@ -57,7 +57,7 @@ def counter_columns(
     buckets, counts = arrays.histograms(used, rows["delivered"])
     return {
         "client_id": client,
-        "client": [names[c] for c in client],
+        "client": [names[c] for c in client.tolist()],
         "queue": [queue_names[int(queue) % r.QUEUES] for queue in used],
         "arrived_messages": arrived[used],
         "delivered_messages": rows["delivered"].copy(),
@@ -85,9 +85,12 @@ def counter_columns(
 
 
 def _first_discards(egress: Any, ingress: Any) -> Any:
-    """Return the earlier of the two; NONE where neither lost anything. Egress has NONE for never, ingress FOREVER."""
-    first = np.minimum(np.where(egress < 0, r.FOREVER, egress), ingress)
-    return np.where(first == r.FOREVER, r.NONE, first)
+    """Return the earlier of the two instants; NONE where neither lost anything.
+
+    Both are a nanosecond late, and 0 for never.
+    """
+    first = np.minimum(np.where(egress == 0, r.FOREVER, egress), np.where(ingress == 0, r.FOREVER, ingress))
+    return np.where(first == r.FOREVER, r.NONE, first - 1)
 
 
 def _times_to_done(arrays: EgressArrays, used: Any) -> dict[str, Any]:

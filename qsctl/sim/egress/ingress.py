@@ -114,7 +114,9 @@ class Ingress:
         place = turned["client"].astype(np.int64) * QUEUES + queue
         np.add.at(losses["too_big"], place[counted & too_big], 1)
         np.add.at(losses["ingress_refused"], place[counted & ~too_big], 1)
-        np.minimum.at(losses["first_refused"], place[counted], turned["time"][counted])
+        refused, first = np.unique(place[counted], return_index=True)  # the first one of a queue is the earliest
+        known = losses["first_refused"][refused]
+        losses["first_refused"][refused] = np.where(known == 0, turned["time"][counted][first] + 1, known)
         return log_rows(turned, np.where(too_big, TOO_BIG, INGRESS_REFUSED), wait_ns=0)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import gcd
 from typing import Any, Final, TypeVar
@@ -13,10 +13,12 @@ import numpy.typing as npt
 from qsctl.errors import InvalidInput
 from qsctl.instant import INFINITE_NS, Nanoseconds
 from qsctl.sim.arrivals.streams import client_ranges
+from qsctl.sim.egress.client_names import ClientNames
 from qsctl.sim.egress.durable import PRIORITIES
 from qsctl.sim.egress.layout_of_receivers import lay_receivers, reading_matters
 from qsctl.sim.egress.tcp import TIME_OUT_MAX_NS
-from qsctl.sim.kernel.random import stream_key
+from qsctl.sim.kernel.lines import zeros_in_lines
+from qsctl.sim.kernel.random import stream_keys
 from qsctl.sim.kernel.records import (
     ABSENCES,
     BACKLOG,
@@ -87,7 +89,7 @@ Named = TypeVar("Named")
 class Layout:
     """Arrays of one replication, before anything happened."""
 
-    names: list[str]
+    names: Sequence[str]
     """Of the clients, then of the durable queues, which have numbers among them."""
     clients: npt.NDArray[Any]
     more: npt.NDArray[Any]
@@ -111,15 +113,6 @@ class Layout:
     """Whether a client has a trait, or guaranteed messages come, which may go back to their endpoint."""
     segments_room: int = 0
     """Segments and acknowledgments that one event of a connection may bring about."""
-
-
-def client_names(scenario: Scenario) -> list[str]:
-    """Return a group's name for its only client, else name/1, name/2 and so on."""
-    return [
-        group.name if group.count == 1 else f"{group.name}/{i + 1}"
-        for group in scenario.groups
-        for i in range(group.count)
-    ]
 
 
 def line_rate(what: str, bits_per_second: int) -> tuple[int, int]:
@@ -211,14 +204,14 @@ def lay_out(
     count += len(scenario.durable_queues)
     durables, flows, backlogs = lay_durable_queues(scenario, ranges)
     layout = Layout(
-        names=[*client_names(scenario), *(queue.name for queue in scenario.durable_queues)],
-        clients=np.zeros(count, CLIENT),
-        more=np.zeros(count, MORE),
-        queues=np.zeros(count * QUEUES, QUEUE),
-        tallies=np.zeros(count * QUEUES, TALLY),
-        losses=np.zeros(count * QUEUES, LOSS),
+        names=ClientNames(scenario),
+        clients=zeros_in_lines(count, CLIENT),
+        more=zeros_in_lines(count, MORE),
+        queues=zeros_in_lines(count * QUEUES, QUEUE),
+        tallies=zeros_in_lines(count * QUEUES, TALLY),
+        losses=zeros_in_lines(count * QUEUES, LOSS),
         ports=ports,
-        endpoints=np.zeros(count, ENDPOINT),
+        endpoints=zeros_in_lines(count, ENDPOINT),
         receivers=receivers,
         readers=readers,
         shares=shares,
@@ -251,8 +244,8 @@ def lay_out(
         layout.clients["port"][span] = span_of_links.start + np.arange(first, first + size) % (
             span_of_links.stop - span_of_links.start
         )
-        more["key"] = [stream_key(scenario.seed, replication, "loss", group.name, i) for i in range(size)]
         if group.loss_probability > 0:
+            more["key"] = stream_keys(scenario.seed, replication, ("loss", group.name), size)
             more["connection"] = np.arange(lossy, lossy + size)
             most = _lay_tcp(group, profile, layout.connections[lossy : lossy + size])
             layout.segments_room = max(layout.segments_room, 2 * most + SEGMENT_RECORDS_MAX)
@@ -273,7 +266,6 @@ def lay_out(
             eliding_slots += size * (high - low)
     for d, queue in enumerate(scenario.durable_queues):
         _lay_durable_queue(scenario, replication, layout, d, queue, ranges)
-    layout.losses["first_refused"] = FOREVER
     layout.elided = np.zeros(max(1, eliding_slots), ELIDED)
     layout.elided["node"] = NONE
     layout.rare = bool(layout.clients["traits"].any()) or bool(guaranteed) or any(t.shared for t in scenario.traffic)
@@ -410,7 +402,7 @@ def _lay_tcp(group: ClientGroup, profile: Profile, connections: npt.NDArray[Any]
 def _lay_queues(
     scenario: Scenario, profile: Profile, queues: npt.NDArray[Any], tallies: npt.NDArray[Any]
 ) -> None:  # fmt: skip
-    queues["head"] = queues["tail"] = tallies["first_discard"] = NONE
+    queues["head"] = queues["tail"] = NONE
     for index, name in enumerate(QUEUE_ORDER):
         limits = profile.queues.get(name)
         if limits is None and scenario.model is Model.TIBCO and name is not Queue.D_1:
@@ -425,7 +417,8 @@ def _lay_queues(
             )
         queues["max_depth"][index::QUEUES] = limits.max_depth_work_units
         queues["burst"][index::QUEUES] = limits.min_msg_burst
-        tallies["weight"][index::QUEUES] = limits.weight
+        if profile.scheduler is Scheduler.WEIGHTED:
+            tallies["weight"][index::QUEUES] = limits.weight
 
 
 def _lay_endpoint(endpoints: npt.NDArray[Any], tracked: bool) -> None:
@@ -486,7 +479,7 @@ def _lay_durable_queue(
     more["durable"] = d
     more["next_absence"] = INFINITE_NS
     queues = slice(number * QUEUES, (number + 1) * QUEUES)
-    layout.queues["head"][queues] = layout.queues["tail"][queues] = layout.tallies["first_discard"][queues] = NONE
+    layout.queues["head"][queues] = layout.queues["tail"][queues] = NONE
     _lay_endpoint(endpoint, tracked=True)
     endpoint["held_max"] = queue.max_messages
     endpoint["bytes_max"] = queue.max_spool_usage_bytes
@@ -502,7 +495,7 @@ def _lay_durable_queue(
         flows["held_max"] = flows["bytes_max"] = flows["low_max"] = NONE
         flows["fails"] = min(int(flow.fails * 2.0**64), 2**64 - 1)
         flows["refuses"] = min(int((flow.fails + flow.rejects) * 2.0**64), 2**64 - 1)
-        flows["fail_key"] = [stream_key(scenario.seed, replication, "fails", flow.group, i) for i in range(size)]
+        flows["fail_key"] = stream_keys(scenario.seed, replication, ("fails", flow.group), size)
 
 
 def lay_durable_queues(

@@ -9,7 +9,8 @@ import numpy.typing as npt
 
 from qsctl.errors import InvalidInput
 from qsctl.sim.arrivals.quantities import lay_quantity
-from qsctl.sim.kernel.random import stream_key
+from qsctl.sim.kernel.lines import zeros_in_lines
+from qsctl.sim.kernel.random import stream_keys
 from qsctl.sim.kernel.records import NONE, READER, RECEIVER, SHARE
 from qsctl.sim.scenario.changes import Outages
 from qsctl.sim.scenario.client import READERS_MAX, ConstantTime
@@ -35,7 +36,7 @@ def lay_receivers(
     """
     profiles = {profile.name: profile for profile in scenario.profiles}
     count = sum(max(0, group.count) for group in scenario.groups) + len(scenario.durable_queues)
-    receivers = np.zeros(count, RECEIVER)
+    receivers = zeros_in_lines(count, RECEIVER)
     receivers["unread_head"] = receivers["unread_tail"] = NONE
     shares: list[float] = [0.0]
     readers = first = 0
@@ -53,7 +54,7 @@ def lay_receivers(
         span["buffer"] = group.receive_buffer_bytes or profile.tcp.max_window_bytes
         span["back"] = group.round_trip_ns // 2
         span["latency"] = group.acknowledgment_latency_ns
-        span["key_size"] = [stream_key(scenario.seed, replication, "service", group.name, i) for i in range(len(span))]
+        span["key_size"] = stream_keys(scenario.seed, replication, ("service", group.name), len(span))
         span["readers"] = group.readers
         span["reader"] = readers + np.arange(len(span)) * group.readers
         readers += len(span) * group.readers

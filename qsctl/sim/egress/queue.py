@@ -53,8 +53,8 @@ def log_loss(state: Any, c: int, q: int, t: int, size: int, topic: int, born: in
     """Log a message that is lost at `t`: the queue's first loss is remembered. The caller counts its cause."""
     broker = row(state, 0, STATE)
     tally = row(broker.tallies, c * 5 + q, TALLY)
-    if tally.first_discard < 0:
-        tally.first_discard = t
+    if tally.first_discard == 0:
+        tally.first_discard = t + 1
     if broker.logging != 0:
         undelivered_row(state, born, wide(0), t - born, c, topic, size, q, outcome, wide(0))
 
@@ -124,8 +124,8 @@ def discard_oldest(state: Any, clients: Any, queues: Any, nodes: Any, c: int, q:
     else:
         tally = row(broker.tallies, c * 5 + q, TALLY)
         tally.discarded += 1
-        if tally.first_discard < 0:
-            tally.first_discard = t
+        if tally.first_discard == 0:
+            tally.first_discard = t + 1
     release(state, node)
 
 

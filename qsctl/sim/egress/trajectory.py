@@ -20,12 +20,12 @@ from qsctl.profiles.client_profile import WORK_UNIT_BYTES
 from qsctl.sim.arrivals.branching import BranchingStreams, StreamsState
 from qsctl.sim.arrivals.streams import ArrivalStreams
 from qsctl.sim.egress import watch
-from qsctl.sim.egress.arrays import CACHE_LINE
 from qsctl.sim.egress.ingress import Ingress, Row
 from qsctl.sim.egress.run import EgressRun
 from qsctl.sim.egress.slow_subscribers import SlowSubscribers
 from qsctl.sim.kernel import records as r
 from qsctl.sim.kernel.jit import as_records
+from qsctl.sim.kernel.lines import CACHE_LINE, zeros_in_lines
 from qsctl.sim.model import Rows, Stop
 from qsctl.sim.scenario.scenario import QUEUE_ORDER, Scenario, TraceArrivals
 from qsctl.sim.splitting.question import Question, no_such_queue
@@ -271,7 +271,7 @@ class EgressTrajectory(EgressRun):
         if saved.memory is self._memory and self._growths == arrays.growths:
             self._memory.bytes[:] = saved.copied
         else:
-            memory = _aligned(len(saved.copied))
+            memory = zeros_in_lines(len(saved.copied), np.uint8)
             memory[:] = saved.copied
             self._adopt(RunMemory(memory, saved.memory.places))
         for name, value in kept:
@@ -322,7 +322,7 @@ class EgressTrajectory(EgressRun):
             if name not in NOT_OF_THE_STATE:
                 places[name] = (begin, array.nbytes, array.dtype)
                 begin += -(-array.nbytes // CACHE_LINE) * CACHE_LINE
-        memory = _aligned(begin)
+        memory = zeros_in_lines(begin, np.uint8)
         for name, array in self.arrays.named():
             if name in places:
                 first, size, _ = places[name]
@@ -349,9 +349,3 @@ def _unit_bytes(scenario: Scenario, clients: npt.NDArray[Any], queue: int) -> in
         found += int(rows["bytes"].sum())
         units += int((-(-rows["bytes"].astype(np.int64) // WORK_UNIT_BYTES)).sum())
     return max(1, found // units) if units else 0
-
-
-def _aligned(count: int) -> npt.NDArray[Any]:
-    """Return bytes that begin with a cache line."""
-    memory = np.zeros(count + CACHE_LINE, np.uint8)
-    return memory[-memory.ctypes.data % CACHE_LINE :][:count]

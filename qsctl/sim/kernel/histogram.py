@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from qsctl.sim.kernel.jit import bit_length, inlined, inlined_part, kernel, part, prefetch, row, wide
-from qsctl.sim.kernel.records import BLOCKS_AN_EVENT, BUCKET, DONE, NONE, OCTAVE, RECENT, RECENT_WAITS, STATE
+from qsctl.sim.kernel.records import BLOCKS_AN_EVENT, BUCKET, DONE, OCTAVE, RECENT, RECENT_WAITS, STATE
 
 BLOCK_BITS: Final = 7
 BLOCK: Final = 1 << BLOCK_BITS
@@ -45,7 +45,7 @@ def count_wait(state: Any, octaves: Any, blocks: Any, queue: int, wait_ns: int) 
     bucket = bucket_of(wait_ns)
     place = queue * OCTAVES + (bucket >> BLOCK_BITS)
     block = wide(row(octaves, place, OCTAVE).block)
-    if block == NONE:
+    if block == 0:
         block = open_block(state, place)
     now = block * BLOCK + (bucket & (BLOCK - 1))
     prefetch(blocks, now, BUCKET)

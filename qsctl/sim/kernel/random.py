@@ -11,6 +11,7 @@ import hashlib
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from qsctl.sim.kernel.jit import inlined, kernel
 from qsctl.sim.kernel.ziggurat import ENDS, HEIGHTS, SURE, TAIL
@@ -45,6 +46,25 @@ def stream_key(seed: int, replication: int, *names: object) -> int:
     """Return the key of a stream: a hash of the seed, the replication and the stream's name and purpose."""
     text = "\x1f".join(str(part) for part in (seed, replication, *names))
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
+
+
+def stream_keys(
+    seed: int, replication: int, names: tuple[object, ...], count: int, purpose: str = ""
+) -> npt.NDArray[np.uint64]:
+    """Return the keys of streams that differ by a number from 0 on: `stream_key` of the names, a number, the purpose.
+
+    What their texts begin with is hashed once, so that each takes 0.6 µs. A hash in arrays of NumPy takes longer; a
+    kernel would not, and would have to be compiled where there is no ready-made one.
+    """
+    begin = "\x1f".join(str(part) for part in (seed, replication, *names, ""))
+    begun = hashlib.blake2b(begin.encode(), digest_size=8)
+    end = f"\x1f{purpose}" if purpose else ""
+    digests = bytearray()
+    for number in range(count):
+        each = begun.copy()
+        each.update(f"{number}{end}".encode())
+        digests += each.digest()
+    return np.frombuffer(digests, "<u8").astype(np.uint64)
 
 
 @inlined

@@ -277,7 +277,8 @@ TALLY: Final = np.dtype(
     ],
     align=True,
 )
-"""The same queue's counters of waits and losses, and its weight: one cache line more. `evicted`: guaranteed messages
+"""The same queue's counters of waits and losses, and its weight where it is served by weights: one cache line more.
+`first_discard`: a nanosecond after the first loss, 0 for never. `evicted`: guaranteed messages
 discarded from G-1 that come again, see `scenario.GuaranteedOverflow`."""
 
 LOSS: Final = np.dtype(
@@ -297,7 +298,8 @@ LOSS: Final = np.dtype(
     align=True,
 )
 """The same queue's rarer losses, one counter a cause, and what the end of the run counts: sent but not acknowledged,
-and waiting at the endpoint. `first_refused`: when ingress refused the first one, FOREVER for never."""
+and waiting at the endpoint. `first_refused`: a nanosecond after ingress refused the first one,
+0 for never."""
 
 DONE: Final = np.dtype([("messages", "i8"), ("total", "i8"), ("longest", "i8"), ("unfinished", "i8"), ("oldest", "i8")])
 """Of a client's acknowledged queue (G-1 behind an endpoint, the one queue of TIBCO): messages that were acknowledged,
@@ -306,7 +308,7 @@ the oldest of them is there."""
 
 COUNTERS: Final = (
     ("arrived", "delivered", "delivered_bytes"),
-    ("wait_sum", "wait_max", "discarded", "indications", "elided", "evicted"),
+    ("wait_sum", "wait_max", "discarded", "first_discard", "indications", "elided", "evicted"),
     ("redelivered",),
     ("not_connected", "disconnected", "spool_refused", "expired", "dead", "rejected"),
     ("expired_moved", "dead_moved", "rejected_moved"),
@@ -434,7 +436,7 @@ HEAP: Final = np.dtype([("time", "i8"), ("client", "i8")], align=True)
 
 
 OCTAVE: Final = np.dtype([("block", "i4")])
-"""At queue × 64 + octave: the block of the octave's counters, NONE where no wait of it occurred."""
+"""At queue × 64 + octave: the block of the octave's counters, 0 where no wait of it occurred."""
 
 BUCKET: Final = np.dtype([("messages", "i8")])
 """At block × 128 + bucket."""

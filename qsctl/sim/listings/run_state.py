@@ -17,7 +17,7 @@ from qsctl.errors import NotFound, Refused
 from qsctl.eventlog.checked_files import checked_text
 from qsctl.eventlog.reader import RecordedRun, open_run
 from qsctl.eventlog.run_folder import DEFAULT_PARENT, RUN_FILE, SCENARIO_FILE, Happening, ReplicationInfo
-from qsctl.sim.egress.layout import client_names
+from qsctl.sim.egress.client_names import ClientNames
 from qsctl.sim.model import EVENT_NAMES, Event
 from qsctl.sim.scenario.changes import QueueChange, read_changes
 from qsctl.sim.scenario.scenario import QUEUE_ORDER, TIBCO_QUEUE, ClientGroup, Model, Profile, Queue, Scenario
@@ -138,7 +138,7 @@ def _clients(scenario: Scenario) -> list[ClientState]:
     depths = {profile.name: _depths(scenario, profile) for profile in scenario.profiles}
     return [
         ClientState(number, name, group, profiles[group.profile], max_depths=dict(depths[group.profile]))
-        for number, (name, group) in enumerate(zip(client_names(scenario), groups, strict=True))
+        for number, (name, group) in enumerate(zip(ClientNames(scenario)[: len(groups)], groups, strict=True))
     ]
 
 

@@ -4,6 +4,7 @@ log.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -47,7 +48,7 @@ class Happenings:
         if client >= 0:
             kind.clients.add(client)
 
-    def summed(self, names: list[str]) -> tuple[Happening, ...]:
+    def summed(self, names: Sequence[str]) -> tuple[Happening, ...]:
         """Return one row a kind, in the order in which they first happened; `names` are the clients'."""
         return tuple(
             Happening(
