@@ -56,11 +56,12 @@ class Passes:
         self._rows = rows
         self.length = 0
         """Rows of the pass in progress."""
+        self._fraction = 0.0
 
     def begin(self, length: int) -> None:
         """End the pass in progress, if any, and begin one over that number of rows."""
         self.end()
-        self.length = length
+        self._fraction, self.length = 0.0, length
 
     def end(self) -> None:
         """End the pass in progress.
@@ -74,9 +75,10 @@ class Passes:
             self._rows.report(self._rows.done, self._rows.total)
 
     def look(self, fraction: float) -> None:
-        """Report a part of the pass in progress."""
+        """Report a part of the pass in progress: the most that was seen of it, for its stages begin one by one."""
         if self._rows is not None:
-            self._rows.report(self._rows.done + int(fraction * self.length), self._rows.total)
+            self._fraction = max(self._fraction, fraction)
+            self._rows.report(self._rows.done + int(self._fraction * self.length), self._rows.total)
 
 
 @contextmanager

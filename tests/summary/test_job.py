@@ -18,6 +18,8 @@ from qsctl.sim.simulate import open_scenario
 from qsctl.summary import job
 from qsctl.summary.measures.tables import SCHEMAS
 from qsctl.summary.output import output_folder
+from qsctl.summary.read_rows import reported_to
+from qsctl.summary.recorded_run import read_run
 from qsctl.summary.run_summary import COUNTS
 from qsctl.summary.spark.session import SparkOptions
 
@@ -248,3 +250,16 @@ def test_a_run_that_was_stopped_as_it_began_has_no_figures_and_is_no_fault(
     summary = job.summarize_run(folder, by=("client", "queue"), options=options)
     assert (summary.queues, summary.complete, summary.horizon_ns) == ((), False, 0)
     assert "The run was interrupted: these are the figures of its finished part." in summary.notes
+
+
+@pytest.mark.parametrize(("measures", "exact"), [(job.ALL, True), (job.QUICK, False), ({"depth"}, True)])
+def test_progress_ends_when_all_passes_over_the_log_are_over(
+    measures: frozenset[str], exact: bool, made_run: Any, options: SparkOptions
+) -> None:
+    found: list[tuple[int, int]] = []
+    with reported_to(lambda done, total: found.append((done, total))):
+        job.summarize_runs([made_run.folder], measures=measures, exact=exact, options=options)
+    rows = read_run(made_run.folder).message_rows
+    passes = exact + 1 + (measures == job.ALL) if measures != {"depth"} else 1
+    assert found[0] == (0, passes * rows)
+    assert found[-1] == (passes * rows, passes * rows)
