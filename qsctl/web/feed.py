@@ -60,7 +60,7 @@ class PolledSource:
             async with self.asking:
                 look = await to_thread.run_sync(self.source.look, abandon_on_cancel=True)
         except QsctlError as error:
-            self.error = f"{error.message} {error.remedy}".strip()
+            self.error = _explained(error)
             self.history.interrupt()
         else:
             self.error = ""
@@ -77,3 +77,9 @@ class PolledSource:
             while self.number <= number:
                 await self._changed.wait()
         return self.number > number
+
+
+def _explained(error: QsctlError) -> str:
+    """Return an error with its remedy, as sentences."""
+    is_sentence = not error.remedy or error.message.endswith((".", "!", "?"))
+    return f"{error.message}{'' if is_sentence else '.'} {error.remedy}".strip()

@@ -65,7 +65,7 @@ def test_a_source_that_vanishes_keeps_its_rows_marked_and_returns_with_a_gap() -
         state["is_there"] = False
         while not (found := stream.next())["error"]:
             pass
-        assert found["error"] == "no service answered Start it."
+        assert found["error"] == "no service answered. Start it."
         assert found["rows"][0]["depth"] == 3
         state["is_there"] = True
         while (found := stream.next())["error"]:

@@ -2,7 +2,7 @@
 
 import { get } from "./api.js";
 import { h } from "./dom.js";
-import { figure } from "./format.js";
+import { explained, figure } from "./format.js";
 
 export function mount(element, state) {
   const content = h("div", {});
@@ -14,7 +14,7 @@ export function mount(element, state) {
     try {
       found = await get("/api/about");
     } catch (error) {
-      content.replaceChildren(h("p", { class: "error", role: "alert" }, `${error.message} ${error.remedy ?? ""}`));
+      content.replaceChildren(h("p", { class: "error", role: "alert" }, explained(error)));
       return;
     }
     if (over) return;

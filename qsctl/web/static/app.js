@@ -10,6 +10,7 @@
 
 import { get, takeToken } from "./api.js";
 import { h, setText } from "./dom.js";
+import { explained } from "./format.js";
 import * as about from "./about.js";
 import * as cluster from "./cluster.js";
 import * as engine from "./engine.js";
@@ -178,7 +179,7 @@ async function start() {
   try {
     page = await get("/api/views");
   } catch (error) {
-    main.replaceChildren(h("h1", {}, "Refused"), h("p", { role: "alert" }, `${error.message} ${error.remedy ?? ""}`));
+    main.replaceChildren(h("h1", {}, "Refused"), h("p", { role: "alert" }, explained(error)));
     return;
   }
   const links = page.views.map((view) => h("li", {}, h("a", { href: `#/${view.name}`, "data-view": view.name }, view.title)));

@@ -2,7 +2,8 @@
 
 import { get } from "./api.js";
 import { h, setText } from "./dom.js";
-import { counted, figure, shown } from "./format.js";
+import { counted, explained, figure, shown } from "./format.js";
+import { repeated } from "./repeat.js";
 
 const COLUMNS = [["queue_name", "Queue"], ["service", "Service"], ["role", "Role"], ["lag_count", "Lag"], ["up_to_date_count", "Up to date"],
   ["replica_count", "Replicas"], ["quorum_count", "Quorum"], ["has_quorum", "Has quorum"], ["epoch", "Epoch"], ["master", "Master"], ["reason", "Reason"]];
@@ -23,7 +24,7 @@ export function mount(element, state) {
     try {
       found = await get("/api/cluster");
     } catch (failed) {
-      setText(error, `${failed.message} ${failed.remedy ?? ""}`);
+      setText(error, explained(failed));
       error.hidden = false;
       region.classList.add("old");
       return;
@@ -45,11 +46,10 @@ export function mount(element, state) {
     }))));
   }
 
-  look();
-  const timer = setInterval(() => document.hidden || look(), 2000);
+  const end = repeated(look, 2000);
   state.key("r", "ask again", look);
   return () => {
     over = true;
-    clearInterval(timer);
+    end();
   };
 }

@@ -2,7 +2,8 @@
 
 import { get } from "./api.js";
 import { h, setText, svg } from "./dom.js";
-import { figure, shown } from "./format.js";
+import { explained, figure, shown } from "./format.js";
+import { repeated } from "./repeat.js";
 
 const COLUMN = 190;
 const ROW = 44;
@@ -29,7 +30,7 @@ export function mount(element, state) {
     try {
       found = await get("/api/engine", { filter: asked });
     } catch (failed) {
-      setText(error, `${failed.message} ${failed.remedy ?? ""}`);
+      setText(error, explained(failed));
       error.hidden = false;
       return;
     }
@@ -49,11 +50,10 @@ export function mount(element, state) {
         h("td", {}, found.links.filter((link) => link.source === each.name).map((link) => `${shown(link.destination)}${link.kind === "route" ? "" : ` (${link.kind})`}`).join(", "))))))));
   }
 
-  look();
-  const timer = setInterval(() => document.hidden || look(), 2000);
+  const end = repeated(look, 2000);
   return () => {
     over = true;
-    clearInterval(timer);
+    end();
   };
 }
 

@@ -25,6 +25,12 @@ export function counted(count, noun) {
   return `${count} ${noun}${count === 1 ? "" : "s"}`;
 }
 
+// Return an error with its remedy, as sentences.
+export function explained(error) {
+  const { message, remedy = "" } = error;
+  return remedy === "" || /[.!?]$/.test(message) ? `${message} ${remedy}`.trim() : `${message}. ${remedy}`;
+}
+
 // Return a span of seconds: 45 s, 10 min.
 export function span(seconds) {
   if (seconds < 120) return `${Number(seconds.toPrecision(2))} s`;

@@ -2,7 +2,7 @@
 
 import { get, stream } from "./api.js";
 import { h, setText } from "./dom.js";
-import { figure, shown, span } from "./format.js";
+import { explained, figure, shown, span } from "./format.js";
 import { draw, sparkline } from "./sparkline.js";
 
 const PAGE = 50;
@@ -101,7 +101,7 @@ export function mount(element, state) {
       moveTo(Number(parameters.get("at") ?? run.horizon_ns / 1e9));
       return;
     }
-    end = stream("/api/live", asked, show, (problem) => showError(`${problem.message} ${problem.remedy ?? ""}`));
+    end = stream("/api/live", asked, show, (problem) => showError(explained(problem)));
   }
 
   function chosenSource() {
@@ -123,7 +123,7 @@ export function mount(element, state) {
     try {
       show(await get("/api/run", asked, asking.signal));
     } catch (problem) {
-      if (problem.name !== "AbortError") showError(`${problem.message} ${problem.remedy ?? ""}`);
+      if (problem.name !== "AbortError") showError(explained(problem));
     }
   }
 

@@ -2,7 +2,8 @@
 
 import { get, post, stream } from "./api.js";
 import { h, setText, svg } from "./dom.js";
-import { figure, shown, span } from "./format.js";
+import { explained, figure, shown, span } from "./format.js";
+import { repeated } from "./repeat.js";
 import { pathOf } from "./sparkline.js";
 
 const PAGE = 20;
@@ -45,7 +46,7 @@ export function mount(element, state) {
     problem("queue", found.error || missing);
     showFigures(status, found);
     found.rows.forEach((row, at) => showCharts(row, found.histories[at], found.interval_s));
-  }, (failed) => problem("queue", words(failed)));
+  }, (failed) => problem("queue", explained(failed)));
 
   function showCharts(row, history, interval) {
     for (const [parts, title] of [[[LINES[0]], "Depth"], [[LINES[1], LINES[2]], "In/s and Out/s"]]) {
@@ -69,7 +70,7 @@ export function mount(element, state) {
       }
       problem("consumers", "");
     } catch (failed) {
-      problem("consumers", words(failed));
+      problem("consumers", explained(failed));
     }
   }
 
@@ -78,7 +79,7 @@ export function mount(element, state) {
     try {
       found = await get("/api/queue/dead", { name });
     } catch (failed) {
-      problem("dead", words(failed));
+      problem("dead", explained(failed));
       return;
     }
     if (over) return;
@@ -107,18 +108,15 @@ export function mount(element, state) {
   state.key("r", "read samples, consumers and dead letters again", refresh);
   state.key("/", "write a selector", () => samples.focus());
   state.key("b", "back to all queues", () => state.go("live"));
-  refresh();
-  const timer = setInterval(() => document.hidden || lookAtConsumers(), 5000);
+  lookAtDead();
+  samples.read();
+  const endLooking = repeated(lookAtConsumers, 5000);
   return () => {
     over = true;
-    clearInterval(timer);
+    endLooking();
     samples.close();
     end();
   };
-}
-
-function words(error) {
-  return `${error.message} ${error.remedy ?? ""}`.trim();
 }
 
 function showFigures(element, found) {
@@ -190,7 +188,7 @@ function samplesPart(name, state) {
       found = await get("/api/queue/samples", asked, current.signal);
     } catch (failed) {
       if (failed.name === "AbortError") return;
-      setText(error, words(failed));
+      setText(error, explained(failed));
       error.hidden = false;
       select.setAttribute("aria-invalid", "true");
       return;
@@ -304,7 +302,7 @@ function openDialog(name, action, title, state, done) {
         run.disabled = false;
       }
     } catch (failed) {
-      shows.replaceChildren(h("p", { class: "error" }, words(failed)));
+      shows.replaceChildren(h("p", { class: "error" }, explained(failed)));
     }
   }
 
@@ -320,7 +318,7 @@ function openDialog(name, action, title, state, done) {
       shows.replaceChildren(h("pre", { class: "command", tabindex: "0" }, shown(found.line)), h("p", { class: found.status === 0 ? "done" : "error" }, `Exit status ${found.status}.`), h("pre", { tabindex: "0" }, visible(found.printed)));
       state.announce(`${title}: exit status ${found.status}`);
     } catch (failed) {
-      shows.replaceChildren(h("p", { class: "error" }, words(failed)));
+      shows.replaceChildren(h("p", { class: "error" }, explained(failed)));
     }
     close.focus();
     done();

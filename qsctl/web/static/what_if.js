@@ -7,7 +7,7 @@
 import { ask, get, post } from "./api.js";
 import { chart } from "./chart.js";
 import { h, setText } from "./dom.js";
-import { figure, shown } from "./format.js";
+import { explained, figure, shown } from "./format.js";
 
 const ASK_AFTER_MS = 40;
 const ANNOUNCE_AFTER_MS = 1200;
@@ -236,7 +236,7 @@ class WhatIf {
       return [...places].map(([place, each]) => this.fieldset(place, each));
     };
     this.first.replaceChildren(
-      ...found.problems.map((problem) => h("p", { class: "error" }, `${shown(problem.message)} ${shown(problem.remedy)}`)),
+      ...found.problems.map((problem) => h("p", { class: "error" }, shown(explained(problem)))),
       ...of(this.controls.filter((each) => each.is_first)),
     );
     this.groups = of;
@@ -303,7 +303,7 @@ class WhatIf {
         if (call !== control.call) return;
         field.setAttribute("aria-invalid", "true");
         error.hidden = false;
-        setText(error, shown(`${refusal.message} ${refusal.remedy ?? ""}`.trim()));
+        setText(error, shown(explained(refusal)));
         this.state.announce(error.textContent);
       }
     };
@@ -460,7 +460,7 @@ class WhatIf {
   }
 
   refuse(error) {
-    const words = shown(`${error.message} ${error.remedy ?? ""}`.trim());
+    const words = shown(explained(error));
     setText(this.busy, "");
     this.busy.append(h("span", { class: "error", role: "alert" }, words));
     if (this.results.dataset.asked !== undefined) this.results.dataset.refused = this.asked;
@@ -612,7 +612,7 @@ class WhatIf {
       const of = this.hasB ? `Of ${this.edited.toUpperCase()}, whose settings are shown.` : "";
       this.writing.replaceChildren(h("p", { class: "faint" }, of), ...written.flatMap((each) => this.form(each)));
     } catch (error) {
-      this.writing.replaceChildren(h("p", { class: "error", role: "alert" }, shown(`${error.message} ${error.remedy ?? ""}`)));
+      this.writing.replaceChildren(h("p", { class: "error", role: "alert" }, shown(explained(error))));
     }
   }
 

@@ -273,3 +273,21 @@ def test_the_cluster_counts_what_is_wrong_and_has_no_serious_findings(browser: B
         assert watched.page.locator("main img, main script").count() == 0
         assert serious_findings(watched.page) == []
         assert watched.page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_a_cluster_that_answers_slowly_is_asked_one_question_at_a_time(browser: Browser) -> None:
+    """Else questions to silent services pile up, and the view "Live" waits behind them."""
+    with served(made_up({"name": "Orders", "depth": 1})) as page, shown(browser, page) as watched:
+        waiting: list[Any] = []
+        watched.page.route("**/api/cluster", lambda route: waiting.append(route))  # noqa: PLW0108 - an attribute is set on it
+        watched.page.evaluate("location.hash = '#/cluster'")
+        watched.page.wait_for_timeout(5_000)
+        assert len(waiting) == 1
+        words = {"message": "no service answered", "remedy": "Start one.", "status": 8}
+        waiting.pop().fulfill(status=504, json={"error": words})
+        watched.page.get_by_role("alert").get_by_text("no service answered. Start one.").wait_for()
+        watched.page.wait_for_timeout(5_000)
+        assert len(waiting) == 1, "it is asked again"
+        waiting.pop().fulfill(json={"rows": [], "count": 0, "help": {}})
+        watched.page.get_by_text("No queue is replicated.").wait_for()
+        assert watched.page.get_by_role("alert").count() == 0
