@@ -12,6 +12,7 @@ import pytest
 
 from tests.documents import page, programs
 from tests.patience import PATIENCE_S
+from tests.testing.two_hundred import FORMS
 
 APPLICATION, TESTS, PROPERTY = programs(page("testing"))
 
@@ -169,23 +170,7 @@ def test_it():
 
 
 @pytest.mark.slow
-def test_two_hundred_tests_with_a_queue_each_pass(tmp_path: Path) -> None:
-    shown = run(
-        tmp_path,
-        HEAD
-        + """
-@pytest.mark.qsctl_queue("Orders", max_delivery_retries=1, response_timeout="30s")
-@pytest.mark.parametrize("number", range(200))
-def test_it(qsctl_service, number):
-    write(qsctl_service, b"%d" % number)
-    with QueueConsumer("Orders", "SharedSubscriber", qsctl_service.domain_id) as consumer:
-        (sample,) = consumer.receive(1)
-        qsctl_service.advance("30s")
-        assert sample.value == b"%d" % number
-        (again,) = consumer.receive(1)
-        assert again.redelivered
-        again.acknowledge()
-    assert qsctl_service.samples("Orders") == []
-""",
-    )
+@pytest.mark.parametrize("form", FORMS)
+def test_two_hundred_tests_with_a_queue_each_pass(tmp_path: Path, form: str) -> None:
+    shown = run(tmp_path, FORMS[form])
     assert "200 passed" in shown, shown
