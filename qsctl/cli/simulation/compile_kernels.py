@@ -14,6 +14,7 @@ from qsctl.cli.command import Commands
 from qsctl.cli.output.results import Block, Plain, Result, TextBlock, fields_of
 from qsctl.cli.panels import MORE_PANEL
 from qsctl.cli.simulation.task_progress import task_progress
+from qsctl.distribution import is_missing, missing
 from qsctl.errors import ExitStatus, InvalidInput, Unavailable
 
 COMMANDS: Final = Commands(panel=MORE_PANEL)
@@ -57,6 +58,8 @@ def compile_kernels() -> CompiledKernels:
     A wheel for one system brings them. They are kept in the user's cache, beside what a run compiles for itself, and
     are made again after an upgrade. `qsctl doctor` shows which are used.
     """
+    if is_missing("numba") and (error := missing("numba")) is not None:
+        raise error
     from qsctl.sim.kernel.jit import COMPILED
     from qsctl.sim.kernel.ready_made import damaged, first_usable, folders
 
@@ -102,6 +105,8 @@ def _make(folder: Path) -> None:
     if process.returncode == 0:
         return
     said = [line.strip() for line in lines if line.strip()] or [f"the compiler ended with {process.returncode}"]
+    if said[0].startswith("Traceback"):
+        raise Unavailable(f"the compiler failed: {said[-1]}", remedy="Runs compile for themselves. Report the failure.")
     if process.returncode == ExitStatus.NO:
         raise InvalidInput(said[0], remedy="Name a folder that you may write to: set NUMBA_CACHE_DIR or QSCTL_KERNELS.")
     raise Unavailable(said[-2] if len(said) > 1 else said[0], remedy=said[-1] if len(said) > 1 else "")

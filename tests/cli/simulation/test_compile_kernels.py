@@ -120,6 +120,7 @@ def test_damaged_kernels_are_reported_and_made_again_in_their_place(
             Unavailable.exit_status,
             "Newer.",
         ),
+        ("raise TypeError('no such type')", Unavailable.exit_status, "the compiler failed: TypeError: no such type"),
         ("import os; os.kill(os.getpid(), 9)", Unavailable.exit_status, "ended with -9"),
         ("", Unavailable.exit_status, "cannot be used here"),
     ],
@@ -132,6 +133,13 @@ def test_what_cannot_be_made_is_one_message_with_its_exit_status(
     assert done.exit_code == status
     assert text in " ".join(done.stderr.split())
     assert "Traceback" not in done.stderr
+
+
+def test_an_installation_without_the_compiler_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("qsctl.cli.simulation.compile_kernels.is_missing", lambda module: module == "numba")
+    done = qsctl("compile")
+    assert done.exit_code == Unavailable.exit_status
+    assert "this needs numba, for simulations" in done.stderr
 
 
 def test_kernels_of_plain_python_are_not_compiled(folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -39,7 +39,7 @@ ELSEWHERE: Final[dict[str, str]] = {
     "HADOOP_CONF_DIR": "The same, where the former is not set.",
     "NUMBA_CACHE_DIR": "Folder for compiled kernels of the simulator.",
     "NUMBA_DISABLE_JIT": "`1`: the simulator's kernels are plain Python, for debugging; hundreds of times slower.",
-    "QSCTL_KERNELS": "Folder of ready-made kernels of the simulator, in place of the one in the installation.",
+    "QSCTL_KERNELS": "Folder of ready-made kernels of the simulator; else the installation's and the user's.",
     "XDG_CACHE_HOME": "Folder whose `qsctl` has the compiled kernels, where the former is not set.",
     "TMPDIR": "Folder for temporary files.",
     "NOTIFY_SOCKET": "Socket of the supervisor that started a service, by the protocol of systemd.",
