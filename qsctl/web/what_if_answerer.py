@@ -275,9 +275,10 @@ def simulate_repetition(
         if depth is not None:
             depth.add(rows)
         run.take_events()
-        for_tables = getattr(run, "take_tables", None)
-        if for_tables is not None:
-            for_tables()
+        take_tables = getattr(run, "take_tables", None)
+        tables = {} if take_tables is None else take_tables()
+        if depth is not None and not len(rows):  # a replay has its messages in tables alone
+            depth.add_table(tables.get("messages", ()))
 
     until_ns, slice_ns, shown_at = 0, max(1, scenario.horizon_ns // _FIRST_SLICES), time.monotonic()
     while until_ns < scenario.horizon_ns:

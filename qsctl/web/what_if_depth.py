@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from qsctl.sim.model import Rows
+from qsctl.eventlog.queue_counts import NEVER
+from qsctl.eventlog.schema import MESSAGES
+from qsctl.sim.model import LOG_ROW, OUTCOMES, Rows
 from qsctl.sim.scenario.scenario import GuaranteedOverflow, Model, Scenario
 
 if TYPE_CHECKING:
@@ -23,6 +25,9 @@ INSTANTS: Final = 16
 """Instants of a bucket at which the depth is read."""
 _HOLDS_EVERYWHERE: Final = frozenset({Model.SHARED_READER_QUEUE, Model.WORLD, Model.REPLAY, Model.QUEUE})
 """Models whose queues hold a message until it is acknowledged."""
+
+_COLUMNS: Final = MESSAGES.names[1:]
+_OUTCOME_NUMBERS: Final = {str(outcome): number for number, outcome in enumerate(OUTCOMES)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +68,15 @@ class DepthCounter:
             counted = as_records(np.ascontiguousarray(rows))
             count_moves(counted, step_ns, self._holders, self._holds, self._moves, self._seen)
 
+    def add_table(self, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Count rows of the table of messages without `run_id`, as replays have them in place of `LOG_ROW`."""
+        found = np.zeros(len(rows), LOG_ROW)
+        for name in ("queue", "enqueued_ns", "enter_ns", "wait_ns", "acknowledge_ns", "outcome"):
+            number_of = {"queue": self._names.index, "outcome": _OUTCOME_NUMBERS.__getitem__}.get(name, _or_never)
+            column = _COLUMNS.index(name)
+            found[name] = [number_of(row[column]) for row in rows]
+        self.add(found)
+
     def result(self) -> dict[str, DepthOverTime]:
         """Return the depth of each queue that had messages."""
         depth = np.cumsum(self._moves, axis=1)[:, : self._count].reshape(len(self._names), self._buckets, INSTANTS)
@@ -74,6 +88,10 @@ class DepthCounter:
             )
             for number in np.flatnonzero(self._seen).tolist()
         }
+
+
+def _or_never(value: int | None) -> int:
+    return NEVER if value is None else value
 
 
 def _holders(scenario: Scenario) -> npt.NDArray[np.bool_]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 import qsctl
@@ -17,7 +18,7 @@ from qsctl.web.context import AskedSources
 from tests.web.serving import Page, Stream, served
 
 MONDAY = Path(__file__).parents[2] / "fixtures/recordings/monday"
-ANSWER = {"page": "p", "sides": [{}], "repetitions": 1}
+ANSWER = {"page": "p", "sides": [{}], "repetitions": 1, "buckets": 20}
 NAMES = {
     "time_in_queue_p99": "wait p99", "time_in_queue_max": "longest wait", "time_to_done_p99": "done p99",
     "high_water_mark": "longest queue", "dead": "dead", "redelivered": "redelivered",
@@ -77,6 +78,28 @@ def test_a_recording_is_answered_with_the_figures_of_replay(page: Page, recordin
             name: figures[queue, NAMES[name]] for name in compared
         }
     assert figures["Orders", "redelivered"] > 0
+
+
+def depth_in_log(folder: Path, queue: str, horizon_ns: int, instants: int) -> list[int]:
+    """Return the depth of a queue at instants of equal distance, from the recorded messages one by one."""
+    stays: list[tuple[int, int]] = []
+    for row in pq.read_table(folder / "messages").to_pylist():
+        if row["queue"] == queue and row["enter_ns"] is not None:
+            end = row["wait_ns"] if row["acknowledge_ns"] is None else row["acknowledge_ns"]
+            stayed = horizon_ns if end is None or row["outcome"] == "held" else end
+            stays.append((row["enqueued_ns"] + row["enter_ns"], row["enqueued_ns"] + stayed))
+    times = [at * horizon_ns / instants for at in range(instants)]
+    return [sum(came <= time < left for came, left in stays) for time in times]
+
+
+def test_the_depth_of_a_recording_is_that_of_its_messages(page: Page, recording: Path) -> None:
+    depths = {each["queue"]: each["depth"] for each in answered(page, f"recording {recording}")["sides"][0]["queues"]}
+    horizon_ns = json.loads((recording / "run.json").read_text())["horizon_ns"]
+    for queue in ("Orders", "Jobs"):
+        wanted = depth_in_log(recording, queue, horizon_ns, 20 * 16)
+        assert depths[queue]["high"] == [max(wanted[at : at + 16]) for at in range(0, 320, 16)]
+        assert depths[queue]["low"] == [min(wanted[at : at + 16]) for at in range(0, 320, 16)]
+        assert max(wanted) > 3
 
 
 def test_a_recording_that_is_renamed_is_missed_and_found_again(page: Page, recording: Path) -> None:
