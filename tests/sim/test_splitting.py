@@ -220,6 +220,24 @@ def test_levels_are_found_and_reach_a_loss_that_no_plain_run_sees() -> None:
     assert found.plain_messages > found.messages  # 132 times as many at 20 places
 
 
+@pytest.mark.statistics
+@pytest.mark.parametrize(
+    ("scenario", "queue", "level", "count"),
+    [(one_server(0.5, 100, 60), "D-1", 7, 200), (own_server(0.4, 9, 0.1), "Q", 5, 60)],
+)
+def test_levels_are_found_up_to_a_depth_and_estimate_it_as_plain_runs_do(
+    scenario: Scenario, queue: str, level: int, count: int
+) -> None:
+    question = parse_question(f"P(high_water_mark({queue})>={level})")
+    plan = plan_levels(scenario, question, level)
+    assert plan is not None
+    assert plan.is_whole
+    plain = estimated(scenario, question, Levels(), 2 * count, 0.9999)
+    split = estimated(scenario, question, plan.levels, count, 0.9999)
+    assert plain.half_width + split.half_width > abs(plain.value - split.value)
+    assert 0.0 < split.half_width < plain.half_width * 2
+
+
 def test_a_queue_that_cannot_fill_is_not_reached(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("qsctl.sim.splitting.levels.MESSAGES_MAX", 20_000)
     scenario = broker(Traffic("t", "c", PoissonArrivals(10.0), ConstantSize(100)), horizon_ns=SECOND_NS)

@@ -125,7 +125,7 @@ def split_run(
         before, messages = after, arrived
         if messages_max is not None and sample.messages >= messages_max:
             break
-        if goes_on and not (is_probability and after[0]):  # what is asked of a run happens to it once
+        if goes_on:
             importance, reached = run.importance(), level
             while reached < count and importance >= thresholds[reached]:
                 sample.crossings[reached] += 1
@@ -134,14 +134,17 @@ def split_run(
                 reached += 1
             while importance < lows[reached]:
                 reached -= 1
-            births = _births(born, level, reached, factors)
-            if len(births) > 1:
-                born = births.pop()
-                waiting.append(_WaitingTrajectories(run.save(), reached, before, messages, births))
-                sample.trajectories += len(births)
-            level = reached
-            if level >= born:
-                continue
+            if not (
+                is_probability and after[0]
+            ):  # what is asked of a run happens to it once, a depth at the last crossing
+                births = _births(born, level, reached, factors)
+                if len(births) > 1:
+                    born = births.pop()
+                    waiting.append(_WaitingTrajectories(run.save(), reached, before, messages, births))
+                    sample.trajectories += len(births)
+                level = reached
+                if level >= born:
+                    continue
         if not waiting:
             break
         here = waiting[-1]
