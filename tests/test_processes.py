@@ -98,8 +98,7 @@ def test_tests_start_processes_in_one_place_only() -> None:
         path
         for path in Path(__file__).parent.rglob("*.py")
         if re.search(r"\bPopen\(", path.read_text(encoding="utf-8"))
-        and path.name
-        not in {"processes.py", "test_processes.py", "test_programs_page.py"}  # the last has a program's text
+        and path.name not in {"processes.py", "test_processes.py"}
         and path.parent.name != "benchmarks"
     ]
     assert elsewhere == []

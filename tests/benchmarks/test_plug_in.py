@@ -1,4 +1,4 @@
-"""How long 200 tests with a queue each take with `qsctl_service`, against 200 empty tests, as whole processes.
+"""Time of 200 tests with a queue each and `qsctl_service`, against 200 empty tests, as whole processes.
 
 The bound of issue 55 is ten seconds of wall time a form on a machine that does nothing else; it is shown as
 `wall_s`. What is kept is the ratio of processor times, which a busy machine moves less.

@@ -39,7 +39,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def found_by_mypy(written: Path) -> Found:
-    """What mypy finds by the settings of this repository, which are strict, and what it keeps of qsctl there."""
+    """Findings of mypy by the settings of this repository, which are strict, and its cache of qsctl."""
     if find_spec("mypy") is None:
         pytest.skip("mypy is not installed: it is of the extra dev")
     command = [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", *map(str, sorted(written.glob("*.py")))]

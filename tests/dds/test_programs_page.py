@@ -18,6 +18,9 @@ from tests.documents import page, programs
 from tests.patience import PATIENCE_S
 
 TASKS, BATCHES, REQUESTS, TEST, VARIANTS = programs(page("programs"))
+WITHOUT_PROCESSING, WITHOUT_PLUG_IN = programs(
+    Path(__file__).with_name("former_programs.md").read_text(encoding="utf-8")
+)
 PROGRAMS = {"tasks": TASKS, "batches": BATCHES, "requests": REQUESTS, "test_orders": TEST, "variants": VARIANTS}
 SHOWN = {
     "tasks": [f"Order(number={number}, text='paper') False" for number in range(3)],
@@ -31,87 +34,6 @@ LINES = {"tasks": (15, 38), "batches": (7, 15), "requests": (4, 16), "test_order
 and codecs alone (`WITHOUT_PROCESSING`), without the clients of a `qsctl.Service`, for the test without the plug-in
 (`WITHOUT_PLUG_IN`), for the variants with the plot made by hand.
 """
-
-WITHOUT_PROCESSING = """
-import asyncio
-import json
-from dataclasses import asdict, dataclass
-
-from qsctl.client import ReceivedSample, aio
-
-
-@dataclass
-class Order:
-    number: int
-    text: str
-
-
-class OrderCodec:
-    def encode(self, value: Order) -> bytes:
-        return json.dumps(asdict(value)).encode()
-
-    def decode(self, payload: bytes) -> Order:
-        return Order(**json.loads(payload))
-
-
-async def fulfil(order: ReceivedSample[Order]) -> None:
-    print(order.value, order.redelivered)
-
-
-async def attempt(order: ReceivedSample[Order]) -> None:
-    for left in (2, 1, 0):
-        try:
-            await fulfil(order)
-        except Exception:
-            if left == 0:
-                order.reject()
-            else:
-                await asyncio.sleep(2.0**-left)
-        else:
-            order.acknowledge()
-            break
-
-
-async def main(domain: int = 0) -> None:
-    async with aio.QueueProducer("Orders", domain, codec=OrderCodec()) as producer:
-        await producer.wait_for_queue()
-        for number in range(3):
-            await producer.write(Order(number, "paper"))
-        await producer.wait_for_acknowledgments()
-    async with aio.QueueConsumer("Orders", "SharedSubscriber", domain, codec=OrderCodec()) as consumer:
-        for _ in range(3):
-            [order] = await consumer.receive(1)
-            await asyncio.shield(attempt(order))
-
-
-asyncio.run(main())
-"""
-"""The tasks of the page without `process`, `Retry`, `write_many` and a codec of a type."""
-
-WITHOUT_PLUG_IN = """
-import subprocess
-import sys
-import time
-
-from qsctl.client import QueueConsumer, QueueProducer
-
-
-def test_an_order_that_no_consumer_acknowledges_comes_again() -> None:
-    command = [sys.executable, "-m", "qsctl", "serve", "service.xml"]
-    service = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    try:
-        assert service.stderr is not None
-        assert any("is up" in line for line in service.stderr)
-        with QueueProducer("Orders", DOMAIN) as producer, QueueConsumer("Orders", "S", DOMAIN) as consumer:
-            producer.write_many([b"7"])
-            assert [sample.redelivered for sample in consumer.receive(1)] == [False]
-            time.sleep(1.1)
-            assert [sample.redelivered for sample in consumer.receive(1)] == [True]
-    finally:
-        service.terminate()
-        service.communicate()
-"""
-"""The test of the page without `qsctl_service`; its service's configuration is a file that is not counted."""
 
 TEST_SERVICE = """
 <dds><queuing_service name="Test"><domain_participant name="P"><domain_id>DOMAIN</domain_id>

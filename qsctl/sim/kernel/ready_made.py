@@ -61,7 +61,7 @@ ReadyMade = Callable[[tuple[Any, ...]], Any]
 
 
 OWN: Final = CACHE_DIRECTORY / "ready-made"
-"""What `qsctl compile` made for a user, whose installation may not be writable."""
+"""Folder of the kernels that `qsctl compile` makes for a user, whose installation may not be writable."""
 
 
 def folders() -> tuple[Path, ...]:

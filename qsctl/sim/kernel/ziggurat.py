@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 LAYERS: Final = 256
 _TAIL: Final = "3.6541528853610087963519472518"
-"""Where the tail begins, of 256 layers: that at which the recurrence ends at the top of the density."""
+"""Beginning of the tail for 256 layers: with it the recurrence ends at the top of the density."""
 _DIGITS: Final = 30
 _TERMS: Final = 150
 """Of the continued fraction of the tail's area: more than all digits want."""

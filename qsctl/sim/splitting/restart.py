@@ -134,17 +134,16 @@ def split_run(
                 reached += 1
             while importance < lows[reached]:
                 reached -= 1
-            if not (
-                is_probability and after[0]
-            ):  # what is asked of a run happens to it once, a depth at the last crossing
-                births = _births(born, level, reached, factors)
-                if len(births) > 1:
-                    born = births.pop()
-                    waiting.append(_WaitingTrajectories(run.save(), reached, before, messages, births))
-                    sample.trajectories += len(births)
-                level = reached
-                if level >= born:
-                    continue
+            # What is asked of a run happens to it once, a depth at the last crossing: such a run is not split.
+            has_happened = is_probability and after[0] > 0
+            births = [born] if has_happened else _births(born, level, reached, factors)
+            if len(births) > 1:
+                born = births.pop()
+                waiting.append(_WaitingTrajectories(run.save(), reached, before, messages, births))
+                sample.trajectories += len(births)
+            level = reached
+            if level >= born and not has_happened:
+                continue
         if not waiting:
             break
         here = waiting[-1]
