@@ -15,6 +15,9 @@ from qsctl.summary.sweeps.sweep_folder import PointResult
 Law = Callable[[Mapping[str, int], np.random.Generator], Mapping[str, int]]
 """From the settings, by path, and random numbers, which all settings of a repetition share, to figures by name."""
 
+NO_MARK = 1 << 40
+"""A content above every depth: a law shows nothing of another depth."""
+
 
 class Here:
     """Runs tasks in this process."""
@@ -51,7 +54,7 @@ class ByLaw(Here):
             **dict.fromkeys(SUMMED, 0),
             "delivered_messages": arrived - discarded,
             "wait_max_ns": drawn.get("wait_p99_ns", 0),
-            "high_water_mark_work_units": 0,
+            "high_water_mark_work_units": NO_MARK,
             "max_depth_work_units": 0,
             "first_discard_ns": None,
             "wait_p50_ns": 0,

@@ -2,7 +2,7 @@
 
 Every round simulates what all the candidates asked for need, so that every processor has work. A candidate that was
 simulated until one target was decided is continued where another one is asked for. All candidates of a block see the
-same arrivals.
+same arrivals, and what another candidate's run shows of one is not simulated again (`known_results.py`).
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from qsctl.sim.sizing.targets import Target, VariedSetting
 from qsctl.sim.sweep import Point, Task, scenario_at
 from qsctl.summary.inference.evidence import Knowledge, TargetEvidence, judge, runs_needed
 from qsctl.summary.inference.sequential import SequentialAnswer, rounds
+from qsctl.summary.sweeps.known_results import DepthsOfSearch
 from qsctl.summary.sweeps.sweep_folder import PointResult
 
 Values = tuple[int, ...]
@@ -78,6 +79,10 @@ class Candidates:
     report: Callable[[Candidate], None]
     tried: dict[Values, Candidate] = field(default_factory=dict)
     _trials: dict[Values, _Trial] = field(default_factory=dict)
+    _depths: DepthsOfSearch = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._depths = DepthsOfSearch.of(self.scenario, self.settings)
 
     def point(self, values: Sequence[int]) -> Point:
         """Return the point of a candidate's settings."""
@@ -105,12 +110,7 @@ class Candidates:
             left = [values for values in places if not self._enough(values, about)]
             if not left:
                 return
-            missing = [
-                (values, number)
-                for values in left
-                for number in range(len(self._trials[values].figures), 1 if self.is_fixed(values) else wanted)
-            ]
-            self._run(missing)
+            self._run([(values, 1 if self.is_fixed(values) else wanted) for values in left])
             for values in left:
                 self._judge(values)
 
@@ -124,16 +124,38 @@ class Candidates:
         """Return whether nothing is random with a candidate's settings: one replication is then enough."""
         return self._trials[values].known.exact
 
-    def _run(self, missing: Sequence[tuple[Values, int]]) -> None:
+    def _run(self, wanted: Sequence[tuple[Values, int]]) -> None:
+        """Simulate candidates up to a number of replications each, but for results that others show."""
+        asked = [
+            (values, number)
+            for values, count in wanted
+            for number in range(len(self._trials[values].figures), count)
+        ]  # fmt: skip
+        known = {each: figures for each in asked if (figures := self._known(*each)) is not None}
+        missing = [each for each in asked if each not in known]
         tasks = [
             Task(self._trials[values].point, self._trials[values].first + number, self.scenario.seed)
             for values, number in missing
         ]
         done = 0
         for results in self.runner.batches(tasks):
-            for (values, _), result in zip(missing[done:], results, strict=False):
-                self._trials[values].figures.append(result.figures)
+            for each, result in zip(missing[done:], results, strict=False):
+                known[each] = result.figures
             done += len(results)
+        for values, number in asked:
+            self._trials[values].figures.append(known[values, number])
+
+    def _known(self, values: Values, number: int) -> tuple[Figures, ...] | None:
+        """Return what another candidate's replication shows of this one's."""
+        first = self._trials[values].first
+        return self._depths.result(
+            values,
+            (
+                (other, trial.figures[number])
+                for other, trial in self._trials.items()
+                if trial.first == first and number < len(trial.figures)
+            ),
+        )
 
     def _trial(self, values: Values, block: int) -> _Trial:
         point = self.point(values)

@@ -54,13 +54,18 @@ def candidates_of(settings: Sequence[VariedSetting], values: Sequence[Sequence[i
     return 2 + sum(math.ceil(math.log2(max(2, setting.high - setting.low + 1))) for setting in settings)
 
 
-def cost_of_search(candidates: int, needed: int, seconds: float) -> Cost:
+def cost_of_search(candidates: int, needed: int, seconds: float, *, shown_by_highest: bool = False) -> Cost:
     """Return the cost of a search.
 
     Args:
         candidates: of `candidates_of`.
         needed: replications that show the targets of a candidate.
         seconds: of a replication.
+        shown_by_highest: whether the highest settings' runs show those of others that meet (`known_results.py`).
     """
-    replications = math.ceil(candidates * (needed + min(needed, EARLIEST_REFUSAL)) / 2)
+    early = min(needed, EARLIEST_REFUSAL)
+    if shown_by_highest:
+        replications = needed + math.ceil((candidates - 1) * early / 2)
+    else:
+        replications = math.ceil(candidates * (needed + early) / 2)
     return Cost(replications, replications * seconds)

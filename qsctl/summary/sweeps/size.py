@@ -34,6 +34,7 @@ from qsctl.summary.inference.sequential import MOST_REPLICATIONS, SequentialAnsw
 from qsctl.summary.spark.session import SparkOptions
 from qsctl.summary.sweeps.candidates import Candidate, Candidates, Runner, Values
 from qsctl.summary.sweeps.cost import Cost, candidates_of, cost_of_search, seconds_of
+from qsctl.summary.sweeps.known_results import DepthsOfSearch
 from qsctl.summary.sweeps.sweep import TaskRunner
 
 MOST_COMBINATIONS: Final = 10_000
@@ -142,7 +143,7 @@ def size(
     most = most_replications or _enough(targets, error, first, changed, kept)
     cost = None
     if agree is not None:
-        cost = _cost(settings, targets, effects, error, most, is_deterministic(changed), highest, scenario.seed, runner)
+        cost = _cost(scenario, settings, targets, effects, error, most, is_deterministic(changed), highest, runner)
         agree(cost)
     search = Candidates(scenario, tuple(settings), tuple(targets), confidence, error, most, kept, runner, report)
     found = _search(search, effects)
@@ -163,6 +164,7 @@ def size(
 
 
 def _cost(
+    scenario: Scenario,
     settings: Sequence[VariedSetting],
     targets: Sequence[Target],
     effects: Sequence[Effect],
@@ -170,19 +172,21 @@ def _cost(
     most: int,
     fixed: bool,
     highest: Point,
-    seed: int,
     runner: Runner,
 ) -> Cost:
     """Return about what the search will cost: as many replications as run at once are timed at the highest settings."""
     slots = getattr(runner, "slots", 1)
-    seconds = seconds_of([Task(highest, number, seed) for number in range(slots)], runner)
+    seconds = seconds_of([Task(highest, number, scenario.seed) for number in range(slots)], runner)
     listed = any(setting.choices for setting in settings)
     scanned = listed or any(effect.direction is Direction.UNKNOWN for effect in effects)
     candidates = candidates_of(settings, _lists(settings, listed=listed) if scanned else None)
     needed = max(
         min(most, runs_needed(target, error)) if target.kind is not TargetKind.MEAN else most for target in targets
     )
-    return cost_of_search(candidates, 1 if fixed else needed, seconds)
+    # The highest depth meets where all want it large, and its runs are those of every depth that they never reached.
+    shown = len(DepthsOfSearch.of(scenario, settings).queues) == len(settings) == 1
+    shown = shown and all(effect.direction is Direction.BETTER for effect in effects)
+    return cost_of_search(candidates, 1 if fixed else needed, seconds, shown_by_highest=shown and not listed)
 
 
 def _divided_among(settings: Sequence[VariedSetting], effects: Sequence[Effect]) -> int:
