@@ -22,7 +22,7 @@ from qsctl.report.words import count_text, duration_text, listed, percent_text, 
 from qsctl.report.worked_tables import worked_tables
 from qsctl.sim.scenario.scenario import Model
 from qsctl.summary.job import summarize_run
-from qsctl.summary.run_summary import QueueFigures, RunSummary
+from qsctl.summary.run_summary import NOTHING_OBSERVED, QueueFigures, RunSummary
 from qsctl.summary.spark.session import SparkOptions
 
 WINDOWS_SHOWN: Final = 200
@@ -142,6 +142,8 @@ def verdict(info: RunInfo, by_queue: RunSummary, by_client: RunSummary) -> list[
         sentences.append(
             listed([f"{each.queue} lost {percent_text(_lost(info, each))} of its messages" for each in lost]) + "."
         )
+    elif not any(each.has_messages for each in by_queue.queues):
+        sentences.append(NOTHING_OBSERVED)
     elif growing:
         sentences.append("No message was lost, so far.")
     else:

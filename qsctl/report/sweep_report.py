@@ -12,6 +12,7 @@ from qsctl.report.charts import Picture, front_chart, heat_chart, line_chart, pi
 from qsctl.report.page import Page, PageTable
 from qsctl.report.selection_words import is_separated, selection_lines
 from qsctl.report.words import MEASURE_WORDS, listed, measure_text, replications_text
+from qsctl.sim.figures import Figures
 from qsctl.sim.scenario.scenario import Scenario
 from qsctl.sim.sizing.memory import memory_bytes
 from qsctl.sim.sizing.targets import is_time
@@ -50,15 +51,16 @@ def sweep_page(folder: Location, asked: Sequence[Sequence[Criterion]] = ()) -> P
     selections = [select(results, criteria, CONFIDENCE, paired=is_paired) for criteria in asked]
     measures = sorted(point_measures(results, CONFIDENCE, SHOWN), key=place)
     points = {result.point.key for result in results}
+    seen = {result.point for result in results if any(_has_messages(each) for each in result.figures)}
     losing = {each.point for each in measures if each.measure == "loss_ratio" and each.largest > 0}
-    lossless = [point for point in dict.fromkeys(each.point for each in measures) if point not in losing]
+    lossless = [point for point in dict.fromkeys(each.point for each in measures) if point in seen - losing]
     return Page(
         title=f"Sweep {folder.name}: {document['scenario']}",
         subtitle=f"{len(points)} points, {len(results)} replications, seed {document['seed']}",
         good=bool(lossless),
         verdict=[
             *(selection_lines(each)[0] for each in selections),
-            *_verdict(measures, len(points), [str(point) for point in lossless]),
+            *_verdict(measures, len(points), len(seen), [str(point) for point in lossless]),
         ],
         pictures=[
             *(_selected(each, results) for each in selections),
@@ -77,15 +79,33 @@ def sweep_page(folder: Location, asked: Sequence[Sequence[Criterion]] = ()) -> P
     )
 
 
-def _verdict(measures: list[PointMeasure], points: int, lossless: list[str]) -> list[str]:
+def _has_messages(figures: Figures) -> bool:
+    """Return whether a message was observed after the warm-up."""
+    return any((figures.arrived_messages, figures.delivered_messages, figures.lost_messages, figures.elided_messages))
+
+
+def _verdict(measures: list[PointMeasure], points: int, seen: int, lossless: list[str]) -> list[str]:
+    """Return what the sweep shows, in words.
+
+    Args:
+        measures: of all points.
+        points: number of points.
+        seen: number of those at which a message was observed.
+        lossless: those of them that lost none.
+    """
     sentences = []
+    if seen < points:
+        where = "any point" if not seen else f"{points - seen} of {points} points"
+        sentences.append(f"No message was observed after the warm-up at {where}.")
+    if not seen:
+        return sentences
     runs = min((each.interval.count for each in measures if each.measure == "loss_ratio"), default=0)
     if len(lossless) == points:
         sentences.append(f"No message was lost at any point{_shown(runs)}.")
     elif lossless:
         sentences.append(f"{len(lossless)} of {points} points lost nothing{_shown(runs)}: {listed(lossless)}.")
     else:
-        sentences.append("Every point lost messages.")
+        sentences.append("Every point lost messages." if seen == points else "Every other point lost messages.")
     for measure, what in (("loss_ratio", "loss"), ("time_in_queue_p99", "p99 of the time in the queue")):
         each = [one for one in measures if one.measure == measure]
         if each:

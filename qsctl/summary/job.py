@@ -54,7 +54,7 @@ from qsctl.summary.measures.throughput import windows
 from qsctl.summary.output import TablesOutput, output_folder
 from qsctl.summary.read_rows import Passes, passes_over
 from qsctl.summary.recorded_run import SummarizedRun, check_logs, holding_of, marks_of, read_run
-from qsctl.summary.run_summary import RunFacts, RunSummary, queue_figures
+from qsctl.summary.run_summary import RunFacts, RunSummary, in_order, queue_figures
 from qsctl.summary.spark.faults import spark_faults
 from qsctl.summary.spark.materialized import materialized
 from qsctl.summary.spark.session import SparkOptions, spark_session, tune
@@ -218,7 +218,7 @@ def _summary(
             where = f"it is whole in {out / name}" if out is not None else "write it to files with --out"
             notes.append(f"The table {name} has more than {most_rows} rows: {where}.")
             continue
-        rows[name] = pa.concat_tables(parts).to_pylist()
+        rows[name] = [row for part in parts for row in in_order(part.to_pylist())]
     if any(not run.has_messages for run in runs):
         notes.append("There is no message log: percentiles are from histograms, and there are no tables in time.")
     if not all(run.info.complete for run in runs):
@@ -297,7 +297,7 @@ def _tables_of_run(
     """Return the tables of one run by name, each written as it is made; of a long one in time, the beginning."""
     if not run.has_messages and "topic" in asked.by:
         raise UsageError(
-            "--by topic needs a message log", remedy="Simulate with --log messages, or leave the topic out."
+            "--by topic needs a message log", remedy="Simulate with --level messages, or leave the topic out."
         )
     keys = tables.key_columns(asked.by)
     measures = asked.measures if len(run.replications) > 1 else asked.measures - {"intervals"}

@@ -30,6 +30,10 @@ COUNTS: Final[tuple[str, ...]] = (
 """Figures that add up over replications, clients and queues."""
 
 
+NOTHING_OBSERVED: Final = "No message was observed after the warm-up, so the run does not show whether any is lost."
+"""The statement about losses where no queue has a message."""
+
+
 @dataclass(frozen=True, slots=True)
 class QueueFigures:
     """One group's figures after warm-up; with the default grouping one client's queue.
@@ -92,6 +96,12 @@ class QueueFigures:
     def wait_mean_ns(self) -> float | None:
         """The mean wait of the delivered messages."""
         return self.wait_sum_ns / self.delivered_messages if self.delivered_messages else None
+
+    @property
+    def has_messages(self) -> bool:
+        """Return whether a message was observed: arrived, left or waited after the warm-up."""
+        seen = (self.arrived_messages, self.delivered_messages, self.elided_messages, self.lost_messages)
+        return any((*seen, self.length_messages, self.waiting_messages))
 
     @property
     def lost_messages(self) -> int:
@@ -159,7 +169,7 @@ class RunSummary:
 
 def queue_figures(queues: Rows, delays: Rows, dones: Rows = ()) -> tuple[QueueFigures, ...]:
     """Return the rows of `QUEUES` with their percentiles of `DELAYS` and the figures of `TIMES_TO_DONE`."""
-    keys = ("run_id", "replication", "client", "queue", "topic_id")
+    keys = _KEYS
     waits = {tuple(row[key] for key in keys): row for row in delays}
     times = {tuple(row[key] for key in keys): row for row in dones}
     figures = []
@@ -174,21 +184,34 @@ def queue_figures(queues: Rows, delays: Rows, dones: Rows = ()) -> tuple[QueueFi
             percentiles |= {name: time[name] for name in ("done_messages", "unfinished_messages")}
             percentiles |= {f"done_{name}_ns": time[f"{name}_ns"] for name in _OF_DONE}
         figures.append(QueueFigures(**{**row, **percentiles}))
-    return tuple(sorted(figures, key=lambda each: _order(each, keys)))
+    return tuple(sorted(figures, key=lambda each: _order({key: getattr(each, key) for key in keys})))
 
 
+def in_order(rows: Rows) -> list[dict[str, Any]]:
+    """Return the rows of one run's table by key, then by the other columns: Spark gives them in any order.
+
+    Args:
+        rows: of one table, each with the same columns in the same order.
+    """
+
+    def columns(row: Mapping[str, Any]) -> dict[str, Any]:
+        return {**{key: row[key] for key in _KEYS if key in row}, **row}
+
+    return sorted((dict(row) for row in rows), key=lambda row: _order(columns(row)))
+
+
+_KEYS: Final = ("run_id", "replication", "client", "queue", "topic_id")
 _OF_DONE: Final = ("mean", "p50", "p90", "p95", "p99", "p999", "max")
 QUEUE_ORDER = ("G-1", "D-1", "D-2", "D-3", "C-1")
 """Egress queues are listed from lowest to highest priority, as the broker's listings have them [SOL-QUEUES]."""
 
 
-def _order(figures: QueueFigures, keys: Sequence[str]) -> tuple[tuple[bool, int, Any], ...]:
+def _order(columns: Mapping[str, Any]) -> tuple[tuple[bool, int, Any], ...]:
     """Return the sort key: nothing before something, egress queues by priority, everything else by value."""
 
-    def place(key: str) -> tuple[bool, int, Any]:
-        value = getattr(figures, key)
+    def place(key: str, value: Any) -> tuple[bool, int, Any]:
         if key == "queue" and value in QUEUE_ORDER:
             return (True, QUEUE_ORDER.index(value), "")
         return (value is not None, len(QUEUE_ORDER), "" if value is None else value)
 
-    return tuple(place(key) for key in keys)
+    return tuple(place(key, value) for key, value in columns.items())

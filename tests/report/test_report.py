@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 import shutil
@@ -12,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from qsctl.cli.output.results import TextBlock
+from qsctl.cli.simulation.summarize_results import loss_blocks
 from qsctl.errors import InvalidInput, NotFound
 from qsctl.eventlog.schema import LogLevel
 from qsctl.instant import MILLISECOND_NS, SECOND_NS
@@ -38,6 +41,7 @@ from qsctl.sim.scenario.scenario import (
     default_queue_limits,
 )
 from qsctl.sim.sweep import parse_axes, plan_sweep, run_task
+from qsctl.summary.job import summarize_run
 from qsctl.summary.spark.session import SparkOptions
 from qsctl.summary.sweeps.sweep_folder import PointResult, open_sweep, write_results
 
@@ -98,6 +102,24 @@ def overloaded() -> Scenario:
             Traffic("high", to="c", arrivals=PoissonArrivals(50), size=ConstantSize(100), queue=Queue.D_3),
         ),
     )  # fmt: skip
+
+
+@pytest.mark.spark
+def test_a_run_without_a_message_is_not_one_that_loses_none(tmp_path: Path) -> None:
+    silent = dataclasses.replace(overloaded(), traffic=(
+        Traffic("t", to="c", arrivals=PoissonArrivals(900), size=ConstantSize(1000), stop_ns=SECOND_NS // 2),
+    ), warm_up_ns=SECOND_NS * 9 // 10)  # fmt: skip
+    for name, scenario, expected in (
+        ("late", silent, "No message was observed after the warm-up, so the run does not show whether any is lost."),
+        ("some", dataclasses.replace(silent, warm_up_ns=SECOND_NS // 10, ports=(Port("p", 8_000_000_000),)),
+         "No message was lost."),
+    ):  # fmt: skip
+        run(scenario, tmp_path / name, replications=1)
+        assert run_page(tmp_path / name, SparkOptions(master="local[2]")).verdict[0] == expected
+        figures = summarize_run(tmp_path / name, by=("queue",), options=SparkOptions(master="local[2]")).queues
+        (block,) = loss_blocks(figures)
+        assert isinstance(block, TextBlock)
+        assert block.text == expected
 
 
 @pytest.fixture

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql.types import LongType, StructField, StructType
 
-from qsctl.errors import Damaged, InvalidInput, NotFound, UsageError
+from qsctl.errors import Damaged, InvalidInput, NotFound, Refused, UsageError
 from qsctl.eventlog.run_folder import RunStatus, read_run_info, write_run_info
 from qsctl.instant import SECOND_NS
 from qsctl.sim.run import run
@@ -20,7 +22,8 @@ from qsctl.summary.measures.tables import SCHEMAS
 from qsctl.summary.output import output_folder
 from qsctl.summary.read_rows import reported_to
 from qsctl.summary.recorded_run import read_run
-from qsctl.summary.run_summary import COUNTS
+from qsctl.summary.run_summary import COUNTS, in_order
+from qsctl.summary.spark.faults import spark_faults
 from qsctl.summary.spark.session import SparkOptions
 
 pytestmark = pytest.mark.spark
@@ -147,6 +150,78 @@ def test_two_commands_never_write_one_folder_and_a_failed_one_leaves_it_as_it_wa
         assert output.write("losses", spark.range(2).selectExpr("id as n"), shape).count() == 2
     assert written() == [0, 0, 1]
     assert {path.name for path in (tmp_path / "out").iterdir()} <= {"losses", ".qsctl.lock"}
+
+
+def test_what_a_killed_command_left_is_removed_and_an_earlier_table_returns(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    left = out / ".qsctl-0123456789abcdef"
+    for name in ("losses", "earlier-losses", "depth"):
+        (left / name).mkdir(parents=True)
+        (left / name / "part-0").write_text(name)
+    (out / "depth").mkdir()
+    (out / "depth" / "part-0").write_text("published")
+    (out / ".qsctl-notes").mkdir()
+    with output_folder(out):
+        assert not left.exists()
+    assert (out / "losses" / "part-0").read_text() == "earlier-losses"
+    assert (out / "depth" / "part-0").read_text() == "published"
+    assert (out / ".qsctl-notes").is_dir()
+
+
+FULL_OUTPUT = """[TASK_WRITE_FAILED] Task failed while writing rows to file:/out/x. SQLSTATE: 58030
+Caused by: org.apache.hadoop.fs.FSError: java.io.IOException: No space left on device
+\tat org.apache.hadoop.fs.RawLocalFileSystem$LocalFSFileOutputStream.write(RawLocalFileSystem.java:549)
+"""
+FULL_SPILL = """Job aborted due to stage failure: java.io.IOException: No space left on device
+\tat java.base/java.io.FileOutputStream.writeBytes(Native Method)
+\tat org.apache.spark.storage.DiskBlockObjectWriter.write(DiskBlockObjectWriter.scala:308)
+\tat org.apache.hadoop.fs.RawLocalFileSystem.open(RawLocalFileSystem.java:1)
+"""
+
+
+@pytest.mark.parametrize(("text", "remedy"), [(FULL_OUTPUT, "--out"), (FULL_SPILL, "spark.local.dir")])
+def test_a_full_disk_names_the_folder_that_is_on_it(text: str, remedy: str, tmp_path: Path) -> None:
+    class Full:
+        """A frame whose rows find no room."""
+
+        @property
+        def write(self) -> Full:
+            return self
+
+        def mode(self, _: str) -> Full:
+            return self
+
+        def parquet(self, _: str) -> None:
+            raise PySparkException(text)
+
+    with pytest.raises(Refused) as caught, spark_faults(), output_folder(tmp_path / "out") as output:
+        assert output is not None
+        output.write("losses", Full(), StructType([]))  # type: ignore[arg-type]
+    assert remedy in caught.value.remedy
+    assert (str(tmp_path / "out") in caught.value.message) == (remedy == "--out")
+    assert [path.name for path in (tmp_path / "out").iterdir() if path.is_dir()] == []
+
+
+def test_rows_have_one_order_however_spark_gives_them() -> None:
+    queues = ("C-1", "D-1", "G-1", "Orders")
+    rows = [
+        {"run_id": None, "client": client, "queue": queue, "at_ns": at, "depth": depth}
+        for client in (None, "a", "b") for queue in queues for at in (2, 10) for depth in (None, 0.5)
+    ]  # fmt: skip
+    ordered = in_order(rows)
+    assert ordered == in_order(rows[::-1])
+    assert ordered == in_order(random.Random(1).sample(rows, len(rows)))
+    assert [row["queue"] for row in ordered[::4]] == 3 * ["G-1", "D-1", "C-1", "Orders"]
+    assert [row["at_ns"] for row in ordered[:4]] == [2, 2, 10, 10]
+
+
+def test_a_topic_without_a_message_log_names_the_option_that_there_is(
+    make_run: Callable[..., Any], made_run: Any, options: SparkOptions
+) -> None:
+    alone = make_run(made_run.messages[:100], horizon_ns=made_run.horizon_ns, level="counters")
+    with pytest.raises(UsageError, match="--by topic needs a message log") as caught:
+        job.summarize_run(alone.folder, by=("topic",), options=options)
+    assert "--level messages" in caught.value.remedy
 
 
 def test_the_public_function_works_on_a_session_of_the_caller_s_and_keeps_its_settings(

@@ -64,8 +64,6 @@ def test_the_session_of_a_notebook_is_used_and_left_as_it_was() -> None:
 SUBMITTED = """
 import sys
 from pathlib import Path
-from pyspark.sql import SparkSession
-own = SparkSession.builder.getOrCreate()
 from qsctl.sim.run import run
 from qsctl.sim.simulate import open_scenario
 from qsctl.summary.job import summarize_run
@@ -74,17 +72,25 @@ scenario = open_scenario("trace-solace", {}, {})
 report = run(scenario, Path(sys.argv[1]), replications=1)
 summary = summarize_run(report.folder, by=("queue",))
 assert sum(each.arrived_messages for each in summary.queues) == report.info.arrived_messages > 0
+from pyspark.sql import SparkSession
+own = SparkSession.builder.getOrCreate()
 assert spark_session().sparkContext is own.sparkContext
+assert own.conf.get("spark.sql.shuffle.partitions") == "2"
 print("done at", own.sparkContext.master)
 """
 
 
+OWN_SESSION = "from pyspark.sql import SparkSession; SparkSession.builder.getOrCreate()"
+
+
 @pytest.mark.spark
-def test_a_program_of_spark_submit_summarizes_a_run_in_its_own_session(tmp_path: Path) -> None:
+@pytest.mark.parametrize("first", ["", OWN_SESSION], ids=["without a session of its own", "with one"])
+def test_a_program_of_spark_submit_summarizes_a_run_in_its_own_session(first: str, tmp_path: Path) -> None:
+    """Without a session it was NotADirectoryError: Java was to start from inside pyspark.zip."""
     import pyspark
 
     program = tmp_path / "program.py"
-    program.write_text(SUBMITTED, encoding="utf-8")
+    program.write_text(first + SUBMITTED, encoding="utf-8")
     environment = {
         "JAVA_HOME": str(find_java().home),
         "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin",

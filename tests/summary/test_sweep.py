@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -168,6 +169,53 @@ def test_a_part_that_was_not_yet_listed_when_its_driver_was_killed_counts(swept:
     assert {(each.point.key, each.replication) for each in added} <= finished(read_results(swept))
     open_sweep(swept, plan)
     assert len(read_results(swept)) == len(whole) + len(added)
+
+
+@pytest.mark.parametrize("place", ["points", "sweep.json"])
+def test_a_full_disk_ends_a_sweep_with_what_was_done_and_it_goes_on(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = plan_sweep(overloaded(), parse_axes([f"{DEPTH}=100,200"]), 2)
+    results = results_here(plan)
+    open_sweep(tmp_path / "sweep", plan)
+    write_results(tmp_path / "sweep", results[:1])
+    write = Path.write_bytes
+
+    def full(path: Path, content: bytes) -> int:
+        if place in str(path):
+            write(path, content[:10])
+            raise OSError(errno.ENOSPC, "No space left on device", str(path))
+        return write(path, content)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "write_bytes", full)
+        with pytest.raises(InvalidInput, match="cannot be written: No space left on device") as caught:
+            write_results(tmp_path / "sweep", results[1:3])
+    assert str(tmp_path / "sweep") in caught.value.message
+    assert "Free some space" in caught.value.remedy
+    assert "--out" in caught.value.remedy
+    assert not list((tmp_path / "sweep").rglob(".*.tmp")), "half a file is in nobody's way"
+    assert read_results(tmp_path / "sweep") == sorted(
+        results[: 1 if place == "points" else 3], key=lambda each: (each.point.key, each.replication)
+    )
+    open_sweep(tmp_path / "sweep", plan)
+    write_results(tmp_path / "sweep", results[1:])
+    assert len(read_results(tmp_path / "sweep")) == len(results)
+
+
+def test_a_sweep_without_a_message_is_not_one_that_loses_none(tmp_path: Path) -> None:
+    silent = overloaded(traffic=(Traffic("t", to="c", arrivals=ConstantArrivals(1), start_ns=SECOND_NS // 2),))
+    plan = plan_sweep(silent, parse_axes(["horizon=100ms,1s"]), 2)
+    open_sweep(tmp_path / "sweep", plan)
+    write_results(tmp_path / "sweep", results_here(plan))
+    assert {each.point.key for each in read_results(tmp_path / "sweep")} == {point.key for point in plan.points()}
+    verdict = " ".join(sweep_page(tmp_path / "sweep").verdict)
+    assert "No message was observed after the warm-up at 1 of 2 points." in verdict
+    assert "1 of 2 points lost nothing" in verdict
+    none = plan_sweep(silent, parse_axes(["horizon=100ms,200ms"]), 2)
+    open_sweep(tmp_path / "none", none)
+    write_results(tmp_path / "none", results_here(none))
+    assert sweep_page(tmp_path / "none").verdict == ["No message was observed after the warm-up at any point."]
 
 
 @pytest.mark.spark

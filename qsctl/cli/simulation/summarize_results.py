@@ -361,7 +361,11 @@ def loss_blocks(queues: Sequence[QueueFigures], own_names: Mapping[str, str] | N
         key=lambda each: (each.first_discard_ns is None, each.first_discard_ns or 0),
     )
     if not lost:
-        return [TextBlock("No message was lost.", "good")] if queues else []
+        if any(each.has_messages for each in queues):
+            return [TextBlock("No message was lost.", "good")]
+        from qsctl.summary.run_summary import NOTHING_OBSERVED
+
+        return [TextBlock(NOTHING_OBSERVED, "faint")] if queues else []
     rows: list[Row] = [
         {
             **figures_row(each),

@@ -182,14 +182,14 @@ def spark_faults(look_for_damage: Callable[[], None] = lambda: None) -> Iterator
             remedy="It may have been out of memory: try --conf spark.driver.memory=8g.",
         ) from error
     except (Py4JError, PySparkException) as error:
-        text = _text_of(error)
+        text = text_of(error)
         known = translate(text)
         if known is None:
             look_for_damage()
         raise known or _unknown(text) from error
 
 
-def _text_of(error: BaseException) -> str:
+def text_of(error: BaseException) -> str:
     """Return the message and, for an error of Java, the whole chain of causes."""
     java = getattr(error, "java_exception", None)
     parts = [str(error)]

@@ -20,12 +20,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from qsctl.endings import INTERRUPTS, TemporaryFolder
+from qsctl.endings import INTERRUPTS
 from qsctl.errors import NoAnswer, QsctlError, Unavailable, UsageError
 from qsctl.summary.spark.faults import spark_faults
 from qsctl.summary.spark.gateway import Gateway, changed_environment, start_gateway
 from qsctl.summary.spark.java import find_java
 from qsctl.summary.spark.master import check_master, computes_here, cores_of, is_local, is_loopback, is_remote
+from qsctl.summary.spark.private_folder import PrivateFolder, remove_abandoned
 from qsctl.summary.spark.shared_session import SESSION_SETTINGS, session_beside
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ class _Running:
     settings: dict[str, str]
     given: frozenset[str]
     gateway: Gateway | None
-    folder: TemporaryFolder
+    folder: PrivateFolder
     leaves_at_once: bool = False
 
 
@@ -199,7 +200,7 @@ def _session(options: SparkOptions, *, brief: bool, runs_python: bool) -> SparkS
             beside = session_beside(asked, _beside)
         if beside is not None:
             return beside
-    folder = TemporaryFolder("qsctl-spark-")
+    folder = PrivateFolder()
     try:
         settings = resolve_settings(options, os.environ, folder.path)
         if _running is not None and _same(settings, _running.settings):
@@ -208,6 +209,7 @@ def _session(options: SparkOptions, *, brief: bool, runs_python: bool) -> SparkS
             return _running.session
         check_master(settings["spark.master"])  # before the session of now ends: a misprint shall not cost it
         stop_spark()
+        remove_abandoned()
         given = _given(options, os.environ)
         if is_remote(settings["spark.master"]):
             session, gateway = _connect(settings, given), None

@@ -1,11 +1,14 @@
 """A session beside one that another program has in this process: a notebook of a platform, or `spark-submit`.
 
 Spark has one Java machine and one context a process. Where there is one already, a new session on it is used, so that
-what the measures rely on is set there and nowhere else. Its owner ends it.
+what the measures rely on is set there and nowhere else. Its owner ends it. A program of `spark-submit` runs below a
+Java machine from its first line on: where it has no context yet, one is made there, with the settings of
+`spark-submit`.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING, Final
 
@@ -16,6 +19,10 @@ if TYPE_CHECKING:
 
 SESSION_SETTINGS: Final = {"spark.sql.session.timeZone": "UTC", "spark.sql.ansi.enabled": "false"}
 """The settings that the measures need and that a session may set on a shared Spark."""
+
+
+_SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
+"""Variable that names the port of the Java machine above this process, where there is one."""
 
 
 def session_beside(master: str, sessions: dict[str, SparkSession]) -> SparkSession | None:
@@ -30,6 +37,10 @@ def session_beside(master: str, sessions: dict[str, SparkSession]) -> SparkSessi
     """
     pyspark = sys.modules.get("pyspark")
     context = None if pyspark is None else pyspark.SparkContext._active_spark_context
+    if context is None and os.environ.get(_SUBMITTED):
+        from pyspark import SparkContext
+
+        context = SparkContext.getOrCreate()
     if context is None:
         return None
     if master and master != context.master:

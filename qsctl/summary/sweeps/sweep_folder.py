@@ -8,8 +8,11 @@ call reads what is there and does the rest. A part is named by its checksum and 
 from __future__ import annotations
 
 import dataclasses
+import errno
 import json
-from collections.abc import Iterable, Mapping, Sequence
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -30,6 +33,8 @@ SCENARIO_FILE: Final = "scenario.xml"
 POINTS_FOLDER: Final = "points"
 _IDENTITY: Final = ("scenario_digest", "seed", "common_random_numbers")
 _SWEEP_KEY: Final = b"qsctl.sweep"
+_SILENT_KEY: Final = b"qsctl.silent"
+"""Metadata of a part: its replications in which no message came to any queue, since rows are of queues."""
 _RESTORE: Final = "Restore the folder from a copy, or run the sweep into another one."
 
 _OF_BROKERS: Final = ("backlog_mean", "utilization", "within_objective", "worker_hours", "cost")
@@ -101,12 +106,10 @@ def open_sweep(folder: Location, plan: SweepPlan) -> None:
                 )
         wanted["parts"] = have["parts"]
     refuse_foreign_folder(folder)
-    try:
+    with _written(folder):
         (folder / POINTS_FOLDER).mkdir(parents=True, exist_ok=True)
         (folder / SCENARIO_FILE).write_bytes(text)
         _write_document(folder, wanted)
-    except OSError as error:
-        raise InvalidInput(f"{folder} cannot be written: {error.strerror}", remedy="Choose another --out.") from None
 
 
 def read_sweep(folder: Location) -> Mapping[str, Any]:
@@ -154,6 +157,14 @@ class _Listing(msgspec.Struct):
     blake2b: str
 
 
+class _Silent(msgspec.Struct):
+    """One replication without a message."""
+
+    values: dict[str, str]
+    replication: int
+    seed: int
+
+
 class _Document(msgspec.Struct):
     """The shape of `sweep.json`."""
 
@@ -187,6 +198,7 @@ def write_results(folder: Location, results: Sequence[PointResult]) -> None:
 
     Raises:
         Damaged: as `read_sweep`.
+        InvalidInput: the folder cannot be written, as where its disk is full; what was written before stays.
     """
     document = dict(read_sweep(folder))
     rows = [
@@ -200,16 +212,53 @@ def write_results(folder: Location, results: Sequence[PointResult]) -> None:
         for result in results
         for figures in result.figures
     ]
-    schema = POINTS.with_metadata({_SWEEP_KEY: _identity(document).encode()})
+    silent = [
+        _Silent(dict(result.point.values), result.replication, result.seed) for result in results if not result.figures
+    ]
+    schema = POINTS.with_metadata({_SWEEP_KEY: _identity(document).encode(), _SILENT_KEY: msgspec.json.encode(silent)})
     sink = pa.BufferOutputStream()
     pq.write_table(pa.Table.from_pylist(rows, schema=schema), sink)
     content = sink.getvalue().to_pybytes()
     listing = _listing(content)
     name = f"part-{listing['blake2b']}.parquet"
-    hidden = folder / POINTS_FOLDER / f".{name}.tmp"
-    hidden.write_bytes(content)
-    move(hidden, folder / POINTS_FOLDER / name)
-    _write_document(folder, document | {"parts": document["parts"] | {name: listing}})
+    with _written(folder):
+        _write_whole(folder / POINTS_FOLDER / name, content)
+        _write_document(folder, document | {"parts": document["parts"] | {name: listing}})
+
+
+@contextmanager
+def _written(folder: Location) -> Iterator[None]:
+    """Turn what the file system refuses inside the block into one error.
+
+    Raises:
+        InvalidInput: a file of the sweep cannot be written.
+    """
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or os.strerror(error.errno or 0)
+        raise InvalidInput(
+            f"{folder} cannot be written: {reason}",
+            remedy="Free some space and run the same command again: it continues after the finished replications. "
+            "Or choose another --out."
+            if error.errno in _NO_SPACE
+            else "Choose another --out.",
+        ) from None
+
+
+_NO_SPACE: Final = (errno.ENOSPC, errno.EDQUOT)
+
+
+def _write_whole(place: Location, content: bytes) -> None:
+    """Write a file under a hidden name and rename it; what cannot be written whole is removed."""
+    hidden = place.parent / f".{place.name}.tmp"
+    try:
+        hidden.write_bytes(content)
+        move(hidden, place)
+    except OSError:
+        with suppress(OSError):
+            hidden.unlink(missing_ok=True)
+        raise
 
 
 def read_results(folder: Location) -> list[PointResult]:
@@ -257,6 +306,9 @@ def _results_of(path: Location, content: bytes, identity: str) -> list[PointResu
             point = Point(tuple(msgspec.json.decode(row.pop("values"), type=dict[str, str]).items()))
             seed = row.pop("seed")
             batch.setdefault(place, (point, seed, []))[2].append(Figures(**row))
+        for each in msgspec.json.decode(metadata.get(_SILENT_KEY, b"[]"), type=list[_Silent]):
+            point = Point(tuple(each.values.items()))
+            batch[point.key, each.replication] = (point, each.seed, [])
     except (OSError, pa.ArrowException, *UNREADABLE) as error:
         raise Damaged(f"{path} cannot be read: {error}", remedy="Remove it and run the sweep again.") from None
     return [
@@ -268,9 +320,8 @@ def _results_of(path: Location, content: bytes, identity: str) -> list[PointResu
 def _write_document(folder: Location, document: Mapping[str, Any]) -> None:
     """Replace `sweep.json` in one step, sealed."""
     sealed = {**document, "seal": _seal(document)}
-    temporary = folder / f".{SWEEP_FILE}.tmp"
-    temporary.write_text(json.dumps(sealed, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    move(temporary, folder / SWEEP_FILE)
+    text = json.dumps(sealed, indent=2, ensure_ascii=False) + "\n"
+    _write_whole(folder / SWEEP_FILE, text.encode("utf-8"))
 
 
 def _seal(document: Mapping[str, Any]) -> str:
