@@ -11,6 +11,7 @@ from qsctl.cli.command import Commands
 from qsctl.cli.options import ScenarioChanges
 from qsctl.cli.panels import SIMULATION_PANEL
 from qsctl.cli.simulation.command_line import command_line
+from qsctl.cli.simulation.long_run import LongRun, YesOption
 from qsctl.cli.simulation.profile_overlay import ClientProfileOption, with_client_profiles
 from qsctl.cli.simulation.progress import run_progress, stop_on_interrupt
 from qsctl.cli.simulation.recorded import RecordedOptions, ReplayModel
@@ -47,6 +48,7 @@ def replay(
     recorded: RecordedOptions,
     changes: ScenarioChanges,
     workers: Annotated[int, typer.Option(min=0, help="Number of processes for replications; 0: one a processor.")] = 0,
+    yes: YesOption = False,
 ) -> ReplayResult:
     """Replay a recording: what would have become of this load with other settings, or in a broker?
 
@@ -61,8 +63,8 @@ def replay(
     given += [("--client-profile", option) for option in client_profile or ()]
     line = command_line("replay", recording, given, variables, overrides)
     if recorded.model is not ReplayModel.REPLAY:
-        return _to_brokers(recording, recorded, client_profile, changes, out, seed, replications, workers, line)
-    from qsctl.errors import UsageError
+        return _to_brokers(recording, recorded, client_profile, changes, out, seed, replications, workers, yes, line)
+    from qsctl.errors import Interrupted, UsageError
     from qsctl.eventlog.location import location
     from qsctl.eventlog.run_folder import new_folder
     from qsctl.sim.replay.replay import recorded_scenario
@@ -74,12 +76,20 @@ def replay(
     folder, service = location(recording), recorded.service(variables)
     name = recorded_scenario(folder, service, overrides).name
     place = location(out) if out is not None else new_folder(name)
-    with run_progress(name, replications) as progress, stop_on_interrupt() as stopped:
-        report = replay_recording(
-            folder, place, service=service, config=" ".join(recorded.config or ()), overrides=overrides, seed=seed,
-            replications=replications, progress=progress, stop=stopped, workers=workers or workers_for(replications),
-            reproduce=line,
-        )  # fmt: skip
+    processes = workers or workers_for(replications)
+    with stop_on_interrupt() as stopped:
+        long_run = LongRun(place, replications, processes, stopped.end, yes)
+        try:
+            with run_progress(name, replications, long_run) as progress:
+                report = replay_recording(
+                    folder, place, service=service, config=" ".join(recorded.config or ()), overrides=overrides,
+                    seed=seed, replications=replications, progress=progress, stop=stopped, workers=processes,
+                    reproduce=line,
+                )  # fmt: skip
+        except Interrupted:
+            long_run.remove_declined()
+            raise
+    long_run.remove_declined()
     info = report.run.info
     return Replayed(
         recording=str(folder),
@@ -95,7 +105,7 @@ def replay(
 
 def _to_brokers(
     recording: str, recorded: RecordedOptions, client_profile: list[str] | None, changes: ScenarioChanges,
-    out: str | None, seed: int | None, replications: int, workers: int, line: str,
+    out: str | None, seed: int | None, replications: int, workers: int, yes: bool, line: str,
 ) -> BrokerReplay:  # fmt: skip
     """Simulate a broker's clients under the recorded load."""
     from qsctl.cli.simulation.simulate import figures_shown, simulated_result
@@ -112,12 +122,15 @@ def _to_brokers(
     check_rules(read)
     folder = location(out) if out is not None else new_folder(read.name)
     began = time.perf_counter()
-    with run_progress(read.name, replications) as progress, stop_on_interrupt() as stopped:
-        report = run(
-            read, folder, seed=seed, replications=replications, progress=progress, stop=stopped,
-            workers=workers or workers_for(replications), reproduce=line,
-            overrides={**of_profiles, **changes.overrides},
-        )  # fmt: skip
-    elapsed = max(0.0, time.perf_counter() - began - report.compile_s)
+    processes = workers or workers_for(replications)
+    with stop_on_interrupt() as stopped:
+        long_run = LongRun(folder, replications, processes, stopped.end, yes)
+        with run_progress(read.name, replications, long_run) as progress:
+            report = run(
+                read, folder, seed=seed, replications=replications, progress=progress, stop=stopped,
+                workers=processes, reproduce=line, overrides={**of_profiles, **changes.overrides},
+            )  # fmt: skip
+    long_run.remove_declined()
+    elapsed = max(0.0, time.perf_counter() - began - report.compile_s - long_run.asked_s)
     figures, by, notes = figures_shown(report, read, None, False, ClusterOptions())
     return BrokerReplay(simulated_result(report, read, elapsed, figures, by, notes, False))

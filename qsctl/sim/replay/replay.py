@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from qsctl.core.settings import ServiceSettings
-from qsctl.errors import UNREADABLE, Damaged
+from qsctl.errors import UNREADABLE, Damaged, Interrupted
 from qsctl.eventlog.checked_files import checked_text
 from qsctl.eventlog.location import Location
 from qsctl.eventlog.run_folder import RunInfo, describe_text, write_run_info
@@ -20,6 +20,7 @@ from qsctl.sim.replay.recording import read_recording
 from qsctl.sim.replay.settings import changed_service, place_of, scenario_of
 from qsctl.sim.run import ReplicationProgress, RunReport, run
 from qsctl.sim.scenario.overrides import apply_overrides
+from qsctl.sim.scenario.replay_rules import has_arrivals
 from qsctl.sim.scenario.rules import check_rules
 from qsctl.sim.scenario.scenario import Scenario
 
@@ -96,6 +97,7 @@ def replay(
         NotFound: the folder is not a run.
         InvalidInput: it has no arrivals to replay, or a value is not valid.
         UsageError: a path leads nowhere.
+        Interrupted: `stop` ended it before the first arrival; later, what there is is compared.
     """
     changes = ({CONFIG: config or "another one"} if service is not None else {}) | dict(overrides or {})
     scenario = recorded_scenario(folder, service, overrides)
@@ -110,6 +112,8 @@ def replay(
         reproduce=reproduce,
         overrides=changes,
     )
+    if not has_arrivals(report.info):
+        raise Interrupted(f"the replay was ended before the first arrival: {out} has nothing that can be compared")
     difference = difference_of(read_recording(folder), read_recording(out), place_of(folder), changes)
     info = _with_difference(out, report.info, difference)
     return ReplayReport(dataclasses.replace(report, info=info), difference)

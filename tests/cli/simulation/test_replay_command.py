@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
 
-from qsctl.errors import ExitStatus
+import qsctl
+from qsctl.cli.simulation import replay as module
+from qsctl.cli.simulation.long_run import LongRun, RunCost
+from qsctl.errors import ExitStatus, Interrupted
 from qsctl.eventlog.run_folder import read_run_info
 from qsctl.report.replay_report import replay_sentences, replay_tables
+from qsctl.sim.replication import ReplicationProgress
 from tests.commands import command_line
 
 MONDAY = Path(__file__).parent.parent.parent.parent / "fixtures" / "recordings" / "monday"
@@ -58,6 +64,30 @@ def test_page_of_a_replay_has_then_and_now_side_by_side(tmp_path: Path) -> None:
     row = next(row for row in table.rows if row[:2] == ["Orders", "wait p99"])
     assert row[2] != row[3]
     assert replay_tables(MONDAY, read_run_info(MONDAY)) == []
+
+
+@pytest.mark.parametrize("model", ["replay", "solace"])
+def test_a_long_replay_that_the_user_declines_leaves_nothing(
+    model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @contextmanager
+    def declined(_: str, __: int, long_run: LongRun) -> Iterator[Callable[[ReplicationProgress], None]]:
+        def show(_: ReplicationProgress) -> None:
+            long_run.cost, long_run.declined = RunCost(600.0, 1 << 30, 1 << 20), True
+            long_run.end()
+
+        yield show
+
+    monkeypatch.setattr(module, "run_progress", declined)
+    done = run("replay", str(MONDAY), "--model", model, "--out", str(tmp_path / "now"))
+    assert done.exit_code == ExitStatus.NO
+    assert "about 10 minutes, 1 GiB of memory, 1 MiB on the disk were too much: nothing is kept" in done.output
+    assert not (tmp_path / "now").exists()
+
+
+def test_a_replay_that_ends_before_the_first_arrival_states_it(tmp_path: Path) -> None:
+    with pytest.raises(Interrupted, match="before the first arrival"):
+        qsctl.replay(MONDAY, out=tmp_path / "now", stop=lambda: True)
 
 
 @pytest.mark.parametrize(
