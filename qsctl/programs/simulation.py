@@ -113,8 +113,9 @@ def simulate(
         rare: figure that plain runs hardly ever see, as in "P(lost(D-1)>0)": it is estimated by runs that are split,
             and there is no run folder.
         out: the run folder, which must be new or empty, by path or URI; None: a new one in `qsctl-runs`.
-        workers: number of processes for replications; 1 stays in this one. A program that asks for more guards its
-            start by `if __name__ == "__main__"`.
+        workers: number of processors to use: by processes for replications, and where it exceeds these by threads for
+            the independent ports of a broker; 1 stays in this process and thread. A program that asks for more guards
+            its start by `if __name__ == "__main__"`.
         master: Spark that computes the figures from the event log, as in `local[*]`; only this starts Java.
         conf: settings of Spark.
         progress: called about ten times a second.

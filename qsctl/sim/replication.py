@@ -156,8 +156,11 @@ def simulate_replication(
     progress: Callable[[ReplicationProgress], None] | None = None,
     stop: Callable[[], bool] = lambda: False,
     model: CompiledModel | None = None,
+    threads: int = 1,
 ) -> ReplicationOutcome:
     """Run one replication and write its part of the run folder.
+
+    `threads` simulate it, where the model has independent parts (`egress.parallel_run`); they change no byte.
 
     A stop, or Ctrl-C, ends it early: what was simulated until then is written whole, counters included, and the
     outcome is marked as not complete.
@@ -172,6 +175,9 @@ def simulate_replication(
 
     with compilation_timed() as compile_s, compilation_reported(compiles):
         run = chosen.prepare(scenario, replication, level)
+        use_cores = getattr(run, "use_cores", None)
+        if use_cores is not None:
+            use_cores(threads)
         with ReplicationWriter(folder, replication, run_id, queue_names(run), EVENT_NAMES) as writer:
             log = _Log(run, writer)
             try:

@@ -1,4 +1,4 @@
-"""A run: every replication of a scenario into one folder, in as many processes as there are processors.
+"""A run: every replication of a scenario into one folder, by as many processes and threads as there are processors.
 
 Decides seeds, the folder's status and its fingerprint. The same scenario and seed write the same bytes, with any
 number of workers; nothing depends on the clock.
@@ -68,6 +68,7 @@ def run(
     progress: Callable[[ReplicationProgress], None] | None = None,
     stop: Callable[[], bool] = lambda: False,
     workers: int = 1,
+    threads: int | None = None,
     reproduce: str = "",
     overrides: Mapping[str, str] | None = None,
     model: CompiledModel | None = None,
@@ -83,6 +84,8 @@ def run(
         progress: called about ten times a second with a replication's progress.
         stop: called as often; true ends the run early, as Ctrl-C does: the folder is readable and marked as partial.
         workers: processes for replications; 1 stays in this one.
+        threads: of each replication, for ports that do not influence one another; None: the workers that have no
+            replication of their own.
         reproduce: the command that makes this run again; the folder's own scenario file unless given.
         overrides: the values set on the scenario, for the record.
         model: another model than the scenario's, in this process.
@@ -129,18 +132,26 @@ def run(
             ends_at = time.monotonic()
             next_note_at = ends_at + NOTE_SHARE * (ends_at - begins_at)
 
+    threads = threads or max(1, workers // scenario.replications)
     try:
         if workers > 1 and scenario.replications > 1 and model is None:
             from qsctl.sim.workers import simulate_in_workers
 
-            simulate_in_workers(scenario, folder, info.run_id, workers, note, progress, stop)
+            simulate_in_workers(scenario, folder, info.run_id, workers, note, progress, stop, threads)
         else:
             for replication in range(scenario.replications):
                 if outcomes and (stop() or not outcomes[-1].info.complete):
                     break
                 note(
                     simulate_replication(
-                        scenario, folder, info.run_id, replication, progress=progress, stop=stop, model=model
+                        scenario,
+                        folder,
+                        info.run_id,
+                        replication,
+                        progress=progress,
+                        stop=stop,
+                        model=model,
+                        threads=threads,
                     )
                 )
     except InvalidInput:

@@ -42,7 +42,8 @@ def simulate(
         replications: None: the scenario's.
         level: detail of the event log, counters, messages or events; None: the scenario's.
         out: the run folder, which must be new or empty, by path or URI; None: a new one in `qsctl-runs`.
-        workers: number of processes for replications; 1 stays in this one.
+        workers: number of processors to use: by processes for replications, and where it exceeds these by threads for
+            the independent ports of a broker; 1 stays in this process and thread.
         progress: called about ten times a second.
         stop: called as often; true ends the run early, and the folder is marked as partial.
 

@@ -31,10 +31,12 @@ def _begin(stop: Event, reports: multiprocessing.Queue[ReplicationProgress]) -> 
     _stop, _reports = stop, reports
 
 
-def _replicate(scenario: Scenario, folder: Location, run_id: str, replication: int) -> ReplicationOutcome:
+def _replicate(scenario: Scenario, folder: Location, run_id: str, replication: int, threads: int) -> ReplicationOutcome:
     assert _stop is not None
     assert _reports is not None
-    return simulate_replication(scenario, folder, run_id, replication, progress=_reports.put, stop=_stop.is_set)
+    return simulate_replication(
+        scenario, folder, run_id, replication, progress=_reports.put, stop=_stop.is_set, threads=threads
+    )
 
 
 def simulate_in_workers(
@@ -45,8 +47,9 @@ def simulate_in_workers(
     note: Callable[[ReplicationOutcome], None],
     progress: Callable[[ReplicationProgress], None] | None,
     stop: Callable[[], bool],
+    threads: int = 1,
 ) -> None:
-    """Run every replication of the scenario; `note` is called with each outcome.
+    """Run every replication of the scenario; `note` is called with each outcome, `threads` simulate each of them.
 
     A stop ends the running replications early and skips those that have not begun.
     """
@@ -56,7 +59,7 @@ def simulate_in_workers(
     with ProcessPoolExecutor(min(workers, scenario.replications), context, _begin, (halt, reports)) as pool:
         with children_without_signals():
             waiting: set[Future[ReplicationOutcome]] = {
-                pool.submit(_replicate, scenario, folder, run_id, replication)
+                pool.submit(_replicate, scenario, folder, run_id, replication, threads)
                 for replication in range(scenario.replications)
             }
         while waiting:

@@ -130,7 +130,14 @@ def simulate(
     ] = None,
     *,
     changes: ScenarioChanges,
-    workers: Annotated[int, typer.Option(min=0, help="Number of processes for replications; 0: one a processor.")] = 0,
+    workers: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            help="Number of processors to use: by processes for replications, and by threads for the "
+            "independent ports of a broker; 0: all.",
+        ),
+    ] = 0,
     yes: YesOption = False,
     list_ready: Annotated[bool, typer.Option("--list", help="List the ready scenarios and exit.")] = False,
     cluster: ClusterOptions,
@@ -189,13 +196,13 @@ def simulate(
     folder = location(out) if out is not None else new_folder(read.name)
     began = time.perf_counter()
     count = replications or read.replications
-    processes = workers or workers_for(count)
+    processes = min(workers, count) if workers else workers_for(count)
     with stop_on_interrupt() as stopped:
         long_run = LongRun(folder, count, processes, stopped.end, yes)
         with run_progress(read.name, count, long_run) as progress:
             report = run(
                 read, folder, seed=seed, replications=replications, level=None if level is None else LogLevel(level),
-                progress=progress, stop=stopped, workers=processes,
+                progress=progress, stop=stopped, workers=processes, threads=threads_for(workers, processes),
                 reproduce=command_line(
                     "simulate", scenario, (("--seed", seed), ("--replications", replications), ("--level", level)),
                     variables, overrides,
@@ -341,6 +348,11 @@ def simulated_result(
         workers=merged_workers(info.done),
         report=report,
     )
+
+
+def threads_for(workers: int, processes: int) -> int:
+    """Return how many threads each of the processes has for a replication, of the processors to use or of all (0)."""
+    return max(1, (workers or os.cpu_count() or 1) // processes)
 
 
 def workers_for(replications: int) -> int:

@@ -9,6 +9,7 @@ each client and queue.
 - `solace.py`, `tibco.py`: the description of each model, with its sources;
 - `layout.py`, `layout_of_receivers.py`: a scenario as record arrays;
 - `run.py`: the driver: the kernel from one set time to the next, and between them changes, absences, seconds;
+- `independent_ports.py`, `parallel_run.py`: what clients share, and a run by threads of ports that share nothing;
 - `advance.py`: the loop; `queue.py`: admission, discard, the schedulers; `connection.py`: one client's connection, one
   text for plain clients and for those with traits; `transmit.py`, `port.py`: port and link; `tcp.py`, `congestion.py`:
   connections that lose segments; `serve.py`, `endpoint.py`, `eliding.py`, `presence.py`: clients with a trait;

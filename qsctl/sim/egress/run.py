@@ -88,7 +88,8 @@ class EgressRun:
         self._load_set = False
         self._spool_used = np.zeros(len(layout.names), np.bool_)
         self._bound_load()
-        self._happenings = Happenings()
+        self.noted = Happenings()
+        """The events so far, by kind."""
         self._events: list[tuple[int, int, int, int, int]] = []
         self._controls: list[Control] = []
         self._sequence = 0
@@ -106,6 +107,11 @@ class EgressRun:
     def messages(self) -> int:
         """Arrivals simulated so far, warm-up included, with those that ingress refused."""
         return int(self.arrays.state["arrived"]) + self._ingress.turned_away
+
+    @property
+    def topics(self) -> list[tuple[int, int]]:
+        """The first topic number and the number of topics of each traffic."""
+        return self._streams.topics
 
     @property
     def slow_percent(self) -> npt.NDArray[Any]:
@@ -241,10 +247,10 @@ class EgressRun:
     @property
     def happenings(self) -> tuple[Happening, ...]:
         """The events of the run, by kind."""
-        return self._happenings.summed(self.names)
+        return self.noted.summed(self.names)
 
     def _raise(self, at: int, client: int, queue: int, value: int, event: int) -> None:
-        self._happenings.note(at, client, value, event)
+        self.noted.note(at, client, value, event)
         if self._level is LogLevel.EVENTS:
             self._events.append((at, client, queue, value, int(event)))
 

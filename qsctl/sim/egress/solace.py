@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from qsctl.errors import InvalidInput
 from qsctl.eventlog.schema import LogLevel
-from qsctl.sim.egress.run import EgressRun
+from qsctl.sim.egress.parallel_run import egress_run
 from qsctl.sim.model import CHUNK_ROWS, ModelRun
 from qsctl.sim.scenario.scenario import Model, Scenario
 
@@ -22,4 +22,4 @@ def prepare(scenario: Scenario, replication: int, level: LogLevel, chunk_rows: i
     """Check the scenario, lay out the arrays, seed the streams of this replication."""
     if scenario.model is not Model.SOLACE:
         raise InvalidInput(f"{scenario.name}: the model is {scenario.model}, not solace", remedy="Name the model.")
-    return EgressRun(scenario, replication, level, chunk_rows)
+    return egress_run(scenario, replication, level, chunk_rows)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from qsctl.errors import InvalidInput
 from qsctl.eventlog.schema import LogLevel
-from qsctl.sim.egress.run import EgressRun
+from qsctl.sim.egress.parallel_run import egress_run
 from qsctl.sim.model import CHUNK_ROWS, ModelRun
 from qsctl.sim.scenario.scenario import Model, Queue, Scenario
 
@@ -36,4 +36,4 @@ def prepare(scenario: Scenario, replication: int, level: LogLevel, chunk_rows: i
                 f"traffic {traffic.name!r} goes to queue {traffic.queue}; a TIBCO client has one message queue",
                 remedy="Leave the queue out.",
             )
-    return EgressRun(scenario, replication, level, chunk_rows)
+    return egress_run(scenario, replication, level, chunk_rows)

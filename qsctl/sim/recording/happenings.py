@@ -48,6 +48,23 @@ class Happenings:
         if client >= 0:
             kind.clients.add(client)
 
+    def add(self, others: Happenings, numbers: Sequence[int]) -> None:
+        """Fold in the events of other clients of the same broker; `numbers` are their numbers here.
+
+        A total of the whole broker is the sum of its parts', and so is its peak.
+        """
+        for event, other in others._kinds.items():
+            client = numbers[other.first_client] if other.first_client >= 0 else -1
+            kind = self._kinds.get(event)
+            if kind is None:
+                kind = self._kinds[event] = _HappeningKind(first_ns=other.first_ns, first_client=client)
+            elif (other.first_ns, client) < (kind.first_ns, kind.first_client):
+                kind.first_ns, kind.first_client = other.first_ns, client
+            kind.count += other.count
+            is_sum = event in TOTALS and not other.clients
+            kind.peak = kind.peak + other.peak if is_sum else max(kind.peak, other.peak)
+            kind.clients.update(numbers[each] for each in other.clients)
+
     def summed(self, names: Sequence[str]) -> tuple[Happening, ...]:
         """Return one row a kind, in the order in which they first happened; `names` are the clients'."""
         return tuple(

@@ -131,6 +131,15 @@ def read_changes(scenario: Scenario) -> tuple[list[QueueChange | PortChange], Ou
     return changes, outages
 
 
+def changed_part(change: TimedChange) -> tuple[str, str] | None:
+    """Return the port or the group that a timed change is of: `port` or `group`, and its name; None of a profile."""
+    if match := _PORT_CHANGE.fullmatch(change.path):
+        return "port", match[1]
+    if match := _OUTAGE_CHANGE.fullmatch(change.path):
+        return "group", match[1]
+    return None
+
+
 def _known(change: TimedChange, kind: str, name: str, names: list[str]) -> None:
     if name not in names:
         raise InvalidInput(
