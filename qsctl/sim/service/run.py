@@ -4,6 +4,10 @@ There is no second version of the queue: this is a driver of `core.turn.Turn`, a
 The network delays every message alike; consumers serve one sample at a time and then acknowledge, reject or stay
 silent, or are gone for a while. What is stored together is durable after the sync of the storage.
 
+A processor simulates some 6,000 samples a second of the ready scenario, with 370 Python calls each: 40 % of the time is
+the core's, which runs live as it is, 20 % the producers' and consumers', 14 % the log's, and the rest this driver's. No
+function has more than 6 %, so that no driver, however fast, gives twice as many; only fewer calls a sample in the core do.
+
 One instance is simulated: a scenario with replicated queues is refused (`scenario.rules`), for replicas are those of
 the model `world`.
 """
