@@ -6,7 +6,7 @@ silent, or are gone for a while. What is stored together is durable after the sy
 
 A processor simulates some 6,000 samples a second of the ready scenario, with 370 Python calls each: 40 % of the time is
 the core's, which runs live as it is, 20 % the producers' and consumers', 14 % the log's, and the rest this driver's. No
-function has more than 6 %, so that no driver, however fast, gives twice as many; only fewer calls a sample in the core do.
+function has more than 6 %, so that no driver, however fast, gives twice as many; fewer calls a sample in the core do.
 
 One instance is simulated: a scenario with replicated queues is refused (`scenario.rules`), for replicas are those of
 the model `world`.
