@@ -8,6 +8,7 @@ For programs there are, beside the command line:
 - `qsctl.simulate(…)`: a scenario into a run folder, or the estimate of a rare figure of it.
 - `qsctl.sweep(…)`, `qsctl.size(…)`, `qsctl.compare(…)`, `qsctl.replay(…)`, `qsctl.what_if(…)`: questions that many
   runs answer, in this process unless `workers` or `master` names more.
+- `qsctl.load(…)`: the tables of a run, a recording or a sweep, for Arrow, pandas, Polars and DuckDB, without Java.
 - `qsctl.write_report(…)`: a run, a sweep or an answer as a page or a picture.
 - `qsctl.explain(…)`: a setting of a service, or the discards and slow subscribers of a broker or a run.
 - `qsctl.CommandResult`: what these return: rows, and tables of Arrow, pandas and polars; a `qsctl.SimulatedRun` has
@@ -36,12 +37,15 @@ from importlib import import_module
 _HOMES = {
     "CommandResult": "qsctl.programs.command_result",
     "ConsumedSample": "qsctl.programs.consumed_sample",
+    "LoadedFolder": "qsctl.programs.loaded",
+    "LoadedTable": "qsctl.programs.loaded",
     "Service": "qsctl.programs.service",
     "SimulatedRun": "qsctl.programs.simulated_run",
     "SweepResult": "qsctl.programs.sweep_result",
     "compare": "qsctl.programs.studies",
     "diff": "qsctl.programs.configuration",
     "explain": "qsctl.programs.explanation",
+    "load": "qsctl.programs.loaded",
     "render": "qsctl.programs.configuration",
     "replay": "qsctl.programs.studies",
     "simulate": "qsctl.programs.simulation",
@@ -55,6 +59,8 @@ _HOMES = {
 __all__ = [
     "CommandResult",
     "ConsumedSample",
+    "LoadedFolder",
+    "LoadedTable",
     "Service",
     "SimulatedRun",
     "SweepResult",
@@ -62,6 +68,7 @@ __all__ = [
     "compare",
     "diff",
     "explain",
+    "load",
     "render",
     "replay",
     "simulate",

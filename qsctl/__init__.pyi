@@ -6,6 +6,9 @@ from qsctl.programs.configuration import render as render
 from qsctl.programs.configuration import validate as validate
 from qsctl.programs.consumed_sample import ConsumedSample as ConsumedSample
 from qsctl.programs.explanation import explain as explain
+from qsctl.programs.loaded import LoadedFolder as LoadedFolder
+from qsctl.programs.loaded import LoadedTable as LoadedTable
+from qsctl.programs.loaded import load as load
 from qsctl.programs.reporting import write_report as write_report
 from qsctl.programs.service import Service as Service
 from qsctl.programs.simulated_run import SimulatedRun as SimulatedRun

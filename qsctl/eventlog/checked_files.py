@@ -114,6 +114,19 @@ def listed_parts(folder: Location, info: RunInfo, table: str) -> list[ListedFile
     return parts
 
 
+def listed_file(folder: Location, info: RunInfo, table: str) -> ListedFile | None:
+    """Return the file of a table of names, None where the run has none; its content is not read.
+
+    Raises:
+        Damaged: another file is in its folder.
+    """
+    named = re.compile(rf"{re.escape(table)}/part-[0-9]{{1,9}}\.parquet")
+    found = [ListedFile(folder / name, 0, file) for name, file in info.files.items() if named.fullmatch(name)]
+    if info.status is not RunStatus.RUNNING:  # a recording that goes on writes the next one beside
+        _refuse_added(folder, info, table, {each.path for each in found})
+    return found[-1] if found else None
+
+
 def check_all(parts: Sequence[ListedFile]) -> None:
     """Compare the parts' content with their checksums, a few at a time.
 

@@ -15,18 +15,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from qsctl.errors import Damaged, NotFound
-from qsctl.eventlog.checked_files import listed_parts
+from qsctl.eventlog.checked_files import RESTORE, listed_file, listed_parts
+from qsctl.eventlog.described import as_numbers, stored
 from qsctl.eventlog.location import Location, RemotePath, parquet_source
-from qsctl.eventlog.recording.schema import REPLAY_TABLES
+from qsctl.eventlog.names import NAME_TABLES
 from qsctl.eventlog.run_folder import RunInfo, read_run_info
-from qsctl.eventlog.schema import COUNTERS, EVENTS, MESSAGES, SINCE_DONE, SINCE_REJECTED
+from qsctl.eventlog.schema import COUNTERS, SINCE_DONE, SINCE_REJECTED
+from qsctl.eventlog.tables import LOG_TABLES
 
-SCHEMAS: Final[dict[str, pa.Schema]] = {
-    "messages": MESSAGES,
-    "counters": COUNTERS,
-    "events": EVENTS,
-    **REPLAY_TABLES,
-}
 BATCH_ROWS: Final = 1 << 17
 _EARLIER: Final = ((*SINCE_DONE, *SINCE_REJECTED), SINCE_REJECTED)
 """Columns of the counters that earlier versions did not write, one group a version."""
@@ -109,6 +105,30 @@ def batches_of(
         yield from part_batches(part.path, part.replication, table, columns)
 
 
+def names_of(folder: Location, info: RunInfo, table: str) -> pa.Table | None:
+    """Return a table of names, with its durations as integers; None where the folder does not have it.
+
+    Raises:
+        Damaged: its file is missing, was changed or cannot be read, or another one is beside it.
+    """
+    part = listed_file(folder, info, table)
+    if part is None:
+        return None
+    part.check()
+    schema = NAME_TABLES[table]
+    try:
+        with pq.ParquetFile(parquet_source(part.path)) as file:
+            if not file.schema_arrow.equals(stored(schema)):
+                raise Damaged(
+                    f"{part.path} does not have the columns of {table}",
+                    remedy="Another version wrote it: run it again.",
+                )
+            found = file.read(use_threads=False)
+    except (pa.ArrowException, OSError) as error:
+        raise Damaged(f"{part.path} is damaged: {str(error).splitlines()[0]}", remedy=RESTORE) from None
+    return pa.Table.from_batches([as_numbers(each) for each in found.to_batches()], schema)
+
+
 def part_batches(
     path: Location, replication: int, table: str, columns: Sequence[str] | None = None
 ) -> Iterator[pa.RecordBatch]:
@@ -117,11 +137,13 @@ def part_batches(
     Raises:
         Damaged: it cannot be read, or has other columns.
     """
-    schema = SCHEMAS[table]
+    schema = LOG_TABLES[table]
     try:
         with pq.ParquetFile(parquet_source(path)) as file:
-            missing = _not_written(table, file.schema_arrow)
-            if not missing and not file.schema_arrow.equals(schema):
+            found = file.schema_arrow
+            missing = _not_written(table, found)
+            # Files of format 3 have their durations as integers.
+            if not missing and not found.equals(schema) and not found.equals(stored(schema)):
                 raise Damaged(
                     f"{path} does not have the columns of {table}", remedy="Another version wrote it: run it again."
                 )
@@ -130,8 +152,9 @@ def part_batches(
             # aborts the process (apache/arrow#34314).
             rows = file.iter_batches(BATCH_ROWS, columns=there, use_threads=not isinstance(path, RemotePath))
             # A run that was stopped as it began has no rows, and columns.
-            for batch in rows if file.metadata.num_rows else [_no_rows(file.schema_arrow, there)]:
+            for batch in rows if file.metadata.num_rows else [_no_rows(found, there)]:
                 batch.validate(full=True)  # the library believes a file which of its shared values a row has
+                batch = as_numbers(batch)
                 if missing:
                     batch = _with_columns(batch, missing, columns)
                 yield batch.append_column("replication", _repeated(replication, len(batch)))

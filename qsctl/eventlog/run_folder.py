@@ -27,10 +27,15 @@ SERVICE_FILE: Final = "service.json"
 CONFIG_FILE: Final = "config.xml"
 """Of a recording: its service's configuration when it began, resolved."""
 DEFAULT_PARENT: Final = Path("qsctl-runs")
-FORMAT: Final = 3
-"""The version of this layout; a reader refuses any other one.
+FORMAT: Final = 4
+"""The version of this layout that is written.
 
-Format 1 had no checksum of each file, format 2 lacked the time at which a message entered its queue."""
+Format 1 had no checksum of each file, format 2 lacked the time at which a message entered its queue; format 3 had
+durations as integers, no descriptions, no file of a table without rows, and no tables of names."""
+
+READABLE_FORMATS: Final = (3, FORMAT)
+"""A reader refuses any other one."""
+_READS: Final = " and ".join(map(str, READABLE_FORMATS))
 
 CHECKSUM_BYTES: Final = 16
 _FOOTER_END_BYTES: Final = 8
@@ -361,7 +366,7 @@ def read_run_info(folder: Location) -> RunInfo:
         raise Damaged(f"{path} cannot be read: {error.strerror}") from None
     try:
         format_found = msgspec.json.decode(text, type=_Format).format
-        if format_found != FORMAT:
+        if format_found not in READABLE_FORMATS:
             raise _other_format(path, format_found)
         info = msgspec.json.decode(text, type=RunInfo)
         seal = _seal(msgspec.json.decode(text))
@@ -381,9 +386,9 @@ class _Format(msgspec.Struct):
 
 def _other_format(path: Location, found: int) -> Damaged:
     if found > FORMAT:
-        return Damaged(f"{path} has format {found}, this qsctl reads {FORMAT}", remedy="Use the qsctl that wrote it.")
+        return Damaged(f"{path} has format {found}, this qsctl reads {_READS}", remedy="Use the qsctl that wrote it.")
     return Damaged(
-        f"{path} has format {found}, which lacks what this qsctl needs; it reads {FORMAT}",
+        f"{path} has format {found}, which lacks what this qsctl needs; it reads {_READS}",
         remedy="Run the scenario again: the command is in the file, as `reproduce`.",
     )
 

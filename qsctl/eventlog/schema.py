@@ -2,8 +2,11 @@
 
 A run folder holds `run.json` (what was run, with which seed, whether it is complete), and Parquet files
 partitioned by replication: `messages/replication=N/part-*.parquet` at level `messages` and above,
-`counters/replication=N/part-*.parquet` always, `events/replication=N/…` at level `events`. Times are integer
-nanoseconds; durations from `enqueued_ns` are null where it never happened.
+`counters/replication=N/part-*.parquet` always, `events/replication=N/…` at level `events`; a table of the level exists
+without rows, too. The tables of `names` are beside them. Times are nanoseconds: instants are integers since the run
+began; durations have a type of their own in the files (`described.stored`) and are integers inside qsctl, null where it
+never happened. Every field has its description, which the page `reference-event-log` and
+`schemas/qsctl_event_log.json` show.
 """
 
 from __future__ import annotations
@@ -13,7 +16,8 @@ from typing import Final
 
 import pyarrow as pa
 
-from qsctl.eventlog.outcomes import LOSS_COLUMNS
+from qsctl.eventlog.described import NAME, column, duration, instant
+from qsctl.eventlog.outcomes import LOSSES, column_of
 from qsctl.eventlog.outcomes import Outcome as Outcome
 
 
@@ -25,26 +29,52 @@ class LogLevel(StrEnum):
     EVENTS = "events"
 
 
-_NAME: Final = pa.dictionary(pa.int32(), pa.string())
+RUN_ID: Final = column(
+    "run_id",
+    NAME,
+    "Identifier of the run: of a simulation the same wherever the same scenario runs with the same seed.",
+)
+CLIENT_ID: Final = column(
+    "client_id", pa.int32(), "Number of the client or queue of the broker, whose name is in the table `clients`."
+)
 
 MESSAGES: Final = pa.schema(
     [
-        pa.field("run_id", _NAME, nullable=False),
-        pa.field("client_id", pa.int32(), nullable=False),
-        pa.field("queue", _NAME, nullable=False),
-        pa.field("topic_id", pa.int32(), nullable=False),
-        pa.field("size_bytes", pa.int32(), nullable=False),
-        pa.field("work_units", pa.int32(), nullable=False),
-        pa.field("enqueued_ns", pa.int64(), nullable=False),
-        pa.field("enter_ns", pa.int64()),
-        pa.field("wait_ns", pa.int64()),
-        pa.field("send_ns", pa.int64()),
-        pa.field("acknowledge_ns", pa.int64()),
-        pa.field("outcome", _NAME, nullable=False),
-        pa.field("discard_indication", pa.bool_(), nullable=False),
-        pa.field("attempts", pa.int32(), nullable=False),
+        RUN_ID,
+        CLIENT_ID,
+        column("queue", NAME, "Queue that the message came to: a priority queue of its client, or the queue's name."),
+        column(
+            "topic_id", pa.int32(),
+            "Number of the topic, of the class of work, or of the producer: the table `topics` has its name.",
+        ),
+        column("size_bytes", pa.int32(), "Size of the message.", unit="bytes"),
+        column("work_units", pa.int32(), "Work units of 2,048 bytes that it counts for, from 1.", unit="work units"),
+        instant("enqueued_ns", "Arrival at the broker or service: the durations of the row begin here."),
+        duration(
+            "enter_ns", "From the arrival to entering the queue, of a returned message its last entry; null: it never "
+            "entered.", nullable=True,
+        ),
+        duration(
+            "wait_ns", "From the arrival to leaving the queue: by being sent where it was delivered, by its loss "
+            "otherwise. Null while it is in the queue; of a row `held` that was sent, to its sending.", nullable=True,
+        ),
+        duration("send_ns", "From the arrival to the last byte leaving the port; null: not sent.", nullable=True),
+        duration(
+            "acknowledge_ns", "From the arrival to the acknowledgment; null: not acknowledged.", nullable=True
+        ),
+        column(
+            "outcome", NAME, f"What became of the message: one of {', '.join(f'`{each}`' for each in Outcome)}. "
+            "`held`: in its queue at the end; `waiting`: accepted and not in its queue at the end.",
+        ),
+        column(
+            "discard_indication", pa.bool_(), "Whether the message carries the mark that earlier ones were discarded."
+        ),
+        column(
+            "attempts", pa.int32(), "Deliveries begun, the first one included; of those before the end of the warm-up "
+            "one at most.", unit="deliveries",
+        ),
     ]
-)
+)  # fmt: skip
 """One row a message, of each client about in the order in which their fate was known; those of the warm-up too.
 
 The warm-up restarts statistics, not the log: a message that came before its end and left after it is counted as
@@ -63,43 +93,83 @@ its class; a dead letter has a row of its own in the queue of dead letters, sinc
 `replication` (int32) comes from the folder's name.
 """
 
+_BUCKETS: Final = (
+    "Bucket b holds durations from b ns to b ns where b < 256, else (128 + b % 128) × 2^(b div 128 - 1) ns and the "
+    "2^(b div 128 - 1) - 1 ns after it."
+)
+_MESSAGES_OF: Final = {
+    Outcome.DISCARDED: "lost by the queue's limit",
+    Outcome.NOT_CONNECTED: "lost because their client was not connected when they came",
+    Outcome.DISCONNECTED: "lost in a queue whose client disconnected",
+    Outcome.SPOOL_REFUSED: "refused by a full or congested endpoint",
+    Outcome.INGRESS_REFUSED: "refused at ingress: the publisher's part of the buffers was full",
+    Outcome.TOO_BIG: "refused at ingress: larger than the broker's largest message",
+    Outcome.EXPIRED: "lost because their time to live was over",
+    Outcome.DEAD: "lost because their delivery attempts were spent",
+    Outcome.REJECTED: "lost because the application rejected them",
+}
+
+
+def _count(name: str, of_what: str, *, unit: str = "messages") -> pa.Field:
+    return column(name, pa.int64(), of_what, unit=unit)
+
+
+def _histogram(name: str, of_what: str) -> tuple[pa.Field, pa.Field]:
+    """Return the two columns of a sparse histogram."""
+    return (
+        column(
+            f"{name}_bucket", pa.list_(pa.int32()), f"Buckets of the histogram of {of_what}, ascending. {_BUCKETS}"
+        ),
+        column(
+            f"{name}_count", pa.list_(pa.int64()), f"Messages in each bucket of `{name}_bucket`, in the same order.",
+            unit="messages",
+        ),
+    )  # fmt: skip
+
+
 COUNTERS: Final = pa.schema(
     [
-        pa.field("run_id", _NAME, nullable=False),
-        pa.field("client_id", pa.int32(), nullable=False),
-        pa.field("client", _NAME, nullable=False),
-        pa.field("queue", _NAME, nullable=False),
-        pa.field("arrived_messages", pa.int64(), nullable=False),
-        pa.field("delivered_messages", pa.int64(), nullable=False),
-        *(pa.field(name, pa.int64(), nullable=False) for name in LOSS_COLUMNS),
-        pa.field("elided_messages", pa.int64(), nullable=False),
-        pa.field("evicted_messages", pa.int64(), nullable=False),
-        pa.field("redelivered_messages", pa.int64(), nullable=False),
-        pa.field("discard_indications", pa.int64(), nullable=False),
-        pa.field("delivered_bytes", pa.int64(), nullable=False),
-        pa.field("length_messages", pa.int64(), nullable=False),
-        pa.field("length_work_units", pa.int64(), nullable=False),
-        pa.field("unacknowledged_messages", pa.int64(), nullable=False),
-        pa.field("waiting_messages", pa.int64(), nullable=False),
-        pa.field("high_water_mark_work_units", pa.int64(), nullable=False),
-        pa.field("max_depth_work_units", pa.int64(), nullable=False),
-        pa.field("first_discard_ns", pa.int64()),
-        pa.field("wait_sum_ns", pa.int64(), nullable=False),
-        pa.field("wait_max_ns", pa.int64(), nullable=False),
-        pa.field("observed_ns", pa.int64(), nullable=False),
-        pa.field("histogram_bucket", pa.list_(pa.int32()), nullable=False),
-        pa.field("histogram_count", pa.list_(pa.int64()), nullable=False),
-        pa.field("done_messages", pa.int64()),
-        pa.field("done_sum_ns", pa.int64()),
-        pa.field("done_max_ns", pa.int64()),
-        pa.field("done_bucket", pa.list_(pa.int32()), nullable=False),
-        pa.field("done_count", pa.list_(pa.int64()), nullable=False),
-        pa.field("unfinished_messages", pa.int64()),
-        pa.field("unfinished_max_ns", pa.int64()),
-        pa.field("unfinished_bucket", pa.list_(pa.int32()), nullable=False),
-        pa.field("unfinished_count", pa.list_(pa.int64()), nullable=False),
+        RUN_ID,
+        CLIENT_ID,
+        column("client", NAME, "Name of the client or queue of the broker."),
+        column("queue", NAME, "Queue of this client."),
+        _count("arrived_messages", "Messages published to the queue, the refused ones included."),
+        _count("delivered_messages", "Messages delivered; where they are acknowledged, the acknowledged ones."),
+        *(_count(column_of(each), f"Messages {_MESSAGES_OF[each]}.") for each in LOSSES),
+        _count("elided_messages", "Messages replaced by a newer one of their topic: no loss."),
+        _count("evicted_messages", "Messages discarded from G-1 that came again from their endpoint: no loss."),
+        _count(
+            "redelivered_messages", "Deliveries after the first one of each message, counted when they begin.",
+            unit="deliveries",
+        ),
+        _count("discard_indications", "Messages sent with the mark that earlier ones were discarded."),
+        _count("delivered_bytes", "Bytes of the delivered messages.", unit="bytes"),
+        _count("length_messages", "Messages in the queue at the end."),
+        _count("length_work_units", "Work units in the queue at the end.", unit="work units"),
+        _count("unacknowledged_messages", "Messages of `length_messages` that were sent and not acknowledged."),
+        _count("waiting_messages", "Messages that were accepted and not in the queue at the end."),
+        _count("high_water_mark_work_units", "Largest depth of the queue.", unit="work units"),
+        _count("max_depth_work_units", "Limit of the queue's depth at the end.", unit="work units"),
+        instant("first_discard_ns", "First loss that is a discard by the broker; null: none.", nullable=True),
+        duration("wait_sum_ns", "Sum of the waits (`wait_ns` of the messages) of the delivered messages."),
+        duration("wait_max_ns", "Longest wait of a delivered message; 0 where none was delivered."),
+        duration("observed_ns", "Time that was counted: from the end of the warm-up to the end."),
+        *_histogram("histogram", "the waits of the delivered messages"),
+        column(
+            "done_messages", pa.int64(), "Delivered messages with an acknowledgment; null: nothing acknowledges here.",
+            unit="messages", nullable=True,
+        ),
+        duration("done_sum_ns", "Sum of their times to the acknowledgment; null as `done_messages`.", nullable=True),
+        duration("done_max_ns", "Longest of their times to the acknowledgment; null as those.", nullable=True),
+        *_histogram("done", "the times to the acknowledgment"),
+        column(
+            "unfinished_messages", pa.int64(), "Messages not acknowledged at the end; null as `done_messages`.",
+            unit="messages", nullable=True,
+        ),
+        duration("unfinished_max_ns", "Longest age of an unfinished message; null as those.", nullable=True),
+        *_histogram("unfinished", "the ages of the unfinished messages at the end"),
     ]
-)
+)  # fmt: skip
 """One row a client and queue: the model's own counters after warm-up.
 
 `redelivered_messages` counts deliveries after a message's first, each when it is begun, whatever becomes of the
@@ -132,14 +202,17 @@ SINCE_REJECTED: Final = ("rejected_messages",)
 
 EVENTS: Final = pa.schema(
     [
-        pa.field("run_id", _NAME, nullable=False),
-        pa.field("at_ns", pa.int64(), nullable=False),
-        pa.field("client_id", pa.int32(), nullable=False),
-        pa.field("queue", _NAME),
-        pa.field("event", _NAME, nullable=False),
-        pa.field("value", pa.int64()),
+        RUN_ID,
+        instant("at_ns", "When it happened; of totals, the end of the run."),
+        column(
+            "client_id", pa.int32(), "Number of the client, named in the table `clients`; -1: the whole broker."
+        ),
+        column("queue", NAME, "Queue that it happened to; null: none.", nullable=True),
+        column("event", NAME, "Name of the event, as `slow-subscriber`."),
+        column("value", pa.int64(), "Value in the event's own unit, as a percentage or a number of messages.",
+               nullable=True),
     ]
-)
+)  # fmt: skip
 """One row an event that no message row has: slow subscriber, buffer load thresholds, disconnects, changes."""
 
 BUCKETS_PER_OCTAVE_BITS: Final = 7

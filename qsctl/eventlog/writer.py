@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 
 from qsctl.errors import QsctlError
 from qsctl.eventlog.columns import ChunkBuffers, Rows, counter_table, event_table, message_table
+from qsctl.eventlog.described import stored, with_durations
 from qsctl.eventlog.location import Location, RemotePath, move, parquet_sink, path_within
 from qsctl.eventlog.recording.queue_state import Row
 from qsctl.eventlog.recording.schema import REPLAY_TABLES
@@ -102,7 +103,7 @@ class PartWriter:
             self._sink = parquet_sink(self._hidden)
             self._writer = pq.ParquetWriter(
                 self._sink,
-                self._schema,
+                stored(self._schema),
                 compression=COMPRESSION,
                 use_dictionary=[name for name in names if name in _DICTIONARY],
                 column_encoding={name: kind for name, kind in _DELTA.items() if name in names} or None,
@@ -110,7 +111,7 @@ class PartWriter:
                 data_page_size=1 << 20,
                 write_page_checksum=True,
             )
-        self._writer.write_table(table, row_group_size=ROW_GROUP_ROWS)
+        self._writer.write_table(with_durations(table), row_group_size=ROW_GROUP_ROWS)
         self.rows += table.num_rows
         self._part_rows += table.num_rows
         self._groups += -(-table.num_rows // ROW_GROUP_ROWS)
@@ -127,6 +128,11 @@ class PartWriter:
     @property
     def _hidden(self) -> Location:
         return self._folder / f".part-{self._numbers:05}.parquet.tmp"
+
+    def begin(self) -> None:
+        """Begin a part without rows where there is no part yet: a reader then finds the table."""
+        if self._numbers == 0 and self._writer is None:
+            self.write(self._schema.empty_table())
 
     def close(self) -> None:
         """Finish the part in hand, if there is one, and give it its name."""
@@ -148,10 +154,24 @@ class ReplicationWriter:
     """Takes chunks from a running model and writes them in a thread of its own.
 
     Used in a `with` statement: leaving it waits for the thread and closes the parts, also after an error.
+
+    Args:
+        folder: of the run.
+        replication: its number.
+        run_id: the run's.
+        queues: names by number.
+        events: names by number.
+        always: tables that have a part even where they have no rows.
     """
 
     def __init__(
-        self, folder: Location, replication: int, run_id: str, queues: Sequence[str], events: Sequence[str] = ()
+        self,
+        folder: Location,
+        replication: int,
+        run_id: str,
+        queues: Sequence[str],
+        events: Sequence[str] = (),
+        always: Iterable[str] = (),
     ) -> None:
         self._run_id = run_id
         self._queues = list(queues)
@@ -162,6 +182,7 @@ class ReplicationWriter:
         self._tables = {"messages": self._messages, "events": self._events} | {
             name: PartWriter(folder, name, replication, schema) for name, schema in REPLAY_TABLES.items()
         }
+        self._always = tuple(always)
         self._rows: dict[str, list[Row]] = {name: [] for name in self._tables}
         self._buffers = {
             self._messages: ChunkBuffers(WAITING_CHUNKS + 1, ROW_GROUP_ROWS),
@@ -242,6 +263,11 @@ class ReplicationWriter:
             self._thread.join()
         for name in self._tables if self._failure is None else ():
             self._write_rows(name)
+        for name in self._always if self._failure is None else ():
+            try:
+                self._tables[name].begin()
+            except (OSError, pa.ArrowException) as failure:
+                self._failure = failure
         for parts in (*self._tables.values(), self._counters):
             try:
                 parts.close()

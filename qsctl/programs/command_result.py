@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import html
-import importlib
 from collections.abc import Iterator, Sequence
 from io import StringIO
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from qsctl.cli.output.results import LinesBlock, MarkdownBlock, Plain, Result, Row, TableBlock, TextBlock
-from qsctl.errors import Unavailable
+from qsctl.programs.optional_library import optional_library
 
 if TYPE_CHECKING:
     import pandas
@@ -73,7 +72,7 @@ class CommandResult(Sequence[Row], Generic[ContentT]):
         Raises:
             Unavailable: pandas is not installed.
         """
-        frame: pandas.DataFrame = _library("pandas").DataFrame.from_records(list(map(dict, self.rows())))
+        frame: pandas.DataFrame = optional_library("pandas").DataFrame.from_records(list(map(dict, self.rows())))
         return frame
 
     def to_polars(self) -> polars.DataFrame:
@@ -82,7 +81,8 @@ class CommandResult(Sequence[Row], Generic[ContentT]):
         Raises:
             Unavailable: polars is not installed.
         """
-        return _library("polars").from_arrow(self.to_arrow())
+        frame: polars.DataFrame = optional_library("polars").from_arrow(self.to_arrow())
+        return frame
 
     def __len__(self) -> int:
         return len(self.rows())
@@ -118,15 +118,6 @@ class CommandResult(Sequence[Row], Generic[ContentT]):
     def _repr_html_(self) -> str:
         """Return the same for a notebook."""
         return "".join(map(_as_html, self.content.blocks()))
-
-
-def _library(name: str) -> Any:
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name != name:
-            raise
-        raise Unavailable(f"{name} is not installed", remedy=f"Install it: pip install {name}.") from None
 
 
 def _array(values: list[Plain]) -> pyarrow.Array:

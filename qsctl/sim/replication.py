@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from qsctl.eventlog.location import Location
 from qsctl.eventlog.run_folder import FileInfo, Happening, ReplicatedQueue, ReplicationInfo, RuleVerdict
 from qsctl.eventlog.schema import LogLevel
+from qsctl.eventlog.tables import tables_of_level
 from qsctl.eventlog.writer import ReplicationWriter
 from qsctl.sim.figures import Figures, figures_of
 from qsctl.sim.model import EVENT_NAMES, CompiledModel, ModelRun, Stop
@@ -178,7 +179,8 @@ def simulate_replication(
         use_cores = getattr(run, "use_cores", None)
         if use_cores is not None:
             use_cores(threads)
-        with ReplicationWriter(folder, replication, run_id, queue_names(run), EVENT_NAMES) as writer:
+        always = tables_of_level(level, replays=hasattr(run, "take_tables"))
+        with ReplicationWriter(folder, replication, run_id, queue_names(run), EVENT_NAMES, always) as writer:
             log = _Log(run, writer)
             try:
                 complete = _step_through(run, scenario, replication, log, progress, stop)

@@ -158,7 +158,7 @@ def run(
         if not outcomes:
             remove_tree(folder)  # it was made, or empty: a scenario that cannot run leaves nothing behind
         raise
-    return _finish(folder, info, outcomes)
+    return _finish(folder, scenario, info, outcomes)
 
 
 def _write_texts(folder: Location, scenario: Scenario) -> dict[str, FileInfo]:
@@ -184,9 +184,11 @@ def _with_outcomes(info: RunInfo, outcomes: list[ReplicationOutcome]) -> RunInfo
     return msgspec.structs.replace(info, done=tuple(each.info for each in in_order), files=files)
 
 
-def _finish(folder: Location, info: RunInfo, outcomes: list[ReplicationOutcome]) -> RunReport:
-    """Sum up, add the fingerprint, and record whether the run is complete."""
+def _finish(folder: Location, scenario: Scenario, info: RunInfo, outcomes: list[ReplicationOutcome]) -> RunReport:
+    """Sum up, write the tables of names, add the fingerprint, and record whether the run is complete."""
+    from qsctl.eventlog.names import write_names
     from qsctl.eventlog.reader import counters_of
+    from qsctl.sim.run_names import names_of_run
 
     info = _with_outcomes(info, outcomes)
     whole = len(info.done) == info.replications and all(each.complete for each in info.done)
@@ -197,8 +199,9 @@ def _finish(folder: Location, info: RunInfo, outcomes: list[ReplicationOutcome])
         arrived_messages=_total(counters, "arrived_messages"),
         delivered_messages=_total(counters, "delivered_messages"),
         discarded_messages=sum(_total(counters, column_of(outcome)) for outcome in DISCARDS),
-        fingerprint=fingerprint_of(info.files),
     )
+    files = info.files | write_names(folder, names_of_run(folder, scenario, info, counters))
+    info = msgspec.structs.replace(info, files=files, fingerprint=fingerprint_of(files))
     write_run_info(folder, info)
     return RunReport(folder, info, counters, max((each.compile_s for each in outcomes), default=0.0))
 

@@ -40,8 +40,8 @@ class SummarizedRun:
 
     @property
     def has_messages(self) -> bool:
-        """Return whether there is a message log."""
-        return bool(self.parts["messages"])
+        """Return whether the message log has rows."""
+        return self.message_rows > 0
 
     @property
     def bytes(self) -> int:
@@ -73,7 +73,9 @@ class SummarizedRun:
     def has_slow_percentages(self) -> bool:
         """Return whether its events have the percentages of slow subscribers: those of egress queues have."""
         egress = self.info.model in {Model.SOLACE, Model.TIBCO}
-        return egress and self.info.log_level == LogLevel.EVENTS and bool(self.parts["events"])
+        return (
+            egress and self.info.log_level == LogLevel.EVENTS and any(part.info.rows for part in self.parts["events"])
+        )
 
 
 def read_run(folder: Location) -> SummarizedRun:

@@ -131,10 +131,10 @@ def test_a_later_format_and_an_unknown_status_are_refused(tmp_path: Path) -> Non
     write_run_info(tmp_path, info())
     document = json.loads((tmp_path / "run.json").read_text())
     (tmp_path / "run.json").write_text(json.dumps(document | {"format": 99}))
-    with pytest.raises(Damaged, match="has format 99, this qsctl reads 3"):
+    with pytest.raises(Damaged, match="has format 99, this qsctl reads 3 and 4"):
         read_run_info(tmp_path)
     (tmp_path / "run.json").write_text(json.dumps(document | {"format": 1}))
-    with pytest.raises(Damaged, match="has format 1, which lacks what this qsctl needs; it reads 3"):
+    with pytest.raises(Damaged, match="has format 1, which lacks what this qsctl needs; it reads 3 and 4"):
         read_run_info(tmp_path)
     (tmp_path / "run.json").write_text(json.dumps(document | {"status": "odd"}))
     with pytest.raises(Damaged, match=r"run\.json is damaged"):

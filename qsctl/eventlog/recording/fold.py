@@ -7,7 +7,7 @@ The fold reads no clock and writes no file: live recorder, embedded service and 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Final
 
@@ -87,6 +87,11 @@ class Fold:
     def step(self) -> int:
         """The latest step, which grows with all that happens."""
         return self._book.step
+
+    @property
+    def full_names(self) -> Mapping[str, str]:
+        """The full names of the queues by their names in `messages` and `counters`."""
+        return {each.shown: each.name for each in self._queues.values()}
 
     def note(self, part: Part) -> None:
         """Fold one part of the story."""

@@ -20,6 +20,9 @@ from typing import Final
 
 import pyarrow as pa
 
+from qsctl.eventlog.described import NAME, column, duration, instant
+from qsctl.eventlog.schema import RUN_ID
+
 
 class Origin(StrEnum):
     """The way in which a sample came to a queue."""
@@ -81,28 +84,41 @@ class CommandKind(StrEnum):
     SHUTDOWN = "shutdown"
 
 
-NAME: Final = pa.dictionary(pa.int32(), pa.string())
+def _words(kind: type[StrEnum]) -> str:
+    return ", ".join(f"`{each}`" for each in kind)
+
+
+_STEP: Final = column(
+    "step", pa.int64(), "Number of what happened, over all tables, in the order in which the service did it; with gaps."
+)
+_QUEUE: Final = column("queue", NAME, "Full name of the queue: participant, shared subscriber and queue.")
+_PRODUCER: Final = column("producer", pa.int32(), "Number of the producer in the table `peers`.")
+_SEQUENCE_NUMBER: Final = column(
+    "sequence_number", pa.int64(), "Sequence number of the sample in its producer: together its identity."
+)
 
 ARRIVALS: Final = pa.schema(
     [
-        pa.field("run_id", NAME, nullable=False),
-        pa.field("step", pa.int64(), nullable=False),
-        pa.field("at_ns", pa.int64(), nullable=False),
-        pa.field("queue", NAME, nullable=False),
-        pa.field("producer", pa.int32(), nullable=False),
-        pa.field("sequence_number", pa.int64(), nullable=False),
-        pa.field("origin", NAME, nullable=False),
-        pa.field("size_bytes", pa.int32(), nullable=False),
-        pa.field("lifespan_ns", pa.int64()),
-        pa.field("address", NAME),
-        pa.field("attempts", pa.int32(), nullable=False),
-        pa.field("redelivered", pa.bool_(), nullable=False),
-        pa.field("answer", NAME, nullable=False),
-        pa.field("answered_ns", pa.int64()),
-        pa.field("answered_step", pa.int64()),
-        pa.field("reason", NAME),
+        RUN_ID,
+        _STEP,
+        instant("at_ns", "When the sample reached the queue; of one that was held before, when it was enqueued."),
+        _QUEUE,
+        _PRODUCER,
+        _SEQUENCE_NUMBER,
+        column("origin", NAME, f"How it came to the queue: {_words(Origin)}."),
+        column("size_bytes", pa.int32(), "Size of the sample.", unit="bytes"),
+        duration("lifespan_ns", "Lifespan that its producer gave; of one that was held, the rest; null: none.",
+                 nullable=True),
+        column("address", NAME, "Requester that a reply is for, as 32 hexadecimal digits; null: any consumer.",
+               nullable=True),
+        column("attempts", pa.int32(), "Deliveries before the recording began.", unit="deliveries"),
+        column("redelivered", pa.bool_(), "Whether it had the redelivered flag before the recording began."),
+        column("answer", NAME, f"Answer of the queue: {_words(ArrivalAnswer)}."),
+        instant("answered_ns", "When it was enqueued or refused; null: not until the end.", nullable=True),
+        column("answered_step", pa.int64(), "Step of the answer; null as `answered_ns`.", nullable=True),
+        column("reason", NAME, "Reason of a refusal; null: not refused.", nullable=True),
     ]
-)
+)  # fmt: skip
 """One row a sample that reached a queue, in the order of the answers; those that waited for room come late.
 
 `at_ns`: when it reached the queue; of one that was `held` when the recording began, when it was enqueued (negative).
@@ -118,21 +134,21 @@ producer awaits (its window) is unknown to a service.
 
 DELIVERIES: Final = pa.schema(
     [
-        pa.field("run_id", NAME, nullable=False),
-        pa.field("step", pa.int64(), nullable=False),
-        pa.field("queue", NAME, nullable=False),
-        pa.field("producer", pa.int32(), nullable=False),
-        pa.field("sequence_number", pa.int64(), nullable=False),
-        pa.field("attempt", pa.int32(), nullable=False),
-        pa.field("redelivered", pa.bool_(), nullable=False),
-        pa.field("consumer", pa.int32(), nullable=False),
-        pa.field("sent_ns", pa.int64(), nullable=False),
-        pa.field("answer", NAME, nullable=False),
-        pa.field("answered_ns", pa.int64()),
-        pa.field("answered_step", pa.int64()),
-        pa.field("late_ns", pa.int64()),
-        pa.field("late_step", pa.int64()),
-        pa.field("late_retired", pa.bool_(), nullable=False),
+        RUN_ID,
+        _STEP,
+        _QUEUE,
+        _PRODUCER,
+        _SEQUENCE_NUMBER,
+        column("attempt", pa.int32(), "Number of the delivery of this sample, from 1."),
+        column("redelivered", pa.bool_(), "Whether it was sent with the redelivered flag."),
+        column("consumer", pa.int32(), "Number of the consumer in the table `peers`."),
+        instant("sent_ns", "When it was sent; negative: before the recording began."),
+        column("answer", NAME, f"End of the delivery: {_words(DeliveryAnswer)}."),
+        instant("answered_ns", "When it ended; null: not until the end.", nullable=True),
+        column("answered_step", pa.int64(), "Step of the end; null as `answered_ns`.", nullable=True),
+        instant("late_ns", "When the consumer answered after the end of the delivery; null: never.", nullable=True),
+        column("late_step", pa.int64(), "Step of the late answer; null as `late_ns`.", nullable=True),
+        column("late_retired", pa.bool_(), "Whether the late answer was positive and retired the sample."),
     ]
 )
 """One row a delivery, about in the order in which they ended.
@@ -145,21 +161,24 @@ and retired the sample. A row with `late_ns` is written when that answer is know
 
 PEERS: Final = pa.schema(
     [
-        pa.field("run_id", NAME, nullable=False),
-        pa.field("step", pa.int64(), nullable=False),
-        pa.field("at_ns", pa.int64(), nullable=False),
-        pa.field("happening", NAME, nullable=False),
-        pa.field("peer", pa.int32(), nullable=False),
-        pa.field("guid", pa.string(), nullable=False),
-        pa.field("queue", NAME),
-        pa.field("participant", NAME),
-        pa.field("topic", NAME),
-        pa.field("address", NAME),
-        pa.field("unacked_threshold", pa.int32()),
-        pa.field("reception_enabled", pa.bool_()),
-        pa.field("hands_back", pa.bool_(), nullable=False),
+        RUN_ID,
+        _STEP,
+        instant("at_ns", "When it happened; of consumers that were there when the recording began, -1."),
+        column("happening", NAME, f"What happened: {_words(PeerHappening)}."),
+        column("peer", pa.int32(), "Number by which the other tables name the producer or consumer with this `guid`."),
+        column("guid", pa.string(), "GUID of the peer's writer or reader, as 32 hexadecimal digits."),
+        column("queue", NAME, "Full name of a consumer's queue; null: of a producer.", nullable=True),
+        column("participant", NAME, "Participant of a producer that left; null: other happenings.", nullable=True),
+        column("topic", NAME, "Topic of a producer that left; null: other happenings.", nullable=True),
+        column("address", NAME, "Requester whose replies a consumer takes, as 32 hexadecimal digits; null: none.",
+               nullable=True),
+        column("unacked_threshold", pa.int32(), "Unacknowledged samples that the consumer accepts; null: the queue's.",
+               unit="samples", nullable=True),
+        column("reception_enabled", pa.bool_(), "Whether the consumer accepts samples; null: the queue's.",
+               nullable=True),
+        column("hands_back", pa.bool_(), "Whether it left in good order and gave its samples back."),
     ]
-)
+)  # fmt: skip
 """One row a happening, see `PeerHappening`; `peer` is the number by which the other tables name who has this `guid`.
 
 One GUID has one number, whatever it is: a producer and a consumer, and a consumer of two queues. Consumers that were
@@ -171,12 +190,12 @@ queue; of one that was there, what is in force. `hands_back`: it left in good or
 
 COMMANDS: Final = pa.schema(
     [
-        pa.field("run_id", NAME, nullable=False),
-        pa.field("step", pa.int64(), nullable=False),
-        pa.field("at_ns", pa.int64(), nullable=False),
-        pa.field("command", NAME, nullable=False),
-        pa.field("resource", pa.string(), nullable=False),
-        pa.field("body", pa.string(), nullable=False),
+        RUN_ID,
+        _STEP,
+        instant("at_ns", "When the service carried it out or refused it."),
+        column("command", NAME, f"Kind of the command: {_words(CommandKind)}."),
+        column("resource", pa.string(), "Identifier of what is changed, deleted or flushed, or created in."),
+        column("body", pa.string(), "Settings as JSON, of a flush the selector."),
     ]
 )
 """One row a command that changes something, see `CommandKind`, whether it was carried out or refused.

@@ -18,10 +18,14 @@ import msgspec
 
 from qsctl.eventlog.columns import counter_table
 from qsctl.eventlog.location import path_within
+from qsctl.eventlog.names import NAME_TABLES, write_names
 from qsctl.eventlog.outcomes import DISCARDS, column_of
+from qsctl.eventlog.recording.names import names_of_recording
 from qsctl.eventlog.recording.queue_state import Row
+from qsctl.eventlog.recording.schema import PEERS
 from qsctl.eventlog.recording.tables import ROW_SCHEMAS, table_of
 from qsctl.eventlog.run_folder import (
+    SERVICE_FILE,
     FileInfo,
     Happening,
     Recording,
@@ -32,7 +36,8 @@ from qsctl.eventlog.run_folder import (
     fingerprint_of,
     write_run_info,
 )
-from qsctl.eventlog.schema import COUNTERS
+from qsctl.eventlog.schema import COUNTERS, LogLevel
+from qsctl.eventlog.tables import tables_of_level
 from qsctl.eventlog.writer import PartWriter
 from qsctl.instant import Nanoseconds
 
@@ -40,6 +45,9 @@ GROUP_ROWS: Final = 50_000
 """Rows of a table that are converted and written together."""
 
 REPLICATION: Final = 0
+
+_PEER, _GUID = (PEERS.get_field_index(name) - 1 for name in ("peer", "guid"))
+"""Places in a row of `peers`, which has no `run_id` yet."""
 
 
 class RecordingWriter:
@@ -59,9 +67,14 @@ class RecordingWriter:
         self._counters = PartWriter(folder, "counters", REPLICATION, COUNTERS)
         self._counter_files: list[str] = []
         self._waiting: dict[str, list[Row]] = {name: [] for name in ROW_SCHEMAS}
+        self._peers: dict[int, str] = {}
+        self._full_names: Mapping[str, str] = {}
+        self._counted = COUNTERS.empty_table()
+        self._names_number = 0
 
     def write(self, rows: Mapping[str, Sequence[Row]]) -> None:
         """Accept rows; those of a table that are enough for a row group are written."""
+        self._peers.update((row[_PEER], row[_GUID]) for row in rows.get("peers", ()))
         for name, new in rows.items():
             waiting = self._waiting[name]
             waiting += new
@@ -81,15 +94,32 @@ class RecordingWriter:
         return self._parts["messages"].rows + len(self._waiting["messages"])
 
     def close_parts(
-        self, counters: Mapping[str, Any], at_ns: Nanoseconds, happenings: tuple[Happening, ...], held_messages: int
+        self,
+        counters: Mapping[str, Any],
+        at_ns: Nanoseconds,
+        happenings: tuple[Happening, ...],
+        held_messages: int,
+        full_names: Mapping[str, str],
     ) -> None:
-        """Finish the open parts, with the counters of the same instant, and list them in `run.json`."""
+        """Finish the open parts, with the counters of the same instant, and list them in `run.json`.
+
+        Args:
+            counters: as they are now.
+            at_ns: now.
+            happenings: until now.
+            held_messages: samples that were there when it began.
+            full_names: of the queues, by their names in the counters.
+        """
         self._require_folder()
+        self._full_names = full_names
         for name in self._waiting:
             self._write_waiting(name)
+        for name in tables_of_level(LogLevel(self._info.log_level), replays=True):
+            self._parts[name].begin()
         for parts in self._parts.values():
             parts.close()
-        self._counters.write(counter_table(counters, self._info.run_id))
+        self._counted = counter_table(counters, self._info.run_id)
+        self._counters.write(self._counted)
         self._counters.close()
         self._counter_files += sorted(self._counters.files.keys() - set(self._counter_files))
         newest = self._counter_files[-1]
@@ -119,13 +149,15 @@ class RecordingWriter:
             status=RunStatus.COMPLETE if is_complete else RunStatus.PARTIAL,
             done=done,
             recording=self.recording,
-            fingerprint=fingerprint_of(self._info.files),
         )
+        earlier = self._write_names()
+        self._info = msgspec.structs.replace(self._info, fingerprint=fingerprint_of(self._info.files))
         write_run_info(self._folder, self._info)
+        self._remove(earlier)
 
     def _remove_unlisted(self) -> None:
         """Remove what no reader believes: counters of earlier parts, and what a full disk left half done."""
-        for name in (*self._parts, "counters"):
+        for name in (*self._parts, "counters", *NAME_TABLES):
             for path in (self._folder / name).rglob("*part-*"):
                 if path_within(self._folder, path) not in self._info.files:
                     path.unlink(missing_ok=True)
@@ -156,7 +188,26 @@ class RecordingWriter:
             delivered_messages=_sum(columns, "delivered_messages"),
             discarded_messages=sum(_sum(columns, column_of(outcome)) for outcome in DISCARDS),
         )
+        earlier = self._write_names()
         write_run_info(self._folder, self._info)
+        self._remove(earlier)
+
+    def _write_names(self) -> list[str]:
+        """Write the tables of names as they are now and list them; returns the files that they replace."""
+        service = (self._folder / SERVICE_FILE).read_bytes()
+        tables = names_of_recording(
+            self._info, self._counted, peers=self._peers, full_names=self._full_names, service=service
+        )
+        earlier = [name for name in self._info.files if name.partition("/")[0] in NAME_TABLES]
+        files = {name: each for name, each in self._info.files.items() if name not in earlier}
+        written = write_names(self._folder, tables, self._names_number)
+        self._names_number += 1
+        self._info = msgspec.structs.replace(self._info, files=files | written)
+        return earlier
+
+    def _remove(self, names: Sequence[str]) -> None:
+        for name in names:
+            (self._folder / name).unlink(missing_ok=True)
 
 
 def _sum(counters: Mapping[str, Any], column: str) -> int:

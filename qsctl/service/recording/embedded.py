@@ -162,7 +162,7 @@ class EmbeddedRecording:
         fold.end()
         writer.write(fold.take_rows())
         at_ns = max(1, fold.now_ns)
-        writer.close_parts(fold.counters(at_ns), at_ns, fold.happenings(), fold.held_at_start_count)
+        writer.close_parts(fold.counters(at_ns), at_ns, fold.happenings(), fold.held_at_start_count, fold.full_names)
         writer.finish(end, text)
         for story in stories:
             story.unlink()

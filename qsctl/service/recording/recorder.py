@@ -169,7 +169,9 @@ class Recorder:
         fold = self._fold
         self._writer.write(fold.take_rows())
         at_ns = max(1, fold.now_ns)
-        self._writer.close_parts(fold.counters(at_ns), at_ns, fold.happenings(), fold.held_at_start_count)
+        self._writer.close_parts(
+            fold.counters(at_ns), at_ns, fold.happenings(), fold.held_at_start_count, fold.full_names
+        )
 
     def _check_size(self) -> None:
         limit = self._writer.recording.max_bytes

@@ -66,6 +66,11 @@ REFERENCES: Final[dict[str, Reference]] = {
         "Elements of a scenario", "Every element and attribute of a scenario file.", "scenario"
     ),
     "reference-metrics": Reference("Metrics", "Every metric that a service exports to Prometheus.", "metrics"),
+    "reference-event-log": Reference(
+        "Tables of a run folder",
+        "Every table and column of a run folder and of a sweep, with its unit and how to decode it.",
+        "event_log",
+    ),
     "reference-environment": Reference(
         "Environment variables", "Every variable of the environment that qsctl reads.", "environment"
     ),
