@@ -261,9 +261,11 @@ class EgressArrays:
             # Bucket 0 is that of a duration of zero.
             at = np.concatenate([np.zeros(1, np.int64), ends[:-1]])[zeros > 0]
             bucket, count = np.insert(bucket, at, 0), np.insert(count, at, zeros[zeros > 0])
-            ends = ends + np.cumsum(zeros > 0)
-            buckets += np.split(bucket, ends[:-1])
-            counts += np.split(count, ends[:-1])
+            stops = (ends + np.cumsum(zeros > 0)).tolist()
+            # numpy's split takes seven microseconds a part.
+            spans = list(zip([0, *stops], stops, strict=False))
+            buckets += [bucket[start:stop] for start, stop in spans]
+            counts += [count[start:stop] for start, stop in spans]
         return buckets, counts
 
     def _place(self, name: str, array: npt.NDArray[Any], moved: bool = True) -> None:

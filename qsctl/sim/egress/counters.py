@@ -54,11 +54,13 @@ def counter_columns(
     rows, losses = queues[used], tallies[used]
     redelivered = np.where(used % r.QUEUES == 0, arrays.endpoints["redelivered"][used // r.QUEUES], 0)
     client = (used // r.QUEUES).astype(np.int32)
+    named, place = np.unique(client, return_inverse=True)
+    labels = [names[c] for c in named.tolist()]
     buckets, counts = arrays.histograms(used, rows["delivered"])
     return {
         "client_id": client,
-        "client": [names[c] for c in client.tolist()],
-        "queue": [queue_names[int(queue) % r.QUEUES] for queue in used],
+        "client": [labels[at] for at in place.tolist()],
+        "queue": [queue_names[queue] for queue in (used % r.QUEUES).tolist()],
         "arrived_messages": arrived[used],
         "delivered_messages": rows["delivered"].copy(),
         "discarded_messages": losses["discarded"].copy(),
