@@ -69,6 +69,19 @@ def test_a_long_log_becomes_several_parts_in_order(tmp_path: Path, small_groups:
     }
 
 
+@pytest.mark.parametrize(("sizes", "has_dictionary"), [(256, True), (257, False)])
+def test_sizes_of_many_values_have_no_dictionary(tmp_path: Path, sizes: int, has_dictionary: bool) -> None:
+    rows = message_rows(1000)
+    rows["size_bytes"] = 100 + np.arange(1000) % sizes
+    with ReplicationWriter(tmp_path, 0, "run", ["D-1"]) as writer:
+        writer.messages(rows)
+    (part,) = parts_of(tmp_path, "messages")
+    column = pq.read_metadata(part).row_group(0).column(MESSAGES.get_field_index("size_bytes"))
+    assert ("RLE_DICTIONARY" in column.encodings) is has_dictionary
+    assert ("DELTA_BINARY_PACKED" in column.encodings) is not has_dictionary
+    assert pq.ParquetFile(part).read()["size_bytes"].to_pylist() == rows["size_bytes"].tolist()
+
+
 def test_rows_may_change_after_they_were_handed_over(tmp_path: Path) -> None:
     rows = message_rows(1000)
     with ReplicationWriter(tmp_path, 0, "run", ["D-1"]) as writer:

@@ -40,7 +40,7 @@ MEMORY_VARIABLE: Final = "QSCTL_SPARK_DRIVER_MEMORY"
 
 _MEBIBYTE: Final = 1 << 20
 _SPLIT_BYTES: Final = "32m"
-"""About two row groups of the log a task: of a file of ten million messages every core gets the same part. Executors
+"""About three million rows of the log a task: of a file of ten million every core gets the same part. Executors
 get as much as Spark gives them by itself: each task costs the driver, and gives a row for every group that it meets."""
 
 
