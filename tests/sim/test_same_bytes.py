@@ -51,7 +51,7 @@ def expected(scenario: Scenario, tmp_path_factory: pytest.TempPathFactory) -> di
     folder = tmp_path_factory.mktemp("alone") / "run"
     run(scenario, folder, reproduce="qsctl simulate")
     found = contents(folder)
-    assert sum(name.endswith(".parquet") for name in found) == 3 * REPLICATIONS
+    assert sum("replication=" in name for name in found) == 3 * REPLICATIONS
     return found
 
 
