@@ -118,6 +118,7 @@ COMMANDS_OF_PROCESSES = (
     "qsctl.__main__",
     "qsctl.service.recording.recorder",
     "qsctl.programs.served_process",
+    "qsctl.summary.spark.found_by_name",  # Spark imports it, as the module pyspark_qsctl of an installation
 )
 """Modules that a process is started with."""
 

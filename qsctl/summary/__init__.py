@@ -3,6 +3,7 @@
 Its public surface is what `__all__` names:
 
 - `summarize(spark, runs, …)`: the tables of some runs, on any session: your own, of a notebook, of `spark-submit`.
+- `read_runs(spark, runs, table)`: a table of many runs as one frame, with the facts of each run as columns.
 - `spark_session(options)`: the session that the commands use, for those that have none; `SparkOptions` sets where.
 - `RunSummary`: what `summarize` returns.
 
@@ -24,7 +25,7 @@ that all measures use, then any measure; `job.py` last.
 - `measures/connections.py`: events to the totals of each client.
 - `measures/recorded_counters.py`: the simulator's counters, for a run without a log.
 - `finishing/`: small tables are finished on the driver, in Arrow, and nowhere else.
-- `job.py`: the only reads and writes, and the order of the steps; `output.py` writes tables into a folder.
+- `log_frames.py`: the only reads of logs; `job.py`: the order of the steps; `output.py` writes tables into a folder.
 
 Invariants. A measure is a function from frames to a frame with a declared schema (`tables`); it reads nothing, writes
 nothing, changes no setting, and needs no `sparkContext`, so that it runs on Spark Connect. It scans the log at most
@@ -58,10 +59,11 @@ from typing import TYPE_CHECKING
 
 from qsctl.lazy import exports
 
-__all__ = ["RunSummary", "SparkOptions", "spark_session", "summarize"]
+__all__ = ["RunSummary", "SparkOptions", "read_runs", "spark_session", "summarize"]
 
 if TYPE_CHECKING:
     from qsctl.summary.job import summarize
+    from qsctl.summary.log_frames import read_runs
     from qsctl.summary.run_summary import RunSummary
     from qsctl.summary.spark.session import SparkOptions, spark_session
 
@@ -74,6 +76,7 @@ __getattr__ = exports(
     {
         "RunSummary": "run_summary",
         "SparkOptions": "spark.session",
+        "read_runs": "log_frames",
         "spark_session": "spark.session",
         "summarize": "job",
     },

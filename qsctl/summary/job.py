@@ -11,18 +11,15 @@ there is nothing in windows of time.
 from __future__ import annotations
 
 import itertools
-import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
 
 from qsctl.errors import UsageError
-from qsctl.eventlog.checked_files import PAGE_CHECKSUMS
 from qsctl.eventlog.explained import (
     merged_happenings,
     merged_replicated_queues,
@@ -30,9 +27,8 @@ from qsctl.eventlog.explained import (
     merged_worked_queues,
     merged_workers,
 )
-from qsctl.eventlog.location import Location, location, spark_path
+from qsctl.eventlog.location import Location, location
 from qsctl.eventlog.reader import part_batches
-from qsctl.eventlog.schema import SINCE_REJECTED
 from qsctl.instant import SECOND_NS, Nanoseconds
 from qsctl.sim.scenario.scenario import Model
 from qsctl.summary.finishing import counters as counting
@@ -40,6 +36,7 @@ from qsctl.summary.finishing import figures
 from qsctl.summary.finishing.arrow import with_exact_sums
 from qsctl.summary.finishing.done import cells_of_counters, times_to_done
 from qsctl.summary.finishing.intervals import DEFAULT_CONFIDENCE
+from qsctl.summary.log_frames import read_table
 from qsctl.summary.measures import recorded_counters, tables
 from qsctl.summary.measures.cells import cells
 from qsctl.summary.measures.connections import connections
@@ -47,7 +44,7 @@ from qsctl.summary.measures.depth import depth
 from qsctl.summary.measures.done import AcknowledgedRows, acknowledged_in, done_cells
 from qsctl.summary.measures.littles_law import littles_law
 from qsctl.summary.measures.moves import moves
-from qsctl.summary.measures.observation import Observation, listed_numbers, literal
+from qsctl.summary.measures.observation import Observation, listed_numbers
 from qsctl.summary.measures.ranks import waits_at_ranks
 from qsctl.summary.measures.slow_subscriber import slow_subscribers, with_recorded_percentages
 from qsctl.summary.measures.throughput import windows
@@ -310,7 +307,7 @@ def _tables_of_run(
     acknowledged = acknowledged_in(marks, comes_back=run.info.model == Model.INTEGRATION)
     if measures & FIGURES:
         if run.has_messages:
-            messages = _read(spark, run, label, "messages").where(chosen)
+            messages = read_table(spark, run, label, "messages").where(chosen)
             made = _figures_of_messages(messages, run, marks, keys, measures, asked, passes)
             observation = Observation(run.warm_up_ns, run.horizon_ns)
             if acknowledged.anywhere:
@@ -318,7 +315,7 @@ def _tables_of_run(
                 made["times_to_done"] = times_to_done(done, keys)
             passes.end()
         else:
-            counters = _read(spark, run, label, "counters").where(chosen)
+            counters = read_table(spark, run, label, "counters").where(chosen)
             made = _figures_of_counters(counters, keys, measures, asked)
             made["times_to_done"] = times_to_done(cells_of_counters(_counters_here(run, label, asked, numbers)), keys)
         for name in sorted(made.keys() & asked.made):
@@ -327,13 +324,13 @@ def _tables_of_run(
                 output.write(name, spark.createDataFrame(table).coalesce(1), tables.SCHEMAS[name])
             yield name, table
     if run.has_messages:
-        messages = _read(spark, run, label, "messages").where(chosen)
+        messages = read_table(spark, run, label, "messages").where(chosen)
         clients = pa.table({"client_id": pa.array(names, pa.int32()), "client": pa.array(names.values(), pa.string())})
         if measures & OVER_TIME:
             passes.begin(run.message_rows)
         frames = _frames_of_messages(spark, messages, run, label, keys, measures, asked, acknowledged)
         if "connections" in measures and run.has_slow_percentages:
-            events = _read(spark, run, label, "events").where(chosen)
+            events = read_table(spark, run, label, "events").where(chosen)
             of_client = [key for key in keys if key == "client_id"]
             made_of_events = connections(events, Observation(run.warm_up_ns, run.horizon_ns), of_client)
             frames = itertools.chain(frames, [("connections", made_of_events)])
@@ -410,7 +407,7 @@ def _frames_of_messages(
         of_client = [key for key in keys if key == "client_id"]
         slow = slow_subscribers(moved, observation, of_client)
         if run.has_slow_percentages and "client_id" in of_client:
-            slow = with_recorded_percentages(slow, _read(spark, run, label, "events"), observation)
+            slow = with_recorded_percentages(slow, read_table(spark, run, label, "events"), observation)
         yield "slow_subscribers", slow
     if over_time & SERIES:
         in_windows = windows(moved, keys, asked.window_ns)
@@ -418,31 +415,6 @@ def _frames_of_messages(
             yield "windows", in_windows
         if "depth" in over_time:
             yield "depth", depth(in_windows, keys)
-
-
-def _read(spark: SparkSession, run: SummarizedRun, label: str, table: str) -> DataFrame:
-    """Return a table of a run: the files that it lists, by name, with the replication in their folders' names.
-
-    Whatever else lies in the folder is not read. The run's name is not read from the files, for `run.json` has it.
-    """
-    shape = StructType([field for field in READ[table].fields if field.name != "run_id"])
-    paths = [_escaped(spark_path(part.path)) for part in run.parts[table]]
-    reader = spark.read.schema(shape).options(basePath=spark_path(run.folder / table), **PAGE_CHECKSUMS)
-    frame = reader.parquet(*paths)
-    if table == "counters":
-        frame = frame.fillna(0, [*SINCE_REJECTED])  # which runs of earlier versions have no column for
-    return frame.selectExpr("*", f"{literal(label)} as run_id")
-
-
-READ: Final[Mapping[str, StructType]] = {
-    "messages": tables.MESSAGES, "counters": tables.COUNTERS, "events": tables.EVENTS,
-}  # fmt: skip
-"""The tables of a run folder and their schemas."""
-
-
-def _escaped(path: str) -> str:
-    """Return the path as a pattern that matches it alone: Spark expands `[`, `{`, `*` and `?`."""
-    return re.sub(r"([\\*?\[\]{}])", r"\\\1", path)
 
 
 def _checked(

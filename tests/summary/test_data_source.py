@@ -16,7 +16,7 @@ from qsctl.eventlog.schema import LogLevel
 from qsctl.sim.run import run, simulate_counters
 from qsctl.sim.scenario.overrides import apply_overrides
 from qsctl.sim.scenario.xml import find_scenario, read_scenario
-from qsctl.summary.job import READ
+from qsctl.summary.log_frames import READ
 from qsctl.summary.measures import tables
 from qsctl.summary.spark.data_source import QsctlDataSource
 from tests.documents import page, programs
@@ -88,7 +88,8 @@ def test_the_notebook_examples_of_the_page_run(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     blocks = programs(PAGE)
-    assert len(blocks) == 2
+    assert len(blocks) == 3
+    spark.dataSource.register(QsctlDataSource)  # an installation that was made before the module has it not
     monkeypatch.chdir(tmp_path)
     scenario = apply_overrides(read_scenario(find_scenario("burst")), {"horizon": "1s"})
     run(scenario, tmp_path / "qsctl-runs/burst-1", level=LogLevel.MESSAGES)

@@ -1,0 +1,103 @@
+"""Many runs as one frame, and the format that Spark finds by its name."""
+
+from __future__ import annotations
+
+import datetime
+import importlib.util
+import shutil
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from qsctl.errors import Damaged, NotFound, UsageError
+from qsctl.eventlog.reader import open_run
+from qsctl.summary import read_runs
+from qsctl.summary.spark import found_by_name
+from qsctl.summary.spark.java import find_java
+from tests import processes
+
+ROOT = Path(__file__).parents[2]
+RECORDING = ROOT / "fixtures/recordings/monday"
+SIMULATED = ROOT / "tests/eventlog/earlier_formats/format-3"
+
+FOUND = """
+from pyspark.sql import SparkSession
+spark = (SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+         .config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1").getOrCreate())
+frame = spark.read.format("qsctl").option("set.horizon", "20ms").load("burst")
+assert frame.columns[-1] == "replication"
+spark.stop()
+print("found")
+"""
+
+
+@pytest.mark.spark
+def test_many_runs_are_one_frame_with_their_facts_and_times_of_day(spark: Any, tmp_path: Path) -> None:
+    copy = shutil.copytree(SIMULATED, tmp_path / "a [copy] of it's")
+    frame = read_runs(spark, [SIMULATED, str(copy), RECORDING])
+    rows = frame.groupBy("folder", "scenario", "is_complete").count().collect()
+    assert {(Path(row["folder"]).name, row["scenario"], row["count"]) for row in rows} == {
+        ("format-3", "burst", 2008), (copy.name, "burst", 2008), ("monday", "Shop", 1608),
+    }  # fmt: skip
+    info = open_run(RECORDING).info
+    assert info.recording
+    (row,) = (
+        frame.where("scenario = 'Shop' and enqueued_ns >= 0").orderBy("enqueued_ns")
+        .selectExpr("enqueued_ns", "unix_micros(enqueued_time) as at", "unix_micros(started_at) as started").limit(1)
+    ).collect()  # fmt: skip
+    assert row["at"] == (info.recording.started_at_ns + row["enqueued_ns"]) // 1000
+    assert row["started"] == info.recording.started_at_ns // 1000
+    assert datetime.datetime.fromtimestamp(row["started"] / 1e6, datetime.UTC).year >= 2026
+    assert frame.where("scenario = 'burst' and enqueued_time is not null").count() == 0
+    assert read_runs(spark, [RECORDING], "events").count() == 0
+    assert read_runs(spark, [SIMULATED], "counters").columns[-1] == "first_discard_time"
+
+
+@pytest.mark.spark
+def test_what_cannot_be_read_is_refused_before_anything_is_computed(spark: Any, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no table 'arrivals'"):
+        read_runs(spark, [RECORDING], "arrivals")
+    for none in ([], "run"):
+        with pytest.raises(UsageError, match="no list of runs"):
+            read_runs(spark, none)
+    with pytest.raises(NotFound):
+        read_runs(spark, [tmp_path])
+    copy = shutil.copytree(SIMULATED, tmp_path / "copy")
+    (copy / "messages/replication=1/part-00000.parquet").unlink()
+    with pytest.raises(Damaged, match="is missing"):
+        read_runs(spark, [SIMULATED, copy])
+
+
+def test_the_build_copies_the_module_that_spark_finds() -> None:
+    build = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
+    copied = {target: ROOT / source for source, target in build["force-include"].items()}
+    assert copied["pyspark_qsctl/__init__.py"].samefile(found_by_name.__file__)
+    assert found_by_name.DefaultSource.name() == "qsctl"
+
+
+def test_without_the_libraries_the_module_has_no_format_and_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "qsctl.summary.spark.data_source", None)
+    specification = importlib.util.spec_from_file_location("pyspark_qsctl", found_by_name.__file__)
+    assert specification is not None
+    assert specification.loader is not None
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    assert not hasattr(module, "DefaultSource")
+
+
+@pytest.mark.spark
+def test_a_session_without_registration_finds_the_format(tmp_path: Path) -> None:
+    (tmp_path / "pyspark_qsctl").mkdir()
+    shutil.copy(found_by_name.__file__, tmp_path / "pyspark_qsctl/__init__.py")
+    environment = {
+        "JAVA_HOME": str(find_java().home),
+        "PATH": "/usr/bin:/bin",
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYSPARK_PYTHON": sys.executable,
+        "PYTHONPATH": str(tmp_path),
+    }
+    done = processes.run([sys.executable, "-c", FOUND], env=environment)
+    assert done.stdout.strip().endswith("found"), done.stderr
