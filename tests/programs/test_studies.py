@@ -53,10 +53,16 @@ def test_a_sweep_reports_its_progress_prints_nothing_and_keeps_its_points(capfd:
 
 def test_processes_beside_this_one_give_the_same_figures() -> None:
     scenario = open_scenario("burst", {}, SHORT)
-    tasks = list(plan_sweep(scenario, parse_axes(["profile[trading]/queue[D-1]/max-depth=100,5000"]), 1).tasks())
+    axes = parse_axes(["profile[trading]/queue[D-1]/max-depth=100,5000"])
+    tasks = list(plan_sweep(scenario, axes, 1, common_random_numbers=True).tasks())
     checks: list[bool] = []
     with LocalRunner(scenario, 2, lambda: checks.append(True)) as runner:
         found = [result for batch in runner.batches(tasks) for result in batch]
+        assert runner._arrivals is not None
+        shared = runner._arrivals.path
+        # Both points have the same arrivals; the two processes may have drawn them at once.
+        assert sorted(each.name.split(".", 1)[1] for each in shared.glob("*.npy")) == ["rows.npy", "windows.npy"]
+    assert not shared.exists()
     assert [list(each.figures) for each in found] == [run_task(scenario, task) for task in tasks]
     assert checks, "the program may end it while processes run"
 

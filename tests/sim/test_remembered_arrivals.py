@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -106,6 +107,45 @@ def test_a_caller_may_change_its_rows(burst: Scenario) -> None:
     with remembering(Memory()):
         first, second, third = rows(), rows(), rows()
     assert all((a == b).all() and (b == c).all() for a, b, c in zip(first, second, third, strict=True))
+
+
+def test_processes_share_what_one_has_drawn(burst: Scenario, tmp_path: Path) -> None:
+    plain = [at_depth(burst, 100), at_depth(burst, 200)]
+    with remembering(Memory(folder=tmp_path)) as drawing_process:
+        first = at_depth(burst, 100)
+    with remembering(Memory(folder=tmp_path)) as other:
+        second = at_depth(burst, 200)
+        assert [first, second] == plain
+        assert (drawing_process.hits, other.hits) == (0, 1)
+    for memory in (drawing_process, other):
+        (windows,) = memory.windows.values()
+        assert all(isinstance(each.rows.base, np.memmap | np.ndarray) and not each.rows.flags.writeable
+                   for each in windows)  # fmt: skip
+    assert sorted(path.suffix for path in tmp_path.iterdir()) == [".npy", ".npy"]
+
+
+def test_no_traffic_is_shared_too(burst: Scenario, tmp_path: Path) -> None:
+    idle = dataclasses.replace(burst, traffic=(dataclasses.replace(burst.traffic[0], start_ns=2 * SECOND_NS),))
+    for hits in (0, 1):
+        with remembering(Memory(folder=tmp_path)) as memory:
+            at_depth(idle, 100)
+            assert memory.hits == hits
+
+
+@pytest.mark.parametrize("damage", ["gone", "cut", "foreign"])
+def test_what_cannot_be_shared_is_drawn(burst: Scenario, tmp_path: Path, damage: str) -> None:
+    plain = at_depth(burst, 100)
+    folder = tmp_path / "shared"
+    if damage != "gone":
+        folder.mkdir()
+        with remembering(Memory(folder=folder)):
+            at_depth(burst, 100)
+        (rows,) = folder.glob("*.rows.npy")
+        rows.write_bytes(rows.read_bytes()[:1000] if damage == "cut" else b"no array")
+    for _ in range(2):
+        with remembering(Memory(folder=folder)) as memory:
+            assert at_depth(burst, 100) == plain
+            assert memory.hits == 0
 
 
 def test_nothing_is_remembered_unless_that_is_asked_for(burst: Scenario) -> None:

@@ -1,5 +1,6 @@
-"""The folder of one Spark session for temporary files, removed at its end and, where its process was killed, by a later
-one.
+"""The folder of one Spark session, or of processes that simulate beside one another, for temporary files.
+
+It is removed at their end and, where its process was killed, by a later one.
 
 The process holds a lock in its folder. The system releases it however the process ends, so that a folder whose lock is
 free belongs to none.

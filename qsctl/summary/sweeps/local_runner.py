@@ -1,6 +1,7 @@
 """The tasks of a sweep or a search in this process, or in processes beside it: without Spark, and without Java.
 
 The figures are those that Spark's tasks give: both run `sim.sweep.run_task`, which depends on its arguments alone.
+Processes share the arrivals that points have in common: what one has drawn the others map (`sim.arrivals.remembered`).
 """
 
 from __future__ import annotations
@@ -9,13 +10,17 @@ import multiprocessing
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
+from pathlib import Path
 from types import TracebackType
 from typing import Final
 
 from qsctl.endings import children_without_signals, end_with_parent
 from qsctl.errors import Unavailable
+from qsctl.sim.arrivals.remembered import share_arrivals
 from qsctl.sim.scenario.scenario import Scenario
 from qsctl.sim.sweep import Task
+from qsctl.summary.spark.private_folder import PrivateFolder, remove_abandoned
 from qsctl.summary.sweeps.batches import Answer, BatchRunner, attempt, result_of
 from qsctl.summary.sweeps.sweep_folder import PointResult
 
@@ -26,8 +31,10 @@ _scenario: Scenario | None = None
 """In a worker: what it simulates."""
 
 
-def _begin(scenario: Scenario) -> None:
+def _begin(scenario: Scenario, arrivals: Path | None) -> None:
     end_with_parent()
+    if arrivals is not None:
+        share_arrivals(arrivals)
     global _scenario  # noqa: PLW0603 - a worker has one
     _scenario = scenario
 
@@ -54,6 +61,7 @@ class LocalRunner(BatchRunner):
         self._scenario = scenario
         self._check = check
         self._pool: ProcessPoolExecutor | None = None
+        self._arrivals: PrivateFolder | None = None
 
     def __enter__(self) -> LocalRunner:
         return self
@@ -64,6 +72,9 @@ class LocalRunner(BatchRunner):
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)
             self._pool = None
+        if self._arrivals is not None:
+            self._arrivals.remove()
+            self._arrivals = None
 
     def run(self, tasks: Sequence[Task]) -> list[PointResult]:
         """Return the results of the tasks, in their order.
@@ -90,7 +101,12 @@ class LocalRunner(BatchRunner):
     def _in_workers(self, tasks: Sequence[Task]) -> list[Answer]:
         if self._pool is None:
             context = multiprocessing.get_context("spawn")
-            self._pool = ProcessPoolExecutor(self.slots, context, _begin, (self._scenario,))
+            if self._arrivals is None:
+                remove_abandoned()
+                with suppress(OSError):  # without a folder each process draws its own
+                    self._arrivals = PrivateFolder()
+            shared = None if self._arrivals is None else self._arrivals.path
+            self._pool = ProcessPoolExecutor(self.slots, context, _begin, (self._scenario, shared))
         with children_without_signals():
             waiting: set[Future[Answer]] = set()
             futures = [self._pool.submit(_attempt, task) for task in tasks]
