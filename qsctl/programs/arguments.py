@@ -7,7 +7,7 @@ from os import PathLike, fspath
 from typing import TypeAlias
 
 from qsctl.cli.options import ScenarioChanges
-from qsctl.cli.simulation.spark_options import ClusterOptions, LocalProcesses
+from qsctl.cli.simulation.spark_options import ClusterOptions, LocalProcesses, TaskOptions
 from qsctl.errors import UsageError
 from qsctl.programs.called import assignments
 
@@ -53,11 +53,13 @@ def spark(master: str, conf: Mapping[str, str] | None) -> ClusterOptions:
     return ClusterOptions(master, assignments(conf))
 
 
-def spark_or_processes(workers: int, master: str, conf: Mapping[str, str] | None) -> ClusterOptions:
+def spark_or_processes(workers: int, master: str, conf: Mapping[str, str] | None) -> TaskOptions:
     """Return the Spark of `master`, or without one `workers` processes.
 
     Raises:
         UsageError: the number of processes is not at least 1, or there are settings of Spark, and no master.
     """
     cluster = spark(master, conf)
-    return cluster if master else LocalProcesses(workers=at_least(1, workers, "workers"))
+    return (
+        TaskOptions(cluster.master, cluster.conf) if master else LocalProcesses(workers=at_least(1, workers, "workers"))
+    )

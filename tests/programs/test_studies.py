@@ -57,7 +57,7 @@ def test_processes_beside_this_one_give_the_same_figures() -> None:
     tasks = list(plan_sweep(scenario, axes, 1, common_random_numbers=True).tasks())
     checks: list[bool] = []
     with LocalRunner(scenario, 2, lambda: checks.append(True)) as runner:
-        found = [result for batch in runner.batches(tasks) for result in batch]
+        found = runner.run(tasks)
         assert runner._arrivals is not None
         shared = runner._arrivals.path
         # Both points have the same arrivals; the two processes may have drawn them at once.

@@ -43,7 +43,8 @@ from qsctl.sim.scenario.scenario import (
 from qsctl.sim.sweep import parse_axes, plan_sweep, run_task
 from qsctl.summary.job import summarize_run
 from qsctl.summary.spark.session import SparkOptions
-from qsctl.summary.sweeps.sweep_folder import PointResult, open_sweep, write_results
+from qsctl.summary.sweeps.sweep_folder import PointResult, open_sweep
+from tests.summary.written_sweep import write_results
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 FLAGS = (

@@ -24,9 +24,10 @@ from qsctl.sim.sweep import parse_axes, plan_sweep, run_task
 from qsctl.summary.measures import tables
 from qsctl.summary.run_summary import QueueFigures, RunSummary
 from qsctl.summary.sweeps.selection import parse_criteria
-from qsctl.summary.sweeps.sweep_folder import PointResult, open_sweep, write_results
+from qsctl.summary.sweeps.sweep_folder import PointResult, open_sweep
 from tests.commands import command_line
 from tests.summary.paused_client import paused
+from tests.summary.written_sweep import write_results
 
 DEPTH = "profile[default]/queue[D-1]/max-depth"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -10,6 +10,8 @@ from qsctl.instant import SECOND_NS
 from qsctl.sim.figures import SUMMED, Figures
 from qsctl.sim.scenario.scenario import Scenario
 from qsctl.sim.sweep import Task, run_task
+from qsctl.summary.sweeps.pieces import DonePiece
+from qsctl.summary.sweeps.runner import Give, Runner
 from qsctl.summary.sweeps.sweep_folder import PointResult
 
 Law = Callable[[Mapping[str, int], np.random.Generator], Mapping[str, int]]
@@ -19,7 +21,7 @@ NO_MARK = 1 << 40
 """A content above every depth: a law shows nothing of another depth."""
 
 
-class Here:
+class Here(Runner):
     """Runs tasks in this process."""
 
     def __init__(self, scenario: Scenario) -> None:
@@ -30,8 +32,9 @@ class Here:
             PointResult(task.point, task.replication, task.seed, tuple(run_task(self.scenario, task))) for task in tasks
         ]
 
-    def batches(self, tasks: Sequence[Task]) -> Iterable[list[PointResult]]:
-        return [self.run(tasks)] if tasks else []
+    def ended(self, give: Give) -> Iterator[DonePiece]:
+        while (piece := give()) is not None:
+            yield DonePiece(piece, tuple(self.run(piece.tasks)), 0.0, is_warm=False)
 
 
 class ByLaw(Here):

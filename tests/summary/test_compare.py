@@ -41,9 +41,10 @@ from qsctl.summary.comparison.one_run import (
     messages_of,
     paired_by_samples,
 )
-from qsctl.summary.sweeps.sweep_folder import open_sweep, write_results
+from qsctl.summary.sweeps.sweep_folder import open_sweep
 from tests.campaigns import trials
 from tests.summary.runners import Here
+from tests.summary.written_sweep import write_results
 
 TRIALS = trials("QSCTL_CONFIDENCE_TRIALS", 0, 200)
 MONDAY = Path(__file__).parents[2] / "fixtures" / "recordings" / "monday"

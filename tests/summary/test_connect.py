@@ -18,7 +18,8 @@ from qsctl.sim.sweep import parse_axes, plan_sweep
 from qsctl.summary.spark.gateway import java_home
 from qsctl.summary.spark.java import find_java
 from qsctl.summary.spark.session import SparkOptions, spark_session, stop_spark
-from qsctl.summary.sweeps.sweep import TaskRunner, check_executors, run_sweep
+from qsctl.summary.sweeps.spark_runner import SparkRunner, check_executors
+from qsctl.summary.sweeps.sweep import run_sweep
 from tests import processes
 from tests.campaigns import is_campaign
 from tests.patience import eventually
@@ -84,13 +85,13 @@ def test_no_java_starts_in_this_process(server: str) -> None:
     session = spark_session(SparkOptions(server))
     assert type(session).__module__.startswith("pyspark.sql.connect")
     assert SparkContext._active_spark_context is None
-    assert TaskRunner(overloaded(), spark=session).slots == 2
+    assert SparkRunner(overloaded(), spark=session).slots == 2
 
 
 def test_an_executor_with_another_qsctl_is_named(server: str, monkeypatch: pytest.MonkeyPatch) -> None:
     session = spark_session(SparkOptions(server))
     here = {"host": "here", "python": ".".join(map(str, sys.version_info[:3])), "version": "9.9", "problem": ""}
-    monkeypatch.setattr("qsctl.summary.sweeps.sweep.self_report", lambda: here)
+    monkeypatch.setattr("qsctl.summary.sweeps.spark_runner.self_report", lambda: here)
     with pytest.raises(Unavailable, match=r"the executor on \S+ has qsctl \S+; this process has qsctl 9\.9"):
         check_executors(session, 2)
 

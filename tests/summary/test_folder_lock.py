@@ -9,8 +9,9 @@ import pytest
 from qsctl.errors import InvalidInput
 from qsctl.sim.sweep import parse_axes, plan_sweep
 from qsctl.summary.sweeps.sweep import SweepProgress, run_sweep
-from qsctl.summary.sweeps.sweep_folder import open_sweep, write_results
+from qsctl.summary.sweeps.sweep_folder import open_sweep
 from tests.summary.overloaded import DEPTH, overloaded, results_here
+from tests.summary.written_sweep import write_results
 
 
 def test_a_second_sweep_into_a_folder_is_refused_while_the_first_one_runs(tmp_path: Path) -> None:

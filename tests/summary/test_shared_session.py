@@ -28,9 +28,9 @@ assert found.conf.get("spark.sql.session.timeZone") == "UTC"
 from qsctl.sim.simulate import open_scenario
 from qsctl.sim.scenario.overrides import apply_overrides
 from qsctl.sim.sweep import Point, Task
-from qsctl.summary.sweeps.sweep import TaskRunner
+from qsctl.summary.sweeps.spark_runner import SparkRunner
 scenario = apply_overrides(open_scenario("burst", {}, {}), {"horizon": "100ms", "group[desks]/count": "1"})
-(result,) = TaskRunner(scenario).run([Task(Point(()), 0, 1)])
+(result,) = SparkRunner(scenario).run([Task(Point(()), 0, 1)])
 assert result.figures[0].arrived_messages > 0
 stop_spark()
 assert own.conf.get("spark.sql.session.timeZone") == "Asia/Tokyo"

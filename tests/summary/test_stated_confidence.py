@@ -23,10 +23,11 @@ from qsctl.summary.comparison.compare import MeasureVerdict, compare
 from qsctl.summary.comparison.compare_sentence import sentence
 from qsctl.summary.sweeps.points import EVERY_MEASURE
 from qsctl.summary.sweeps.size import Sizing, size
-from qsctl.summary.sweeps.sweep_folder import open_sweep, write_results
+from qsctl.summary.sweeps.sweep_folder import open_sweep
 from tests.campaigns import trials
 from tests.summary.paused_client import RATE, paused
 from tests.summary.runners import Here
+from tests.summary.written_sweep import write_results
 
 TRIALS = trials("QSCTL_CONFIDENCE_TRIALS", 0, 200)
 TCP_QUEUE_MESSAGES = 128

@@ -33,9 +33,11 @@ from qsctl.summary.inference.statistics import interval_of
 from qsctl.summary.spark.session import SparkOptions
 from qsctl.summary.sweeps.points import EVERY_MEASURE, MEASURES, point_measures
 from qsctl.summary.sweeps.size import size
-from qsctl.summary.sweeps.sweep import SweepProgress, TaskRunner, run_sweep
-from qsctl.summary.sweeps.sweep_folder import finished, open_sweep, read_results, write_results
+from qsctl.summary.sweeps.spark_runner import SparkRunner
+from qsctl.summary.sweeps.sweep import SweepProgress, run_sweep
+from qsctl.summary.sweeps.sweep_folder import finished, open_sweep, read_results
 from tests.summary.overloaded import DEPTH, overloaded, results_here
+from tests.summary.written_sweep import write_results
 
 TCP_QUEUE_BYTES = 262_144
 
@@ -239,7 +241,7 @@ def test_a_sweep_on_spark_gives_what_the_tasks_give_here_and_goes_on_where_it_st
 def test_a_task_that_cannot_be_simulated_is_one_message_with_its_point(options: SparkOptions) -> None:
     point = Point((("traffic[t]/to", "nobody"),))
     with pytest.raises(InvalidInput, match="to=nobody"):
-        TaskRunner(overloaded(), options).run([Task(point, 0, 1)])
+        SparkRunner(overloaded(), options).run([Task(point, 0, 1)])
 
 
 def test_two_sweeps_with_common_random_numbers_are_paired(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from qsctl.cli.simulation.size_words import (
     memory_text,
     statement_of,
 )
-from qsctl.cli.simulation.spark_options import ClusterOptions
+from qsctl.cli.simulation.spark_options import TaskOptions
 from qsctl.cli.simulation.task_progress import task_progress
 from qsctl.errors import ExitStatus
 
@@ -234,7 +234,7 @@ def size(
     *,
     recorded: RecordedOptions,
     changes: ScenarioChanges,
-    cluster: ClusterOptions,
+    cluster: TaskOptions,
 ) -> Sized:
     """Find the smallest settings that meet targets, by simulating only where the answer is open.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
@@ -15,7 +16,7 @@ from qsctl.errors import Interrupted
 if TYPE_CHECKING:
     from qsctl.sim.scenario.scenario import Scenario
     from qsctl.summary.spark.session import SparkOptions
-    from qsctl.summary.sweeps.batches import BatchRunner
+    from qsctl.summary.sweeps.runner import Runner
 
 SPARK_PANEL = "Spark"
 
@@ -52,19 +53,51 @@ class ClusterOptions(OptionGroup):
 
         return SparkOptions(master=self.master, conf=parse_conf(self.conf or ()))
 
-    def runner(self, scenario: Scenario) -> AbstractContextManager[BatchRunner | None]:
+    def runner(self, scenario: Scenario) -> AbstractContextManager[Runner | None]:
         """Return what runs the simulations of a scenario; None: Spark, by these options."""
         del scenario
         return nullcontext()
 
 
 @dataclass(frozen=True)
-class LocalProcesses(ClusterOptions):
+class TaskOptions(ClusterOptions):
+    """Options of a command that simulates many times: in processes of this machine, or on Spark if requested."""
+
+    spark: Annotated[
+        bool,
+        typer.Option(
+            "--spark",
+            help="Compute on Spark, as with --master or --conf, instead of in processes of this machine.",
+            rich_help_panel=SPARK_PANEL,
+        ),
+    ] = False
+
+    def runner(self, scenario: Scenario) -> AbstractContextManager[Runner | None]:
+        """Return what runs the simulations of a scenario; None: Spark, by these options."""
+        from qsctl.summary.spark.session import CONF_VARIABLE, MASTER_VARIABLE
+
+        named = (self.master, self.conf, os.environ.get(MASTER_VARIABLE), os.environ.get(CONF_VARIABLE))
+        if self.spark or any(named):
+            return super().runner(scenario)
+        from qsctl.summary.sweeps.local_runner import LocalRunner
+
+        return LocalRunner(scenario, processors())
+
+
+def processors() -> int:
+    """Return how many processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+@dataclass(frozen=True)
+class LocalProcesses(TaskOptions):
     """Processes of this machine in place of Spark: what a program has unless it asks for Spark, and no Java."""
 
     workers: int = 1
 
-    def runner(self, scenario: Scenario) -> AbstractContextManager[BatchRunner | None]:
+    def runner(self, scenario: Scenario) -> AbstractContextManager[Runner | None]:
         """Return what runs the simulations, until the block ends."""
         from qsctl.summary.sweeps.local_runner import LocalRunner
 

@@ -18,7 +18,7 @@ from qsctl.cli.simulation.long_run import YesOption
 from qsctl.cli.simulation.recorded import FromOption, RecordedOptions, scenario_or_recording
 from qsctl.cli.simulation.selection_options import BestOption, FrontOption, asked_criteria
 from qsctl.cli.simulation.size_words import load_text
-from qsctl.cli.simulation.spark_options import ClusterOptions
+from qsctl.cli.simulation.spark_options import TaskOptions
 from qsctl.cli.simulation.sweep_results import BrokenRun, SweepTable
 from qsctl.cli.simulation.task_progress import task_progress
 
@@ -92,7 +92,7 @@ def sweep(
     *,
     recorded: RecordedOptions,
     changes: ScenarioChanges,
-    cluster: ClusterOptions,
+    cluster: TaskOptions,
 ) -> SweepTable:
     """Simulate every point of a grid several times; each measure with its confidence interval.
 

@@ -1,15 +1,16 @@
 """Candidates of a sizing: settings that are simulated until their targets are decided, as far as is asked.
 
-Every round simulates what all the candidates asked for need, so that every processor has work. A candidate that was
-simulated until one target was decided is continued where another one is asked for. All candidates of a block see the
-same arrivals, and what another candidate's run shows of one is not simulated again (`known_results.py`).
+The replications of all the candidates asked for are one stream, without a barrier (`candidate_stream.py`). Each
+candidate is looked at after the same numbers of its own replications, whatever ends in between: the answer depends on
+the seed, and neither on the number of workers nor on the order in which they end. A candidate that was simulated until
+one target was decided is continued where another one is asked for. All candidates of a block see the same arrivals, and
+what another candidate's run shows of one is not simulated again (`known_results.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from qsctl.sim.figures import Figures
 from qsctl.sim.scenario.randomness import is_deterministic
@@ -20,20 +21,11 @@ from qsctl.sim.sizing.targets import Target, VariedSetting
 from qsctl.sim.sweep import Point, Task, scenario_at
 from qsctl.summary.inference.evidence import Knowledge, TargetEvidence, judge, runs_needed
 from qsctl.summary.inference.sequential import SequentialAnswer, rounds
+from qsctl.summary.sweeps.candidate_stream import CandidateStream
 from qsctl.summary.sweeps.known_results import DepthsOfSearch
-from qsctl.summary.sweeps.sweep_folder import PointResult
+from qsctl.summary.sweeps.runner import Runner
 
 Values = tuple[int, ...]
-
-
-class Runner(Protocol):
-    """A runner that simulates tasks."""
-
-    def run(self, tasks: Sequence[Task]) -> list[PointResult]:
-        """Return the results of the tasks, in their order."""
-
-    def batches(self, tasks: Sequence[Task]) -> Iterable[list[PointResult]]:
-        """Return the results of the tasks in their order, batch by batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +53,10 @@ class _Trial:
     first: int
     """The number of its first replication: each block has arrivals of its own."""
     figures: list[tuple[Figures, ...]] = field(default_factory=list)
+    """Of its replications in order, as many as it was looked at with."""
+    early: dict[int, tuple[Figures, ...]] = field(default_factory=dict)
+    """Of replications beyond those: they were simulated where a worker had nothing else to do."""
+    judged: Candidate | None = None
 
 
 @dataclass(slots=True)
@@ -105,14 +101,45 @@ class Candidates:
         for values in places:
             if values not in self._trials:
                 self._trials[values] = self._trial(values, block)
-        most = self.most_replications
-        for wanted in rounds(most, [runs_needed(target, self.error) for target in self.targets]):
-            left = [values for values in places if not self._enough(values, about)]
-            if not left:
-                return
-            self._run([(values, 1 if self.is_fixed(values) else wanted) for values in left])
-            for values in left:
-                self._judge(values)
+        looks = list(rounds(self.most_replications, [runs_needed(target, self.error) for target in self.targets]))
+        untried = [values for values in dict.fromkeys(places) if values not in self.tried]
+        untried.reverse()
+
+        def next_look(values: Values) -> int | None:
+            """Return the number of replications after which a candidate is looked at next; None: it is decided."""
+            trial = self._trials[values]
+            for wanted in looks:
+                if self._enough(values, about):
+                    break
+                at = 1 if self.is_fixed(values) else wanted
+                if at > len(trial.figures):
+                    return at
+                if trial.judged is None or trial.judged.replications < len(trial.figures):
+                    self._judge(values)
+            return None
+
+        def show() -> None:
+            """Add the candidates that were looked at, in the order in which they were asked for."""
+            while untried and (judged := self._trials[untried[-1]].judged) is not None:
+                self.tried[untried.pop()] = judged
+                self.report(judged)
+
+        def looked_at(values: Values, aim: int) -> int | None:
+            """Look at a candidate with its replications up to a number, and return the next one."""
+            trial = self._trials[values]
+            trial.figures += [trial.early.pop(number) for number in range(len(trial.figures), aim)]
+            self._judge(values)
+            show()
+            return next_look(values)
+
+        stream = CandidateStream(self.runner, looks, self._task, self._known)
+        for values in dict.fromkeys(places):
+            aim = next_look(values)
+            if aim is not None:
+                trial = self._trials[values]
+                stream.add(values, len(trial.figures), aim, trial.early)
+        show()
+        stream.run(looked_at)
 
     def restate(self, error: float) -> None:
         """Judge every candidate anew with another error."""
@@ -124,26 +151,9 @@ class Candidates:
         """Return whether nothing is random with a candidate's settings: one replication is then enough."""
         return self._trials[values].known.exact
 
-    def _run(self, wanted: Sequence[tuple[Values, int]]) -> None:
-        """Simulate candidates up to a number of replications each, but for results that others show."""
-        asked = [
-            (values, number)
-            for values, count in wanted
-            for number in range(len(self._trials[values].figures), count)
-        ]  # fmt: skip
-        known = {each: figures for each in asked if (figures := self._known(*each)) is not None}
-        missing = [each for each in asked if each not in known]
-        tasks = [
-            Task(self._trials[values].point, self._trials[values].first + number, self.scenario.seed)
-            for values, number in missing
-        ]
-        done = 0
-        for results in self.runner.batches(tasks):
-            for each, result in zip(missing[done:], results, strict=False):
-                known[each] = result.figures
-            done += len(results)
-        for values, number in asked:
-            self._trials[values].figures.append(known[values, number])
+    def _task(self, values: Values, number: int) -> Task:
+        trial = self._trials[values]
+        return Task(trial.point, trial.first + number, self.scenario.seed)
 
     def _known(self, values: Values, number: int) -> tuple[Figures, ...] | None:
         """Return what another candidate's replication shows of this one's."""
@@ -167,21 +177,21 @@ class Candidates:
         return _Trial(point, memory_bytes(changed), known, block * self.most_replications)
 
     def _judge(self, values: Values) -> None:
-        """Set what a candidate's replications show; it is reported once it is tried."""
+        """Set what a candidate's replications show."""
         trial = self._trials[values]
         evidence = tuple(
             judge(target, trial.figures, self.confidence, self.error, self.most_replications, trial.known)
             for target in self.targets
         )
-        new = values not in self.tried
-        self.tried[values] = Candidate(values, len(trial.figures), evidence, trial.memory)
-        if new:
-            self.report(self.tried[values])
+        trial.judged = Candidate(values, len(trial.figures), evidence, trial.memory)
+        if values in self.tried:
+            self.tried[values] = trial.judged
 
     def _enough(self, values: Values, about: Sequence[Target]) -> bool:
         """Return whether a candidate's replications decide what is asked, or are its last ones."""
-        if values not in self.tried:
+        judged = self._trials[values].judged
+        if judged is None:
             return False
-        asked = [each for each in self.tried[values].evidence if each.target in about]
+        asked = [each for each in judged.evidence if each.target in about]
         missed = any(each.answer is SequentialAnswer.REFUSED or each.given_up for each in asked)
         return missed or all(each.decided for each in asked) or self.is_fixed(values)

@@ -16,7 +16,7 @@ from typing import Final
 from qsctl.sim.sizing.targets import VariedSetting
 from qsctl.sim.sweep import Task
 from qsctl.summary.inference.sequential import EARLIEST_REFUSAL
-from qsctl.summary.sweeps.candidates import Runner
+from qsctl.summary.sweeps.runner import Runner
 
 ASKED_ABOVE_S: Final = 60.0
 """Seconds above which a user is asked on a terminal."""

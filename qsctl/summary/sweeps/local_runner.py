@@ -7,7 +7,8 @@ Processes share the arrivals that points have in common: what one has drawn the 
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
@@ -21,11 +22,13 @@ from qsctl.sim.arrivals.remembered import share_arrivals
 from qsctl.sim.scenario.scenario import Scenario
 from qsctl.sim.sweep import Task
 from qsctl.summary.spark.private_folder import PrivateFolder, remove_abandoned
-from qsctl.summary.sweeps.batches import Answer, BatchRunner, attempt, result_of
+from qsctl.summary.sweeps.pieces import DonePiece, PieceAnswer, TaskPiece, ended, work
+from qsctl.summary.sweeps.runner import Give, Runner
 from qsctl.summary.sweeps.sweep_folder import PointResult
 
 POLL_SECONDS: Final = 0.1
-BATCH_SECONDS: Final = 1.0
+_PIECES_AHEAD: Final = 2
+"""Pieces that a process has been given: it begins the next one without waiting for this process."""
 
 _scenario: Scenario | None = None
 """In a worker: what it simulates."""
@@ -39,13 +42,16 @@ def _begin(scenario: Scenario, arrivals: Path | None) -> None:
     _scenario = scenario
 
 
-def _attempt(task: Task) -> Answer:
+def _work(piece: TaskPiece) -> PieceAnswer:
     assert _scenario is not None
-    return attempt(_scenario, task)
+    return work(_scenario, piece)
 
 
-class LocalRunner(BatchRunner):
+class LocalRunner(Runner):
     """Runs tasks of one scenario on this machine; a context manager that ends its processes.
+
+    Where the system kills a process that has simulated, as for want of memory, its pieces are simulated again by new
+    processes.
 
     Args:
         scenario: what is simulated.
@@ -53,8 +59,6 @@ class LocalRunner(BatchRunner):
             guards its own start by `if __name__ == "__main__"`.
         check: called between tasks, and ten times a second while processes run; what it raises ends the run.
     """
-
-    batch_s = BATCH_SECONDS
 
     def __init__(self, scenario: Scenario, workers: int = 1, check: Callable[[], None] = lambda: None) -> None:
         self.slots = workers
@@ -77,28 +81,77 @@ class LocalRunner(BatchRunner):
             self._arrivals = None
 
     def run(self, tasks: Sequence[Task]) -> list[PointResult]:
-        """Return the results of the tasks, in their order.
+        """Return the results of the tasks, in their order; a single one is simulated in this process.
 
         Raises:
-            InvalidInput: a task's scenario cannot be simulated; the message names the point.
-            Unavailable: a process ended by itself, as where a program spawns processes without a guard.
+            InvalidInput: as `ended`.
+            Unavailable: as `ended`.
         """
-        if self.slots == 1 or len(tasks) == 1:
-            return [self._here(task) for task in tasks]
+        if len(tasks) > 1:
+            return super().run(tasks)
+        return [result for task in tasks for result in self._here(TaskPiece((task,))).results]
+
+    def ended(self, give: Give) -> Iterator[DonePiece]:
+        """Simulate what is given and yield it as it ends.
+
+        Raises:
+            InvalidInput: a scenario cannot be simulated; the message names the point. Or the folder of a sweep cannot
+                be written.
+            Unavailable: processes end by themselves, as where a program spawns processes without a guard.
+        """
+        if self.slots > 1:
+            yield from self._in_workers(give)
+            return
+        while (piece := give()) is not None:
+            yield self._here(piece)
+
+    def _here(self, piece: TaskPiece) -> DonePiece:
+        return ended(piece, work(self._scenario, piece, self._check))
+
+    def _in_workers(self, give: Give) -> Iterator[DonePiece]:
+        waiting: dict[Future[PieceAnswer], TaskPiece] = {}
+        again: deque[TaskPiece] = deque()
+        """Pieces of processes that were killed."""
+        done_in_pool = 0
         try:
-            return [result_of(task, answer) for task, answer in zip(tasks, self._in_workers(tasks), strict=True)]
-        except BrokenProcessPool:
-            self._pool = None
-            raise Unavailable(
-                "a process that simulates ended by itself",
-                remedy='Guard the start of the program with `if __name__ == "__main__":`, or give workers=1.',
-            ) from None
+            while True:
+                while len(waiting) < _PIECES_AHEAD * self.slots:
+                    piece = again.popleft() if again else give()
+                    if piece is None:
+                        break
+                    future = self._submit(piece)
+                    if future is None:
+                        again.append(piece)
+                        break
+                    waiting[future] = piece
+                if not waiting and not again:
+                    return
+                self._check()
+                for future in wait(waiting, POLL_SECONDS, FIRST_COMPLETED).done:
+                    piece = waiting.pop(future)
+                    try:
+                        answer = future.result()
+                    except BrokenProcessPool:
+                        again.append(piece)
+                        continue
+                    done_in_pool += 1
+                    yield ended(piece, answer)
+                if again:
+                    if not done_in_pool:
+                        raise Unavailable(
+                            "a process that simulates ended by itself",
+                            remedy='Guard the start of the program with `if __name__ == "__main__":`, or give '
+                            "workers=1.",
+                        )
+                    again.extend(waiting.values())
+                    waiting.clear()
+                    self._pool, done_in_pool = None, 0
+        finally:
+            for future in waiting:
+                future.cancel()
 
-    def _here(self, task: Task) -> PointResult:
-        self._check()
-        return result_of(task, attempt(self._scenario, task))
-
-    def _in_workers(self, tasks: Sequence[Task]) -> list[Answer]:
+    def _submit(self, piece: TaskPiece) -> Future[PieceAnswer] | None:
+        """Give a piece to the processes; None: one of them was killed."""
         if self._pool is None:
             context = multiprocessing.get_context("spawn")
             if self._arrivals is None:
@@ -107,13 +160,8 @@ class LocalRunner(BatchRunner):
                     self._arrivals = PrivateFolder()
             shared = None if self._arrivals is None else self._arrivals.path
             self._pool = ProcessPoolExecutor(self.slots, context, _begin, (self._scenario, shared))
-        with children_without_signals():
-            waiting: set[Future[Answer]] = set()
-            futures = [self._pool.submit(_attempt, task) for task in tasks]
-            waiting.update(futures)
-        while waiting:
-            self._check()
-            done, waiting = wait(waiting, POLL_SECONDS, FIRST_COMPLETED)
-            for each in done:
-                each.result()
-        return [each.result() for each in futures]
+        try:
+            with children_without_signals():
+                return self._pool.submit(_work, piece)
+        except BrokenProcessPool:
+            return None

@@ -32,10 +32,11 @@ from qsctl.sim.sweep import Point, Task, scenario_at
 from qsctl.summary.inference.evidence import Knowledge, runs_needed, support_of
 from qsctl.summary.inference.sequential import MOST_REPLICATIONS, SequentialAnswer
 from qsctl.summary.spark.session import SparkOptions
-from qsctl.summary.sweeps.candidates import Candidate, Candidates, Runner, Values
+from qsctl.summary.sweeps.candidates import Candidate, Candidates, Values
 from qsctl.summary.sweeps.cost import Cost, candidates_of, cost_of_search, seconds_of
 from qsctl.summary.sweeps.known_results import DepthsOfSearch
-from qsctl.summary.sweeps.sweep import TaskRunner
+from qsctl.summary.sweeps.runner import Runner
+from qsctl.summary.sweeps.spark_runner import SparkRunner
 
 MOST_COMBINATIONS: Final = 10_000
 MOST_RUNS_OF_A_MEAN: Final = 1_000
@@ -137,7 +138,7 @@ def size(
     error = (1.0 - confidence) / _divided_among(settings, effects)
     if most_replications is not None and not is_deterministic(changed):
         _check_replications(targets, error, most_replications)
-    runner = runner or TaskRunner(scenario, options)
+    runner = runner or SparkRunner(scenario, options)
     first = runner.run([Task(highest, 0, scenario.seed)])[0].figures
     _check_queues(targets, [figures.queue for figures in first])
     most = most_replications or _enough(targets, error, first, changed, kept)
@@ -175,7 +176,7 @@ def _cost(
     runner: Runner,
 ) -> Cost:
     """Return about what the search will cost: as many replications as run at once are timed at the highest settings."""
-    slots = getattr(runner, "slots", 1)
+    slots = runner.slots
     seconds = seconds_of([Task(highest, number, scenario.seed) for number in range(slots)], runner)
     listed = any(setting.choices for setting in settings)
     scanned = listed or any(effect.direction is Direction.UNKNOWN for effect in effects)

@@ -1,8 +1,9 @@
-"""The folder of a sweep: what was asked (`sweep.json`), and one small Parquet file a finished batch.
+"""The folder of a sweep: what was asked (`sweep.json`), and small Parquet files of finished replications.
 
-A batch is written under a hidden name and renamed, so a driver that is killed loses at most the batch in hand; the next
-call reads what is there and does the rest. A part is named by its checksum and carries its sweep's identity;
-`sweep.json` lists the parts and is sealed: what is missing, changed or of another sweep is never summed up.
+A part is written by the process that has simulated it, under a hidden name, and renamed; the next call reads what is
+there and does the rest. A part is named by its checksum and carries its sweep's identity, so that one that is not
+listed yet is known to be whole, and one that is written twice is one. `sweep.json` lists the parts once a call has
+ended, and is sealed: what is missing, changed or of another sweep is never summed up.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import dataclasses
 import errno
 import json
 import os
+import re
+import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -31,6 +34,9 @@ from qsctl.summary.folder_lock import LOCK_FILE
 SWEEP_FILE: Final = "sweep.json"
 SCENARIO_FILE: Final = "scenario.xml"
 POINTS_FOLDER: Final = "points"
+_PART: Final = "part-"
+_SUFFIX: Final = ".parquet"
+_NAMED_BY_CONTENT: Final = re.compile(rf"{_PART}[0-9a-f]{{32}}{re.escape(_SUFFIX)}")
 _IDENTITY: Final = ("scenario_digest", "seed", "common_random_numbers")
 _SWEEP_KEY: Final = b"qsctl.sweep"
 _SILENT_KEY: Final = b"qsctl.silent"
@@ -106,7 +112,7 @@ def open_sweep(folder: Location, plan: SweepPlan) -> None:
                 )
         wanted["parts"] = have["parts"]
     refuse_foreign_folder(folder)
-    with _written(folder):
+    with written(folder):
         (folder / POINTS_FOLDER).mkdir(parents=True, exist_ok=True)
         (folder / SCENARIO_FILE).write_bytes(text)
         _write_document(folder, wanted)
@@ -190,17 +196,22 @@ def sweep_scenario(folder: Location, document: Mapping[str, Any]) -> str:
     return text.decode("utf-8")
 
 
-def write_results(folder: Location, results: Sequence[PointResult]) -> None:
-    """Add a finished batch; it is there whole or not at all.
-
-    The part is named by its checksum before `sweep.json` lists it, so that one of a driver that was killed in between
-    is still known to be whole.
+def sweep_identity(folder: Location) -> str:
+    """Return what identifies a sweep: its parts carry it.
 
     Raises:
         Damaged: as `read_sweep`.
-        InvalidInput: the folder cannot be written, as where its disk is full; what was written before stays.
     """
-    document = dict(read_sweep(folder))
+    return _identity(read_sweep(folder))
+
+
+def encode_part(results: Sequence[PointResult], identity: str) -> bytes:
+    """Return a part of a sweep: the same for the same results, in whatever process it is made.
+
+    Args:
+        results: finished replications.
+        identity: of the sweep.
+    """
     rows = [
         {
             "point": result.point.key,
@@ -215,19 +226,52 @@ def write_results(folder: Location, results: Sequence[PointResult]) -> None:
     silent = [
         _Silent(dict(result.point.values), result.replication, result.seed) for result in results if not result.figures
     ]
-    schema = POINTS.with_metadata({_SWEEP_KEY: _identity(document).encode(), _SILENT_KEY: msgspec.json.encode(silent)})
+    schema = POINTS.with_metadata({_SWEEP_KEY: identity.encode(), _SILENT_KEY: msgspec.json.encode(silent)})
     sink = pa.BufferOutputStream()
     pq.write_table(pa.Table.from_pylist(rows, schema=schema), sink)
-    content = sink.getvalue().to_pybytes()
-    listing = _listing(content)
-    name = f"part-{listing['blake2b']}.parquet"
-    with _written(folder):
-        _write_whole(folder / POINTS_FOLDER / name, content)
-        _write_document(folder, document | {"parts": document["parts"] | {name: listing}})
+    return bytes(sink.getvalue().to_pybytes())
+
+
+def store_part(folder: Location, content: bytes) -> None:
+    """Write a part under the name of its content; one that is there is the same and stays.
+
+    Raises:
+        OSError: it cannot be written; nothing of it is left.
+    """
+    place = folder / POINTS_FOLDER / _part_name(_listing(content)["blake2b"])
+    if not place.is_file():
+        _write_whole(place, content)
+
+
+def list_parts(folder: Location) -> None:
+    """List every part in `sweep.json`: from then on one that is missing is damage.
+
+    Raises:
+        Damaged: as `read_sweep`.
+        InvalidInput: the folder cannot be written.
+    """
+    document = dict(read_sweep(folder))
+    listed = document["parts"]
+    found = {
+        path.name: {"bytes": path.stat().st_size, "blake2b": path.name[len(_PART) : -len(_SUFFIX)]}
+        for path in _parts_in(folder)
+        if path.name not in listed and _NAMED_BY_CONTENT.fullmatch(path.name)
+    }
+    if found:
+        with written(folder):
+            _write_document(folder, document | {"parts": listed | found})
+
+
+def _parts_in(folder: Location) -> list[Location]:
+    return [path for path in (folder / POINTS_FOLDER).glob(f"*{_SUFFIX}") if path.name[0] not in "._"]
+
+
+def _part_name(digest: str) -> str:
+    return f"{_PART}{digest}{_SUFFIX}"
 
 
 @contextmanager
-def _written(folder: Location) -> Iterator[None]:
+def written(folder: Location) -> Iterator[None]:
     """Turn what the file system refuses inside the block into one error.
 
     Raises:
@@ -251,7 +295,7 @@ _NO_SPACE: Final = (errno.ENOSPC, errno.EDQUOT)
 
 def _write_whole(place: Location, content: bytes) -> None:
     """Write a file under a hidden name and rename it; what cannot be written whole is removed."""
-    hidden = place.parent / f".{place.name}.tmp"
+    hidden = place.parent / f".{place.name}.{secrets.token_hex(4)}.tmp"  # a copy of the task may write it, too
     try:
         hidden.write_bytes(content)
         move(hidden, place)
@@ -269,14 +313,14 @@ def read_results(folder: Location) -> list[PointResult]:
         Damaged: a file of the sweep is missing, was changed, belongs to another sweep, or cannot be read.
     """
     document = read_sweep(folder)
-    present = {path.name for path in (folder / POINTS_FOLDER).glob("*.parquet") if path.name[0] not in "._"}
+    present = {path.name for path in _parts_in(folder)}
     found: dict[tuple[str, int], PointResult] = {}
     for name in sorted(document["parts"].keys() | present):
         path = folder / POINTS_FOLDER / name
         content = _content(path)
         listing = _listing(content)
         _compare(path, document["parts"].get(name), listing)
-        if name != f"part-{listing['blake2b']}.parquet":
+        if name != _part_name(listing["blake2b"]):
             raise Damaged(
                 f"{path} does not belong to this sweep: its name is not that of its content",
                 remedy="Move it out of the folder.",

@@ -1,0 +1,147 @@
+"""The base of what simulates the tasks of a sweep or a search, several at once, and the order in which they are given.
+
+There is no barrier: the caller is asked for the next piece when a worker may need one, and pieces end in any order.
+What is decided by their results must be decided by the results' places, never by their order of arrival.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from qsctl.sim.sweep import Task
+from qsctl.summary.sweeps.pieces import DonePiece, PartPlace, TaskPiece
+from qsctl.summary.sweeps.sweep_folder import PointResult
+
+Give = Callable[[], TaskPiece | None]
+"""The next piece; None: there is none now, which may change when one that was given has ended."""
+
+
+class Runner(ABC):
+    """Base of what simulates pieces of one scenario; `slots` is how many run at once, as far as is known now."""
+
+    slots: int = 1
+    jobs_ahead: int = 1
+    """Pieces a slot that must have been given for no slot to be idle: 2 where results come by the job."""
+
+    @abstractmethod
+    def ended(self, give: Give) -> Iterator[DonePiece]:
+        """Simulate what is given and yield it as it ends, in any order, until nothing is given and all has ended.
+
+        Where the iteration is left early, pieces that have not begun are not simulated.
+
+        Raises:
+            InvalidInput: a scenario cannot be simulated; the message names the point. Or the folder of a sweep cannot
+                be written.
+        """
+
+    def run(self, tasks: Sequence[Task]) -> list[PointResult]:
+        """Return the results of the tasks, in their order.
+
+        Raises:
+            InvalidInput: as `ended`.
+        """
+        pieces = iter(TaskPiece((task,)) for task in tasks)
+        found = {each.piece.tasks[0]: each.results[0] for each in self.ended(lambda: next(pieces, None))}
+        return [found[task] for task in tasks]
+
+
+_SHARE: Final = 3
+"""A piece has at most this part of what each slot has left: the last pieces are short, so that slots end together."""
+_PIECES_A_SLOT: Final = 24
+"""Pieces of a slot in a long sweep: more make many small files, fewer lose more where a worker is killed."""
+_SHORTEST_S: Final = 0.5
+"""Seconds below which to hand out a piece costs too much of it."""
+_LONGEST_S: Final = 10.0
+"""Seconds after which a worker writes what it has."""
+
+
+class SweepTasks:
+    """The tasks of a sweep, handed out in order, in pieces that become smaller towards the end.
+
+    That is guided self-scheduling: C. D. Polychronopoulos and D. J. Kuck, IEEE Transactions on Computers C-36 (12),
+    1987. Until the length of a repetition is known each piece is one of them.
+    """
+
+    def __init__(self, tasks: Sequence[Task], kept: PartPlace | None, slots: Callable[[], int]) -> None:
+        """Have tasks to give.
+
+        Args:
+            tasks: all of them.
+            kept: where the parts belong.
+            slots: gives how many run at once, as far as is known.
+        """
+        self._tasks = tasks
+        self._kept = kept
+        self._slots = slots
+        self._at = 0
+        self._seconds = self._count = 0.0
+
+    @property
+    def seconds(self) -> float | None:
+        """The mean duration of a repetition, of workers that had simulated before; None: not known yet."""
+        return self._seconds / self._count if self._count else None
+
+    def note(self, done: DonePiece) -> None:
+        """Learn how long repetitions last."""
+        if done.is_warm:
+            self._seconds += done.seconds
+            self._count += len(done.piece.tasks)
+
+    def give(self) -> TaskPiece | None:
+        """Return the next piece; None: all have been given."""
+        left = len(self._tasks) - self._at
+        if not left:
+            return None
+        tasks = tuple(self._tasks[self._at : self._at + self._size(left)])
+        self._at += len(tasks)
+        return TaskPiece(tasks, self._kept)
+
+    def _size(self, left: int) -> int:
+        seconds, slots = self.seconds, max(1, self._slots())
+        if seconds is None:
+            return 1
+        seconds = max(seconds, 1e-6)
+        longest_s = max(_SHORTEST_S, min(_LONGEST_S, len(self._tasks) * seconds / (slots * _PIECES_A_SLOT)))
+        guided = math.ceil(left / (_SHARE * slots))
+        shortest = min(max(1, int(_SHORTEST_S / seconds)), math.ceil(left / slots))
+        return max(shortest, min(guided, max(1, int(longest_s / seconds))))
+
+
+class JobWindow:
+    """The pieces of the next job of a scheduler that works on several jobs, the first one first.
+
+    A job is done when its slowest piece is: so that no slot waits for it, pieces of further jobs are there meanwhile.
+    The window follows the number of slots as it is at each job, and a scheduler that adds executors while tasks wait
+    sees tasks that wait.
+    """
+
+    AHEAD: Final = 8
+    """Pieces in unfinished jobs for each slot."""
+    JOB_S: Final = 2.0
+    """Seconds of work for each slot below which a job costs too much of it."""
+
+    def __init__(self) -> None:
+        self._jobs: dict[int, int] = {}
+        self._last = 0
+        self._piece_s = self.JOB_S
+        """How long a piece of the last job lasted."""
+
+    def next_job(self, give: Give, slots: int) -> tuple[int, list[TaskPiece]] | None:
+        """Return a job's number and pieces; None: enough are in the window, or nothing is given."""
+        room = self.AHEAD * slots - sum(self._jobs.values())
+        a_slot = min(self.AHEAD // 2, math.ceil(self.JOB_S / max(self._piece_s, 1e-3)))
+        pieces: list[TaskPiece] = []
+        while len(pieces) < min(room, a_slot * slots) and (piece := give()) is not None:
+            pieces.append(piece)
+        if not pieces:
+            return None
+        self._last += 1
+        self._jobs[self._last] = len(pieces)
+        return self._last, pieces
+
+    def end(self, job: int, seconds: float) -> None:
+        """Note that a job is done, and the seconds that its pieces lasted, added up."""
+        self._piece_s = seconds / self._jobs.pop(job)
