@@ -72,7 +72,7 @@ RUNS: Final = pa.schema(
         column("replications", pa.int32(), "Number of replications that were asked for.", unit="replications"),
         column("log_level", pa.string(), "Level of the log: `counters`, `messages` or `events`."),
         column(
-            "started_at", pa.timestamp("ns", "UTC"), "Time of day of instant 0; null: of a simulation.", nullable=True
+            "started_at", pa.timestamp("us", "UTC"), "Time of day of instant 0; null: of a simulation.", nullable=True
         ),
         instant("warm_up_ns", "End of the warm-up: what happened before is not counted."),
         duration("horizon_ns", "Length of the run, the warm-up included."),
@@ -159,7 +159,7 @@ def names_from(
         "runs": _table(
             RUNS, info, scenario=[info.scenario], model=[info.model], is_recording=[recording is not None],
             status=[str(info.status)], seed=[info.seed], replications=[info.replications], log_level=[info.log_level],
-            started_at=[recording.started_at_ns if recording else None], warm_up_ns=[info.warm_up_ns],
+            started_at=[recording.started_at_ns // 1000 if recording else None], warm_up_ns=[info.warm_up_ns],
             horizon_ns=[info.horizon_ns], sample_share=[recording.sample_share if recording else 1.0],
         ),
         "columns": described_columns(),

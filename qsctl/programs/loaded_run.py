@@ -16,11 +16,12 @@ from qsctl.eventlog.location import Location, RemotePath
 from qsctl.eventlog.names import NAME_TABLES, REPLICATION, names_from
 from qsctl.eventlog.reader import batches_of, counters_of, names_of
 from qsctl.eventlog.recording.names import names_in_folder
+from qsctl.eventlog.recording.schema import REPLAY_TABLES
 from qsctl.eventlog.run_folder import SCENARIO_FILE, SERVICE_FILE, RunInfo, RunStatus, read_run_info
 from qsctl.eventlog.schema import LogLevel
 from qsctl.eventlog.tables import LOG_TABLES, tables_of_level
 from qsctl.sim.run_names import names_of_run
-from qsctl.sim.scenario.scenario import Model, Scenario
+from qsctl.sim.scenario.scenario import Scenario
 from qsctl.sim.scenario.xml import read_scenario
 
 FoundT = TypeVar("FoundT")
@@ -41,7 +42,7 @@ class RunTables:
         self._folder = folder
         self.info = read_run_info(folder)
         """As it was when the folder was opened."""
-        replays = bool(self.info.recording) or self.info.model == Model.REPLAY
+        replays = bool(self.info.recording) or any(name.partition("/")[0] in REPLAY_TABLES for name in self.info.files)
         self.names = (*tables_of_level(LogLevel(self.info.log_level), replays=replays), "counters", *NAME_TABLES)
         """The tables that it has, with or without rows."""
 

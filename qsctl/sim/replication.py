@@ -179,7 +179,8 @@ def simulate_replication(
         use_cores = getattr(run, "use_cores", None)
         if use_cores is not None:
             use_cores(threads)
-        always = tables_of_level(level, replays=hasattr(run, "take_tables"))
+        replays = scenario.model is Model.REPLAY or (hasattr(run, "take_tables") and level is LogLevel.EVENTS)
+        always = tables_of_level(level, replays=replays)
         with ReplicationWriter(folder, replication, run_id, queue_names(run), EVENT_NAMES, always) as writer:
             log = _Log(run, writer)
             try:

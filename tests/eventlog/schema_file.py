@@ -45,7 +45,7 @@ def type_of(kind: pa.DataType) -> Any:
         return {"type": "array", "elementType": type_of(kind.value_type), "containsNull": True}
     names = {
         pa.int32(): "integer", pa.int64(): "long", pa.float64(): "double", pa.bool_(): "boolean",
-        pa.string(): "string", pa.timestamp("ns", "UTC"): "timestamp",
+        pa.string(): "string", pa.timestamp("us", "UTC"): "timestamp",
     }  # fmt: skip
     return names[kind]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import shutil
 from pathlib import Path
@@ -21,6 +22,7 @@ from qsctl.eventlog.schema import bucket_bounds_ns
 from qsctl.eventlog.tables import LOG_TABLES
 from tests.eventlog.schema_file import FILE, text
 
+EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 SETTINGS = {"horizon": "20ms", "group[desks]/count": "2"}
 
 
@@ -256,3 +258,29 @@ def test_a_sweep_whose_document_was_changed_is_damaged(swept: Path, tmp_path: Pa
     file.write_text(json.dumps(json.loads(file.read_text()) | {"seed": 99}))
     with pytest.raises(Damaged, match="was changed"):
         qsctl.load(copy)
+
+
+def test_a_recording_that_a_service_writes_explains_itself_before_and_after_its_end(tmp_path: Path) -> None:
+    folder = tmp_path / "recording"
+    with qsctl.Service.embedded(tmp_path / "state") as service:
+        service.create_queue("Orders")
+        service.record_start(folder, level="events")
+        begun = qsctl.load(folder)
+        assert begun["runs"].arrow()["status"].to_pylist() == ["running"]
+        assert begun["arrivals"].arrow().num_rows == 0
+        service.produce("Orders", [b"1", b"2"])
+        service.record_stop()
+    data = qsctl.load(folder)
+    assert data["arrivals"].arrow()["queue"].to_pylist() == ["DomainParticipant/SharedSubscriber/Orders"] * 2
+    assert data["queues"].arrow()["full_name"].to_pylist() == ["DomainParticipant/SharedSubscriber/Orders"]
+    used = set(data["messages"].arrow()["topic_id"].to_pylist())
+    assert used
+    assert used <= set(data["topics"].arrow()["topic_id"].to_pylist())
+    for table in ("events", "commands", "deliveries"):
+        assert list((folder / table).rglob("*.parquet")), table
+    (run,) = data["runs"].arrow().to_pylist()
+    assert (run["status"], run["is_recording"]) == ("complete", True)
+    recording = read_run_info(folder).recording
+    assert recording
+    assert run["started_at"] == EPOCH + datetime.timedelta(microseconds=recording.started_at_ns // 1000)
+    assert begun["arrivals"].arrow().num_rows == 2  # the folder as it is now

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from qsctl.errors import Damaged, InvalidInput, NotFound
+from qsctl.eventlog.names import NAME_TABLES
 from qsctl.eventlog.reader import open_run
 from qsctl.eventlog.run_folder import RunStatus, new_folder, read_run_info
 from qsctl.eventlog.schema import COUNTERS, SINCE_DONE, LogLevel
@@ -109,11 +110,12 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
-def test_a_run_folder_holds_the_scenario_what_was_run_and_the_three_tables(tmp_path: Path) -> None:
+def test_a_run_folder_holds_the_scenario_what_was_run_the_three_tables_and_names(tmp_path: Path) -> None:
     report = run(small_scenario(), tmp_path / "a", level=LogLevel.EVENTS, replications=2, model=FakeModel())
     assert set(contents(tmp_path / "a")) == {
         "run.json", "scenario.xml",
         *(f"{table}/replication={n}/part-00000.parquet" for table in ("messages", "counters", "events") for n in "01"),
+        *(f"{table}/part-00000.parquet" for table in NAME_TABLES),
     }  # fmt: skip
     assert report.info.status is RunStatus.COMPLETE
     assert [each.message_rows for each in report.info.done] == [100, 100]

@@ -25,7 +25,7 @@ def short_names(service: ServiceSettings) -> dict[str, str]:
 
 def has_arrivals(info: RunInfo) -> bool:
     """Return whether a run folder holds what a replay needs."""
-    return any(name.startswith(ARRIVALS) for name in info.files)
+    return any(name.startswith(ARRIVALS) and file.rows for name, file in info.files.items())
 
 
 def replay_breaches(replay: Replay) -> Iterator[Breach]:
