@@ -14,6 +14,7 @@ from qsctl.cli.options import ScenarioChanges
 from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock, fields_of
 from qsctl.cli.panels import SIMULATION_PANEL
 from qsctl.cli.simulation.durations import short_duration
+from qsctl.cli.simulation.long_run import YesOption
 from qsctl.cli.simulation.profile_overlay import ClientProfileOption, compared_runs
 from qsctl.cli.simulation.summarize_results import MOST_LINES
 from qsctl.cli.simulation.sweep_results import SHOWN
@@ -207,6 +208,7 @@ def compare(
     ] = None,
     *,
     changes: ScenarioChanges,
+    yes: YesOption = False,
 ) -> Compared:
     """Compare two runs or two sweeps: differences with confidence intervals, and which is better on what.
 
@@ -227,7 +229,7 @@ def compare(
             )
         sides: Sequence[Location] = compared_runs(
             a, client_profile, replications, seed, changes.variables, changes.overrides,
-            None if out is None else location(out),
+            None if out is None else location(out), yes,
         )  # fmt: skip
     elif b is None:
         raise UsageError("RUN_B is missing", remedy="Name two folders, or a scenario and two --client-profile.")

@@ -10,6 +10,7 @@ import typer
 from qsctl.cli.output.render import note
 from qsctl.cli.profiles.options import file_and_name, open_file
 from qsctl.cli.simulation.command_line import command_line
+from qsctl.cli.simulation.long_run import LongRun
 from qsctl.cli.simulation.progress import run_progress, stop_on_interrupt
 from qsctl.errors import Interrupted
 
@@ -65,13 +66,16 @@ def with_client_profile(scenario: Scenario, option: str) -> tuple[Scenario, Mapp
 
 def compared_runs(
     name: str, options: Sequence[str], replications: int, seed: int | None, variables: Mapping[str, str],
-    assignments: Mapping[str, str], out: Location | None,
+    assignments: Mapping[str, str], out: Location | None, yes: bool,
 ) -> tuple[Location, ...]:  # fmt: skip
     """Simulate a scenario once with each client profile, with the same seed; return the run folders.
+
+    Both sides take about as long: the first shows its cost where it is long, and asks, unless `yes`.
 
     Raises:
         UsageError: it is not clear which of the scenario's profiles is meant.
         Interrupted: the user ended it, or the program that called.
+        Declined: the user was asked and declined.
     """
     from qsctl.eventlog.run_folder import RunStatus, new_folder
     from qsctl.eventlog.schema import LogLevel
@@ -92,11 +96,14 @@ def compared_runs(
         folder = new_folder(f"{scenario.name}-{side}") if out is None else out / side
         given = (("--seed", seed), ("--replications", replications), ("--level", LogLevel.COUNTERS))
         line = command_line("simulate", name, given, variables, every)
-        with run_progress(f"{scenario.name}, {side.upper()}", replications) as progress, stop_on_interrupt() as stopped:
-            report = run(
-                read, folder, replications=replications, level=LogLevel.COUNTERS, reproduce=line, overrides=every,
-                progress=progress, stop=stopped,
-            )  # fmt: skip
+        with stop_on_interrupt() as stopped:
+            long_run = LongRun(folder, replications, 1, stopped.end, yes or bool(folders))
+            with run_progress(f"{scenario.name}, {side.upper()}", replications, long_run) as progress:
+                report = run(
+                    read, folder, replications=replications, level=LogLevel.COUNTERS, reproduce=line, overrides=every,
+                    progress=progress, stop=stopped,
+                )  # fmt: skip
+        long_run.remove_declined()
         if report.info.status is not RunStatus.COMPLETE:
             raise Interrupted(
                 f"{side.upper()} was ended before it was complete: {folder} has the part that was simulated"

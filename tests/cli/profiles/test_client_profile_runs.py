@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+from qsctl.cli.simulation import profile_overlay as module
+from qsctl.cli.simulation.long_run import LongRun, RunCost
+from qsctl.errors import ExitStatus
 from qsctl.shipped import shipped
+from qsctl.sim.replication import ReplicationProgress
 from tests.commands import command_line
 
 FIXTURES = shipped("fixtures/profiles")
@@ -35,6 +41,42 @@ def test_two_profiles_under_one_load_differ_by_what_their_bursts_admit(
     assert throughput["better"] == "A"
     assert throughput["mean_a"] > 1.3 * throughput["mean_b"]
     assert f"{FIXTURES / 'guaranteed.json'} in place of profile 'covered'" in done.stderr
+
+
+def test_a_long_comparison_that_the_user_declines_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    @contextmanager
+    def declined(_: str, __: int, long_run: LongRun) -> Iterator[Callable[[ReplicationProgress], None]]:
+        asked.append(long_run.yes)
+
+        def show(_: ReplicationProgress) -> None:
+            if not long_run.yes:
+                long_run.cost, long_run.declined = RunCost(600.0, 1 << 30, None), True
+                long_run.end()
+
+        yield show
+
+    monkeypatch.setattr(module, "run_progress", declined)
+    words = [
+        "compare",
+        "guaranteed",
+        "--client-profile",
+        COVERED,
+        "--client-profile",
+        THROTTLED,
+        "--set",
+        "horizon=50ms",
+    ]
+    done = CliRunner().invoke(command_line(), [*words, "--out", str(tmp_path / "no")])
+    assert done.exit_code == ExitStatus.NO
+    assert "about 10 minutes, 1 GiB of memory were too much: nothing is kept" in done.stderr
+    assert list((tmp_path / "no").glob("*")) == []
+    done = CliRunner().invoke(command_line(), [*words, "--out", str(tmp_path / "yes"), "--yes"])
+    assert done.exit_code == ExitStatus.DONE, done.stderr
+    assert asked == [False, True, True]
 
 
 @pytest.mark.spark
