@@ -32,6 +32,7 @@ from qsctl.summary.comparison.compare import read_figures
 from qsctl.summary.recorded_run import holding_of, marks_of, read_run
 from qsctl.summary.sweeps import sweep_folder
 from tests.fuzz.target import MEMORY
+from tests.summary.written_sweep import write_results
 
 DICTIONARY = (
     b"complete", b"running", b'"done"', b'"files"', b"replication=1", b"part-00001", b"1e400", b"-1", b"null", b"[]",
@@ -213,4 +214,4 @@ def _make_sweep(folder: Path) -> None:
     for number, task in enumerate(plan.tasks()):
         figures = Figures(**{name: number for name in fields if name != "queue"}, queue="D-1")
         result = sweep_folder.PointResult(task.point, task.replication, task.seed, (figures,))
-        sweep_folder.write_results(folder, [result])
+        write_results(folder, [result])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 import shutil
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +95,8 @@ def test_a_table_of_the_level_exists_without_rows(tmp_path: Path) -> None:
     assert pq.read_table(run.folder / "messages/replication=0/part-00000.parquet").num_rows == 0
     data = qsctl.load(run.folder)
     assert data["messages"].arrow().num_rows == 0
-    assert data["messages"].duckdb().fetchall() == []
+    if find_spec("duckdb"):
+        assert data["messages"].duckdb().fetchall() == []
     assert "events" not in data
     with pytest.raises(NotFound, match=r"has no table 'events'"):
         data["events"]
@@ -199,7 +201,8 @@ def test_a_foreign_file_and_a_changed_one_are_refused(table: str, folder: Path) 
     octets = bytearray(part.read_bytes())
     octets[len(octets) // 2] ^= 1
     part.write_bytes(octets)
-    for read in (qsctl.load(folder)[table].arrow, qsctl.load(folder)[table].duckdb):
+    data = qsctl.load(folder)[table]
+    for read in (data.arrow, *([data.duckdb] if find_spec("duckdb") else [])):
         with pytest.raises(Damaged, match="was changed"):
             read()
 
@@ -278,7 +281,7 @@ def test_a_recording_that_a_service_writes_explains_itself_before_and_after_its_
     assert used <= set(data["topics"].arrow()["topic_id"].to_pylist())
     for table in ("events", "commands", "deliveries"):
         assert list((folder / table).rglob("*.parquet")), table
-    (run,) = data["runs"].arrow().to_pylist()
+    (run,) = data["runs"].arrow(["status", "is_recording", "started_at"]).to_pylist()
     assert (run["status"], run["is_recording"]) == ("complete", True)
     recording = read_run_info(folder).recording
     assert recording

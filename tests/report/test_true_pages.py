@@ -62,7 +62,7 @@ def summary(queues: list[QueueFigures], tables: dict[str, Any]) -> RunSummary:
 
 def test_a_queue_that_grows_without_end_is_named_and_its_page_is_not_good() -> None:
     info = info_of("solace")
-    grows = summary([figures()], {"windows": windows([10] * 100, [9] * 100, 3)})
+    grows = summary([figures(delivered_messages=2_700)], {"windows": windows([10] * 100, [9] * 100, 3)})
     (found,) = growing_queues(info, grows)
     assert (found.queue, found.half, found.end) == ("Q", 50, 100)
     sentences = " ".join(verdict(info, grows, summary([], {})))

@@ -16,7 +16,7 @@ from pyspark.errors import PySparkException
 
 from qsctl.errors import Damaged, ExitStatus, Refused
 from qsctl.eventlog.schema import MESSAGES
-from qsctl.summary import job
+from qsctl.summary import job, log_frames
 from qsctl.summary.spark.session import SparkOptions
 from tests.campaigns import trials
 from tests.summary.conftest import MadeRun, message
@@ -90,7 +90,7 @@ def test_without_the_options_a_changed_log_gives_other_figures(
     flip(part, waits.dictionary_page_offset + 100, 0)
     with pytest.raises(Damaged, match="a page of it does not have the checksum"):
         figures_of(spaced_run.folder, options)
-    monkeypatch.setattr(job, "PAGE_CHECKSUMS", {})
+    monkeypatch.setattr(log_frames, "PAGE_CHECKSUMS", {})
     assert figures_of(spaced_run.folder, options) != truth
 
 

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from qsctl.cli.top.recorded import RunClock, RunSource
 from qsctl.errors import NotFound
+from qsctl.eventlog.described import with_numbers
 from qsctl.eventlog.location import location
 from qsctl.shipped import shipped
 from tests.commands import command_line
@@ -94,7 +95,7 @@ def test_a_simulated_broker_and_what_cannot_be_looked_at(tmp_path: Path) -> None
     assert run.exit_code == 0, run.output
     source = RunSource(location(str(tmp_path / "run")), 1.0)
     at_end = of(source, source.clock.horizon_ns)
-    for each in ds.dataset(tmp_path / "run" / "counters").to_table().to_pylist():
+    for each in with_numbers(ds.dataset(tmp_path / "run" / "counters").to_table()).to_pylist():
         row = at_end[f"{each['client']}/{each['queue']}"]
         assert (row["delivered"], row["lost"], row["depth"]) == (
             each["delivered_messages"],
