@@ -10,8 +10,7 @@ import typer
 from qsctl.cli.output.render import note
 from qsctl.cli.profiles.options import file_and_name, open_file
 from qsctl.cli.simulation.command_line import command_line
-from qsctl.cli.simulation.long_run import LongRun
-from qsctl.cli.simulation.progress import run_progress, stop_on_interrupt
+from qsctl.cli.simulation.watched_run import watched_run
 from qsctl.errors import Interrupted
 
 if TYPE_CHECKING:
@@ -96,14 +95,12 @@ def compared_runs(
         folder = new_folder(f"{scenario.name}-{side}") if out is None else out / side
         given = (("--seed", seed), ("--replications", replications), ("--level", LogLevel.COUNTERS))
         line = command_line("simulate", name, given, variables, every)
-        with stop_on_interrupt() as stopped:
-            long_run = LongRun(folder, replications, 1, stopped.end, yes or bool(folders))
-            with run_progress(f"{scenario.name}, {side.upper()}", replications, long_run) as progress:
-                report = run(
-                    read, folder, replications=replications, level=LogLevel.COUNTERS, reproduce=line, overrides=every,
-                    progress=progress, stop=stopped,
-                )  # fmt: skip
-        long_run.remove_declined()
+        title = f"{scenario.name}, {side.upper()}"
+        with watched_run(title, folder, replications, 1, yes=yes or bool(folders)) as watched:
+            report = run(
+                read, folder, replications=replications, level=LogLevel.COUNTERS, reproduce=line, overrides=every,
+                progress=watched.progress, stop=watched.stop,
+            )  # fmt: skip
         if report.info.status is not RunStatus.COMPLETE:
             raise Interrupted(
                 f"{side.upper()} was ended before it was complete: {folder} has the part that was simulated"

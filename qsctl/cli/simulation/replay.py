@@ -11,12 +11,12 @@ from qsctl.cli.command import Commands
 from qsctl.cli.options import ScenarioChanges
 from qsctl.cli.panels import SIMULATION_PANEL
 from qsctl.cli.simulation.command_line import command_line
-from qsctl.cli.simulation.long_run import LongRun, YesOption
+from qsctl.cli.simulation.long_run import YesOption
 from qsctl.cli.simulation.profile_overlay import ClientProfileOption, with_client_profiles
-from qsctl.cli.simulation.progress import run_progress, stop_on_interrupt
 from qsctl.cli.simulation.recorded import RecordedOptions, ReplayModel
 from qsctl.cli.simulation.replay_results import BrokerReplay, Replayed, ReplayResult
 from qsctl.cli.simulation.simulate import workers_for
+from qsctl.cli.simulation.watched_run import watched_run
 
 COMMANDS: Final = Commands(panel=SIMULATION_PANEL)
 
@@ -64,7 +64,7 @@ def replay(
     line = command_line("replay", recording, given, variables, overrides)
     if recorded.model is not ReplayModel.REPLAY:
         return _to_brokers(recording, recorded, client_profile, changes, out, seed, replications, workers, yes, line)
-    from qsctl.errors import Interrupted, UsageError
+    from qsctl.errors import UsageError
     from qsctl.eventlog.location import location
     from qsctl.eventlog.run_folder import new_folder
     from qsctl.sim.replay.replay import recorded_scenario
@@ -77,19 +77,11 @@ def replay(
     name = recorded_scenario(folder, service, overrides).name
     place = location(out) if out is not None else new_folder(name)
     processes = workers or workers_for(replications)
-    with stop_on_interrupt() as stopped:
-        long_run = LongRun(place, replications, processes, stopped.end, yes)
-        try:
-            with run_progress(name, replications, long_run) as progress:
-                report = replay_recording(
-                    folder, place, service=service, config=" ".join(recorded.config or ()), overrides=overrides,
-                    seed=seed, replications=replications, progress=progress, stop=stopped, workers=processes,
-                    reproduce=line,
-                )  # fmt: skip
-        except Interrupted:
-            long_run.remove_declined()
-            raise
-    long_run.remove_declined()
+    with watched_run(name, place, replications, processes, yes=yes) as watched:
+        report = replay_recording(
+            folder, place, service=service, config=" ".join(recorded.config or ()), overrides=overrides, seed=seed,
+            replications=replications, progress=watched.progress, stop=watched.stop, workers=processes, reproduce=line,
+        )  # fmt: skip
     info = report.run.info
     return Replayed(
         recording=str(folder),
@@ -123,14 +115,11 @@ def _to_brokers(
     folder = location(out) if out is not None else new_folder(read.name)
     began = time.perf_counter()
     processes = workers or workers_for(replications)
-    with stop_on_interrupt() as stopped:
-        long_run = LongRun(folder, replications, processes, stopped.end, yes)
-        with run_progress(read.name, replications, long_run) as progress:
-            report = run(
-                read, folder, seed=seed, replications=replications, progress=progress, stop=stopped,
-                workers=processes, reproduce=line, overrides={**of_profiles, **changes.overrides},
-            )  # fmt: skip
-    long_run.remove_declined()
-    elapsed = max(0.0, time.perf_counter() - began - report.compile_s - long_run.asked_s)
+    with watched_run(read.name, folder, replications, processes, yes=yes) as watched:
+        report = run(
+            read, folder, seed=seed, replications=replications, progress=watched.progress, stop=watched.stop,
+            workers=processes, reproduce=line, overrides={**of_profiles, **changes.overrides},
+        )  # fmt: skip
+    elapsed = max(0.0, time.perf_counter() - began - report.compile_s - watched.asked_s)
     figures, by, notes = figures_shown(report, read, None, False, ClusterOptions())
     return BrokerReplay(simulated_result(report, read, elapsed, figures, by, notes, False))

@@ -17,13 +17,13 @@ from qsctl.cli.command import Commands
 from qsctl.cli.options import ScenarioChanges
 from qsctl.cli.panels import SIMULATION_PANEL
 from qsctl.cli.simulation.command_line import command_line
-from qsctl.cli.simulation.long_run import LongRun, YesOption
+from qsctl.cli.simulation.long_run import YesOption
 from qsctl.cli.simulation.profile_overlay import ClientProfileOption, with_client_profiles
-from qsctl.cli.simulation.progress import run_progress, stop_on_interrupt
 from qsctl.cli.simulation.ready import ready_of_model
 from qsctl.cli.simulation.simulate_results import Simulated, SimulateResult
 from qsctl.cli.simulation.spark_options import ClusterOptions
 from qsctl.cli.simulation.task_progress import task_progress
+from qsctl.cli.simulation.watched_run import watched_run
 
 if TYPE_CHECKING:
     from qsctl.sim.run import RunReport
@@ -197,19 +197,16 @@ def simulate(
     began = time.perf_counter()
     count = replications or read.replications
     processes = min(workers, count) if workers else workers_for(count)
-    with stop_on_interrupt() as stopped:
-        long_run = LongRun(folder, count, processes, stopped.end, yes)
-        with run_progress(read.name, count, long_run) as progress:
-            report = run(
-                read, folder, seed=seed, replications=replications, level=None if level is None else LogLevel(level),
-                progress=progress, stop=stopped, workers=processes, threads=threads_for(workers, processes),
-                reproduce=command_line(
-                    "simulate", scenario, (("--seed", seed), ("--replications", replications), ("--level", level)),
-                    variables, overrides,
-                ), overrides=overrides,
-            )  # fmt: skip
-    long_run.remove_declined()
-    elapsed = max(0.0, time.perf_counter() - began - report.compile_s - long_run.asked_s)
+    with watched_run(read.name, folder, count, processes, yes=yes) as watched:
+        report = run(
+            read, folder, seed=seed, replications=replications, level=None if level is None else LogLevel(level),
+            progress=watched.progress, stop=watched.stop, workers=processes, threads=threads_for(workers, processes),
+            reproduce=command_line(
+                "simulate", scenario, (("--seed", seed), ("--replications", replications), ("--level", level)),
+                variables, overrides,
+            ), overrides=overrides,
+        )  # fmt: skip
+    elapsed = max(0.0, time.perf_counter() - began - report.compile_s - watched.asked_s)
     figures, shown_by, notes = figures_shown(report, read, by, spark, cluster)
     result = simulated_result(report, read, elapsed, figures, shown_by, (*notes, *reached), spark)
     if confidence is None:

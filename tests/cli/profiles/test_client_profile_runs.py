@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from qsctl.cli.simulation import profile_overlay as module
+from qsctl.cli.simulation import watched_run as module
 from qsctl.cli.simulation.long_run import LongRun, RunCost
 from qsctl.errors import ExitStatus
 from qsctl.shipped import shipped

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import qsctl
-from qsctl.cli.simulation import replay as module
+from qsctl.cli.simulation import watched_run as module
 from qsctl.cli.simulation.long_run import LongRun, RunCost
 from qsctl.errors import ExitStatus, Interrupted
 from qsctl.eventlog.run_folder import read_run_info

@@ -1,0 +1,55 @@
+"""A run that the command line watches: its progress, Ctrl-C, and the question where it turns out to be long."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from qsctl.cli.simulation.long_run import LongRun
+from qsctl.cli.simulation.progress import run_progress, stop_on_interrupt
+from qsctl.errors import Interrupted
+
+if TYPE_CHECKING:
+    from qsctl.eventlog.location import Location
+    from qsctl.sim.replication import ReplicationProgress
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedRun:
+    """The callbacks for a run, as `sim.run.run` takes them."""
+
+    progress: Callable[[ReplicationProgress], None] | None
+    stop: Callable[[], bool]
+    _long_run: LongRun
+
+    @property
+    def asked_s(self) -> float:
+        """Seconds that the question was open, which are no part of the run's."""
+        return self._long_run.asked_s
+
+
+@contextmanager
+def watched_run(name: str, folder: Location, replications: int, workers: int, *, yes: bool) -> Iterator[WatchedRun]:
+    """Show the progress of a run that happens within the `with` statement, and ask where it is long.
+
+    Args:
+        name: shown beside the bar.
+        folder: the run folder; it is removed where the user declines.
+        replications: of the run.
+        workers: processes that simulate side by side.
+        yes: whether the question is skipped.
+
+    Raises:
+        Declined: the user was asked and declined.
+    """
+    with stop_on_interrupt() as stopped:
+        long_run = LongRun(folder, replications, workers, stopped.end, yes)
+        try:
+            with run_progress(name, replications, long_run) as progress:
+                yield WatchedRun(progress, stopped, long_run)
+        except Interrupted:
+            long_run.remove_declined()
+            raise
+    long_run.remove_declined()
