@@ -1,7 +1,8 @@
-"""What ends a wait, and how often: a wake ends one, whatever the waiting thread is doing meanwhile."""
+"""What ends a wait, and how often: a wake ends one, whatever the waiting thread is doing, and none after the end."""
 
 from __future__ import annotations
 
+import threading
 import time
 from typing import Any
 
@@ -39,4 +40,34 @@ def test_a_wake_beside_another_one_s_end_leaves_no_wait_that_ends_at_once(domain
         assert time.monotonic_ns() - began >= WAIT_NS
     finally:
         waiter._guard = guard
+        participant.close()
+
+
+class GuardOfClosed:
+    """A guard that is set while another thread closes the waiter."""
+
+    def __init__(self, waiter: Any) -> None:
+        self._waiter, self._guard = waiter, waiter._guard
+        self.closing = threading.Thread(target=self._close)
+
+    def set(self, value: bool) -> None:
+        self.closing.start()
+        self.closing.join(0.2)
+        self._guard.set(value)
+
+    def _close(self) -> None:
+        self._waiter._guard = self._guard
+        self._waiter.close()
+
+
+def test_a_wake_while_another_thread_closes_the_waiter_does_nothing(domain: int) -> None:
+    participant = Participant(domain)
+    waiter: Any = participant.waiter
+    beside = waiter._guard = GuardOfClosed(waiter)
+    try:
+        waiter.wake()
+        beside.closing.join()
+        waiter.wake()
+        waiter.wait(0)
+    finally:
         participant.close()

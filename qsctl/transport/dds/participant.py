@@ -193,6 +193,8 @@ class Waiter:
         self._guard: GuardCondition | None = GuardCondition(owner)
         self._waitset.attach(self._guard)
         self._is_woken = False
+        self._wakes = threading.RLock()
+        """Held while the guard is set, so that no other thread deletes it; a signal handler may come within."""
         self._library = _waitset_functions()
         self._conditions: dict[int, tuple[ReadCondition, object | None]] = {}
         """Watched entities and their owners, by the reference that the waitset returns."""
@@ -208,10 +210,12 @@ class Waiter:
             self._guard.take()
 
     def wake(self) -> None:
-        """End a `wait` of another thread, or the next one of this."""
-        if self._guard is not None:
-            self._guard.set(True)
-            self._is_woken = True  # behind the guard: a wait that ends in between leaves it for the next one to take
+        """End a `wait` of another thread, or the next one of this; of a closed waiter nothing."""
+        with self._wakes:
+            if self._guard is not None:
+                self._guard.set(True)
+                # Behind the guard: a wait that ends in between leaves it for the next one to take.
+                self._is_woken = True
 
     def watch(self, reader: DataReader[Any], owner: object | None = None) -> ReadCondition:
         """Wake waiters when a reader has data, until the returned handle is given to `unwatch`.
@@ -279,9 +283,10 @@ class Waiter:
         self._conditions.clear()
         self._muted.clear()
         close_entity(self._waitset)
-        close_entity(self._guard)
         self._waitset = None
-        self._guard = None
+        with self._wakes:
+            guard, self._guard = self._guard, None
+        close_entity(guard)
 
 
 @functools.cache

@@ -399,8 +399,9 @@ class ServiceTransport:
 
     def wake(self) -> None:
         """End a `wait` of another thread, or the next one."""
-        if self._waiter is not None:
-            self._waiter.wake()
+        waiter = self._waiter  # which another thread may close meanwhile
+        if waiter is not None:
+            waiter.wake()
         else:
             self._bell.set()
 
