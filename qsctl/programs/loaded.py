@@ -139,7 +139,7 @@ class LoadedFolder(Mapping[str, LoadedTable]):
     def __init__(self, folder: Location, tables: Mapping[str, LoadedTable], info: RunInfo | None) -> None:
         self.folder: Final = folder
         self.info: Final = info
-        """What `run.json` had when the folder was loaded; None of a sweep."""
+        """The content of `run.json` when the folder was loaded; None of a sweep."""
         self._tables = tables
 
     def __getitem__(self, name: str) -> LoadedTable:

@@ -11,7 +11,6 @@ import secrets
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections import deque
@@ -24,6 +23,7 @@ import filelock
 
 from qsctl.core.admin.command import GetData
 from qsctl.errors import ExitStatus, NoAnswer, QsctlError, Refused, UsageError
+from qsctl.own_folder import own_folder
 from qsctl.resource import ResourceIdentifier, ResourceKind
 
 if TYPE_CHECKING:
@@ -60,10 +60,9 @@ def free_domain() -> Iterator[int]:
     """Yield a domain in which nothing of this machine is, and keep it from other programs that ask.
 
     Raises:
-        Refused: all of them are in use.
+        Refused: all of them are in use, or the folder of the locks is not this user's.
     """
-    folder = Path(tempfile.gettempdir()) / f"qsctl-domains-{os.getuid()}"
-    folder.mkdir(mode=0o700, exist_ok=True)
+    folder = own_folder("qsctl-domains")
     for domain_id in secrets.SystemRandom().sample(_FREE_DOMAINS, len(_FREE_DOMAINS)):
         lock = filelock.FileLock(folder / str(domain_id))
         try:

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import fcntl
 import os
-import stat
-import tempfile
-from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
 from qsctl.errors import Refused
+from qsctl.own_folder import own_folder
 
 DOMAIN_IDS: Final = range(100, 0, -1)
 """Their ports lie below those that the operating system gives to anyone who asks for any."""
@@ -31,7 +29,7 @@ class ClaimedDomain:
     """
 
     def __init__(self) -> None:
-        directory = _directory_of_locks()
+        directory = own_folder("qsctl-test-domains")
         for number in DOMAIN_IDS:
             descriptor = os.open(directory / str(number), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
             try:
@@ -60,12 +58,3 @@ class ClaimedDomain:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-def _directory_of_locks() -> Path:
-    directory = Path(tempfile.gettempdir()) / f"qsctl-test-domains-{os.getuid()}"
-    directory.mkdir(mode=0o700, exist_ok=True)
-    found = directory.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
-        raise Refused(f"{directory} is not a directory of this user", remedy="Remove it, or set TMPDIR.")
-    return directory

@@ -1,4 +1,4 @@
-"""What `size` saves by results that it knows: CPU seconds of a search for a depth with them and without, in one run.
+"""Processor time of a search for a depth that knows results, against one that simulates all, in one run.
 
 200 clients with bursts, 2 s of some 28,000 messages each. The path of the only profile is the same setting, of which no
 result is known: each candidate is simulated.

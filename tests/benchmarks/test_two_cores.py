@@ -1,4 +1,4 @@
-"""What two processors gain: one run whose ports are independent, and a sweep, in turns with one processor.
+"""Measures the gain by two processors: one run whose ports are independent, and a sweep, in turns with one processor.
 
 Wall time, for that is what a second processor buys: a machine whose processors others use shows less. 10^7 messages to
 two ports, at level counters: what is drawn and simulated, without a disk. A sweep of 16 depths by 2 repetitions with

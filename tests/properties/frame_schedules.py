@@ -1,8 +1,8 @@
 """One queue against the plain model of it, by frames of samples and ranges of answers: see `test_frames_against_model`.
 
 A frame is one part of a turn: consecutive numbers of a writer, some of which came before. A range of answers is one
-part too, for consecutive numbers from one that was sent, whoever has the others. So hundreds of samples wait, expire
-and leave in the middle of the queue, which steps of single samples hardly reach.
+part too, for consecutive numbers from one that was sent, of which other consumers may have some. So hundreds of samples
+wait, expire and leave in the middle of the queue, which steps of single samples hardly reach.
 """
 
 from __future__ import annotations

@@ -105,7 +105,7 @@ def in_parts(scenario: Scenario, level: LogLevel = LogLevel.EVENTS, chunk_rows: 
 
 
 def of_each_client(rows: Any) -> dict[int, list[bytes]]:
-    """What was logged of each client, in order; first what ingress refused, in any."""
+    """Return the rows of each client, in order; first what ingress refused, in any."""
     found: dict[int, list[bytes]] = defaultdict(list)
     early = np.isin(rows["outcome"], list(AT_INGRESS))
     for row in sorted(row.tobytes() for row in rows[early]):

@@ -52,6 +52,16 @@ def test_a_depth_that_a_queue_never_reached_gives_the_figures_of_a_lower_one(
     assert search.result([depth + 1, *higher[1:]], [(higher, figures)]) is None
 
 
+def test_what_no_client_received_of_a_durable_queue_keeps_its_depth_of_none() -> None:
+    changes = {"horizon": "5ms", "group[desks]/count": "1", "port[p1]/rate": "10 Gbit/s"}
+    scenario = apply_overrides(open_scenario("burst", {}, {}), changes)
+    search = DepthsOfSearch.of(scenario, [parse_setting("max-depth(D-1)")])
+    figures = [each for each in simulated(scenario, {"D-1": 900}) if each.queue == "D-1"]
+    shown = [search.result([800], [([900], (replace(each, max_depth_work_units=depth),))])
+             for each in figures for depth in (900, 0)]  # fmt: skip
+    assert [row[0].max_depth_work_units for row in shown if row is not None] == [800, 0]
+
+
 @pytest.mark.parametrize(
     ("setting", "changes"),
     [

@@ -12,6 +12,7 @@ import statistics
 import sys
 from collections.abc import Callable, Iterator
 from multiprocessing import active_children
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import pytest
@@ -90,7 +91,7 @@ def busy_share(slots_at: Callable[[float], int], seconds: dict[Task, float], cos
         warm.add(slot)
         open_pieces[number] -= 1
         if is_warm:
-            stream.note(DonePiece(piece, (), sum(seconds[task] for task in piece.tasks), is_warm=True))
+            stream.time.note(DonePiece(piece, (), sum(seconds[task] for task in piece.tasks), is_warm=True))
         if not open_pieces[number]:
             window.end(number, sum(seconds[task] for each in left[number] for task in each.tasks))
             seen = slots_at(now)
@@ -140,10 +141,10 @@ def test_every_task_is_given_once_in_order_and_the_last_pieces_are_short() -> No
     while (piece := stream.give()) is not None:
         given += piece.tasks
         sizes.append(len(piece.tasks))
-        stream.note(DonePiece(piece, (), 1.0 * len(piece.tasks), is_warm=len(sizes) > 3))
+        stream.time.note(DonePiece(piece, (), 1.0 * len(piece.tasks), is_warm=len(sizes) > 3))
         slots = 4 + len(sizes) % 7
     assert tuple(given) == TASKS
-    assert sizes[:4] == [1, 1, 1, 1], "until a repetition was timed nobody knows how long a piece lasts"
+    assert sizes[:4] == [1, 1, 1, 1], "until a repetition was timed it is unknown how long a piece lasts"
     assert max(sizes) <= 10, "a worker writes what it has after ten seconds"
     assert set(sizes[-4:]) == {1}
     assert stream.give() is None
@@ -218,10 +219,16 @@ def test_processes_write_the_parts_themselves_and_give_what_the_tasks_give_here(
 
 def test_a_killed_worker_costs_its_pieces_and_nothing_else(tmp_path: Path, expected: list[PointResult]) -> None:
     killed: list[int] = []
+    others: list[BaseProcess] = []
 
     def kill(progress: SweepProgress) -> None:
         if progress.done > 2 and not killed:
-            victim = active_children()[0]
+            victim, *rest = active_children()
+            others.extend(rest)
+            for each in rest:
+                # As one that waits for a lock which the killed one held.
+                assert each.pid is not None
+                os.kill(each.pid, signal.SIGSTOP)
             assert victim.pid is not None
             os.kill(victim.pid, signal.SIGKILL)
             killed.append(victim.pid)
@@ -229,6 +236,9 @@ def test_a_killed_worker_costs_its_pieces_and_nothing_else(tmp_path: Path, expec
     with LocalRunner(PLAN.scenario, 2) as runner:
         assert run_sweep(PLAN, tmp_path / "sweep", progress=kill, runner=runner) == expected
     assert killed
+    for each in others:
+        each.join(10.0)
+        assert not each.is_alive(), "a process of a broken pool keeps this one from ending"
     checked_folder(tmp_path / "sweep", expected)
 
 
@@ -385,7 +395,7 @@ def test_a_trace_travels_with_its_scenario(tmp_path: Path, monkeypatch: pytest.M
     assert CarriedScenario.here(scenario).scenario() is scenario
     trace.unlink()
     (tmp_path / "there").mkdir()
-    monkeypatch.setattr(carried.tempfile, "gettempdir", lambda: str(tmp_path / "there"))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "there"))
     carried.file_of.cache_clear()
     there = pickle.loads(sent).scenario()
     assert str(tmp_path / "here") not in repr(there)

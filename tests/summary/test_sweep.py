@@ -196,7 +196,7 @@ def test_a_full_disk_ends_a_sweep_with_what_was_done_and_it_goes_on(
     assert str(tmp_path / "sweep") in caught.value.message
     assert "Free some space" in caught.value.remedy
     assert "--out" in caught.value.remedy
-    assert not list((tmp_path / "sweep").rglob(".*.tmp")), "half a file is in nobody's way"
+    assert not list((tmp_path / "sweep").rglob(".*.tmp")), "half a file is left"
     assert read_results(tmp_path / "sweep") == sorted(
         results[: 1 if place == "points" else 3], key=lambda each: (each.point.key, each.replication)
     )

@@ -17,7 +17,7 @@ from typing import Final
 from qsctl.sim.figures import Figures
 from qsctl.sim.sweep import Task
 from qsctl.summary.sweeps.pieces import DonePiece, TaskPiece
-from qsctl.summary.sweeps.runner import Runner
+from qsctl.summary.sweeps.runner import RepetitionTime, Runner
 
 Values = tuple[int, ...]
 
@@ -74,8 +74,8 @@ class CandidateStream:
         self._ready: deque[_OpenCandidate] = deque()
         """Candidates with replications to give for their next look."""
         self._places: dict[Task, tuple[_OpenCandidate, int]] = {}
-        """Where the results of what is being simulated belong."""
-        self._seconds = self._count = 0.0
+        """The candidates and numbers of the tasks that are being simulated."""
+        self._time = RepetitionTime()
         self._looked_at: Callable[[Values, int], int | None] = lambda _, __: None
 
     def add(self, values: Values, looked: int, aim: int, early: dict[int, tuple[Figures, ...]]) -> None:
@@ -144,9 +144,10 @@ class CandidateStream:
 
     def _most(self, left: int) -> int:
         """Return how many replications a piece has at most: a short one costs more to hand out than to simulate."""
-        if not self._count:
+        mean_s = self._time.mean_s
+        if mean_s is None:
             return 1
-        by_time = int(_PIECE_S * self._count / max(self._seconds, 1e-9))
+        by_time = int(_PIECE_S / max(mean_s, 1e-9))
         return max(1, min(by_time, math.ceil(left / max(1, self._runner.slots))))
 
     def _piece(self, candidate: _OpenCandidate, numbers: Sequence[int]) -> TaskPiece:
@@ -155,9 +156,7 @@ class CandidateStream:
         return TaskPiece(tasks)
 
     def _note(self, done: DonePiece) -> None:
-        if done.is_warm:
-            self._seconds += done.seconds
-            self._count += len(done.piece.tasks)
+        self._time.note(done)
         for result in done.results:
             candidate, number = self._places.pop(Task(result.point, result.replication, result.seed))
             candidate.early[number] = result.figures

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import os
 import secrets
-import tempfile
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
 from qsctl.errors import NotFound
+from qsctl.own_folder import own_folder
 from qsctl.sim.scenario.scenario import Scenario
 from qsctl.sim.scenario.traffic import TraceArrivals
 
@@ -90,9 +89,11 @@ def file_of(content: bytes, suffix: str) -> str:
     Args:
         content: of the file.
         suffix: of its name, which names its format.
+
+    Raises:
+        Refused: the folder of these files is not this user's.
     """
-    folder = Path(tempfile.gettempdir()) / f"{FOLDER_NAME}-{os.getuid()}"
-    folder.mkdir(mode=0o700, exist_ok=True)
+    folder = own_folder(FOLDER_NAME)
     file = folder / f"{hashlib.blake2b(content, digest_size=16).hexdigest()}{suffix}"
     if not file.is_file() or file.read_bytes() != content:
         hidden = file.with_name(f".{file.name}.{secrets.token_hex(4)}")

@@ -55,9 +55,12 @@ class DepthsOfSearch:
             if self.queues and all(known[place] == values[place] for place in self.others):
                 marks = {each.queue: each.high_water_mark_work_units for each in figures}
                 if all(queue in marks and marks[queue] <= values[at] <= known[at] for at, queue in self.queues):
-                    depths = {queue: values[at] for at, queue in self.queues}
-                    return tuple(
-                        replace(each, max_depth_work_units=depths.get(each.queue, each.max_depth_work_units))
-                        for each in figures
-                    )
+                    return tuple(self._at_depths(each, known, values) for each in figures)
         return None
+
+    def _at_depths(self, figures: Figures, known: Sequence[int], values: Sequence[int]) -> Figures:
+        """Return a queue's figures with its depth at other values; what waits at a durable queue alone has no depth."""
+        for at, queue in self.queues:
+            if figures.queue == queue and figures.max_depth_work_units == known[at]:
+                return replace(figures, max_depth_work_units=values[at])
+        return figures

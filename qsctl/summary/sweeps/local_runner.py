@@ -137,6 +137,7 @@ class LocalRunner(Runner):
                     done_in_pool += 1
                     yield ended(piece, answer)
                 if again:
+                    self._end_broken()
                     if not done_in_pool:
                         raise Unavailable(
                             "a process that simulates ended by itself",
@@ -145,10 +146,21 @@ class LocalRunner(Runner):
                         )
                     again.extend(waiting.values())
                     waiting.clear()
-                    self._pool, done_in_pool = None, 0
+                    done_in_pool = 0
         finally:
             for future in waiting:
                 future.cancel()
+
+    def _end_broken(self) -> None:
+        """Kill the rest of a broken pool.
+
+        The pool ends them by a signal that they ignore. One of them may wait for a lock that the killed one held, and
+        this process would wait for it for ever when it ends.
+        """
+        assert self._pool is not None
+        for process in list((self._pool._processes or {}).values()):  # no public name before Python 3.14
+            process.kill()
+        self._pool = None
 
     def _submit(self, piece: TaskPiece) -> Future[PieceAnswer] | None:
         """Give a piece to the processes; None: one of them was killed."""

@@ -84,7 +84,7 @@ class PieceAnswer(msgspec.Struct, frozen=True):
     seconds: float = 0.0
     """For which it was simulated."""
     is_warm: bool = False
-    """Whether the worker had simulated before: the first time it loads or compiles its kernels."""
+    """True where the worker had simulated before: the first time it loads or compiles its kernels."""
     content: bytes = b""
     """The figures, or a part that the worker could not write since it does not see the folder."""
     problem: str = ""
@@ -104,7 +104,7 @@ class DonePiece:
 
 
 _has_worked = False
-"""Whether this process has simulated a piece."""
+"""True once this process has simulated a piece."""
 
 
 def work(scenario: Scenario, piece: TaskPiece, check: Callable[[], None] = lambda: None) -> PieceAnswer:

@@ -58,6 +58,25 @@ _LONGEST_S: Final = 10.0
 """Seconds after which a worker writes what it has."""
 
 
+class RepetitionTime:
+    """The mean duration of a repetition, of workers that had simulated before."""
+
+    def __init__(self) -> None:
+        self._seconds = 0.0
+        self._count = 0
+
+    @property
+    def mean_s(self) -> float | None:
+        """The mean so far; None: not known yet."""
+        return self._seconds / self._count if self._count else None
+
+    def note(self, done: DonePiece) -> None:
+        """Learn how long the repetitions of a piece lasted."""
+        if done.is_warm:
+            self._seconds += done.seconds
+            self._count += len(done.piece.tasks)
+
+
 class SweepTasks:
     """The tasks of a sweep, handed out in order, in pieces that become smaller towards the end.
 
@@ -77,18 +96,8 @@ class SweepTasks:
         self._kept = kept
         self._slots = slots
         self._at = 0
-        self._seconds = self._count = 0.0
-
-    @property
-    def seconds(self) -> float | None:
-        """The mean duration of a repetition, of workers that had simulated before; None: not known yet."""
-        return self._seconds / self._count if self._count else None
-
-    def note(self, done: DonePiece) -> None:
-        """Learn how long repetitions last."""
-        if done.is_warm:
-            self._seconds += done.seconds
-            self._count += len(done.piece.tasks)
+        self.time: Final = RepetitionTime()
+        """Decides the size of the pieces; the caller notes what is done."""
 
     def give(self) -> TaskPiece | None:
         """Return the next piece; None: all have been given."""
@@ -100,7 +109,7 @@ class SweepTasks:
         return TaskPiece(tasks, self._kept)
 
     def _size(self, left: int) -> int:
-        seconds, slots = self.seconds, max(1, self._slots())
+        seconds, slots = self.time.mean_s, max(1, self._slots())
         if seconds is None:
             return 1
         seconds = max(seconds, 1e-6)
@@ -127,7 +136,7 @@ class JobWindow:
         self._jobs: dict[int, int] = {}
         self._last = 0
         self._piece_s = self.JOB_S
-        """How long a piece of the last job lasted."""
+        """The duration of a piece of the last job."""
 
     def next_job(self, give: Give, slots: int) -> tuple[int, list[TaskPiece]] | None:
         """Return a job's number and pieces; None: enough are in the window, or nothing is given."""

@@ -32,7 +32,8 @@ from qsctl.sim.sweep import Point, Task, scenario_at
 from qsctl.summary.inference.evidence import Knowledge, runs_needed, support_of
 from qsctl.summary.inference.sequential import MOST_REPLICATIONS, SequentialAnswer
 from qsctl.summary.spark.session import SparkOptions
-from qsctl.summary.sweeps.candidates import Candidate, Candidates, Values
+from qsctl.summary.sweeps.candidate_stream import Values
+from qsctl.summary.sweeps.candidates import Candidate, Candidates
 from qsctl.summary.sweeps.cost import Cost, candidates_of, cost_of_search, seconds_of
 from qsctl.summary.sweeps.known_results import DepthsOfSearch
 from qsctl.summary.sweeps.runner import Runner

@@ -89,13 +89,13 @@ def run_sweep(
                 with part_place(folder) as place:
                     stream = SweepTasks(left, place, lambda: runner.slots)
                     for each in runner.ended(stream.give):
-                        stream.note(each)
+                        stream.time.note(each)
                         count += len(each.piece.tasks)
                         report(SweepProgress(count, len(tasks), reused))
-                        if agree is not None and not is_asked and stream.seconds is not None and count < len(tasks):
+                        if agree is not None and not is_asked and stream.time.mean_s is not None and count < len(tasks):
                             is_asked = True
                             rest = len(tasks) - count
-                            agree(Cost(rest, rest * stream.seconds / max(1, runner.slots)))
+                            agree(Cost(rest, rest * stream.time.mean_s / max(1, runner.slots)))
             finally:
                 list_parts(folder)
             there = read_results(folder)
