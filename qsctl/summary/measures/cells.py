@@ -59,7 +59,7 @@ def cells(messages: DataFrame, observation: Observation, keys: Sequence[str], *,
     return messages.sparkSession.sql(
         f"""with counted as (
             select {each}, shiftleft({kind}, {_BUCKET_BITS}) + {bucket} - {NO_BUCKET} as code,
-                count(1) as messages, sum(bigint(greatest(attempts - 1, 0))) as again,
+                count(1) as messages, sum(cast(greatest(attempts - 1, 0) as bigint)) as again,
                 sum(int(discard_indication)) as indications, sum(size_bytes) as bytes, sum(work_units) as work_units,
                 {exact_sum("wait_ns", "wait_sum_ns")}, max(wait_ns) as wait_max_ns, min({LEFT_NS}) as first_left_ns
             from {{messages}} group by {each}, code

@@ -39,8 +39,9 @@ def histogram(counters: DataFrame, keys: Sequence[str]) -> DataFrame:
     """
     each = listed(*keys, "replication")
     return counters.sparkSession.sql(
-        f"""select {each}, pair.histogram_bucket as bucket, sum(pair.histogram_count) as messages
-        from (select {each}, explode(arrays_zip(histogram_bucket, histogram_count)) as pair from {{counters}})
-        group by {each}, pair.histogram_bucket""",
+        f"""with pairs as (
+            select {each}, posexplode(histogram_bucket) as (at, bucket), histogram_count as counts from {{counters}}
+        )
+        select {each}, bucket, sum(element_at(counts, at + 1)) as messages from pairs group by {each}, bucket""",
         counters=counters,
     )

@@ -40,9 +40,10 @@ def slow_subscribers(moves: DataFrame, observation: Observation, keys: Sequence[
             from {{moves}} group by all
         ), steps as (
             select {each}, half, sum(step) as step
-            from (select {each},
-                inline(array(struct(start as half, messages as step), struct(stop as half, -messages as step)))
-                from counted)
+            from (select {each}, ends.half, ends.step
+                from (select {each}, explode(array(
+                    struct(start as half, messages as step), struct(stop as half, -messages as step)
+                )) as ends from counted))
             group by {each}, half
         ), levels as (
             select {each}, half, sum(step) over (partition by {each} order by half rows unbounded preceding) as level,
@@ -50,7 +51,7 @@ def slow_subscribers(moves: DataFrame, observation: Observation, keys: Sequence[
             from steps
         ), blocked as (
             select distinct {each}, if(half div 2 >= {first} and half div 2 < {last}, half div 2, null) as second
-            from (select {each}, explode_outer(if(level > 0, sequence(half, until - 1), null)) as half from levels)
+            from (select {each}, explode(if(level > 0, sequence(half, until - 1), array(cast(null as bigint)))) as half from levels)
         ), recent as (
             select *, count(second) over (partition by {each} order by second
                 range between {minute - 1} preceding and current row) as recent

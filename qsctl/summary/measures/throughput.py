@@ -31,10 +31,11 @@ def windows(moves: DataFrame, keys: Sequence[str], window_ns: Nanoseconds) -> Da
     others = [outcome for outcome in LOSSES if outcome is not Outcome.DISCARDED]
     return moves.sparkSession.sql(
         f"""with steps as (
-            select {each}, outcome, messages, work_units, bytes, inline(array(
+            select {each}, outcome, messages, work_units, bytes, moved.step, moved.number
+            from (select *, explode(array(
                 struct('arrived' as step, arrived_window as number),
-                struct('entered' as step, entered_window as number), struct('left' as step, left_window as number)))
-            from {{moves}}
+                struct('entered' as step, entered_window as number), struct('left' as step, left_window as number)
+            )) as moved from {{moves}})
         )
         select {each}, number * {window_ns}L as window_start_ns, {window_ns}L as window_ns,
             {moved("arrived")} as arrived_messages, {gone(Outcome.DELIVERED)} as delivered_messages,
