@@ -51,7 +51,9 @@ def slow_subscribers(moves: DataFrame, observation: Observation, keys: Sequence[
             from steps
         ), blocked as (
             select distinct {each}, if(half div 2 >= {first} and half div 2 < {last}, half div 2, null) as second
-            from (select {each}, explode(if(level > 0, sequence(half, until - 1), array(cast(null as bigint)))) as half from levels)
+            from (select {each},
+                explode(if(level > 0, sequence(half, until - 1), array(cast(null as bigint)))) as half
+                from levels)
         ), recent as (
             select *, count(second) over (partition by {each} order by second
                 range between {minute - 1} preceding and current row) as recent
