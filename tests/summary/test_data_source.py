@@ -36,7 +36,9 @@ def reader(spark: Any) -> Any:
 def test_a_scenario_gives_the_counters_of_the_simulator(reader: Any) -> None:
     scenario = apply_overrides(read_scenario(find_scenario("burst")), SMALL)
     options = {f"set.{path}": value for path, value in SMALL.items()}
-    simulated = reader.options(**options, replications=2).load("burst")
+    depth = "profile/queue[D-1]/max-depth"  # Spark makes the names of options lower-case
+    scenario = apply_overrides(scenario, {depth: "50"})
+    simulated = reader.options(**options, replications=2).option("set", f"{depth}=50;").load("burst")
     found = {
         (row["replication"], row["client"], row["queue"]): row["delivered_messages"] for row in simulated.collect()
     }
@@ -50,12 +52,13 @@ def test_a_scenario_gives_the_counters_of_the_simulator(reader: Any) -> None:
 def test_what_cannot_be_simulated_is_reported_when_it_is_loaded(reader: Any, spark: Any, tmp_path: Path) -> None:
     run(apply_overrides(read_scenario(find_scenario("burst")), SMALL), tmp_path / "run")
     for options, path, message in (
-        ({"table": "messages"}, "burst", "there is no option 'table'"),
+        ({"table": "messages"}, "burst", "there is no option 'table' of a simulated table"),
         ({"replications": "many"}, "burst", "option replications is 'many'"),
         ({"replications": "0"}, "burst", "option replications is '0'"),
         ({"set.horizon": "long"}, "burst", "horizon"),
         ({}, "no-such", "no-such"),
-        ({}, str(tmp_path / "run"), r"is a run folder.*spark\.read\.schema"),
+        ({"set": "horizon"}, "burst", "option set has 'horizon', which is not PATH=VALUE"),
+        ({}, str(tmp_path / "run"), r"is a run folder.*qsctl\.summary\.read_runs"),
     ):
         with pytest.raises(AnalysisException, match=f"(?s){message}"):
             spark.read.format("qsctl").options(**options).load(path).collect()

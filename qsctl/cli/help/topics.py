@@ -30,7 +30,8 @@ GROUPS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "Configuration": ("configuration", "rti-differences", "client-profiles", "listings", "captures"),
     "The service": (
-        "production", "containers", "service", "promises", "high-availability", "recording", "programs", "testing",
+        "production", "containers", "service", "promises", "high-availability", "recording", "live-tables",
+        "programs", "testing",
         "any-dds-application", "dds-administration", "security",
         "state-directory", "backup", "upgrade", "changes", "licenses",
     ),

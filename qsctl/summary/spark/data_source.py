@@ -1,29 +1,41 @@
-"""`spark.read.format("qsctl")`: the counters of a scenario that is simulated where the rows are needed, as a table.
+"""The format `qsctl` of Spark: simulated counters as a table, and a recording that goes on as a stream.
 
     spark.read.format("qsctl").load("burst").groupBy("queue").sum("delivered_messages").show()
+    spark.readStream.format("qsctl").option("table", "arrivals").load("recording")
 
 Spark finds the format by the module `pyspark_qsctl` of an installation (`found_by_name.py`);
-`spark.dataSource.register(QsctlDataSource)` registers it where there is none. The path is a scenario file or the name
-of a ready scenario; each task simulates one replication. Options: `seed`, `replications`, and `set.PATH` for each
-override. A run folder needs no format of ours: it is Parquet for Spark, and
-`spark.read.schema(tables.MESSAGES).parquet(folder + "/messages")` prunes columns and pushes filters down, which a data
-source in Python cannot; through one, one queue's rows of 1.4 million took 13.4 s instead of 0.8 s.
+`spark.dataSource.register(QsctlDataSource)` registers it where there is none.
+
+A table is simulated where its rows are needed: the path is a scenario file or the name of a ready scenario, and each
+task simulates one replication. Options: `seed`, `replications`, `set` with PATH=VALUE of each override, separated by
+semicolons or line ends, or `set.PATH` for one: Spark makes the names of options lower-case, so that it can be one
+without capitals only.
+
+A stream has the rows of a recording, part by part (`recording_stream.py`). Options: `table`, `columns`, and
+`maxPartsPerTrigger`.
+
+A run folder as a table needs no format of ours: it is Parquet for Spark, and `read_runs` prunes columns and pushes
+filters down, which a data source in Python cannot; through one, one queue's rows of 1.4 million took 13.4 s instead of
+0.8 s.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
 from qsctl.errors import UsageError
+from qsctl.eventlog.location import location
 from qsctl.eventlog.run_folder import RUN_FILE
 from qsctl.identity import decimal_from_text
 from qsctl.summary.measures.tables import COUNTERS
+from qsctl.summary.spark.recording_stream import TABLE, RecordingStream, check_columns, stream_schema
+from qsctl.summary.spark.shown_remedies import remedies_shown
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,8 +44,10 @@ if TYPE_CHECKING:
 
 FORMAT: Final = "qsctl"
 OVERRIDE: Final = "set."
-OPTIONS: Final = ("path", "seed", "replications")
-_LARGEST: Final = {"seed": 2**63 - 1, "replications": 1_000_000}
+OVERRIDES: Final = "set"
+OPTIONS: Final = ("path", "seed", "replications", OVERRIDES)
+STREAM_OPTIONS: Final = ("path", "table", "columns", "maxPartsPerTrigger")
+_LARGEST: Final = {"seed": 2**63 - 1, "replications": 1_000_000, "maxPartsPerTrigger": 2**31 - 1}
 
 
 @dataclasses.dataclass
@@ -45,17 +59,26 @@ class _Replication(InputPartition):
 
 
 class QsctlDataSource(DataSource):
-    """The format; its rows are those of `tables.COUNTERS`."""
+    """The format: a table's rows are those of `tables.COUNTERS`, a stream's those of a table of the recording."""
 
     @classmethod
     def name(cls) -> str:
         """Return the word behind `format`."""
         return FORMAT
 
+    @remedies_shown()
     def schema(self) -> StructType:
-        """Return the table's declared schema."""
+        """Return the declared schema of the table or stream.
+
+        Raises:
+            UsageError: no path, or a table or column that is not there.
+        """
+        path = self._path()
+        if "table" in self.options or "columns" in self.options or _is_run_folder(path):
+            return stream_schema(self.options.get("table", TABLE), self.options.get("columns", ""))
         return COUNTERS
 
+    @remedies_shown()
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the reader, planned on the driver: a wrong path or option is reported before a task runs.
 
@@ -68,24 +91,19 @@ class QsctlDataSource(DataSource):
         from qsctl.sim.scenario.rules import check_rules
         from qsctl.sim.scenario.xml import find_scenario, read_scenario
 
+        path = self._path()
+        if _is_run_folder(path):
+            raise UsageError(
+                f"{path} is a run folder, which Spark reads by itself",
+                remedy=f"Use qsctl.summary.read_runs(spark, [{path!r}]), or spark.readStream for one that grows.",
+            )
         for name in self.options:
             if name not in OPTIONS and not name.startswith(OVERRIDE):
                 raise UsageError(
-                    f"there is no option {name!r}",
+                    f"there is no option {name!r} of a simulated table",
                     remedy=f"Use {', '.join(OPTIONS[1:])}, and {OVERRIDE}PATH for a value of the scenario.",
                 )
-        path = self.options.get("path", "")
-        if not path:
-            raise UsageError("no scenario is named", remedy="Write .load('burst') or .load('my-scenario.xml').")
-        if (Path(path) / RUN_FILE).exists():
-            raise UsageError(
-                f"{path} is a run folder, which Spark reads by itself: "
-                f"use spark.read.schema(qsctl.summary.measures.tables.MESSAGES).parquet('{path}/messages')"
-            )
-        overrides = {
-            name.removeprefix(OVERRIDE): value for name, value in self.options.items() if name.startswith(OVERRIDE)
-        }
-        scenario = apply_overrides(read_scenario(find_scenario(path)), overrides)
+        scenario = apply_overrides(read_scenario(find_scenario(path)), self._overrides())
         scenario = dataclasses.replace(
             scenario,
             seed=self._number("seed", 0, scenario.seed),
@@ -97,6 +115,52 @@ class QsctlDataSource(DataSource):
             [_Replication(number, scenario) for number in range(scenario.replications)],
         )
 
+    @remedies_shown()
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+        """Return the reader of a stream; a wrong path or option is reported before a task runs.
+
+        Raises:
+            UsageError: no path, an unknown option or a wrong value of one, or a column that the table lacks.
+            NotFound: there is no run folder.
+            Damaged: its `run.json` was changed.
+            InvalidInput: it is not a recording, or one whose level lacks the table.
+        """
+        path = self._path()
+        for name in self.options:
+            if name not in {each.lower() for each in STREAM_OPTIONS}:
+                raise UsageError(
+                    f"there is no option {name!r} of a stream", remedy=f"Use {', '.join(STREAM_OPTIONS[1:])}."
+                )
+        table = self.options.get("table", TABLE)
+        check_columns(table, schema)
+        parts_at_once = self._number("maxPartsPerTrigger", 1, 0) or None
+        return opened_stream(path, table, [field.name for field in schema.fields], parts_at_once)
+
+    def _overrides(self) -> dict[str, str]:
+        found = {
+            name.removeprefix(OVERRIDE): value for name, value in self.options.items() if name.startswith(OVERRIDE)
+        }
+        for assignment in re.split(r"[;\n]", self.options.get(OVERRIDES, "")):
+            if not assignment.strip():
+                continue
+            path, equals, value = assignment.partition("=")
+            if not equals or not path.strip():
+                raise UsageError(
+                    f"option {OVERRIDES} has {assignment.strip()!r}, which is not PATH=VALUE",
+                    remedy="Write it as in .option('set', 'horizon=2s; profile/queue[D-1]/max-depth=100').",
+                )
+            found[path.strip()] = value.strip()
+        return found
+
+    def _path(self) -> str:
+        path = self.options.get("path", "")
+        if not path:
+            raise UsageError(
+                "no scenario and no recording is named",
+                remedy="Write .load('burst'), .load('my-scenario.xml'), or with readStream .load('recording').",
+            )
+        return path
+
     def _number(self, option: str, least: int, otherwise: int) -> int:
         written = self.options.get(option)
         if written is None:
@@ -107,6 +171,40 @@ class QsctlDataSource(DataSource):
                 f"option {option} is {written!r}", remedy=f"Write a whole number from {least} to {_LARGEST[option]}."
             )
         return number
+
+
+def opened_stream(path: str, table: str, columns: Sequence[str], parts_at_once: int | None) -> RecordingStream:
+    """Return the stream of a recording.
+
+    Args:
+        path: of its folder, or a URI.
+        table: of the recording.
+        columns: names of the columns of the rows.
+        parts_at_once: the most parts that a trigger reads; None: all.
+
+    Raises:
+        UsageError: there is a limit, and this PySpark has none for sources in Python.
+        NotFound: there is no run folder.
+        Damaged: its `run.json` was changed.
+        InvalidInput: it is not a recording, or one whose level lacks the table.
+    """
+    folder = location(path).absolute()
+    try:
+        from qsctl.summary.spark.limited_stream import LimitedStream
+    except ImportError:  # PySpark 4.0 and 4.1
+        if parts_at_once is not None:
+            import pyspark
+
+            raise UsageError(
+                f"PySpark {pyspark.__version__} has no limit of a stream's source in Python",
+                remedy="Leave out the option maxPartsPerTrigger, or install PySpark 4.2 or later.",
+            ) from None
+        return RecordingStream(folder, table, columns)
+    return LimitedStream(folder, table, columns, parts_at_once)
+
+
+def _is_run_folder(path: str) -> bool:
+    return bool((location(path) / RUN_FILE).is_file())
 
 
 class _RunReader(DataSourceReader):
