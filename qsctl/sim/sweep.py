@@ -10,7 +10,7 @@ import dataclasses
 import hashlib
 import itertools
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -78,6 +78,16 @@ class SweepPlan:
         """Yield every combination, the last axis changing fastest."""
         for values in itertools.product(*(axis.values for axis in self.axes)):
             yield Point(tuple(zip((axis.path for axis in self.axes), values, strict=True)))
+
+    def variants(self) -> Iterator[Scenario]:
+        """Yield the scenario with each value of each axis, the other axes at their first values.
+
+        Between them they name every file that a point names.
+        """
+        first = {axis.path: axis.values[0] for axis in self.axes}
+        for axis in self.axes:
+            for value in axis.values:
+                yield apply_overrides(self.scenario, first | {axis.path: value})
 
     def tasks(self) -> Iterator[Task]:
         """Yield every replication of every point."""
@@ -164,18 +174,25 @@ def scenario_at(scenario: Scenario, point: Point) -> Scenario:
     return changed
 
 
-def run_task(scenario: Scenario, task: Task) -> list[Figures]:
+def run_task(
+    scenario: Scenario, task: Task, placed: Callable[[Scenario], Scenario] = lambda scenario: scenario
+) -> list[Figures]:
     """Simulate one replication at one point: its figures, one row a queue.
 
     A pure function of its arguments: it gives the same on any machine, however often it is tried. Arrivals are drawn
     once in a process for all points that see the same ones.
+
+    Args:
+        scenario: what is simulated.
+        task: which replication of which point.
+        placed: gives a scenario with the files of this machine in place of those that it names.
     """
     from qsctl.sim.arrivals.remembered import remembering
     from qsctl.sim.replication import simulate_figures
 
     changed = dataclasses.replace(apply_overrides(scenario, dict(task.point.values)), seed=task.seed)
     with remembering():
-        return simulate_figures(changed, task.replication)
+        return simulate_figures(placed(changed), task.replication)
 
 
 def plan_document(plan: SweepPlan, digest: str) -> Mapping[str, object]:

@@ -7,6 +7,7 @@ import heapq
 import os
 import pickle
 import random
+import shutil
 import signal
 import statistics
 import sys
@@ -19,6 +20,7 @@ import pytest
 
 from qsctl.errors import InvalidInput, NotFound
 from qsctl.instant import SECOND_NS
+from qsctl.sim.replay.replay import recorded_scenario
 from qsctl.sim.scenario.scenario import Scenario, Traffic
 from qsctl.sim.scenario.traffic import ConstantSize, TraceArrivals
 from qsctl.sim.sizing.targets import parse_setting, parse_target
@@ -376,39 +378,93 @@ def test_one_worker_simulates_nothing_that_no_look_needs() -> None:
     assert runner.count == sum(by_depth.values()) + 1  # the first one looks at the queues
 
 
-# Traces on other machines.
+# Traces and recordings on other machines.
 
 
-def test_a_trace_travels_with_its_scenario(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    trace = tmp_path / "here" / "trace.csv"
-    trace.parent.mkdir()
-    trace.write_text("time_ns,size_bytes\n" + "".join(f"{place * 1000000},1000\n" for place in range(500)))
-    scenario = overloaded(
-        traffic=(
-            Traffic("t", to="c", arrivals=TraceArrivals(str(trace)), size=ConstantSize(1000)),
-            overloaded().traffic[0].__class__("u", to="c", arrivals=overloaded().traffic[0].arrivals),
-        )
-    )
+def traced(trace: Path) -> Scenario:
+    plain = overloaded().traffic[0]
+    first = Traffic("t", to="c", arrivals=TraceArrivals(str(trace)), size=ConstantSize(1000))
+    return overloaded(traffic=(first, plain.__class__("u", to="c", arrivals=plain.arrivals)))
+
+
+def write_trace(trace: Path, gap_ns: int) -> Path:
+    trace.parent.mkdir(exist_ok=True)
+    trace.write_text("time_ns,size_bytes\n" + "".join(f"{place * gap_ns},1000\n" for place in range(500)))
+    return trace
+
+
+@pytest.fixture
+def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder for temporary files of another machine."""
+    folder = tmp_path / "there"
+    folder.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    carried.file_of.cache_clear()
+    carried.folder_of.cache_clear()
+    return folder
+
+
+def test_a_trace_travels_with_its_scenario(tmp_path: Path, there: Path) -> None:
+    trace = write_trace(tmp_path / "here" / "trace.csv", 1000000)
+    scenario = traced(trace)
     task = Task(Point(((DEPTH, "100"),)), 0, 3)
     expected = run_task(scenario, task)
     sent = pickle.dumps(CarriedScenario.elsewhere(scenario))
-    assert CarriedScenario.here(scenario).scenario() is scenario
+    assert CarriedScenario.here(scenario).placed(scenario) is scenario
     trace.unlink()
-    (tmp_path / "there").mkdir()
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "there"))
-    carried.file_of.cache_clear()
-    there = pickle.loads(sent).scenario()
-    assert str(tmp_path / "here") not in repr(there)
-    assert run_task(there, task) == expected
-    (file,) = (tmp_path / "there").rglob("*.csv")
+    came = pickle.loads(sent)
+    assert str(tmp_path / "here") not in repr(came.placed(scenario))
+    assert run_task(scenario, task, came.placed) == expected
+    (file,) = there.rglob("*.csv")
     file.write_text("time_ns,size_bytes\n0,1\n")
     carried.file_of.cache_clear()
-    assert run_task(pickle.loads(sent).scenario(), task) == expected, "a changed file is written anew"
+    assert run_task(scenario, task, came.placed) == expected, "a changed file is written anew"
     with pytest.raises(NotFound, match=r"trace\.csv: there is no such trace file"):
         CarriedScenario.elsewhere(scenario)
 
 
+def test_the_traces_that_a_grid_names_travel_with_its_scenario(tmp_path: Path, there: Path) -> None:
+    traces = [write_trace(tmp_path / "here" / f"trace-{gap}.csv", gap * 100000) for gap in (3, 5, 7)]
+    scenario = traced(traces[0])
+    files = ",".join(map(str, traces))
+    plan = plan_sweep(scenario, parse_axes([f"{DEPTH}=20,300", f"traffic[t]/trace/file={files}"]), 1)
+    expected = results_here(plan)
+    assert len({each.figures for each in expected}) == 6
+    sent = pickle.dumps(CarriedScenario.elsewhere(scenario, plan.variants()))
+    for trace in traces:
+        trace.unlink()
+    came = pickle.loads(sent)
+    answer = work(scenario, TaskPiece(tuple(plan.tasks())), placed=came.placed)
+    assert ended(TaskPiece(tuple(plan.tasks())), answer).results == tuple(expected)
+    assert len([*there.rglob("*.csv")]) == 3
+
+
+def test_a_recording_travels_with_its_scenario(tmp_path: Path, there: Path) -> None:
+    recording = tmp_path / "here"
+    shutil.copytree(Path(__file__).parents[2] / "fixtures" / "recordings" / "monday", recording)
+    scenario = recorded_scenario(recording)
+    task = Task(Point(()), 1, 3)
+    expected = run_task(scenario, task)
+    sent = pickle.dumps(CarriedScenario.elsewhere(scenario))
+    shutil.rmtree(recording)
+    came = pickle.loads(sent)
+    assert run_task(scenario, task, came.placed) == expected
+    arrivals = next(there.rglob("arrivals/*/*.parquet"))
+    arrivals.write_bytes(b"PAR1")
+    carried.folder_of.cache_clear()
+    assert run_task(scenario, task, came.placed) == expected, "a changed file is written anew"
+    with pytest.raises(NotFound, match=r"here is no folder"):
+        CarriedScenario.elsewhere(scenario)
+
+
+def test_files_that_are_too_large_to_travel_are_one_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(carried, "MOST_BYTES", 1000)
+    with pytest.raises(InvalidInput, match=r"trace\.csv .* is too large to be sent to executors") as caught:
+        CarriedScenario.elsewhere(traced(write_trace(tmp_path / "trace.csv", 1000000)))
+    assert "by its URI" in caught.value.remedy
+
+
 def test_a_scenario_without_a_trace_is_the_same() -> None:
     plan: SweepPlan = PLAN
-    assert CarriedScenario.elsewhere(plan.scenario).scenario() is plan.scenario
+    assert CarriedScenario.elsewhere(plan.scenario).placed(plan.scenario) is plan.scenario
     assert plan.scenario.horizon_ns == SECOND_NS

@@ -120,6 +120,16 @@ _NAMES: Final[dict[str, tuple[type[Any], tuple[str, ...]]]] = {
 }
 
 
+def files_of_replay(info: RunInfo) -> list[str]:
+    """Return the names of the files of a recording, below its folder, that `read_recording` reads besides `run.json`.
+
+    Args:
+        info: of the recording.
+    """
+    tables = (*_NAMES, "messages")
+    return [name for name in info.files if name == SERVICE_FILE or name.partition("/")[0] in tables]
+
+
 def read_recording(folder: Location) -> Recorded:
     """Read a recording whole.
 

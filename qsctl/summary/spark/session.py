@@ -240,7 +240,7 @@ def tune(spark: SparkSession, *, brief: bool) -> None:
 
 def runs_here(spark: SparkSession) -> bool:
     """Return whether a session's tasks run in processes of this machine with this very Python."""
-    if _running is None or spark is not _running.session or not is_local(_running.settings["spark.master"]):
+    if _running is None or spark is not _running.session or not computes_here(_running.settings["spark.master"]):
         return False
     return os.environ.get("PYSPARK_PYTHON", sys.executable) == sys.executable
 

@@ -1,7 +1,8 @@
-"""A scenario on its way to machines that do not have the files that it names: the traces travel with it.
+"""A scenario on its way to machines that do not have the files that it names: traces and recordings travel with it.
 
-On the other machine a trace is a file again, in a folder for temporary files, under the name of its content: processes
-of one host share it, and a file that was changed there is written anew.
+On the other machine they are files again, in a folder for temporary files, under the names of their content: processes
+of one host share them, and what was changed there is written anew. A recording that is named by a URI stays where it
+is, for every machine reaches it there.
 """
 
 from __future__ import annotations
@@ -9,75 +10,136 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from qsctl.errors import NotFound
+from qsctl.errors import InvalidInput, NotFound
+from qsctl.eventlog.location import location
+from qsctl.eventlog.run_folder import RUN_FILE, read_run_info
 from qsctl.own_folder import own_folder
+from qsctl.sim.replay.recording import files_of_replay
+from qsctl.sim.scenario.replay import Replay
 from qsctl.sim.scenario.scenario import Scenario
 from qsctl.sim.scenario.traffic import TraceArrivals
 
 FOLDER_NAME: Final = "qsctl-traces"
+MOST_BYTES: Final = 1 << 30
+"""Of all files that travel: Spark broadcasts at most two gibibytes, and each worker has them in memory once."""
+
+Named = TraceArrivals | Replay
+"""The parts of a scenario that name a file or a folder."""
+_Files = tuple[tuple[str, bytes], ...]
+"""Names, below a folder, and contents."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class CarriedScenario:
-    """A scenario with the content of the traces that it names, by their paths; without, where workers see the files."""
+    """A scenario with the content of the files that it or a variant of it names; without, where workers see them."""
 
-    _scenario: Scenario
+    scenario: Scenario
+    """As it is on the machine that sends it."""
     _traces: Mapping[str, bytes]
+    _recordings: Mapping[str, _Files]
 
     @classmethod
     def here(cls, scenario: Scenario) -> CarriedScenario:
         """Return the scenario for workers of this machine."""
-        return cls(scenario, {})
+        return cls(scenario, {}, {})
 
     @classmethod
-    def elsewhere(cls, scenario: Scenario) -> CarriedScenario:
+    def elsewhere(cls, scenario: Scenario, variants: Iterable[Scenario] = ()) -> CarriedScenario:
         """Return the scenario for workers of any machine.
 
+        Args:
+            scenario: what is simulated.
+            variants: scenarios of its points; between them they name every file that a point names.
+
         Raises:
-            NotFound: a trace does not exist.
+            NotFound: a trace or a recording does not exist.
+            InvalidInput: the files are too large to travel.
         """
-        paths: set[str] = set()
+        found: dict[str, Named] = {}
 
-        def note(trace: TraceArrivals) -> TraceArrivals:
-            paths.add(trace.path)
-            return trace
+        def note(named: Named) -> Named:
+            found[_name(named)] = named
+            return named
 
-        with_traces(scenario, note)
-        traces = {}
-        for path in sorted(paths):
-            try:
-                traces[path] = Path(path).read_bytes()
-            except OSError as error:
-                raise NotFound(
-                    f"{path}: there is no such trace file ({error.strerror})", remedy="Give a CSV or Parquet file."
-                ) from None
-        return cls(scenario, traces)
+        for each in (scenario, *variants):
+            with_files(each, note)
+        traces: dict[str, bytes] = {}
+        recordings: dict[str, _Files] = {}
+        for name, named in sorted(found.items()):
+            if isinstance(named, TraceArrivals):
+                traces[name] = _trace(name)
+            elif "://" not in name:
+                recordings[name] = _recording(name)
+            sizes = [len(content) for files in recordings.values() for _, content in files]
+            if sum(sizes) + sum(map(len, traces.values())) > MOST_BYTES:
+                raise InvalidInput(
+                    f"{name} and what else the scenario names has more than {MOST_BYTES >> 20} MiB: it is too large to "
+                    "be sent to executors",
+                    remedy="Put a recording where every executor reaches it and name it by its URI, as in "
+                    "s3a://bucket/run, or simulate in processes of this machine, without --master.",
+                )
+        return cls(scenario, traces, recordings)
 
-    def scenario(self) -> Scenario:
-        """Return the scenario with the paths of this machine."""
-        if not self._traces:
-            return self._scenario
-        changed: Scenario = with_traces(
-            self._scenario, lambda trace: TraceArrivals(file_of(self._traces[trace.path], Path(trace.path).suffix))
-        )
+    def placed(self, scenario: Scenario) -> Scenario:
+        """Return the scenario or a variant of it with the paths of this machine.
+
+        Raises:
+            Refused: the folder of these files is not this user's.
+        """
+        if not self._traces and not self._recordings:
+            return scenario
+        changed: Scenario = with_files(scenario, self._placed)
         return changed
 
+    def _placed(self, named: Named) -> Named:
+        if isinstance(named, TraceArrivals):
+            content = self._traces.get(named.path)
+            return named if content is None else TraceArrivals(file_of(content, Path(named.path).suffix))
+        files = self._recordings.get(named.recording)
+        return named if files is None else dataclasses.replace(named, recording=folder_of(files))
 
-def with_traces(value: Any, change: Callable[[TraceArrivals], TraceArrivals]) -> Any:
-    """Return a scenario, or a part of one, with each of its traces changed."""
-    if isinstance(value, TraceArrivals):
+
+def _name(named: Named) -> str:
+    return named.path if isinstance(named, TraceArrivals) else named.recording
+
+
+def _trace(path: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise NotFound(
+            f"{path}: there is no such trace file ({error.strerror})", remedy="Give a CSV or Parquet file."
+        ) from None
+
+
+def _recording(path: str) -> _Files:
+    """Return what a replay reads of a recording; whether it is as it was written is checked where it is read."""
+    folder = location(path)
+    names = [RUN_FILE, *files_of_replay(read_run_info(folder))]
+    try:
+        return tuple((name, (folder / name).read_bytes()) for name in names)
+    except OSError as error:
+        raise NotFound(
+            f"{path} lacks a file that a replay reads: {error.filename} ({error.strerror})",
+            remedy="Restore it from a copy.",
+        ) from None
+
+
+def with_files(value: Any, change: Callable[[Named], Named]) -> Any:
+    """Return a scenario, or a part of one, with each part changed that names a file or a folder."""
+    if isinstance(value, TraceArrivals | Replay):
         return change(value)
     if isinstance(value, tuple) and type(value) is tuple:
-        made = tuple(with_traces(each, change) for each in value)
+        made = tuple(with_files(each, change) for each in value)
         return made if any(new is not old for new, old in zip(made, value, strict=True)) else value
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         held = {field.name: getattr(value, field.name) for field in dataclasses.fields(value) if field.init}
-        changed = {name: new for name, old in held.items() if (new := with_traces(old, change)) is not old}
+        changed = {name: new for name, old in held.items() if (new := with_files(old, change)) is not old}
         return dataclasses.replace(value, **changed) if changed else value
     return value
 
@@ -93,10 +155,35 @@ def file_of(content: bytes, suffix: str) -> str:
     Raises:
         Refused: the folder of these files is not this user's.
     """
-    folder = own_folder(FOLDER_NAME)
-    file = folder / f"{hashlib.blake2b(content, digest_size=16).hexdigest()}{suffix}"
+    file = own_folder(FOLDER_NAME) / f"{hashlib.blake2b(content, digest_size=16).hexdigest()}{suffix}"
+    _write(file, content)
+    return str(file)
+
+
+@cache
+def folder_of(files: _Files) -> str:
+    """Return the path of a folder of this machine with these files.
+
+    Args:
+        files: their names below the folder, and contents.
+
+    Raises:
+        Refused: the folder of these folders is not this user's.
+    """
+    digest = hashlib.blake2b(digest_size=16)
+    for name, content in files:
+        digest.update(f"{name} {len(content)}\n".encode())
+        digest.update(content)
+    folder = own_folder(FOLDER_NAME) / digest.hexdigest()
+    for name, content in files:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        _write(folder / name, content)
+    return str(folder)
+
+
+def _write(file: Path, content: bytes) -> None:
+    """Write a file in one step, unless it has this content already: another process may do the same."""
     if not file.is_file() or file.read_bytes() != content:
         hidden = file.with_name(f".{file.name}.{secrets.token_hex(4)}")
         hidden.write_bytes(content)
         hidden.replace(file)
-    return str(file)

@@ -107,13 +107,19 @@ _has_worked = False
 """True once this process has simulated a piece."""
 
 
-def work(scenario: Scenario, piece: TaskPiece, check: Callable[[], None] = lambda: None) -> PieceAnswer:
+def work(
+    scenario: Scenario,
+    piece: TaskPiece,
+    check: Callable[[], None] = lambda: None,
+    placed: Callable[[Scenario], Scenario] = lambda scenario: scenario,
+) -> PieceAnswer:
     """Simulate a piece.
 
     Args:
         scenario: what is simulated.
         piece: its repetitions.
         check: called before each; what it raises ends the piece, and what was done until then is kept.
+        placed: as of `run_task`.
     """
     global _has_worked
     is_warm, _has_worked = _has_worked, True
@@ -123,7 +129,7 @@ def work(scenario: Scenario, piece: TaskPiece, check: Callable[[], None] = lambd
         for task in piece.tasks:
             check()
             try:
-                figures = run_task(scenario, task)
+                figures = run_task(scenario, task, placed)
             except QsctlError as error:
                 return PieceAnswer(problem=f"{task.point}: {error.message}")
             results.append(PointResult(task.point, task.replication, task.seed, tuple(figures)))

@@ -1,15 +1,17 @@
 """The tasks of a sweep or a search on Spark.
 
 The scenario travels once, in the code of the task, which Spark broadcasts where it is large; with it the content of the
-traces that it names, for other machines do not have their files. A task gets its own piece, as a column of its row. The
-jobs of a window are submitted by threads; Spark works on the first one first, so that no slot waits for the end of a
-job (`runner.JobWindow`).
+traces and recordings that it names, for other machines do not have their files. A task gets its own piece, as a column
+of its row. The jobs of a window are submitted by threads; Spark works on the first one first, so that no slot waits for
+the end of a job (`runner.JobWindow`).
 """
 
 from __future__ import annotations
 
+import re
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
@@ -26,9 +28,13 @@ from qsctl.summary.sweeps.runner import Give, JobWindow, Runner
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_PROBE_ROWS: Final = 100_000
+_SPLITS: Final = re.compile(r"splits=(?:Some\()?(?P<count>\d+)")
 _ANSWER: Final = "struct<seconds double, is_warm boolean, content binary, problem string, error_number int>"
 _POLL_SECONDS: Final = 0.1
+_LOOK_SECONDS: Final = 2.0
+"""After which executors that have registered or gone meanwhile are counted again."""
+_JOBS_MAX: Final = 256
+"""Threads that wait for jobs; the window has about eight jobs, whatever the number of slots becomes."""
 
 
 class SparkRunner(Runner):
@@ -37,7 +43,12 @@ class SparkRunner(Runner):
     jobs_ahead = 2
 
     def __init__(
-        self, scenario: Scenario, options: SparkOptions | None = None, *, spark: SparkSession | None = None
+        self,
+        scenario: Scenario,
+        options: SparkOptions | None = None,
+        *,
+        spark: SparkSession | None = None,
+        variants: Iterable[Scenario] = (),
     ) -> None:
         """Open the session and, where others than this machine's processes run tasks, check that they can.
 
@@ -45,8 +56,11 @@ class SparkRunner(Runner):
             scenario: what is simulated.
             options: where Spark runs.
             spark: a session of the caller's own instead.
+            variants: scenarios of points, of which the files travel, too; as of `CarriedScenario.elsewhere`.
 
         Raises:
+            NotFound: a trace or a recording does not exist.
+            InvalidInput: traces and recordings are too large to travel to executors.
             Unavailable: an executor has another version of qsctl or of Python, or none; the message names it.
         """
         from pyspark.sql.functions import udf
@@ -55,7 +69,8 @@ class SparkRunner(Runner):
         self._spark = spark or spark_session(options, brief=True)
         self.slots = self._slots_now()
         check_executors(self._spark, self.slots)
-        carried = CarriedScenario.here(scenario) if runs_here(self._spark) else CarriedScenario.elsewhere(scenario)
+        is_here = runs_here(self._spark)
+        carried = CarriedScenario.here(scenario) if is_here else CarriedScenario.elsewhere(scenario, variants)
         # One function for all jobs: it travels once. A row is a piece: what a row costs besides is nothing.
         self._work = udf(_worker(carried), _ANSWER, useArrow=False)
 
@@ -70,19 +85,23 @@ class SparkRunner(Runner):
         window = JobWindow()
         tag = f"qsctl-{secrets.token_hex(8)}"
         jobs: dict[Future[list[PieceAnswer]], tuple[int, list[TaskPiece]]] = {}
-        threads = ThreadPoolExecutor(JobWindow.AHEAD * max(1, self.slots))
+        threads = ThreadPoolExecutor(_JOBS_MAX)
+        looked = time.monotonic()
         try:
             while True:
                 while (job := window.next_job(give, self.slots)) is not None:
                     jobs[threads.submit(self._answers, job[1], tag)] = job
                 if not jobs:
                     return
-                for done in wait(jobs, _POLL_SECONDS, FIRST_COMPLETED).done:  # an interrupt ends the wait
+                ready = wait(jobs, _POLL_SECONDS, FIRST_COMPLETED).done  # an interrupt ends the wait
+                if time.monotonic() - looked > _LOOK_SECONDS:
+                    self.slots = self._slots_now()
+                    looked = time.monotonic()
+                for done in ready:
                     number, pieces = jobs.pop(done)
                     with spark_faults():
                         answers = done.result()
                     window.end(number, sum(answer.seconds for answer in answers))
-                    self.slots = self._slots_now()
                     for piece, answer in zip(pieces, answers, strict=True):
                         yield ended(piece, answer)
         finally:
@@ -111,14 +130,16 @@ class SparkRunner(Runner):
         if not type(self._spark).__module__.startswith("pyspark.sql.connect"):
             return max(1, int(self._spark.sparkContext.defaultParallelism))
         with spark_faults():
-            # What a range is split into by default is how many tasks run at once, on a remote session too.
-            parts = self._spark.range(_PROBE_ROWS).selectExpr("spark_partition_id() as part").distinct().count()
-        return max(1, parts)
+            # What a range is split into by default is how many tasks run at once, on a remote session too. Only the
+            # plan is asked for: a job would wait behind the tasks of the window.
+            plan = str(self._spark.sql("EXPLAIN SELECT * FROM range(100000)").head())
+        splits = _SPLITS.search(plan)
+        return max(1, int(splits["count"])) if splits else self.slots
 
 
 def _worker(carried: CarriedScenario) -> Callable[[str], Any]:
     def run(text: str) -> Any:
-        answer = work(carried.scenario(), piece_of(text))
+        answer = work(carried.scenario, piece_of(text), placed=carried.placed)
         return answer.seconds, answer.is_warm, answer.content, answer.problem, answer.error_number
 
     return run

@@ -69,6 +69,7 @@ def run_sweep(
     Raises:
         InvalidInput: the folder holds another sweep, is being written by another command or cannot be written, or a
             point cannot be simulated.
+        NotFound: a trace or a recording that a point names does not exist.
         Damaged: a file of the folder was changed or is missing.
     """
     refuse_foreign_folder(folder)  # before a lock file is left in it
@@ -83,7 +84,7 @@ def run_sweep(
         report(SweepProgress(reused, len(tasks), reused))
         if left:
             there.clear()
-            runner = runner or SparkRunner(plan.scenario, options, spark=spark)
+            runner = runner or SparkRunner(plan.scenario, options, spark=spark, variants=plan.variants())
             count, is_asked = reused, agree is None
             try:
                 with part_place(folder) as place:
