@@ -16,7 +16,7 @@ True
 
 Input: a run folder (`eventlog.schema`): Parquet of messages, counters and events. Output: the tables of
 `measures.tables.SCHEMAS`. Read `measures/tables.py` first, then `measures/observation.py`, the few expressions of SQL
-that all measures use, then any measure; `job.py` last.
+that all measures use, then any measure; `batch_tables.py` and `job.py` last.
 
 - `measures/cells.py`: messages to cells, the one grouping that counters, losses and the histogram of waits come from.
 - `measures/ranks.py`: messages to the exact waits at given ranks.
@@ -25,14 +25,17 @@ that all measures use, then any measure; `job.py` last.
 - `measures/connections.py`: events to the totals of each client.
 - `measures/recorded_counters.py`: the simulator's counters, for a run without a log.
 - `finishing/`: small tables are finished on the driver, in Arrow, and nowhere else.
-- `log_frames.py`: the only reads of logs; `job.py`: the order of the steps; `output.py` writes tables into a folder.
+- `log_frames.py`: the only reads of logs; `run_batch.py`: the runs of one plan, and what differs between them.
+- `batch_tables.py`: the order of the steps; `job.py`: from runs to a summary; `output.py` writes tables into a folder.
 
 Invariants. A measure is a function from frames to a frame with a declared schema (`tables`); it reads nothing, writes
 nothing, changes no setting, and needs no `sparkContext`, so that it runs on Spark Connect. It scans the log at most
 once; it has no cross join and no sort or running sum without a partition (`tests/summary/test_frames.py` checks the
 plans). There is one implementation of each, and DuckDB computes the same figures from the same files
-(`tests/summary/test_duckdb.py`). The run is one in a frame of messages: several are summarized one after the other. No
-figure depends on the session's settings: sums that could overflow are made in two parts (`observation.exact_sum`).
+(`tests/summary/test_duckdb.py`). Several runs are one plan: each measure groups by `run_number`, and what differs
+between the runs is an element of a literal array (`measures/by_run.py`), so that each run has the figures that it has
+alone. No figure depends on the session's settings: sums that could overflow are made in two parts
+(`observation.exact_sum`).
 
 The plan of each measure, as `EXPLAIN` shows it; every scan reads the columns that the measure names and no others:
 

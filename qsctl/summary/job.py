@@ -1,25 +1,17 @@
-"""Summarize run folders: the only reads and writes of the pipeline, and the order of its steps.
+"""Summarize run folders: from runs to the rows of a summary, and to tables in a folder.
 
-`summarize` works on a session of the caller's; `summarize_runs`, which the commands call, starts one from options.
-Spark goes through the log once for the counters and the histogram (`cells`), once for the waits at the percentiles'
-ranks (`ranks`), and once for all tables over time that are asked for (`moves`). What it counted for the figures is
-small and finished here (`finishing/`). What happened at the connections comes from the events, where a run has some. A
-run without a message log is summarized from the simulator's counters: then percentiles come from its histograms, and
-there is nothing in windows of time.
+`summarize` works on a session of the caller's; `summarize_runs`, which the commands call, starts one from options. Runs
+with a message log are one plan of Spark, and those without another one: `batch_tables.py` has the order of its steps.
 """
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
-from qsctl.errors import UsageError
 from qsctl.eventlog.explained import (
     merged_happenings,
     merged_replicated_queues,
@@ -28,74 +20,33 @@ from qsctl.eventlog.explained import (
     merged_workers,
 )
 from qsctl.eventlog.location import Location, location
-from qsctl.eventlog.reader import part_batches
 from qsctl.instant import SECOND_NS, Nanoseconds
-from qsctl.sim.scenario.scenario import Model
-from qsctl.summary.finishing import counters as counting
-from qsctl.summary.finishing import figures
-from qsctl.summary.finishing.arrow import with_exact_sums
-from qsctl.summary.finishing.done import cells_of_counters, times_to_done
+from qsctl.summary.asked_measures import (
+    ALL,
+    DEFAULT_BY,
+    FIGURES,
+    OVER_TIME,
+    QUICK,
+    SERIES,
+    AskedMeasures,
+    checked_measures,
+)
+from qsctl.summary.batch_tables import FramesOfBatch, figures_of
 from qsctl.summary.finishing.intervals import DEFAULT_CONFIDENCE
-from qsctl.summary.log_frames import read_table
-from qsctl.summary.measures import recorded_counters, tables
-from qsctl.summary.measures.cells import cells
-from qsctl.summary.measures.connections import connections
-from qsctl.summary.measures.depth import depth
-from qsctl.summary.measures.done import AcknowledgedRows, acknowledged_in, done_cells
-from qsctl.summary.measures.littles_law import littles_law
-from qsctl.summary.measures.moves import moves
-from qsctl.summary.measures.observation import Observation, listed_numbers
-from qsctl.summary.measures.ranks import waits_at_ranks
-from qsctl.summary.measures.slow_subscriber import slow_subscribers, with_recorded_percentages
-from qsctl.summary.measures.throughput import windows
+from qsctl.summary.measures import tables
 from qsctl.summary.output import TablesOutput, output_folder
 from qsctl.summary.read_rows import Passes, passes_over
-from qsctl.summary.recorded_run import SummarizedRun, check_logs, holding_of, marks_of, read_run
+from qsctl.summary.recorded_run import SummarizedRun, check_logs, read_run
+from qsctl.summary.run_batch import RunBatch, batches_of
 from qsctl.summary.run_summary import RunFacts, RunSummary, in_order, queue_figures
 from qsctl.summary.spark.faults import spark_faults
-from qsctl.summary.spark.materialized import materialized
 from qsctl.summary.spark.session import SparkOptions, spark_session, tune
-
-DEFAULT_BY: Final = ("client", "queue")
-
-QUICK: Final = frozenset({"queues", "delays", "times_to_done", "intervals"})
-"""The measures from one pass over the log and one over some of its buckets; where messages are acknowledged, one
-more.
-"""
-
-FIGURES: Final = frozenset({"queues", "delays", "times_to_done", "losses", "intervals"})
-"""The measures finished from the cells: asking for one gives `queues` and `delays` too."""
-
-SERIES: Final = frozenset({"windows", "depth"})
-"""Tables in time, which grow with the run and not only with what is grouped by."""
-
-OVER_TIME: Final = SERIES | {"littles_law", "slow_subscribers"}
-"""The measures made from `moves`."""
-
-ALL: Final = frozenset(tables.SCHEMAS)
 
 BRIEF_BYTES: Final = 128 << 20
 """A log below this size (some five million messages) is read faster than Java's better compiler warms up."""
 
 MOST_ROWS_SHOWN: Final = 20_000
 """Rows of a table in time that are brought to this process; more are only written to `out`."""
-
-
-@dataclass(frozen=True, slots=True)
-class _AskedMeasures:
-    """The measures that the caller requested of each run."""
-
-    by: tuple[str, ...]
-    window_ns: Nanoseconds
-    measures: frozenset[str]
-    exact: bool
-    confidence: float
-    clients: tuple[str, ...]
-
-    @property
-    def made(self) -> frozenset[str]:
-        """The tables to make: counters and delays come with whatever is finished with them."""
-        return self.measures | ({"queues", "delays", "times_to_done"} if self.measures & FIGURES else frozenset())
 
 
 def summarize_run(
@@ -146,7 +97,7 @@ def summarize_runs(
     Raises:
         Unavailable: there is no Java for Spark. And what `summarize` raises.
     """
-    asked = _checked(by, window_ns, measures, exact, confidence, tuple(clients), len(folders))
+    asked = checked_measures(by, window_ns, measures, exact, confidence, tuple(clients), len(folders))
     runs = [read_run(folder) for folder in folders]
     brief = sum(run.bytes for run in runs) < BRIEF_BYTES
     spark = spark_session(options, brief=brief, runs_python=False)
@@ -189,7 +140,7 @@ def summarize(
         Damaged: a file of the run cannot be read, or a sum does not fit in 64 bits.
         InvalidInput: `out` cannot be written, or another command is writing it.
     """
-    asked = _checked(by, window_ns, measures, exact, confidence, tuple(clients), len(runs))
+    asked = checked_measures(by, window_ns, measures, exact, confidence, tuple(clients), len(runs))
     found = [read_run(location(run)) for run in runs]
     with spark_faults(lambda: check_logs(found)):
         return _summary(spark, found, asked, None if out is None else location(out))
@@ -198,24 +149,27 @@ def summarize(
 def _summary(
     spark: SparkSession,
     runs: Sequence[SummarizedRun],
-    asked: _AskedMeasures,
+    asked: AskedMeasures,
     out: Location | None,
     most_rows: int = MOST_ROWS_SHOWN,
 ) -> RunSummary:
-    collected: dict[str, list[pa.Table]] = {}
     labels = _labels(runs)
-    rows_to_read = sum(run.message_rows * _passes_of(run, asked) for run in runs)
+    batches = batches_of(runs, labels, asked.clients)
+    rows_to_read = sum(batch.message_rows * _passes_of(batch, asked) for batch in batches)
+    collected: dict[str, list[pa.Table]] = {}
     with output_folder(out) as output, passes_over(spark, rows_to_read) as passes:
-        for run, label in zip(runs, labels, strict=True):
-            for name, table in _tables_of_run(spark, run, label, asked, output, most_rows, passes):
+        for batch in batches:
+            for name, table in _tables_of_batch(spark, batch, asked, output, most_rows, passes):
                 collected.setdefault(name, []).append(table)
+    places = {label: place for place, label in enumerate(labels)}
     rows, notes = {}, []
     for name, parts in sorted(collected.items()):
         if name in SERIES and sum(part.num_rows for part in parts) > most_rows:
             where = f"it is whole in {out / name}" if out is not None else "write it to files with --out"
             notes.append(f"The table {name} has more than {most_rows} rows: {where}.")
             continue
-        rows[name] = [row for part in parts for row in in_order(part.to_pylist())]
+        found = in_order([row for part in parts for row in part.to_pylist()])
+        rows[name] = sorted(found, key=lambda row: places.get(row["run_id"], 0))
     if any(not run.has_messages for run in runs):
         notes.append("There is no message log: percentiles are from histograms, and there are no tables in time.")
     if not all(run.info.complete for run in runs):
@@ -250,9 +204,9 @@ def _summary(
     )
 
 
-def _passes_of(run: SummarizedRun, asked: _AskedMeasures) -> int:
-    """Return how often Spark goes through the log of a run, as `_tables_of_run` begins passes."""
-    if not run.has_messages:
+def _passes_of(batch: RunBatch, asked: AskedMeasures) -> int:
+    """Return how often Spark goes through the logs of a batch, as `_tables_of_batch` begins passes."""
+    if not batch.has_messages:
         return 0
     figures_of = (1 + asked.exact) if asked.measures & FIGURES else 0
     return figures_of + bool(asked.measures & OVER_TIME)
@@ -282,166 +236,24 @@ def _facts(run: SummarizedRun, label: str) -> RunFacts:
     )
 
 
-def _tables_of_run(
+def _tables_of_batch(
     spark: SparkSession,
-    run: SummarizedRun,
-    label: str,
-    asked: _AskedMeasures,
+    batch: RunBatch,
+    asked: AskedMeasures,
     output: TablesOutput | None,
     most_rows: int,
     passes: Passes,
 ) -> Iterator[tuple[str, pa.Table]]:
-    """Return the tables of one run by name, each written as it is made; of a long one in time, the beginning."""
-    if not run.has_messages and "topic" in asked.by:
-        raise UsageError(
-            "--by topic needs a message log", remedy="Simulate with --level messages, or leave the topic out."
-        )
-    keys = tables.key_columns(asked.by)
-    measures = asked.measures if len(run.replications) > 1 else asked.measures - {"intervals"}
-    marks = marks_of(run, label)
-    names = dict(zip(marks["client_id"].to_pylist(), marks["client"].to_pylist(), strict=True))
-    numbers = [number for number, name in names.items() if name in asked.clients]
-    chosen = f"client_id in ({listed_numbers(numbers)})" if numbers else "false" if asked.clients else "true"
-    if asked.clients:
-        marks = marks.filter(pc.is_in(marks["client_id"], pa.array(numbers, marks["client_id"].type)))
-    acknowledged = acknowledged_in(marks, comes_back=run.info.model == Model.INTEGRATION)
-    if measures & FIGURES:
-        if run.has_messages:
-            messages = read_table(spark, run, label, "messages").where(chosen)
-            made = _figures_of_messages(messages, run, marks, keys, measures, asked, passes)
-            observation = Observation(run.warm_up_ns, run.horizon_ns)
-            if acknowledged.anywhere:
-                done = with_exact_sums(done_cells(messages, observation, keys, acknowledged).toArrow())
-                made["times_to_done"] = times_to_done(done, keys)
-            passes.end()
-        else:
-            counters = read_table(spark, run, label, "counters").where(chosen)
-            made = _figures_of_counters(counters, keys, measures, asked)
-            made["times_to_done"] = times_to_done(cells_of_counters(_counters_here(run, label, asked, numbers)), keys)
-        for name in sorted(made.keys() & asked.made):
-            table = tables.arranged(made[name], tables.SCHEMAS[name], asked.by, names, label)
-            if output is not None:
-                output.write(name, spark.createDataFrame(table).coalesce(1), tables.SCHEMAS[name])
-            yield name, table
-    if run.has_messages:
-        messages = read_table(spark, run, label, "messages").where(chosen)
-        clients = pa.table({"client_id": pa.array(names, pa.int32()), "client": pa.array(names.values(), pa.string())})
-        if measures & OVER_TIME:
-            passes.begin(run.message_rows)
-        frames = _frames_of_messages(spark, messages, run, label, keys, measures, asked, acknowledged)
-        if "connections" in measures and run.has_slow_percentages:
-            events = read_table(spark, run, label, "events").where(chosen)
-            of_client = [key for key in keys if key == "client_id"]
-            made_of_events = connections(events, Observation(run.warm_up_ns, run.horizon_ns), of_client)
-            frames = itertools.chain(frames, [("connections", made_of_events)])
-        for name, frame in frames:
-            shaped = tables.shaped(frame, tables.SCHEMAS[name], asked.by, spark.createDataFrame(clients), label)
-            if output is not None:
-                shaped = output.write(name, shaped, tables.SCHEMAS[name])
-            yield name, shaped.limit(most_rows + 1).toArrow() if name in SERIES else shaped.toArrow()
-        passes.end()
-
-
-def _counters_here(run: SummarizedRun, label: str, asked: _AskedMeasures, numbers: Sequence[int]) -> pa.Table:
-    """Return the counters of the chosen clients: their files are small, and read in this process."""
-    batches = [
-        batch for part in run.parts["counters"] for batch in part_batches(part.path, part.replication, "counters")
-    ]
-    rows = pa.Table.from_batches(batches)
-    if asked.clients:
-        rows = rows.filter(pc.is_in(rows["client_id"], pa.array(numbers, pa.int32())))
-    at = rows.column_names.index("run_id")
-    return rows.set_column(at, "run_id", pa.array([label] * rows.num_rows, pa.string()))
-
-
-def _figures_of_messages(
-    messages: DataFrame,
-    run: SummarizedRun,
-    marks: pa.Table,
-    keys: Sequence[str],
-    measures: Collection[str],
-    asked: _AskedMeasures,
-    passes: Passes,
-) -> dict[str, pa.Table]:
-    observation = Observation(run.warm_up_ns, run.horizon_ns)
-    passes.begin(run.message_rows)
-    found = with_exact_sums(cells(messages, observation, keys, exact=asked.exact).toArrow())
-    counted = counting.counted(found, marks, keys, run.replications, observation.observed_ns)
-    waits = figures.histogram(found, keys)
-    if asked.exact:
-        passes.begin(run.message_rows)
-        search = figures.search(waits, keys, measures)
-        spark = messages.sparkSession
-        places, wanted = spark.createDataFrame(search.places), spark.createDataFrame(search.wanted)
-        ranked = waits_at_ranks(messages, places, wanted, observation, keys, search.spans)
-        values: figures.Values = search.values(ranked.toArrow())
-    else:
-        values = figures.bucket_values(waits, keys, measures)
-    return figures.finished(counted, values, keys, measures, exact=asked.exact, confidence=asked.confidence)
-
-
-def _figures_of_counters(
-    counters: DataFrame, keys: Sequence[str], measures: Collection[str], asked: _AskedMeasures
-) -> dict[str, pa.Table]:
-    counted = with_exact_sums(recorded_counters.recorded(counters, keys).toArrow())
-    waits = recorded_counters.histogram(counters, keys).toArrow()
-    values = figures.bucket_values(waits, keys, measures)
-    return figures.finished(counted, values, keys, measures, exact=False, confidence=asked.confidence)
-
-
-def _frames_of_messages(
-    spark: SparkSession, messages: DataFrame, run: SummarizedRun, label: str, keys: Sequence[str],
-    measures: frozenset[str], asked: _AskedMeasures, acknowledged: AcknowledgedRows,
-) -> Iterator[tuple[str, DataFrame]]:  # fmt: skip
-    """Return the tables that Spark finishes by itself: one row a window or client."""
-    over_time = measures & OVER_TIME
-    if not over_time:
+    """Return the tables of a batch by name, each written as it is made; of a long one in time, the beginning."""
+    for name, table in figures_of(spark, batch, asked, passes).items():
+        if output is not None:
+            output.write(name, spark.createDataFrame(table).coalesce(1), tables.SCHEMAS[name])
+        yield name, table
+    if not batch.has_messages:
         return
-    observation = Observation(run.warm_up_ns, run.horizon_ns)
-    moved = moves(messages, observation, keys, asked.window_ns, holding_of(run), acknowledged)
-    if len(over_time) > 1:
-        moved = materialized(moved)
-    if "littles_law" in over_time:
-        yield "littles_law", littles_law(moved, observation, keys)
-    if "slow_subscribers" in over_time:
-        of_client = [key for key in keys if key == "client_id"]
-        slow = slow_subscribers(moved, observation, of_client)
-        if run.has_slow_percentages and "client_id" in of_client:
-            slow = with_recorded_percentages(slow, read_table(spark, run, label, "events"), observation)
-        yield "slow_subscribers", slow
-    if over_time & SERIES:
-        in_windows = windows(moved, keys, asked.window_ns)
-        if "windows" in over_time:
-            yield "windows", in_windows
-        if "depth" in over_time:
-            yield "depth", depth(in_windows, keys)
-
-
-def _checked(
-    by: Sequence[str],
-    window_ns: Nanoseconds,
-    measures: Collection[str],
-    exact: bool,
-    confidence: float,
-    clients: tuple[str, ...],
-    run_count: int,
-) -> _AskedMeasures:
-    if run_count == 0:
-        raise UsageError("no run is named", remedy="Name a run folder, as `qsctl simulate` prints it.")
-    unknown = [word for word in by if word not in tables.KEYS]
-    if unknown or not by:
-        raise UsageError(
-            f"--by {','.join(by)!r}: {unknown[0] if unknown else 'nothing'!r} cannot be grouped by",
-            remedy=f"Use some of {', '.join(tables.KEYS)}, separated by commas.",
-        )
-    strange = sorted(set(measures) - ALL)
-    if strange or not measures:
-        raise UsageError(
-            f"there is no measure {(strange or [''])[0]!r}", remedy=f"Use some of {', '.join(sorted(ALL))}."
-        )
-    if window_ns <= 0:
-        raise UsageError("a window must be longer than nothing", remedy="Write it as in --window 1s.")
-    if not 0.0 < confidence < 1.0:
-        raise UsageError(f"a confidence of {confidence} is not inside 0 and 1", remedy="Write it as in 0.95.")
-    words = tuple(dict.fromkeys([*(["run"] if run_count > 1 else []), *by]))
-    return _AskedMeasures(words, window_ns, frozenset(measures), exact, confidence, clients)
+    if asked.measures & OVER_TIME:
+        passes.begin(batch.message_rows)
+    for name, frame in FramesOfBatch(spark, batch, asked, share_moves=True):
+        shaped = frame if output is None else output.write(name, frame, tables.SCHEMAS[name])
+        yield name, shaped.limit(most_rows + 1).toArrow() if name in SERIES else shaped.toArrow()
+    passes.end()

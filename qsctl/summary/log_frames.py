@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
+from urllib.parse import unquote
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
+from pyspark.sql.types import IntegerType, StructType
 
 from qsctl.errors import UsageError
 from qsctl.eventlog.checked_files import PAGE_CHECKSUMS
 from qsctl.eventlog.described import TimeKind, time_of
 from qsctl.eventlog.location import Location, location, spark_path
-from qsctl.eventlog.run_folder import Recording
 from qsctl.eventlog.schema import SINCE_REJECTED
 from qsctl.eventlog.tables import LOG_TABLES
 from qsctl.summary.measures import tables
-from qsctl.summary.measures.observation import literal
+from qsctl.summary.measures.by_run import RUN_NUMBER
+from qsctl.summary.measures.tables import time_of_day
 from qsctl.summary.recorded_run import SummarizedRun, read_run
 
 READ: Final[Mapping[str, StructType]] = {
@@ -26,18 +28,68 @@ READ: Final[Mapping[str, StructType]] = {
 """The tables of a run folder and their schemas."""
 
 
-def read_table(spark: SparkSession, run: SummarizedRun, label: str, table: str) -> DataFrame:
-    """Return a table of a run: the files that it lists, by name, with the replication in their folders' names.
+def read_tables(spark: SparkSession, runs: Sequence[SummarizedRun], table: str) -> DataFrame:
+    """Return a table of some runs as one frame: the files that they list, by name, with `run_number` and `replication`.
 
-    Whatever else lies in the folder is not read. The run's name is not read from the files, for `run.json` has it.
+    Whatever else lies in the folders is not read, nor the runs' names in the files, for `run.json` has them. The files
+    of several runs are one scan; a broadcast table has the run of each.
+
+    Args:
+        spark: any session of Spark 4.
+        runs: at least one; those without files of the table have no rows.
+        table: one of `READ`.
     """
-    shape = StructType([field for field in READ[table].fields if field.name != "run_id"])
-    paths = [_escaped(spark_path(part.path)) for part in run.parts[table]]
-    reader = spark.read.schema(shape).options(basePath=spark_path(run.folder / table), **PAGE_CHECKSUMS)
-    frame = reader.parquet(*paths)
+    shape = StructType([field for field in READ[table].fields if field.name not in {"run_id", "replication"}])
+    parts = {
+        spark_path(part.path): (number, part.replication)
+        for number, run in enumerate(runs)
+        for part in run.parts[table]
+    }
+    if not parts:
+        return spark.createDataFrame([], shape.add(RUN_NUMBER, IntegerType()).add("replication", IntegerType()))
+    reader = spark.read.options(**PAGE_CHECKSUMS)
+    if len(runs) == 1:
+        shape = shape.add("replication", IntegerType())
+        reader = reader.option("basePath", spark_path(runs[0].folder / table))
+    frame = reader.schema(shape).parquet(*map(_escaped, parts))
     if table == "counters":
         frame = frame.fillna(0, [*SINCE_REJECTED])  # which runs of earlier versions have no column for
-    return frame.selectExpr("*", f"{literal(label)} as run_id")
+    if len(runs) == 1:
+        return frame.selectExpr("*", f"0 as {RUN_NUMBER}")
+    places = spark.createDataFrame(_places(frame, parts))
+    return spark.sql(
+        f"""select /*+ broadcast(places) */ log.* except ({_FILE}),
+            coalesce(places.{RUN_NUMBER}, raise_error(concat({_FILE}, ' is not of these runs'))) as {RUN_NUMBER},
+            places.replication
+        from {{log}} as log left join {{places}} as places on log.{_FILE} = places.file""",
+        log=frame.selectExpr("*", f"_metadata.file_path as {_FILE}"),
+        places=places,
+    )
+
+
+_FILE: Final = "file_of_row"
+_LOCAL: Final = re.compile(r"file:/+")
+
+
+def _places(frame: DataFrame, parts: Mapping[str, tuple[int, int]]) -> pa.Table:
+    """Return the run and replication of each file of a frame, by the URI that Spark has for the file.
+
+    Spark escapes a path in its own way, and begins the URI of a file of this machine with one slash or with three.
+    """
+    files, numbers, replications = [], [], []
+    for uri in frame.inputFiles():
+        number, replication = parts[_LOCAL.sub("/", unquote(uri))]
+        for variant in {uri, _LOCAL.sub("file:/", uri), _LOCAL.sub("file:///", uri)}:
+            files.append(variant)
+            numbers.append(number)
+            replications.append(replication)
+    return pa.table(
+        {
+            "file": pa.array(files, pa.string()),
+            RUN_NUMBER: pa.array(numbers, pa.int32()),
+            "replication": pa.array(replications, pa.int32()),
+        }
+    )
 
 
 def read_runs(spark: SparkSession, runs: Sequence[Location | str], table: str = "messages") -> DataFrame:
@@ -66,48 +118,39 @@ def read_runs(spark: SparkSession, runs: Sequence[Location | str], table: str = 
     if isinstance(runs, str) or not runs:
         raise UsageError("no list of runs is given", remedy='Name them as in ["run"], as `qsctl simulate` prints them.')
     found = [read_run(location(run)) for run in runs]
-    frames = [
-        _with_facts(read_table(spark, run, run.info.run_id, table), run, table) for run in found if run.parts[table]
-    ]
-    if not frames:
-        shape = StructType([field for field in READ[table].fields if field.name != "run_id"])
-        rows = spark.createDataFrame([], shape).selectExpr("*", f"{literal('')} as run_id")
-        return _with_facts(rows, found[0], table)
-    if len(frames) == 1:
-        return frames[0]
-    # One statement is analyzed once; frames that are united one by one are each time.
-    named: dict[str, Any] = {f"run{number}": frame for number, frame in enumerate(frames)}
-    return spark.sql(" union all ".join(f"select * from {{{name}}}" for name in named), **named)
-
-
-def _with_facts(frame: DataFrame, run: SummarizedRun, table: str) -> DataFrame:
-    """Return the rows with their run's facts, and a time of day beside each instant."""
-    info = run.info
-    recording = info.recording or None
-    started = "cast(null as timestamp)"
-    if recording is not None:
-        started = f"timestamp_micros({recording.started_at_ns // 1000})"
+    frame = read_tables(spark, found, table)
     instants = [field.name for field in LOG_TABLES[table] if time_of(field) is TimeKind.INSTANT]
-    return frame.selectExpr(
-        "*",
-        f"{literal(str(run.folder))} as folder",
-        f"{literal(info.scenario)} as scenario",
-        f"{literal(info.model)} as model",
-        f"cast({info.seed} as bigint) as seed",
-        f"{'true' if info.complete else 'false'} as is_complete",
-        f"cast({run.warm_up_ns} as bigint) as warm_up_ns",
-        f"cast({run.horizon_ns} as bigint) as horizon_ns",
-        f"{started} as started_at",
-        *(f"{_time_of_day(name, recording)} as {name.removesuffix('_ns')}_time" for name in instants),
+    started_ns = [run.info.recording.started_at_ns if run.info.recording else None for run in found]
+    facts = spark.createDataFrame(
+        pa.table(
+            {
+                RUN_NUMBER: pa.array(range(len(found)), pa.int32()),
+                **{name: pa.array([value(run) for run in found], kind) for name, (kind, value) in _FACTS.items()},
+            }
+        )
+    )
+    columns = [field.name for field in READ[table].fields if field.name != "run_id"]
+    times = [f"{time_of_day(name, started_ns)} as {name.removesuffix('_ns')}_time" for name in instants]
+    started = f"{time_of_day('0L', started_ns)} as started_at"
+    return spark.sql(
+        f"""select /*+ broadcast(facts) */ {", ".join([*columns, *_FACTS, started, *times])}
+        from {{log}} as log join {{facts}} as facts using ({RUN_NUMBER})""",
+        log=frame,
+        facts=facts,
     )
 
 
-def _time_of_day(instant: str, recording: Recording | None) -> str:
-    """Return the expression of an instant's time of day, in whole numbers: Unix times are too large for fractions."""
-    if recording is None:
-        return "cast(null as timestamp)"
-    unix_ns = f"({recording.started_at_ns} + {instant})"
-    return f"timestamp_micros(({unix_ns} - pmod({unix_ns}, 1000)) div 1000)"
+_FACTS: Final[Mapping[str, tuple[pa.DataType, Callable[[SummarizedRun], Any]]]] = {
+    "run_id": (pa.string(), lambda run: run.info.run_id),
+    "folder": (pa.string(), lambda run: str(run.folder)),
+    "scenario": (pa.string(), lambda run: run.info.scenario),
+    "model": (pa.string(), lambda run: run.info.model),
+    "seed": (pa.int64(), lambda run: run.info.seed),
+    "is_complete": (pa.bool_(), lambda run: run.info.complete),
+    "warm_up_ns": (pa.int64(), lambda run: run.warm_up_ns),
+    "horizon_ns": (pa.int64(), lambda run: run.horizon_ns),
+}
+"""The columns of a run's facts, beside the instant of its start."""
 
 
 def _escaped(path: str) -> str:

@@ -20,6 +20,7 @@ from qsctl.eventlog.run_folder import SCENARIO_FILE, RunInfo, read_run_info
 from qsctl.eventlog.schema import LogLevel
 from qsctl.instant import Nanoseconds
 from qsctl.sim.scenario.scenario import GuaranteedOverflow, Model
+from qsctl.summary.measures.by_run import RUN_NUMBER
 from qsctl.summary.measures.observation import Holding
 
 
@@ -113,14 +114,14 @@ def check_logs(runs: Sequence[SummarizedRun]) -> None:
         check_all([*run.parts["messages"], *run.parts["events"]])
 
 
-def marks_of(run: SummarizedRun, label: str) -> pa.Table:
+def marks_of(run: SummarizedRun, number: int = 0) -> pa.Table:
     """Return the marks, limits and observed time of each client's queue and replication: no message has them.
 
     Their files are small, as `run.json` is, and read here: a Spark job has a second or two of overhead.
 
     Args:
         run: whose counters are read.
-        label: what the tables call the run.
+        number: its `run_number` among the runs that are read together.
 
     Raises:
         Damaged: a file of counters cannot be read.
@@ -134,7 +135,7 @@ def marks_of(run: SummarizedRun, label: str) -> pa.Table:
     made = {
         name: rows[name].cast(pa.string()) if name in {"client", "queue"} else rows[name] for name in rows.column_names
     }
-    return pa.table({**made, "run_id": pa.array([label] * rows.num_rows, pa.string())})
+    return pa.table({**made, RUN_NUMBER: pa.array([number] * rows.num_rows, pa.int32())})
 
 
 MARKS: Final = (

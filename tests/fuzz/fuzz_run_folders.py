@@ -118,7 +118,7 @@ def _seal_again(folder: Path) -> bool:
 def _summary(folder: Path) -> Any:
     """What `summarize` reads before Spark."""
     run = read_run(folder / "run")
-    marks = marks_of(run, run.info.run_id).to_pydict()
+    marks = marks_of(run).to_pydict()
     return (run.horizon_ns, run.warm_up_ns, run.message_rows, run.replications), marks, holding_of(run)
 
 

@@ -80,7 +80,10 @@ def test_a_replication_without_a_message_counts_as_zero_and_a_lost_one_not_at_al
     cells = cells.set_column(2, "replication", cells["replication"].cast(pa.int32()))
     cells = cells.set_column(5, "bucket", cells["bucket"].cast(pa.int32()))
     marks = marks.set_column(5, "replication", marks["replication"].cast(pa.int32()))
-    rows = counted(cells, marks, ["queue", "topic_id"], (0, 2), 10).to_pylist()
+    replications = pa.table(
+        {"run_number": [0, 0], "replication": pa.array([0, 2], pa.int32()), "observed_ns": [10, 10]}
+    )
+    rows = counted(cells, marks, ["queue", "topic_id"], replications).to_pylist()
     assert {(row["topic_id"], row["replication"]): row["delivered_messages"] for row in rows} == {
         (1, 0): 4, (1, 2): 6, (2, 0): 9, (2, 2): 0,
     }  # fmt: skip
@@ -111,6 +114,7 @@ def test_intervals_over_replications_are_student_s() -> None:
         {
             "queue": ["D-1", "D-1", "D-1", "G-1"],
             "measure": ["loss_ratio"] * 4,
+            "replication": [0, 1, 2, 0],
             "value": [1.0, 2.0, 4.0, 5.0],
             "relative_error": [0.0, 0.0078125, 0.0, 0.0],
         }

@@ -119,7 +119,7 @@ def test_damage_that_breaks_spark_in_an_unknown_way_is_reported_as_damage(
     def fail(*_: Any) -> Any:
         raise PySparkException("java.lang.ArrayIndexOutOfBoundsException: Index 97 out of bounds for length 64")
 
-    monkeypatch.setattr(job, "_tables_of_run", fail)
+    monkeypatch.setattr(job, "_tables_of_batch", fail)
     expected = f"{re.escape(str(part))} was changed after it was written" if is_changed else "Spark failed: .*Index 97"
     with pytest.raises(Damaged if is_changed else Refused, match=expected):
         figures_of(spaced_run.folder, options)

@@ -52,7 +52,8 @@ def summarize(
         raise UsageError(f"--percentiles {percentiles!r} is neither exact nor histogram")
     window_ns = parse_duration(window)
     from qsctl.eventlog.location import location
-    from qsctl.summary.job import ALL, summarize_runs
+    from qsctl.summary.asked_measures import ALL
+    from qsctl.summary.job import summarize_runs
     from qsctl.summary.read_rows import reported_to
 
     words = tuple(word.strip() for word in by.split(",") if word.strip())

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from qsctl.eventlog.outcomes import DISCARDS, LOSS_COLUMNS, LOSSES, Outcome, column_of, loss_ratio
 from qsctl.summary.finishing.arrow import chosen, columns, grouped, joined, whole, with_columns
+from qsctl.summary.measures.by_run import RUN_NUMBER
 from qsctl.summary.measures.cells import LONG_UNACKNOWLEDGED, QUEUED, UNACKNOWLEDGED, UNCOUNTED
 from qsctl.summary.run_summary import COUNTS
 
@@ -19,9 +20,7 @@ _LEFT: Final = [Outcome.DELIVERED, *LOSSES, Outcome.ELIDED, UNACKNOWLEDGED]
 _THERE: Final = [QUEUED, UNACKNOWLEDGED, LONG_UNACKNOWLEDGED]
 
 
-def counted(
-    cells: pa.Table, marks: pa.Table, keys: Sequence[str], replications: Sequence[int], observed_ns: int
-) -> pa.Table:
+def counted(cells: pa.Table, marks: pa.Table, keys: Sequence[str], replications: pa.Table) -> pa.Table:
     """Return the counters of each group and replication, with the marks and limits that the log does not have.
 
     Each group has a row for every replication that ended, of zeros where it had no message: a mean over replications
@@ -31,8 +30,8 @@ def counted(
         cells: of `tables.CELLS`, with these keys.
         marks: of `recorded_run.marks_of`.
         keys: the columns grouped by.
-        replications: those that ended.
-        observed_ns: of a group that no counter knows.
+        replications: a row for each that ended, with `run_number`, `replication` and `observed_ns`, the time observed
+            of a group that no counter knows. Of several runs only where `run_number` is one of the keys.
     """
     each = list(dict.fromkeys([*keys, "replication"]))
     shared = [name for name in each if name != "topic_id"]
@@ -67,23 +66,28 @@ def counted(
     how = "full outer" if shared == each else "left outer"
     met = joined(logged, grouped(marks, shared, **limits, evicted_messages="sum"), shared, how)
     rows = met if "replication" in keys else joined(_grid(met, keys, replications), met, each, "left outer")
+    of_run = [name for name in (RUN_NUMBER, "replication") if name in each]
+    rest = replications.select([*of_run, "observed_ns"]).rename_columns([*of_run, "observed_run_ns"])
+    rows = joined(rows, rest, of_run, "left outer")
     evicted = pc.fill_null(rows["evicted_messages"], 0)
     return with_columns(
         rows,
         {name: pc.fill_null(rows[name], 0) for name in sums}
-        | {"observed_ns": pc.fill_null(rows["observed_ns"], observed_ns)}
+        | {"observed_ns": pc.coalesce(rows["observed_ns"], rows["observed_run_ns"])}
         # No counter has the topic of the messages that G-1 evicted.
         | {"evicted_messages": evicted if shared == each else pc.multiply(evicted, 0)},
     )
 
 
-def _grid(rows: pa.Table, keys: Sequence[str], replications: Sequence[int]) -> pa.Table:
-    """Return every group with every replication."""
+def _grid(rows: pa.Table, keys: Sequence[str], replications: pa.Table) -> pa.Table:
+    """Return every group with every replication of its run."""
     groups = rows.group_by(list(keys), use_threads=False).aggregate([])
+    if RUN_NUMBER in keys:
+        return joined(groups, replications.select([RUN_NUMBER, "replication"]), [RUN_NUMBER], "inner")
     return pa.concat_tables(
         [
             with_columns(groups, {"replication": pa.array(np.full(groups.num_rows, number, np.int32))})
-            for number in replications
+            for number in replications["replication"].to_pylist()
         ]
     )
 

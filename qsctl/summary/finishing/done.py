@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from qsctl.sim.done_times import PERCENTILES, DoneTimes
 from qsctl.summary.finishing.percentiles import BUCKET_ERROR
+from qsctl.summary.measures.by_run import RUN_NUMBER
 
 COLUMNS: Final = {
     "done_messages": pa.int64(), "unfinished_messages": pa.int64(), "mean_ns": pa.float64(),
@@ -53,9 +54,11 @@ def times_to_done(cells: pa.Table, keys: Sequence[str]) -> pa.Table:
 
 
 def cells_of_counters(counters: pa.Table) -> pa.Table:
-    """Return the cells of a run's own counters: rows of `eventlog.schema.COUNTERS` with `replication` and `run_id`."""
+    """Return the cells of a run's own counters: rows of `eventlog.schema.COUNTERS` with their `replication` and
+    `run_number`.
+    """
     rows: dict[str, list[Any]] = {
-        name: [] for name in ("run_id", "client_id", "queue", "replication", "is_done", "bucket", "messages",
+        name: [] for name in (RUN_NUMBER, "client_id", "queue", "replication", "is_done", "bucket", "messages",
                               "time_sum_ns", "time_max_ns")
     }  # fmt: skip
     for row in counters.to_pylist():
@@ -68,12 +71,12 @@ def cells_of_counters(counters: pa.Table) -> pa.Table:
             for place, (bucket, messages) in enumerate(pairs):
                 # The sum belongs to all of a row's cells: the first one has it.
                 cell = (
-                    row["run_id"], row["client_id"], row["queue"], row["replication"], part == "done", bucket, messages,
-                    total_ns if place == 0 else 0, longest_ns,
+                    row[RUN_NUMBER], row["client_id"], row["queue"], row["replication"], part == "done", bucket,
+                    messages, total_ns if place == 0 else 0, longest_ns,
                 )  # fmt: skip
                 for column, value in zip(rows.values(), cell, strict=True):
                     column.append(value)
     kinds = (
-        pa.string(), pa.int32(), pa.string(), pa.int32(), pa.bool_(), pa.int32(), pa.int64(), pa.int64(), pa.int64(),
+        pa.int32(), pa.int32(), pa.string(), pa.int32(), pa.bool_(), pa.int32(), pa.int64(), pa.int64(), pa.int64(),
     )  # fmt: skip
     return pa.table({name: pa.array(column, kind) for (name, column), kind in zip(rows.items(), kinds, strict=True)})

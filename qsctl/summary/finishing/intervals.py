@@ -9,11 +9,12 @@ from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from qsctl.instant import SECOND_NS
-from qsctl.summary.finishing.arrow import columns, whole, with_columns
+from qsctl.summary.finishing.arrow import Whole, columns, ordered, starts_of, whole, with_columns
 from qsctl.summary.inference.statistics import STUDENT
 from qsctl.summary.inference.student import t_quantile
 
@@ -44,7 +45,7 @@ def measures(figures: pa.Table, keys: Sequence[str]) -> pa.Table:
     parts = [
         pa.table(
             {
-                **columns(figures, keys),
+                **columns(figures, [*keys, "replication"]),
                 "measure": pa.array([measure] * figures.num_rows, pa.string()),
                 "value": figures[column].cast(pa.float64(), safe=False),
                 "relative_error": _reading_error(figures, column),
@@ -67,18 +68,29 @@ def intervals(measured: pa.Table, keys: Sequence[str], confidence: float = DEFAU
     """Return the mean of each group and measure over its replications, and the half width of its interval.
 
     Args:
-        measured: of `measures`.
+        measured: of `measures`, with `replication`.
         keys: the columns grouped by; `replication` is none of them.
         confidence: of the two-sided interval.
     """
     place = [*keys, "measure"]
-    found = measured.group_by(place, use_threads=False).aggregate(
-        [
-            ("value", "count"),
-            ("value", "mean"),
-            ("value", "stddev", pc.VarianceOptions(ddof=1, min_count=2)),
-            ("relative_error", "max"),
-        ]
+    rows = ordered(measured, [*place, "replication"])
+    first = starts_of(rows, place)
+    lengths = np.diff(np.append(first, rows.num_rows))
+    values = np.asarray(rows["value"].to_numpy(), np.float64)
+    # One group by itself, in the order of its replications: the last digits do not depend on what else is in the table.
+    means = _sums(values, first) / lengths
+    squares = _sums((values - np.repeat(means, lengths)) ** 2, first)
+    deviations = pa.array(np.sqrt(squares / np.maximum(1, lengths - 1)))
+    found = with_columns(
+        rows.select(place).take(pa.array(first)),
+        {
+            "value_count": pa.array(lengths),
+            "value_mean": pa.array(means),
+            "value_stddev": pc.if_else(pa.array(lengths > 1), deviations, None),
+            "relative_error_max": pa.array(np.maximum.reduceat(rows["relative_error"].to_numpy(), first))
+            if len(first)
+            else pa.array([], pa.float64()),
+        },
     )
     counts = whole(found, "value_count")
     # One replication leaves no freedom; its deviation is null already.
@@ -96,3 +108,8 @@ def intervals(measured: pa.Table, keys: Sequence[str], confidence: float = DEFAU
             "relative_error": found["relative_error_max"],
         },
     )
+
+
+def _sums(values: npt.NDArray[np.float64], first: Whole) -> npt.NDArray[np.float64]:
+    """Return the sum of each group, which begins where `first` has it."""
+    return np.add.reduceat(values, first) if len(first) else np.zeros(0)

@@ -14,6 +14,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from qsctl.eventlog.outcomes import Outcome
+from qsctl.summary.measures.by_run import RUN_NUMBER, expression_by_run
 from qsctl.summary.measures.observation import (
     DELIVERED,
     FINE_BUCKET,
@@ -32,7 +33,8 @@ class AcknowledgedRows:
     """The acknowledged messages, as a text of SQL; and whether one that was not acknowledged has another row later."""
 
     where: str = "false"
-    comes_back: bool = False
+    comes_back: tuple[bool, ...] = (False,)
+    """Of each run."""
 
     @property
     def anywhere(self) -> bool:
@@ -42,30 +44,38 @@ class AcknowledgedRows:
     @property
     def counts(self) -> str:
         """The condition that a message is done or will be: of the lost ones none is."""
-        delivered = f"({DELIVERED} and acknowledge_ns is not null)" if self.comes_back else DELIVERED
+        each = [f"({DELIVERED} and acknowledge_ns is not null)" if back else DELIVERED for back in self.comes_back]
+        delivered = expression_by_run(each)
         return f"({self.where}) and ({_THERE} or {delivered})"
 
 
-def acknowledged_in(marks: pa.Table, *, comes_back: bool) -> AcknowledgedRows:
-    """Return which messages of a run are acknowledged.
+def acknowledged_in(marks: pa.Table, *, comes_back: Sequence[bool]) -> AcknowledgedRows:
+    """Return which messages of the runs of a frame are acknowledged.
 
     Args:
-        marks: of `recorded_run.marks_of`.
-        comes_back: what was delivered and not acknowledged comes back as another row, as in an integration engine.
+        marks: of `recorded_run.marks_of`, with `run_number`.
+        comes_back: of each run, whether what was delivered and not acknowledged comes back as another row, as in an
+            integration engine.
     """
-    own: dict[str, set[int]] = {}
+    own: dict[str, dict[int, set[int]]] = {}
     others: set[str] = set()
-    columns = (marks[name].to_pylist() for name in ("queue", "client_id", "done_messages"))
-    for queue, client, done in zip(*columns, strict=True):
+    columns = (marks[name].to_pylist() for name in (RUN_NUMBER, "queue", "client_id", "done_messages"))
+    for run, queue, client, done in zip(*columns, strict=True):
         if done is None:
             others.add(queue)
         else:
-            own.setdefault(queue, set()).add(client)
-    conditions = [
-        f"queue = {literal(queue)}" + (f" and client_id in ({listed_numbers(clients)})" if queue in others else "")
-        for queue, clients in sorted(own.items())
-    ]
-    return AcknowledgedRows(" or ".join(conditions) or "false", comes_back)
+            own.setdefault(queue, {}).setdefault(run, set()).add(client)
+
+    def condition(queue: str) -> str:
+        of_queue = f"queue = {literal(queue)}"
+        if queue not in others:
+            return of_queue
+        clients = [own[queue].get(run) for run in range(len(comes_back))]
+        return f"{of_queue} and " + expression_by_run(
+            [f"client_id in ({listed_numbers(each)})" if each else "false" for each in clients]
+        )
+
+    return AcknowledgedRows(" or ".join(map(condition, sorted(own))) or "false", tuple(comes_back))
 
 
 def done_cells(
@@ -83,7 +93,7 @@ def done_cells(
     return messages.sparkSession.sql(
         f"""with counted as (
             select {each}, acknowledge_ns is not null as is_done,
-                greatest(0L, coalesce(acknowledge_ns, {observation.horizon_ns}L - enqueued_ns)) as wait_ns
+                greatest(0L, coalesce(acknowledge_ns, {observation.horizon} - enqueued_ns)) as wait_ns
             from {{messages}} where {acknowledged.counts} and ({_THERE} or ({observation.left}))
         )
         select {each}, is_done, {FINE_BUCKET} as bucket, count(1) as messages, {exact_sum("wait_ns", "time_sum_ns")},

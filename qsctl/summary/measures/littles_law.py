@@ -38,7 +38,7 @@ def littles_law(moves: DataFrame, observation: Observation, keys: Sequence[str])
         ), summed as (
             select {listed(*keys)}, sum(entered) as entered, sum(gone) as gone, sum(stayed_ns) as stayed_ns,
                 sum(inside_ns) as inside_ns, sum(arrived) as arrived, sum(done) as done, sum(done_ns) as done_ns,
-                sum(unfinished_ns) as unfinished_ns, count(1) * {observation.observed_ns}d as observed_ns
+                sum(unfinished_ns) as unfinished_ns, count(1) * {observation.observed} as observed_ns
             from replicated where entered + gone + inside_ns + unfinished_ns > 0 group by {listed(*keys)}
         ), sides as (
             select *, inside_ns / observed_ns as mean_depth_messages,

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 
 from qsctl.instant import SECOND_NS, Nanoseconds
 from qsctl.summary.measures.done import AcknowledgedRows
-from qsctl.summary.measures.observation import ENTERED_NS, LEFT_NS, Holding, Observation, listed
+from qsctl.summary.measures.observation import ENTERED_NS, LEFT_NS, Holding, HoldingByRun, Observation, listed
 
 NOTHING_ACKNOWLEDGED: Final = AcknowledgedRows()
 HALF_SECOND_NS: Final = SECOND_NS // 2
@@ -25,7 +25,7 @@ def moves(
     observation: Observation,
     keys: Sequence[str],
     window_ns: Nanoseconds,
-    holding: Holding,
+    holding: Holding | HoldingByRun,
     acknowledged: AcknowledgedRows = NOTHING_ACKNOWLEDGED,
 ) -> DataFrame:
     """Return one row a group, replication, outcome, windows and waited half seconds: a table of `tables.MOVES`.
@@ -39,7 +39,7 @@ def moves(
         acknowledged: which messages are acknowledged at all.
     """
     each = listed(*keys, "replication")
-    warm_up_ns, horizon_ns = f"{observation.warm_up_ns}L", f"{observation.horizon_ns}L"
+    warm_up_ns, horizon_ns = observation.warm_up, observation.horizon
     # Whole numbers only: a quotient of doubles is inexact beyond 2^53.
     return messages.sparkSession.sql(
         f"""with stays as (

@@ -15,6 +15,7 @@ from typing import Final
 from qsctl.eventlog.outcomes import Outcome
 from qsctl.eventlog.schema import BUCKETS_PER_OCTAVE_BITS
 from qsctl.instant import Nanoseconds
+from qsctl.summary.measures.by_run import by_run, expression_by_run
 
 LEFT_NS: Final = "(enqueued_ns + wait_ns)"
 """When the message's wait ended: it was sent, or lost; null while it waits."""
@@ -69,25 +70,48 @@ def coarse_start_ns(bucket: int) -> Nanoseconds:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """The observed part of a run: from `warm_up_ns` (included) to `horizon_ns` (excluded)."""
+    """The observed part of each run of a frame: from `warm_up_ns` (included) to `horizon_ns` (excluded).
 
-    warm_up_ns: Nanoseconds
-    horizon_ns: Nanoseconds
+    Of several runs both are tuples, in the order of the column `run_number`.
+    """
+
+    warm_up_ns: Nanoseconds | tuple[Nanoseconds, ...]
+    horizon_ns: Nanoseconds | tuple[Nanoseconds, ...]
 
     @property
-    def observed_ns(self) -> Nanoseconds:
-        """Return how long the observation lasts."""
-        return self.horizon_ns - self.warm_up_ns
+    def warm_ups_ns(self) -> tuple[Nanoseconds, ...]:
+        """The end of each run's warm-up."""
+        return self.warm_up_ns if isinstance(self.warm_up_ns, tuple) else (self.warm_up_ns,)
+
+    @property
+    def horizons_ns(self) -> tuple[Nanoseconds, ...]:
+        """The end of each run."""
+        return self.horizon_ns if isinstance(self.horizon_ns, tuple) else (self.horizon_ns,)
+
+    @property
+    def warm_up(self) -> str:
+        """The end of the warm-up of a row's run, as a text of SQL."""
+        return by_run([f"{each}L" for each in self.warm_ups_ns])
+
+    @property
+    def horizon(self) -> str:
+        """The end of a row's run, as a text of SQL."""
+        return by_run([f"{each}L" for each in self.horizons_ns])
+
+    @property
+    def observed(self) -> str:
+        """The length of the observation of a row's run, as a text of SQL."""
+        return by_run([f"{end - begin}d" for begin, end in zip(self.warm_ups_ns, self.horizons_ns, strict=True)])
 
     @property
     def left(self) -> str:
         """The condition that a message's wait ended in the observed part."""
         # Without a warm-up only one column is read for it.
-        return "wait_ns is not null" + (f" and {self.counts(LEFT_NS)}" if self.warm_up_ns else "")
+        return "wait_ns is not null" + (f" and {self.counts(LEFT_NS)}" if any(self.warm_ups_ns) else "")
 
     def counts(self, instant: str) -> str:
         """Return the condition that an instant belongs to the observed part."""
-        return f"{instant} >= {self.warm_up_ns}L" if self.warm_up_ns else f"{instant} is not null"
+        return f"{instant} >= {self.warm_up}" if any(self.warm_ups_ns) else f"{instant} is not null"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +141,18 @@ class Holding:
             return LEFT_NS
         holds = f"queue = 'G-1' and client_id in ({listed_numbers(self.clients)})"
         return f"(case when {holds} then {held} else {LEFT_NS} end)"
+
+
+@dataclass(frozen=True, slots=True)
+class HoldingByRun:
+    """The messages that queues hold beyond their sending, in each run of a frame."""
+
+    runs: tuple[Holding, ...]
+
+    @property
+    def gone_ns(self) -> str:
+        """Return when the message left its queue, as a text of SQL, like that of `Holding`."""
+        return expression_by_run([each.gone_ns for each in self.runs])
 
 
 def exact_sum(column: str, name: str) -> str:

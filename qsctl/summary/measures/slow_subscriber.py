@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame
 
 from qsctl.instant import SECOND_NS
 from qsctl.sim.model import EVENT_NAMES, Event
+from qsctl.summary.measures.by_run import by_run
 from qsctl.summary.measures.observation import Observation, listed
 
 MINUTE_SECONDS: Final = 60
@@ -28,11 +29,14 @@ def slow_subscribers(moves: DataFrame, observation: Observation, keys: Sequence[
         keys: the columns grouped by; `replication` is always one of the groups besides.
     """
     each = listed(*keys, "replication")
-    first = -(-observation.warm_up_ns // SECOND_NS)
-    last = max(first, observation.horizon_ns // SECOND_NS)
-    minute = max(1, min(MINUTE_SECONDS, last - first))
-    seconds = last - first
-    per_cent = 100.0 / minute
+    firsts = [-(-each // SECOND_NS) for each in observation.warm_ups_ns]
+    lasts = [max(begin, each // SECOND_NS) for begin, each in zip(firsts, observation.horizons_ns, strict=True)]
+    spans = [end - begin for begin, end in zip(firsts, lasts, strict=True)]
+    minutes = [max(1, min(MINUTE_SECONDS, span)) for span in spans]
+    first, last, seconds = (by_run([f"{each}L" for each in values]) for values in (firsts, lasts, spans))
+    minute_start = by_run([f"{end - minute}L" for end, minute in zip(lasts, minutes, strict=True)])
+    per_cent = by_run([f"{100.0 / minute!r}d" for minute in minutes])
+    # Of a shorter observation the seconds of a whole minute are all that it has.
     # Ins and outs of half seconds, summed up. A message that never blocks has no half: it still names its client.
     return moves.sparkSession.sql(
         f"""with counted as (
@@ -56,18 +60,24 @@ def slow_subscribers(moves: DataFrame, observation: Observation, keys: Sequence[
                 from levels)
         ), recent as (
             select *, count(second) over (partition by {each} order by second
-                range between {minute - 1} preceding and current row) as recent
+                range between {MINUTE_SECONDS - 1} preceding and current row) as recent
             from blocked
         )
-        select {each}, count(second) as blocked_seconds, {seconds}L as seconds,
-            count_if(second >= {last - minute}) * {per_cent!r}d as slow_percent,
-            coalesce(max(if(second is null, 0, recent)), 0) * {per_cent!r}d as slow_percent_max
+        select {each}, count(second) as blocked_seconds, {seconds} as seconds,
+            count_if(second >= {minute_start}) * {per_cent} as slow_percent,
+            coalesce(max(if(second is null, 0, recent)), 0) * {per_cent} as slow_percent_max
         from recent group by {each}""",
         moves=moves,
     )
 
 
-def with_recorded_percentages(slow: DataFrame, events: DataFrame, observation: Observation) -> DataFrame:
+def with_recorded_percentages(
+    slow: DataFrame,
+    events: DataFrame,
+    observation: Observation,
+    keys: Sequence[str] = ("client_id",),
+    has_recorded: str = "true",
+) -> DataFrame:
     """Return the clients with the simulator's own percentages; one that it did not record was never slow.
 
     The largest is of those recorded: where the threshold was passed, and at the end.
@@ -76,18 +86,22 @@ def with_recorded_percentages(slow: DataFrame, events: DataFrame, observation: O
         slow: of `slow_subscribers`, with `client_id` among its keys; its blocked seconds stay.
         events: of `tables.EVENTS`.
         observation: the observed part of the run.
+        keys: the columns that identify a client; `replication` besides.
+        has_recorded: the condition, as a text of SQL, that a client's run records percentages; of others they stay.
     """
+    each = listed(*keys, "replication")
     last, passed = (EVENT_NAMES[event] for event in (Event.SLOW_PERCENT, Event.SLOW_SUBSCRIBER))
     return slow.sparkSession.sql(
         f"""with recorded as (
-            select client_id, replication, max(if(event = '{last}', value, 0)) / 100d as percent,
+            select {each}, max(if(event = '{last}', value, 0)) / 100d as percent,
                 max(value) / 100d as percent_max
             from {{events}} where event in ('{last}', '{passed}') and {observation.counts("at_ns")}
-            group by client_id, replication
+            group by {each}
         )
-        select slow.* except (slow_percent, slow_percent_max), coalesce(percent, 0d) as slow_percent,
-            coalesce(percent_max, 0d) as slow_percent_max
-        from {{slow}} as slow left join recorded using (client_id, replication)""",
+        select slow.* except (slow_percent, slow_percent_max),
+            if({has_recorded}, coalesce(percent, 0d), slow_percent) as slow_percent,
+            if({has_recorded}, coalesce(percent_max, 0d), slow_percent_max) as slow_percent_max
+        from {{slow}} as slow left join recorded using ({each})""",
         slow=slow,
         events=events,
     )

@@ -6,7 +6,8 @@ result has one schema whatever `--by` is. Counts are messages, times nanoseconds
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
@@ -22,9 +23,11 @@ from pyspark.sql.types import (
     StringType,
     StructField,
     StructType,
+    TimestampType,
 )
 
 from qsctl.eventlog.outcomes import LOSS_COLUMNS
+from qsctl.summary.measures.by_run import RUN_NUMBER, by_run
 from qsctl.summary.measures.observation import literal
 from qsctl.summary.run_summary import COUNTS
 
@@ -32,6 +35,7 @@ _STRING: Final = StringType()
 _INT: Final = IntegerType()
 _LONG: Final = LongType()
 _DOUBLE: Final = DoubleType()
+_TIME: Final = TimestampType()
 
 
 def _table(fields: dict[str, DataType], *, nullable: Sequence[str] = ()) -> StructType:
@@ -166,6 +170,7 @@ Percentiles and, where messages are unfinished, the mean are product-limit estim
 WINDOWS: Final = _result(
     {
         "window_start_ns": _LONG,
+        "window_start_time": _TIME,
         "window_ns": _LONG,
         "arrived_messages": _LONG,
         "delivered_messages": _LONG,
@@ -177,18 +182,24 @@ WINDOWS: Final = _result(
         "entered_work_units": _LONG,
         "left_messages": _LONG,
         "left_work_units": _LONG,
-    }
+    },
+    nullable=["window_start_time"],
 )
 """Throughput and discards: what arrived, entered its queue and left it in each window in which anything did.
 
 A message arrives when it reaches the broker, and enters its queue then or later: a guaranteed one waits at its endpoint
 until G-1 admits it.
-Windows count from the start of the run, warm-up included. `discarded_messages` are those of a full queue;
+Windows count from the start of the run, warm-up included; `window_start_time` is the same as a time of day, null of a
+simulation, whose time is virtual. `discarded_messages` are those of a full queue;
 `lost_messages` all others that were lost.
 """
 
-DEPTH: Final = _result({"at_ns": _LONG, "depth_messages": _LONG, "depth_work_units": _LONG})
+DEPTH: Final = _result(
+    {"at_ns": _LONG, "at_time": _TIME, "depth_messages": _LONG, "depth_work_units": _LONG}, nullable=["at_time"]
+)
 """The content of the queue at each window's end; between two rows it has not changed at any window's end.
+
+`at_time` is `at_ns` as a time of day, null of a simulation.
 
 Of G-1 the messages that it holds until they are acknowledged, not those that wait at its endpoint to enter it: at the
 end of the run that is `length_messages`.
@@ -363,26 +374,46 @@ SCHEMAS: Final[dict[str, StructType]] = {
 """Every result by its name: the folder that `--out` writes it to."""
 
 
-def key_columns(by: Sequence[str]) -> list[str]:
+def key_columns(by: Sequence[str], *, several: bool = False) -> list[str]:
     """Return the columns of the log for the words of `--by`, in the order of the result.
 
-    The run is always one: it is grouped by only where nothing but the replications would be left, since a constant text
-    lengthens every key. Clients have numbers until a result is `shaped`.
+    Of one run it is grouped by only where nothing but the replications would be left, since a constant lengthens every
+    key. Runs and clients have numbers until a result is `shaped`.
+
+    Args:
+        by: the words.
+        several: the frame has several runs, which no group mixes.
     """
     columns = [column for word, (column, _) in KEYS.items() if word in by and word != "run"]
     names = ["client_id" if name == "client" else name for name in columns]
-    return names if set(names) - {"replication"} else ["run_id", *names]
+    return names if set(names) - {"replication"} and not several else [RUN_NUMBER, *names]
 
 
-def shaped(frame: DataFrame, table: StructType, by: Sequence[str], names: DataFrame, run: str) -> DataFrame:
+@dataclass(frozen=True, slots=True)
+class Names:
+    """The names that the tables of some runs have for what is a number in frames.
+
+    `clients` has `run_number`, `client_id` and `client`; a client that it does not name keeps its number.
+    """
+
+    runs: tuple[str, ...]
+    clients: pa.Table
+    started_ns: tuple[int | None, ...]
+    """Unix nanoseconds of each run's instant 0; None: of a simulation, whose time is virtual."""
+
+
+_TIMES_OF: Final = {"window_start_time": "window_start_ns", "at_time": "at_ns"}
+"""Each column of times of day, and the instant that it is made from."""
+
+
+def shaped(frame: DataFrame, table: StructType, by: Sequence[str], names: Names) -> DataFrame:
     """Return the frame with exactly the table's columns, order and types; absent key columns become null.
 
     Args:
         frame: the result of a measure.
         table: its declared schema.
         by: the words grouped by; the other key columns are null.
-        names: `client_id` and `client`; a client that it does not name keeps its number.
-        run: what the tables call the run.
+        names: of runs and clients.
     """
     present = set(frame.columns)
     wanted = {column for word, (column, _) in KEYS.items() if word in by}
@@ -391,22 +422,43 @@ def shaped(frame: DataFrame, table: StructType, by: Sequence[str], names: DataFr
     for field in table.fields:
         value = field.name if field.name in present else "null"
         if field.name == "client" and by_client:
-            value = "coalesce(names.client, string(made.client_id))"
+            value = "coalesce(names.client, cast(made.client_id as string))"
         elif field.name in _KEY_FIELDS and field.name not in wanted and field.name != "replication":
             value = "null"
         elif field.name == "run_id":
-            value = literal(run)
+            value = by_run([literal(each) for each in names.runs])
+        elif field.name in _TIMES_OF:
+            value = time_of_day(_TIMES_OF[field.name], names.started_ns)
         else:
             assert field.name in present or field.name in _KEY_FIELDS, f"the frame lacks {field.name}"
         columns.append(f"cast({value} as {field.dataType.simpleString()}) as {field.name}")
-    if by_client:
-        return frame.sparkSession.sql(
-            f"select /*+ broadcast(names) */ {', '.join(columns)} from {{made}} as made "
-            "left join {names} as names on made.client_id = names.client_id",
-            made=frame,
-            names=names,
-        )
-    return frame.selectExpr(*columns)
+    if not by_client:
+        return frame.selectExpr(*columns)
+    # Not by the same names: what is made of `run_number` above would not know whose.
+    own = {name: f"named_{name}" for name in (RUN_NUMBER, "client_id") if name in present}
+    on = " and ".join(f"made.{name} = names.{other}" for name, other in own.items())
+    named = ", ".join(f"{name} as {other}" for name, other in own.items())
+    return frame.sparkSession.sql(
+        f"select /*+ broadcast(names) */ {', '.join(columns)} from {{made}} as made "
+        f"left join (select {named}, client from {{names}}) as names on {on}",
+        made=frame,
+        names=frame.sparkSession.createDataFrame(names.clients),
+    )
+
+
+def time_of_day(instant: str, started_ns: Sequence[int | None]) -> str:
+    """Return the expression of an instant's time of day, null of a simulation.
+
+    It is made of whole numbers: Unix times are too large for fractions.
+
+    Args:
+        instant: the expression of nanoseconds since the run began.
+        started_ns: of each run of the frame, the Unix nanoseconds of its instant 0; None: it has none.
+    """
+    if not any(each is not None for each in started_ns):
+        return "cast(null as timestamp)"
+    unix_ns = f"({by_run(['cast(null as bigint)' if each is None else f'{each}L' for each in started_ns])} + {instant})"
+    return f"timestamp_micros(({unix_ns} - pmod({unix_ns}, 1000)) div 1000)"
 
 
 _ARROW: Final[dict[DataType, pa.DataType]] = {
@@ -417,32 +469,39 @@ _ARROW: Final[dict[DataType, pa.DataType]] = {
 }
 
 
-def arranged(table: pa.Table, shape: StructType, by: Sequence[str], names: Mapping[int, str], run: str) -> pa.Table:
+def arranged(table: pa.Table, shape: StructType, by: Sequence[str], names: Names) -> pa.Table:
     """Return a table that was finished on the driver, in its declared shape: what `shaped` does to a frame.
 
     Args:
         table: of `finishing`.
         shape: its declared schema.
         by: the words grouped by; the other key columns are null.
-        names: clients by number; one that it does not name keeps its number.
-        run: what the tables call the run.
+        names: of runs and clients.
     """
     present = set(table.column_names)
     wanted = {column for word, (column, _) in KEYS.items() if word in by}
+    runs = table[RUN_NUMBER] if RUN_NUMBER in present else pa.chunked_array([pa.repeat(0, table.num_rows)])
     made = {}
     for field in shape.fields:
         kind = _ARROW[field.dataType]
         if field.name == "client" and "client" in wanted and "client_id" in present:
-            numbers = table["client_id"].cast(pa.int64())
-            place = pc.index_in(numbers, pa.array(names, pa.int64()))
-            made["client"] = pc.coalesce(pa.array(names.values(), pa.string()).take(place), numbers.cast(pa.string()))
+            place = pc.index_in(
+                _run_and_client(runs, table["client_id"]),
+                _run_and_client(names.clients[RUN_NUMBER], names.clients["client_id"]),
+            )
+            made["client"] = pc.coalesce(names.clients["client"].take(place), table["client_id"].cast(pa.string()))
         elif field.name in _KEY_FIELDS and field.name not in wanted and field.name != "replication":
             made[field.name] = pa.nulls(table.num_rows, kind)
         elif field.name == "run_id":
-            made[field.name] = pa.array([run] * table.num_rows, kind)
+            made[field.name] = pa.array(names.runs, kind).take(runs)
         elif field.name in present:
             made[field.name] = table[field.name].cast(kind)
         else:
             assert field.name in _KEY_FIELDS, f"the table lacks {field.name}"
             made[field.name] = pa.nulls(table.num_rows, kind)
     return pa.table(made)
+
+
+def _run_and_client(runs: pa.ChunkedArray, clients: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return one number for a run and a client of it; a client's number may be negative."""
+    return pc.add(pc.shift_left(runs.cast(pa.int64()), 32), clients.cast(pa.int64()))

@@ -1,0 +1,184 @@
+"""The tables of a batch of runs: the order of the steps, from frames of logs to tables with declared schemas.
+
+Spark goes through the logs once for the counters and the histogram (`cells`), once for the waits at the percentiles'
+ranks (`ranks`), and once for all tables over time that are asked for (`moves`), for as many runs as the batch has. What
+it counted for the figures is small and finished here (`finishing/`). What happened at the connections comes from the
+events, where runs have some. Runs without a message log are summarized from the simulator's counters: then percentiles
+come from its histograms, and there is nothing in windows of time.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+
+from qsctl.errors import UsageError
+from qsctl.summary.asked_measures import FIGURES, OVER_TIME, AskedMeasures
+from qsctl.summary.finishing import counters as counting
+from qsctl.summary.finishing import figures
+from qsctl.summary.finishing.arrow import with_exact_sums
+from qsctl.summary.finishing.done import cells_of_counters, times_to_done
+from qsctl.summary.log_frames import read_tables
+from qsctl.summary.measures import recorded_counters, tables
+from qsctl.summary.measures.by_run import RUN_NUMBER, by_run
+from qsctl.summary.measures.cells import cells
+from qsctl.summary.measures.connections import connections
+from qsctl.summary.measures.depth import depth
+from qsctl.summary.measures.done import done_cells
+from qsctl.summary.measures.littles_law import littles_law
+from qsctl.summary.measures.moves import moves
+from qsctl.summary.measures.ranks import waits_at_ranks
+from qsctl.summary.measures.slow_subscriber import slow_subscribers, with_recorded_percentages
+from qsctl.summary.measures.throughput import windows
+from qsctl.summary.read_rows import Passes
+from qsctl.summary.run_batch import RunBatch
+from qsctl.summary.spark.materialized import materialized
+
+MADE_BY_SPARK: Final = ("littles_law", "slow_subscribers", "windows", "depth", "connections")
+"""The tables that Spark finishes by itself, in the order in which they are made."""
+
+
+def figures_of(spark: SparkSession, batch: RunBatch, asked: AskedMeasures, passes: Passes) -> dict[str, pa.Table]:
+    """Return the tables of figures by name, in their declared shape; empty where none is asked for.
+
+    Raises:
+        UsageError: figures by topic, of runs without message logs.
+        Damaged: a file of counters cannot be read, or a sum does not fit in 64 bits.
+    """
+    if not batch.has_messages and "topic" in asked.by:
+        raise UsageError(
+            "--by topic needs a message log", remedy="Simulate with --level messages, or leave the topic out."
+        )
+    if not asked.measures & FIGURES:
+        return {}
+    has_intervals = any(len(run.replications) > 1 for run in batch.runs)
+    if not has_intervals:
+        asked = dataclasses.replace(asked, measures=asked.measures - {"intervals"})
+    keys = tables.key_columns(asked.by, several=batch.several)
+    made = (_of_messages if batch.has_messages else _of_counters)(spark, batch, keys, asked, passes)
+    if "intervals" in made and batch.several:
+        alone = [number for number, run in enumerate(batch.runs) if len(run.replications) == 1]
+        of_one = pc.is_in(made["intervals"][RUN_NUMBER], pa.array(alone, pa.int32()))
+        made["intervals"] = made["intervals"].filter(pc.invert(of_one))
+    return {
+        name: tables.arranged(made[name], tables.SCHEMAS[name], asked.by, batch.names)
+        for name in sorted(made.keys() & asked.made)
+    }
+
+
+def _of_messages(
+    spark: SparkSession, batch: RunBatch, keys: Sequence[str], asked: AskedMeasures, passes: Passes
+) -> dict[str, pa.Table]:
+    messages = read_tables(spark, batch.runs, "messages").where(batch.chosen)
+    observation = batch.observation
+    passes.begin(batch.message_rows)
+    found = with_exact_sums(cells(messages, observation, keys, exact=asked.exact).toArrow())
+    counted = counting.counted(found, batch.marks, keys, batch.replications)
+    waits = figures.histogram(found, keys)
+    if asked.exact:
+        passes.begin(batch.message_rows)
+        search = figures.search(waits, keys, asked.measures)
+        places, wanted = spark.createDataFrame(search.places), spark.createDataFrame(search.wanted)
+        ranked = waits_at_ranks(messages, places, wanted, observation, keys, search.spans)
+        values: figures.Values = search.values(ranked.toArrow())
+    else:
+        values = figures.bucket_values(waits, keys, asked.measures)
+    made = figures.finished(counted, values, keys, asked.measures, exact=asked.exact, confidence=asked.confidence)
+    acknowledged = batch.acknowledged
+    if acknowledged.anywhere:
+        done = with_exact_sums(done_cells(messages, observation, keys, acknowledged).toArrow())
+        made["times_to_done"] = times_to_done(done, keys)
+    passes.end()
+    return made
+
+
+def _of_counters(
+    spark: SparkSession, batch: RunBatch, keys: Sequence[str], asked: AskedMeasures, _: Passes
+) -> dict[str, pa.Table]:
+    counters = read_tables(spark, batch.runs, "counters").where(batch.chosen)
+    counted = with_exact_sums(recorded_counters.recorded(counters, keys).toArrow())
+    waits = recorded_counters.histogram(counters, keys).toArrow()
+    values = figures.bucket_values(waits, keys, asked.measures)
+    made = figures.finished(counted, values, keys, asked.measures, exact=False, confidence=asked.confidence)
+    made["times_to_done"] = times_to_done(cells_of_counters(batch.counters()), keys)
+    return made
+
+
+class FramesOfBatch:
+    """The tables that Spark finishes by itself, as frames that are computed when they are used.
+
+    Args:
+        spark: the session.
+        batch: runs with message logs.
+        asked: what is asked for.
+        share_moves: compute the movements that the tables over time are made from once for all of them, when the
+            first is asked for; else each table goes through the logs when it is used.
+    """
+
+    def __init__(self, spark: SparkSession, batch: RunBatch, asked: AskedMeasures, *, share_moves: bool) -> None:
+        self._spark = spark
+        self._batch = batch
+        self._asked = asked
+        self._share_moves = share_moves and len(asked.measures & OVER_TIME) > 1
+        self._keys = tables.key_columns(asked.by, several=batch.several)
+        self._of_client = [key for key in self._keys if key in {RUN_NUMBER, "client_id"}]
+        if not batch.several:
+            self._of_client = [key for key in self._keys if key == "client_id"]
+
+    def __iter__(self) -> Iterator[tuple[str, DataFrame]]:
+        """Return each table that is asked for, and that these runs have, by name."""
+        for name in MADE_BY_SPARK:
+            if name in self._asked.measures and (name != "connections" or self._with_events):
+                yield name, self.frame(name)
+
+    def frame(self, name: str) -> DataFrame:
+        """Return one of `MADE_BY_SPARK` in its declared schema; `connections` needs a run with events."""
+        return tables.shaped(self._made(name), tables.SCHEMAS[name], self._asked.by, self._batch.names)
+
+    def _made(self, name: str) -> DataFrame:
+        match name:
+            case "littles_law":
+                return littles_law(self._moves, self._batch.observation, self._keys)
+            case "slow_subscribers":
+                return self._slow_subscribers()
+            case "windows":
+                return self._windows
+            case "depth":
+                return depth(self._windows, self._keys)
+            case _:
+                return connections(self._events, self._batch.observation, self._of_client)
+
+    @cached_property
+    def _moves(self) -> DataFrame:
+        batch = self._batch
+        messages = read_tables(self._spark, batch.runs, "messages").where(batch.chosen)
+        moved = moves(messages, batch.observation, self._keys, self._asked.window_ns, batch.holding, batch.acknowledged)
+        return materialized(moved) if self._share_moves else moved
+
+    @property
+    def _windows(self) -> DataFrame:
+        return windows(self._moves, self._keys, self._asked.window_ns)
+
+    def _slow_subscribers(self) -> DataFrame:
+        slow = slow_subscribers(self._moves, self._batch.observation, self._of_client)
+        if not self._with_events or "client_id" not in self._of_client:
+            return slow
+        has_recorded = by_run([str(run.has_slow_percentages).lower() for run in self._batch.runs])
+        return with_recorded_percentages(slow, self._events, self._batch.observation, self._of_client, has_recorded)
+
+    @property
+    def _with_events(self) -> bool:
+        return any(run.has_slow_percentages for run in self._batch.runs)
+
+    @property
+    def _events(self) -> DataFrame:
+        """The events of the chosen clients, of runs with percentages alone: others have other events."""
+        has_recorded = by_run([str(run.has_slow_percentages).lower() for run in self._batch.runs])
+        events = read_tables(self._spark, self._batch.runs, "events")
+        return events.where(f"{has_recorded} and {self._batch.chosen}")

@@ -1,0 +1,110 @@
+"""Many runs in one plan: the figures of each are those that it has alone, and Spark's jobs are as many as for one."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from qsctl.eventlog.schema import LogLevel
+from qsctl.sim.run import run
+from qsctl.sim.scenario.overrides import apply_overrides
+from qsctl.sim.scenario.xml import find_scenario, read_scenario
+from qsctl.summary import job
+from qsctl.summary.run_summary import RunSummary
+
+pytestmark = pytest.mark.spark
+
+ROOT = Path(__file__).parents[2]
+RECORDING = ROOT / "fixtures/recordings/monday"
+DEAD = {"horizon": "1s", "group[worker]/loss": "0.05", "durable-queue[work]/flow[*]/rejects": "0.1"}
+
+
+@pytest.fixture(scope="module")
+def all_runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Runs that differ in everything that a plan of several has to tell apart."""
+    place = tmp_path_factory.mktemp("runs")
+    made = []
+    for name, overrides, count, level in (
+        ("burst", {"horizon": "300ms", "warm-up": "50ms", "group[desks]/count": "2"}, 3, LogLevel.MESSAGES),
+        ("burst", {"horizon": "200ms", "group[desks]/count": "3"}, 1, LogLevel.MESSAGES),
+        ("dead-messages", DEAD, 1, LogLevel.EVENTS),
+        ("slow-subscriber", {"horizon": "4s", "warm-up": "1s"}, 1, LogLevel.EVENTS),
+        ("burst", {"horizon": "250ms", "group[desks]/count": "2"}, 2, LogLevel.COUNTERS),
+    ):
+        scenario = apply_overrides(read_scenario(find_scenario(name)), overrides)
+        made.append(run(scenario, place / f"a {len(made)}%", replications=count, level=level, workers=1).folder)
+    copy = shutil.copytree(made[0], place / "it's [a] copy")
+    return [*made, copy, RECORDING]
+
+
+def rows_of(summary: RunSummary, label: str | None) -> dict[str, list[str]]:
+    """The rows of one run in every table, without the name of the run."""
+    named: dict[str, Sequence[Mapping[str, Any]]] = {
+        "queues": [{name: getattr(each, name) for name in each.__slots__} for each in summary.queues],
+        **summary.tables,
+    }
+    return {
+        name: sorted(repr({**row, "run_id": None}) for row in rows if row["run_id"] == label)
+        for name, rows in named.items()
+        if any(row["run_id"] == label for row in rows)
+    }
+
+
+@contextmanager
+def jobs_of(spark: Any) -> Iterator[list[int]]:
+    """The numbers of the jobs that Spark runs inside the block."""
+    spark.sparkContext.setJobGroup("counted", "")
+    found: list[int] = []
+    before = set(spark.sparkContext.statusTracker().getJobIdsForGroup("counted"))
+    try:
+        yield found
+    finally:
+        found += set(spark.sparkContext.statusTracker().getJobIdsForGroup("counted")) - before
+        spark.sparkContext.setJobGroup("", "")
+
+
+FEW = (0, 2, 4)
+"""Places of a run with repetitions, of one with events, and of one without a log."""
+
+
+@pytest.mark.parametrize(
+    ("places", "by"),
+    [
+        pytest.param(FEW, ("client", "queue"), id="few"),
+        pytest.param(range(7), ("client", "queue"), id="all", marks=pytest.mark.campaign),
+        pytest.param(range(7), ("replication",), id="replications", marks=pytest.mark.campaign),
+    ],
+)
+def test_each_of_many_runs_has_the_figures_that_it_has_alone(
+    places: Sequence[int], by: tuple[str, ...], all_runs: list[Path], spark: Any
+) -> None:
+    runs = [all_runs[place] for place in places]
+    with jobs_of(spark) as jobs_of_all:
+        together = job.summarize(spark, runs, by=by)
+    alone = {}
+    with jobs_of(spark) as jobs_of_each:
+        for each in runs:
+            alone[str(each)] = job.summarize(spark, [each], by=by)
+    assert len({facts.run_id for facts in together.facts}) == len(runs)
+    for facts in together.facts:
+        own = rows_of(alone[facts.folder], None)
+        assert rows_of(together, facts.run_id) == own, facts.folder
+        assert own["queues"]
+    assert {"windows", "depth", "slow_subscribers", "connections", "intervals"} < set(together.tables)
+    assert len(jobs_of_all) < len(jobs_of_each)
+
+
+def test_clients_are_chosen_in_each_of_many_runs_by_name(all_runs: list[Path], spark: Any) -> None:
+    runs = all_runs[:2]
+    measures = {"queues", "depth", "littles_law"}
+    chosen = "desks/3"  # which the second run alone has
+    together = job.summarize(spark, runs, measures=measures, clients=[chosen])
+    assert {each.client for each in together.queues} == {chosen}
+    alone = job.summarize(spark, [runs[1]], measures=measures, clients=[chosen])
+    assert rows_of(together, together.facts[1].run_id) == rows_of(alone, None)
+    assert rows_of(together, together.facts[0].run_id) == {}
