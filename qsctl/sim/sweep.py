@@ -10,6 +10,7 @@ import dataclasses
 import hashlib
 import itertools
 import json
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -73,6 +74,11 @@ class SweepPlan:
     axes: tuple[Axis, ...]
     replications: int
     common_random_numbers: bool = False
+
+    @property
+    def task_count(self) -> int:
+        """The number of replications of all points."""
+        return self.replications * math.prod(len(axis.values) for axis in self.axes)
 
     def points(self) -> Iterator[Point]:
         """Yield every combination, the last axis changing fastest."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import errno
 import heapq
 import os
@@ -11,11 +12,12 @@ import shutil
 import signal
 import statistics
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from multiprocessing import active_children
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from qsctl.errors import InvalidInput, NotFound
@@ -30,10 +32,11 @@ from qsctl.summary.sweeps.carried import CarriedScenario
 from qsctl.summary.sweeps.local_runner import LocalRunner
 from qsctl.summary.sweeps.pieces import DonePiece, TaskPiece, ended, part_place, piece_of, piece_text, work
 from qsctl.summary.sweeps.points import EVERY_MEASURE
-from qsctl.summary.sweeps.runner import Give, JobWindow, SweepTasks
+from qsctl.summary.sweeps.runner import Give, JobWindow, Runner, SweepTasks
 from qsctl.summary.sweeps.size import Sizing, size
 from qsctl.summary.sweeps.sweep import SweepProgress, run_sweep
 from qsctl.summary.sweeps.sweep_folder import PointResult, open_sweep, read_results, read_sweep
+from qsctl.summary.sweeps.sweep_rounds import Rounds, RoundStream
 from tests.patience import PATIENCE_S, eventually
 from tests.processes import end, start
 from tests.summary.overloaded import DEPTH, overloaded, results_here
@@ -376,6 +379,113 @@ def test_one_worker_simulates_nothing_that_no_look_needs() -> None:
     by_depth = {each.values[0]: each.replications for each in sizing.candidates}
     assert by_depth[10] == by_depth[20] == 5
     assert runner.count == sum(by_depth.values()) + 1  # the first one looks at the queues
+
+
+# A sweep whose number of repetitions is decided while it runs.
+
+
+class WorkInAnyOrder(Runner):
+    """Has many slots, and ends pieces of a sweep in an order of its own."""
+
+    def __init__(self, seed: int, slots: int) -> None:
+        self.slots, self._draw, self.tasks = slots, random.Random(seed), list[Task]()
+
+    def ended(self, give: Give) -> Iterator[DonePiece]:
+        running: list[TaskPiece] = []
+        while True:
+            while len(running) < 2 * self.slots and (piece := give()) is not None:
+                running.append(piece)
+            if not running:
+                return
+            piece = running.pop(self._draw.randrange(len(running)))
+            self.tasks += piece.tasks
+            answer = work(ROUNDS_PLAN.scenario, piece)
+            yield ended(piece, msgspec.structs.replace(answer, is_warm=self._draw.random() < 0.5))
+
+
+ROUNDS_PLAN = plan_sweep(overloaded(), parse_axes([f"{DEPTH}=100,200,300"]), 1)
+COUNTS = (4, 6, 9, 13)
+
+
+def looking_at(seen: list[int], enough: int) -> Rounds:
+    """Rounds whose results are enough at one of the numbers; each look is noted."""
+
+    def is_enough(results: Sequence[PointResult]) -> bool:
+        count = len(results) // 3
+        seen.append(count)
+        # As of the first repetitions of each point, whatever else there is.
+        assert list(results) == results_here(dataclasses.replace(ROUNDS_PLAN, replications=count))
+        return count >= enough
+
+    return Rounds(COUNTS, is_enough)
+
+
+@pytest.mark.parametrize("enough", [4, 9, 99])
+def test_a_number_of_repetitions_is_decided_by_the_first_ones_in_whatever_order_they_end(
+    enough: int, tmp_path: Path
+) -> None:
+    decided = min(enough, COUNTS[-1])
+    expected = results_here(dataclasses.replace(ROUNDS_PLAN, replications=decided))
+    in_vain = 0
+    for seed, slots in enumerate([1, 2, 5, 8, 30]):
+        folder, seen, runner = tmp_path / f"sweep-{seed}", list[int](), WorkInAnyOrder(seed, slots)
+        shown: list[SweepProgress] = []
+        assert run_sweep(
+            ROUNDS_PLAN, folder, progress=shown.append, runner=runner, rounds=looking_at(seen, enough)
+        ) == expected  # fmt: skip
+        assert seen == [count for count in COUNTS[:-1] if count <= decided]
+        assert len(runner.tasks) == len(set(runner.tasks)), "none is simulated twice"
+        in_vain += len(runner.tasks) - len(expected)
+        checked_folder(folder, expected)
+        assert (shown[-1].done, shown[-1].total) == (len(expected), len(expected))
+        again = WorkInAnyOrder(seed, slots)
+        assert run_sweep(ROUNDS_PLAN, folder, runner=again, rounds=looking_at([], enough)) == expected
+        assert again.tasks == []
+    assert (in_vain > 0) is (enough != 99), "of the next round, for slots that had nothing else to do"
+
+
+def test_a_slot_without_a_task_of_its_round_gets_one_of_the_next_one(tmp_path: Path) -> None:
+    plans = [dataclasses.replace(ROUNDS_PLAN, replications=count) for count in COUNTS]
+    open_sweep(tmp_path / "sweep", plans[0])
+    runner = WorkInAnyOrder(0, 14)
+    kept: list[PointResult] = []
+    with part_place(tmp_path / "sweep") as place:
+        stream = RoundStream(plans, set(), place, runner, kept.extend)
+        given = [piece for _ in range(40) if (piece := stream.give()) is not None]
+        assert [(piece.tasks[0].replication, piece.kept) for piece in given[12:]] == [(4, None), (5, None)]
+        first, second = (
+            ended(piece, work(ROUNDS_PLAN.scenario, piece)) for piece in given[12:]
+        )  # fmt: skip
+        stream.note(first)
+        assert kept == []
+        assert stream.left == 12
+        for piece in given[:12]:
+            stream.note(DonePiece(piece, (), 0.1, is_warm=True))
+        assert stream.left == 0
+        stream.begin_next()
+        assert kept == list(first.results)
+        assert stream.left == 5
+        stream.note(second)
+        assert kept == [*first.results, *second.results]
+        rest = stream.give()
+        assert rest is not None
+        assert rest.kept == place
+
+
+def test_a_sweep_that_is_ended_at_a_look_is_continued(tmp_path: Path) -> None:
+    def refuse(_: Sequence[PointResult]) -> bool:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_sweep(ROUNDS_PLAN, tmp_path / "sweep", runner=WorkInAnyOrder(1, 8), rounds=Rounds(COUNTS, refuse))
+    expected = results_here(dataclasses.replace(ROUNDS_PLAN, replications=6))
+    assert len(read_results(tmp_path / "sweep")) == 12
+    seen: list[int] = []
+    runner = WorkInAnyOrder(2, 8)
+    found = run_sweep(ROUNDS_PLAN, tmp_path / "sweep", runner=runner, rounds=looking_at(seen, 6))
+    assert found == expected
+    assert seen == [4, 6]
+    checked_folder(tmp_path / "sweep", expected)
 
 
 # Traces and recordings on other machines.

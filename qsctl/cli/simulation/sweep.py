@@ -107,6 +107,7 @@ def sweep(
     from qsctl.summary.sweeps.precision import expected, parse_precision, precision_text, rounds
     from qsctl.summary.sweeps.selection import select
     from qsctl.summary.sweeps.sweep import SweepProgress, run_sweep
+    from qsctl.summary.sweeps.sweep_rounds import Rounds
 
     checked_confidence(confidence)
     asked = asked_criteria(best, front)
@@ -114,13 +115,16 @@ def sweep(
     read = apply_overrides(plain, changes.overrides)
     axes = parse_axes(grid)
     folder = location(out) if out is not None else Path("qsctl-sweeps") / read.name
-    reused: int | None = None
-    """Of the first round: later ones find what the earlier ones simulated."""
+    wanted = [parse_precision(text) for text in precision or ()]
+    plan = plan_sweep(read, axes, replications, common_random_numbers=common)
+    reused = 0
     with task_progress("replications") as show_progress, cluster.runner(read) as runner:
+        began = time.monotonic()
+        is_first = True
 
         def note(progress: SweepProgress) -> None:
             nonlocal reused
-            reused = progress.reused if reused is None else reused
+            reused = progress.reused
             if progress.done > progress.reused:
                 show_progress(progress.done, progress.total)
 
@@ -128,30 +132,31 @@ def sweep(
             show_progress.pause()
             agree_to_cost(cost, yes=yes)
 
-        wanted = [parse_precision(text) for text in precision or ()]
-        reached: str | None = None
-        for place, count in enumerate(rounds(most) if wanted else (replications,)):
-            replications = count
-            plan = plan_sweep(read, axes, count, common_random_numbers=common)
-            began = time.monotonic()
-            results = run_sweep(
-                plan, folder, cluster.spark_options(), note, runner=runner, agree=None if place else agree
-            )
-            if wanted:
-                missing = precision_of(results, wanted, confidence)
-                reached = precision_text(missing, count)
-                if all(each.is_enough for each in missing):
-                    break
-                left = (expected(missing, count, confidence, most) - count) * (len(results) // count)
-                simulated = len(results) - (reused or 0)
-                if not place and left and simulated:
-                    agree(Cost(left, left * (time.monotonic() - began) / simulated))
+        def is_enough(results: Sequence[PointResult]) -> bool:
+            nonlocal is_first
+            missing = precision_of(results, wanted, confidence)
+            if all(each.is_enough for each in missing):
+                return True
+            points = plan.task_count // plan.replications
+            count, simulated = len(results) // points, len(results) - reused
+            left = (expected(missing, count, confidence, most) - count) * points
+            was_first, is_first = is_first, False
+            if was_first and left and simulated:
+                agree(Cost(left, left * (time.monotonic() - began) / simulated))
+            return False
+
+        results = run_sweep(
+            plan, folder, cluster.spark_options(), note, runner=runner, agree=agree,
+            rounds=Rounds(tuple(rounds(most)), is_enough) if wanted else None,
+        )  # fmt: skip
+    replications = len(results) // (plan.task_count // plan.replications)
+    reached = precision_text(precision_of(results, wanted, confidence), replications) if wanted else None
     return SweepTable(
         folder=folder,
         scenario=read.name,
         replications=replications,
         points=len({result.point.key for result in results}),
-        reused_replications=reused or 0,
+        reused_replications=reused,
         confidence=confidence,
         measures=tuple(point_measures(results, confidence)),
         broken=tuple(broken_runs(scenario, changes, results)),

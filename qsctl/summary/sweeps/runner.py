@@ -84,36 +84,44 @@ class SweepTasks:
     1987. Until the length of a repetition is known each piece is one of them.
     """
 
-    def __init__(self, tasks: Sequence[Task], kept: PartPlace | None, slots: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        tasks: Sequence[Task],
+        kept: PartPlace | None,
+        slots: Callable[[], int],
+        time: RepetitionTime | None = None,
+    ) -> None:
         """Have tasks to give.
 
         Args:
             tasks: all of them.
             kept: where the parts belong.
             slots: gives how many run at once, as far as is known.
+            time: the mean time of a repetition so far; None: a new one.
         """
-        self._tasks = tasks
-        self._kept = kept
+        self.tasks: Final = tasks
+        self.kept = kept
+        """Where the parts of the pieces belong that are given from now on."""
         self._slots = slots
         self._at = 0
-        self.time: Final = RepetitionTime()
+        self.time: Final = time or RepetitionTime()
         """Decides the size of the pieces; the caller notes what is done."""
 
     def give(self) -> TaskPiece | None:
         """Return the next piece; None: all have been given."""
-        left = len(self._tasks) - self._at
+        left = len(self.tasks) - self._at
         if not left:
             return None
-        tasks = tuple(self._tasks[self._at : self._at + self._size(left)])
+        tasks = tuple(self.tasks[self._at : self._at + self._size(left)])
         self._at += len(tasks)
-        return TaskPiece(tasks, self._kept)
+        return TaskPiece(tasks, self.kept)
 
     def _size(self, left: int) -> int:
         seconds, slots = self.time.mean_s, max(1, self._slots())
         if seconds is None:
             return 1
         seconds = max(seconds, 1e-6)
-        longest_s = max(_SHORTEST_S, min(_LONGEST_S, len(self._tasks) * seconds / (slots * _PIECES_A_SLOT)))
+        longest_s = max(_SHORTEST_S, min(_LONGEST_S, len(self.tasks) * seconds / (slots * _PIECES_A_SLOT)))
         guided = math.ceil(left / (_SHARE * slots))
         shortest = min(max(1, int(_SHORTEST_S / seconds)), math.ceil(left / slots))
         return max(shortest, min(guided, max(1, int(longest_s / seconds))))

@@ -6,7 +6,8 @@ nothing. While the sweep runs, this process has the tasks and counts them; it re
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import dataclasses
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,16 +18,20 @@ from qsctl.summary.folder_lock import locked_folder
 from qsctl.summary.spark.session import SparkOptions
 from qsctl.summary.sweeps.cost import Cost
 from qsctl.summary.sweeps.pieces import part_place
-from qsctl.summary.sweeps.runner import Runner, SweepTasks
+from qsctl.summary.sweeps.runner import Runner
 from qsctl.summary.sweeps.spark_runner import SparkRunner
 from qsctl.summary.sweeps.sweep_folder import (
     PointResult,
+    encode_part,
     finished,
     list_parts,
     open_sweep,
     read_results,
     refuse_foreign_folder,
+    store_part,
+    written,
 )
+from qsctl.summary.sweeps.sweep_rounds import Rounds, RoundStream
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -50,6 +55,7 @@ def run_sweep(
     spark: SparkSession | None = None,
     runner: Runner | None = None,
     agree: Callable[[Cost], None] | None = None,
+    rounds: Rounds | None = None,
 ) -> list[PointResult]:
     """Do what is not done yet of a sweep.
 
@@ -62,9 +68,12 @@ def run_sweep(
         runner: what simulates instead of Spark.
         agree: called once with the estimated cost of the rest, when the first replications were timed; other workers
             go on meanwhile. What it raises ends the sweep, and what is done is kept.
+        rounds: decides the number of replications of every point in place of the plan. What `is_enough` raises ends
+            the sweep, and what is done is kept.
 
     Returns:
-        The results of the plan's points: those that were there and those computed now.
+        The results of the plan's points: those that were there and those computed now; with `rounds` as many of every
+        point as were decided.
 
     Raises:
         InvalidInput: the folder holds another sweep, is being written by another command or cannot be written, or a
@@ -73,36 +82,91 @@ def run_sweep(
         Damaged: a file of the folder was changed or is missing.
     """
     refuse_foreign_folder(folder)  # before a lock file is left in it
-    tasks = list(plan.tasks())
     report = progress or (lambda _: None)
+    plans = [plan] if rounds is None else [dataclasses.replace(plan, replications=count) for count in rounds.counts]
     with locked_folder(folder) as folder:
-        open_sweep(folder, plan)
+        open_sweep(folder, plans[0])
         there = read_results(folder)
-        done = finished(there)
-        left = [task for task in tasks if (task.point.key, task.replication) not in done]
-        reused = len(tasks) - len(left)
-        report(SweepProgress(reused, len(tasks), reused))
-        if left:
-            there.clear()
-            runner = runner or SparkRunner(plan.scenario, options, spark=spark, variants=plan.variants())
-            count, is_asked = reused, agree is None
-            try:
-                with part_place(folder) as place:
-                    stream = SweepTasks(left, place, lambda: runner.slots)
-                    for each in runner.ended(stream.give):
-                        stream.time.note(each)
-                        count += len(each.piece.tasks)
-                        report(SweepProgress(count, len(tasks), reused))
-                        if agree is not None and not is_asked and stream.time.mean_s is not None and count < len(tasks):
-                            is_asked = True
-                            rest = len(tasks) - count
-                            agree(Cost(rest, rest * stream.time.mean_s / max(1, runner.slots)))
-            finally:
-                list_parts(folder)
-            there = read_results(folder)
-    wanted = {(task.point.key, task.replication): place for place, task in enumerate(tasks)}
+        before = finished(there)
+        while True:
+            total, reused = plans[0].task_count, _count_finished(plans[0], before)
+            report(SweepProgress(reused, total, reused))
+            if reused < total:
+                there.clear()
+                runner = runner or SparkRunner(plan.scenario, options, spark=spark, variants=plan.variants())
+                return _simulated(plans, folder, before, runner, report, agree, rounds)
+            found = _results_of(plans[0], there, folder)
+            if rounds is None or len(plans) == 1 or rounds.is_enough(found):
+                return found
+            plans = plans[1:]
+            open_sweep(folder, plans[0])
+
+
+def _simulated(
+    plans: list[SweepPlan],
+    folder: Location,
+    before: set[tuple[str, int]],
+    runner: Runner,
+    report: Callable[[SweepProgress], None],
+    agree: Callable[[Cost], None] | None,
+    rounds: Rounds | None,
+) -> list[PointResult]:
+    """Simulate what is missing of the first plan, and of those after it until the results are enough."""
+    is_asked = agree is None
+    reused = _count_finished(plans[0], before)
+
+    def keep(results: Sequence[PointResult]) -> None:
+        with written(folder):
+            store_part(folder, encode_part(results, place.identity))
+
+    def show() -> None:
+        total = plans[0].task_count
+        report(SweepProgress(total - stream.left, total, reused))
+
+    try:
+        with part_place(folder) as place:
+            stream = RoundStream(plans, before, place, runner, keep)
+            for each in runner.ended(stream.give):
+                stream.note(each)
+                show()
+                if agree is not None and not is_asked and stream.time.mean_s is not None and stream.left:
+                    is_asked = True
+                    agree(Cost(stream.left, stream.left * stream.time.mean_s / max(1, runner.slots)))
+                while not stream.left:
+                    list_parts(folder)
+                    found = _results_of(plans[0], read_results(folder), folder)
+                    if rounds is None or len(plans) == 1 or rounds.is_enough(found):
+                        return found
+                    plans = plans[1:]
+                    open_sweep(folder, plans[0])
+                    reused = _count_finished(plans[0], before)
+                    stream.begin_next()
+                    show()
+    finally:
+        list_parts(folder)
+    return _results_of(plans[0], read_results(folder), folder)
+
+
+def _count_finished(plan: SweepPlan, there: set[tuple[str, int]]) -> int:
+    """Return how many tasks of a plan are finished.
+
+    Args:
+        plan: of the sweep.
+        there: points' keys and replications that are finished.
+    """
+    keys = {point.key for point in plan.points()}
+    return sum(key in keys and replication < plan.replications for key, replication in there)
+
+
+def _results_of(plan: SweepPlan, there: Sequence[PointResult], folder: Location) -> list[PointResult]:
+    """Return the results of a plan's tasks, in their order.
+
+    Raises:
+        Damaged: one is missing.
+    """
     found = {(result.point.key, result.replication): result for result in there}
-    if lost := wanted.keys() - found.keys():
+    wanted = [(task.point.key, task.replication) for task in plan.tasks()]
+    if lost := [each for each in wanted if each not in found]:
         raise Damaged(
             f"{folder} lacks {len(lost)} replications that were simulated",
             remedy="Run the same command again: it simulates what is missing.",

@@ -1,0 +1,115 @@
+"""The tasks of a sweep as one stream, also where their number is decided while it runs, by rounds.
+
+Every point has the same number of repetitions. After each of a series of numbers all results so far are looked at, and
+decide whether they are enough: as if nothing else had been simulated, so that the answer depends neither on the number
+of workers nor on the order in which they end. A worker that would have nothing to do until the last result of a round
+is there gets a task of the next round. What it finds is returned to the driver, and becomes a part of the folder when
+the round has come to that, so that the folder never has more than what was decided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from qsctl.sim.sweep import SweepPlan
+from qsctl.summary.sweeps.pieces import DonePiece, PartPlace, TaskPiece
+from qsctl.summary.sweeps.runner import RepetitionTime, Runner, SweepTasks
+from qsctl.summary.sweeps.sweep_folder import PointResult
+
+
+@dataclass(frozen=True, slots=True)
+class Rounds:
+    """The numbers of repetitions after which a sweep is looked at, in ascending order, and what decides there."""
+
+    counts: Sequence[int]
+    is_enough: Callable[[Sequence[PointResult]], bool]
+    """Whether the results of all points so far are enough; it is not asked at the last number."""
+
+
+class RoundStream:
+    """Gives the tasks of a round, and meanwhile those of the next one to workers that have nothing else to do."""
+
+    def __init__(
+        self,
+        plans: Sequence[SweepPlan],
+        there: set[tuple[str, int]],
+        place: PartPlace,
+        runner: Runner,
+        keep: Callable[[Sequence[PointResult]], None],
+    ) -> None:
+        """Begin with the first round.
+
+        Args:
+            plans: one a round, from the first that is not finished on.
+            there: points' keys and replications that are finished.
+            place: where parts belong.
+            runner: what simulates.
+            keep: writes results of the driver as a part.
+        """
+        self._plans = plans
+        self._there = there
+        self._place = place
+        self._runner = runner
+        self._keep = keep
+        self._round = 0
+        self.time: Final = RepetitionTime()
+        self._now = self._stream(0, place)
+        self._next: SweepTasks | None = None
+        self._flying = 0
+        """Pieces that were given and have not ended."""
+        self._left = len(self._now.tasks)
+        """Tasks of this round that have not ended."""
+        self._early: list[PointResult] = []
+        """Of the next round."""
+
+    @property
+    def left(self) -> int:
+        """The number of tasks of this round that have not ended."""
+        return self._left
+
+    def give(self) -> TaskPiece | None:
+        """Return the next piece; None: there is none now."""
+        piece = self._now.give()
+        if piece is None and self._left and self._flying < self._runner.slots * self._runner.jobs_ahead:
+            piece = self._following().give() if self._round + 1 < len(self._plans) else None
+        self._flying += piece is not None
+        return piece
+
+    def note(self, done: DonePiece) -> None:
+        """Note that a piece has ended, of this round or the next one."""
+        self._flying -= 1
+        self.time.note(done)
+        count = self._plans[self._round].replications
+        if done.piece.kept is None:
+            self._early += done.results
+            self._keep_those_of(count)
+        self._left -= sum(task.replication < count for task in done.piece.tasks)
+
+    def begin_next(self) -> None:
+        """Begin the next round: what is there of it already is kept."""
+        self._now, self._next = self._following(), None
+        self._now.kept = self._place
+        self._round += 1
+        self._left = len(self._now.tasks) - len(self._early)
+        self._keep_those_of(self._plans[self._round].replications)
+
+    def _keep_those_of(self, count: int) -> None:
+        kept = [each for each in self._early if each.replication < count]
+        if kept:
+            self._keep(kept)
+            self._early = [each for each in self._early if each.replication >= count]
+
+    def _following(self) -> SweepTasks:
+        if self._next is None:
+            self._next = self._stream(self._round + 1, None)
+        return self._next
+
+    def _stream(self, number: int, kept: PartPlace | None) -> SweepTasks:
+        first = self._plans[number - 1].replications if number else 0
+        tasks = [
+            task for task in self._plans[number].tasks()
+            if task.replication >= first and (task.point.key, task.replication) not in self._there
+        ]  # fmt: skip
+        return SweepTasks(tasks, kept, lambda: self._runner.slots, self.time)
