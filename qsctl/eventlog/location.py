@@ -276,6 +276,11 @@ def spark_path(place: Location) -> str:
     return place.for_spark() if isinstance(place, RemotePath) else str(place)
 
 
+def spark_pattern(place: Location) -> str:
+    """Return what Spark is given to read one place alone: it expands `[`, `{`, `*` and `?` in what it reads."""
+    return re.sub(r"([\\*?\[\]{}])", r"\\\1", spark_path(place))
+
+
 def move(source: Location, target: Location) -> None:
     """Move a file over one that may be there, or a folder to where none is; both are of one filesystem."""
     if isinstance(source, RemotePath) and isinstance(target, RemotePath):

@@ -3,6 +3,7 @@
 Its public surface is what `__all__` names:
 
 - `summarize(spark, runs, …)`: the tables of some runs, on any session: your own, of a notebook, of `spark-submit`.
+- `summary_frames(spark, runs, …)`: the same tables as frames, with any number of rows, and the facts of each run.
 - `read_runs(spark, runs, table)`: a table of many runs as one frame, with the facts of each run as columns.
 - `spark_session(options)`: the session that the commands use, for those that have none; `SparkOptions` sets where.
 - `RunSummary`: what `summarize` returns.
@@ -26,7 +27,8 @@ that all measures use, then any measure; `batch_tables.py` and `job.py` last.
 - `measures/recorded_counters.py`: the simulator's counters, for a run without a log.
 - `finishing/`: small tables are finished on the driver, in Arrow, and nowhere else.
 - `log_frames.py`: the only reads of logs; `run_batch.py`: the runs of one plan, and what differs between them.
-- `batch_tables.py`: the order of the steps; `job.py`: from runs to a summary; `output.py` writes tables into a folder.
+- `batch_tables.py`: the order of the steps; `job.py`: from runs to a summary; `table_frames.py`: to frames of programs;
+  `output.py` writes tables into a folder.
 
 Invariants. A measure is a function from frames to a frame with a declared schema (`tables`); it reads nothing, writes
 nothing, changes no setting, and needs no `sparkContext`, so that it runs on Spark Connect. It scans the log at most
@@ -62,13 +64,14 @@ from typing import TYPE_CHECKING
 
 from qsctl.lazy import exports
 
-__all__ = ["RunSummary", "SparkOptions", "read_runs", "spark_session", "summarize"]
+__all__ = ["RunSummary", "SparkOptions", "read_runs", "spark_session", "summarize", "summary_frames"]
 
 if TYPE_CHECKING:
     from qsctl.summary.job import summarize
     from qsctl.summary.log_frames import read_runs
     from qsctl.summary.run_summary import RunSummary
     from qsctl.summary.spark.session import SparkOptions, spark_session
+    from qsctl.summary.table_frames import summary_frames
 
 # No frame of ours goes through pandas; pyspark warns about its newest release whenever it is imported beside it.
 warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas", category=FutureWarning)
@@ -82,5 +85,6 @@ __getattr__ = exports(
         "read_runs": "log_frames",
         "spark_session": "spark.session",
         "summarize": "job",
+        "summary_frames": "table_frames",
     },
 )

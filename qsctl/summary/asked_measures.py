@@ -54,8 +54,10 @@ def checked_measures(
     confidence: float,
     clients: tuple[str, ...],
     run_count: int,
+    *,
+    names_runs: bool = False,
 ) -> AskedMeasures:
-    """Return what is asked for; the run is grouped by where there are several.
+    """Return what is asked for; the run is grouped by where there are several, or where `names_runs` requires it.
 
     Raises:
         UsageError: an unknown word, no run, a window that is not positive, or a confidence outside 0 and 1.
@@ -77,5 +79,5 @@ def checked_measures(
         raise UsageError("a window must be longer than nothing", remedy="Write it as in --window 1s.")
     if not 0.0 < confidence < 1.0:
         raise UsageError(f"a confidence of {confidence} is not inside 0 and 1", remedy="Write it as in 0.95.")
-    words = tuple(dict.fromkeys([*(["run"] if run_count > 1 else []), *by]))
+    words = tuple(dict.fromkeys([*(["run"] if run_count > 1 or names_runs else []), *by]))
     return AskedMeasures(words, window_ns, frozenset(measures), exact, confidence, clients)

@@ -133,9 +133,14 @@ class FramesOfBatch:
 
     def __iter__(self) -> Iterator[tuple[str, DataFrame]]:
         """Return each table that is asked for, and that these runs have, by name."""
-        for name in MADE_BY_SPARK:
-            if name in self._asked.measures and (name != "connections" or self._with_events):
-                yield name, self.frame(name)
+        for name in self.names:
+            yield name, self.frame(name)
+
+    @property
+    def names(self) -> list[str]:
+        """The tables that are asked for, and that these runs have."""
+        made: list[str] = [name for name in MADE_BY_SPARK if name in self._asked.measures]
+        return made if self._with_events else [name for name in made if name != "connections"]
 
     def frame(self, name: str) -> DataFrame:
         """Return one of `MADE_BY_SPARK` in its declared schema; `connections` needs a run with events."""

@@ -7,11 +7,12 @@ with a message log are one plan of Spark, and those without another one: `batch_
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from qsctl.errors import Damaged, UsageError
 from qsctl.eventlog.explained import (
     merged_happenings,
     merged_replicated_queues,
@@ -34,10 +35,10 @@ from qsctl.summary.asked_measures import (
 from qsctl.summary.batch_tables import FramesOfBatch, figures_of
 from qsctl.summary.finishing.intervals import DEFAULT_CONFIDENCE
 from qsctl.summary.measures import tables
-from qsctl.summary.output import TablesOutput, output_folder
+from qsctl.summary.output import TablesOutput, output_folder, partitions_of
 from qsctl.summary.read_rows import Passes, passes_over
-from qsctl.summary.recorded_run import SummarizedRun, check_logs, read_run
-from qsctl.summary.run_batch import RunBatch, batches_of
+from qsctl.summary.recorded_run import SummarizedRun, check_logs, read_these, without_damaged
+from qsctl.summary.run_batch import RunBatch, batches_of, facts_of, labels_of
 from qsctl.summary.run_summary import RunFacts, RunSummary, in_order, queue_figures
 from qsctl.summary.spark.faults import spark_faults
 from qsctl.summary.spark.session import SparkOptions, spark_session, tune
@@ -89,6 +90,8 @@ def summarize_runs(
     options: SparkOptions | None = None,
     out: Location | None = None,
     most_rows: int | None = None,
+    append: bool = False,
+    skip_damaged: bool = False,
 ) -> RunSummary:
     """Summarize runs as `summarize` does, on the session of this process that `options` ask for.
 
@@ -97,13 +100,16 @@ def summarize_runs(
     Raises:
         Unavailable: there is no Java for Spark. And what `summarize` raises.
     """
-    asked = checked_measures(by, window_ns, measures, exact, confidence, tuple(clients), len(folders))
-    runs = [read_run(folder) for folder in folders]
+    asked = checked_measures(
+        by, window_ns, measures, exact, confidence, tuple(clients), len(folders), names_runs=append
+    )
+    runs, skipped = read_these(folders, skip_damaged=skip_damaged)
     brief = sum(run.bytes for run in runs) < BRIEF_BYTES
     spark = spark_session(options, brief=brief, runs_python=False)
-    with spark_faults(lambda: check_logs(runs)):
+    with spark_faults():
         tune(spark, brief=brief)
-        return _summary(spark, runs, asked, out, MOST_ROWS_SHOWN if most_rows is None else most_rows)
+    shown = MOST_ROWS_SHOWN if most_rows is None else most_rows
+    return _of_whole_runs(spark, runs, asked, out, shown, skipped, append=append, skip_damaged=skip_damaged)
 
 
 def summarize(
@@ -117,6 +123,8 @@ def summarize(
     confidence: float = DEFAULT_CONFIDENCE,
     clients: Sequence[str] = (),
     out: Location | str | None = None,
+    append: bool = False,
+    skip_damaged: bool = False,
 ) -> RunSummary:
     """Summarize runs on a session of the caller's own: in a notebook, under `spark-submit`, on Spark Connect.
 
@@ -133,17 +141,49 @@ def summarize(
         clients: names; only their messages count. All when empty.
         out: a folder for the tables as Parquet, one subfolder each. They are written beside and renamed at the end:
             a reader sees the earlier tables or the new ones.
+        append: add the runs to the tables in `out`, each as a partition by date, scenario and run; the same run again
+            replaces its own partitions and nothing else.
+        skip_damaged: leave out runs that are damaged; `notes` names them. Without it they are an error.
 
     Raises:
         NotFound: a folder is not a run folder.
-        UsageError: an unknown word in `by` or `measures`, or a window that is not positive.
+        UsageError: an unknown word in `by` or `measures`, a window that is not positive, or `append` with no folder, or
+            with two folders of one run.
         Damaged: a file of the run cannot be read, or a sum does not fit in 64 bits.
-        InvalidInput: `out` cannot be written, or another command is writing it.
+        InvalidInput: `out` cannot be written, another command is writing it, or it has tables of the other kind, which
+            are replaced or appended to.
     """
-    asked = checked_measures(by, window_ns, measures, exact, confidence, tuple(clients), len(runs))
-    found = [read_run(location(run)) for run in runs]
-    with spark_faults(lambda: check_logs(found)):
-        return _summary(spark, found, asked, None if out is None else location(out))
+    asked = checked_measures(by, window_ns, measures, exact, confidence, tuple(clients), len(runs), names_runs=append)
+    found, skipped = read_these([location(run) for run in runs], skip_damaged=skip_damaged)
+    place = None if out is None else location(out)
+    return _of_whole_runs(
+        spark, found, asked, place, MOST_ROWS_SHOWN, skipped, append=append, skip_damaged=skip_damaged
+    )
+
+
+def _of_whole_runs(
+    spark: SparkSession,
+    runs: Sequence[SummarizedRun],
+    asked: AskedMeasures,
+    out: Location | None,
+    most_rows: int,
+    skipped: tuple[str, ...],
+    *,
+    append: bool,
+    skip_damaged: bool,
+) -> RunSummary:
+    """Return the summary; where Spark meets a damaged page and `skip_damaged`, that of the other runs."""
+    try:
+        with spark_faults(lambda: check_logs(runs)):
+            return _summary(spark, runs, asked, out, most_rows, skipped, append=append)
+    except Damaged:
+        if not skip_damaged:
+            raise
+        whole, damaged = without_damaged(runs)
+        if not damaged or not whole:
+            raise
+    with spark_faults(lambda: check_logs(whole)):
+        return _summary(spark, whole, asked, out, most_rows, (*skipped, *damaged), append=append)
 
 
 def _summary(
@@ -151,18 +191,30 @@ def _summary(
     runs: Sequence[SummarizedRun],
     asked: AskedMeasures,
     out: Location | None,
-    most_rows: int = MOST_ROWS_SHOWN,
+    most_rows: int,
+    skipped: tuple[str, ...],
+    *,
+    append: bool,
 ) -> RunSummary:
-    labels = _labels(runs)
+    if append and out is None:
+        raise UsageError("runs are added to the tables of a folder, and none is named", remedy="Name it with --out.")
+    labels = labels_of(runs)
+    facts = facts_of(runs, labels)
     batches = batches_of(runs, labels, asked.clients)
     rows_to_read = sum(batch.message_rows * _passes_of(batch, asked) for batch in batches)
     collected: dict[str, list[pa.Table]] = {}
-    with output_folder(out) as output, passes_over(spark, rows_to_read) as passes:
+    with (
+        output_folder(out, partitions_of(spark, facts) if append else None) as output,
+        passes_over(spark, rows_to_read) as passes,
+    ):
+        if output is not None:
+            output.write("runs", spark.createDataFrame(facts), tables.RUNS)
         for batch in batches:
             for name, table in _tables_of_batch(spark, batch, asked, output, most_rows, passes):
                 collected.setdefault(name, []).append(table)
     places = {label: place for place, label in enumerate(labels)}
-    rows, notes = {}, []
+    rows: dict[str, list[dict[str, Any]]] = {}
+    notes = list(skipped)
     for name, parts in sorted(collected.items()):
         if name in SERIES and sum(part.num_rows for part in parts) > most_rows:
             where = f"it is whole in {out / name}" if out is not None else "write it to files with --out"
@@ -210,16 +262,6 @@ def _passes_of(batch: RunBatch, asked: AskedMeasures) -> int:
         return 0
     figures_of = (1 + asked.exact) if asked.measures & FIGURES else 0
     return figures_of + bool(asked.measures & OVER_TIME)
-
-
-def _labels(runs: Sequence[SummarizedRun]) -> list[str]:
-    """Return each run's name in the column `run_id`: its id, and its folder's name where several have the same id."""
-    ids = [run.info.run_id for run in runs]
-    labels: list[str] = []
-    for run in runs:
-        label = run.info.run_id if ids.count(run.info.run_id) == 1 else f"{run.info.run_id} {run.folder.name}"
-        labels.append(f"{label} {len(labels) + 1}" if label in labels else label)
-    return labels
 
 
 def _facts(run: SummarizedRun, label: str) -> RunFacts:

@@ -14,7 +14,7 @@ from pyspark.sql.types import IntegerType, StructType
 from qsctl.errors import UsageError
 from qsctl.eventlog.checked_files import PAGE_CHECKSUMS
 from qsctl.eventlog.described import TimeKind, time_of
-from qsctl.eventlog.location import Location, location, spark_path
+from qsctl.eventlog.location import Location, location, spark_path, spark_pattern
 from qsctl.eventlog.schema import SINCE_REJECTED
 from qsctl.eventlog.tables import LOG_TABLES
 from qsctl.summary.measures import tables
@@ -45,13 +45,14 @@ def read_tables(spark: SparkSession, runs: Sequence[SummarizedRun], table: str) 
         for number, run in enumerate(runs)
         for part in run.parts[table]
     }
+    patterns = [spark_pattern(part.path) for run in runs for part in run.parts[table]]
     if not parts:
         return spark.createDataFrame([], shape.add(RUN_NUMBER, IntegerType()).add("replication", IntegerType()))
     reader = spark.read.options(**PAGE_CHECKSUMS)
     if len(runs) == 1:
         shape = shape.add("replication", IntegerType())
         reader = reader.option("basePath", spark_path(runs[0].folder / table))
-    frame = reader.schema(shape).parquet(*map(_escaped, parts))
+    frame = reader.schema(shape).parquet(*patterns)
     if table == "counters":
         frame = frame.fillna(0, [*SINCE_REJECTED])  # which runs of earlier versions have no column for
     if len(runs) == 1:
@@ -151,8 +152,3 @@ _FACTS: Final[Mapping[str, tuple[pa.DataType, Callable[[SummarizedRun], Any]]]] 
     "horizon_ns": (pa.int64(), lambda run: run.horizon_ns),
 }
 """The columns of a run's facts, beside the instant of its start."""
-
-
-def _escaped(path: str) -> str:
-    """Return the path as a pattern that matches it alone: Spark expands `[`, `{`, `*` and `?`."""
-    return re.sub(r"([\\*?\[\]{}])", r"\\\1", path)

@@ -11,7 +11,7 @@ from typing import Final
 import pyarrow as pa
 
 from qsctl.config.files.document import parse_document
-from qsctl.errors import Damaged
+from qsctl.errors import Damaged, NotFound, QsctlError
 from qsctl.eventlog.checked_files import TABLES, ListedFile, check_all, check_footers, checked_text, listed_parts
 from qsctl.eventlog.location import Location
 from qsctl.eventlog.reader import RecordedRun as OpenedRun
@@ -100,6 +100,53 @@ def read_run(folder: Location) -> SummarizedRun:
         )
     _check_rows(folder, info, parts)
     return SummarizedRun(folder, info, replications, parts)
+
+
+def read_these(folders: Sequence[Location], *, skip_damaged: bool) -> tuple[list[SummarizedRun], tuple[str, ...]]:
+    """Read several runs as `read_run` does, and return them with a sentence for each one that was left out.
+
+    Args:
+        folders: run folders.
+        skip_damaged: leave out what is damaged, or has no `run.json`; else it is an error, which names them all.
+
+    Raises:
+        NotFound: a folder does not exist; without `skip_damaged` also one that is not a run folder.
+        Damaged: a run is damaged, or all of them.
+    """
+    found: list[SummarizedRun] = []
+    faults: list[QsctlError] = []
+    for folder in folders:
+        try:
+            found.append(read_run(folder))
+        except Damaged as error:
+            faults.append(error)
+        except NotFound as error:
+            if not skip_damaged or not folder.is_dir():
+                raise
+            faults.append(error)
+    if not faults or (skip_damaged and found):
+        return found, tuple(f"{fault.message}: the run was left out." for fault in faults)
+    first = faults[0]
+    if len(folders) == 1:
+        raise first
+    others = len(faults) - 1
+    more = f" ({others} more of the {len(folders)} runs cannot be read)" if others else ""
+    switch = "" if skip_damaged else " Or leave out such runs with --skip-damaged (skip_damaged=True)."
+    raise Damaged(f"{first.message}{more}", remedy=f"{first.remedy}{switch}")
+
+
+def without_damaged(runs: Sequence[SummarizedRun]) -> tuple[list[SummarizedRun], tuple[str, ...]]:
+    """Compare the whole logs, and return the runs that are as they were written, with a sentence for each other one."""
+    whole: list[SummarizedRun] = []
+    skipped: list[str] = []
+    for run in runs:
+        try:
+            check_logs([run])
+        except Damaged as error:
+            skipped.append(f"{error.message}: the run was left out.")
+        else:
+            whole.append(run)
+    return whole, tuple(skipped)
 
 
 def check_logs(runs: Sequence[SummarizedRun]) -> None:

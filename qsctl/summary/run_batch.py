@@ -143,6 +143,36 @@ class RunBatch:
         return rows.filter(pc.is_in(rows["client"].cast(pa.string()), pa.array(self.clients)))
 
 
+def labels_of(runs: Sequence[SummarizedRun]) -> list[str]:
+    """Return each run's name in the column `run_id`: its id, and its folder's name where several have the same id."""
+    ids = [run.info.run_id for run in runs]
+    labels: list[str] = []
+    for run in runs:
+        label = run.info.run_id if ids.count(run.info.run_id) == 1 else f"{run.info.run_id} {run.folder.name}"
+        labels.append(f"{label} {len(labels) + 1}" if label in labels else label)
+    return labels
+
+
+def facts_of(runs: Sequence[SummarizedRun], labels: Sequence[str]) -> pa.Table:
+    """Return a row for each run: `tables.RUNS`."""
+    started = [run.info.recording.started_at_ns // 1000 if run.info.recording else None for run in runs]
+    return pa.table(
+        {
+            "run_id": pa.array(labels, pa.string()),
+            "folder": pa.array([str(run.folder) for run in runs], pa.string()),
+            "scenario": pa.array([run.info.scenario for run in runs], pa.string()),
+            "model": pa.array([run.info.model for run in runs], pa.string()),
+            "seed": pa.array([run.info.seed for run in runs], pa.int64()),
+            "is_complete": pa.array([run.info.complete for run in runs], pa.bool_()),
+            "level": pa.array([run.level for run in runs], pa.string()),
+            "warm_up_ns": pa.array([run.warm_up_ns for run in runs], pa.int64()),
+            "horizon_ns": pa.array([run.horizon_ns for run in runs], pa.int64()),
+            "replications": pa.array([len(run.replications) for run in runs], pa.int64()),
+            "started_at": pa.array(started, pa.timestamp("us", "UTC")),
+        }
+    )
+
+
 def batches_of(runs: Sequence[SummarizedRun], labels: Sequence[str], clients: Sequence[str]) -> list[RunBatch]:
     """Return the runs with a message log and those without, each as one batch; one that would be empty is left out."""
     named = list(zip(runs, labels, strict=True))

@@ -91,7 +91,7 @@ def test_the_notebook_examples_of_the_page_run(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     blocks = programs(PAGE)
-    assert len(blocks) == 3
+    assert len(blocks) == 4
     spark.dataSource.register(QsctlDataSource)  # an installation that was made before the module has it not
     monkeypatch.chdir(tmp_path)
     scenario = apply_overrides(read_scenario(find_scenario("burst")), {"horizon": "1s"})

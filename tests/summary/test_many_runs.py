@@ -14,7 +14,7 @@ from qsctl.eventlog.schema import LogLevel
 from qsctl.sim.run import run
 from qsctl.sim.scenario.overrides import apply_overrides
 from qsctl.sim.scenario.xml import find_scenario, read_scenario
-from qsctl.summary import job
+from qsctl.summary import job, summary_frames
 from qsctl.summary.run_summary import RunSummary
 
 pytestmark = pytest.mark.spark
@@ -108,3 +108,29 @@ def test_clients_are_chosen_in_each_of_many_runs_by_name(all_runs: list[Path], s
     alone = job.summarize(spark, [runs[1]], measures=measures, clients=[chosen])
     assert rows_of(together, together.facts[1].run_id) == rows_of(alone, None)
     assert rows_of(together, together.facts[0].run_id) == {}
+
+
+def test_frames_for_programs_have_the_rows_of_the_summary_and_the_facts_of_each_run(
+    all_runs: list[Path], spark: Any
+) -> None:
+    runs = [all_runs[1], RECORDING]
+    asked = {"losses", "windows"}
+    frames = summary_frames(spark, [str(each) for each in runs], by=["queue"], measures=asked)
+    assert set(frames) == {"runs", *asked}
+    assert len(frames) == 3
+    with pytest.raises(KeyError):
+        frames["depth"]
+    with jobs_of(spark) as jobs:
+        windows = frames["windows"]
+    assert jobs == [], "a table in time is computed when it is used"
+    summary = job.summarize(spark, runs, by=["queue"], measures=asked)
+    for name in asked:
+        found = sorted(map(repr, frames[name].toArrow().to_pylist()))
+        assert found == sorted(map(repr, summary.tables[name])), name
+    joined = windows.join(frames["runs"], "run_id").selectExpr(
+        "scenario", "window_start_time is null as is_virtual",
+        "abs(unix_micros(window_start_time) - unix_micros(started_at) - window_start_ns div 1000) as off_microseconds",
+    )  # fmt: skip
+    rows = joined.distinct().toArrow().to_pylist()
+    assert {(row["scenario"], row["is_virtual"]) for row in rows} == {("burst", True), ("Shop", False)}
+    assert all(row["off_microseconds"] <= 1 for row in rows if not row["is_virtual"])

@@ -23,6 +23,7 @@ COMMANDS: Final = Commands(panel=SIMULATION_PANEL)
         "qsctl summarize qsctl-runs/burst-1  # every measure, by client and queue",
         "qsctl summarize qsctl-runs/burst-1 --by queue --window 100ms --out tables",
         "qsctl summarize qsctl-runs/burst-1 qsctl-runs/burst-2 --by queue -o csv",
+        "qsctl summarize recordings/* --by queue --out lake --append --skip-damaged",
     ),
 )
 def summarize(
@@ -44,12 +45,25 @@ def summarize(
         str | None,
         typer.Option(metavar="DIR", help="Folder, by path or URI, that every table is written to as Parquet."),
     ] = None,
+    append: Annotated[
+        bool,
+        typer.Option(
+            "--append",
+            help="Add the runs to the tables in --out as partitions by date, scenario and run; a run that is there "
+            "already is replaced.",
+        ),
+    ] = False,
+    skip_damaged: Annotated[
+        bool, typer.Option("--skip-damaged", help="Leave out damaged runs, with a note for each, instead of failing.")
+    ] = False,
     *,
     cluster: ClusterOptions,
 ) -> SparkSummary:
     """Summarize runs: counters, latency, losses, throughput, depth, slow subscribers, Little's law, intervals."""
     if percentiles not in {"exact", "histogram"}:
         raise UsageError(f"--percentiles {percentiles!r} is neither exact nor histogram")
+    if append and out is None:
+        raise UsageError("--append adds runs to the tables of a folder", remedy="Name the folder with --out.")
     window_ns = parse_duration(window)
     from qsctl.eventlog.location import location
     from qsctl.summary.asked_measures import ALL
@@ -67,5 +81,7 @@ def summarize(
             confidence=confidence,
             options=cluster.spark_options(),
             out=None if out is None else location(out),
+            append=append,
+            skip_damaged=skip_damaged,
         )
     return SparkSummary(summary)

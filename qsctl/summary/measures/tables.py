@@ -264,6 +264,27 @@ The last four are the same from arrival to acknowledgment, null where messages a
 not done against arrivals × mean time to done.
 """
 
+RUNS: Final = _table(
+    {
+        "run_id": _STRING,
+        "folder": _STRING,
+        "scenario": _STRING,
+        "model": _STRING,
+        "seed": _LONG,
+        "is_complete": BooleanType(),
+        "level": _STRING,
+        "warm_up_ns": _LONG,
+        "horizon_ns": _LONG,
+        "replications": _LONG,
+        "started_at": _TIME,
+    },
+    nullable=["started_at"],
+)
+"""One row a run: its facts, to join any other table with by `run_id`.
+
+`started_at` is the time of day of instant 0, null of a simulation, whose time is virtual.
+"""
+
 INTERVALS: Final = _result(
     {
         "measure": _STRING,
