@@ -10,7 +10,7 @@ import os
 import secrets
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -59,17 +59,52 @@ def slow_work(folder: str, mean_s: float, scenario: Any, piece: Any, **rest: Any
     return msgspec.structs.replace(answer, seconds=time.perf_counter() - clock)
 
 
+def counting_work(folder: str, scenario: Any, piece: Any, **rest: Any) -> Any:
+    """Do the work of a piece, and note which kernels this process has compiled until now.
+
+    Args:
+        folder: a shared one for a file a process.
+        scenario: as of `pieces.work`.
+        piece: as of `pieces.work`.
+        rest: as of `pieces.work`.
+    """
+    from qsctl.sim.kernel.jit import KERNELS
+    from qsctl.summary.sweeps.pieces import work
+
+    answer = work(scenario, piece, **rest)
+    used = [kernel for kernel in KERNELS.values() if kernel._dispatcher is not None]
+    compiled = [kernel.name for kernel in used for _ in range(sum(kernel.stats.cache_misses.values()))]
+    hidden = Path(folder) / f".{secrets.token_hex(8)}"
+    hidden.write_text(" ".join(compiled))
+    hidden.rename(Path(folder) / f"process-{os.getpid()}")
+    return answer
+
+
 @contextlib.contextmanager
 def slowed(folder: Path, mean_s: float) -> Iterator[None]:
     """Let workers of Spark be slow for the time of a block; a folder for `intervals`."""
+    folder.mkdir()
+    with _working(partial(slow_work, str(folder), mean_s)):
+        yield
+
+
+@contextlib.contextmanager
+def compilations_counted(folder: Path) -> Iterator[None]:
+    """Let workers of Spark note what they compile for the time of a block; a folder with a file a process."""
+    folder.mkdir()
+    with _working(partial(counting_work, str(folder))):
+        yield
+
+
+@contextlib.contextmanager
+def _working(work: Callable[..., Any]) -> Iterator[None]:
     from pyspark import cloudpickle
 
-    folder.mkdir()
     module = sys.modules[__name__]
     cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
     try:
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr("qsctl.summary.sweeps.spark_runner.work", partial(slow_work, str(folder), mean_s))
+            patched.setattr("qsctl.summary.sweeps.spark_runner.work", work)
             yield
     finally:
         cloudpickle.unregister_pickle_by_value(module)  # type: ignore[no-untyped-call]

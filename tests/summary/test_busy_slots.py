@@ -28,7 +28,7 @@ from tests.campaigns import is_campaign
 from tests.patience import PATIENCE_S, eventually
 from tests.processes import end, start
 from tests.summary.overloaded import DEPTH, overloaded, results_here
-from tests.summary.slow_work import busy_share, intervals, slowed
+from tests.summary.slow_work import busy_share, compilations_counted, intervals, slowed
 from tests.summary.standalone import EXECUTORS, java_of_a_cluster, spark_environment, standalone_cluster
 
 pytestmark = [
@@ -96,10 +96,10 @@ def shown(what: str, share: float, capsys: pytest.CaptureFixture[str]) -> float:
 def test_uneven_tasks_keep_eight_executors_of_one_thread_busy(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    plan = plan_of(80, 4)
+    plan = plan_of(60, 4)
     expected = results_here(plan)  # compiles the kernels, too, where nothing has done that before
     options = SparkOptions("local-cluster[8,1,600]", EXECUTORS)
-    with slowed(tmp_path / "busy", MEAN_S):
+    with slowed(tmp_path / "busy", 2 * MEAN_S):
         session = spark_session(options, brief=True)
         assert eventually(lambda: session.sparkContext.defaultParallelism == 8)
         with slots_noted(session) as slots:
@@ -243,3 +243,18 @@ def test_a_full_disk_in_out_is_one_message_and_the_sweep_is_continued(tmp_path: 
             found = run_sweep(plan, disk / "sweep", options)
         assert found == expected
         equal_and_whole(disk / "sweep", found)
+
+
+@pytest.mark.usefixtures("local_cluster")
+def test_of_the_workers_of_a_cold_host_one_compiles_each_kernel(tmp_path: Path) -> None:
+    cold = {"XDG_CACHE_HOME": str(tmp_path / "cache"), "QSCTL_KERNELS": str(tmp_path / "none")}
+    settings = {f"spark.executorEnv.{name}": value for name, value in cold.items()}
+    plan = plan_of(4, 4)
+    with compilations_counted(tmp_path / "compiled"):
+        found = run_sweep(plan, tmp_path / "sweep", SparkOptions("local-cluster[4,1,600]", {**EXECUTORS, **settings}))
+    assert found == results_here(plan)
+    by_process = [file.read_text().split() for file in (tmp_path / "compiled").glob("process-*")]
+    assert len(by_process) == 4
+    compiled = [name for each in by_process for name in each]
+    assert len(compiled) > 2
+    assert sorted(compiled) == sorted(set(compiled)), "no kernel is compiled by two workers"
