@@ -4,6 +4,7 @@ Its public surface is what `__all__` names:
 
 - `summarize(spark, runs, …)`: the tables of some runs, on any session: your own, of a notebook, of `spark-submit`.
 - `summary_frames(spark, runs, …)`: the same tables as frames, with any number of rows, and the facts of each run.
+- `differing_runs(frames, …)`: which of these runs are outliers of their group, and from which on others follow.
 - `read_runs(spark, runs, table)`: a table of many runs as one frame, with the facts of each run as columns.
 - `spark_session(options)`: the session that the commands use, for those that have none; `SparkOptions` sets where.
 - `RunSummary`: what `summarize` returns.
@@ -64,9 +65,10 @@ from typing import TYPE_CHECKING
 
 from qsctl.lazy import exports
 
-__all__ = ["RunSummary", "SparkOptions", "read_runs", "spark_session", "summarize", "summary_frames"]
+__all__ = ["RunSummary", "SparkOptions", "differing_runs", "read_runs", "spark_session", "summarize", "summary_frames"]
 
 if TYPE_CHECKING:
+    from qsctl.summary.differences import differing_runs
     from qsctl.summary.job import summarize
     from qsctl.summary.log_frames import read_runs
     from qsctl.summary.run_summary import RunSummary
@@ -82,6 +84,7 @@ __getattr__ = exports(
     {
         "RunSummary": "run_summary",
         "SparkOptions": "spark.session",
+        "differing_runs": "differences",
         "read_runs": "log_frames",
         "spark_session": "spark.session",
         "summarize": "job",
