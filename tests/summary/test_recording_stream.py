@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
@@ -19,6 +21,8 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from qsctl.errors import Damaged, InvalidInput, NotFound, QsctlError, UsageError
 from qsctl.eventlog.reader import batches_of, counters_of, open_run
+from qsctl.eventlog.recording.story import RecordingEnded
+from qsctl.eventlog.run_folder import RecordingEnd
 from qsctl.eventlog.tables import LOG_TABLES
 from qsctl.sim.run import run
 from qsctl.sim.scenario.overrides import apply_overrides
@@ -26,8 +30,14 @@ from qsctl.sim.scenario.xml import find_scenario, read_scenario
 from qsctl.summary import read_runs
 from qsctl.summary.spark import recording_stream
 from qsctl.summary.spark.data_source import QsctlDataSource, opened_stream
+from qsctl.summary.spark.java import find_java
 from qsctl.summary.spark.recording_stream import STREAMED, RecordingStream, stream_schema
+from tests import processes
+from tests.campaigns import is_campaign, trials
 from tests.documents import page, programs
+from tests.patience import eventually
+from tests.service.recorder_process import Recorded
+from tests.service.test_recorder import steps
 from tests.summary.growing_recording import STARTED_AT_NS, GrowingRecording
 
 MONDAY = Path(__file__).parents[2] / "fixtures/recordings/monday"
@@ -103,6 +113,16 @@ def test_large_part_is_read_by_several_tasks(recording: GrowingRecording, monkey
     sizes = [sum(batch.num_rows for batch in stream.read(each)) for each in slices]
     assert sizes == [20, 10, 10]
     assert sorted(map(str, rows_between(stream, stream.initialOffset(), latest(stream)))) == sorted(map(str, whole))
+
+
+def test_small_parts_are_read_by_one_task(recording: GrowingRecording, monkeypatch: pytest.MonkeyPatch) -> None:
+    recording.grow(*[9] * 10)
+    stream = stream_of(recording.folder)
+    monkeypatch.setattr(recording_stream, "ROWS_A_TASK", 20)
+    tasks = stream.partitions(stream.initialOffset(), latest(stream))
+    assert [sum(batch.num_rows for batch in stream.read(each)) for each in tasks] == [18, 18, 18, 6]
+    assert len(rows_between(stream, stream.initialOffset(), latest(stream))) == 60
+    assert stream.partitions(latest(stream), latest(stream)) == []
 
 
 def test_a_part_that_is_not_listed_is_not_read(recording: GrowingRecording) -> None:
@@ -345,3 +365,63 @@ def test_windows_and_depth_of_the_page_are_those_of_the_counters(
         assert len(rows) > 1
     (block,) = re.findall(r"```text\n(.*?)```", page("live-tables"), re.DOTALL)
     assert shown.strip() == block.strip()
+
+
+COPIED = """
+import sys
+from pyspark.sql import SparkSession
+from qsctl.summary.spark.data_source import QsctlDataSource
+recording, out, checkpoint, trigger = sys.argv[1:]
+spark = (SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+         .config("spark.sql.session.timeZone", "UTC").config("spark.sql.shuffle.partitions", "1")
+         .config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1").getOrCreate())
+spark.dataSource.register(QsctlDataSource)
+rows = spark.readStream.format("qsctl").load(recording)
+query = (rows.writeStream.format("parquet").option("checkpointLocation", checkpoint)
+         .trigger(**({"availableNow": True} if trigger == "now" else {"processingTime": trigger})).start(out))
+query.awaitTermination()
+print("ended")
+"""
+
+
+@pytest.mark.campaign
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.skipif(not is_campaign(), reason="starts three programs of Spark: -m campaign runs it")
+def test_a_driver_that_is_killed_continues_beside_a_recorder_and_has_each_row_once(spark: Any, tmp_path: Path) -> None:
+    out, checkpoint = tmp_path / "out", tmp_path / "checkpoint"
+    environment = {
+        **os.environ, "JAVA_HOME": str(find_java().home), "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(Path(__file__).parents[2]),
+    }  # fmt: skip
+    recorder = Recorded(tmp_path / "rec", tmp_path, 0.5)
+    told = 0
+
+    def batches_more_than(count: int) -> bool:
+        nonlocal told
+        recorder.tell(steps(told, 50))
+        told += 50
+        return len([*checkpoint.glob("commits/[0-9]*")]) > count
+
+    command = [sys.executable, "-c", COPIED, str(recorder.folder), str(out), str(checkpoint)]
+    try:
+        for kills in range(trials("QSCTL_TEST_KILLED_STREAMS", 1, 2)):
+            done = len([*checkpoint.glob("commits/[0-9]*")])
+            with (
+                (tmp_path / f"driver-{kills}.log").open("wb") as log,
+                processes.running([*command, "100 milliseconds"], stdout=log, stderr=log, env=environment),
+            ):
+                assert eventually(lambda done=done: batches_more_than(done + 2))  # type: ignore[misc]
+        recorder.tell(RecordingEnded(1_000 * told))
+        assert recorder.last_words().end == RecordingEnd.STOPPED
+    finally:
+        recorder.socket.close()
+        processes.end(recorder.process)
+    for _ in range(2):
+        assert processes.run([*command, "now"], env=environment, check=True).stdout.strip().endswith("ended")
+    batch = read_runs(spark, [recorder.folder])
+    copied = spark.read.parquet(str(out))
+    columns = [name for name in copied.columns if name != "run_id"]
+    assert copied.count() == batch.count() == told
+    assert copied.select(columns).exceptAll(batch.select(columns)).count() == 0
+    assert copied.groupBy("queue").sum("wait_ns").collect() == batch.groupBy("queue").sum("wait_ns").collect()

@@ -49,7 +49,8 @@ TABLE: Final = "messages"
 STREAMED: Final = tuple(name for name in LOG_TABLES if name != "counters")
 """The tables that only grow. Counters are written anew with each part."""
 
-ROWS_A_TASK: Final = 1 << 20
+ROWS_A_TASK: Final = 1 << 18
+"""Rows of a task, about: a task costs some 50 ms besides, and a query that catches up with a day has 1,440 parts."""
 
 Offset: TypeAlias = dict[str, Any]
 """What a checkpoint keeps: `recording`, the identifier; `parts`, how many; `checksum`, over them."""
@@ -130,7 +131,7 @@ def _times(table: str) -> dict[str, str]:
 
 
 @dataclasses.dataclass(frozen=True)
-class PartSlice(InputPartition):
+class PartSlice:
     """Some of the row groups of one part: those whose number leaves `place` when divided by `slices`."""
 
     path: Location
@@ -138,6 +139,13 @@ class PartSlice(InputPartition):
     started_at_ns: Nanoseconds
     place: int
     slices: int
+
+
+@dataclasses.dataclass(frozen=True)
+class SlicesOfTask(InputPartition):
+    """What one task reads: a slice of a large part, or some small parts."""
+
+    slices: Sequence[PartSlice]
 
 
 class RecordingStream(DataSourceStreamReader):
@@ -179,12 +187,7 @@ class RecordingStream(DataSourceStreamReader):
         """
         listed = self._listed()
         first, last = listed.checked(start), listed.checked(end)
-        return [
-            PartSlice(self._folder / name, info, listed.started_at_ns, place, slices)
-            for name, info in listed.parts[first:last]
-            for slices in (-(-info.rows // ROWS_A_TASK),)
-            for place in range(slices)
-        ]
+        return tasks_of(listed, first, last)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Return the rows of a task.
@@ -192,9 +195,10 @@ class RecordingStream(DataSourceStreamReader):
         Raises:
             Damaged: the part is missing here, cannot be read, or was changed.
         """
-        assert isinstance(partition, PartSlice)
+        assert isinstance(partition, SlicesOfTask)
         with remedies_shown():
-            yield from slice_rows(partition, self._table, self._columns)
+            for each in partition.slices:
+                yield from slice_rows(each, self._table, self._columns)
 
     def _listed(self) -> ListedParts:
         """Return what the recording's `run.json` lists now."""
@@ -271,6 +275,25 @@ def _recording_of(folder: Location, info: RunInfo) -> Recording:
             remedy="Read it with qsctl.summary.read_runs(spark, [folder]).",
         )
     return info.recording
+
+
+def tasks_of(listed: ListedParts, first: int, last: int) -> list[SlicesOfTask]:
+    """Return the tasks that read some parts, from one place in their order to another."""
+    tasks: list[SlicesOfTask] = []
+    together: list[PartSlice] = []
+    rows = 0
+    for name, info in listed.parts[first:last]:
+        slices = -(-info.rows // ROWS_A_TASK)
+        mine = [PartSlice(listed.folder / name, info, listed.started_at_ns, place, slices) for place in range(slices)]
+        if slices > 1:
+            tasks += [SlicesOfTask((each,)) for each in mine]
+            continue
+        if together and rows + info.rows > ROWS_A_TASK:
+            tasks.append(SlicesOfTask(tuple(together)))
+            together, rows = [], 0
+        together += mine
+        rows += info.rows
+    return [*tasks, SlicesOfTask(tuple(together))] if together else tasks
 
 
 def slice_rows(part: PartSlice, table: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
