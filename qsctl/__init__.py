@@ -9,6 +9,7 @@ For programs there are, beside the command line:
 - `qsctl.sweep(…)`, `qsctl.size(…)`, `qsctl.compare(…)`, `qsctl.replay(…)`, `qsctl.what_if(…)`: questions that many
   runs answer, in this process unless `workers` or `master` names more.
 - `qsctl.load(…)`: the tables of a run, a recording or a sweep, for Arrow, pandas, Polars and DuckDB, without Java.
+- `qsctl.lake_rows(…)`: a table of a run or a sweep as tables of lakes have it, batch by batch.
 - `qsctl.write_report(…)`: a run, a sweep or an answer as a page or a picture.
 - `qsctl.explain(…)`: a setting of a service, or the discards and slow subscribers of a broker or a run.
 - `qsctl.CommandResult`: what these return: rows, and tables of Arrow, pandas and polars; a `qsctl.SimulatedRun` has
@@ -45,6 +46,7 @@ _HOMES = {
     "compare": "qsctl.programs.studies",
     "diff": "qsctl.programs.configuration",
     "explain": "qsctl.programs.explanation",
+    "lake_rows": "qsctl.programs.lake",
     "load": "qsctl.programs.loaded",
     "render": "qsctl.programs.configuration",
     "replay": "qsctl.programs.studies",
@@ -68,6 +70,7 @@ __all__ = [
     "compare",
     "diff",
     "explain",
+    "lake_rows",
     "load",
     "render",
     "replay",

@@ -132,6 +132,7 @@ CALLED_FROM_OUTSIDE = {
     "qsctl.programs.simulated_run": {"SimulatedRun"},
     "qsctl.programs.sweep_result": {"SweepResult"},
     "qsctl.programs.studies": {"sweep", "size", "compare", "replay", "what_if"},
+    "qsctl.programs.lake": {"lake_rows"},
     "qsctl.programs.loaded": {"load", "LoadedFolder", "LoadedTable"},
     "qsctl.programs.command_result": {"CommandResult"},
     "qsctl.programs.consumed_sample": {"ConsumedSample"},

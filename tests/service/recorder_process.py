@@ -13,12 +13,14 @@ import msgspec
 from qsctl.config.settings import ServiceConfiguration
 from qsctl.core.admin.command import StartRecording
 from qsctl.core.admin.reply import RecordingStatus
+from qsctl.core.events import SampleEnqueued, SampleReceived, SampleRemoved, SampleSent
 from qsctl.core.queue.settings import SharedReaderQueueSettings
+from qsctl.core.records import RemovalCause
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
 from qsctl.eventlog.reader import batches_of, counters_of, open_run
-from qsctl.eventlog.recording.story import Begun, Part, encode
+from qsctl.eventlog.recording.story import Begun, Happened, Part, encode
 from qsctl.eventlog.run_folder import Recording, RunInfo
-from qsctl.identity import Guid
+from qsctl.identity import Guid, SampleIdentity
 from qsctl.service.recording.feed import LENGTH
 from qsctl.service.recording.new_folder import begin_folder
 from qsctl.summary.recorded_run import read_run
@@ -82,3 +84,18 @@ class Recorded:
         read_run(self.folder)
         rows = sum(len(batch) for batch in batches_of(self.folder, self.info, "messages"))
         return rows, sum(counters_of(self.folder, self.info)["arrived_messages"].to_pylist())
+
+
+def steps(first: int, count: int, *, delivered: bool = True) -> Happened:
+    """The usual way of samples."""
+    events: list[Any] = []
+    for number in range(first, first + count):
+        identity, at = SampleIdentity(WRITER, number), 1_000 * number
+        events += [
+            SampleReceived(at, NAME, identity, 100),
+            SampleEnqueued(at, NAME, identity, 100, at),
+            SampleSent(at, NAME, identity, READER, 1, at),
+        ]
+        if delivered:
+            events.append(SampleRemoved(at + 500, NAME, identity, RemovalCause.DELIVERED, 100, at, at))
+    return Happened(events, [])

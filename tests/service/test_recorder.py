@@ -9,38 +9,20 @@ import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from qsctl.core.events import SampleEnqueued, SampleReceived, SampleRemoved, SampleSent
-from qsctl.core.records import RemovalCause
 from qsctl.eventlog.reader import batches_of
 from qsctl.eventlog.recording.sampling import Sampling
-from qsctl.eventlog.recording.story import Happened, RecordingEnded, encode
+from qsctl.eventlog.recording.story import RecordingEnded, encode
 from qsctl.eventlog.run_folder import RecordingEnd, RunStatus
 from qsctl.identity import SampleIdentity
 from qsctl.service.recording.feed import LENGTH, Feed
 from tests.patience import PATIENCE_S, eventually
 from tests.processes import end
-from tests.service.recorder_process import NAME, READER, WRITER, Recorded
+from tests.service.recorder_process import READER, WRITER, Recorded, steps
 from tests.service.small_disk import SmallDisk as SmallDisk
 from tests.service.small_disk import small_disk as small_disk
-
-
-def steps(first: int, count: int, *, delivered: bool = True) -> Happened:
-    """The usual way of samples."""
-    events: list[Any] = []
-    for number in range(first, first + count):
-        identity, at = SampleIdentity(WRITER, number), 1_000 * number
-        events += [
-            SampleReceived(at, NAME, identity, 100),
-            SampleEnqueued(at, NAME, identity, 100, at),
-            SampleSent(at, NAME, identity, READER, 1, at),
-        ]
-        if delivered:
-            events.append(SampleRemoved(at + 500, NAME, identity, RemovalCause.DELIVERED, 100, at, at))
-    return Happened(events, [])
 
 
 @pytest.fixture

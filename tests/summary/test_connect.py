@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from qsctl.errors import Damaged, Unavailable
-from qsctl.sim.run import run
+from qsctl.errors import Damaged, Unavailable, UsageError
+from qsctl.sim.run import run, simulate_counters
 from qsctl.sim.scenario.overrides import apply_overrides
 from qsctl.sim.scenario.xml import find_scenario, read_scenario
 from qsctl.sim.sweep import parse_axes, plan_sweep
+from qsctl.summary import read_runs, summarize
 from qsctl.summary.spark.gateway import java_home
 from qsctl.summary.spark.java import find_java
 from qsctl.summary.spark.session import SparkOptions, spark_session, stop_spark
@@ -23,6 +24,7 @@ from qsctl.summary.sweeps.sweep import run_sweep
 from tests import processes
 from tests.campaigns import is_campaign
 from tests.patience import eventually
+from tests.summary.growing_recording import GrowingRecording
 from tests.summary.overloaded import DEPTH, overloaded, results_here
 from tests.summary.spark_elsewhere import answers, everything_of, free_port
 
@@ -112,3 +114,40 @@ def test_a_changed_page_is_damage_there_too(server: str, tmp_path: Path) -> None
     with pytest.raises(Damaged) as damage:
         everything_of(tmp_path / "run", SparkOptions(server))
     assert damage.value.message.startswith(f"{part} was changed after it was written"), damage.value.message
+
+
+def test_format_is_found_by_the_server_as_a_table_and_as_a_stream(server: str, tmp_path: Path) -> None:
+    session = spark_session(SparkOptions(server))
+    scenario = apply_overrides(read_scenario(find_scenario("burst")), {"horizon": "100ms"})
+    there = session.read.format("qsctl").option("set.horizon", "100ms").load("burst")
+    found = {(row["client"], row["queue"]): row["arrived_messages"] for row in there.collect()}
+    expected = simulate_counters(scenario, 0).to_pylist()
+    assert found == {(row["client"], row["queue"]): row["arrived_messages"] for row in expected}
+    recording = GrowingRecording(tmp_path / "rec")
+    for count in (30, 60):
+        recording.grow(count)
+        rows = session.readStream.format("qsctl").load(str(recording.folder))
+        copying = rows.writeStream.option("checkpointLocation", str(tmp_path / "checkpoint")).format("parquet")
+        copying.trigger(availableNow=True).start(str(tmp_path / "out")).awaitTermination()
+    copied = session.read.parquet(str(tmp_path / "out"))
+    batch = read_runs(session, [recording.folder]).select(*copied.columns)
+    assert copied.count() == 60
+    assert copied.exceptAll(batch).count() == batch.exceptAll(copied).count() == 0
+
+
+def test_session_of_a_platform_is_used_as_it_is(server: str, tmp_path: Path) -> None:
+    from pyspark.sql import SparkSession
+
+    stop_spark()
+    own = SparkSession.builder.remote(server).config("spark.sql.session.timeZone", "Asia/Tokyo").getOrCreate()
+    try:
+        assert spark_session() is own
+        with pytest.raises(UsageError, match=r"active in this process already: it cannot have local\[2\], too"):
+            spark_session(SparkOptions("local[2]"))
+        run(apply_overrides(read_scenario(find_scenario("burst")), {"horizon": "100ms"}), tmp_path / "run")
+        assert summarize(spark_session(), [tmp_path / "run"], measures=["queues"]).queues
+        assert own.conf.get("spark.sql.session.timeZone") == "Asia/Tokyo"
+        assert own.conf.get("spark.sql.ansi.enabled") == "true"
+    finally:
+        own.stop()
+        stop_spark()

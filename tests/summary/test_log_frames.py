@@ -18,17 +18,31 @@ from qsctl.summary import read_runs
 from qsctl.summary.spark import found_by_name
 from qsctl.summary.spark.java import find_java
 from tests import processes
+from tests.summary.growing_recording import GrowingRecording
 
 ROOT = Path(__file__).parents[2]
 RECORDING = ROOT / "fixtures/recordings/monday"
 SIMULATED = ROOT / "tests/eventlog/earlier_formats/format-3"
 
 FOUND = """
+import sys
 from pyspark.sql import SparkSession
 spark = (SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+         .config("spark.sql.session.timeZone", "Asia/Tokyo").config("spark.sql.ansi.enabled", "true")
+         .config("spark.sql.execution.arrow.pyspark.enabled", "false").config("spark.sql.caseSensitive", "true")
          .config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1").getOrCreate())
+assert not any(name.startswith("qsctl") for name in sys.modules)
 frame = spark.read.format("qsctl").option("set.horizon", "20ms").load("burst")
 assert frame.columns[-1] == "replication"
+assert frame.count() > 0
+recording, out = sys.argv[1:]
+rows = spark.readStream.format("qsctl").option("columns", "queue,enqueued_time").load(recording)
+copying = rows.writeStream.format("parquet").option("checkpointLocation", out + ".state").trigger(availableNow=True)
+copying.start(out).awaitTermination()
+assert not any(name.startswith("qsctl") for name in sys.modules)
+first = spark.read.parquet(out).selectExpr("min(unix_micros(enqueued_time))").first()[0]
+assert first == int(__import__("json").load(open(recording + "/run.json"))["recording"]["started_at_ns"]) // 1000, first
+assert spark.conf.get("spark.sql.session.timeZone") == "Asia/Tokyo"
 spark.stop()
 print("found")
 """
@@ -89,7 +103,7 @@ def test_without_the_libraries_the_module_has_no_format_and_no_error(monkeypatch
 
 
 @pytest.mark.spark
-def test_a_session_without_registration_finds_the_format(tmp_path: Path) -> None:
+def test_session_of_others_without_registration_finds_the_format(tmp_path: Path) -> None:
     (tmp_path / "pyspark_qsctl").mkdir()
     shutil.copy(found_by_name.__file__, tmp_path / "pyspark_qsctl/__init__.py")
     environment = {
@@ -99,5 +113,10 @@ def test_a_session_without_registration_finds_the_format(tmp_path: Path) -> None
         "PYSPARK_PYTHON": sys.executable,
         "PYTHONPATH": str(tmp_path),
     }
-    done = processes.run([sys.executable, "-c", FOUND], env=environment)
+    recording = GrowingRecording(tmp_path / "rec")
+    recording.grow(10)
+    recording.finish()
+    done = processes.run(
+        [sys.executable, "-c", FOUND, str(recording.folder), str(tmp_path / "out")], env=environment
+    )  # fmt: skip
     assert done.stdout.strip().endswith("found"), done.stderr

@@ -36,8 +36,7 @@ from tests import processes
 from tests.campaigns import is_campaign, trials
 from tests.documents import page, programs
 from tests.patience import eventually
-from tests.service.recorder_process import Recorded
-from tests.service.test_recorder import steps
+from tests.service.recorder_process import Recorded, steps
 from tests.summary.growing_recording import STARTED_AT_NS, GrowingRecording
 
 MONDAY = Path(__file__).parents[2] / "fixtures/recordings/monday"

@@ -143,7 +143,7 @@ class PartSlice:
 
 @dataclasses.dataclass(frozen=True)
 class SlicesOfTask(InputPartition):
-    """What one task reads: a slice of a large part, or some small parts."""
+    """The slices that one task reads: one of a large part, or some small parts."""
 
     slices: Sequence[PartSlice]
 

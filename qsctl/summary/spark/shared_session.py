@@ -4,6 +4,9 @@ Spark has one Java machine and one context a process. Where there is one already
 what the measures rely on is set there and nowhere else. Its owner ends it. A program of `spark-submit` runs below a
 Java machine from its first line on: where it has no context yet, one is made there, with the settings of
 `spark-submit`.
+
+Of Spark Connect there may be several sessions in a process, and none of them has a Java machine here. A session of the
+platform is used as it is, with its settings: no figure depends on them.
 """
 
 from __future__ import annotations
@@ -35,6 +38,14 @@ def session_beside(master: str, sessions: dict[str, SparkSession]) -> SparkSessi
     Raises:
         UsageError: another master is asked for than the one that runs.
     """
+    connected = _connected_session()
+    if connected is not None:
+        if master:
+            raise UsageError(
+                f"a session of Spark Connect is active in this process already: it cannot have {master}, too",
+                remedy="Leave out the master to use that session, or stop it first.",
+            )
+        return connected
     pyspark = sys.modules.get("pyspark")
     context = None if pyspark is None else pyspark.SparkContext._active_spark_context
     if context is None and os.environ.get(_SUBMITTED):
@@ -57,3 +68,17 @@ def session_beside(master: str, sessions: dict[str, SparkSession]) -> SparkSessi
             session.conf.set(setting, value)
         sessions[name] = session
     return sessions[name]
+
+
+def _connected_session() -> SparkSession | None:
+    """Return the session of Spark Connect that this process uses by default; None where it has none."""
+    module = sys.modules.get("pyspark.sql.connect.session")
+    if module is None:
+        return None
+    from pyspark.errors import PySparkException
+
+    try:
+        session: SparkSession = module.SparkSession.active()
+    except PySparkException:
+        return None
+    return session
