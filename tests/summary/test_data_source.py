@@ -18,8 +18,8 @@ from qsctl.sim.scenario.overrides import apply_overrides
 from qsctl.sim.scenario.xml import find_scenario, read_scenario
 from qsctl.summary.log_frames import READ
 from qsctl.summary.measures import tables
-from qsctl.summary.spark.data_source import QsctlDataSource
 from tests.documents import page, programs
+from tests.summary.registered import register
 
 pytestmark = pytest.mark.spark
 
@@ -29,7 +29,7 @@ SMALL = {"horizon": "100ms", "group[desks]/count": "2"}
 
 @pytest.fixture
 def reader(spark: Any) -> Any:
-    spark.dataSource.register(QsctlDataSource)
+    register(spark)
     return spark.read.format("qsctl")
 
 
@@ -92,7 +92,7 @@ def test_the_notebook_examples_of_the_page_run(
 ) -> None:
     blocks = programs(PAGE)
     assert len(blocks) == 4
-    spark.dataSource.register(QsctlDataSource)  # an installation that was made before the module has it not
+    register(spark)  # an installation that was made before the module has it not
     monkeypatch.chdir(tmp_path)
     scenario = apply_overrides(read_scenario(find_scenario("burst")), {"horizon": "1s"})
     run(scenario, tmp_path / "qsctl-runs/burst-1", level=LogLevel.MESSAGES)

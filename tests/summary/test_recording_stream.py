@@ -38,6 +38,7 @@ from tests.documents import page, programs
 from tests.patience import eventually
 from tests.service.recorder_process import Recorded, steps
 from tests.summary.growing_recording import STARTED_AT_NS, GrowingRecording
+from tests.summary.registered import register
 
 MONDAY = Path(__file__).parents[2] / "fixtures/recordings/monday"
 
@@ -270,7 +271,7 @@ def test_a_simulated_run_is_not_a_recording(tmp_path: Path) -> None:
 
 @pytest.fixture
 def queries(spark: Any) -> Iterator[Any]:
-    spark.dataSource.register(QsctlDataSource)
+    register(spark)
     yield spark
     for query in spark.streams.active:
         query.stop()
@@ -369,12 +370,12 @@ def test_windows_and_depth_of_the_page_are_those_of_the_counters(
 COPIED = """
 import sys
 from pyspark.sql import SparkSession
-from qsctl.summary.spark.data_source import QsctlDataSource
+from tests.summary.registered import register
 recording, out, checkpoint, trigger = sys.argv[1:]
 spark = (SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
          .config("spark.sql.session.timeZone", "UTC").config("spark.sql.shuffle.partitions", "1")
          .config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1").getOrCreate())
-spark.dataSource.register(QsctlDataSource)
+register(spark)
 rows = spark.readStream.format("qsctl").load(recording)
 query = (rows.writeStream.format("parquet").option("checkpointLocation", checkpoint)
          .trigger(**({"availableNow": True} if trigger == "now" else {"processingTime": trigger})).start(out))
