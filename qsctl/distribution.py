@@ -19,6 +19,8 @@ DISTRIBUTIONS: Final = ("qsctl", "qsctl-service")
 LEFT_OUT: Final = {
     "pyspark": "summaries and sweeps",
     "py4j": "summaries and sweeps",
+    "duckdb": "summaries",
+    "sqlglot": "summaries",
     "numba": "simulations",
     "numpy": "simulations",
     "pyarrow": "recordings, simulations and Parquet files",

@@ -7,7 +7,7 @@ from os import PathLike, fspath
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from qsctl.errors import UsageError
-from qsctl.programs.arguments import spark
+from qsctl.programs.arguments import spark_or_processes
 from qsctl.programs.called import called
 from qsctl.programs.command_result import CommandResult
 
@@ -61,6 +61,6 @@ def write_report(
     return called(
         lambda: command.report(
             fspath(source), fspath(out), None if form is None else ReportFormat(form), best, front,
-            cluster=spark(master, conf),
+            cluster=spark_or_processes(1, master, conf),
         )
     )  # fmt: skip

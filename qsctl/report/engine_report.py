@@ -55,7 +55,7 @@ class WaitingThread:
 def engine_parts(
     folder: Location, info: RunInfo, options: SparkOptions | None
 ) -> tuple[list[Picture], list[PageTable], list[str]]:
-    """Return the charts, tables and sentences of an engine's run; computed by Spark."""
+    """Return the charts, tables and sentences of an engine's run."""
     bin_ns = bin_of(info.horizon_ns)
     waiting: list[WaitingThread] = []
     if info.log_level != "counters":

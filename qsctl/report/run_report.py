@@ -36,7 +36,11 @@ _MOST_ROWS: Final = 1_000_000
 
 
 def run_page(folder: Location, options: SparkOptions | None = None) -> Page:
-    """Return the page of a run folder; computed by Spark.
+    """Return the page of a run folder.
+
+    Args:
+        folder: of the run.
+        options: of Spark; None: its figures are computed in this process, unless the run is too long (`summary.job`).
 
     Raises:
         NotFound: the folder is not a run.

@@ -27,14 +27,16 @@ that all measures use, then any measure; `batch_tables.py` and `job.py` last.
 - `measures/connections.py`: events to the totals of each client.
 - `measures/recorded_counters.py`: the simulator's counters, for a run without a log.
 - `finishing/`: small tables are finished on the driver, in Arrow, and nowhere else.
-- `log_frames.py`: the only reads of logs; `run_batch.py`: the runs of one plan, and what differs between them.
+- `engine.py`: what computes frames: `spark/engine.py`, or `local/`, DuckDB in this process for runs of one machine.
+- `log_frames.py`: the only reads of logs on Spark; `run_batch.py`: the runs of one plan, and what differs between them.
 - `batch_tables.py`: the order of the steps; `job.py`: from runs to a summary; `table_frames.py`: to frames of programs;
   `output.py` writes tables into a folder.
 
 Invariants. A measure is a function from frames to a frame with a declared schema (`tables`); it reads nothing, writes
 nothing, changes no setting, and needs no `sparkContext`, so that it runs on Spark Connect. It scans the log at most
 once; it has no cross join and no sort or running sum without a partition (`tests/summary/test_frames.py` checks the
-plans). There is one implementation of each, and DuckDB computes the same figures from the same files
+plans). There is one text of each, which `local/dialect.py` translates for DuckDB; it keeps to what both understand (no
+`inline`, `explode_outer`, `arrays_zip`). Plain statements of DuckDB compute the same figures from the same files, too
 (`tests/summary/test_duckdb.py`). Several runs are one plan: each measure groups by `run_number`, and what differs
 between the runs is an element of a literal array (`measures/by_run.py`), so that each run has the figures that it has
 alone. No figure depends on the session's settings: sums that could overflow are made in two parts

@@ -16,15 +16,15 @@ from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 from qsctl.errors import UsageError
 from qsctl.summary.asked_measures import FIGURES, OVER_TIME, AskedMeasures
+from qsctl.summary.engine import SummaryEngine
 from qsctl.summary.finishing import counters as counting
 from qsctl.summary.finishing import figures
 from qsctl.summary.finishing.arrow import with_exact_sums
 from qsctl.summary.finishing.done import cells_of_counters, times_to_done
-from qsctl.summary.log_frames import read_tables
 from qsctl.summary.measures import recorded_counters, tables
 from qsctl.summary.measures.by_run import RUN_NUMBER, by_run
 from qsctl.summary.measures.cells import cells
@@ -38,13 +38,12 @@ from qsctl.summary.measures.slow_subscriber import slow_subscribers, with_record
 from qsctl.summary.measures.throughput import windows
 from qsctl.summary.read_rows import Passes
 from qsctl.summary.run_batch import RunBatch
-from qsctl.summary.spark.materialized import materialized
 
 MADE_BY_SPARK: Final = ("littles_law", "slow_subscribers", "windows", "depth", "connections")
 """The tables that Spark finishes by itself, in the order in which they are made."""
 
 
-def figures_of(spark: SparkSession, batch: RunBatch, asked: AskedMeasures, passes: Passes) -> dict[str, pa.Table]:
+def figures_of(engine: SummaryEngine, batch: RunBatch, asked: AskedMeasures, passes: Passes) -> dict[str, pa.Table]:
     """Return the tables of figures by name, in their declared shape; empty where none is asked for.
 
     Raises:
@@ -61,7 +60,7 @@ def figures_of(spark: SparkSession, batch: RunBatch, asked: AskedMeasures, passe
     if not has_intervals:
         asked = dataclasses.replace(asked, measures=asked.measures - {"intervals"})
     keys = tables.key_columns(asked.by, several=batch.several)
-    made = (_of_messages if batch.has_messages else _of_counters)(spark, batch, keys, asked, passes)
+    made = (_of_messages if batch.has_messages else _of_counters)(engine, batch, keys, asked, passes)
     if "intervals" in made and batch.several:
         alone = [number for number, run in enumerate(batch.runs) if len(run.replications) == 1]
         of_one = pc.is_in(made["intervals"][RUN_NUMBER], pa.array(alone, pa.int32()))
@@ -73,9 +72,9 @@ def figures_of(spark: SparkSession, batch: RunBatch, asked: AskedMeasures, passe
 
 
 def _of_messages(
-    spark: SparkSession, batch: RunBatch, keys: Sequence[str], asked: AskedMeasures, passes: Passes
+    engine: SummaryEngine, batch: RunBatch, keys: Sequence[str], asked: AskedMeasures, passes: Passes
 ) -> dict[str, pa.Table]:
-    messages = read_tables(spark, batch.runs, "messages").where(batch.chosen)
+    messages = engine.read(batch.runs, "messages").where(batch.chosen)
     observation = batch.observation
     passes.begin(batch.message_rows)
     found = with_exact_sums(cells(messages, observation, keys, exact=asked.exact).toArrow())
@@ -84,7 +83,7 @@ def _of_messages(
     if asked.exact:
         passes.begin(batch.message_rows)
         search = figures.search(waits, keys, asked.measures)
-        places, wanted = spark.createDataFrame(search.places), spark.createDataFrame(search.wanted)
+        places, wanted = engine.frame(search.places), engine.frame(search.wanted)
         ranked = waits_at_ranks(messages, places, wanted, observation, keys, search.spans)
         values: figures.Values = search.values(ranked.toArrow())
     else:
@@ -99,9 +98,9 @@ def _of_messages(
 
 
 def _of_counters(
-    spark: SparkSession, batch: RunBatch, keys: Sequence[str], asked: AskedMeasures, _: Passes
+    engine: SummaryEngine, batch: RunBatch, keys: Sequence[str], asked: AskedMeasures, _: Passes
 ) -> dict[str, pa.Table]:
-    counters = read_tables(spark, batch.runs, "counters").where(batch.chosen)
+    counters = engine.read(batch.runs, "counters").where(batch.chosen)
     counted = with_exact_sums(recorded_counters.recorded(counters, keys).toArrow())
     waits = recorded_counters.histogram(counters, keys).toArrow()
     values = figures.bucket_values(waits, keys, asked.measures)
@@ -114,15 +113,15 @@ class FramesOfBatch:
     """The tables that Spark finishes by itself, as frames that are computed when they are used.
 
     Args:
-        spark: the session.
+        engine: computes them.
         batch: runs with message logs.
         asked: what is asked for.
         share_moves: compute the movements that the tables over time are made from once for all of them, when the
             first is asked for; else each table goes through the logs when it is used.
     """
 
-    def __init__(self, spark: SparkSession, batch: RunBatch, asked: AskedMeasures, *, share_moves: bool) -> None:
-        self._spark = spark
+    def __init__(self, engine: SummaryEngine, batch: RunBatch, asked: AskedMeasures, *, share_moves: bool) -> None:
+        self._engine = engine
         self._batch = batch
         self._asked = asked
         self._share_moves = share_moves and len(asked.measures & OVER_TIME) > 1
@@ -162,9 +161,9 @@ class FramesOfBatch:
     @cached_property
     def _moves(self) -> DataFrame:
         batch = self._batch
-        messages = read_tables(self._spark, batch.runs, "messages").where(batch.chosen)
+        messages = self._engine.read(batch.runs, "messages").where(batch.chosen)
         moved = moves(messages, batch.observation, self._keys, self._asked.window_ns, batch.holding, batch.acknowledged)
-        return materialized(moved) if self._share_moves else moved
+        return self._engine.materialized(moved) if self._share_moves else moved
 
     @property
     def _windows(self) -> DataFrame:
@@ -185,5 +184,5 @@ class FramesOfBatch:
     def _events(self) -> DataFrame:
         """The events of the chosen clients, of runs with percentages alone: others have other events."""
         has_recorded = by_run([str(run.has_slow_percentages).lower() for run in self._batch.runs])
-        events = read_tables(self._spark, self._batch.runs, "events")
+        events = self._engine.read(self._batch.runs, "events")
         return events.where(f"{has_recorded} and {self._batch.chosen}")

@@ -7,6 +7,7 @@ with a message log are one plan of Spark, and those without another one: `batch_
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
@@ -33,18 +34,24 @@ from qsctl.summary.asked_measures import (
     checked_measures,
 )
 from qsctl.summary.batch_tables import FramesOfBatch, figures_of
+from qsctl.summary.engine import SummaryEngine
 from qsctl.summary.finishing.intervals import DEFAULT_CONFIDENCE
+from qsctl.summary.local.engine import local_engine
 from qsctl.summary.measures import tables
 from qsctl.summary.output import TablesOutput, output_folder, partitions_of
 from qsctl.summary.read_rows import Passes, passes_over
 from qsctl.summary.recorded_run import SummarizedRun, check_logs, read_these, without_damaged
 from qsctl.summary.run_batch import RunBatch, batches_of, facts_of, labels_of
 from qsctl.summary.run_summary import RunFacts, RunSummary, in_order, queue_figures
+from qsctl.summary.spark.engine import SparkEngine
 from qsctl.summary.spark.faults import spark_faults
 from qsctl.summary.spark.session import SparkOptions, spark_session, tune
 
 BRIEF_BYTES: Final = 128 << 20
 """A log below this size (some five million messages) is read faster than Java's better compiler warms up."""
+
+LOCAL_BYTES: Final = 4 << 30
+"""Up to this size logs are summarized in this process."""
 
 MOST_ROWS_SHOWN: Final = 20_000
 """Rows of a table in time that are brought to this process; more are only written to `out`."""
@@ -97,6 +104,9 @@ def summarize_runs(
 
     `most_rows` of a table in time are brought here, `MOST_ROWS_SHOWN` where it is None.
 
+    Without options, files of this machine are summarized in this process, without Java, up to `LOCAL_BYTES` of logs:
+    the figures are the same. Appended tables are written by Spark.
+
     Raises:
         Unavailable: there is no Java for Spark. And what `summarize` raises.
     """
@@ -104,12 +114,40 @@ def summarize_runs(
         by, window_ns, measures, exact, confidence, tuple(clients), len(folders), names_runs=append
     )
     runs, skipped = read_these(folders, skip_damaged=skip_damaged)
-    brief = sum(run.bytes for run in runs) < BRIEF_BYTES
+    shown = MOST_ROWS_SHOWN if most_rows is None else most_rows
+    size_bytes = sum(run.bytes for run in runs)
+    if options is None and not append and size_bytes <= LOCAL_BYTES and _is_here(runs, out):
+        return _by_this_process(runs, asked, out, shown, skipped, skip_damaged=skip_damaged)
+    brief = size_bytes < BRIEF_BYTES
     spark = spark_session(options, brief=brief, runs_python=False)
     with spark_faults():
         tune(spark, brief=brief)
-    shown = MOST_ROWS_SHOWN if most_rows is None else most_rows
-    return _of_whole_runs(spark, runs, asked, out, shown, skipped, append=append, skip_damaged=skip_damaged)
+    engine = SparkEngine(spark)
+    return _of_whole_runs(engine, runs, asked, out, shown, skipped, append=append, skip_damaged=skip_damaged)
+
+
+def _is_here(runs: Sequence[SummarizedRun], out: Location | None) -> bool:
+    """Return whether everything that is read and written is on this machine."""
+    return all(isinstance(place, Path) for place in (*(run.folder for run in runs), out or Path()))
+
+
+def _by_this_process(
+    runs: Sequence[SummarizedRun],
+    asked: AskedMeasures,
+    out: Location | None,
+    most_rows: int,
+    skipped: tuple[str, ...],
+    *,
+    skip_damaged: bool,
+) -> RunSummary:
+    """Return the summary by DuckDB, which compares no checksum of what it reads: it is compared before."""
+    whole, damaged = without_damaged(runs) if skip_damaged else ([], ())
+    if whole:
+        runs, skipped = whole, (*skipped, *damaged)
+    else:
+        check_logs(runs)
+    with local_engine() as engine:
+        return _summary(engine, runs, asked, out, most_rows, skipped, append=False)
 
 
 def summarize(
@@ -157,12 +195,12 @@ def summarize(
     found, skipped = read_these([location(run) for run in runs], skip_damaged=skip_damaged)
     place = None if out is None else location(out)
     return _of_whole_runs(
-        spark, found, asked, place, MOST_ROWS_SHOWN, skipped, append=append, skip_damaged=skip_damaged
+        SparkEngine(spark), found, asked, place, MOST_ROWS_SHOWN, skipped, append=append, skip_damaged=skip_damaged
     )
 
 
 def _of_whole_runs(
-    spark: SparkSession,
+    engine: SummaryEngine,
     runs: Sequence[SummarizedRun],
     asked: AskedMeasures,
     out: Location | None,
@@ -175,7 +213,7 @@ def _of_whole_runs(
     """Return the summary; where Spark meets a damaged page and `skip_damaged`, that of the other runs."""
     try:
         with spark_faults(lambda: check_logs(runs)):
-            return _summary(spark, runs, asked, out, most_rows, skipped, append=append)
+            return _summary(engine, runs, asked, out, most_rows, skipped, append=append)
     except Damaged:
         if not skip_damaged:
             raise
@@ -183,11 +221,11 @@ def _of_whole_runs(
         if not damaged or not whole:
             raise
     with spark_faults(lambda: check_logs(whole)):
-        return _summary(spark, whole, asked, out, most_rows, (*skipped, *damaged), append=append)
+        return _summary(engine, whole, asked, out, most_rows, (*skipped, *damaged), append=append)
 
 
 def _summary(
-    spark: SparkSession,
+    engine: SummaryEngine,
     runs: Sequence[SummarizedRun],
     asked: AskedMeasures,
     out: Location | None,
@@ -204,13 +242,13 @@ def _summary(
     rows_to_read = sum(batch.message_rows * _passes_of(batch, asked) for batch in batches)
     collected: dict[str, list[pa.Table]] = {}
     with (
-        output_folder(out, partitions_of(spark, facts) if append else None) as output,
-        passes_over(spark, rows_to_read) as passes,
+        output_folder(out, engine, partitions_of(engine, facts) if append else None) as output,
+        passes_over(engine.fraction, rows_to_read) as passes,
     ):
         if output is not None:
-            output.write("runs", spark.createDataFrame(facts), tables.RUNS)
+            output.write("runs", engine.frame(facts), tables.RUNS)
         for batch in batches:
-            for name, table in _tables_of_batch(spark, batch, asked, output, most_rows, passes):
+            for name, table in _tables_of_batch(engine, batch, asked, output, most_rows, passes):
                 collected.setdefault(name, []).append(table)
     places = {label: place for place, label in enumerate(labels)}
     rows: dict[str, list[dict[str, Any]]] = {}
@@ -279,7 +317,7 @@ def _facts(run: SummarizedRun, label: str) -> RunFacts:
 
 
 def _tables_of_batch(
-    spark: SparkSession,
+    engine: SummaryEngine,
     batch: RunBatch,
     asked: AskedMeasures,
     output: TablesOutput | None,
@@ -287,15 +325,15 @@ def _tables_of_batch(
     passes: Passes,
 ) -> Iterator[tuple[str, pa.Table]]:
     """Return the tables of a batch by name, each written as it is made; of a long one in time, the beginning."""
-    for name, table in figures_of(spark, batch, asked, passes).items():
+    for name, table in figures_of(engine, batch, asked, passes).items():
         if output is not None:
-            output.write(name, spark.createDataFrame(table).coalesce(1), tables.SCHEMAS[name])
+            output.write(name, engine.frame(table), tables.SCHEMAS[name])
         yield name, table
     if not batch.has_messages:
         return
     if asked.measures & OVER_TIME:
         passes.begin(batch.message_rows)
-    for name, frame in FramesOfBatch(spark, batch, asked, share_moves=True):
+    for name, frame in FramesOfBatch(engine, batch, asked, share_moves=True):
         shaped = frame if output is None else output.write(name, frame, tables.SCHEMAS[name])
         yield name, shaped.limit(most_rows + 1).toArrow() if name in SERIES else shaped.toArrow()
     passes.end()

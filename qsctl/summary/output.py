@@ -8,6 +8,7 @@ command was killed behind that, the next one finishes what the list has.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import secrets
@@ -19,21 +20,18 @@ from typing import Final
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]
-from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql.types import DateType, StringType, StructType
 
 from qsctl.errors import InvalidInput, Refused, UsageError
 from qsctl.eventlog.location import Location, move, path_within, remove_tree, spark_path, spark_pattern
+from qsctl.summary.engine import SummaryEngine
 from qsctl.summary.folder_lock import REMEDY, locked_folder
-from qsctl.summary.spark.faults import text_of
+from qsctl.summary.spark.faults import full_disk_as_of_the_system
 
 _BESIDE: Final = re.compile(r"\.qsctl-[0-9a-f]{16}")
 _EARLIER: Final = "earlier-"
 _PUBLISHED: Final = "published.json"
-_FULL: Final = re.compile(r"No space left on device\W+at org\.apache\.hadoop\.fs\.")
-"""Spark's files of a table go through Hadoop's file system, and its temporary files do not."""
 
 PARTITIONS: Final = {"date": DateType(), "scenario": StringType(), "run_id": StringType()}
 """The columns of appended tables that are folders' names, from the outermost; the date is that of the run's start, null
@@ -41,37 +39,43 @@ of a simulation."""
 
 
 class TablesOutput:
-    """The tables of one command on their way into a folder."""
+    """The tables of one command on their way into a folder.
 
-    def __init__(self, beside: Location) -> None:
+    Args:
+        beside: the folder of what is not yet published.
+        engine: makes the frames.
+    """
+
+    def __init__(self, beside: Location, engine: SummaryEngine) -> None:
         self._beside = beside
+        self._engine = engine
         self._names: list[str] = []
 
     def write(self, name: str, frame: DataFrame, shape: StructType) -> DataFrame:
         """Write a table's rows, behind those of earlier runs, and return them as they were written."""
         before = set(self._parts(name))
         with self._named(name):
-            frame.write.mode("append").parquet(spark_path(self._beside / name))
+            self._engine.append(frame, self._beside / name)
         added = sorted(set(self._parts(name)) - before)
-        return frame.sparkSession.read.schema(shape).parquet(*added) if added else frame
+        return self._engine.files(added, shape) if added else frame
 
     @contextmanager
     def _named(self, name: str) -> Iterator[None]:
         """Count a table among those that are published once it is written; a full disk is an error of its own."""
         try:
             yield
-        except (Py4JError, PySparkException) as error:
-            if _FULL.search(text_of(error)):
-                raise Refused(
-                    f"the disk of {self._beside.parent} is full: the table {name} cannot be written",
-                    remedy="Free some space there, or name a folder on a larger disk with --out.",
-                ) from error
-            raise
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+            raise Refused(
+                f"the disk of {self._beside.parent} is full: the table {name} cannot be written",
+                remedy="Free some space there, or name a folder on a larger disk with --out.",
+            ) from error
         if name not in self._names:
             self._names.append(name)
 
-    def _parts(self, name: str) -> list[str]:
-        return [spark_pattern(part) for part in (self._beside / name).glob("part-*")]
+    def _parts(self, name: str) -> list[Location]:
+        return list((self._beside / name).glob("part-*"))
 
     def publish(self, folder: Location) -> None:
         """Replace the earlier tables of the same names."""
@@ -82,15 +86,16 @@ class TablesOutput:
 
 
 class AppendedTables(TablesOutput):
-    """The tables of one command, in partitions by date, scenario and run.
+    """The tables of one command of Spark, in partitions by date, scenario and run.
 
     Args:
         beside: the folder of what is not yet published.
+        engine: makes the frames.
         runs: `run_id`, `date` and `scenario` of each run; the ids differ.
     """
 
-    def __init__(self, beside: Location, runs: DataFrame) -> None:
-        super().__init__(beside)
+    def __init__(self, beside: Location, engine: SummaryEngine, runs: DataFrame) -> None:
+        super().__init__(beside, engine)
         self._runs = runs
 
     def write(self, name: str, frame: DataFrame, shape: StructType) -> DataFrame:
@@ -105,7 +110,7 @@ class AppendedTables(TablesOutput):
             runs=self._runs,
         )
         place = spark_path(self._beside / name)
-        with self._named(name):
+        with self._named(name), full_disk_as_of_the_system():
             placed.repartition("run_id").write.mode("append").partitionBy(*PARTITIONS).parquet(place)
         added = sorted(set(self._parts(name)) - before)
         if not added:
@@ -114,10 +119,10 @@ class AppendedTables(TablesOutput):
         for column, kind in PARTITIONS.items():
             whole = whole.add(column, kind)
         read = frame.sparkSession.read.schema(whole).option("basePath", place)
-        return read.parquet(*added).select(*shape.fieldNames())
+        return read.parquet(*map(spark_pattern, added)).select(*shape.fieldNames())
 
-    def _parts(self, name: str) -> list[str]:
-        return [spark_pattern(part) for part in (self._beside / name).rglob("part-*")]
+    def _parts(self, name: str) -> list[Location]:
+        return list((self._beside / name).rglob("part-*"))
 
     def publish(self, folder: Location) -> None:
         """Replace the partitions of these runs: a table without rows of a run loses what it had of it."""
@@ -151,11 +156,14 @@ def _within(folder: Location, path: str) -> Location:
 
 
 @contextmanager
-def output_folder(folder: Location | None, partitions: DataFrame | None = None) -> Iterator[TablesOutput | None]:
+def output_folder(
+    folder: Location | None, engine: SummaryEngine, partitions: DataFrame | None = None
+) -> Iterator[TablesOutput | None]:
     """Yield what writes tables: they are in the folder once the block ends well; after an error it is as it was.
 
     Args:
         folder: None is yielded where there is none.
+        engine: makes the frames; Spark where there are partitions.
         partitions: of `partitions_of`, to add runs to the tables that are there; None: tables are replaced.
 
     Raises:
@@ -171,7 +179,10 @@ def output_folder(folder: Location | None, partitions: DataFrame | None = None) 
             beside = folder / f".qsctl-{secrets.token_hex(8)}"
             beside.mkdir()
             try:
-                output = TablesOutput(beside) if partitions is None else AppendedTables(beside, partitions)
+                if partitions is None:
+                    output = TablesOutput(beside, engine)
+                else:
+                    output = AppendedTables(beside, engine, partitions)
                 yield output
                 output.publish(folder)
             finally:
@@ -182,11 +193,11 @@ def output_folder(folder: Location | None, partitions: DataFrame | None = None) 
             raise InvalidInput(f"{folder} cannot be written: {reason}", remedy=REMEDY) from None
 
 
-def partitions_of(spark: SparkSession, facts: pa.Table) -> DataFrame:
+def partitions_of(engine: SummaryEngine, facts: pa.Table) -> DataFrame:
     """Return the partition of each run, by its id.
 
     Args:
-        spark: the session that writes.
+        engine: makes the frame.
         facts: of `run_batch.facts_of`.
 
     Raises:
@@ -199,7 +210,7 @@ def partitions_of(spark: SparkSession, facts: pa.Table) -> DataFrame:
                 remedy="Name one of them: a run has one partition.",
             )
     dates = pc.cast(facts["started_at"], pa.date32())
-    return spark.createDataFrame(facts.select(["run_id", "scenario"]).append_column("date", dates))
+    return engine.frame(facts.select(["run_id", "scenario"]).append_column("date", dates))
 
 
 def _require_kind(folder: Location, *, append: bool) -> None:

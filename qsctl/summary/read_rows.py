@@ -13,13 +13,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
 
 POLL_S: Final = 0.25
+
+Fraction = Callable[[], float]
+"""Returns the fraction of what is being computed that is done, 0 where nothing is."""
 
 Report = Callable[[int, int], None]
 """Called with the rows that were read and those of all passes begun so far."""
@@ -82,8 +84,13 @@ class Passes:
 
 
 @contextmanager
-def passes_over(spark: SparkSession, rows: int) -> Iterator[Passes]:
-    """Yield the passes of a summary that will read that number of rows, all passes added."""
+def passes_over(fraction: Fraction, rows: int) -> Iterator[Passes]:
+    """Yield the passes of a summary that will read that number of rows, all passes added.
+
+    Args:
+        fraction: of what is being computed, how much is done.
+        rows: of all passes.
+    """
     reported = _ROWS.get()
     passes = Passes(reported)
     if reported is None or not rows:
@@ -92,7 +99,7 @@ def passes_over(spark: SparkSession, rows: int) -> Iterator[Passes]:
     reported.total += rows
     reported.report(reported.done, reported.total)
     over = threading.Event()
-    watcher = threading.Thread(target=_watch, args=(spark, passes, over), name="summary-progress", daemon=True)
+    watcher = threading.Thread(target=_watch, args=(fraction, passes, over), name="summary-progress", daemon=True)
     watcher.start()
     try:
         yield passes
@@ -102,19 +109,10 @@ def passes_over(spark: SparkSession, rows: int) -> Iterator[Passes]:
         watcher.join()
 
 
-def _watch(spark: SparkSession, passes: Passes, over: threading.Event) -> None:
+def _watch(fraction: Fraction, passes: Passes, over: threading.Event) -> None:
     """Report how far the pass in progress is until all are over, or Spark has no answer: the summary goes on."""
     try:
-        tracker = spark.sparkContext.statusTracker()
         while not over.wait(POLL_S):
-            passes.look(_fraction(tracker))
+            passes.look(fraction())
     except (PySparkException, Py4JError, OSError):  # of a session that is remote, or over
         return
-
-
-def _fraction(tracker: Any) -> float:
-    """Return the fraction of the tasks of all running stages that are done; 0 while none runs."""
-    stages = [tracker.getStageInfo(each) for each in tracker.getActiveStageIds()]
-    known = [each for each in stages if each is not None]
-    tasks = sum(each.numTasks for each in known)
-    return sum(each.numCompletedTasks for each in known) / tasks if tasks else 0.0

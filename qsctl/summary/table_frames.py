@@ -18,6 +18,7 @@ from qsctl.summary.measures import tables
 from qsctl.summary.read_rows import Passes
 from qsctl.summary.recorded_run import SummarizedRun, check_logs, read_these
 from qsctl.summary.run_batch import batches_of, facts_of, labels_of
+from qsctl.summary.spark.engine import SparkEngine
 from qsctl.summary.spark.faults import spark_faults
 
 RUNS: Final = "runs"
@@ -46,7 +47,7 @@ class SummaryFrames(Mapping[str, DataFrame]):
         share_moves: bool,
     ) -> None:
         self.skipped = skipped
-        self._spark = spark
+        self._engine = SparkEngine(spark)
         self._runs = runs
         self._asked = asked
         labels = labels_of(runs)
@@ -56,7 +57,7 @@ class SummaryFrames(Mapping[str, DataFrame]):
             name: frames
             for batch in self._batches
             if batch.has_messages
-            for frames in [FramesOfBatch(spark, batch, asked, share_moves=share_moves)]
+            for frames in [FramesOfBatch(self._engine, batch, asked, share_moves=share_moves)]
             for name in frames.names
         }
         has_intervals = any(len(run.replications) > 1 for run in runs)
@@ -76,7 +77,7 @@ class SummaryFrames(Mapping[str, DataFrame]):
         if name in self._of_spark:
             return self._of_spark[name].frame(name)
         table = self._facts if name == RUNS else self._figures[name]
-        return self._spark.createDataFrame(table)
+        return self._engine.frame(table)
 
     def __iter__(self) -> Iterator[str]:
         """Return the names of the tables."""
@@ -91,7 +92,7 @@ class SummaryFrames(Mapping[str, DataFrame]):
         parts: dict[str, list[pa.Table]] = {}
         with spark_faults(lambda: check_logs(self._runs)):
             for batch in self._batches:
-                for name, table in figures_of(self._spark, batch, self._asked, Passes(None)).items():
+                for name, table in figures_of(self._engine, batch, self._asked, Passes(None)).items():
                     parts.setdefault(name, []).append(table)
         return {name: pa.concat_tables(tables_of) for name, tables_of in parts.items()}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -23,11 +24,34 @@ from qsctl.eventlog.run_folder import (
     part_folder,
     write_run_info,
 )
-from qsctl.eventlog.schema import COUNTERS, MESSAGES, bucket_of
+from qsctl.eventlog.schema import COUNTERS, MESSAGES, LogLevel, bucket_of
 from qsctl.instant import MILLISECOND_NS, SECOND_NS
+from qsctl.sim.run import run
+from qsctl.sim.scenario.overrides import apply_overrides
+from qsctl.sim.scenario.xml import find_scenario, read_scenario
 from qsctl.summary.spark.session import SparkOptions, spark_session
 
 MASTER = "local[2]"
+RECORDING = Path(__file__).parents[2] / "fixtures/recordings/monday"
+DEAD = {"horizon": "1s", "group[worker]/loss": "0.05", "durable-queue[work]/flow[*]/rejects": "0.1"}
+
+
+@pytest.fixture(scope="session")
+def all_runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Runs that differ in everything that a plan of several has to tell apart."""
+    place = tmp_path_factory.mktemp("runs")
+    made = []
+    for name, overrides, count, level in (
+        ("burst", {"horizon": "300ms", "warm-up": "50ms", "group[desks]/count": "2"}, 3, LogLevel.MESSAGES),
+        ("burst", {"horizon": "200ms", "group[desks]/count": "3"}, 1, LogLevel.MESSAGES),
+        ("dead-messages", DEAD, 1, LogLevel.EVENTS),
+        ("slow-subscriber", {"horizon": "4s", "warm-up": "1s"}, 1, LogLevel.EVENTS),
+        ("burst", {"horizon": "250ms", "group[desks]/count": "2"}, 2, LogLevel.COUNTERS),
+    ):
+        scenario = apply_overrides(read_scenario(find_scenario(name)), overrides)
+        made.append(run(scenario, place / f"a {len(made)}%", replications=count, level=level, workers=1).folder)
+    copy = shutil.copytree(made[0], place / "it's [a] {copy}")
+    return [*made, copy, RECORDING]
 
 
 @pytest.fixture

@@ -139,7 +139,7 @@ def test_a_command_that_is_killed_while_it_publishes_is_finished_by_the_next(
             write(lake / table / "date=x" / run, "earlier")
     for written in ("runs/date=x/a", "losses/date=x/a", "runs/date=x/c", "depth/date=x/c"):
         write(beside / written, "new")  # of `depth` the run `a` has no rows any more
-    tables = output.AppendedTables(beside, None)  # type: ignore[arg-type]
+    tables = output.AppendedTables(beside, None, None)  # type: ignore[arg-type]
     tables._names = ["runs", "losses", "depth"]
     moves = 0
     move = output.move
@@ -159,7 +159,7 @@ def test_a_command_that_is_killed_while_it_publishes_is_finished_by_the_next(
         tables.publish(lake)
         assert moves == 8
     monkeypatch.setattr(output, "move", move)
-    with output_folder(lake, partitions=object()):  # type: ignore[arg-type]
+    with output_folder(lake, None, object()):  # type: ignore[arg-type]
         pass
     expected = {"losses": {"a": "new", "b": "earlier"}, "depth": {"b": "earlier", "c": "new"}}
     if killed_at == 1:  # before the list of partitions was there: as if it had not begun

@@ -23,6 +23,7 @@ from qsctl.summary.output import output_folder
 from qsctl.summary.read_rows import reported_to
 from qsctl.summary.recorded_run import read_run
 from qsctl.summary.run_summary import COUNTS, in_order
+from qsctl.summary.spark.engine import SparkEngine
 from qsctl.summary.spark.faults import spark_faults
 from qsctl.summary.spark.session import SparkOptions
 
@@ -132,19 +133,22 @@ def test_two_commands_never_write_one_folder_and_a_failed_one_leaves_it_as_it_wa
     def written() -> list[int]:
         return sorted(row["n"] for row in spark.read.parquet(str(tmp_path / "out/losses")).collect())
 
-    with output_folder(tmp_path / "out") as output:
+    with output_folder(tmp_path / "out", SparkEngine(spark)) as output:
         assert output is not None
         output.write("losses", spark.range(3).selectExpr("id as n"), shape)
-        with pytest.raises(InvalidInput, match="another qsctl command"), output_folder(tmp_path / "out"):
+        with (
+            pytest.raises(InvalidInput, match="another qsctl command"),
+            output_folder(tmp_path / "out", SparkEngine(spark)),
+        ):
             pass
         assert not (tmp_path / "out/losses").exists()
     assert written() == [0, 1, 2]
-    with pytest.raises(ZeroDivisionError), output_folder(tmp_path / "out") as output:
+    with pytest.raises(ZeroDivisionError), output_folder(tmp_path / "out", SparkEngine(spark)) as output:
         assert output is not None
         output.write("losses", spark.range(9).selectExpr("id as n"), shape)
         raise ZeroDivisionError
     assert written() == [0, 1, 2]
-    with output_folder(tmp_path / "out") as output:
+    with output_folder(tmp_path / "out", SparkEngine(spark)) as output:
         assert output is not None
         assert output.write("losses", spark.range(1).selectExpr("id as n"), shape).count() == 1
         assert output.write("losses", spark.range(2).selectExpr("id as n"), shape).count() == 2
@@ -152,7 +156,7 @@ def test_two_commands_never_write_one_folder_and_a_failed_one_leaves_it_as_it_wa
     assert {path.name for path in (tmp_path / "out").iterdir()} <= {"losses", ".qsctl.lock"}
 
 
-def test_what_a_killed_command_left_is_removed_and_an_earlier_table_returns(tmp_path: Path) -> None:
+def test_what_a_killed_command_left_is_removed_and_an_earlier_table_returns(tmp_path: Path, spark: Any) -> None:
     out = tmp_path / "out"
     left = out / ".qsctl-0123456789abcdef"
     for name in ("losses", "earlier-losses", "depth"):
@@ -161,7 +165,7 @@ def test_what_a_killed_command_left_is_removed_and_an_earlier_table_returns(tmp_
     (out / "depth").mkdir()
     (out / "depth" / "part-0").write_text("published")
     (out / ".qsctl-notes").mkdir()
-    with output_folder(out):
+    with output_folder(out, SparkEngine(spark)):
         assert not left.exists()
     assert (out / "losses" / "part-0").read_text() == "earlier-losses"
     assert (out / "depth" / "part-0").read_text() == "published"
@@ -180,7 +184,7 @@ FULL_SPILL = """Job aborted due to stage failure: java.io.IOException: No space 
 
 
 @pytest.mark.parametrize(("text", "remedy"), [(FULL_OUTPUT, "--out"), (FULL_SPILL, "spark.local.dir")])
-def test_a_full_disk_names_the_folder_that_is_on_it(text: str, remedy: str, tmp_path: Path) -> None:
+def test_a_full_disk_names_the_folder_that_is_on_it(text: str, remedy: str, tmp_path: Path, spark: Any) -> None:
     class Full:
         """A frame whose rows find no room."""
 
@@ -194,7 +198,11 @@ def test_a_full_disk_names_the_folder_that_is_on_it(text: str, remedy: str, tmp_
         def parquet(self, _: str) -> None:
             raise PySparkException(text)
 
-    with pytest.raises(Refused) as caught, spark_faults(), output_folder(tmp_path / "out") as output:
+    with (
+        pytest.raises(Refused) as caught,
+        spark_faults(),
+        output_folder(tmp_path / "out", SparkEngine(spark)) as output,
+    ):
         assert output is not None
         output.write("losses", Full(), StructType([]))  # type: ignore[arg-type]
     assert remedy in caught.value.remedy

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,36 +9,11 @@ from typing import Any
 
 import pytest
 
-from qsctl.eventlog.schema import LogLevel
-from qsctl.sim.run import run
-from qsctl.sim.scenario.overrides import apply_overrides
-from qsctl.sim.scenario.xml import find_scenario, read_scenario
 from qsctl.summary import job, summary_frames
 from qsctl.summary.run_summary import RunSummary
+from tests.campaigns import is_campaign
 
 pytestmark = pytest.mark.spark
-
-ROOT = Path(__file__).parents[2]
-RECORDING = ROOT / "fixtures/recordings/monday"
-DEAD = {"horizon": "1s", "group[worker]/loss": "0.05", "durable-queue[work]/flow[*]/rejects": "0.1"}
-
-
-@pytest.fixture(scope="module")
-def all_runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Runs that differ in everything that a plan of several has to tell apart."""
-    place = tmp_path_factory.mktemp("runs")
-    made = []
-    for name, overrides, count, level in (
-        ("burst", {"horizon": "300ms", "warm-up": "50ms", "group[desks]/count": "2"}, 3, LogLevel.MESSAGES),
-        ("burst", {"horizon": "200ms", "group[desks]/count": "3"}, 1, LogLevel.MESSAGES),
-        ("dead-messages", DEAD, 1, LogLevel.EVENTS),
-        ("slow-subscriber", {"horizon": "4s", "warm-up": "1s"}, 1, LogLevel.EVENTS),
-        ("burst", {"horizon": "250ms", "group[desks]/count": "2"}, 2, LogLevel.COUNTERS),
-    ):
-        scenario = apply_overrides(read_scenario(find_scenario(name)), overrides)
-        made.append(run(scenario, place / f"a {len(made)}%", replications=count, level=level, workers=1).folder)
-    copy = shutil.copytree(made[0], place / "it's [a] copy")
-    return [*made, copy, RECORDING]
 
 
 def rows_of(summary: RunSummary, label: str | None) -> dict[str, list[str]]:
@@ -68,16 +42,17 @@ def jobs_of(spark: Any) -> Iterator[list[int]]:
         spark.sparkContext.setJobGroup("", "")
 
 
+EVERYTHING_BY = (("client", "queue"), ("replication",)) if is_campaign() else ()
 FEW = (0, 2, 4)
 """Places of a run with repetitions, of one with events, and of one without a log."""
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize(
     ("places", "by"),
     [
         pytest.param(FEW, ("client", "queue"), id="few"),
-        pytest.param(range(7), ("client", "queue"), id="all", marks=pytest.mark.campaign),
-        pytest.param(range(7), ("replication",), id="replications", marks=pytest.mark.campaign),
+        *(pytest.param(range(7), by, id=f"all by {by[0]}") for by in EVERYTHING_BY),
     ],
 )
 def test_each_of_many_runs_has_the_figures_that_it_has_alone(
@@ -113,7 +88,7 @@ def test_clients_are_chosen_in_each_of_many_runs_by_name(all_runs: list[Path], s
 def test_frames_for_programs_have_the_rows_of_the_summary_and_the_facts_of_each_run(
     all_runs: list[Path], spark: Any
 ) -> None:
-    runs = [all_runs[1], RECORDING]
+    runs = [all_runs[1], all_runs[-1]]
     asked = {"losses", "windows"}
     frames = summary_frames(spark, [str(each) for each in runs], by=["queue"], measures=asked)
     assert set(frames) == {"runs", *asked}

@@ -12,6 +12,7 @@ from pyspark.errors import PySparkAttributeError
 from qsctl.errors import Interrupted
 from qsctl.summary import read_rows
 from qsctl.summary.read_rows import passes_over, reported_to
+from qsctl.summary.spark.engine import SparkEngine
 
 
 class Spark:
@@ -54,11 +55,11 @@ def test_passes_and_their_parts_are_reported_over_all_summaries(monkeypatch: pyt
     part = threading.Event()
     spark: Any = Spark()
     with reported_to(noting(found, part, (1250, 2000))):
-        with passes_over(spark, 2000) as passes:
+        with passes_over(SparkEngine(spark).fraction, 2000) as passes:
             passes.begin(1000)
             passes.begin(1000)
             assert part.wait(60)
-        with passes_over(spark, 500) as passes:
+        with passes_over(SparkEngine(spark).fraction, 500) as passes:
             passes.begin(500)
     assert found[0] == (0, 2000)
     assert (2000, 2500) in found
@@ -69,7 +70,10 @@ def test_passes_and_their_parts_are_reported_over_all_summaries(monkeypatch: pyt
 def test_a_session_that_has_no_stages_to_ask_for_goes_from_pass_to_pass() -> None:
     found: list[tuple[int, int]] = []
     spark: Any = Spark(PySparkAttributeError("sparkContext"))
-    with reported_to(lambda done, total: found.append((done, total))), passes_over(spark, 20) as passes:
+    with (
+        reported_to(lambda done, total: found.append((done, total))),
+        passes_over(SparkEngine(spark).fraction, 20) as passes,
+    ):
         assert spark.asked.wait(60)
         passes.begin(20)
     assert found == [(0, 20), (20, 20)]
@@ -81,14 +85,14 @@ def test_what_shows_progress_may_end_the_summary() -> None:
             raise Interrupted("stopped by the program")
 
     spark: Any = Spark(OSError())
-    with reported_to(report), pytest.raises(Interrupted), passes_over(spark, 2) as passes:
+    with reported_to(report), pytest.raises(Interrupted), passes_over(SparkEngine(spark).fraction, 2) as passes:
         passes.begin(1)
         passes.begin(1)
 
 
 def test_nothing_is_watched_where_nothing_shows_it() -> None:
     spark: Any = Spark()
-    with passes_over(spark, 20) as passes:
+    with passes_over(SparkEngine(spark).fraction, 20) as passes:
         passes.begin(20)
         passes.end()
     assert not spark.asked.is_set()

@@ -14,7 +14,7 @@ from qsctl.cli.output.render import is_unicode
 from qsctl.cli.output.results import Block, LinesBlock, Plain, Result, TextBlock, fields_of
 from qsctl.cli.panels import SIMULATION_PANEL
 from qsctl.cli.simulation.selection_options import BestOption, FrontOption, asked_criteria
-from qsctl.cli.simulation.spark_options import ClusterOptions
+from qsctl.cli.simulation.spark_options import TaskOptions
 from qsctl.cli.simulation.task_progress import task_progress
 from qsctl.errors import UsageError
 from qsctl.report.formats import ReportFormat
@@ -94,7 +94,7 @@ def report(
     best: BestOption = None,
     front: FrontOption = None,
     *,
-    cluster: ClusterOptions,
+    cluster: TaskOptions,
 ) -> Reported:
     """Write a report: the verdict in words, charts, tables, configuration, how to reproduce it."""
     from qsctl.eventlog.location import location
@@ -114,7 +114,7 @@ def report(
     return Reported(str(file), write_report(contents(page, file, form, text)), tuple(page.verdict))
 
 
-def _page(of: Location, cluster: ClusterOptions, asked: Sequence[Sequence[Criterion]]) -> Page:
+def _page(of: Location, cluster: TaskOptions, asked: Sequence[Sequence[Criterion]]) -> Page:
     """Return the page of what was named: a run, a sweep, or a file.
 
     Raises:
@@ -134,7 +134,7 @@ def _page(of: Location, cluster: ClusterOptions, asked: Sequence[Sequence[Criter
         from qsctl.summary.read_rows import reported_to
 
         with task_progress("rows read") as show_progress, reported_to(show_progress):
-            return run_page(of, cluster.spark_options())
+            return run_page(of, cluster.spark_asked_for())
     from qsctl.report.document_report import document_page
 
     return document_page(of)

@@ -61,23 +61,36 @@ class ClusterOptions(OptionGroup):
 
 @dataclass(frozen=True)
 class TaskOptions(ClusterOptions):
-    """Options of a command that simulates many times: in processes of this machine, or on Spark if requested."""
+    """Options of a command that computes on this machine without Java, or on Spark if requested."""
 
     spark: Annotated[
         bool,
         typer.Option(
             "--spark",
-            help="Compute on Spark, as with --master or --conf, instead of in processes of this machine.",
+            help="Compute on Spark, as with --master or --conf, instead of on this machine without Java.",
             rich_help_panel=SPARK_PANEL,
         ),
     ] = False
 
-    def runner(self, scenario: Scenario) -> AbstractContextManager[Runner | None]:
-        """Return what runs the simulations of a scenario; None: Spark, by these options."""
+    @property
+    def wants_spark(self) -> bool:
+        """Return whether an option or a variable asks for Spark."""
         from qsctl.summary.spark.session import CONF_VARIABLE, MASTER_VARIABLE
 
         named = (self.master, self.conf, os.environ.get(MASTER_VARIABLE), os.environ.get(CONF_VARIABLE))
-        if self.spark or any(named):
+        return self.spark or any(named)
+
+    def spark_asked_for(self) -> SparkOptions | None:
+        """Return the options of Spark as the pipeline has them; None: Spark is not asked for.
+
+        Raises:
+            UsageError: a setting is not NAME=VALUE.
+        """
+        return self.spark_options() if self.wants_spark else None
+
+    def runner(self, scenario: Scenario) -> AbstractContextManager[Runner | None]:
+        """Return what runs the simulations of a scenario; None: Spark, by these options."""
+        if self.wants_spark:
             return super().runner(scenario)
         from qsctl.summary.sweeps.local_runner import LocalRunner
 

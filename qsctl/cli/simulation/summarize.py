@@ -1,4 +1,4 @@
-"""`qsctl summarize`: what became of the messages of one or more runs, computed by Spark."""
+"""`qsctl summarize`: what became of the messages of one or more runs, on this machine or on Spark."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import typer
 
 from qsctl.cli.command import Commands
 from qsctl.cli.panels import SIMULATION_PANEL
-from qsctl.cli.simulation.spark_options import ClusterOptions
+from qsctl.cli.simulation.spark_options import TaskOptions
 from qsctl.cli.simulation.summarize_results import SparkSummary
 from qsctl.cli.simulation.task_progress import task_progress
 from qsctl.errors import UsageError
@@ -57,7 +57,7 @@ def summarize(
         bool, typer.Option("--skip-damaged", help="Leave out damaged runs, with a note for each, instead of failing.")
     ] = False,
     *,
-    cluster: ClusterOptions,
+    cluster: TaskOptions,
 ) -> SparkSummary:
     """Summarize runs: counters, latency, losses, throughput, depth, slow subscribers, Little's law, intervals."""
     if percentiles not in {"exact", "histogram"}:
@@ -79,7 +79,7 @@ def summarize(
             measures=ALL,
             exact=percentiles == "exact",
             confidence=confidence,
-            options=cluster.spark_options(),
+            options=cluster.spark_asked_for(),
             out=None if out is None else location(out),
             append=append,
             skip_damaged=skip_damaged,

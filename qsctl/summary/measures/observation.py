@@ -8,6 +8,7 @@ are texts, not column objects, since each step of a column object is a round tri
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
@@ -172,9 +173,13 @@ def listed_numbers(numbers: Collection[int]) -> str:
 
 
 def literal(text: str) -> str:
-    """Return a text as SQL writes it."""
+    """Return a text as SQL writes it; without braces, between which a statement has the names of frames."""
     escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
+    parts = [_BRACES.get(part, f"'{part}'") for part in re.split(r"([{}])", escaped)]
+    return parts[0] if len(parts) == 1 else f"concat({', '.join(parts)})"
+
+
+_BRACES: Final = {brace: f"char({ord(brace)})" for brace in "{}"}
 
 
 def listed(*columns: str) -> str:

@@ -5,6 +5,8 @@ Decides: which fault becomes which `QsctlError`. A fault without a rule is shown
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -164,6 +166,28 @@ def _unknown(text: str) -> QsctlError:
     )
 
 
+_FULL: Final = re.compile(r"No space left on device\W+at org\.apache\.hadoop\.fs\.")
+"""Spark's files of a table go through Hadoop's file system, and its temporary files do not."""
+
+
+@contextmanager
+def full_disk_as_of_the_system() -> Iterator[None]:
+    """Raise the error of a full disk, of the tables that the block writes, as the system's.
+
+    Raises:
+        OSError: the disk is full.
+    """
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (Py4JError, PySparkException) as error:
+        if _FULL.search(text_of(error)):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) from error
+        raise
+
+
 @contextmanager
 def spark_faults(look_for_damage: Callable[[], None] = lambda: None) -> Iterator[None]:
     """Turn what Spark raises inside the block into one `QsctlError`.
@@ -171,7 +195,7 @@ def spark_faults(look_for_damage: Callable[[], None] = lambda: None) -> Iterator
     Args:
         look_for_damage: called before a fault is reported that no rule knows; what it raises is reported instead.
     """
-    from py4j.protocol import Py4JError, Py4JNetworkError  # type: ignore[import-untyped]
+    from py4j.protocol import Py4JError, Py4JNetworkError
     from pyspark.errors import PySparkException
 
     try:

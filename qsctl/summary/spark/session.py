@@ -109,6 +109,8 @@ def resolve_settings(options: SparkOptions, environment: Mapping[str, str], fold
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.session.timeZone": "UTC",
+        # The type that every reader of Parquet knows; the other one is Spark's and Impala's own.
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
         # No measure divides by zero or casts what does not fit; sums are exact by `observation.exact_sum`.
         "spark.sql.ansi.enabled": "false",
         # Each column object would look for its line in our source.

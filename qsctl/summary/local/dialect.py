@@ -1,0 +1,80 @@
+"""Spark's SQL in the words of DuckDB, by sqlglot.
+
+Corrected here, for sqlglot translates words and not every meaning:
+
+- a double becomes a whole number by cutting off; DuckDB rounds;
+- a constant of type double is read from its digits; DuckDB would divide a decimal number and round twice;
+- where a condition is null for all rows, `count_if` is 0;
+- elements of arrays are counted from 0, but for `element_at`;
+- a number that does not fit is an error; sqlglot would make it null.
+
+`FUNCTIONS` has those of Spark that DuckDB lacks.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Mapping
+from typing import Final
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.optimizer.annotate_types import annotate_types
+
+FUNCTIONS: Final = (
+    "create macro timestamp_micros(unix_us) as make_timestamp(unix_us)",
+    "create macro pmod(number, modulus) as ((number % modulus) + modulus) % modulus",
+)
+
+_FRAME: Final = re.compile(r"\{(\w+)\}")
+_NAMED: Final = "_frame_"
+_END: Final = "_of_ours"
+_PLACE: Final = re.compile(rf"\b{_NAMED}(\w+?){_END}\b")
+
+
+def translated(text: str, frames: Mapping[str, str]) -> str:
+    """Return a statement of Spark's SQL as DuckDB's.
+
+    Args:
+        text: a statement, with `{name}` in the place of a frame.
+        frames: the statements of the frames, in DuckDB's words.
+    """
+    return _PLACE.sub(lambda place: f"({frames[place[1]]})", _translated(text))
+
+
+@functools.lru_cache(256)
+def _translated(text: str) -> str:
+    named = _FRAME.sub(rf"{_NAMED}\1{_END}", text)
+    statement = annotate_types(sqlglot.parse_one(named, read="spark"), dialect="spark")
+    for hint in list(statement.find_all(exp.Hint)):
+        hint.pop()
+    for node in reversed(list(statement.bfs())):  # what is inside comes first
+        corrected = _corrected(node)
+        if corrected is not None:
+            corrected.type = node.type
+            node.replace(corrected)
+    return statement.sql(dialect="duckdb")
+
+
+def _corrected(node: exp.Expr) -> exp.Expr | None:
+    """Return what takes the place of a part of a statement; None: nothing."""
+    if isinstance(node, exp.CountIf):
+        return exp.Filter(this=exp.Count(this=exp.Star()), expression=exp.Where(this=node.this.copy()))
+    if isinstance(node, exp.Bracket):
+        place = node.expressions[0].copy()
+        if not node.args.get("offset"):
+            place = exp.Add(this=exp.Paren(this=place), expression=exp.Literal.number(1))
+        return exp.Anonymous(this="list_extract", expressions=[node.this.copy(), place])
+    if isinstance(node, exp.Cast):
+        return exp.Cast(this=_to_be_cast(node), to=node.to.copy())
+    return None
+
+
+def _to_be_cast(node: exp.Cast) -> exp.Expr:
+    of: exp.Expr = node.this.copy()
+    if node.to.is_type(*exp.DataType.INTEGER_TYPES) and of.is_type(*exp.DataType.REAL_TYPES):
+        return exp.Trunc(this=of)
+    if node.to.is_type(exp.DataType.Type.DOUBLE) and isinstance(of, exp.Literal) and not of.is_string:
+        return exp.Literal.string(of.this)
+    return of

@@ -1,0 +1,90 @@
+"""The computation of frames by DuckDB: in this process, from the files of this machine."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import pyarrow as pa
+from pyspark.sql.types import StructType
+
+from qsctl.eventlog.location import Location
+from qsctl.eventlog.schema import SINCE_REJECTED
+from qsctl.summary.local.session import LocalSession
+from qsctl.summary.log_frames import READ
+from qsctl.summary.measures.by_run import RUN_NUMBER
+from qsctl.summary.recorded_run import SummarizedRun
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class LocalEngine:
+    """Computes by DuckDB."""
+
+    def __init__(self, session: LocalSession) -> None:
+        self._session: Final = session
+
+    def read(self, runs: Sequence[SummarizedRun], table: str) -> DataFrame:
+        """Return a table of some runs."""
+        shape = StructType([field for field in READ[table].fields if field.name not in {"run_id", "replication"}])
+        parts = [(number, part) for number, run in enumerate(runs) for part in run.parts[table]]
+        constants = {
+            RUN_NUMBER: [number for number, _ in parts],
+            "replication": [part.replication for _, part in parts],
+        }
+        frame = self._session.files([Path(str(part.path)) for _, part in parts], shape, constants)
+        if table == "counters":  # which runs of earlier versions have no column for
+            frame = frame.selectExpr(
+                f"* except ({', '.join(SINCE_REJECTED)})",
+                *(f"coalesce({name}, 0) as {name}" for name in SINCE_REJECTED),
+            )
+        return _as_frame(frame)
+
+    def frame(self, rows: pa.Table) -> DataFrame:
+        """Return rows of this process as a frame."""
+        return _as_frame(self._session.createDataFrame(rows))
+
+    def materialized(self, frame: DataFrame) -> DataFrame:
+        """Return the rows of a frame, computed now."""
+        return _as_frame(self._session.materialized(cast("Any", frame)))
+
+    def append(self, frame: DataFrame, folder: Location) -> None:
+        """Write the rows of a frame as a file of Parquet, beside those that a folder has.
+
+        Raises:
+            OSError: the disk is full, or the folder cannot be written.
+        """
+        folder.mkdir(parents=True, exist_ok=True)
+        file = Path(str(folder)) / f"part-{secrets.token_hex(8)}.parquet"
+        self._session.write(cast("Any", frame), file)
+
+    def files(self, paths: Sequence[Location], shape: StructType) -> DataFrame:
+        """Return the rows of files of Parquet."""
+        return _as_frame(self._session.files([Path(str(path)) for path in paths], shape, {}))
+
+    def fraction(self) -> float:
+        """Return how much of what is being computed is done."""
+        return self._session.fraction()
+
+
+@contextmanager
+def local_engine() -> Iterator[LocalEngine]:
+    """Yield an engine whose memory and files are freed when the block ends.
+
+    Raises:
+        OSError: the folder for temporary files cannot be written.
+    """
+    session = LocalSession()
+    try:
+        yield LocalEngine(session)
+    finally:
+        session.close()
+
+
+def _as_frame(frame: Any) -> DataFrame:
+    """Return a frame of ours as one of Spark's: measures use what both have."""
+    return cast("DataFrame", frame)

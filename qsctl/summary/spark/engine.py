@@ -1,0 +1,70 @@
+"""The computation of frames by Spark, on any session: of this process, of a platform, of Spark Connect."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from qsctl.eventlog.location import Location, spark_path, spark_pattern
+from qsctl.summary.log_frames import read_tables
+from qsctl.summary.recorded_run import SummarizedRun
+from qsctl.summary.spark.faults import full_disk_as_of_the_system
+
+
+class SparkEngine:
+    """Computes by a session of Spark."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark: Final = spark
+        self._tracker: Any = None
+
+    def read(self, runs: Sequence[SummarizedRun], table: str) -> DataFrame:
+        """Return a table of some runs."""
+        return read_tables(self._spark, runs, table)
+
+    def frame(self, rows: pa.Table) -> DataFrame:
+        """Return rows of this process as a frame, in one part: they are few."""
+        return self._spark.createDataFrame(rows).coalesce(1)
+
+    def materialized(self, frame: DataFrame) -> DataFrame:
+        """Return the rows of a frame, computed now and kept in memory or on disk until nothing refers to them.
+
+        `persist` would not do: Spark forgets a cached frame as soon as a temporary view of it is dropped, and every
+        `sql(text, name=frame)` makes and drops one. And what reads such a frame is planned without everything that led
+        to it. On a cluster each row is kept by two executors, so that the loss of one costs nothing.
+        """
+        is_local = str(self._spark.conf.get("spark.master")).startswith("local")
+        return frame.localCheckpoint(
+            eager=True, storageLevel=StorageLevel.MEMORY_AND_DISK if is_local else StorageLevel.MEMORY_AND_DISK_2
+        )
+
+    def append(self, frame: DataFrame, folder: Location) -> None:
+        """Write the rows of a frame as files of Parquet, beside those that a folder has.
+
+        Raises:
+            OSError: the disk is full.
+        """
+        with full_disk_as_of_the_system():
+            frame.write.mode("append").parquet(spark_path(folder))
+
+    def files(self, paths: Sequence[Location], shape: StructType) -> DataFrame:
+        """Return the rows of files of Parquet."""
+        return self._spark.read.schema(shape).parquet(*map(spark_pattern, paths))
+
+    def fraction(self) -> float:
+        """Return the fraction of the tasks of all running stages that are done; 0 while none runs.
+
+        Raises:
+            PySparkException: the session is remote, which shows nothing of its stages.
+        """
+        if self._tracker is None:
+            self._tracker = self._spark.sparkContext.statusTracker()
+        stages = [self._tracker.getStageInfo(each) for each in self._tracker.getActiveStageIds()]
+        known = [each for each in stages if each is not None]
+        tasks = sum(each.numTasks for each in known)
+        return sum(each.numCompletedTasks for each in known) / tasks if tasks else 0.0
