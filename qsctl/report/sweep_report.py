@@ -20,7 +20,14 @@ from qsctl.sim.sweep import Point, scenario_at
 from qsctl.summary.comparison.compared_settings import scenario_in
 from qsctl.summary.sweeps.points import UNITS, PointMeasure, point_measures
 from qsctl.summary.sweeps.selection import Criterion, Selection, select
-from qsctl.summary.sweeps.sweep_folder import SCENARIO_FILE, PointResult, read_results, read_sweep, sweep_scenario
+from qsctl.summary.sweeps.sweep_folder import (
+    SCENARIO_FILE,
+    PointResult,
+    grid_order,
+    read_results,
+    read_sweep,
+    sweep_scenario,
+)
 
 SHOWN: Final = ("loss_ratio", "time_in_queue_p99", "time_to_done_p99", "throughput", "time_without_master")
 CONFIDENCE: Final = 0.95
@@ -41,15 +48,11 @@ def sweep_page(folder: Location, asked: Sequence[Sequence[Criterion]] = ()) -> P
     """
     document = read_sweep(folder)
     axes = [axis["path"] for axis in document["axes"]]
-    places = {axis["path"]: {value: place for place, value in enumerate(axis["values"])} for axis in document["axes"]}
-
-    def place(each: PointResult | PointMeasure) -> tuple[int, ...]:
-        return tuple(places.get(path, {}).get(value, 0) for path, value in each.point.values)
-
-    results = sorted(read_results(folder), key=place)
+    place = grid_order(document)
+    results = sorted(read_results(folder), key=lambda each: place(each.point))
     is_paired = bool(document["common_random_numbers"])
     selections = [select(results, criteria, CONFIDENCE, paired=is_paired) for criteria in asked]
-    measures = sorted(point_measures(results, CONFIDENCE, SHOWN), key=place)
+    measures = sorted(point_measures(results, CONFIDENCE, SHOWN), key=lambda each: place(each.point))
     points = {result.point.key for result in results}
     seen = {result.point for result in results if any(_has_messages(each) for each in result.figures)}
     losing = {each.point for each in measures if each.measure == "loss_ratio" and each.largest > 0}

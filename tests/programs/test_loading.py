@@ -17,10 +17,12 @@ import pytest
 import qsctl
 from qsctl.errors import Damaged, NotFound, Unavailable, UsageError
 from qsctl.eventlog.described import TimeKind, description_of, time_of
+from qsctl.eventlog.location import location
 from qsctl.eventlog.names import NAME_TABLES
 from qsctl.eventlog.run_folder import RunStatus, read_run_info, write_run_info
 from qsctl.eventlog.schema import bucket_bounds_ns
 from qsctl.eventlog.tables import LOG_TABLES
+from qsctl.summary.sweeps.sweep_folder import read_sweep
 from tests.eventlog.schema_file import FILE, text
 
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
@@ -287,3 +289,13 @@ def test_a_recording_that_a_service_writes_explains_itself_before_and_after_its_
     assert recording
     assert run["started_at"] == EPOCH + datetime.timedelta(microseconds=recording.started_at_ns // 1000)
     assert begun["arrivals"].arrow().num_rows == 2  # the folder as it is now
+
+
+def test_rows_of_a_sweep_are_in_the_order_of_its_grid(swept: Path) -> None:
+    depth, buffer = "profile[*]/queue[D-1]/max-depth", "profile[trading]/tcp/transmit-queue"
+    grid = [(axis["path"], axis["values"]) for axis in read_sweep(location(swept))["axes"]]
+    assert [path for path, _ in grid] == [depth, buffer]
+    expected = [(int(first), second) for first in grid[0][1] for second in grid[1][1]]
+    for name in ("measures", "points"):
+        rows = qsctl.load(swept)[name].arrow().select([depth, buffer]).to_pylist()
+        assert list(dict.fromkeys((row[depth], row[buffer]) for row in rows)) == expected

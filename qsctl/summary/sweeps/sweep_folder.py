@@ -14,7 +14,7 @@ import json
 import os
 import re
 import secrets
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Final
@@ -303,6 +303,22 @@ def _write_whole(place: Location, content: bytes) -> None:
         with suppress(OSError):
             hidden.unlink(missing_ok=True)
         raise
+
+
+def grid_order(document: Mapping[str, Any]) -> Callable[[Point], tuple[int, ...]]:
+    """Return the key by which points are sorted in the order of a sweep's grid, those of other grids behind.
+
+    Args:
+        document: of `read_sweep`.
+    """
+    places = {axis["path"]: {value: place for place, value in enumerate(axis["values"])} for axis in document["axes"]}
+    beyond = max((len(each) for each in places.values()), default=0)
+
+    def key(point: Point) -> tuple[int, ...]:
+        values = dict(point.values)
+        return tuple(of_path.get(values.get(path, ""), beyond) for path, of_path in places.items())
+
+    return key
 
 
 def read_results(folder: Location) -> list[PointResult]:

@@ -16,7 +16,7 @@ from qsctl.eventlog.location import Location
 from qsctl.sim.sweep import Point
 from qsctl.summary.finishing.intervals import DEFAULT_CONFIDENCE
 from qsctl.summary.sweeps.points import MEASURES, UNITS, PointMeasure, point_measures
-from qsctl.summary.sweeps.sweep_folder import POINTS, PointResult, read_results, read_sweep
+from qsctl.summary.sweeps.sweep_folder import POINTS, PointResult, grid_order, read_results, read_sweep
 
 SWEEP_TABLES: Final[dict[str, str]] = {
     "measures": "A row a point and queue: the mean of every measure over the repetitions, with its interval.",
@@ -40,7 +40,8 @@ def sweep_tables(folder: Location, confidence: float = DEFAULT_CONFIDENCE) -> di
         Damaged: a file of the sweep is missing, was changed, belongs to another sweep, or cannot be read.
     """
     document = read_sweep(folder)
-    results = read_results(folder)
+    place = grid_order(document)
+    results = sorted(read_results(folder), key=lambda result: (place(result.point), result.replication))
     paths = list(dict.fromkeys(path for result in results for path, _ in result.point.values))
     paths = paths or [axis["path"] for axis in document["axes"]]
     return {"measures": _measures(results, paths, confidence), "points": _points(results, paths)}
