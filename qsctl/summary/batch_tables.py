@@ -126,9 +126,8 @@ class FramesOfBatch:
         self._asked = asked
         self._share_moves = share_moves and len(asked.measures & OVER_TIME) > 1
         self._keys = tables.key_columns(asked.by, several=batch.several)
-        self._of_client = [key for key in self._keys if key in {RUN_NUMBER, "client_id"}]
-        if not batch.several:
-            self._of_client = [key for key in self._keys if key == "client_id"]
+        of_client = {RUN_NUMBER, "client_id"} if batch.several else {"client_id"}
+        self._of_client = [key for key in self._keys if key in of_client]
 
     def __iter__(self) -> Iterator[tuple[str, DataFrame]]:
         """Return each table that is asked for, and that these runs have, by name."""

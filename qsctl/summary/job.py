@@ -110,6 +110,7 @@ def summarize_runs(
     Raises:
         Unavailable: there is no Java for Spark. And what `summarize` raises.
     """
+    _require_folder(out, append=append)
     asked = checked_measures(
         by, window_ns, measures, exact, confidence, tuple(clients), len(folders), names_runs=append
     )
@@ -124,6 +125,12 @@ def summarize_runs(
         tune(spark, brief=brief)
     engine = SparkEngine(spark)
     return _of_whole_runs(engine, runs, asked, out, shown, skipped, append=append, skip_damaged=skip_damaged)
+
+
+def _require_folder(out: Location | str | None, *, append: bool) -> None:
+    """Refuse to append to nothing before anything is read or started."""
+    if append and out is None:
+        raise UsageError("runs are added to the tables of a folder, and none is named", remedy="Name it with --out.")
 
 
 def _is_here(runs: Sequence[SummarizedRun], out: Location | None) -> bool:
@@ -191,6 +198,7 @@ def summarize(
         InvalidInput: `out` cannot be written, another command is writing it, or it has tables of the other kind, which
             are replaced or appended to.
     """
+    _require_folder(out, append=append)
     asked = checked_measures(by, window_ns, measures, exact, confidence, tuple(clients), len(runs), names_runs=append)
     found, skipped = read_these([location(run) for run in runs], skip_damaged=skip_damaged)
     place = None if out is None else location(out)
@@ -234,8 +242,6 @@ def _summary(
     *,
     append: bool,
 ) -> RunSummary:
-    if append and out is None:
-        raise UsageError("runs are added to the tables of a folder, and none is named", remedy="Name it with --out.")
     labels = labels_of(runs)
     facts = facts_of(runs, labels)
     batches = batches_of(runs, labels, asked.clients)

@@ -1,4 +1,4 @@
-"""How long a summary of many runs takes in one plan, against the same runs one by one; equal to DuckDB's figures.
+"""Measures a summary of many runs in one plan against the same runs one by one; equal to DuckDB's figures.
 
 Run it with `pytest tests/benchmarks/test_many_runs.py`; QSCTL_BENCHMARK_RUNS says how many runs there are (20 unless
 given). One by one are at most 20 of them, of which the time of all is computed.

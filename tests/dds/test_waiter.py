@@ -1,4 +1,4 @@
-"""What ends a wait, and how often: a wake ends one, whatever the waiting thread is doing, and none after the end."""
+"""A wake ends one wait, whatever the waiting thread is doing, and none of a waiter that is closed."""
 
 from __future__ import annotations
 

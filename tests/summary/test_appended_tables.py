@@ -94,7 +94,7 @@ def test_the_same_run_replaces_its_own_partitions_and_nothing_else(
 
 
 def arrived_by_duckdb(lake: Path) -> dict[str, int] | None:
-    """What arrived in each run without a date, as DuckDB reads it; None where it is not installed."""
+    """Return the arrivals of each run without a date, as DuckDB reads them; None where it is not installed."""
     try:
         import duckdb
     except ImportError:
@@ -120,7 +120,7 @@ def arrived_by_polars(lake: Path) -> dict[str, int] | None:
 
 
 class Killed(BaseException):
-    """What ends a command that is killed: nothing behind it runs."""
+    """Ends a command as a kill does: nothing behind it runs."""
 
 
 @pytest.mark.parametrize("killed_at", range(1, 10))

@@ -395,12 +395,12 @@ def test_a_driver_that_is_killed_continues_beside_a_recorder_and_has_each_row_on
         "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(Path(__file__).parents[2]),
     }  # fmt: skip
     recorder = Recorded(tmp_path / "rec", tmp_path, 0.5)
-    told = 0
+    reported = 0
 
     def batches_more_than(count: int) -> bool:
-        nonlocal told
-        recorder.tell(steps(told, 50))
-        told += 50
+        nonlocal reported
+        recorder.tell(steps(reported, 50))
+        reported += 50
         return len([*checkpoint.glob("commits/[0-9]*")]) > count
 
     command = [sys.executable, "-c", COPIED, str(recorder.folder), str(out), str(checkpoint)]
@@ -412,7 +412,7 @@ def test_a_driver_that_is_killed_continues_beside_a_recorder_and_has_each_row_on
                 processes.running([*command, "100 milliseconds"], stdout=log, stderr=log, env=environment),
             ):
                 assert eventually(lambda done=done: batches_more_than(done + 2))  # type: ignore[misc]
-        recorder.tell(RecordingEnded(1_000 * told))
+        recorder.tell(RecordingEnded(1_000 * reported))
         assert recorder.last_words().end == RecordingEnd.STOPPED
     finally:
         recorder.socket.close()
@@ -422,6 +422,6 @@ def test_a_driver_that_is_killed_continues_beside_a_recorder_and_has_each_row_on
     batch = read_runs(spark, [recorder.folder])
     copied = spark.read.parquet(str(out))
     columns = [name for name in copied.columns if name != "run_id"]
-    assert copied.count() == batch.count() == told
+    assert copied.count() == batch.count() == reported
     assert copied.select(columns).exceptAll(batch.select(columns)).count() == 0
     assert copied.groupBy("queue").sum("wait_ns").collect() == batch.groupBy("queue").sum("wait_ns").collect()

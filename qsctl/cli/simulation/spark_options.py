@@ -12,6 +12,7 @@ import typer
 from qsctl.cli.caller import program_caller
 from qsctl.cli.option_groups import OptionGroup
 from qsctl.errors import Interrupted
+from qsctl.processors import processors
 
 if TYPE_CHECKING:
     from qsctl.sim.scenario.scenario import Scenario
@@ -95,13 +96,6 @@ class TaskOptions(ClusterOptions):
         from qsctl.summary.sweeps.local_runner import LocalRunner
 
         return LocalRunner(scenario, processors())
-
-
-def processors() -> int:
-    """Return how many processors this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from pyspark.sql.types import ArrayType, StructField, StructType
 
 from qsctl.endings import TemporaryFolder
 from qsctl.errors import Damaged, QsctlError, Refused
+from qsctl.processors import processors
 from qsctl.summary.local.dialect import FUNCTIONS, translated
 
 _SETTINGS: Final = ("set TimeZone = 'UTC'", "set enable_progress_bar = true", "set enable_progress_bar_print = false")
@@ -78,7 +79,7 @@ class LocalSession:
         self.connection: Final = duckdb.connect(
             config={
                 "temp_directory": str(self._folder.path),
-                "threads": _processors(),
+                "threads": processors(),
                 "preserve_insertion_order": False,
                 "autoinstall_known_extensions": False,
                 "autoload_known_extensions": False,
@@ -177,10 +178,6 @@ def _quoted(name: str) -> str:
 def _literal(text: str) -> str:
     doubled = text.replace("'", "''")
     return f"'{doubled}'"
-
-
-def _processors() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @contextmanager

@@ -53,7 +53,7 @@ ROWS_A_TASK: Final = 1 << 18
 """Rows of a task, about: a task costs some 50 ms besides, and a query that catches up with a day has 1,440 parts."""
 
 Offset: TypeAlias = dict[str, Any]
-"""What a checkpoint keeps: `recording`, the identifier; `parts`, how many; `checksum`, over them."""
+"""The content of a checkpoint: `recording`, the identifier; `parts`, how many; `checksum`, over them."""
 
 _MOMENT: Final = pa.timestamp("us", "UTC")
 _REPLICATION: Final = 0

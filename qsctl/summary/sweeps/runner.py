@@ -101,7 +101,7 @@ class SweepTasks:
         """
         self.tasks: Final = tasks
         self.kept = kept
-        """Where the parts of the pieces belong that are given from now on."""
+        """The place of the parts of the pieces that are given from now on."""
         self._slots = slots
         self._at = 0
         self.time: Final = time or RepetitionTime()

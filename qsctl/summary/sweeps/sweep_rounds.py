@@ -25,7 +25,7 @@ class Rounds:
 
     counts: Sequence[int]
     is_enough: Callable[[Sequence[PointResult]], bool]
-    """Whether the results of all points so far are enough; it is not asked at the last number."""
+    """Decides whether the results of all points so far are enough; it is not asked at the last number."""
 
 
 class RoundStream:
