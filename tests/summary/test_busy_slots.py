@@ -139,7 +139,7 @@ def test_an_executor_that_is_added_in_the_middle_is_kept_busy(
 def test_a_sweep_that_begins_with_one_worker_uses_those_that_register_later(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    plan = plan_of(60, 4)
+    plan = plan_of(80, 4)
     expected = results_here(plan)
     with standalone_cluster(tmp_path, workers=1, cores=1) as cluster:
 

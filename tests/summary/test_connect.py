@@ -14,18 +14,23 @@ from qsctl.errors import Damaged, Unavailable, UsageError
 from qsctl.sim.run import run, simulate_counters
 from qsctl.sim.scenario.overrides import apply_overrides
 from qsctl.sim.scenario.xml import find_scenario, read_scenario
+from qsctl.sim.sizing.targets import parse_setting, parse_target
 from qsctl.sim.sweep import parse_axes, plan_sweep
 from qsctl.summary import read_runs, summarize
 from qsctl.summary.spark.gateway import java_home
 from qsctl.summary.spark.java import find_java
 from qsctl.summary.spark.session import SparkOptions, spark_session, stop_spark
+from qsctl.summary.sweeps.local_runner import LocalRunner
+from qsctl.summary.sweeps.points import EVERY_MEASURE
+from qsctl.summary.sweeps.size import size
 from qsctl.summary.sweeps.spark_runner import SparkRunner, check_executors
-from qsctl.summary.sweeps.sweep import run_sweep
+from qsctl.summary.sweeps.sweep import SweepProgress, run_sweep
 from tests import processes
 from tests.campaigns import is_campaign
 from tests.patience import eventually
 from tests.summary.growing_recording import GrowingRecording
 from tests.summary.overloaded import DEPTH, overloaded, results_here
+from tests.summary.slow_work import busy_share, intervals, slowed
 from tests.summary.spark_elsewhere import answers, everything_of, free_port
 
 pytest.importorskip("grpc", reason="Spark Connect's packages are not installed: pip install 'qsctl[connect]'")
@@ -79,6 +84,46 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def test_a_sweep_there_gives_what_the_tasks_give_here(server: str, tmp_path: Path) -> None:
     plan = plan_sweep(overloaded(), parse_axes([f"{DEPTH}=100,400"]), 3)
     assert run_sweep(plan, tmp_path / "sweep", SparkOptions(server)) == results_here(plan)
+
+
+def test_a_size_there_is_the_size_here(server: str) -> None:
+    targets = [parse_target("P(discards(D-1)>0)<20%", tuple(EVERY_MEASURE))]
+    settings = [parse_setting("max-depth(D-1)=500,1000,1500,2000")]
+    with LocalRunner(overloaded()) as runner:
+        here = size(overloaded(), targets, settings, confidence=0.95, runner=runner)
+    assert here.answer is not None
+    assert size(overloaded(), targets, settings, confidence=0.95, options=SparkOptions(server)) == here
+
+
+def test_slots_there_are_busy_also_while_they_are_counted(
+    server: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = plan_sweep(overloaded(), parse_axes([f"{DEPTH}=100,200,300,400"]), 10)
+    expected = results_here(plan)
+    with slowed(tmp_path / "busy", 2.0):
+        assert run_sweep(plan, tmp_path / "sweep", SparkOptions(server)) == expected
+    busy = intervals(tmp_path / "busy")
+    share = busy_share(busy, [(0.0, 2)])
+    with capsys.disabled():
+        print(f"\nSpark Connect, 2 slots: {100 * share:.1f} % of the slots' time busy", file=sys.stderr)  # noqa: T201
+    assert share >= 0.70
+
+
+def test_an_interrupt_ends_the_tasks_there_and_the_sweep_is_continued(server: str, tmp_path: Path) -> None:
+    plan = plan_sweep(overloaded(), parse_axes([f"{DEPTH}=100,200,300,400"]), 10)
+
+    def interrupt(progress: SweepProgress) -> None:
+        if progress.done > 1:
+            raise KeyboardInterrupt
+
+    with slowed(tmp_path / "busy", 2.0), pytest.raises(KeyboardInterrupt):
+        run_sweep(plan, tmp_path / "sweep", SparkOptions(server), interrupt)
+    # The server works on jobs in their order: without an interrupt it would do the sixteen pieces of the window before.
+    assert spark_session(SparkOptions(server)).range(0, 2, 1, 2).count() == 2
+    assert 2 <= len(intervals(tmp_path / "busy")) < 12
+    seen: list[SweepProgress] = []
+    assert run_sweep(plan, tmp_path / "sweep", SparkOptions(server), seen.append) == results_here(plan)
+    assert seen[0].reused >= 2
 
 
 def test_no_java_starts_in_this_process(server: str) -> None:
