@@ -91,6 +91,27 @@ def java_findings() -> list[Finding]:
     return [Finding("Java", True, True, f"{chosen.version} from {chosen.source}: {chosen.executable}{why}")]
 
 
+def pyspark_finding(found: str, requirement: str) -> Finding:
+    """Return whether the tests of Spark are run with a version of PySpark.
+
+    Args:
+        found: the version, as in 4.3.0.
+        requirement: ours of the package, with both bounds.
+    """
+    bounds = dict(re.findall(r"(>=|<)([0-9]+\.[0-9]+)", requirement))
+    lowest, beyond = (tuple(map(int, bounds[sign].split("."))) for sign in (">=", "<"))
+    highest = f"{beyond[0]}.{beyond[1] - 1}"
+    numbers = re.match(r"([0-9]+)\.([0-9]+)", found)
+    good = numbers is not None and lowest <= (int(numbers[1]), int(numbers[2])) < beyond
+    return Finding(
+        "pyspark",
+        good,
+        False,
+        f"{found}; it is tested with {bounds['>=']} to {highest}",
+        f"pip install '{requirement.strip()}'",
+    )
+
+
 def package_findings() -> list[Finding]:
     """Our own version and those of the packages that we depend on."""
     from importlib.metadata import PackageNotFoundError, requires, version
@@ -108,7 +129,11 @@ def package_findings() -> list[Finding]:
         assert found is not None
         name = found[0]
         try:
-            findings.append(Finding(name, True, True, version(name)))
+            found_version = version(name)
+            is_spark = name == "pyspark"
+            findings.append(
+                pyspark_finding(found_version, text) if is_spark else Finding(name, True, True, found_version)
+            )
         except PackageNotFoundError:
             needed = not marker
             findings.append(Finding(name, False, needed, "not installed", f"pip install '{text.strip()}'"))

@@ -1,6 +1,6 @@
 """A check that every executor can run qsctl: done before the first task, so that one that cannot is named.
 
-This module is sent to the executors by value, since it must run without qsctl: it imports nothing of it.
+This module is sent to the executors by value, since it must run without qsctl: what runs there imports nothing of it.
 """
 
 from __future__ import annotations
@@ -38,14 +38,11 @@ def reports_of(tasks: DataFrame) -> list[dict[str, str]]:
     Args:
         tasks: a frame with a partition a task, one row in each.
     """
-    from pyspark import cloudpickle
     from pyspark.sql.functions import udf
 
-    module = sys.modules[__name__]
-    cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
-    try:
+    from qsctl.summary.spark.internals import sent_by_value
+
+    with sent_by_value(sys.modules[__name__]):
         ask = udf(lambda _: self_report(), ANSWER, useArrow=False)
         rows = tasks.select(ask(tasks[0]).alias("report")).distinct().collect()
-    finally:
-        cloudpickle.unregister_pickle_by_value(module)  # type: ignore[no-untyped-call]
     return [row["report"].asDict() for row in rows]

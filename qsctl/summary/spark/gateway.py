@@ -24,6 +24,12 @@ from typing import IO, Any, Final
 
 from qsctl.endings import Release, start_held
 from qsctl.errors import Unavailable
+from qsctl.summary.spark.internals import (
+    CONNECTION_FILE_VARIABLE,
+    PORT_VARIABLE,
+    SECRET_VARIABLE,
+    connect_to_java,
+)
 from qsctl.summary.spark.java import REMEDY, JavaRuntime
 from qsctl.summary.spark.master import computes_here
 
@@ -32,8 +38,6 @@ _LAST_LINES: Final = 3
 _END_SECONDS: Final = 10.0
 _POLL_S: Final = 0.05
 _ARGUMENTS: Final = "PYSPARK_SUBMIT_ARGS"
-_PLACE: Final = "_PYSPARK_DRIVER_CONN_INFO_PATH"
-"""The variable that names the file in which Java writes its port and secret."""
 _JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 _SETTINGS_OF_JARS: Final = ("spark.jars", "spark.jars.packages", "spark.driver.extraClassPath")
 """With these Java loads classes of the user's."""
@@ -178,8 +182,6 @@ def start_gateway(
     Raises:
         Unavailable: Java ended before it listened; its last words are in the message.
     """
-    from pyspark.java_gateway import launch_gateway
-
     (folder / LOG4J_FILE).write_text(QUIET_LOG4J, encoding="utf-8")
     log = folder / "java.log"
     conf = {**settings, _JAVA_OPTIONS: java_options(settings, folder, brief=brief)}
@@ -188,15 +190,15 @@ def start_gateway(
         "SPARK_LAUNCHER_OPTS": " ".join(_LAUNCHER_OPTIONS), **environment,
         "SPARK_HOME": str(home), "JAVA_HOME": str(java_home(java, folder)),
     }  # fmt: skip
-    environment = {**os.environ, **seen, _PLACE: str(folder / "connection")}
+    environment = {**os.environ, **seen, CONNECTION_FILE_VARIABLE: str(folder / "connection")}
     try:
         with log.open("wb") as output:
             process, end = start_held(lambda: _launch(home, conf, output, environment))
         try:
             port, secret = _connection(process, folder / "connection")
             # PySpark connects to a Java that it finds running; it starts none.
-            with changed_environment({"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": secret}):
-                connection = launch_gateway()  # type: ignore[no-untyped-call]
+            with changed_environment({PORT_VARIABLE: str(port), SECRET_VARIABLE: secret}):
+                connection = connect_to_java()
         except BaseException:
             end()
             if process.stdin is not None:

@@ -24,6 +24,7 @@ from qsctl.endings import INTERRUPTS
 from qsctl.errors import NoAnswer, QsctlError, Unavailable, UsageError
 from qsctl.summary.spark.faults import spark_faults
 from qsctl.summary.spark.gateway import Gateway, changed_environment, start_gateway
+from qsctl.summary.spark.internals import forget_connect, forget_java
 from qsctl.summary.spark.java import find_java
 from qsctl.summary.spark.master import check_master, computes_here, cores_of, is_local, is_loopback, is_remote
 from qsctl.summary.spark.private_folder import PrivateFolder, remove_abandoned
@@ -284,9 +285,6 @@ def _leave() -> None:
 atexit.register(_leave)
 
 
-_CONNECT_VARIABLES: Final = ("SPARK_CONNECT_MODE_ENABLED", "SPARK_REMOTE")
-
-
 def _connect(settings: Mapping[str, str], given: frozenset[str]) -> SparkSession:
     """Return a session of a Spark Connect server, with the user's settings and those that a session may set."""
     with spark_faults():
@@ -373,16 +371,10 @@ def _own_interrupts() -> Iterator[None]:
 
 def _forget(gateway: Gateway | None) -> None:
     """Close the connection and the Java machine, so that the next session starts its own."""
-    for name in _CONNECT_VARIABLES:
-        os.environ.pop(name, None)
-    if gateway is None:
-        return
-    from pyspark import SparkContext
-
-    if SparkContext._gateway is gateway.connection:
-        SparkContext._gateway = None
-        SparkContext._jvm = None
-    gateway.close()
+    forget_connect()
+    if gateway is not None:
+        forget_java(gateway.connection)
+        gateway.close()
 
 
 def _same(wanted: Mapping[str, str], have: Mapping[str, str]) -> bool:

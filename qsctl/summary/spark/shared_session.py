@@ -12,20 +12,16 @@ platform is used as it is, with its settings: no figure depends on them.
 from __future__ import annotations
 
 import os
-import sys
 from typing import TYPE_CHECKING, Final
 
 from qsctl.errors import UsageError
+from qsctl.summary.spark.internals import PORT_VARIABLE, active_context, connected_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SESSION_SETTINGS: Final = {"spark.sql.session.timeZone": "UTC", "spark.sql.ansi.enabled": "false"}
 """The settings that the measures need and that a session may set on a shared Spark."""
-
-
-_SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
-"""Variable that names the port of the Java machine above this process, where there is one."""
 
 
 def session_beside(master: str, sessions: dict[str, SparkSession]) -> SparkSession | None:
@@ -38,7 +34,7 @@ def session_beside(master: str, sessions: dict[str, SparkSession]) -> SparkSessi
     Raises:
         UsageError: another master is asked for than the one that runs.
     """
-    connected = _connected_session()
+    connected = connected_session()
     if connected is not None:
         if master:
             raise UsageError(
@@ -46,9 +42,8 @@ def session_beside(master: str, sessions: dict[str, SparkSession]) -> SparkSessi
                 remedy="Leave out the master to use that session, or stop it first.",
             )
         return connected
-    pyspark = sys.modules.get("pyspark")
-    context = None if pyspark is None else pyspark.SparkContext._active_spark_context
-    if context is None and os.environ.get(_SUBMITTED):
+    context = active_context()
+    if context is None and os.environ.get(PORT_VARIABLE):  # the Java machine of spark-submit
         from pyspark import SparkContext
 
         context = SparkContext.getOrCreate()
@@ -68,17 +63,3 @@ def session_beside(master: str, sessions: dict[str, SparkSession]) -> SparkSessi
             session.conf.set(setting, value)
         sessions[name] = session
     return sessions[name]
-
-
-def _connected_session() -> SparkSession | None:
-    """Return the session of Spark Connect that this process uses by default; None where it has none."""
-    module = sys.modules.get("pyspark.sql.connect.session")
-    if module is None:
-        return None
-    from pyspark.errors import PySparkException
-
-    try:
-        session: SparkSession = module.SparkSession.active()
-    except PySparkException:
-        return None
-    return session

@@ -20,6 +20,7 @@ from qsctl.errors import Unavailable
 from qsctl.sim.scenario.scenario import Scenario
 from qsctl.summary.spark.executors import reports_of, self_report
 from qsctl.summary.spark.faults import spark_faults
+from qsctl.summary.spark.internals import is_connected
 from qsctl.summary.spark.session import SparkOptions, runs_here, spark_session
 from qsctl.summary.sweeps.carried import CarriedScenario
 from qsctl.summary.sweeps.pieces import DonePiece, PieceAnswer, TaskPiece, ended, piece_of, piece_text, work
@@ -127,7 +128,7 @@ class SparkRunner(Runner):
 
     def _slots_now(self) -> int:
         """Return how many tasks the executors that have registered until now run at once."""
-        if not type(self._spark).__module__.startswith("pyspark.sql.connect"):
+        if not is_connected(self._spark):
             return max(1, int(self._spark.sparkContext.defaultParallelism))
         with spark_faults():
             # What a range is split into by default is how many tasks run at once, on a remote session too. Only the

@@ -1,0 +1,88 @@
+"""All that qsctl uses of PySpark beyond its documented interface: the one module to read before another minor version.
+
+In: sessions and contexts of PySpark. Out: what a session needs that PySpark has no documented call for. Each name here
+was there, with the same meaning, in PySpark 4.0 to 4.3; pyproject.toml has the bound, `.ci/pyspark_versions` runs the
+tests of Spark with each of these versions, and `tests/summary/test_internals.py` keeps other modules to the documented
+interface.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+CONNECTION_FILE_VARIABLE: Final = "_PYSPARK_DRIVER_CONN_INFO_PATH"
+"""Variable of the Java machine that names the file in which it writes its port and secret."""
+PORT_VARIABLE: Final = "PYSPARK_GATEWAY_PORT"
+"""Variable that names the port of the Java machine that runs already, where there is one."""
+SECRET_VARIABLE: Final = "PYSPARK_GATEWAY_SECRET"
+_CONNECT_VARIABLES: Final = ("SPARK_CONNECT_MODE_ENABLED", "SPARK_REMOTE")
+"""Set by PySpark with a session of Spark Connect, and left behind when it ends."""
+
+
+def connect_to_java() -> Any:
+    """Return a connection to the Java machine that `PORT_VARIABLE` and `SECRET_VARIABLE` name."""
+    from pyspark.java_gateway import launch_gateway
+
+    return launch_gateway()  # type: ignore[no-untyped-call]
+
+
+def forget_java(connection: Any) -> None:
+    """Have PySpark forget a connection, so that the next context may have another."""
+    from pyspark import SparkContext
+
+    if SparkContext._gateway is connection:
+        SparkContext._gateway = None
+        SparkContext._jvm = None
+
+
+def forget_connect() -> None:
+    """Have PySpark forget that sessions of this process were of Spark Connect."""
+    for name in _CONNECT_VARIABLES:
+        os.environ.pop(name, None)
+
+
+def active_context() -> SparkContext | None:
+    """Return the context that runs in this process; none runs where PySpark was not imported."""
+    pyspark = sys.modules.get("pyspark")
+    context: SparkContext | None = None if pyspark is None else pyspark.SparkContext._active_spark_context
+    return context
+
+
+def is_connected(session: SparkSession) -> bool:
+    """Return whether a session is one of Spark Connect."""
+    return type(session).__module__.startswith("pyspark.sql.connect")
+
+
+def connected_session() -> SparkSession | None:
+    """Return the session of Spark Connect that this process uses by default; None where it has none."""
+    module = sys.modules.get("pyspark.sql.connect.session")
+    if module is None:
+        return None
+    from pyspark.errors import PySparkException
+
+    try:
+        session: SparkSession = module.SparkSession.active()
+    except PySparkException:
+        return None
+    return session
+
+
+@contextmanager
+def sent_by_value(module: ModuleType) -> Iterator[None]:
+    """Send the functions of a module to executors with their code, for the length of the block."""
+    from pyspark import cloudpickle
+
+    cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
+    try:
+        yield
+    finally:
+        cloudpickle.unregister_pickle_by_value(module)  # type: ignore[no-untyped-call]
