@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,16 +24,14 @@ def answers(port: int) -> bool:
     return False
 
 
+def row_text(row: Mapping[str, Any]) -> str:
+    """Return a row without the last digits of its fractions: the order in which replications arrive decides them."""
+    return str({key: float(f"{value:.12g}") if isinstance(value, float) else value for key, value in row.items()})
+
+
 def everything_of(folder: Path, options: SparkOptions) -> dict[str, Any]:
     """Every table of a summary, its rows in an order of their own."""
     made = summarize_runs([folder], measures=ALL, options=options)
-    # The order in which replications arrive decides the last digits of a sum of fractions.
-    found = {
-        name: sorted(
-            str({key: float(f"{value:.12g}") if isinstance(value, float) else value for key, value in row.items()})
-            for row in rows
-        )
-        for name, rows in made.tables.items()
-    }
+    found = {name: sorted(map(row_text, rows)) for name, rows in made.tables.items()}
     assert found.keys() >= {"windows", "depth", "delays", "losses", "slow_subscribers", "littles_law", "intervals"}
     return {**found, "queues": sorted(map(str, made.queues))}

@@ -17,7 +17,7 @@ import pytest
 from qsctl.summary.spark.java import JavaRuntime, find_java
 from qsctl.summary.spark.session import stop_spark
 from tests import processes
-from tests.patience import eventually
+from tests.patience import PATIENCE_S, eventually
 from tests.summary.spark_elsewhere import answers, free_port
 
 EXECUTORS = {"spark.executor.memory": "512m", "spark.executor.cores": "1"}
@@ -109,7 +109,10 @@ def standalone_cluster(folder: Path, workers: int, cores: int) -> Iterator[Stand
             cluster.add_worker(cores)
         stack.callback(lambda: _terminate([*began, *cluster.workers]))
         stack.callback(stop_spark)
-        yield cluster
+        with pytest.MonkeyPatch.context() as patched:
+            # A master that has the processor now and then only is not stuck.
+            patched.setattr("qsctl.summary.spark.master.ANSWER_SECONDS", PATIENCE_S)
+            yield cluster
 
 
 def _terminate(started: list[subprocess.Popen[bytes]]) -> None:

@@ -16,7 +16,7 @@ from qsctl.sim.scenario.overrides import apply_overrides
 from qsctl.sim.scenario.xml import find_scenario, read_scenario
 from qsctl.sim.sizing.targets import parse_setting, parse_target
 from qsctl.sim.sweep import parse_axes, plan_sweep
-from qsctl.summary import read_runs, summarize
+from qsctl.summary import read_runs, summarize, summary_frames
 from qsctl.summary.spark.gateway import java_home
 from qsctl.summary.spark.java import find_java
 from qsctl.summary.spark.session import SparkOptions, spark_session, stop_spark
@@ -27,11 +27,11 @@ from qsctl.summary.sweeps.spark_runner import SparkRunner, check_executors
 from qsctl.summary.sweeps.sweep import SweepProgress, run_sweep
 from tests import processes
 from tests.campaigns import is_campaign
-from tests.patience import eventually
+from tests.patience import PATIENCE_S, eventually
 from tests.summary.growing_recording import GrowingRecording
 from tests.summary.overloaded import DEPTH, overloaded, results_here
 from tests.summary.slow_work import busy_share, intervals, slowed
-from tests.summary.spark_elsewhere import answers, everything_of, free_port
+from tests.summary.spark_elsewhere import answers, everything_of, free_port, row_text
 
 pytest.importorskip("grpc", reason="Spark Connect's packages are not installed: pip install 'qsctl[connect]'")
 pytest.importorskip("pandas", reason="Spark Connect needs pandas")
@@ -45,6 +45,12 @@ pytestmark = [
     ),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
 ]
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait for a server that has the processor now and then only, where a user would hear that it is stuck."""
+    monkeypatch.setattr("qsctl.summary.spark.master.ANSWER_SECONDS", PATIENCE_S)
 
 
 @pytest.fixture(scope="module")
@@ -148,6 +154,43 @@ def test_a_summary_there_is_the_summary_here(server: str, tmp_path: Path) -> Non
     there = everything_of(tmp_path / "run", SparkOptions(server))
     stop_spark()
     assert there == everything_of(tmp_path / "run", SparkOptions("local[2]"))
+
+
+def test_frames_of_many_runs_there_are_those_here(server: str, all_runs: list[Path]) -> None:
+    """Of runs with repetitions, with events and without a log, and of a recording."""
+    runs = [all_runs[place] for place in (0, 2, 4, -1)]
+    made = []
+    for options in (SparkOptions(server), SparkOptions("local[2]")):
+        session = spark_session(options)
+        frames = summary_frames(session, runs, by=["queue"], share_moves=True)
+        tables = {name: sorted(map(row_text, frames[name].toArrow().to_pylist())) for name in frames}
+        joined = session.sql(
+            "select scenario, sum(arrived_messages) as arrived from {queues} join {runs} using (run_id) group by all",
+            queues=frames["queues"],
+            runs=frames["runs"],
+        )
+        by_scenario = {row["scenario"]: row["arrived"] for row in joined.collect()}
+        summary = summarize(session, runs, by=["queue"])
+        assert len(summary.queues) == len(tables["queues"])
+        made.append((tables, by_scenario, sorted(map(str, summary.queues))))
+        stop_spark()
+    assert made[0] == made[1]
+    tables, by_scenario, _ = made[0]
+    assert tables.keys() >= {"runs", "queues", "losses", "delays", "windows", "depth", "intervals", "slow_subscribers"}
+    assert all(tables.values())
+    assert {"burst", "dead-messages", "Shop"} <= by_scenario.keys()
+    assert all(by_scenario.values())
+
+
+def test_runs_are_appended_to_tables_there(server: str, all_runs: list[Path], tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    for _ in range(2):  # the second time in the place of the first
+        session = spark_session(SparkOptions(server))
+        summarize(session, [all_runs[0], all_runs[-1]], by=["queue"], measures=["losses"], out=lake, append=True)
+    rows = session.read.parquet(str(lake / "losses")).toArrow().to_pylist()
+    found = summary_frames(session, [all_runs[0], all_runs[-1]], by=["queue"], measures=["losses"])["losses"]
+    assert sorted(row["run_id"] for row in rows) == sorted(found.toPandas()["run_id"])
+    assert len({row["scenario"] for row in rows}) == 2
 
 
 def test_a_changed_page_is_damage_there_too(server: str, tmp_path: Path) -> None:
