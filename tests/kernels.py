@@ -2,12 +2,12 @@
 
 A whole run of the tests begins it before its workers. Where the kernels were never compiled, a test that simulates
 would compile them itself, for a minute, while the tests after it in its group wait. What it has compiled it leaves in
-numba's cache, where the tests find it; a test that needs a kernel sooner compiles that one, and it is found here.
+numba's cache, where the tests find it; a test that needs a kernel sooner waits for the one that is being compiled, or
+compiles its own, which is found here. So it has the priority of the tests: at a lower one, all would wait for it.
 """
 
 from __future__ import annotations
 
-import os
 import tempfile
 from pathlib import Path
 from typing import Final
@@ -23,9 +23,6 @@ COMPLETE: Final = CACHE_DIRECTORY / "compiled-for-tests"
 
 A_MOMENT: Final = {"warm-up": "0s", "horizon": "100ms"}
 
-_NICENESS: Final = 10
-"""Tests on real time wait for nothing here."""
-
 
 def compile_kernels() -> None:
     """Simulate a moment of each scenario whose kernels are made ready for users."""
@@ -38,5 +35,4 @@ def compile_kernels() -> None:
 
 if __name__ == "__main__":
     if COMPILED and not COMPLETE.exists():
-        os.nice(_NICENESS)
         compile_kernels()

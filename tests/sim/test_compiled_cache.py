@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -101,6 +102,48 @@ def test_of_processes_that_start_together_one_compiles_and_the_others_take_it_ov
                 assert each.stdout.readline() == "compiles or waits\n"
         found = sorted(each.communicate(timeout=PATIENCE_S)[0].split() for each in both)
     assert found == [["0", "1"], ["1", "0"]], "misses and hits of each"
+
+
+COPIED = """
+import sys
+from qsctl.sim.kernel.histogram import bucket_of
+
+print(bucket_of(10**9), *(sum(each.values()) for each in (bucket_of.stats.cache_misses, bucket_of.stats.cache_hits)))
+print(sys.modules[bucket_of.__module__].__file__)
+"""
+
+
+def test_every_copy_of_the_same_sources_has_what_one_of_them_compiled(tmp_path: Path) -> None:
+    found = []
+    for name in ("first", "second"):
+        package = tmp_path / name / "qsctl"
+        package.mkdir(parents=True)
+        for each in (ROOT / "qsctl").iterdir():
+            if each.name != "sim":
+                (package / each.name).symlink_to(each)
+        shutil.copytree(ROOT / "qsctl/sim", package / "sim", copy_function=shutil.copy)  # with other times
+        environment = {
+            "PATH": "/usr/bin:/bin", "PYTHONPATH": str(package.parent), "XDG_CACHE_HOME": str(tmp_path / "cache"),
+        }  # fmt: skip
+        done = processes.run([sys.executable, "-c", COPIED], env=environment, cwd=tmp_path, check=True)
+        bucket, misses, hits, file = done.stdout.split()
+        assert file.startswith(f"{package}/")
+        found.append((bucket, misses, hits))
+    assert found == [(found[0][0], "1", "0"), (found[0][0], "0", "1")]
+
+
+def test_an_edited_file_of_another_package_is_compiled_anew(tmp_path: Path) -> None:
+    environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": f"{ROOT}:{tmp_path}", "XDG_CACHE_HOME": str(tmp_path)}
+    program = "from called import plus_one; print(plus_one(41), sum(plus_one.stats.cache_misses.values()))"
+    found = []
+    for text in (CALLED, CALLED, CALLED.replace("+ 1", "+ 2")):
+        (tmp_path / "called.py").write_text(text)
+        os.utime(tmp_path / "called.py", times=(0, 0))
+        done = processes.run(
+            [sys.executable, "-B", "-c", program], env=environment, cwd=tmp_path, check=True
+        )  # fmt: skip
+        found.append(done.stdout.split())
+    assert found == [["42", "1"], ["42", "0"], ["43", "1"]]
 
 
 def directory_of(root: Path, number: int, unused_s: float) -> Path:

@@ -1,8 +1,9 @@
 """The directory of compiled kernels: one of the user's cache for each version of the simulator's sources.
 
 numba's disk cache notices an edit of the function's own file, never of one that it calls in another module, so the
-directory carries a hash of every source of the simulator: an edit anywhere is a new directory. Directories of other
-versions are removed when they were not used for weeks (`unused_caches`).
+directory carries a hash of every source of the simulator: an edit anywhere is a new directory, and every copy of the
+same sources, wherever it is installed, has the same one. Directories of other versions are removed when they were not
+used for weeks (`unused_caches`).
 """
 
 from __future__ import annotations
@@ -43,12 +44,16 @@ def sources_digest() -> str:
 
 
 def source_hash() -> str:
-    """Return a digest of all that a kernel may call, and of what compiles it."""
+    """Return a digest of all that a kernel may call, of what compiles it, and of whose types it is kept by."""
+    compilers = [f"{name} {_version_of(name)}" for name in ("numba", "llvmlite", "numpy")]
+    return hashlib.blake2b(" ".join((*compilers, sources_digest())).encode(), digest_size=8).hexdigest()
+
+
+def _version_of(name: str) -> str:
     try:
-        numba = version("numba")
+        return version(name)
     except PackageNotFoundError:
-        numba = "none"
-    return hashlib.blake2b(f"numba {numba} {sources_digest()}".encode(), digest_size=8).hexdigest()
+        return "none"
 
 
 def opened(directory: Path) -> bool:

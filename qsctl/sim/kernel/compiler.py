@@ -6,9 +6,11 @@ Imported when the first kernel has to be compiled, or loaded from numba's cache:
 from __future__ import annotations
 
 import ctypes
+import hashlib
+import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,7 +18,7 @@ from typing import Any, Final
 
 import filelock
 
-from qsctl.sim.kernel.cache_directory import CACHE_DIRECTORY, opened
+from qsctl.sim.kernel.cache_directory import CACHE_DIRECTORY, SOURCES, opened
 from qsctl.sim.kernel.compilations import ended, started
 from qsctl.sim.kernel.ready_made import layout_of
 
@@ -31,7 +33,7 @@ try:
     from numba.core import config as numba_config
     from numba.core import event as numba_event
     from numba.core import types
-    from numba.core.caching import FunctionCache
+    from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
     from numba.core.codegen import JITCodeLibrary
     from numba.core.compiler import Compiler
     from numba.core.compiler_lock import global_compiler_lock
@@ -62,20 +64,6 @@ class _Forwarded(Listener):
 
 
 numba_event.register("numba:compile", _Forwarded())  # type: ignore[no-untyped-call]
-
-
-@contextmanager
-def _own_cache() -> Iterator[None]:
-    """Within the `with` statement, functions that are decorated keep their compiled code in `CACHE_DIRECTORY`.
-
-    numba looks the directory up once, when it decorates: the caller's own functions keep theirs elsewhere, as before.
-    """
-    callers = getattr(numba_config, "CACHE_DIR")  # noqa: B009 - as above
-    setattr(numba_config, "CACHE_DIR", str(CACHE_DIRECTORY))  # noqa: B010 - as above
-    try:
-        yield
-    finally:
-        setattr(numba_config, "CACHE_DIR", callers)  # noqa: B010 - as above
 
 
 def _row(_context: Any, _base: Any, _index: Any, dtype: Any) -> Any:
@@ -181,9 +169,59 @@ class _Turn:
             return
 
 
+class _Place(_CacheLocator):
+    """Folder of the compiled code of one function, and the stamp of its source.
+
+    `CACHE_DIRECTORY` is of one text of the simulator's sources: code is found by the module, so that every copy of
+    these sources has it, as installations, checkouts and images of one version are. numba's own places are of a path
+    and a time of modification. A function of another package, as of a test, is known by its path and its file's text.
+    """
+
+    def __init__(self, function: Callable[..., Any], file: str) -> None:
+        self._py_file = file  # the name by which numba's warnings have it
+        self._line = function.__code__.co_firstlineno
+        path = Path(file)
+        self._is_ours = path.is_relative_to(SOURCES)
+        name = (
+            ".".join(path.relative_to(SOURCES).with_suffix("").parts)
+            if self._is_ours
+            else self.get_suitable_cache_subpath(file)  # type: ignore[no-untyped-call]
+        )
+        self._path = CACHE_DIRECTORY / name
+
+    @classmethod
+    def from_function(cls, function: Callable[..., Any], file: str) -> _Place | None:
+        """Return the place, or None: nothing can be kept there."""
+        found = cls(function, file)
+        try:
+            found.ensure_cache_path()  # type: ignore[no-untyped-call]
+        except OSError:
+            return None
+        return found
+
+    def get_cache_path(self) -> str:
+        """Return the folder of the function's module."""
+        return os.fspath(self._path)
+
+    def get_source_stamp(self) -> str:
+        """Return what changes with the text of the function's file; ours are in the directory's name."""
+        if self._is_ours:
+            return CACHE_DIRECTORY.name
+        return hashlib.blake2b(Path(self._py_file).read_bytes(), digest_size=16).hexdigest()
+
+    def get_disambiguator(self) -> str:
+        """Return what functions of one name differ by."""
+        return str(self._line)
+
+
+class _Placed(CompileResultCacheImpl):
+    _locator_classes = [_Place]  # noqa: RUF012 - as numba declares it
+
+
 class _SharedCache(FunctionCache):
     """numba's cache of one function, which looks again when it is this process's turn to compile."""
 
+    _impl_class = _Placed
     turn = _Turn(CACHE_DIRECTORY)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
@@ -244,21 +282,20 @@ class _PartCompiler(Compiler):
 _OPTIONS: Final[dict[str, Any]] = {"nogil": True, "error_model": "numpy", "_nrt": False}
 """Without numba's reference counting: kernels make no arrays, and counting cost half of their time."""
 
-_KERNEL: Final[dict[str, Any]] = {"cache": CACHED}
 _PART: Final[dict[str, Any]] = {"pipeline_class": _PartCompiler, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
 def dispatcher(function: Callable[..., Any], *, is_part: bool, is_inlined: bool) -> Any:
     """Return numba's form of a function, which compiles it for each types of its arguments."""
-    options = dict(_PART if is_part else _KERNEL)
+    options = dict(_PART if is_part else {})
     if is_inlined:
         options["forceinline"] = True
-    with _own_cache():
-        compiled = numba.njit(**_OPTIONS, **options)(function)
-        if options.get("cache"):
+    compiled = numba.njit(**_OPTIONS, **options)(function)
+    if CACHED and not is_part:
+        with suppress(RuntimeError):  # its folder cannot be written: the function is compiled by each process
             compiled._cache = _SharedCache(function)  # type: ignore[no-untyped-call]
             compiled.compile = partial(_SharedCache.turn.compiling, compiled.compile)
-        return compiled
+    return compiled
 
 
 def stand_in_for(kind: type, numbas_form: Callable[[Any], Any]) -> None:
@@ -307,8 +344,8 @@ def use_processor(name: str) -> None:
     Raises:
         RuntimeError: it has begun to compile for this machine's own.
     """
-    setattr(numba_config, "CPU_NAME", name)  # noqa: B010 - as above
-    setattr(numba_config, "CPU_FEATURES", "")  # noqa: B010 - as above
+    setattr(numba_config, "CPU_NAME", name)  # noqa: B010 - numba declares no types of it
+    setattr(numba_config, "CPU_FEATURES", "")  # noqa: B010 - numba declares no types of it
     _triple, used, features = cpu_target.target_context.codegen().magic_tuple()
     if (used, features) != (name, ""):
         raise RuntimeError(f"numba compiles for {used} {features}, not for {name}: it was asked too late")
