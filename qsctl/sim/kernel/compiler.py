@@ -169,7 +169,7 @@ class _Turn:
             return
 
 
-class _Place(_CacheLocator):
+class _CodeLocator(_CacheLocator):
     """Folder of the compiled code of one function, and the stamp of its source.
 
     `CACHE_DIRECTORY` is of one text of the simulator's sources: code is found by the module, so that every copy of
@@ -190,7 +190,7 @@ class _Place(_CacheLocator):
         self._path = CACHE_DIRECTORY / name
 
     @classmethod
-    def from_function(cls, function: Callable[..., Any], file: str) -> _Place | None:
+    def from_function(cls, function: Callable[..., Any], file: str) -> _CodeLocator | None:
         """Return the place, or None: nothing can be kept there."""
         found = cls(function, file)
         try:
@@ -214,14 +214,14 @@ class _Place(_CacheLocator):
         return str(self._line)
 
 
-class _Placed(CompileResultCacheImpl):
-    _locator_classes = [_Place]  # noqa: RUF012 - as numba declares it
+class _FoundByModule(CompileResultCacheImpl):
+    _locator_classes = [_CodeLocator]  # noqa: RUF012 - as numba declares it
 
 
 class _SharedCache(FunctionCache):
     """numba's cache of one function, which looks again when it is this process's turn to compile."""
 
-    _impl_class = _Placed
+    _impl_class = _FoundByModule
     turn = _Turn(CACHE_DIRECTORY)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
