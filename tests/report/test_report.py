@@ -42,7 +42,6 @@ from qsctl.sim.scenario.scenario import (
 )
 from qsctl.sim.sweep import parse_axes, plan_sweep, run_task
 from qsctl.summary.job import summarize_run
-from qsctl.summary.spark.session import SparkOptions
 from qsctl.summary.sweeps.sweep_folder import PointResult, open_sweep
 from tests.summary.written_sweep import write_results
 
@@ -105,7 +104,6 @@ def overloaded() -> Scenario:
     )  # fmt: skip
 
 
-@pytest.mark.spark
 def test_a_run_without_a_message_is_not_one_that_loses_none(tmp_path: Path) -> None:
     silent = dataclasses.replace(overloaded(), traffic=(
         Traffic("t", to="c", arrivals=PoissonArrivals(900), size=ConstantSize(1000), stop_ns=SECOND_NS // 2),
@@ -116,8 +114,8 @@ def test_a_run_without_a_message_is_not_one_that_loses_none(tmp_path: Path) -> N
          "No message was lost."),
     ):  # fmt: skip
         run(scenario, tmp_path / name, replications=1)
-        assert run_page(tmp_path / name, SparkOptions(master="local[2]")).verdict[0] == expected
-        figures = summarize_run(tmp_path / name, by=("queue",), options=SparkOptions(master="local[2]")).queues
+        assert run_page(tmp_path / name).verdict[0] == expected
+        figures = summarize_run(tmp_path / name, by=("queue",)).queues
         (block,) = loss_blocks(figures)
         assert isinstance(block, TextBlock)
         assert block.text == expected
@@ -292,11 +290,10 @@ def test_figures_are_short_and_whole_numbers_stay_whole() -> None:
     assert listed(["a", "b", "c"], most=2) == "a, b and 1 more"
 
 
-@pytest.mark.spark
 def test_a_run_s_report_shows_losses_and_opens_in_a_browser(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     report = run(overloaded(), folder, level=LogLevel.EVENTS)
-    made = run_page(folder, SparkOptions(master="local[2]"))
+    made = run_page(folder)
     assert made.verdict[0].startswith("D-1 lost ")
     assert not made.good
     titles = [each.title for each in made.pictures]

@@ -12,7 +12,6 @@ from qsctl.errors import ExitStatus, UsageError
 from qsctl.eventlog.reader import open_run
 from qsctl.eventlog.run_folder import RunStatus
 from qsctl.summary.job import summarize_run
-from qsctl.summary.spark.session import SparkOptions
 from tests.cli.shell import Shell
 
 
@@ -21,7 +20,6 @@ def shell(tmp_path: Path) -> Shell:
     return Shell(tmp_path / "state")
 
 
-@pytest.mark.spark
 def test_a_recording_from_its_start_to_its_summary(shell: Shell, tmp_path: Path) -> None:
     folder = tmp_path / "rec"
     assert shell("record", "status").out == "There was no recording.\n"
@@ -36,7 +34,7 @@ def test_a_recording_from_its_start_to_its_summary(shell: Shell, tmp_path: Path)
     assert "has ended" in shell("record", "stop").out
     assert shell("record", "status", "-o", "json").document["message_rows"] == 3
     assert open_run(folder).info.status is RunStatus.COMPLETE
-    (figures,) = summarize_run(folder, options=SparkOptions(master="local[2]")).queues  # as other tests do
+    (figures,) = summarize_run(folder).queues
     assert (figures.queue, figures.delivered_messages, figures.length_messages) == ("Orders", 2, 1)
 
 

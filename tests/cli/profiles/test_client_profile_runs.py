@@ -1,4 +1,4 @@
-"""`size` and `compare` with client profiles of a broker, simulated and summarized by Spark."""
+"""`size` and `compare` with client profiles of a broker, simulated and summarized."""
 
 from __future__ import annotations
 
@@ -19,16 +19,10 @@ from tests.commands import command_line
 
 FIXTURES = shipped("fixtures/profiles")
 THROTTLED = f"covered={FIXTURES / 'broker.cfg'}#guaranteed"
-SPARK = ("--master", "local[2]")
-"""As in the other tests of commands: with other settings, Java would start once more."""
 COVERED = f"covered={FIXTURES / 'guaranteed.json'}"
 
 
-@pytest.mark.spark
-def test_two_profiles_under_one_load_differ_by_what_their_bursts_admit(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("QSCTL_SPARK_MASTER", SPARK[1])
+def test_two_profiles_under_one_load_differ_by_what_their_bursts_admit(tmp_path: Path) -> None:
     done = CliRunner().invoke(
         command_line(),
         ["compare", "guaranteed", "--client-profile", COVERED, "--client-profile", THROTTLED, "--set", "horizon=2s",
@@ -79,7 +73,6 @@ def test_a_long_comparison_that_the_user_declines_leaves_nothing(
     assert asked == [False, True, True]
 
 
-@pytest.mark.spark
 def test_size_begins_from_the_profile_and_finds_less_than_the_arithmetic(tmp_path: Path) -> None:
     """W3: the formula wants flows × window = 12; the load has ten messages in flight."""
     load = tmp_path / "load.xml"
@@ -90,7 +83,7 @@ def test_size_begins_from_the_profile_and_finds_less_than_the_arithmetic(tmp_pat
         command_line(),
         ["size", str(load), "--target", "waiting_messages(G-1)=0", "--vary", "min-msg-burst(G-1)=9,10,12",
          "--client-profile", THROTTLED.partition("=")[2], "--set", "profile[sized]/queue[G-1]/max-depth=2",
-         *SPARK, "-o", "json"],
+         "-o", "json"],
     )  # fmt: skip
     assert done.exit_code == 0, done.stderr
     document = json.loads(done.stdout)

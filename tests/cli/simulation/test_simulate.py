@@ -225,21 +225,31 @@ def test_nothing_but_errors_is_on_standard_error_in_a_pipe(small: Path) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("small.xml",),
-        ("small.xml", "--var", "WARM_UP=500ms"),
-        ("shared-reader-queue", "--set", "horizon=3s", "--set", "warm-up=1s"),
-    ],
-    ids=" ".join,
-)
-def test_spark_and_the_simulator_agree_to_the_message(small: Path, arguments: tuple[str, ...]) -> None:
-    own = document(*arguments, "--replications", "2")
-    spark = document(*arguments, "--replications", "2", "--spark", "--master", "local[2]")
+def test_spark_and_the_simulator_agree_to_the_message(small: Path) -> None:
+    own = document("small.xml", "--var", "WARM_UP=500ms", "--replications", "2")
+    spark = document(
+        "small.xml", "--var", "WARM_UP=500ms", "--replications", "2", "--spark", "--master", "local[2]"
+    )  # fmt: skip
     assert (own["computed_by"], spark["computed_by"]) == ("simulator", "spark")
     assert own["fingerprint"] == spark["fingerprint"]
-    theirs = {(row["client"], row["queue"]): row for row in spark["queues"]}
+    check_figures(own, spark["queues"])
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("small.xml",), ("shared-reader-queue", "--set", "horizon=3s", "--set", "warm-up=1s")],
+    ids=" ".join,
+)
+def test_summary_and_the_simulator_agree_to_the_message(small: Path, arguments: tuple[str, ...]) -> None:
+    own = document(*arguments, "--replications", "2")
+    done = CliRunner().invoke(command_line(), ["summarize", own["folder"], "-o", "json"])
+    assert done.exit_code == 0, done.output
+    check_figures(own, json.loads(done.stdout)["queues"])
+
+
+def check_figures(own: dict[str, Any], queues: list[dict[str, Any]]) -> None:
+    """Compare the simulator's figures of a run with those of its event log."""
+    theirs = {(row["client"], row["queue"]): row for row in queues}
     for row in own["queues"]:
         if not row["arrived_messages"]:
             continue  # no row of the log tells of a queue that nothing came to

@@ -29,6 +29,12 @@ def document(*arguments: str | Path) -> Any:
 
 
 @pytest.fixture
+def one_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have a search simulated in this process; the sweep below has processes beside it."""
+    monkeypatch.setattr("qsctl.cli.simulation.spark_options.processors", lambda: 1)
+
+
+@pytest.fixture
 def scenario(tmp_path: Path) -> Path:
     file = tmp_path / "tiny.xml"
     file.write_text(SCENARIO)
@@ -81,9 +87,8 @@ def test_nothing_but_spark_connect_needs_pandas() -> None:
     assert [text for text in optional["connect"] if text.startswith("pandas")]
 
 
-@pytest.mark.spark
 def test_a_sweep_is_shown_compared_and_reported(scenario: Path, tmp_path: Path) -> None:
-    grid = ("--grid", f"{DEPTH}=50,200", "--replications", "4", *SPARK)
+    grid = ("--grid", f"{DEPTH}=50,200", "--replications", "4")
     first = document("sweep", scenario, *grid, "--out", tmp_path / "a")
     assert (first["points"], first["reused_replications"]) == (2, 0)
     again = qsctl("sweep", scenario, *grid, "--out", tmp_path / "a", "-o", "csv")
@@ -109,7 +114,7 @@ def test_a_sweep_is_shown_compared_and_reported(scenario: Path, tmp_path: Path) 
         assert written["verdict"]
 
 
-@pytest.mark.spark
+@pytest.mark.usefixtures("one_processor")
 def test_size_answers_in_words_and_exits_1_when_nothing_is_enough(scenario: Path) -> None:
     ask = (
         "size",
@@ -120,15 +125,14 @@ def test_size_answers_in_words_and_exits_1_when_nothing_is_enough(scenario: Path
         "loss_ratio(D-1)<50%",
         "--max-replications",
         "40",
-        *SPARK,
     )
     made = document(*ask, "--vary", "max-depth(D-1)=10..20")
     assert made["answer"]["settings"] == {"profile[*]/queue[D-1]/max-depth": 10}
-    assert document(*shlex.split(made["reproduce"])[1:], *SPARK) == made
+    assert document(*shlex.split(made["reproduce"])[1:]) == made
     assert made["looked_at"]["settings"][0]["tried"][0] == 10
     (direction,) = made["directions"]
     assert (direction["larger_is"], direction["contradicted"]) == ("better", False)
-    none = qsctl("size", scenario, "--target", "discards(D-1)=0", "--vary", "max-depth(D-1)=10..12", *SPARK)
+    none = qsctl("size", scenario, "--target", "discards(D-1)=0", "--vary", "max-depth(D-1)=10..12")
     assert none.exit_code == 1
     assert (
         "No setting in the range was shown with 95 % confidence to meet discards(D-1)=0: with "
@@ -139,7 +143,7 @@ def test_size_answers_in_words_and_exits_1_when_nothing_is_enough(scenario: Path
     assert "needs 72 runs without one that does" in " ".join(few.stderr.split())
 
 
-@pytest.mark.spark
+@pytest.mark.usefixtures("one_processor")
 def test_size_states_what_it_has_shown_and_no_more(scenario: Path) -> None:
     targets = (
         "--target",
@@ -149,7 +153,7 @@ def test_size_states_what_it_has_shown_and_no_more(scenario: Path) -> None:
         "--target",
         "delivered(D-1)>10",
     )
-    made = document("size", scenario, *targets, "--vary", "max-depth(D-1)=40000", *SPARK)
+    made = document("size", scenario, *targets, "--vary", "max-depth(D-1)=40000")
     zero, mean, at_least = made["answer"]["evidence"]
     assert zero["runs"] >= 59
     assert zero["statement"] == f"less than 5 % of runs have discards(D-1) ≠ 0 (0 of {zero['runs']} runs do)"
@@ -158,7 +162,7 @@ def test_size_states_what_it_has_shown_and_no_more(scenario: Path) -> None:
     assert at_least["statement"].startswith("the mean delivered(D-1) over runs is above ")
     assert mean["mean"] < mean["bound"] < 10e9
     assert 10 < at_least["bound"] < at_least["mean"]
-    shown = qsctl("size", scenario, *targets, "--vary", "max-depth(D-1)=40000", *SPARK)
+    shown = qsctl("size", scenario, *targets, "--vary", "max-depth(D-1)=40000")
     # The headline is the statements themselves: no small print says less.
     for each in (zero, mean, at_least):
         assert each["statement"] in " ".join(shown.stdout.split())
@@ -220,7 +224,6 @@ def test_without_java_a_summary_is_one_message_with_exit_status_7(
     assert "Spark needs Java, and none was found" in done.stderr
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize("level", ["counters", "messages"])
 def test_messages_refused_at_ingress_are_in_every_summary_and_report(level: str, tmp_path: Path) -> None:
     folder = tmp_path / "run"
@@ -231,36 +234,35 @@ def test_messages_refused_at_ingress_are_in_every_summary_and_report(level: str,
         for name in ("arrived_messages", "ingress_refused_messages", "too_big_messages", "waiting_messages")
     }
     assert total["ingress_refused_messages"] > 1000
-    rows = document("summarize", folder, *SPARK)["queues"]
+    rows = document("summarize", folder)["queues"]
     for name, count in total.items():
         assert sum(row[name] for row in rows) == count, name
     for row in rows:
         there = row["length_messages"] + row["waiting_messages"]
         assert row["arrived_messages"] == row["delivered_messages"] + row["lost_messages"] + there
-    shown = qsctl("summarize", folder, *SPARK).stdout
+    shown = qsctl("summarize", folder).stdout
     assert "Ingress rate" in shown
     assert "message-too-big" in shown
     assert "No message was lost" not in shown
-    assert qsctl("report", folder, "--out", tmp_path / "page.html", *SPARK).exit_code == 0
+    assert qsctl("report", folder, "--out", tmp_path / "page.html").exit_code == 0
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "(ingress rate)" in page
     assert "(message too big)" in page
     assert "No message was lost" not in page
 
 
-@pytest.mark.spark
 def test_a_cluster_s_masters_and_verdicts_are_in_the_summary_and_the_report(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     made = document("simulate", "election", "--out", folder, "--replications", "2", "--level", "counters")
     (queue,) = made["replicated_queues"]
     assert queue["refused_before"] == made["queues"][0]["discarded_messages"] > 50
-    summary = document("summarize", folder, *SPARK)
+    summary = document("summarize", folder)
     assert summary["replicated_queues"] == [queue]
     assert summary["verdicts"] == made["verdicts"]
-    shown = qsctl("summarize", folder, *SPARK).stdout
+    shown = qsctl("summarize", folder).stdout
     assert "Masters of replicated queues" in shown
     assert "Verdicts" in shown
-    assert qsctl("report", folder, "--out", tmp_path / "page.html", *SPARK).exit_code == 0
+    assert qsctl("report", folder, "--out", tmp_path / "page.html").exit_code == 0
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "Masters of replicated queues" in page
     assert "once faults stop, a master is elected" in page
