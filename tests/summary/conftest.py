@@ -1,4 +1,9 @@
-"""One local Spark session for the suite, and run folders written by hand."""
+"""What computes summaries, one local Spark session for the suite, and run folders written by hand.
+
+The statements of measures are one text, which this process computes by DuckDB, or Spark. A test of what they mean asks
+for `computed`: ordinarily it is computed here, and in a campaign on Spark, too. That both give the same rows of every
+measure, in each run of the suite, is `test_local.py`.
+"""
 
 from __future__ import annotations
 
@@ -30,6 +35,7 @@ from qsctl.sim.run import run
 from qsctl.sim.scenario.overrides import apply_overrides
 from qsctl.sim.scenario.xml import find_scenario, read_scenario
 from qsctl.summary.spark.session import SparkOptions, spark_session
+from tests.campaigns import is_campaign
 
 MASTER = "local[2]"
 RECORDING = Path(__file__).parents[2] / "fixtures/recordings/monday"
@@ -58,6 +64,19 @@ def all_runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 def options() -> SparkOptions:
     """The settings that the suite shares, so that it starts Java once."""
     return SparkOptions(master=MASTER)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Have tests that ask for `computed` computed by this process, and in a campaign once more by Spark."""
+    if "computed" in metafunc.fixturenames:
+        on_spark = pytest.param("on spark", marks=(pytest.mark.spark, pytest.mark.campaign))
+        metafunc.parametrize("computed", ["here", *([on_spark] if is_campaign() else [])], indirect=True)
+
+
+@pytest.fixture
+def computed(request: pytest.FixtureRequest, options: SparkOptions) -> SparkOptions | None:
+    """Options of what computes summaries: None is this process."""
+    return options if request.param == "on spark" else None
 
 
 @pytest.fixture

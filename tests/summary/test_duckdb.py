@@ -27,8 +27,6 @@ pytest.importorskip("duckdb", reason="figures are recomputed where duckdb is ins
 from tests.campaigns import is_campaign
 from tests.summary import recomputed
 
-pytestmark = pytest.mark.spark
-
 EVERYTHING = is_campaign()
 HORIZONS_NS = {
     "shared-reader-queue": 3 * SECOND_NS,
@@ -74,12 +72,12 @@ def held(scenario: Scenario) -> str:
     ("name", "by", "window_ns"), CASES, ids=lambda value: value if isinstance(value, str) else None
 )
 def test_every_figure_is_what_duckdb_makes_of_the_same_files(
-    name: str, by: tuple[str, ...], window_ns: int, tmp_path: Path, options: SparkOptions
+    name: str, by: tuple[str, ...], window_ns: int, tmp_path: Path, computed: SparkOptions | None
 ) -> None:
     scenario = short(name)
     report = run(scenario, tmp_path / "run", level=LogLevel.MESSAGES)
     names = {row["client_id"]: row["client"] for row in report.counters.to_pylist()}
-    summary = job.summarize_run(tmp_path / "run", by=by, window_ns=window_ns, measures=job.ALL, options=options)
+    summary = job.summarize_run(tmp_path / "run", by=by, window_ns=window_ns, measures=job.ALL, options=computed)
     log = recomputed.open_log(tmp_path / "run", scenario.warm_up_ns, scenario.horizon_ns, held(scenario))
     check_figures(summary, log, by, names)
     check_series(summary, log, by, window_ns, names)
@@ -108,13 +106,13 @@ SEEN = {
 
 @pytest.mark.parametrize(("name", "by"), [("dead-messages", ("client", "queue")), ("slow-subscriber", ("queue",))])
 def test_connections_and_losses_by_cause_are_what_duckdb_makes_of_the_same_files(
-    name: str, by: tuple[str, ...], tmp_path: Path, options: SparkOptions
+    name: str, by: tuple[str, ...], tmp_path: Path, computed: SparkOptions | None
 ) -> None:
     scenario = apply_overrides(read_scenario(find_scenario(name)), CONNECTIONS[name])
     report = run(scenario, tmp_path / "run", level=LogLevel.EVENTS)
     names = {row["client_id"]: row["client"] for row in report.counters.to_pylist()}
     log = recomputed.open_log(tmp_path / "run", scenario.warm_up_ns, scenario.horizon_ns, held(scenario))
-    summary = job.summarize_run(tmp_path / "run", by=by, measures={"connections", "losses"}, options=options)
+    summary = job.summarize_run(tmp_path / "run", by=by, measures={"connections", "losses"}, options=computed)
     check_figures(summary, log, by, names)
     keys = columns_of([word for word in by if word == "client"], "replication")
     rows = summary.tables["connections"]

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from qsctl.errors import Damaged
 from qsctl.eventlog.schema import bucket_of
 from qsctl.instant import SECOND_NS
 from qsctl.summary.finishing.arrow import with_exact_sums
 from qsctl.summary.finishing.done import times_to_done
+from qsctl.summary.local.session import LocalSession
 from qsctl.summary.measures import observation, tables
 from qsctl.summary.measures.cells import cells
 from qsctl.summary.measures.connections import connections
@@ -27,19 +29,36 @@ from qsctl.summary.measures.observation import Holding, Observation
 from qsctl.summary.measures.ranks import waits_at_ranks
 from qsctl.summary.measures.slow_subscriber import slow_subscribers, with_recorded_percentages
 from qsctl.summary.measures.throughput import windows
-
-pytestmark = pytest.mark.spark
+from qsctl.summary.spark.session import SparkOptions, spark_session
 
 S = SECOND_NS
 G_1_ALONE = AcknowledgedRows("queue = 'G-1'")
 EVERY_KEY = ("run_id", "replication", "client_id", "queue", "topic_id")
 
 
-def frame(spark: Any, rows: Sequence[dict[str, Any]]) -> Any:
-    """Message rows as they are read."""
-    return spark.createDataFrame(
-        [tuple(row.get(field.name) for field in tables.MESSAGES) for row in rows], tables.MESSAGES
+@pytest.fixture
+def session(computed: SparkOptions | None) -> Iterator[Any]:
+    """What computes: DuckDB's session in this process, or Spark's."""
+    if computed is not None:
+        yield spark_session(computed, brief=True)
+        return
+    made = LocalSession()
+    yield made
+    made.close()
+
+
+def of_rows(session: Any, rows: Sequence[tuple[Any, ...]], shape: tables.StructType) -> Any:
+    """Return literal rows as a frame."""
+    columns = list(zip(*rows, strict=True)) or [()] * len(shape.fields)
+    schema = to_arrow_schema(shape)
+    return session.createDataFrame(
+        pa.table([pa.array(column, kind) for column, kind in zip(columns, schema.types, strict=True)], schema=schema)
     )
+
+
+def frame(session: Any, rows: Sequence[dict[str, Any]]) -> Any:
+    """Message rows as they are read."""
+    return of_rows(session, [tuple(row.get(field.name) for field in tables.MESSAGES) for row in rows], tables.MESSAGES)
 
 
 def row(**values: Any) -> dict[str, Any]:
@@ -66,14 +85,15 @@ def measured(table: Any, keys: Sequence[str]) -> Any:
     return tables.StructType([*(tables.StructField(name, of_keys[name]) for name in keys), *own])
 
 
+@pytest.mark.spark
 def test_every_measure_has_its_declared_schema(spark: Any) -> None:
     messages, seen, holding = frame(spark, [row()]), Observation(S, 2 * S), Holding(frozenset({1}))
     moved = moves(messages, seen, EVERY_KEY, S, holding)
     series = windows(moved, EVERY_KEY, S)
-    events = spark.createDataFrame([], tables.EVENTS)
+    events = of_rows(spark, [], tables.EVENTS)
     slow = slow_subscribers(moved, seen, EVERY_KEY)
-    places = spark.createDataFrame([], measured(tables.PLACES, EVERY_KEY))
-    wanted = spark.createDataFrame([], tables.WANTED_RANKS)
+    places = of_rows(spark, [], measured(tables.PLACES, EVERY_KEY))
+    wanted = of_rows(spark, [], tables.WANTED_RANKS)
     for found, table in (
         (cells(messages, seen, EVERY_KEY, exact=True), measured(tables.CELLS, EVERY_KEY)),
         (cells(messages, seen, EVERY_KEY, exact=False), measured(tables.CELLS, EVERY_KEY)),
@@ -91,12 +111,13 @@ def test_every_measure_has_its_declared_schema(spark: Any) -> None:
         assert made == {field.name: field.dataType for field in table}
 
 
+@pytest.mark.spark
 def test_every_measure_scans_the_log_once_and_joins_and_sorts_in_groups(spark: Any, tmp_path: Path) -> None:
     frame(spark, [row()]).write.parquet(str(tmp_path / "log"))
     messages = spark.read.schema(tables.MESSAGES).parquet(str(tmp_path / "log"))
     seen, keys, holding = Observation(S, 2 * S), ("client_id", "queue"), Holding(frozenset({1}))
-    places = spark.createDataFrame([(1, "a", 0, 7, 1)], measured(tables.PLACES, (*keys, "replication")))
-    wanted = spark.createDataFrame([(1, 1)], tables.WANTED_RANKS)
+    places = of_rows(spark, [(1, "a", 0, 7, 1)], measured(tables.PLACES, (*keys, "replication")))
+    wanted = of_rows(spark, [(1, 1)], tables.WANTED_RANKS)
     moved = moves(messages, seen, keys, S, holding)
     series = windows(moved, keys, S)
     for name, found in (
@@ -120,13 +141,13 @@ def test_every_measure_scans_the_log_once_and_joins_and_sorts_in_groups(spark: A
             assert "topic_id" not in read[1], (name, plan)
 
 
-def test_buckets_are_those_of_the_simulator_and_coarse_ones_never_fall(spark: Any) -> None:
+def test_buckets_are_those_of_the_simulator_and_coarse_ones_never_fall(session: Any) -> None:
     draw = random.Random(3)
     edges = [2**bits + offset for bits in range(1, 62) for offset in (-1, 0, 1)]
     starts = [observation.coarse_start_ns(bucket) for bucket in range(1, 3000)]
     edges += [max(0, start + offset) for start in starts for offset in (-1, 0, 1) if start < 2**62]
     durations = sorted({0, 1, 2, *edges, *(draw.getrandbits(draw.randint(1, 62)) for _ in range(5000))})
-    waits = spark.createDataFrame(pa.table({"wait_ns": pa.array(durations, pa.int64())}))
+    waits = session.createDataFrame(pa.table({"wait_ns": pa.array(durations, pa.int64())}))
     found = waits.selectExpr(
         "wait_ns", f"{observation.FINE_BUCKET} as fine", f"{observation.COARSE_BUCKET} as coarse"
     ).toArrow().sort_by("wait_ns").to_pydict()  # fmt: skip
@@ -136,7 +157,7 @@ def test_buckets_are_those_of_the_simulator_and_coarse_ones_never_fall(spark: An
         assert observation.coarse_start_ns(bucket) <= duration < observation.coarse_start_ns(bucket + 1)
 
 
-def test_cells_have_the_fate_of_a_message_on_both_sides_of_the_warm_up(spark: Any) -> None:
+def test_cells_have_the_fate_of_a_message_on_both_sides_of_the_warm_up(session: Any) -> None:
     rows = [
         row(enqueued_ns=0, wait_ns=S - 1),
         row(enqueued_ns=0, wait_ns=S, attempts=3),
@@ -147,7 +168,7 @@ def test_cells_have_the_fate_of_a_message_on_both_sides_of_the_warm_up(spark: An
         row(enqueued_ns=0, wait_ns=S, outcome="held"),
         row(enqueued_ns=S, wait_ns=None, outcome="waiting"),
     ]
-    found = cells(frame(spark, rows), Observation(S, 9 * S), ["queue"], exact=False)
+    found = cells(frame(session, rows), Observation(S, 9 * S), ["queue"], exact=False)
     assert picked(found, "fate", "arrived", "bucket", "messages", "again", "bytes") == {
         ("uncounted", False, -1, 1, 0, 100), ("delivered", False, bucket_of(S), 1, 2, 100),
         ("delivered", True, 0, 1, 0, 7), ("discarded", True, -1, 1, 0, 100), ("queued", False, -1, 1, 0, 100),
@@ -156,28 +177,28 @@ def test_cells_have_the_fate_of_a_message_on_both_sides_of_the_warm_up(spark: An
     }  # fmt: skip
 
 
-def test_the_wait_at_a_rank_is_found_among_the_messages_of_its_cell(spark: Any) -> None:
+def test_the_wait_at_a_rank_is_found_among_the_messages_of_its_cell(session: Any) -> None:
     rows = [
         row(queue=queue, replication=number % 2, wait_ns=1000 + number // 2) for number in range(20) for queue in "ab"
     ]
     bucket = int(12 * 1000**0.125)
     places = [("a", 0, bucket, 1), ("a", 1, bucket, 1), ("b", 1, bucket, 2)]
     found = waits_at_ranks(
-        frame(spark, rows),
-        spark.createDataFrame(places, "queue string, replication int, bucket int, cell int"),
-        spark.createDataFrame([(1, 1), (1, 10), (1, 20), (2, 10)], tables.WANTED_RANKS),
+        frame(session, rows),
+        of_rows(session, places, measured(tables.PLACES, ("queue", "replication"))),
+        of_rows(session, [(1, 1), (1, 10), (1, 20), (2, 10)], tables.WANTED_RANKS),
         Observation(0, S), ["queue"], [(bucket, bucket)],
     )  # fmt: skip
     assert picked(found, "cell", "rank", "value_ns") == {(1, 1, 1000), (1, 10, 1004), (1, 20, 1009), (2, 10, 1009)}
 
 
-def test_a_window_counts_what_enters_it_and_what_leaves_it(spark: Any) -> None:
+def test_a_window_counts_what_enters_it_and_what_leaves_it(session: Any) -> None:
     rows = [
         row(enqueued_ns=0, wait_ns=S, work_units=2),
         row(enqueued_ns=S - 1, wait_ns=None, outcome="held", work_units=3),
         row(enqueued_ns=S, wait_ns=3 * S, outcome="discarded"),
     ]
-    moved = windows(moves(frame(spark, rows), Observation(0, 9 * S), ["queue"], S, Holding()), ["queue"], S)
+    moved = windows(moves(frame(session, rows), Observation(0, 9 * S), ["queue"], S, Holding()), ["queue"], S)
     names = "window_start_ns", "arrived_messages", "left_messages", "delivered_messages", "discarded_messages"
     assert picked(moved, *names) == {(0, 2, 0, 0, 0), (S, 1, 1, 1, 0), (4 * S, 0, 1, 0, 1)}
     assert picked(depth(moved, ["queue"]), "at_ns", "depth_messages", "depth_work_units") == {
@@ -199,9 +220,9 @@ G_1 = [
 """Of client 0, whose G-1 holds messages until they are acknowledged, and client 1, whose does not."""
 
 
-def test_g_1_holds_what_was_sent_until_it_is_acknowledged_and_not_what_waits_at_its_endpoint(spark: Any) -> None:
+def test_g_1_holds_what_was_sent_until_it_is_acknowledged_and_not_what_waits_at_its_endpoint(session: Any) -> None:
     keys = ("client_id", "queue")
-    moved = windows(moves(frame(spark, G_1), Observation(0, 9 * S), keys, S, Holding(frozenset({0}))), keys, S)
+    moved = windows(moves(frame(session, G_1), Observation(0, 9 * S), keys, S, Holding(frozenset({0}))), keys, S)
     found = depth(moved, keys)
     assert picked(found, "client_id", "queue", "at_ns", "depth_messages", "depth_work_units") == {
         (0, "G-1", S, 2, 12), (0, "G-1", 2 * S, 3, 32), (0, "G-1", 3 * S, 2, 27), (0, "G-1", 5 * S, 1, 7),
@@ -234,8 +255,8 @@ EVENTS = [
 ]  # fmt: skip
 
 
-def test_connections_are_what_happened_at_each_client_since_the_warm_up(spark: Any) -> None:
-    events = spark.createDataFrame(EVENTS, tables.EVENTS)
+def test_connections_are_what_happened_at_each_client_since_the_warm_up(session: Any) -> None:
+    events = of_rows(session, EVENTS, tables.EVENTS)
     columns = [field.name for field in measured(tables.CONNECTIONS, ["client_id", "replication"])]
     assert picked(connections(events, Observation(2 * S, 9 * S), ["client_id"]), *columns) == {
         (0, 0, 7, 2, 3 * S, 0, 11, 2, 0, 0, 0), (0, 1, 5, 0, None, 0, 0, 0, 0, 0, 0),
@@ -246,8 +267,8 @@ def test_connections_are_what_happened_at_each_client_since_the_warm_up(spark: A
     }  # fmt: skip
 
 
-def test_little_s_law_counts_the_time_in_the_queue(spark: Any) -> None:
-    law = law_of(frame(spark, G_1), Observation(0, 10 * S), ["client_id", "queue"], Holding(frozenset({0})))
+def test_little_s_law_counts_the_time_in_the_queue(session: Any) -> None:
+    law = law_of(frame(session, G_1), Observation(0, 10 * S), ["client_id", "queue"], Holding(frozenset({0})))
     found = {(each["client_id"], each["queue"]): each for each in law.toArrow().to_pylist()}
     assert found[0, "G-1"]["mean_depth_messages"] == pytest.approx((2 + 10 + 3) / 10)
     assert found[0, "G-1"]["arrivals_per_second"] == pytest.approx(4 / 10)
@@ -255,16 +276,16 @@ def test_little_s_law_counts_the_time_in_the_queue(spark: Any) -> None:
     assert found[1, "G-1"]["mean_depth_messages"] == pytest.approx(0.025)
 
 
-def test_little_s_law_is_exact_where_the_run_starts_and_ends_empty(spark: Any) -> None:
+def test_little_s_law_is_exact_where_the_run_starts_and_ends_empty(session: Any) -> None:
     rows = [row(enqueued_ns=number * S, wait_ns=number * 1000) for number in range(50)]
-    (law,) = law_of(frame(spark, rows), Observation(0, 100 * S), ["queue"]).toArrow().to_pylist()
+    (law,) = law_of(frame(session, rows), Observation(0, 100 * S), ["queue"]).toArrow().to_pylist()
     assert law["mean_depth_messages"] == pytest.approx(sum(range(50)) * 1000 / (100 * S), rel=1e-12)
     assert law["relative_difference"] < 1e-12
 
 
-def test_little_s_law_shows_what_is_queued_at_the_edges(spark: Any) -> None:
+def test_little_s_law_shows_what_is_queued_at_the_edges(session: Any) -> None:
     rows = [row(wait_ns=10 * S), row(enqueued_ns=5 * S, wait_ns=None, outcome="held")]
-    (law,) = law_of(frame(spark, rows), Observation(0, 20 * S), ["queue"]).toArrow().to_pylist()
+    (law,) = law_of(frame(session, rows), Observation(0, 20 * S), ["queue"]).toArrow().to_pylist()
     assert law["mean_depth_messages"] == pytest.approx((10 + 15) / 20)
     assert law["expected_depth_messages"] == pytest.approx(2 / 20 * 10)
 
@@ -280,22 +301,22 @@ FATES = [
 ]
 
 
-def done_of(spark: Any, warm_up_ns: int, acknowledged: AcknowledgedRows = G_1_ALONE) -> list[dict[str, Any]]:
+def done_of(session: Any, warm_up_ns: int, acknowledged: AcknowledgedRows = G_1_ALONE) -> list[dict[str, Any]]:
     seen = Observation(warm_up_ns, 10 * S)
-    found = done_cells(frame(spark, FATES), seen, ["queue"], acknowledged).toArrow()
+    found = done_cells(frame(session, FATES), seen, ["queue"], acknowledged).toArrow()
     return times_to_done(with_exact_sums(found), ["queue"]).to_pylist()
 
 
-def test_what_is_not_acknowledged_is_unfinished_and_what_is_lost_is_neither(spark: Any) -> None:
-    (found,) = done_of(spark, 0)
+def test_what_is_not_acknowledged_is_unfinished_and_what_is_lost_is_neither(session: Any) -> None:
+    (found,) = done_of(session, 0)
     assert (found["queue"], found["done_messages"], found["unfinished_messages"]) == ("G-1", 2, 3)
     assert found["max_ns"] == 6 * S
     # One of five is done at 1 s, one of the four that are left at 3 s; the three others are at least 4, 5, 6 s old.
     assert found["mean_ns"] == pytest.approx((1 + 2 * 0.8 + 3 * 0.6) * S, rel=0.01)
     assert found["p50_ns"] == found["p99_ns"] == 6 * S
-    (found,) = done_of(spark, 2 * S)  # those held and waiting are still there, the last sending counts
+    (found,) = done_of(session, 2 * S)  # those held and waiting are still there, the last sending counts
     assert (found["done_messages"], found["unfinished_messages"]) == (0, 3)
-    (found,) = done_of(spark, 0, AcknowledgedRows("queue = 'G-1'", comes_back=(True,)))
+    (found,) = done_of(session, 0, AcknowledgedRows("queue = 'G-1'", comes_back=(True,)))
     assert (found["done_messages"], found["unfinished_messages"]) == (2, 2)
 
 
@@ -308,9 +329,9 @@ def test_the_counters_determine_which_messages_are_acknowledged() -> None:
     assert not acknowledged_in(marks.slice(2, 1), comes_back=[False]).anywhere
 
 
-def test_little_s_law_of_the_time_to_done_counts_from_arrival_to_acknowledgment(spark: Any) -> None:
+def test_little_s_law_of_the_time_to_done_counts_from_arrival_to_acknowledgment(session: Any) -> None:
     seen = Observation(0, 10 * S)
-    moved = moves(frame(spark, FATES), seen, ["queue"], S, Holding(), G_1_ALONE)
+    moved = moves(frame(session, FATES), seen, ["queue"], S, Holding(), G_1_ALONE)
     found = {each["queue"]: each for each in littles_law(moved, seen, ["queue"]).toArrow().to_pylist()}
     assert found["D-1"]["mean_unfinished_messages"] is None
     law = found["G-1"]
@@ -319,13 +340,13 @@ def test_little_s_law_of_the_time_to_done_counts_from_arrival_to_acknowledgment(
     assert law["expected_unfinished_messages"] == pytest.approx(5 / 10 * 2)
 
 
-def test_a_sum_beyond_64_bits_is_refused(spark: Any) -> None:
+def test_a_sum_beyond_64_bits_is_refused(session: Any) -> None:
     rows = [row(wait_ns=2**62) for _ in range(3)]
     with pytest.raises(Damaged, match="wait_sum_ns add up to more than 64 bits"):
-        with_exact_sums(cells(frame(spark, rows), Observation(0, S), ["queue"], exact=True).toArrow())
+        with_exact_sums(cells(frame(session, rows), Observation(0, S), ["queue"], exact=True).toArrow())
 
 
-def test_a_client_is_slow_in_the_seconds_in_which_a_message_waits_through_half_of_it(spark: Any) -> None:
+def test_a_client_is_slow_in_the_seconds_in_which_a_message_waits_through_half_of_it(session: Any) -> None:
     rows = [
         row(client_id=1, enqueued_ns=10 * S, wait_ns=3 * S),
         row(client_id=1, enqueued_ns=11 * S, wait_ns=3 * S),
@@ -334,7 +355,7 @@ def test_a_client_is_slow_in_the_seconds_in_which_a_message_waits_through_half_o
         row(client_id=4, enqueued_ns=0, wait_ns=100 * S),
         row(client_id=5, enqueued_ns=0, wait_ns=None, outcome="waiting"),
     ]
-    slow = slow_of(frame(spark, rows), Observation(0, 100 * S))
+    slow = slow_of(frame(session, rows), Observation(0, 100 * S))
     found = {each["client_id"]: each for each in slow.toArrow().to_pylist()}
     assert {name: each["blocked_seconds"] for name, each in found.items()} == {1: 4, 2: 0, 3: 5, 4: 100, 5: 0}
     assert found[1]["slow_percent"] == 0.0
@@ -366,7 +387,7 @@ def plainly(rows: Sequence[dict[str, Any]], seen: Observation) -> dict[int, tupl
 
 @pytest.mark.parametrize(("seed", "warm_up_s", "horizon_s"), [(1, 0, 80), (2, 7, 100), (3, 20, 81)])
 def test_slow_subscribers_follow_the_rule_second_by_second(
-    spark: Any, seed: int, warm_up_s: int, horizon_s: int
+    session: Any, seed: int, warm_up_s: int, horizon_s: int
 ) -> None:
     draw = random.Random(seed)
     rows = []
@@ -381,7 +402,7 @@ def test_slow_subscribers_follow_the_rule_second_by_second(
                 )
             )
     seen = Observation(warm_up_s * S, horizon_s * S)
-    found = slow_of(frame(spark, rows), seen).toArrow().to_pylist()
+    found = slow_of(frame(session, rows), seen).toArrow().to_pylist()
     expected = plainly(rows, seen)
     assert {each["client_id"] for each in found} == expected.keys()
     for each in found:

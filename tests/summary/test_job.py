@@ -1,4 +1,4 @@
-"""Spark's figures against the same figures computed in plain Python, to the message."""
+"""Figures of summaries against the same figures computed in plain Python, to the message."""
 
 from __future__ import annotations
 
@@ -27,8 +27,6 @@ from qsctl.summary.spark.engine import SparkEngine
 from qsctl.summary.spark.faults import spark_faults
 from qsctl.summary.spark.session import SparkOptions
 
-pytestmark = pytest.mark.spark
-
 SUMS = COUNTS
 
 
@@ -44,8 +42,10 @@ def sent_waits(run: Any, **of: Any) -> list[int]:
     ]  # fmt: skip
 
 
-def test_figures_equal_the_simulator_s_own_counters_to_the_message(made_run: Any, options: SparkOptions) -> None:
-    summary = job.summarize_run(made_run.folder, by=("client", "queue", "replication"), options=options)
+def test_figures_equal_the_simulator_s_own_counters_to_the_message(
+    made_run: Any, computed: SparkOptions | None
+) -> None:
+    summary = job.summarize_run(made_run.folder, by=("client", "queue", "replication"), options=computed)
     assert len(summary.queues) == len(made_run.counters) == 27
     for counters in made_run.counters:
         figures = next(
@@ -57,8 +57,8 @@ def test_figures_equal_the_simulator_s_own_counters_to_the_message(made_run: Any
             assert getattr(figures, name) == counters[name], name
 
 
-def test_percentiles_are_the_exact_nearest_rank(made_run: Any, options: SparkOptions) -> None:
-    summary = job.summarize_run(made_run.folder, options=options)
+def test_percentiles_are_the_exact_nearest_rank(made_run: Any, computed: SparkOptions | None) -> None:
+    summary = job.summarize_run(made_run.folder, options=computed)
     for figures in summary.queues:
         waits = sent_waits(made_run, client_id=int(figures.client[-1]), queue=figures.queue)
         assert figures.percentile_error == 0.0
@@ -71,13 +71,13 @@ def test_percentiles_are_the_exact_nearest_rank(made_run: Any, options: SparkOpt
 
 
 def test_counters_alone_give_the_same_counts_and_percentiles_within_the_stated_error(
-    make_run: Callable[..., Any], made_run: Any, options: SparkOptions
+    make_run: Callable[..., Any], made_run: Any, computed: SparkOptions | None
 ) -> None:
-    with_log = job.summarize_run(made_run.folder, options=options)
+    with_log = job.summarize_run(made_run.folder, options=computed)
     alone = make_run(
         made_run.messages, warm_up_ns=made_run.warm_up_ns, horizon_ns=made_run.horizon_ns, level="counters"
     )
-    without = job.summarize_run(alone.folder, options=options, measures=job.ALL)
+    without = job.summarize_run(alone.folder, options=computed, measures=job.ALL)
     assert set(without.tables) == {"delays", "times_to_done", "losses", "intervals"}
     assert any("no message log" in note for note in without.notes)
     for exact, rough in zip(with_log.queues, without.queues, strict=True):
@@ -91,6 +91,7 @@ def test_counters_alone_give_the_same_counts_and_percentiles_within_the_stated_e
         assert exact.wait_p99_ns <= rough.wait_p99_ns <= exact.wait_p99_ns * (1 + rough.percentile_error)
 
 
+@pytest.mark.spark
 def test_every_table_is_written_with_its_declared_schema(
     made_run: Any, options: SparkOptions, spark: Any, tmp_path: Path
 ) -> None:
@@ -110,10 +111,10 @@ def test_every_table_is_written_with_its_declared_schema(
             assert read.count() == len(summary.tables[name])
 
 
-def test_depth_over_time_is_what_waits_at_each_window_s_end(made_run: Any, options: SparkOptions) -> None:
+def test_depth_over_time_is_what_waits_at_each_window_s_end(made_run: Any, computed: SparkOptions | None) -> None:
     window_ns = 7 * SECOND_NS
     summary = job.summarize_run(
-        made_run.folder, by=("queue",), options=options, measures={"depth", "windows"}, window_ns=window_ns
+        made_run.folder, by=("queue",), options=computed, measures={"depth", "windows"}, window_ns=window_ns
     )
     for row in summary.tables["depth"]:
         waiting = [
@@ -127,6 +128,7 @@ def test_depth_over_time_is_what_waits_at_each_window_s_end(made_run: Any, optio
     assert sum(row["arrived_messages"] for row in summary.tables["windows"]) == len(made_run.messages)
 
 
+@pytest.mark.spark
 def test_two_commands_never_write_one_folder_and_a_failed_one_leaves_it_as_it_was(spark: Any, tmp_path: Path) -> None:
     shape = StructType([StructField("n", LongType())])
 
@@ -156,6 +158,7 @@ def test_two_commands_never_write_one_folder_and_a_failed_one_leaves_it_as_it_wa
     assert {path.name for path in (tmp_path / "out").iterdir()} <= {"losses", ".qsctl.lock"}
 
 
+@pytest.mark.spark
 def test_what_a_killed_command_left_is_removed_and_an_earlier_table_returns(tmp_path: Path, spark: Any) -> None:
     out = tmp_path / "out"
     left = out / ".qsctl-0123456789abcdef"
@@ -183,6 +186,7 @@ FULL_SPILL = """Job aborted due to stage failure: java.io.IOException: No space 
 """
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize(("text", "remedy"), [(FULL_OUTPUT, "--out"), (FULL_SPILL, "spark.local.dir")])
 def test_a_full_disk_names_the_folder_that_is_on_it(text: str, remedy: str, tmp_path: Path, spark: Any) -> None:
     class Full:
@@ -224,14 +228,15 @@ def test_rows_have_one_order_however_spark_gives_them() -> None:
 
 
 def test_a_topic_without_a_message_log_names_the_option_that_there_is(
-    make_run: Callable[..., Any], made_run: Any, options: SparkOptions
+    make_run: Callable[..., Any], made_run: Any, computed: SparkOptions | None
 ) -> None:
     alone = make_run(made_run.messages[:100], horizon_ns=made_run.horizon_ns, level="counters")
     with pytest.raises(UsageError, match="--by topic needs a message log") as caught:
-        job.summarize_run(alone.folder, by=("topic",), options=options)
+        job.summarize_run(alone.folder, by=("topic",), options=computed)
     assert "--level messages" in caught.value.remedy
 
 
+@pytest.mark.spark
 def test_the_public_function_works_on_a_session_of_the_caller_s_and_keeps_its_settings(
     made_run: Any, spark: Any, options: SparkOptions
 ) -> None:
@@ -246,7 +251,7 @@ def test_the_public_function_works_on_a_session_of_the_caller_s_and_keeps_its_se
 
 
 def test_runs_of_the_same_scenario_and_seed_keep_their_own_names_and_facts(
-    make_run: Callable[..., Any], made_run: Any, options: SparkOptions
+    make_run: Callable[..., Any], made_run: Any, computed: SparkOptions | None
 ) -> None:
     runs = [
         make_run(made_run.messages[:500], horizon_ns=made_run.horizon_ns, warm_up_ns=seconds * SECOND_NS)
@@ -254,7 +259,7 @@ def test_runs_of_the_same_scenario_and_seed_keep_their_own_names_and_facts(
     ]
     for each in runs:
         write_run_info(each.folder, msgspec.structs.replace(read_run_info(each.folder), run_id="same"))
-    summary = job.summarize_runs([each.folder for each in runs], by=("queue",), options=options)
+    summary = job.summarize_runs([each.folder for each in runs], by=("queue",), options=computed)
     labels = [f"same {each.folder.name}" for each in runs]
     assert [facts.run_id for facts in summary.facts] == labels
     assert [facts.warm_up_ns for facts in summary.facts] == [0, 30 * SECOND_NS]
@@ -265,10 +270,12 @@ def test_runs_of_the_same_scenario_and_seed_keep_their_own_names_and_facts(
     }
 
 
-def test_several_runs_are_distinguished(make_run: Callable[..., Any], made_run: Any, options: SparkOptions) -> None:
+def test_several_runs_are_distinguished(
+    make_run: Callable[..., Any], made_run: Any, computed: SparkOptions | None
+) -> None:
     parts = (made_run.messages[:500], made_run.messages[500:900])
     runs = [make_run(rows, horizon_ns=made_run.horizon_ns) for rows in parts]
-    summary = job.summarize_runs([run.folder for run in runs], by=("queue",), options=options)
+    summary = job.summarize_runs([run.folder for run in runs], by=("queue",), options=computed)
     assert summary.by == ("run", "queue")
     totals = dict.fromkeys((run.folder.name for run in runs), 0)
     for figures in summary.queues:
@@ -277,9 +284,9 @@ def test_several_runs_are_distinguished(make_run: Callable[..., Any], made_run: 
     assert list(totals.values()) == [500, 400]
 
 
-def test_a_partial_run_is_marked(make_run: Callable[..., Any], made_run: Any, options: SparkOptions) -> None:
+def test_a_partial_run_is_marked(make_run: Callable[..., Any], made_run: Any, computed: SparkOptions | None) -> None:
     partial = make_run(made_run.messages[:100], horizon_ns=made_run.horizon_ns, status=RunStatus.PARTIAL)
-    summary = job.summarize_run(partial.folder, options=options, by=("queue",))
+    summary = job.summarize_run(partial.folder, options=computed, by=("queue",))
     assert not summary.complete
     assert any("interrupted" in note for note in summary.notes)
 
@@ -310,38 +317,46 @@ def test_a_folder_that_is_no_run_and_a_run_without_figures_are_refused(tmp_path:
         job.summarize_run(made_run.folder)
 
 
-def test_a_damaged_part_is_one_message(made_run: Any, options: SparkOptions) -> None:
+def test_a_damaged_part_is_one_message(made_run: Any, computed: SparkOptions | None) -> None:
     part = next(made_run.folder.glob("messages/*/part-*.parquet"))
     part.write_bytes(b"PAR1 no such thing")
     with pytest.raises(Damaged, match=r"part-00000\.parquet"):
-        job.summarize_run(made_run.folder, options=options)
+        job.summarize_run(made_run.folder, options=computed)
 
 
-def test_a_folder_whose_name_is_a_pattern_is_read_as_it_is_named(made_run: Any, options: SparkOptions) -> None:
+def test_a_folder_whose_name_is_a_pattern_is_read_as_it_is_named(made_run: Any, computed: SparkOptions | None) -> None:
     odd = made_run.folder.with_name("a[1]{b,c}*?")
     made_run.folder.rename(odd)
-    summary = job.summarize_run(odd, measures={"windows"}, window_ns=1, options=options)
+    summary = job.summarize_run(odd, measures={"windows"}, window_ns=1, options=computed)
     assert summary.tables["windows"]
 
 
 def test_a_run_that_was_stopped_as_it_began_has_no_figures_and_is_no_fault(
-    tmp_path: Path, options: SparkOptions
+    tmp_path: Path, computed: SparkOptions | None
 ) -> None:
     """Found by interrupts: "Must pass schema, or at least one RecordBatch" as an internal error."""
     folder = tmp_path / "stopped"
     run(open_scenario("burst", {}, {}), folder, stop=lambda: True, workers=1)
-    summary = job.summarize_run(folder, by=("client", "queue"), options=options)
+    summary = job.summarize_run(folder, by=("client", "queue"), options=computed)
     assert (summary.queues, summary.complete, summary.horizon_ns) == ((), False, 0)
     assert "The run was interrupted: these are the figures of its finished part." in summary.notes
 
 
-@pytest.mark.parametrize(("measures", "exact"), [(job.ALL, True), (job.QUICK, False), ({"depth"}, True)])
+@pytest.mark.parametrize(
+    ("measures", "exact", "is_on_spark"),
+    [
+        (job.ALL, True, False),
+        (job.QUICK, False, False),
+        ({"depth"}, True, False),
+        pytest.param(job.QUICK, True, True, marks=pytest.mark.spark),
+    ],
+)
 def test_progress_ends_when_all_passes_over_the_log_are_over(
-    measures: frozenset[str], exact: bool, made_run: Any, options: SparkOptions
+    measures: frozenset[str], exact: bool, is_on_spark: bool, made_run: Any, options: SparkOptions
 ) -> None:
     found: list[tuple[int, int]] = []
     with reported_to(lambda done, total: found.append((done, total))):
-        job.summarize_runs([made_run.folder], measures=measures, exact=exact, options=options)
+        job.summarize_runs([made_run.folder], measures=measures, exact=exact, options=options if is_on_spark else None)
     rows = read_run(made_run.folder).message_rows
     passes = exact + 1 + (measures == job.ALL) if measures != {"depth"} else 1
     assert found[0] == (0, passes * rows)

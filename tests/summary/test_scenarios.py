@@ -1,4 +1,4 @@
-"""On every ready scenario, Spark's figures of the log are the simulator's own counters, to the message."""
+"""On every ready scenario, a summary's figures of the log are the simulator's own counters, to the message."""
 
 from __future__ import annotations
 
@@ -20,8 +20,6 @@ from qsctl.summary import job
 from qsctl.summary.run_summary import COUNTS, QueueFigures
 from qsctl.summary.spark.session import SparkOptions
 from tests.eventlog.parts import parts_of
-
-pytestmark = pytest.mark.spark
 
 SUMS = COUNTS
 PERCENTILES = {"wait_p50_ns": (50, 100), "wait_p99_ns": (99, 100), "wait_p999_ns": (999, 1000)}
@@ -89,12 +87,14 @@ def same(figures: QueueFigures, counted: list[dict[str, Any]]) -> None:
 
 
 @pytest.mark.parametrize("served", [False, True], ids=["egress-queues", "shared-reader-queues"])
-def test_figures_are_the_counters_on_every_ready_scenario(served: bool, tmp_path: Path, options: SparkOptions) -> None:
+def test_figures_are_the_counters_on_every_ready_scenario(
+    served: bool, tmp_path: Path, computed: SparkOptions | None
+) -> None:
     scenarios = [scenario for name in ready_scenarios() if ((scenario := short(name)).workload is not None) is served]
     reports = [run(each, tmp_path / each.name, level=LogLevel.MESSAGES) for each in scenarios]
     # In the log of shared reader queues a row's client is the producer, whom no queue's counters know.
     by = ("queue", "replication") if served else ("client", "queue", "replication")
-    summary = job.summarize_runs([report.folder for report in reports], by=("run", *by), options=options)
+    summary = job.summarize_runs([report.folder for report in reports], by=("run", *by), options=computed)
     expected: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for report in reports:
         for row in report.counters.to_pylist():
@@ -111,7 +111,7 @@ def test_figures_are_the_counters_on_every_ready_scenario(served: bool, tmp_path
     assert sum(each.delivered_messages for each in found.values()) > 0
 
 
-def test_slow_subscribers_are_those_of_the_broker_s_events(tmp_path: Path, options: SparkOptions) -> None:
+def test_slow_subscribers_are_those_of_the_broker_s_events(tmp_path: Path, computed: SparkOptions | None) -> None:
     scenario = dataclasses.replace(read_scenario(find_scenario("slow-subscriber")), horizon_ns=75 * SECOND_NS)
     report = run(scenario, tmp_path / "run", level=LogLevel.EVENTS)
     told: dict[str, dict[str, int]] = {}
@@ -121,7 +121,7 @@ def test_slow_subscribers_are_those_of_the_broker_s_events(tmp_path: Path, optio
             if row["event"] in {"slow-percent", "slow-subscriber"}:
                 told.setdefault(names[row["client_id"]], {})[row["event"]] = row["value"]
     assert 0 < len(told) < len(names)
-    summary = job.summarize_run(report.folder, by=("client",), measures={"slow_subscribers"}, options=options)
+    summary = job.summarize_run(report.folder, by=("client",), measures={"slow_subscribers"}, options=computed)
     found = {row["client"]: row for row in summary.tables["slow_subscribers"]}
     assert found.keys() == set(names.values())
     for name, row in found.items():
@@ -132,7 +132,7 @@ def test_slow_subscribers_are_those_of_the_broker_s_events(tmp_path: Path, optio
 
 
 @pytest.mark.parametrize("overflow", ["hold", "redeliver"])
-def test_the_last_depth_agrees_with_the_counters(overflow: str, tmp_path: Path, options: SparkOptions) -> None:
+def test_the_last_depth_agrees_with_the_counters(overflow: str, tmp_path: Path, computed: SparkOptions | None) -> None:
     """What G-1 holds: sent messages too while they are not acknowledged, and nothing that waits at its endpoint.
 
     A run that ends earlier is the beginning of one that ends later: its counters tell the depth in between.
@@ -144,7 +144,7 @@ def test_the_last_depth_agrees_with_the_counters(overflow: str, tmp_path: Path, 
     scenario = apply_overrides(read_scenario(find_scenario("guaranteed")), settings)
     ends = [dataclasses.replace(scenario, horizon_ns=seconds * SECOND_NS) for seconds in (1, 2, 3)]
     reports = [run(each, tmp_path / f"run-{each.horizon_ns}", level=LogLevel.MESSAGES) for each in ends]
-    summary = job.summarize_run(reports[-1].folder, measures=["depth"], options=options)
+    summary = job.summarize_run(reports[-1].folder, measures=["depth"], options=computed)
     depths = sorted(summary.tables["depth"], key=lambda row: row["at_ns"])
     waiting = 0
     for report in reports:

@@ -37,6 +37,7 @@ from qsctl.summary.sweeps.spark_runner import SparkRunner
 from qsctl.summary.sweeps.sweep import SweepProgress, run_sweep
 from qsctl.summary.sweeps.sweep_folder import finished, open_sweep, read_results
 from tests.summary.overloaded import DEPTH, overloaded, results_here
+from tests.summary.runners import Here
 from tests.summary.written_sweep import write_results
 
 TCP_QUEUE_BYTES = 262_144
@@ -351,17 +352,32 @@ KNOWN: Sequence[tuple[Scenario, str, str, int]] = [
 
 
 @pytest.mark.spark
+def test_sizing_on_spark_finds_what_it_finds_here(options: SparkOptions) -> None:
+    scenario, target, setting, _ = KNOWN[0]
+    found = [
+        size(
+            scenario,
+            [parse_target(target, tuple(EVERY_MEASURE))],
+            [parse_setting(setting)],
+            confidence=0.95,
+            most_replications=2,
+            **where,
+        )
+        for where in ({"options": options}, {"runner": Here(scenario)})
+    ]
+    assert found[0] == found[1]
+    assert found[0].answer is not None
+
+
 @pytest.mark.parametrize(("scenario", "target", "setting", "known"), KNOWN, ids=["pause", "burst", "flows"])
-def test_sizing_finds_what_follows_from_the_scenario(
-    scenario: Scenario, target: str, setting: str, known: int, options: SparkOptions
-) -> None:
+def test_sizing_finds_what_follows_from_the_scenario(scenario: Scenario, target: str, setting: str, known: int) -> None:
     sizing = size(
         scenario,
         [parse_target(target, tuple(EVERY_MEASURE))],
         [parse_setting(setting)],
         confidence=0.95,
         most_replications=2,
-        options=options,
+        runner=Here(scenario),
     )
     assert sizing.answer is not None
     assert sizing.answer.values == (known,)
@@ -373,23 +389,19 @@ def test_sizing_finds_what_follows_from_the_scenario(
     assert not tried[known - 1]
 
 
-@pytest.mark.spark
-def test_a_candidate_needs_one_replication_where_its_own_settings_leave_nothing_to_chance(
-    options: SparkOptions,
-) -> None:
+def test_a_candidate_needs_one_replication_where_its_own_settings_leave_nothing_to_chance() -> None:
     targets = [parse_target("discards(D-1)=0", tuple(MEASURES))]
     topics = parse_setting("traffic[t]/topics=1,5")
-    sizing = size(paused_client(), targets, [topics], confidence=0.95, options=options)
+    sizing = size(paused_client(), targets, [topics], confidence=0.95, runner=Here(paused_client()))
     # The other draws topics, so that its losing nothing takes as many runs as show that, with half of the error: what
     # more topics do is unknown.
     assert {each.values: each.replications for each in sizing.candidates} == {(1,): 1, (5,): 72}
     assert not sizing.deterministic
 
 
-@pytest.mark.spark
-def test_sizing_reports_when_nothing_in_the_range_suffices_and_when_a_queue_is_empty(options: SparkOptions) -> None:
+def test_sizing_reports_when_nothing_in_the_range_suffices_and_when_a_queue_is_empty() -> None:
     targets = [parse_target("discards(D-1)=0", tuple(MEASURES))]
-    arguments: dict[str, Any] = {"confidence": 0.95, "most_replications": 2, "options": options}
+    arguments: dict[str, Any] = {"confidence": 0.95, "most_replications": 2, "runner": Here(paused_client())}
     small = size(paused_client(), targets, [parse_setting("max-depth(D-1)=10..20")], **arguments)
     assert small.answer is None
     with pytest.raises(UsageError, match="no message comes to a queue D-3"):
@@ -401,8 +413,7 @@ def test_sizing_reports_when_nothing_in_the_range_suffices_and_when_a_queue_is_e
         )
 
 
-@pytest.mark.spark
-def test_sizing_among_listed_values_takes_the_one_with_the_least_memory(options: SparkOptions) -> None:
+def test_sizing_among_listed_values_takes_the_one_with_the_least_memory() -> None:
     sizing = size(
         paused_client(),
         [
@@ -412,7 +423,7 @@ def test_sizing_among_listed_values_takes_the_one_with_the_least_memory(options:
         [parse_setting("max-depth(D-1)=100,300,900"), parse_setting("max-depth(G-1)=10,20")],
         confidence=0.95,
         most_replications=2,
-        options=options,
+        runner=Here(paused_client()),
     )
     assert sizing.answer is not None
     assert sizing.answer.values == (300, 10)
