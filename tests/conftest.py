@@ -97,7 +97,10 @@ LONG = ("world",)
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """In parallel a file stays with one worker; what needs Java begins first, in one group that starts it once."""
+    """In parallel a file stays with one worker; what needs Java begins first, in one group that starts it once.
+
+    Tests that start a Java of their own have another group, by their mark: they need not wait for that one.
+    """
 
     def rank(item: pytest.Item) -> int:
         folder = item.path.parent.name

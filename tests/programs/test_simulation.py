@@ -156,6 +156,7 @@ def test_what_is_not_of_its_form_is_refused_and_writes_nothing(call: Callable[[]
 
 
 @pytest.mark.spark
+@pytest.mark.xdist_group("own java")
 def test_spark_computes_the_same_rows() -> None:
     given: dict[str, Any] = {"settings": HORIZON, "by": "client", "level": "messages"}
     own = qsctl.simulate("burst", **given, out="own")

@@ -90,10 +90,9 @@ def test_a_script_gets_neither_an_estimate_nor_a_question(capsys: pytest.Capture
     assert capsys.readouterr().err == ""
 
 
-@pytest.mark.spark
 def test_a_sweep_that_is_declined_keeps_what_was_timed(tmp_path: Path) -> None:
     from qsctl.sim.sweep import parse_axes, plan_sweep
-    from qsctl.summary.spark.session import SparkOptions
+    from qsctl.summary.sweeps.local_runner import LocalRunner
     from qsctl.summary.sweeps.sweep import run_sweep
     from qsctl.summary.sweeps.sweep_folder import read_results
 
@@ -104,7 +103,7 @@ def test_a_sweep_that_is_declined_keeps_what_was_timed(tmp_path: Path) -> None:
         raise Declined("no")
 
     with pytest.raises(Declined):
-        run_sweep(plan, tmp_path / "sweep", SparkOptions(master="local[2]"), agree=decline)
+        run_sweep(plan, tmp_path / "sweep", runner=LocalRunner(plan.scenario), agree=decline)
     kept = len(read_results(tmp_path / "sweep"))
     assert kept >= 2
-    assert len(run_sweep(plan, tmp_path / "sweep", SparkOptions(master="local[2]"))) == 12
+    assert len(run_sweep(plan, tmp_path / "sweep", runner=LocalRunner(plan.scenario))) == 12

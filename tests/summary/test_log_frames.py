@@ -103,6 +103,7 @@ def test_without_the_libraries_the_module_has_no_format_and_no_error(monkeypatch
 
 
 @pytest.mark.spark
+@pytest.mark.xdist_group("own java")
 def test_session_of_others_without_registration_finds_the_format(tmp_path: Path) -> None:
     (tmp_path / "pyspark_qsctl").mkdir()
     shutil.copy(found_by_name.__file__, tmp_path / "pyspark_qsctl/__init__.py")

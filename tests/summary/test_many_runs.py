@@ -11,9 +11,8 @@ import pytest
 
 from qsctl.summary import job, summary_frames
 from qsctl.summary.run_summary import RunSummary
+from qsctl.summary.spark.session import SparkOptions
 from tests.campaigns import is_campaign
-
-pytestmark = pytest.mark.spark
 
 
 def rows_of(summary: RunSummary, label: str | None) -> dict[str, list[str]]:
@@ -56,35 +55,35 @@ FEW = (0, 2, 4)
     ],
 )
 def test_each_of_many_runs_has_the_figures_that_it_has_alone(
-    places: Sequence[int], by: tuple[str, ...], all_runs: list[Path], spark: Any
+    places: Sequence[int], by: tuple[str, ...], all_runs: list[Path], computed: SparkOptions | None
 ) -> None:
     runs = [all_runs[place] for place in places]
-    with jobs_of(spark) as jobs_of_all:
-        together = job.summarize(spark, runs, by=by)
-    alone = {}
-    with jobs_of(spark) as jobs_of_each:
-        for each in runs:
-            alone[str(each)] = job.summarize(spark, [each], by=by)
+    together = job.summarize_runs(runs, by=by, measures=job.ALL, options=computed)
+    alone = {str(each): job.summarize_runs([each], by=by, measures=job.ALL, options=computed) for each in runs}
     assert len({facts.run_id for facts in together.facts}) == len(runs)
     for facts in together.facts:
         own = rows_of(alone[facts.folder], None)
         assert rows_of(together, facts.run_id) == own, facts.folder
         assert own["queues"]
     assert {"windows", "depth", "slow_subscribers", "connections", "intervals"} < set(together.tables)
-    assert len(jobs_of_all) < len(jobs_of_each)
 
 
-def test_clients_are_chosen_in_each_of_many_runs_by_name(all_runs: list[Path], spark: Any) -> None:
+@pytest.mark.spark
+def test_clients_are_chosen_in_each_of_many_runs_by_name_in_fewer_jobs(all_runs: list[Path], spark: Any) -> None:
     runs = all_runs[:2]
     measures = {"queues", "depth", "littles_law"}
     chosen = "desks/3"  # which the second run alone has
-    together = job.summarize(spark, runs, measures=measures, clients=[chosen])
+    with jobs_of(spark) as jobs_of_both:
+        together = job.summarize(spark, runs, measures=measures, clients=[chosen])
     assert {each.client for each in together.queues} == {chosen}
-    alone = job.summarize(spark, [runs[1]], measures=measures, clients=[chosen])
+    with jobs_of(spark) as jobs_of_one:
+        alone = job.summarize(spark, [runs[1]], measures=measures, clients=[chosen])
+    assert 0 < len(jobs_of_both) < 2 * len(jobs_of_one)
     assert rows_of(together, together.facts[1].run_id) == rows_of(alone, None)
     assert rows_of(together, together.facts[0].run_id) == {}
 
 
+@pytest.mark.spark
 def test_frames_for_programs_have_the_rows_of_the_summary_and_the_facts_of_each_run(
     all_runs: list[Path], spark: Any
 ) -> None:

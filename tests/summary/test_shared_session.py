@@ -41,6 +41,7 @@ print("done")
 
 
 @pytest.mark.spark
+@pytest.mark.xdist_group("own java")
 def test_the_session_of_a_notebook_is_used_and_left_as_it_was() -> None:
     """It was a bare ValueError: "Cannot run multiple SparkContexts at once"."""
     java = find_java()
@@ -84,6 +85,7 @@ OWN_SESSION = "from pyspark.sql import SparkSession; SparkSession.builder.getOrC
 
 
 @pytest.mark.spark
+@pytest.mark.xdist_group("own java")
 @pytest.mark.parametrize("first", ["", OWN_SESSION], ids=["without a session of its own", "with one"])
 def test_a_program_of_spark_submit_summarizes_a_run_in_its_own_session(first: str, tmp_path: Path) -> None:
     """Without a session it was NotADirectoryError: Java was to start from inside pyspark.zip."""

@@ -117,6 +117,7 @@ def test_py4j_logs_nothing_whichever_logger_it_asks(module: str, tmp_path: Path)
 
 
 @pytest.mark.spark
+@pytest.mark.xdist_group("own java")
 def test_a_session_whose_tasks_ran_python_ends_without_a_trace() -> None:
     """Begun for a small summary, and used for a sweep or for whatever the caller likes."""
     program = (
@@ -135,6 +136,7 @@ def test_a_session_whose_tasks_ran_python_ends_without_a_trace() -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.xdist_group("own java")
 def test_an_interrupt_of_a_sweep_is_one_line_and_what_was_done_stays(tmp_path: Path) -> None:
     (tmp_path / "tiny.xml").write_text(SCENARIO)
     command = [
