@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
@@ -30,13 +28,13 @@ from qsctl.sim.scenario.xml import find_scenario, read_scenario
 from qsctl.summary import read_runs
 from qsctl.summary.spark import recording_stream
 from qsctl.summary.spark.data_source import QsctlDataSource, opened_stream
-from qsctl.summary.spark.java import find_java
 from qsctl.summary.spark.recording_stream import STREAMED, RecordingStream, stream_schema
 from tests import processes
 from tests.campaigns import is_campaign, trials
 from tests.documents import page, programs
 from tests.patience import eventually
 from tests.service.recorder_process import Recorded, steps
+from tests.summary.copying_query import copying, environment_of_queries
 from tests.summary.growing_recording import STARTED_AT_NS, GrowingRecording
 from tests.summary.registered import register
 
@@ -249,6 +247,13 @@ def test_a_wrong_option_is_one_error(options: dict[str, str], message: str, reco
         source.streamReader(source.schema() if options.get("path") != "no-such" else stream_schema("messages"))
 
 
+def test_folder_that_is_gone_is_named_and_not_taken_for_a_scenario(recording: GrowingRecording) -> None:
+    shutil.rmtree(recording.folder)
+    source = QsctlDataSource(CaseInsensitiveDict({"path": str(recording.folder)}))
+    with pytest.raises(NotFound, match=f"{recording.folder} is no folder"):
+        source.streamReader(source.schema())
+
+
 def test_a_schema_of_the_program_chooses_columns_and_is_checked(recording: GrowingRecording) -> None:
     source = QsctlDataSource({"path": str(recording.folder)})
     source.streamReader(StructType([StructField("queue", StringType()), StructField("wait_ns", LongType())]))
@@ -367,33 +372,13 @@ def test_windows_and_depth_of_the_page_are_those_of_the_counters(
     assert shown.strip() == block.strip()
 
 
-COPIED = """
-import sys
-from pyspark.sql import SparkSession
-from tests.summary.registered import register
-recording, out, checkpoint, trigger = sys.argv[1:]
-spark = (SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
-         .config("spark.sql.session.timeZone", "UTC").config("spark.sql.shuffle.partitions", "1")
-         .config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1").getOrCreate())
-register(spark)
-rows = spark.readStream.format("qsctl").load(recording)
-query = (rows.writeStream.format("parquet").option("checkpointLocation", checkpoint)
-         .trigger(**({"availableNow": True} if trigger == "now" else {"processingTime": trigger})).start(out))
-query.awaitTermination()
-print("ended")
-"""
-
-
 @pytest.mark.campaign
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.skipif(not is_campaign(), reason="starts three programs of Spark: -m campaign runs it")
 def test_a_driver_that_is_killed_continues_beside_a_recorder_and_has_each_row_once(spark: Any, tmp_path: Path) -> None:
     out, checkpoint = tmp_path / "out", tmp_path / "checkpoint"
-    environment = {
-        **os.environ, "JAVA_HOME": str(find_java().home), "SPARK_LOCAL_IP": "127.0.0.1",
-        "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(Path(__file__).parents[2]),
-    }  # fmt: skip
+    environment = environment_of_queries()
     recorder = Recorded(tmp_path / "rec", tmp_path, 0.5)
     reported = 0
 
@@ -403,7 +388,7 @@ def test_a_driver_that_is_killed_continues_beside_a_recorder_and_has_each_row_on
         reported += 50
         return len([*checkpoint.glob("commits/[0-9]*")]) > count
 
-    command = [sys.executable, "-c", COPIED, str(recorder.folder), str(out), str(checkpoint)]
+    command = copying(recorder.folder, out, checkpoint)
     try:
         for kills in range(trials("QSCTL_TEST_KILLED_STREAMS", 1, 2)):
             done = len([*checkpoint.glob("commits/[0-9]*")])

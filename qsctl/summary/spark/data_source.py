@@ -132,9 +132,11 @@ class QsctlDataSource(DataSource):
                     f"there is no option {name!r} of a stream", remedy=f"Use {', '.join(STREAM_OPTIONS[1:])}."
                 )
         table = self.options.get("table", TABLE)
-        check_columns(table, schema)
         parts_at_once = self._number("maxPartsPerTrigger", 1, 0) or None
-        return opened_stream(path, table, [field.name for field in schema.fields], parts_at_once)
+        # A folder that is gone is looked for before its columns: the schema is that of a scenario's table then.
+        stream = opened_stream(path, table, [field.name for field in schema.fields], parts_at_once)
+        check_columns(table, schema)
+        return stream
 
     def _overrides(self) -> dict[str, str]:
         found = {
