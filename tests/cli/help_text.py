@@ -16,7 +16,7 @@ from qsctl.cli.help import command_tree
 from qsctl.cli.help.command_tree import Parameter, parameters
 from tests.commands import command_line
 
-__all__ = ["Parameter", "help_text", "leaves", "parameters"]
+__all__ = ["Parameter", "help_text", "leaves"]
 
 WIDTH = 100
 

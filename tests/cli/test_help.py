@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.help_text import Parameter, help_text, leaves, parameters
+from qsctl.cli.help import command_tree
+from tests.cli.help_text import Parameter, help_text
 
 SNAPSHOT = Path(__file__).with_name("help.txt")
 
-PARAMETERS = [each for path, command in leaves() for each in parameters(path, command)]
+PARAMETERS = [each for command in command_tree.commands() for each in command.parameters]
 OPTIONS = [each for each in PARAMETERS if not each.is_argument]
 VALUED = [each for each in OPTIONS if not each.is_flag]
 
