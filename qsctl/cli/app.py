@@ -26,6 +26,7 @@ COMMAND_MODULES: Final[Mapping[str, tuple[str, ...]]] = {
     "simulation.size": ("size",),
     "simulation.sweep": ("sweep",),
     "simulation.compare": ("compare",),
+    "simulation.compare_runs": ("compare-runs",),
     "simulation.calibrate": ("calibrate",),
     "simulation.trace": ("trace",),
     "simulation.replay": ("replay",),

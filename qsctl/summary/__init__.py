@@ -24,6 +24,7 @@ that all measures use, then any measure; `batch_tables.py` and `job.py` last.
 - `measures/ranks.py`: messages to the exact waits at given ranks.
 - `measures/moves.py`: messages to their movements, the one grouping that all tables over time come from.
 - `throughput.py`, `depth.py`, `littles_law.py`, `slow_subscriber.py` beside them: each a table of the movements.
+- `measures/blocks.py`: windows to equal blocks of each run, in which `finishing/changes.py` looks for what differs.
 - `measures/connections.py`: events to the totals of each client.
 - `measures/recorded_counters.py`: the simulator's counters, for a run without a log.
 - `finishing/`: small tables are finished on the driver, in Arrow, and nowhere else.

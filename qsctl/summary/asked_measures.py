@@ -23,7 +23,7 @@ FIGURES: Final = frozenset({"queues", "delays", "times_to_done", "losses", "inte
 SERIES: Final = frozenset({"windows", "depth"})
 """Tables in time, which grow with the run and not only with what is grouped by."""
 
-OVER_TIME: Final = SERIES | {"littles_law", "slow_subscribers"}
+OVER_TIME: Final = SERIES | {"changes", "littles_law", "slow_subscribers"}
 """The measures made from `moves`."""
 
 ALL: Final = frozenset(tables.SCHEMAS)

@@ -24,8 +24,10 @@ from qsctl.summary.engine import SummaryEngine
 from qsctl.summary.finishing import counters as counting
 from qsctl.summary.finishing import figures
 from qsctl.summary.finishing.arrow import with_exact_sums
+from qsctl.summary.finishing.changes import changes
 from qsctl.summary.finishing.done import cells_of_counters, times_to_done
 from qsctl.summary.measures import recorded_counters, tables
+from qsctl.summary.measures.blocks import blocks, blocks_of
 from qsctl.summary.measures.by_run import RUN_NUMBER, by_run
 from qsctl.summary.measures.cells import cells
 from qsctl.summary.measures.connections import connections
@@ -39,8 +41,8 @@ from qsctl.summary.measures.throughput import windows
 from qsctl.summary.read_rows import Passes
 from qsctl.summary.run_batch import RunBatch
 
-MADE_BY_SPARK: Final = ("littles_law", "slow_subscribers", "windows", "depth", "connections")
-"""The tables that Spark finishes by itself, in the order in which they are made."""
+MADE_BY_SPARK: Final = ("littles_law", "slow_subscribers", "windows", "depth", "changes", "connections")
+"""The tables that are frames, in the order in which they are made; all but `changes` Spark finishes by itself."""
 
 
 def figures_of(engine: SummaryEngine, batch: RunBatch, asked: AskedMeasures, passes: Passes) -> dict[str, pa.Table]:
@@ -154,6 +156,8 @@ class FramesOfBatch:
                 return self._windows
             case "depth":
                 return depth(self._windows, self._keys)
+            case "changes":
+                return self._changes()
             case _:
                 return connections(self._events, self._batch.observation, self._of_client)
 
@@ -167,6 +171,12 @@ class FramesOfBatch:
     @property
     def _windows(self) -> DataFrame:
         return windows(self._moves, self._keys, self._asked.window_ns)
+
+    def _changes(self) -> DataFrame:
+        # A series is some dozens of numbers, whatever the run's length: they are compared in this process.
+        of_runs = blocks_of(self._batch.observation, self._asked.window_ns)
+        found = blocks(self._windows, self._keys, of_runs).toArrow()
+        return self._engine.frame(changes(found, self._keys, of_runs))
 
     def _slow_subscribers(self) -> DataFrame:
         slow = slow_subscribers(self._moves, self._batch.observation, self._of_client)

@@ -5,7 +5,9 @@ It is finished in this process from the figures of each run, which are few rows 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -13,8 +15,16 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from qsctl.errors import UsageError
+from qsctl.eventlog.location import Location
 from qsctl.instant import SECOND_NS
-from qsctl.summary.comparison.run_differences import LEAST_FALSE_ALARM, change_points, outlying_values
+from qsctl.summary.asked_measures import AskedMeasures, checked_measures
+from qsctl.summary.comparison.run_differences import LEAST_FALSE_ALARM, LEAST_RUNS, change_points, outlying_values
+from qsctl.summary.engine import SummaryEngine
+from qsctl.summary.finishing.intervals import DEFAULT_CONFIDENCE
+from qsctl.summary.job import engine_for
+from qsctl.summary.recorded_run import SummarizedRun, check_logs, read_these, without_damaged
+from qsctl.summary.spark.session import SparkOptions
+from qsctl.summary.table_frames import RUNS, SummaryFrames
 
 COMPARED: Final = {
     "loss_ratio": ("losses", "loss_ratio"),
@@ -27,6 +37,17 @@ COMPARED: Final = {
 DEFAULT_FALSE_ALARM: Final = 0.01
 LARGEST_FALSE_ALARM: Final = 0.5
 
+GROUPS: Final = {
+    "scenario": "scenario",
+    # Of the day in UTC, from the days since 1970, which began on a Thursday.
+    "weekday": "concat(scenario, ' on ', element_at(array('Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', "
+    "'Saturday', 'Sunday'), int(pmod(unix_micros(started_at) div 86400000000L + 3, 7)) + 1))",
+    "all": "'all'",
+}
+"""The groups of runs that commands have, as texts of SQL over the table `runs`."""
+
+_MEASURES: Final = frozenset({"queues", "delays", "losses"})
+
 _SHAPE: Final = pa.schema(
     [
         ("run_group", pa.string()), ("client", pa.string()), ("queue", pa.string()), ("measure", pa.string()),
@@ -34,6 +55,96 @@ _SHAPE: Final = pa.schema(
         ("score", pa.float64()), ("limit", pa.float64()), ("runs", pa.int64()),
     ]
 )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedRuns:
+    """The findings among many runs, with the numbers of runs and series that were compared."""
+
+    findings: pa.Table
+    """Of `differing_runs`."""
+    runs: int
+    groups: Mapping[str, int]
+    """How many runs each group has."""
+    series: int
+    """How many series were compared: a measure of a client and queue in one group with enough runs."""
+    skipped: tuple[str, ...]
+    """A sentence for each run that was left out."""
+
+
+def compare_runs(
+    folders: Sequence[Location],
+    *,
+    by: Sequence[str] = ("queue",),
+    group: str = "scenario",
+    false_alarm: float = DEFAULT_FALSE_ALARM,
+    skip_damaged: bool = False,
+    options: SparkOptions | None = None,
+) -> ComparedRuns:
+    """Return which of many runs differ, without a session of the caller's.
+
+    Args:
+        folders: run folders.
+        by: some of client and queue.
+        group: a name of `GROUPS`.
+        false_alarm: of `differing_runs`.
+        skip_damaged: leave out runs that are damaged.
+        options: of Spark; None: this process computes, where it would for `summarize_runs`.
+
+    Raises:
+        UsageError: an unknown word or group, fewer runs than anything is stated of, or a probability out of range.
+        NotFound: a folder is not a run folder.
+        Damaged: a file of a run cannot be read.
+    """
+    if group not in GROUPS:
+        raise UsageError(f"--group {group!r} is no group", remedy=f"Use one of {', '.join(GROUPS)}.")
+    if not by or set(by) - {"client", "queue"}:
+        raise UsageError(f"--by {','.join(by)!r}: runs are compared by client and queue", remedy="Use client,queue.")
+    _require_probability(false_alarm)
+    if len(folders) < LEAST_RUNS:
+        raise UsageError(
+            f"{len(folders)} runs are too few to find which of them differ",
+            remedy=f"Name at least {LEAST_RUNS}, or compare two of them with qsctl compare A B.",
+        )
+    asked = checked_measures(
+        by, SECOND_NS, _MEASURES, True, DEFAULT_CONFIDENCE, (), len(folders), names_runs=True
+    )  # fmt: skip
+    found, skipped = read_these(folders, skip_damaged=skip_damaged)
+    with engine_for(found, options) as (engine, compares_pages):
+        if compares_pages:
+            return _compared(engine, found, asked, skipped, group, false_alarm)
+        whole, skipped = _whole(found, skipped, skip_damaged=skip_damaged)
+        return _compared(engine, whole, asked, skipped, group, false_alarm)
+
+
+def _whole(
+    runs: Sequence[SummarizedRun], skipped: tuple[str, ...], *, skip_damaged: bool
+) -> tuple[Sequence[SummarizedRun], tuple[str, ...]]:
+    """Return the runs whose logs are as they were written."""
+    whole, damaged = without_damaged(runs) if skip_damaged else ([], ())
+    if whole:
+        return whole, (*skipped, *damaged)
+    check_logs(runs)
+    return runs, skipped
+
+
+def _compared(
+    engine: SummaryEngine,
+    runs: Sequence[SummarizedRun],
+    asked: AskedMeasures,
+    skipped: tuple[str, ...],
+    group: str,
+    false_alarm: float,
+) -> ComparedRuns:
+    frames = SummaryFrames(engine, runs, asked, skipped, share_moves=False)
+    rows = _values(frames, GROUPS[group]).to_pylist()
+    of_group: dict[str, set[str]] = {}
+    for row in rows:
+        of_group.setdefault(str(row["run_group"]), set()).add(row["run_id"])
+    series = Counter((row["run_group"], row["client"], row["queue"], row["measure"]) for row in rows)
+    compared = sum(count >= LEAST_RUNS for count in series.values())
+    sizes = {name: len(members) for name, members in sorted(of_group.items())}
+    return ComparedRuns(_findings(rows, false_alarm), len(runs), sizes, compared, skipped)
 
 
 def differing_runs(
@@ -58,30 +169,42 @@ def differing_runs(
     Raises:
         UsageError: a table was not asked for, or the probability is out of range.
     """
-    if not LEAST_FALSE_ALARM <= false_alarm <= LARGEST_FALSE_ALARM:
-        raise UsageError(
-            f"a probability of false alarms of {false_alarm} is out of range",
-            remedy=f"Use a number from {LEAST_FALSE_ALARM} to {LARGEST_FALSE_ALARM}.",
-        )
-    missing = [table for table in ("runs", "queues", "delays", "losses") if table not in frames]
+    _require_probability(false_alarm)
+    missing = [table for table in (RUNS, *sorted(_MEASURES)) if table not in frames]
     if missing:
         raise UsageError(
             f"runs are compared by their {missing[0]}, which the frames lack",
             remedy="Ask summary_frames for the measures queues, delays and losses.",
         )
+    return _findings(_values(frames, group).to_pylist(), false_alarm)
+
+
+def _require_probability(false_alarm: float) -> None:
+    if not LEAST_FALSE_ALARM <= false_alarm <= LARGEST_FALSE_ALARM:
+        raise UsageError(
+            f"a probability of false alarms of {false_alarm} is out of range",
+            remedy=f"Use a number from {LEAST_FALSE_ALARM} to {LARGEST_FALSE_ALARM}.",
+        )
+
+
+def _values(frames: Mapping[str, DataFrame], group: str) -> pa.Table:
+    """Return a row a run, client, queue and measure, with the run's group and start."""
     parts = " union all ".join(
         f"select run_id, client, queue, '{measure}' as measure, cast({value} as double) as value from {{{table}}}"
         for measure, (table, value) in COMPARED.items()
     )
-    named: dict[str, Any] = {table: frames[table] for table in ("runs", "queues", "delays", "losses")}
-    found = frames["runs"].sparkSession.sql(
-        f"""with compared as ({parts})
+    named: dict[str, Any] = {table: frames[table] for table in (RUNS, *_MEASURES)}
+    return (
+        frames[RUNS]
+        .sparkSession.sql(
+            f"""with compared as ({parts})
         select cast({group} as string) as run_group, client, queue, measure, run_id, value,
             unix_micros(started_at) as at
         from compared join {{runs}} as runs using (run_id) where value is not null""",
-        **named,
+            **named,
+        )
+        .toArrow()
     )
-    return _findings(found.toArrow().to_pylist(), false_alarm)
 
 
 def _findings(rows: list[dict[str, Any]], false_alarm: float) -> pa.Table:

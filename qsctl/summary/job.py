@@ -7,6 +7,7 @@ with a message log are one plan of Spark, and those without another one: `batch_
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -125,6 +126,25 @@ def summarize_runs(
         tune(spark, brief=brief)
     engine = SparkEngine(spark)
     return _of_whole_runs(engine, runs, asked, out, shown, skipped, append=append, skip_damaged=skip_damaged)
+
+
+@contextmanager
+def engine_for(runs: Sequence[SummarizedRun], options: SparkOptions | None) -> Iterator[tuple[SummaryEngine, bool]]:
+    """Yield what computes frames of some runs, as `summarize_runs` chooses it, and whether it compares checksums.
+
+    Raises:
+        Unavailable: there is no Java for Spark.
+        Damaged: Spark meets a page that was changed.
+    """
+    size_bytes = sum(run.bytes for run in runs)
+    if options is None and size_bytes <= LOCAL_BYTES and _is_here(runs, None):
+        with local_engine() as engine:
+            yield engine, False
+        return
+    spark = spark_session(options, brief=size_bytes < BRIEF_BYTES, runs_python=False)
+    with spark_faults(lambda: check_logs(runs)):
+        tune(spark, brief=size_bytes < BRIEF_BYTES)
+        yield SparkEngine(spark), True
 
 
 def _require_folder(out: Location | str | None, *, append: bool) -> None:

@@ -13,6 +13,7 @@ from qsctl.eventlog.location import Location, location
 from qsctl.instant import SECOND_NS, Nanoseconds
 from qsctl.summary.asked_measures import ALL, DEFAULT_BY, FIGURES, AskedMeasures, checked_measures
 from qsctl.summary.batch_tables import FramesOfBatch, figures_of
+from qsctl.summary.engine import SummaryEngine
 from qsctl.summary.finishing.intervals import DEFAULT_CONFIDENCE
 from qsctl.summary.measures import tables
 from qsctl.summary.read_rows import Passes
@@ -39,7 +40,7 @@ class SummaryFrames(Mapping[str, DataFrame]):
 
     def __init__(
         self,
-        spark: SparkSession,
+        engine: SummaryEngine,
         runs: Sequence[SummarizedRun],
         asked: AskedMeasures,
         skipped: tuple[str, ...],
@@ -47,7 +48,7 @@ class SummaryFrames(Mapping[str, DataFrame]):
         share_moves: bool,
     ) -> None:
         self.skipped = skipped
-        self._engine = SparkEngine(spark)
+        self._engine = engine
         self._runs = runs
         self._asked = asked
         labels = labels_of(runs)
@@ -136,4 +137,4 @@ def summary_frames(
     """
     asked = checked_measures(by, window_ns, measures, exact, confidence, tuple(clients), len(runs), names_runs=True)
     found, skipped = read_these([location(run) for run in runs], skip_damaged=skip_damaged)
-    return SummaryFrames(spark, found, asked, skipped, share_moves=share_moves)
+    return SummaryFrames(SparkEngine(spark), found, asked, skipped, share_moves=share_moves)

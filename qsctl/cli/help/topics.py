@@ -37,7 +37,7 @@ GROUPS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "Simulation": (
         "simulation", "keeping-up", "guaranteed-delivery", "modelled", "worlds", "replay", "report",
-        "integration-engine", "engine-watch", "engine-site", "spark", "lakes",
+        "integration-engine", "engine-watch", "engine-site", "spark", "nightly", "lakes",
     ),
     "Questions about queues": (
         "ask-sqs-duplicates", "ask-lambda-timeout", "ask-prefetch-hoarding", "ask-prefetch-rule", "ask-ready-limit",

@@ -40,7 +40,12 @@ def moves(
     """
     each = listed(*keys, "replication")
     warm_up_ns, horizon_ns = observation.warm_up, observation.horizon
-    # Whole numbers only: a quotient of doubles is inexact beyond 2^53.
+    # Whole numbers only: a quotient of doubles is inexact beyond 2^53. Nothing is compared that all rows would pass,
+    # and nothing summed that is 0 of all: each sum is a part of every row of the largest table of groups there is.
+    begun = f"greatest(entered_ns, {warm_up_ns})" if observation.has_warm_up else "entered_ns"
+    stayed = "double(gone_ns - entered_ns)"
+    if observation.has_warm_up:
+        stayed = f"if({observation.counts('gone_ns')}, {stayed}, 0d)"
     return messages.sparkSession.sql(
         f"""with stays as (
             select {each}, outcome, work_units, size_bytes, enqueued_ns, {ENTERED_NS} as entered_ns,
@@ -55,15 +60,23 @@ def moves(
             if(first_half < end_half, first_half, null) as waited_from_half,
             if(first_half < end_half, end_half, null) as waited_until_half,
             count(1) as messages, sum(work_units) as work_units, sum(size_bytes) as bytes,
-            count_if(entered_ns >= {warm_up_ns}) as counted_entries, count_if(gone_ns >= {warm_up_ns}) as counted_exits,
-            sum(if(gone_ns >= {warm_up_ns}, double(gone_ns - entered_ns), 0d)) as stayed_ns,
-            sum(double(greatest(0L, least(coalesce(gone_ns, {horizon_ns}), {horizon_ns})
-                - greatest(entered_ns, {warm_up_ns})))) as inside_ns,
-            count_if(is_acknowledged and enqueued_ns >= {warm_up_ns}) as counted_arrivals,
-            count_if(is_acknowledged and done_at_ns >= {warm_up_ns}) as counted_done,
-            sum(if(is_acknowledged and done_at_ns >= {warm_up_ns}, double(done_at_ns - enqueued_ns), 0d)) as done_ns,
-            sum(if(is_acknowledged, double(greatest(0L, least(coalesce(done_at_ns, {horizon_ns}), {horizon_ns})
-                - greatest(enqueued_ns, {warm_up_ns}))), 0d)) as unfinished_ns
+            count_if({observation.counts("entered_ns")}) as counted_entries,
+            count_if({observation.counts("gone_ns")}) as counted_exits, coalesce(sum({stayed}), 0d) as stayed_ns,
+            sum(double(greatest(0L, least(coalesce(gone_ns, {horizon_ns}), {horizon_ns}) - {begun}))) as inside_ns,
+            {_until_done(observation) if acknowledged.anywhere else _NEVER_DONE}
         from stays group by all""",
         messages=messages,
     )
+
+
+_NEVER_DONE: Final = "0L as counted_arrivals, 0L as counted_done, 0d as done_ns, 0d as unfinished_ns"
+
+
+def _until_done(observation: Observation) -> str:
+    """Return the columns of messages from their arrival to their acknowledgment, as texts of SQL."""
+    warm_up_ns, horizon_ns = observation.warm_up, observation.horizon
+    return f"""count_if(is_acknowledged and enqueued_ns >= {warm_up_ns}) as counted_arrivals,
+            count_if(is_acknowledged and done_at_ns >= {warm_up_ns}) as counted_done,
+            sum(if(is_acknowledged and done_at_ns >= {warm_up_ns}, double(done_at_ns - enqueued_ns), 0d)) as done_ns,
+            sum(if(is_acknowledged, double(greatest(0L, least(coalesce(done_at_ns, {horizon_ns}), {horizon_ns})
+                - greatest(enqueued_ns, {warm_up_ns}))), 0d)) as unfinished_ns"""

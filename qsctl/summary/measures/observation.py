@@ -105,14 +105,19 @@ class Observation:
         return by_run([f"{end - begin}d" for begin, end in zip(self.warm_ups_ns, self.horizons_ns, strict=True)])
 
     @property
+    def has_warm_up(self) -> bool:
+        """Return whether any run has."""
+        return any(self.warm_ups_ns)
+
+    @property
     def left(self) -> str:
         """The condition that a message's wait ended in the observed part."""
         # Without a warm-up only one column is read for it.
-        return "wait_ns is not null" + (f" and {self.counts(LEFT_NS)}" if any(self.warm_ups_ns) else "")
+        return "wait_ns is not null" + (f" and {self.counts(LEFT_NS)}" if self.has_warm_up else "")
 
     def counts(self, instant: str) -> str:
         """Return the condition that an instant belongs to the observed part."""
-        return f"{instant} >= {self.warm_up}" if any(self.warm_ups_ns) else f"{instant} is not null"
+        return f"{instant} >= {self.warm_up}" if self.has_warm_up else f"{instant} is not null"
 
 
 @dataclass(frozen=True, slots=True)

@@ -205,6 +205,25 @@ Of G-1 the messages that it holds until they are acknowledged, not those that wa
 end of the run that is `length_messages`.
 """
 
+CHANGES: Final = _result(
+    {
+        "measure": _STRING,
+        "from_ns": _LONG,
+        "until_ns": _LONG,
+        "from_time": _TIME,
+        "inside": _DOUBLE,
+        "outside": _DOUBLE,
+        "explained_share": _DOUBLE,
+    },
+    nullable=["from_time"],
+)
+"""The stretch of a replication in which a queue's arrivals, deliveries, losses or content differ most from the rest.
+
+`inside` and `outside` are the means there and elsewhere; `explained_share` is the part of the variation between some
+dozens of equal blocks that this one difference makes, at least 0.6, and no probability (`finishing/changes.py`).
+`from_time` is `from_ns` as a time of day, null of a simulation.
+"""
+
 LOSSES: Final = _result(
     {
         "arrived_messages": _LONG,
@@ -359,6 +378,17 @@ left after it, `inside_ns` the time that all of them were in the queue while it 
 messages that are acknowledged, from arrival to acknowledgment, in the same way; 0 of others.
 """
 
+BLOCKS: Final = _result(
+    {
+        "block": _LONG,
+        "arrived_messages": _LONG,
+        "delivered_messages": _LONG,
+        "lost_messages": _LONG,
+        "growth_messages": _LONG,
+    }
+)
+"""What moved in each block of windows (`blocks.py`); `growth_messages` entered the queue and have not left it."""
+
 DONE_CELLS: Final = _result(
     {
         "is_done": BooleanType(),
@@ -387,6 +417,7 @@ SCHEMAS: Final[dict[str, StructType]] = {
     "losses": LOSSES,
     "windows": WINDOWS,
     "depth": DEPTH,
+    "changes": CHANGES,
     "slow_subscribers": SLOW_SUBSCRIBERS,
     "connections": CONNECTIONS,
     "littles_law": LITTLES_LAW,
@@ -423,7 +454,7 @@ class Names:
     """Unix nanoseconds of each run's instant 0; None: of a simulation, whose time is virtual."""
 
 
-_TIMES_OF: Final = {"window_start_time": "window_start_ns", "at_time": "at_ns"}
+_TIMES_OF: Final = {"window_start_time": "window_start_ns", "at_time": "at_ns", "from_time": "from_ns"}
 """Each column of times of day, and the instant that it is made from."""
 
 
