@@ -25,9 +25,9 @@ from typing import IO, Any, Final
 from qsctl.endings import Release, start_held
 from qsctl.errors import Unavailable
 from qsctl.summary.spark.internals import (
-    CONNECTION_FILE_VARIABLE,
-    PORT_VARIABLE,
-    SECRET_VARIABLE,
+    CONNECTION_FILE_NAME,
+    PORT_NAME,
+    SECRET_NAME,
     connect_to_java,
 )
 from qsctl.summary.spark.java import REMEDY, JavaRuntime
@@ -190,14 +190,14 @@ def start_gateway(
         "SPARK_LAUNCHER_OPTS": " ".join(_LAUNCHER_OPTIONS), **environment,
         "SPARK_HOME": str(home), "JAVA_HOME": str(java_home(java, folder)),
     }  # fmt: skip
-    environment = {**os.environ, **seen, CONNECTION_FILE_VARIABLE: str(folder / "connection")}
+    environment = {**os.environ, **seen, CONNECTION_FILE_NAME: str(folder / "connection")}
     try:
         with log.open("wb") as output:
             process, end = start_held(lambda: _launch(home, conf, output, environment))
         try:
             port, secret = _connection(process, folder / "connection")
             # PySpark connects to a Java that it finds running; it starts none.
-            with changed_environment({PORT_VARIABLE: str(port), SECRET_VARIABLE: secret}):
+            with changed_environment({PORT_NAME: str(port), SECRET_NAME: secret}):
                 connection = connect_to_java()
         except BaseException:
             end()

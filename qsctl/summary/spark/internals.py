@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-CONNECTION_FILE_VARIABLE: Final = "_PYSPARK_DRIVER_CONN_INFO_PATH"
+CONNECTION_FILE_NAME: Final = "_PYSPARK_DRIVER_CONN_INFO_PATH"
 """Variable of the Java machine that names the file in which it writes its port and secret."""
-PORT_VARIABLE: Final = "PYSPARK_GATEWAY_PORT"
+PORT_NAME: Final = "PYSPARK_GATEWAY_PORT"
 """Variable that names the port of the Java machine that runs already, where there is one."""
-SECRET_VARIABLE: Final = "PYSPARK_GATEWAY_SECRET"
+SECRET_NAME: Final = "PYSPARK_GATEWAY_SECRET"
 _CONNECT_VARIABLES: Final = ("SPARK_CONNECT_MODE_ENABLED", "SPARK_REMOTE")
 """Set by PySpark with a session of Spark Connect, and left behind when it ends."""
 
 
 def connect_to_java() -> Any:
-    """Return a connection to the Java machine that `PORT_VARIABLE` and `SECRET_VARIABLE` name."""
+    """Return a connection to the Java machine that `PORT_NAME` and `SECRET_NAME` name."""
     from pyspark.java_gateway import launch_gateway
 
     return launch_gateway()  # type: ignore[no-untyped-call]

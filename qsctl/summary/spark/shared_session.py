@@ -15,7 +15,7 @@ import os
 from typing import TYPE_CHECKING, Final
 
 from qsctl.errors import UsageError
-from qsctl.summary.spark.internals import PORT_VARIABLE, active_context, connected_session
+from qsctl.summary.spark.internals import PORT_NAME, active_context, connected_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,7 +43,7 @@ def session_beside(master: str, sessions: dict[str, SparkSession]) -> SparkSessi
             )
         return connected
     context = active_context()
-    if context is None and os.environ.get(PORT_VARIABLE):  # the Java machine of spark-submit
+    if context is None and os.environ.get(PORT_NAME):  # the Java machine of spark-submit
         from pyspark import SparkContext
 
         context = SparkContext.getOrCreate()
