@@ -74,6 +74,18 @@ def with_exact_sums(table: pa.Table) -> pa.Table:
     return pa.table(made)
 
 
+def group_numbers(table: pa.Table, keys: Sequence[str]) -> tuple[Whole, Whole]:
+    """Return the number of each row's group, from 0, and of each group its first row."""
+    numbers = np.zeros(table.num_rows, np.int64)
+    for name in keys:
+        codes = table[name].combine_chunks().dictionary_encode(null_encoding="encode")
+        _, numbers = np.unique(
+            numbers * max(1, len(codes.dictionary)) + codes.indices.to_numpy().astype(np.int64), return_inverse=True
+        )
+    _, first_rows, groups = np.unique(numbers, return_index=True, return_inverse=True)
+    return groups, first_rows
+
+
 def columns(table: pa.Table, names: Sequence[str]) -> dict[str, pa.ChunkedArray]:
     """Return columns by their names."""
     return {name: table[name] for name in names}

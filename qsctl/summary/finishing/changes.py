@@ -18,11 +18,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from qsctl.instant import SECOND_NS
+from qsctl.summary.finishing.arrow import Whole, group_numbers
 from qsctl.summary.measures.blocks import BEFORE, BlocksOfRun
 from qsctl.summary.measures.by_run import RUN_NUMBER
 
 Values = npt.NDArray[np.float64]
-Whole = npt.NDArray[np.int64]
 
 LEAST_BLOCKS: Final = 32
 """Of fewer blocks nothing is listed: among few one stretch explains much by chance."""
@@ -63,7 +63,7 @@ _COLUMNS: Final = {
 def _of_run(blocks: pa.Table, each: Sequence[str], run: BlocksOfRun) -> list[pa.Table]:
     if not blocks.num_rows:
         return []
-    groups, first_rows = _groups(blocks, each)
+    groups, first_rows = group_numbers(blocks, each)
     places = blocks["block"].to_numpy()
     inside = places != BEFORE
 
@@ -126,15 +126,3 @@ def most_different(values: Values) -> tuple[Whole, Whole, Values]:
         ends.append(behind[place])
         explained.append(np.where(varies, largest / np.where(varies, squares, 1.0), 0.0))
     return np.concatenate(begins), np.concatenate(ends), np.concatenate(explained)
-
-
-def _groups(table: pa.Table, each: Sequence[str]) -> tuple[Whole, Whole]:
-    """Return the number of each row's group, and a row of each group."""
-    numbers = np.zeros(table.num_rows, np.int64)
-    for name in each:
-        codes = table[name].combine_chunks().dictionary_encode(null_encoding="encode")
-        _, numbers = np.unique(
-            numbers * max(1, len(codes.dictionary)) + codes.indices.to_numpy().astype(np.int64), return_inverse=True
-        )
-    _, first_rows, groups = np.unique(numbers, return_index=True, return_inverse=True)
-    return groups, first_rows

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
+from qsctl.eventlog.schema import bucket_bounds_ns
 from qsctl.sim.done_times import PERCENTILES, DoneTimes
+from qsctl.summary.finishing.arrow import Whole, group_numbers
 from qsctl.summary.finishing.percentiles import BUCKET_ERROR
 from qsctl.summary.measures.by_run import RUN_NUMBER
 
@@ -24,21 +29,66 @@ def times_to_done(cells: pa.Table, keys: Sequence[str]) -> pa.Table:
         cells: of `tables.DONE_CELLS`, sums put together, with these keys.
         keys: the columns grouped by.
     """
-    groups: dict[tuple[Any, ...], DoneTimes] = {}
-    names = (*keys, "is_done", "bucket", "messages", "time_sum_ns", "time_max_ns")
-    for row in zip(*(cells[name].to_pylist() for name in names), strict=True):
-        *place, is_done, bucket, messages, time_sum_ns, time_max_ns = row
-        times = groups.setdefault(tuple(place), DoneTimes())
-        into = times.done if is_done else times.unfinished
-        into[bucket] = into.get(bucket, 0) + messages
-        if is_done:
-            times.sum_ns += time_sum_ns
-            times.longest_ns = max(times.longest_ns, time_max_ns)
-        else:
-            times.oldest_ns = max(times.oldest_ns, time_max_ns)
-    columns: dict[str, list[Any]] = {name: [] for name in COLUMNS}
-    for times in groups.values():
-        values = {
+    groups, first_rows = group_numbers(cells, keys)
+    rows = _Cells.of(cells, groups)
+    made: dict[str, list[Any]] = {name: [] for name in COLUMNS}
+    in_their_order = np.argsort(first_rows)
+    for group in in_their_order:
+        for name, value in rows.figures(int(group)).items():
+            made[name].append(value)
+    of_keys = {name: cells[name].take(pa.array(first_rows[in_their_order])) for name in keys}
+    return pa.table({**of_keys, **{name: pa.array(column, COLUMNS[name]) for name, column in made.items()}})
+
+
+@dataclass(frozen=True, slots=True)
+class _Cells:
+    """The cells by group and bucket; there may be thousands of each group, so that each is one step of an array."""
+
+    starts: Whole
+    """Where each group begins, and the end."""
+    bucket: Whole
+    is_done: npt.NDArray[np.bool_]
+    messages: Whole
+    time_sum_ns: Whole
+    time_max_ns: Whole
+
+    @classmethod
+    def of(cls, cells: pa.Table, groups: Whole) -> _Cells:
+        bucket = cells["bucket"].to_numpy().astype(np.int64)
+        order = np.lexsort((bucket, groups))
+        count = int(groups.max()) + 1 if len(groups) else 0
+        starts = np.searchsorted(groups[order], np.arange(count + 1))
+        numbers = (cells[name].to_numpy()[order] for name in ("is_done", "messages", "time_sum_ns", "time_max_ns"))
+        return cls(starts, bucket[order], *numbers)
+
+    def figures(self, group: int) -> dict[str, Any]:
+        """Return `COLUMNS` of a group."""
+        rows = slice(self.starts[group], self.starts[group + 1])
+        bucket, is_done, messages = self.bucket[rows], self.is_done[rows], self.messages[rows]
+        longest_ns = int(self.time_max_ns[rows].max())
+        if not is_done.all():
+            return self._with_unfinished(rows)
+        done = int(messages.sum())
+        up_to = np.cumsum(messages)
+        places = np.searchsorted(up_to, [-(-done * part // whole) for part, whole in PERCENTILES.values()])
+        waits_ns = (min(bucket_bounds_ns(int(bucket[place]))[1], longest_ns) for place in places)
+        return {
+            "done_messages": done, "unfinished_messages": 0, "mean_ns": _exact_sum(self.time_sum_ns[rows]) / done,
+            **{f"{name}_ns": wait_ns for name, wait_ns in zip(PERCENTILES, waits_ns, strict=True)},
+            "max_ns": longest_ns, "relative_error": BUCKET_ERROR,
+        }  # fmt: skip
+
+    def _with_unfinished(self, rows: slice) -> dict[str, Any]:
+        times = DoneTimes()
+        is_done, time_max_ns = self.is_done[rows], self.time_max_ns[rows]
+        for of_kind, into in ((is_done, times.done), (~is_done, times.unfinished)):
+            pairs = zip(self.bucket[rows][of_kind].tolist(), self.messages[rows][of_kind].tolist(), strict=True)
+            for bucket, messages in pairs:
+                into[bucket] = into.get(bucket, 0) + messages
+        times.sum_ns = _exact_sum(self.time_sum_ns[rows][is_done])
+        times.longest_ns = int(time_max_ns[is_done].max(initial=0))
+        times.oldest_ns = int(time_max_ns[~is_done].max(initial=0))
+        return {
             "done_messages": times.done_messages,
             "unfinished_messages": times.unfinished_messages,
             "mean_ns": times.mean_ns(),
@@ -46,11 +96,11 @@ def times_to_done(cells: pa.Table, keys: Sequence[str]) -> pa.Table:
             "max_ns": times.max_ns,
             "relative_error": BUCKET_ERROR,
         }
-        for name, column in columns.items():
-            column.append(values[name])
-    made = {name: pa.array(column, COLUMNS[name]) for name, column in columns.items()}
-    of_keys = {name: pa.array([place[at] for place in groups], cells[name].type) for at, name in enumerate(keys)}
-    return pa.table({**of_keys, **made})
+
+
+def _exact_sum(values: Whole) -> int:
+    """Return a sum of 64 bits each that may need more."""
+    return (int((values >> 32).sum()) << 32) + int((values & 0xFFFFFFFF).sum())
 
 
 def cells_of_counters(counters: pa.Table) -> pa.Table:
