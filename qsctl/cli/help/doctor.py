@@ -92,7 +92,7 @@ def java_findings() -> list[Finding]:
 
 
 def pyspark_finding(found: str, requirement: str) -> Finding:
-    """Return whether the tests of Spark are run with a version of PySpark.
+    """Return whether a version of PySpark is in the range that qsctl is made for.
 
     Args:
         found: the version, as in 4.3.0.
@@ -107,7 +107,7 @@ def pyspark_finding(found: str, requirement: str) -> Finding:
         "pyspark",
         good,
         False,
-        f"{found}; it is tested with {bounds['>=']} to {highest}",
+        f"{found}; qsctl is made for {bounds['>=']} to {highest}",
         f"pip install '{requirement.strip()}'",
     )
 

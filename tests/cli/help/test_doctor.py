@@ -22,16 +22,16 @@ REQUIREMENT = next(each for each in requires("qsctl") or () if each.startswith("
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("requirement", ["pyspark>=4.0,<4.4", "pyspark<4.4,>=4.0"])
-def test_pyspark_beyond_the_tested_versions_is_a_note_with_the_command_for_another(
+def test_pyspark_beyond_the_versions_of_qsctl_is_a_note_with_the_command_for_another(
     version: str, good: bool, requirement: str
 ) -> None:
     finding = pyspark_finding(version, requirement)
     assert (finding.good, finding.needed) == (good, False)
-    assert finding.found == f"{version}; it is tested with 4.0 to 4.3"
+    assert finding.found == f"{version}; qsctl is made for 4.0 to 4.3"
     assert finding.remedy == f"pip install '{requirement}'"
 
 
-def test_doctor_shows_pyspark_the_tested_versions_and_java(tmp_path: Path) -> None:
+def test_doctor_shows_pyspark_with_its_range_and_java(tmp_path: Path) -> None:
     done = Shell(tmp_path)("doctor", "-o", "json")
     (found,) = [each for each in done.document["findings"] if each["part"] == "pyspark"]
     assert found["good"]
