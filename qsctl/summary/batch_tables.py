@@ -130,6 +130,8 @@ class FramesOfBatch:
         self._keys = tables.key_columns(asked.by, several=batch.several)
         of_client = {RUN_NUMBER, "client_id"} if batch.several else {"client_id"}
         self._of_client = [key for key in self._keys if key in of_client]
+        # Neither clients nor topics: of a hundred thousand clients the blocks would not fit in this process.
+        self._of_queue = [key for key in self._keys if key in {RUN_NUMBER, "replication", "queue"}]
 
     def __iter__(self) -> Iterator[tuple[str, DataFrame]]:
         """Return each table that is asked for, and that these runs have, by name."""
@@ -175,8 +177,8 @@ class FramesOfBatch:
     def _changes(self) -> DataFrame:
         # A series is some dozens of numbers, whatever the run's length: they are compared in this process.
         of_runs = blocks_of(self._batch.observation, self._asked.window_ns)
-        found = blocks(self._windows, self._keys, of_runs).toArrow()
-        return self._engine.frame(changes(found, self._keys, of_runs))
+        found = blocks(self._windows, self._of_queue, of_runs).toArrow()
+        return self._engine.frame(changes(found, self._of_queue, of_runs))
 
     def _slow_subscribers(self) -> DataFrame:
         slow = slow_subscribers(self._moves, self._batch.observation, self._of_client)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from qsctl.summary.finishing.changes import LEAST_EXPLAINED, changes, most_different
+from qsctl.summary.job import summarize_runs
 from qsctl.summary.measures.blocks import BEFORE, MOST_BLOCKS, BlocksOfRun, blocks_of
 from qsctl.summary.measures.observation import Observation
+from tests.summary.nights import record_night
 
 S = 1_000_000_000
 
@@ -96,3 +101,12 @@ def test_a_table_of_blocks_becomes_stretches_with_rates_and_lengths() -> None:
     assert {depth["inside"], depth["outside"]} == {7.0, 10.0}
     assert 120 * S in {depth["from_ns"], depth["until_ns"]}
     assert depth["explained_share"] == pytest.approx(1.0)
+
+
+def test_clients_of_a_queue_are_looked_at_together(tmp_path: Path) -> None:
+    run = record_night(tmp_path / "night", 1)
+    asked: dict[str, Any] = {"measures": {"changes"}, "window_ns": S // 100}
+    of_clients = summarize_runs([run], by=["client", "queue"], **asked).tables["changes"]
+    assert of_clients == summarize_runs([run], by=["queue"], **asked).tables["changes"]
+    assert {row["queue"] for row in of_clients} >= {"D-1"}
+    assert all(row["client"] is None and row["from_time"] is not None for row in of_clients)

@@ -217,7 +217,8 @@ CHANGES: Final = _result(
     },
     nullable=["from_time"],
 )
-"""The stretch of a replication in which a queue's arrivals, deliveries, losses or content differ most from the rest.
+"""The stretch of a replication in which a queue's arrivals, deliveries, losses or content differ most from the rest, of
+all chosen clients and topics together.
 
 `inside` and `outside` are the means there and elsewhere; `explained_share` is the part of the variation between some
 dozens of equal blocks that this one difference makes, at least 0.6, and no probability (`finishing/changes.py`).
