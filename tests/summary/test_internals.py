@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from pathlib import Path
+from types import FunctionType
 
 import pytest
 
@@ -26,7 +27,7 @@ def private_names() -> set[str]:
     # What instances get is written in their methods.
     written = {name for each in classes for name in vars(each)}
     written |= {
-        name for each in classes for method in vars(each).values() if hasattr(method, "__code__")
+        name for each in classes for method in vars(each).values() if isinstance(method, FunctionType)
         for name in method.__code__.co_names
     }  # fmt: skip
     return {name for name in written if name.startswith("_") and not name.startswith("__")}

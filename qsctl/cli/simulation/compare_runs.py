@@ -153,7 +153,7 @@ def compare_runs(
         float,
         typer.Option(
             help="Probability of a finding among runs that are alike, for each measure of each queue, outliers and "
-            "changes by themselves; from 0.001 to 0.5."
+            "changes by themselves, between 0.001 and 0.5."
         ),
     ] = 0.01,
     skip_damaged: Annotated[
