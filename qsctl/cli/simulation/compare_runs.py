@@ -152,8 +152,8 @@ def compare_runs(
     false_alarm: Annotated[
         float,
         typer.Option(
-            help="Probability, between 0 and 1, of a finding among runs that are alike, for each measure of each queue, "
-            "outliers and changes by themselves; 0.001 to 0.5."
+            help="Probability, between 0 and 1, of a finding among runs that are alike, for each measure of each "
+            "queue, outliers and changes by themselves; 0.001 to 0.5."
         ),
     ] = 0.01,
     skip_damaged: Annotated[
