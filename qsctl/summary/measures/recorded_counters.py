@@ -40,8 +40,8 @@ def histogram(counters: DataFrame, keys: Sequence[str]) -> DataFrame:
     each = listed(*keys, "replication")
     return counters.sparkSession.sql(
         f"""with pairs as (
-            select {each}, posexplode(histogram_bucket) as (at, bucket), histogram_count as counts from {{counters}}
+            select {each}, posexplode(histogram_bucket) as (place, bucket), histogram_count as counts from {{counters}}
         )
-        select {each}, bucket, sum(element_at(counts, at + 1)) as messages from pairs group by {each}, bucket""",
+        select {each}, bucket, sum(element_at(counts, place + 1)) as messages from pairs group by {each}, bucket""",
         counters=counters,
     )
