@@ -21,8 +21,8 @@ from qsctl.summary.asked_measures import AskedMeasures, checked_measures
 from qsctl.summary.comparison.run_differences import LEAST_FALSE_ALARM, LEAST_RUNS, change_points, outlying_values
 from qsctl.summary.engine import SummaryEngine
 from qsctl.summary.finishing.intervals import DEFAULT_CONFIDENCE
-from qsctl.summary.job import engine_for
-from qsctl.summary.recorded_run import SummarizedRun, check_logs, read_these, without_damaged
+from qsctl.summary.job import engine_for, whole_runs
+from qsctl.summary.recorded_run import SummarizedRun, read_these
 from qsctl.summary.spark.session import SparkOptions
 from qsctl.summary.table_frames import RUNS, SummaryFrames
 
@@ -65,9 +65,9 @@ class ComparedRuns:
     """Of `differing_runs`."""
     runs: int
     groups: Mapping[str, int]
-    """How many runs each group has."""
+    """The number of runs of each group."""
     series: int
-    """How many series were compared: a measure of a client and queue in one group with enough runs."""
+    """The number of compared series: a measure of a client and queue in one group with enough runs."""
     skipped: tuple[str, ...]
     """A sentence for each run that was left out."""
 
@@ -113,19 +113,8 @@ def compare_runs(
     with engine_for(found, options) as (engine, compares_pages):
         if compares_pages:
             return _compared(engine, found, asked, skipped, group, false_alarm)
-        whole, skipped = _whole(found, skipped, skip_damaged=skip_damaged)
+        whole, skipped = whole_runs(found, skipped, skip_damaged=skip_damaged)
         return _compared(engine, whole, asked, skipped, group, false_alarm)
-
-
-def _whole(
-    runs: Sequence[SummarizedRun], skipped: tuple[str, ...], *, skip_damaged: bool
-) -> tuple[Sequence[SummarizedRun], tuple[str, ...]]:
-    """Return the runs whose logs are as they were written."""
-    whole, damaged = without_damaged(runs) if skip_damaged else ([], ())
-    if whole:
-        return whole, (*skipped, *damaged)
-    check_logs(runs)
-    return runs, skipped
 
 
 def _compared(

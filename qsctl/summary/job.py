@@ -117,15 +117,12 @@ def summarize_runs(
     )
     runs, skipped = read_these(folders, skip_damaged=skip_damaged)
     shown = MOST_ROWS_SHOWN if most_rows is None else most_rows
-    size_bytes = sum(run.bytes for run in runs)
-    if options is None and not append and size_bytes <= LOCAL_BYTES and _is_here(runs, out):
-        return _by_this_process(runs, asked, out, shown, skipped, skip_damaged=skip_damaged)
-    brief = size_bytes < BRIEF_BYTES
-    spark = spark_session(options, brief=brief, runs_python=False)
-    with spark_faults():
-        tune(spark, brief=brief)
-    engine = SparkEngine(spark)
-    return _of_whole_runs(engine, runs, asked, out, shown, skipped, append=append, skip_damaged=skip_damaged)
+    if not append and _is_for_this_process(runs, options, out):
+        whole, skipped = whole_runs(runs, skipped, skip_damaged=skip_damaged)
+        with local_engine() as engine:
+            return _summary(engine, whole, asked, out, shown, skipped, append=False)
+    spark = _spark_engine(runs, options)
+    return _of_whole_runs(spark, runs, asked, out, shown, skipped, append=append, skip_damaged=skip_damaged)
 
 
 @contextmanager
@@ -136,45 +133,49 @@ def engine_for(runs: Sequence[SummarizedRun], options: SparkOptions | None) -> I
         Unavailable: there is no Java for Spark.
         Damaged: Spark meets a page that was changed.
     """
-    size_bytes = sum(run.bytes for run in runs)
-    if options is None and size_bytes <= LOCAL_BYTES and _is_here(runs, None):
+    if _is_for_this_process(runs, options, None):
         with local_engine() as engine:
             yield engine, False
         return
-    spark = spark_session(options, brief=size_bytes < BRIEF_BYTES, runs_python=False)
+    spark = _spark_engine(runs, options)
     with spark_faults(lambda: check_logs(runs)):
-        tune(spark, brief=size_bytes < BRIEF_BYTES)
-        yield SparkEngine(spark), True
+        yield spark, True
+
+
+def _is_for_this_process(runs: Sequence[SummarizedRun], options: SparkOptions | None, out: Location | None) -> bool:
+    """Return whether DuckDB computes: Spark is not asked for, and all that is read and written is on this machine."""
+    here = all(isinstance(place, Path) for place in (*(run.folder for run in runs), out or Path()))
+    return options is None and here and sum(run.bytes for run in runs) <= LOCAL_BYTES
+
+
+def _spark_engine(runs: Sequence[SummarizedRun], options: SparkOptions | None) -> SparkEngine:
+    """Return the session of this process that `options` ask for, as it suits logs of this size."""
+    brief = sum(run.bytes for run in runs) < BRIEF_BYTES
+    spark = spark_session(options, brief=brief, runs_python=False)
+    with spark_faults():
+        tune(spark, brief=brief)
+    return SparkEngine(spark)
+
+
+def whole_runs(
+    runs: Sequence[SummarizedRun], skipped: tuple[str, ...], *, skip_damaged: bool
+) -> tuple[Sequence[SummarizedRun], tuple[str, ...]]:
+    """Return the runs whose logs are as they were written: DuckDB compares no checksum of what it reads.
+
+    Raises:
+        Damaged: a run is not, and `skip_damaged` is false, or none is.
+    """
+    whole, damaged = without_damaged(runs) if skip_damaged else ([], ())
+    if whole:
+        return whole, (*skipped, *damaged)
+    check_logs(runs)
+    return runs, skipped
 
 
 def _require_folder(out: Location | str | None, *, append: bool) -> None:
     """Refuse to append to nothing before anything is read or started."""
     if append and out is None:
         raise UsageError("runs are added to the tables of a folder, and none is named", remedy="Name it with --out.")
-
-
-def _is_here(runs: Sequence[SummarizedRun], out: Location | None) -> bool:
-    """Return whether everything that is read and written is on this machine."""
-    return all(isinstance(place, Path) for place in (*(run.folder for run in runs), out or Path()))
-
-
-def _by_this_process(
-    runs: Sequence[SummarizedRun],
-    asked: AskedMeasures,
-    out: Location | None,
-    most_rows: int,
-    skipped: tuple[str, ...],
-    *,
-    skip_damaged: bool,
-) -> RunSummary:
-    """Return the summary by DuckDB, which compares no checksum of what it reads: it is compared before."""
-    whole, damaged = without_damaged(runs) if skip_damaged else ([], ())
-    if whole:
-        runs, skipped = whole, (*skipped, *damaged)
-    else:
-        check_logs(runs)
-    with local_engine() as engine:
-        return _summary(engine, runs, asked, out, most_rows, skipped, append=False)
 
 
 def summarize(

@@ -1,4 +1,4 @@
-"""What computes summaries, one local Spark session for the suite, and run folders written by hand.
+"""The engines that compute summaries, one local Spark session for the suite, and run folders written by hand.
 
 The statements of measures are one text, which this process computes by DuckDB, or Spark. A test of what they mean asks
 for `computed`: ordinarily it is computed here, and in a campaign on Spark, too. That both give the same rows of every

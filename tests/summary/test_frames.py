@@ -19,6 +19,7 @@ from qsctl.summary.finishing.arrow import with_exact_sums
 from qsctl.summary.finishing.done import times_to_done
 from qsctl.summary.local.session import LocalSession
 from qsctl.summary.measures import observation, tables
+from qsctl.summary.measures.blocks import blocks, blocks_of
 from qsctl.summary.measures.cells import cells
 from qsctl.summary.measures.connections import connections
 from qsctl.summary.measures.depth import depth
@@ -38,7 +39,7 @@ EVERY_KEY = ("run_id", "replication", "client_id", "queue", "topic_id")
 
 @pytest.fixture
 def session(computed: SparkOptions | None) -> Iterator[Any]:
-    """What computes: DuckDB's session in this process, or Spark's."""
+    """The session that computes: DuckDB's session in this process, or Spark's."""
     if computed is not None:
         yield spark_session(computed, brief=True)
         return
@@ -101,6 +102,7 @@ def test_every_measure_has_its_declared_schema(spark: Any) -> None:
         (moved, measured(tables.MOVES, EVERY_KEY)),
         (series, measured(tables.WINDOWS, EVERY_KEY)),
         (depth(series, EVERY_KEY), measured(tables.DEPTH, EVERY_KEY)),
+        (blocks(series, EVERY_KEY, blocks_of(seen, S)), measured(tables.BLOCKS, EVERY_KEY)),
         (littles_law(moved, seen, EVERY_KEY), measured(tables.LITTLES_LAW, EVERY_KEY)),
         (slow, measured(tables.SLOW_SUBSCRIBERS, EVERY_KEY)),
         (done_cells(messages, seen, EVERY_KEY, G_1_ALONE), measured(tables.DONE_CELLS, EVERY_KEY)),
@@ -127,6 +129,7 @@ def test_every_measure_scans_the_log_once_and_joins_and_sorts_in_groups(spark: A
         ("done", done_cells(messages, seen, keys, G_1_ALONE)),
         ("windows", series),
         ("depth", depth(series, keys)),
+        ("blocks", blocks(series, ["queue"], blocks_of(seen, S))),
         ("littles_law", littles_law(moved, seen, keys)),
         ("slow_subscribers", slow_subscribers(moved, seen, ["client_id"])),
     ):

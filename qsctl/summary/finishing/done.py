@@ -45,7 +45,7 @@ class _Cells:
     """The cells by group and bucket; there may be thousands of each group, so that each is one step of an array."""
 
     starts: Whole
-    """Where each group begins, and the end."""
+    """The first row of each group, and the end."""
     bucket: Whole
     is_done: npt.NDArray[np.bool_]
     messages: Whole

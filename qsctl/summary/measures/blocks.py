@@ -41,7 +41,7 @@ def blocks(windows: DataFrame, keys: Sequence[str], runs: Sequence[BlocksOfRun])
     """Return one row a group, replication and block with any movement: a table of `tables.BLOCKS`, with these keys.
 
     Args:
-        windows: of `throughput.windows`, with these keys.
+        windows: of `throughput.windows`, with these keys, among others.
         keys: the columns grouped by; `replication` is always one of the groups besides.
         runs: the blocks of each run.
     """

@@ -388,7 +388,7 @@ BLOCKS: Final = _result(
         "growth_messages": _LONG,
     }
 )
-"""What moved in each block of windows (`blocks.py`); `growth_messages` entered the queue and have not left it."""
+"""The movements in each block of windows (`blocks.py`); `growth_messages` entered the queue and have not left it."""
 
 DONE_CELLS: Final = _result(
     {
