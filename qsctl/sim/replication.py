@@ -161,7 +161,7 @@ def simulate_replication(
 ) -> ReplicationOutcome:
     """Run one replication and write its part of the run folder.
 
-    `threads` simulate it, where the model has independent parts (`egress.parallel_run`); they change no byte.
+    `threads` simulate it, where the model has independent parts (`egress.runs`); they change no byte.
 
     A stop, or Ctrl-C, ends it early: what was simulated until then is written whole, counters included, and the
     outcome is marked as not complete.

@@ -18,7 +18,7 @@ import pytest
 from qsctl.eventlog.schema import LogLevel
 from qsctl.instant import SECOND_NS
 from qsctl.sim.egress import solace
-from qsctl.sim.egress.parallel_run import ParallelRun
+from qsctl.sim.egress.runs.parallel_run import ParallelRun
 from qsctl.sim.model import Stop
 from qsctl.sim.scenario.overrides import apply_overrides
 from qsctl.sim.scenario.scenario import (
@@ -94,7 +94,7 @@ def test_two_threads_simulate_two_ports_nearly_twice_as_fast(benchmark: Any) -> 
     best = min(one for one, _ in found) / min(two for _, two in found)
     benchmark.extra_info |= {"times": best, "median": statistics.median(one / two for one, two in found)}
     keep_ratio("one run by two threads to one", best)
-    assert best > 1.4  # 1.8 on a quiet machine, see `egress.parallel_run`
+    assert best > 1.4  # 1.8 on a quiet machine, see `egress.runs.parallel_run`
 
 
 @pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="one processor")

@@ -26,8 +26,8 @@ from pathlib import Path
 import numba
 
 before = numba.config.CACHE_DIR
-import qsctl.sim.egress.run
-from qsctl.sim.egress.advance import advance
+import qsctl.sim.egress.runs.run
+from qsctl.sim.egress.runs.advance import advance
 from qsctl.sim.kernel.cache_directory import CACHE_DIRECTORY
 from qsctl.sim.kernel.compiler import CACHED
 from callers import twice

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from qsctl.eventlog.reader import open_run
 from qsctl.eventlog.schema import LogLevel
 from qsctl.instant import SECOND_NS
-from qsctl.sim.egress.subscriptions import Subscriptions, subscription_count
+from qsctl.sim.egress.broker.subscriptions import Subscriptions, subscription_count
 from qsctl.sim.kernel.records import ARRIVAL
 from qsctl.sim.run import run
 from qsctl.sim.scenario.scenario import ClientGroup, ConstantArrivals, Port, Profile, Queue, Scenario, Traffic

@@ -7,21 +7,19 @@ each client and queue.
                  endpoint ⇄ G-1 ┘
 
 - `solace.py`, `tibco.py`: the description of each model, with its sources;
-- `layout.py`, `layout_of_receivers.py`: a scenario as record arrays;
-- `run.py`: the driver: the kernel from one set time to the next, and between them changes, absences, seconds;
-- `independent_ports.py`, `parallel_run.py`: what clients share, and a run by threads of ports that share nothing;
-- `advance.py`: the loop; `queue.py`: admission, discard, the schedulers; `connection.py`: one client's connection, one
-  text for plain clients and for those with traits; `transmit.py`, `port.py`: port and link; `tcp.py`, `congestion.py`:
-  connections that lose segments; `serve.py`, `endpoint.py`, `eliding.py`, `presence.py`: clients with a trait;
-- `receiver.py`, `application.py`: a client's receive buffer and readers, and its application's acknowledgments;
-- `durable.py`: queues whose messages several clients share;
-- `ingress.py`, `admit_ingress.py`, `subscriptions.py`: the stage before the queues; `slow_subscribers.py`: each second;
-- `arrays.py`, `counters.py`: the arrays of a run, and its counters;
-- `watch.py`, `trajectory.py`: the distance of a queue from a loss, and a run that branches there (`sim.splitting`).
+- `queues`: admission, discard and the schedulers of a priority queue; endpoints behind G-1; message eliding;
+- `transmission`: from the TCP transmit queue over port and link to the client's receive buffer, with loss or without;
+- `clients`: a client's connection, application, absences and traits, and queues that several clients share;
+- `broker`: what the broker itself limits and observes: ingress, subscriptions, slow subscribers;
+- `layout`: a scenario as record arrays, their growth, and the counters read from them;
+- `runs`: the loop, the driver around it, runs by threads, and runs that branch.
+
+Imports point one way: `solace`, `tibco` → `runs` → `broker` → `layout` → `clients` → `queues` →
+`transmission`; a contract in `pyproject.toml` holds it.
 
 Invariants: a message is in one list of nodes and ends in one outcome; a queue's length and work units are those of its
-messages; acknowledgments of a client never overtake one another; equal times are ordered as `advance.py` specifies.
+messages; acknowledgments of a client never overtake one another; the order at one instant is that of `runs/advance.py`.
 Oracles in plain Python (tests/sim/oracle_solace.py, oracle_tibco.py) agree with the kernels to the message.
 
-Read first: `solace.py`, `advance.py`, `queue.py`.
+Read first: `solace.py`, `runs/advance.py`, `queues/priority_queue.py`.
 """

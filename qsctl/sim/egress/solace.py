@@ -5,15 +5,15 @@ and a minimum burst; the oldest message is discarded when a queue is full, and t
 discard indication; a scheduler moves messages one at a time to the client's TCP transmit queue, and TCP to the port's
 queue at line rate, which the port's clients share. Guaranteed messages come from endpoints through G-1.
 
-Source: [SOL-QUEUES] whole. Queue disciplines: `queue`; TCP: `serve`, `transmit`; endpoints:
-`endpoint`; eliding: `eliding`; slow subscribers and buffers: `slow_subscribers`, `run`; ingress: `admit_ingress`.
+Source: [SOL-QUEUES] whole. Queue disciplines, endpoints, eliding: `queues`; TCP: `transmission`; clients:
+`clients`; slow subscribers, ingress and subscriptions: `broker`; buffers: `runs`.
 """
 
 from __future__ import annotations
 
 from qsctl.errors import InvalidInput
 from qsctl.eventlog.schema import LogLevel
-from qsctl.sim.egress.parallel_run import egress_run
+from qsctl.sim.egress.runs.parallel_run import egress_run
 from qsctl.sim.model import CHUNK_ROWS, ModelRun
 from qsctl.sim.scenario.scenario import Model, Scenario
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from qsctl.errors import InvalidInput
 from qsctl.eventlog.schema import LogLevel
-from qsctl.sim.egress.parallel_run import egress_run
+from qsctl.sim.egress.runs.parallel_run import egress_run
 from qsctl.sim.model import CHUNK_ROWS, ModelRun
 from qsctl.sim.scenario.scenario import Model, Queue, Scenario
 

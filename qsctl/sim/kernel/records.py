@@ -101,7 +101,7 @@ CLIENT: Final = np.dtype(
 """One connection, in one cache line. `unsent` starts the part of the TCP list (head … tail) that the window still holds
 back; `mask` has a bit for each queue with a message; `queued` is 1 while the client is in the heap of acknowledgments;
 `delay` is round trip plus acknowledgment latency; `next_ack` is also when the broker learns that a reader of the client
-has begun a message, see `egress.receiver`.
+has begun a message, see `egress.transmission`.
 """
 
 MORE: Final = np.dtype(
@@ -449,7 +449,7 @@ RECENT_WAITS: Final = 16
 WATCH: Final = np.dtype(
     [(name, "i8") for name in ("client", "bytes", "length", "arrived", "delivered", "delivered_bytes")]
 )
-"""A client, or durable queue, one of whose queues is watched, see `egress.watch`: the `bytes` that waited there when
+"""A client, or durable queue, one of whose queues is watched, see `egress.queues`: the `bytes` that waited there when
 its counters were the others."""
 
 PAUSE: Final = np.dtype([("start", "i8"), ("end", "i8")])
@@ -527,7 +527,7 @@ STATE: Final = np.dtype([(name, "i8") for name in (*ARRAYS, *SCALARS)])
 """The state of a run for the kernels, in one record whose address they pass to one another.
 
 position, count: the index of the next arrival and the number of arrivals; until, until_acknowledged: see
-`egress.advance` log_count, log_limit: rows in the log, and the number at which to stop; logging: 1 while messages are
+`egress.runs` log_count, log_limit: rows in the log, and the number at which to stop; logging: 1 while messages are
 logged, those of the
     warm-up too, 0 at level counters
 free: the first node of the free list …_limit: the number at which the array has no room for another event; short: 1
@@ -539,7 +539,7 @@ segments_room: the free list of segments, its length, and the most that one even
 unacknowledged_max: deliveries of all flows that no application has acknowledged, and their limit;
     starved: 1 when a message waits for that; resumed: the client that is asked first once there is room again
 expiry_count, spooled: entries of the expiries, and the number ever made watched, watched_queue, watched_most,
-watched_depth, watched_bytes, watch_low, watch_high: see `egress.watch` counted_from: the end of the warm-up once it is
+watched_depth, watched_bytes, watch_low, watch_high: see `egress.queues` counted_from: the end of the warm-up once it is
 over: a delivery begun before it is not counted acknowledging: 1 where the connection's acknowledgment is the message's
 (TIBCO); done_place, unfinished_place: of the
     first client's histograms of times to done and of ages, among the histograms of queues; horizon: the run's

@@ -25,7 +25,7 @@ from qsctl.profiles.listings.model import (
     NeighborQueues,
     SlowSubscriber,
 )
-from qsctl.sim.egress.subscriptions import subscription_count
+from qsctl.sim.egress.broker.subscriptions import subscription_count
 from qsctl.sim.listings.run_state import ClientState, RunState, queue_names
 from qsctl.sim.scenario.scenario import Model
 

@@ -17,7 +17,7 @@ from qsctl.errors import NotFound, Refused
 from qsctl.eventlog.checked_files import checked_text
 from qsctl.eventlog.reader import RecordedRun, open_run
 from qsctl.eventlog.run_folder import DEFAULT_PARENT, RUN_FILE, SCENARIO_FILE, Happening, ReplicationInfo
-from qsctl.sim.egress.client_names import ClientNames
+from qsctl.sim.egress.layout.client_names import ClientNames
 from qsctl.sim.model import EVENT_NAMES, Event
 from qsctl.sim.scenario.changes import QueueChange, read_changes
 from qsctl.sim.scenario.scenario import QUEUE_ORDER, TIBCO_QUEUE, ClientGroup, Model, Profile, Queue, Scenario

@@ -16,7 +16,7 @@ def trajectory_of(scenario: Scenario, replication: int, question: Question) -> T
     """
     match scenario.model:
         case Model.SOLACE | Model.TIBCO:
-            from qsctl.sim.egress.trajectory import EgressTrajectory
+            from qsctl.sim.egress.runs.trajectory import EgressTrajectory
 
             return EgressTrajectory(scenario, replication, question)
         case Model.SHARED_READER_QUEUE:

@@ -3,8 +3,9 @@
 A run at depth D in which the content of a queue was at most h, of every client, is to the message the run at each depth
 from h to D with the same arrivals. By induction over the arrivals: what was admitted left at most h, so it is admitted
 at the lower depth after the same discards; what was refused, or had to wait at its endpoint, met a content that is too
-high for D, and so for the lower depth. The three rules of discarding and the window of G-1 (`sim.egress.queue`) compare
-the content with the depth in no other way, and nothing else reads the depth. A run that lost messages is no exception.
+high for D, and so for the lower depth. The three rules of discarding and the window of G-1 (`sim.egress.queues`)
+compare the content with the depth in no other way, and nothing else reads the depth. A run that lost messages is no
+exception.
 
 The mark h is of the whole run only where nothing was warmed up, and the depth one number where it is of every profile
 and never changed.

@@ -13,9 +13,9 @@ import numpy.typing as npt
 
 from qsctl.instant import Nanoseconds
 from qsctl.sim.arrivals.streams import ArrivalStreams
-from qsctl.sim.egress.admit_ingress import BUFFERED, REFUSAL, TOO_BIG_REASON, admit_ingress
-from qsctl.sim.egress.layout import line_rate
-from qsctl.sim.egress.subscriptions import Subscriptions
+from qsctl.sim.egress.broker.admission import BUFFERED, REFUSAL, TOO_BIG_REASON, admit_ingress
+from qsctl.sim.egress.broker.subscriptions import Subscriptions
+from qsctl.sim.egress.layout.scenario_layout import line_rate
 from qsctl.sim.kernel.jit import as_records
 from qsctl.sim.kernel.records import ARRIVAL, ARRIVAL_TRAFFIC_SHIFT, INGRESS_REFUSED, QUEUES, TOO_BIG
 from qsctl.sim.model import LOG_ROW, NEVER, Event, Rows

@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from qsctl.instant import Nanoseconds
-from qsctl.sim.egress.arrays import EgressArrays
+from qsctl.sim.egress.layout.arrays import EgressArrays
 from qsctl.sim.kernel import records as r
 from qsctl.sim.model import Event
 

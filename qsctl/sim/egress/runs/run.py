@@ -21,16 +21,16 @@ from qsctl.eventlog.run_folder import Happening
 from qsctl.eventlog.schema import LogLevel
 from qsctl.instant import INFINITE_NS, SECOND_NS, Nanoseconds, later
 from qsctl.sim.arrivals.streams import ArrivalStreams
-from qsctl.sim.egress.advance import advance
-from qsctl.sim.egress.arrays import EgressArrays
-from qsctl.sim.egress.connection import drain
-from qsctl.sim.egress.counters import counter_columns, total_events
-from qsctl.sim.egress.ingress import Ingress, log_rows
-from qsctl.sim.egress.layout import lay_out, port_links, set_port_rate
-from qsctl.sim.egress.presence import connect, count_rest, disconnect, hold
-from qsctl.sim.egress.serve import stir
-from qsctl.sim.egress.slow_subscribers import SlowSubscribers
-from qsctl.sim.egress.watch import importance
+from qsctl.sim.egress.broker.ingress import Ingress, log_rows
+from qsctl.sim.egress.broker.slow_subscribers import SlowSubscribers
+from qsctl.sim.egress.clients.connection import drain
+from qsctl.sim.egress.clients.presence import connect, count_rest, disconnect, hold
+from qsctl.sim.egress.clients.traits import stir
+from qsctl.sim.egress.layout.arrays import EgressArrays
+from qsctl.sim.egress.layout.counters import counter_columns, total_events
+from qsctl.sim.egress.layout.scenario_layout import lay_out, port_links, set_port_rate
+from qsctl.sim.egress.queues.watch import importance
+from qsctl.sim.egress.runs.advance import advance
 from qsctl.sim.kernel import records as r
 from qsctl.sim.kernel.histogram import count_unfinished
 from qsctl.sim.kernel.jit import as_records

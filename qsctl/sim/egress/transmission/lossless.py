@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from qsctl.sim.egress.port import leave_port, serialization
-from qsctl.sim.egress.receiver import expect, requeue
+from qsctl.sim.egress.transmission.port import leave_port, serialization
+from qsctl.sim.egress.transmission.receiver import expect, requeue
 from qsctl.sim.kernel.jit import inlined_part, part, row, wide
 from qsctl.sim.kernel.records import (
     ABSENCES,

@@ -3,7 +3,8 @@
 [SOL-QUEUES]: a message passes from a priority queue to the TCP transmit queue and, when TCP may send, to the port; its
 data stays on the TCP queue until acknowledged. [P7500]: it enters the TCP queue whole while that is below its maximum,
 and may carry it past. Our reading: bytes in flight stay within the window, but one message may always be in flight;
-whole messages move (that TCP may split them is left out). A client whose link loses segments has them, see `tcp`.
+whole messages move (that TCP may split them is left out). A client whose link loses segments has them: see
+`transmission.tcp`.
 
 Where a function has the argument `rare`, None means a client that is plain (no endpoint, eliding, loss, pauses,
 absences, slower link or weights, as most are), or plain but for its guaranteed messages, which G-1 holds. The compiler
@@ -14,17 +15,15 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from qsctl.sim.egress.application import (
+from qsctl.sim.egress.clients.application import (
     begin_guaranteed,
     next_acknowledgment,
     next_of_client,
     reader_begins,
     take_own,
 )
-from qsctl.sim.egress.congestion import grow
-from qsctl.sim.egress.eliding import take_ready
-from qsctl.sim.egress.port import leave_port
-from qsctl.sim.egress.queue import (
+from qsctl.sim.egress.queues.eliding import take_ready
+from qsctl.sim.egress.queues.priority_queue import (
     buffer_bytes,
     count_departure,
     detach_head,
@@ -33,8 +32,11 @@ from qsctl.sim.egress.queue import (
     weighted,
     work_units,
 )
-from qsctl.sim.egress.receiver import closed, next_report, receive
-from qsctl.sim.egress.tcp import (
+from qsctl.sim.egress.transmission.congestion import grow
+from qsctl.sim.egress.transmission.lossless import acknowledged_before_leaving, send
+from qsctl.sim.egress.transmission.port import leave_port
+from qsctl.sim.egress.transmission.receiver import closed, next_report, receive
+from qsctl.sim.egress.transmission.tcp import (
     acknowledge_before,
     acknowledge_in_turn,
     arrives_in_order,
@@ -46,7 +48,6 @@ from qsctl.sim.egress.tcp import (
     start_timer_again,
     take_acknowledgment,
 )
-from qsctl.sim.egress.transmit import acknowledged_before_leaving, send
 from qsctl.sim.kernel.heap import drop_top, push, replace_top
 from qsctl.sim.kernel.histogram import count_done, count_unfinished
 from qsctl.sim.kernel.jit import bit_length, inlined_part, kernel, part, prefetch, row, wide

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from qsctl.eventlog.schema import LogLevel
 from qsctl.instant import Nanoseconds
-from qsctl.sim.egress.layout import Layout
+from qsctl.sim.egress.layout.scenario_layout import Layout
 from qsctl.sim.kernel import records as r
 from qsctl.sim.kernel.histogram import BLOCK, OCTAVES
 from qsctl.sim.kernel.jit import COMPILED, address_of, as_records
@@ -155,7 +155,7 @@ class EgressArrays:
         return int(self.kernel(function, self.rare))
 
     def watch(self, clients: npt.NDArray[Any], queue: int, most: int, *, by_depth: bool, unit_bytes: int) -> None:
-        """Have the main kernel stop where the importance of a queue leaves its bounds, see `egress.watch`.
+        """Have the main kernel stop where the importance of a queue leaves its bounds, see `queues.watch`.
 
         Args:
             clients: the clients, and durable queues, that have it.

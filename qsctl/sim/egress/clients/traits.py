@@ -1,13 +1,13 @@
 """A client with a trait: its endpoint, what arrives for it, its timers, and its acknowledgments as events.
 
-The connection itself, and what every client does, is in `connection`. A plain client's turn is inside `advance`.
+The connection itself, and what every client does, is in `connection`. A plain client's turn is inside `runs.advance`.
 """
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-from qsctl.sim.egress.connection import (
+from qsctl.sim.egress.clients.connection import (
     HELD_ONLY,
     acknowledge,
     catch_up,
@@ -19,10 +19,16 @@ from qsctl.sim.egress.connection import (
     pass_at_once,
     passes_at_once,
 )
-from qsctl.sim.egress.durable import dispense, enter_queue, serve_queue, wake_queue
-from qsctl.sim.egress.eliding import replace_queued, slot_of
-from qsctl.sim.egress.endpoint import is_full, next_at_endpoint, take_from_endpoint, wait_at_endpoint, want_next_due
-from qsctl.sim.egress.queue import (
+from qsctl.sim.egress.clients.durable_queue import dispense, enter_queue, serve_queue, wake_queue
+from qsctl.sim.egress.queues.eliding import replace_queued, slot_of
+from qsctl.sim.egress.queues.endpoint import (
+    is_full,
+    next_at_endpoint,
+    take_from_endpoint,
+    wait_at_endpoint,
+    want_next_due,
+)
+from qsctl.sim.egress.queues.priority_queue import (
     append,
     buffer_bytes,
     enqueue,
@@ -32,8 +38,8 @@ from qsctl.sim.egress.queue import (
     make_room,
     work_units,
 )
-from qsctl.sim.egress.tcp import expects_no_loss
-from qsctl.sim.egress.transmit import send
+from qsctl.sim.egress.transmission.lossless import send
+from qsctl.sim.egress.transmission.tcp import expects_no_loss
 from qsctl.sim.kernel.heap import drop_top
 from qsctl.sim.kernel.jit import inlined_part, kernel, part, row, wide
 from qsctl.sim.kernel.records import (

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from qsctl.sim.egress.endpoint import want_timer
-from qsctl.sim.egress.queue import buffer_bytes, weighted, work_units
+from qsctl.sim.egress.queues.endpoint import want_timer
+from qsctl.sim.egress.queues.priority_queue import buffer_bytes, weighted, work_units
 from qsctl.sim.kernel.jit import bit_length, part, row, wide
 from qsctl.sim.kernel.records import (
     CLIENT,

@@ -2,10 +2,10 @@
 
 [SOL-QUEUES]: a minimum burst below the flow window means that guaranteed messages "will be transmitted at a very
 reduced rate": they are not lost. The vendor's public tuning guide gives the reason: G-1 holds a message until the
-client's library has acknowledged it (`application`). So an endpoint hands a message over when the windows of its
-flows and G-1 have room beside all that are held; otherwise it waits at the endpoint: nothing is discarded and nothing
-sent twice. By option (`GuaranteedOverflow.REDELIVER`) G-1 lets go of a message that enters the TCP transmit queue,
-and one discarded from it goes back to its endpoint and is redelivered after a delay.
+client's library has acknowledged it (`clients.application`). So an endpoint hands a message over when the windows of
+its flows and G-1 have room beside all that are held; otherwise it waits at the endpoint: nothing is discarded and
+nothing sent twice. By option (`GuaranteedOverflow.REDELIVER`) G-1 lets go of a message that enters the TCP transmit
+queue, and one discarded from it goes back to its endpoint and is redelivered after a delay.
 """
 
 from __future__ import annotations

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from qsctl.sim.egress.endpoint import move_arrival
-from qsctl.sim.egress.queue import count_guaranteed, work_units
-from qsctl.sim.egress.receiver import next_report
+from qsctl.sim.egress.queues.endpoint import move_arrival
+from qsctl.sim.egress.queues.priority_queue import count_guaranteed, work_units
+from qsctl.sim.egress.transmission.receiver import next_report
 from qsctl.sim.kernel.jit import inlined_part, part, row, wide
 from qsctl.sim.kernel.random import uniform_bits
 from qsctl.sim.kernel.records import (

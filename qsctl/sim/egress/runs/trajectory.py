@@ -2,7 +2,7 @@
 
 The arrays that the kernels change lie one behind the other in one piece of memory, so that to keep a state and to go
 back to it is one copy each. What only measures waits, the histograms, is not part of it. Arrivals and whatever else is
-random after the instant are drawn anew, see `arrivals.branching` and `egress.watch`.
+random after the instant are drawn anew, see `arrivals.branching` and `queues.watch`.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from qsctl.instant import INFINITE_NS, Nanoseconds
 from qsctl.profiles.client_profile import WORK_UNIT_BYTES
 from qsctl.sim.arrivals.branching import BranchingStreams, StreamsState
 from qsctl.sim.arrivals.streams import ArrivalStreams
-from qsctl.sim.egress import watch
-from qsctl.sim.egress.ingress import Ingress, Row
-from qsctl.sim.egress.run import EgressRun
-from qsctl.sim.egress.slow_subscribers import SlowSubscribers
+from qsctl.sim.egress.broker.ingress import Ingress, Row
+from qsctl.sim.egress.broker.slow_subscribers import SlowSubscribers
+from qsctl.sim.egress.queues import watch
+from qsctl.sim.egress.runs.run import EgressRun
 from qsctl.sim.kernel import records as r
 from qsctl.sim.kernel.jit import as_records
 from qsctl.sim.kernel.lines import CACHE_LINE, zeros_in_lines

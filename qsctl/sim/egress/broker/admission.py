@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from qsctl.sim.egress.port import serialization
+from qsctl.sim.egress.transmission.port import serialization
 from qsctl.sim.kernel.jit import kernel
 from qsctl.sim.kernel.records import ARRIVAL_FIRST, ARRIVAL_TRAFFIC_SHIFT
 

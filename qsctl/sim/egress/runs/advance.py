@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from qsctl.sim.egress.connection import (
+from qsctl.sim.egress.clients.connection import (
     HELD_ONLY,
     acknowledge,
     acknowledge_oldest,
@@ -19,10 +19,10 @@ from qsctl.sim.egress.connection import (
     pass_through,
     pump,
 )
-from qsctl.sim.egress.queue import enqueue
-from qsctl.sim.egress.receiver import requeue
-from qsctl.sim.egress.serve import arrive, next_member, take_event
-from qsctl.sim.egress.watch import importance
+from qsctl.sim.egress.clients.traits import arrive, next_member, take_event
+from qsctl.sim.egress.queues.priority_queue import enqueue
+from qsctl.sim.egress.queues.watch import importance
+from qsctl.sim.egress.transmission.receiver import requeue
 from qsctl.sim.kernel.jit import inlined_part, kernel, prefetch, row, wide
 from qsctl.sim.kernel.records import (
     ARRIVAL,
@@ -84,7 +84,7 @@ def advance(state: Any, rare: Any) -> int:
         REACHED, LOG_FULL, GROW (an array is short: enlarge it and call again), LOAD_CHANGED (the egress buffers
         crossed a bound that the caller set), LEVEL_CROSSED (the importance of what is watched left its bounds).
 
-    Sources: [SOL-QUEUES], [P7500]; queue disciplines in `queue`, connections in `connection`, traits in `serve`.
+    Sources: [SOL-QUEUES], [P7500]; queue disciplines in `queues`, connections and traits in `clients`.
     """
     broker = row(state, 0, STATE)
     arrivals, clients, queues, tallies = broker.arrivals, broker.clients, broker.queues, broker.tallies

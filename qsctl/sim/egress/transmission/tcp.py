@@ -31,16 +31,16 @@ acknowledgments are processed when it next has something to send that they make 
 there. Then those of one record, of segments of one record, are one step: only the round trips measured and the window
 follow each of them. A message that nothing holds up goes out at once, without a look at what is acknowledged.
 
-A client without loss has none of this: see `connection`.
+A client without loss has none of this: see `clients.connection`.
 """
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-from qsctl.sim.egress.congestion import grow, note_loss, opened
-from qsctl.sim.egress.port import leave_port, leave_port_in_turn, serialization
-from qsctl.sim.egress.receiver import expect
+from qsctl.sim.egress.transmission.congestion import grow, note_loss, opened
+from qsctl.sim.egress.transmission.port import leave_port, leave_port_in_turn, serialization
+from qsctl.sim.egress.transmission.receiver import expect
 from qsctl.sim.kernel.jit import inlined_part, part, quotient, row, wide
 from qsctl.sim.kernel.random import uniform_bits
 from qsctl.sim.kernel.records import (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from qsctl.sim.egress.endpoint import return_to_endpoint
+from qsctl.sim.egress.queues.endpoint import return_to_endpoint
 from qsctl.sim.kernel.histogram import count_done, count_unfinished, count_wait
 from qsctl.sim.kernel.jit import inlined_part, part, prefetch, row, wide
 from qsctl.sim.kernel.records import (

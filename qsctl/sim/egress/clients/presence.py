@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from qsctl.sim.egress.application import forget_reading
-from qsctl.sim.egress.connection import drain, note_blocked
-from qsctl.sim.egress.durable import bind, unbind
-from qsctl.sim.egress.eliding import forget_topics
-from qsctl.sim.egress.endpoint import want_next_due
-from qsctl.sim.egress.queue import count_guaranteed, log_loss, unlink_head
-from qsctl.sim.egress.serve import resume, serve
-from qsctl.sim.egress.tcp import forget_segments
+from qsctl.sim.egress.clients.application import forget_reading
+from qsctl.sim.egress.clients.connection import drain, note_blocked
+from qsctl.sim.egress.clients.durable_queue import bind, unbind
+from qsctl.sim.egress.clients.traits import resume, serve
+from qsctl.sim.egress.queues.eliding import forget_topics
+from qsctl.sim.egress.queues.endpoint import want_next_due
+from qsctl.sim.egress.queues.priority_queue import count_guaranteed, log_loss, unlink_head
+from qsctl.sim.egress.transmission.tcp import forget_segments
 from qsctl.sim.kernel.histogram import count_unfinished
 from qsctl.sim.kernel.jit import kernel, part, row, wide
 from qsctl.sim.kernel.records import (

@@ -33,9 +33,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from qsctl.sim.egress.connection import move, note_blocked
-from qsctl.sim.egress.endpoint import is_full, move_arrival, want_timer
-from qsctl.sim.egress.queue import append, buffer_bytes, fits
+from qsctl.sim.egress.clients.connection import move, note_blocked
+from qsctl.sim.egress.queues.endpoint import is_full, move_arrival, want_timer
+from qsctl.sim.egress.queues.priority_queue import append, buffer_bytes, fits
 from qsctl.sim.kernel.heap import drop_top, push
 from qsctl.sim.kernel.jit import inlined_part, part, quotient, row, wide
 from qsctl.sim.kernel.random import uniform_bits

@@ -9,7 +9,7 @@ the buffer as it arrives, for the client's library queues it and the flow's wind
 its readers idle.
 
 What happens here is part of a client's own events: `next_ack` of its record is when the earliest of them is due, see
-`application.next_of_client`.
+`clients.application.next_of_client`.
 """
 
 from __future__ import annotations
