@@ -21,6 +21,13 @@ def path_text(name: PathName | None) -> str | None:
     return None if name is None else fspath(name)
 
 
+def path_texts(names: PathName | Sequence[PathName] | None) -> list[str] | None:
+    """Return one path, or several, as the texts of an option that may be repeated."""
+    if names is None:
+        return None
+    return [fspath(names)] if isinstance(names, str | PathLike) else [fspath(name) for name in names]
+
+
 def texts(given: Texts) -> list[str]:
     """Return the values of an option that may be repeated."""
     return [given] if isinstance(given, str) else list(given)

@@ -18,6 +18,7 @@ from qsctl.programs.arguments import (
     Texts,
     at_least,
     path_text,
+    path_texts,
     scenario_changes,
     spark_or_processes,
     texts,
@@ -127,7 +128,7 @@ def size(
     *,
     target: Texts,
     vary: Texts,
-    recording: PathName | None = None,
+    recording: PathName | Sequence[PathName] | None = None,
     model: Model = "replay",
     config: Sequence[PathName] = (),
     config_name: str | None = None,
@@ -152,7 +153,8 @@ def size(
         scenario: a file, or the name of a ready scenario.
         target: conditions that must all hold, as in `discards(D-1)=0` or `time_in_queue_p99(D-1)<1s`.
         vary: settings to find, as in `max-depth(D-1)` or `max-depth(D-1)=100..20000`.
-        recording: run folder of a recording that is replayed in place of a scenario.
+        recording: run folder of a recording that is replayed in place of a scenario; of several, each replication has
+            the load of another one.
         model: what receives the load of the recording.
         config: configuration files of the service in place of the recorded one.
         config_name: the `<queuing_service>` in these files; None: the only one.
@@ -191,7 +193,7 @@ def size(
 
     return called(
         lambda: command.size(
-            texts(target), texts(vary), path_text(scenario), path_text(recording), confidence=confidence,
+            texts(target), texts(vary), path_text(scenario), path_texts(recording), confidence=confidence,
             most=max_replications, assume=texts(assume), seed=seed, client_profile=texts(client_profile),
             recorded=_recorded(model, config, config_name), changes=scenario_changes(settings, variables),
             cluster=spark_or_processes(workers, master, conf),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -123,6 +123,25 @@ class RecordedOptions(OptionGroup):
             options.append(("--model", self.model))
         options += [("--config", file) for file in self.config or ()]
         return [*options, ("--config-name", self.config_name)]
+
+
+def with_other_recordings(scenario: Scenario, recordings: Sequence[str]) -> Scenario:
+    """Return a replay of one recording as one of several.
+
+    Raises:
+        UsageError: the load is that of a broker's clients.
+        NotFound: a recording is not a run.
+        InvalidInput: one cannot be replayed, or is of another service.
+    """
+    from qsctl.eventlog.location import location
+    from qsctl.sim.replay.replay import with_recordings
+
+    if scenario.replay is None:
+        raise UsageError(
+            "several recordings are for the model replay",
+            remedy="Leave out --model, or name one recording.",
+        )
+    return with_recordings(scenario, [location(each) for each in recordings])
 
 
 def scenario_or_recording(

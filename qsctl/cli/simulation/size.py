@@ -18,7 +18,7 @@ from qsctl.cli.panels import SIMULATION_PANEL
 from qsctl.cli.simulation.command_line import command_line
 from qsctl.cli.simulation.long_run import YesOption
 from qsctl.cli.simulation.profile_overlay import ClientProfileOption, with_client_profiles
-from qsctl.cli.simulation.recorded import FromOption, RecordedOptions, scenario_or_recording
+from qsctl.cli.simulation.recorded import RecordedOptions, scenario_or_recording, with_other_recordings
 from qsctl.cli.simulation.size_words import (
     answer_text,
     evidence_text,
@@ -208,7 +208,16 @@ def size(
         str | None,
         typer.Argument(metavar="[SCENARIO]", help="Scenario file, or the name of a ready one.", show_default=False),
     ] = None,
-    recording: FromOption = None,
+    recording: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--from",
+            metavar="RUN",
+            help="Recording of a service that is replayed, by path or URI, in place of a scenario; its paths are those "
+            "of replay. May be repeated, as for several days: each replication has the load of another one.",
+            show_default="none, a scenario",
+        ),
+    ] = None,
     confidence: Annotated[
         float, typer.Option(help="Probability that what is stated of the answer is true, between 0 and 1.")
     ] = 0.95,
@@ -271,11 +280,14 @@ def size(
     settings = [parse_setting(text) for text in vary]
     stated = [parse_bound(text, tuple(EVERY_MEASURE)) for text in assume or ()]
     variables, overrides = changes.variables, changes.overrides
-    opened = scenario_or_recording(scenario, recording, recorded, variables, seed)
+    recordings = recording or []
+    opened = scenario_or_recording(scenario, recordings[0] if recordings else None, recorded, variables, seed)
+    if len(recordings) > 1:
+        opened = with_other_recordings(opened, recordings[1:])
     plain, of_profiles = with_client_profiles(opened, client_profile)
     read = apply_overrides(plain, overrides)
     overrides = {**of_profiles, **overrides}
-    given: list[tuple[str, object]] = [("--from", recording), *recorded.given()]
+    given: list[tuple[str, object]] = [*(("--from", each) for each in recordings), *recorded.given()]
     given += [("--target", text) for text in target]
     given += [("--vary", text) for text in vary]
     given += [("--assume", text) for text in assume or ()]

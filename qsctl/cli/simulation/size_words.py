@@ -48,6 +48,13 @@ def load_text(scenario: Scenario) -> str | None:
     replay = scenario.replay
     if replay is None:
         return None
+    count = len(replay.recordings)
+    if count > 1:
+        return (
+            f"The first {count} runs had the loads of the {count} recordings, one each; of a larger number each other "
+            "one had a load that was drawn from one of them in blocks. What is stated of runs is stated of times like "
+            "those that were recorded."
+        )
     beyond = "That the load differs more than one recording shows, from day to day, is not in it."
     if not replay.resample_blocks:
         return f"Every run had the load of the recording, and differs by what is modelled alone. {beyond}"

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import msgspec
 
-from qsctl.core.settings import ServiceSettings
-from qsctl.errors import UNREADABLE, Damaged, Interrupted
+from qsctl.core.settings import ServiceSettings, queues_by_name
+from qsctl.errors import UNREADABLE, Damaged, Interrupted, InvalidInput
 from qsctl.eventlog.checked_files import checked_text
 from qsctl.eventlog.location import Location
 from qsctl.eventlog.run_folder import RunInfo, describe_text, write_run_info
@@ -20,6 +20,7 @@ from qsctl.sim.replay.recording import read_recording
 from qsctl.sim.replay.settings import changed_service, place_of, scenario_of
 from qsctl.sim.run import ReplicationProgress, RunReport, run
 from qsctl.sim.scenario.overrides import apply_overrides
+from qsctl.sim.scenario.replay import AnotherRecording
 from qsctl.sim.scenario.replay_rules import has_arrivals
 from qsctl.sim.scenario.rules import check_rules
 from qsctl.sim.scenario.scenario import Scenario
@@ -29,6 +30,35 @@ DIFFERENCE_FILE: Final = "replay.json"
 
 CONFIG: Final = "config"
 """Name among the changes of a configuration of its own."""
+
+
+def with_recordings(scenario: Scenario, folders: Sequence[Location]) -> Scenario:
+    """Return a replay of one recording as one of several, each the load of a replication, up to the longest one's end.
+
+    Args:
+        scenario: of `recorded_scenario`.
+        folders: of the other recordings.
+
+    Raises:
+        NotFound: a folder is not a run.
+        InvalidInput: one has no arrivals to replay, or of queues that the service lacks.
+    """
+    assert scenario.replay is not None
+    known = set(queues_by_name(scenario.replay.service))
+    horizon_ns = scenario.horizon_ns
+    for folder in folders:
+        recorded = read_recording(folder)
+        unknown = sorted({arrival.queue for arrival in recorded.arrivals} - known)
+        if unknown:
+            raise InvalidInput(
+                f"{folder} has samples of the queue {unknown[0]!r}, which the service of the first recording lacks",
+                remedy=f"Name recordings of one service. Its queues are {', '.join(sorted(known))}.",
+            )
+        horizon_ns = max(horizon_ns, recorded.info.horizon_ns)
+    others = tuple(AnotherRecording(place_of(folder)) for folder in folders)
+    return dataclasses.replace(
+        scenario, horizon_ns=horizon_ns, replay=dataclasses.replace(scenario.replay, others=others)
+    )
 
 
 @dataclass(frozen=True, slots=True)

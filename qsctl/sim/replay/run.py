@@ -64,9 +64,10 @@ def prepare(scenario: Scenario, replication: int, level: LogLevel, chunk_rows: i
     """
     if scenario.replay is None:
         raise InvalidInput(f"{scenario.name}: there is nothing to replay", remedy="Add a <replay>.")
-    recorded = read_recording(location(scenario.replay.recording))
+    recordings = scenario.replay.recordings
+    recorded = read_recording(location(recordings[replication % len(recordings)]))
     load = None
-    if replication and scenario.replay.resample_blocks:
+    if replication >= len(recordings) and scenario.replay.resample_blocks:
         load = resampled(recorded, scenario.replay.resample_blocks, scenario.seed, replication)
     return ReplayRun(scenario, scenario.replay, recorded, replication, level, chunk_rows, load)
 

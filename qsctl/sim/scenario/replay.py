@@ -32,6 +32,13 @@ class ReplayedQueue:
 
 
 @dataclass(frozen=True, slots=True)
+class AnotherRecording:
+    """A recording beside the first, as of another day: the load of a replication of its own."""
+
+    recording: str
+
+
+@dataclass(frozen=True, slots=True)
 class Replay:
     """A recording, and the service that it is replayed with; the values of `queues` come before the service's own."""
 
@@ -43,5 +50,12 @@ class Replay:
     that left more unanswered, or waited with fewer, has its own.
     """
     resample_blocks: int = 20
-    """Blocks that the load is cut into, to draw another one from: of every replication but the first, which is as
-    recorded. 0: of none, so that replications differ by what is modelled alone."""
+    """Blocks that the load is cut into, to draw another one from: of every replication behind the recordings, whose
+    loads are as recorded. 0: of none, so that these replications differ by what is modelled alone."""
+    others: tuple[AnotherRecording, ...] = ()
+    """Recordings of the same queues: replication n has the load of the n-th recording, the first included."""
+
+    @property
+    def recordings(self) -> tuple[str, ...]:
+        """The folders of all recordings, in the order of the replications that have their loads."""
+        return self.recording, *(each.recording for each in self.others)

@@ -10,7 +10,7 @@ from qsctl.config.tables.queue import QUEUE
 from qsctl.config.values import DURATION, Value
 from qsctl.sim.scenario.form import REPLAY as REPLAYS
 from qsctl.sim.scenario.form import Attribute, Child, Form
-from qsctl.sim.scenario.replay import Replay, ReplayedQueue
+from qsctl.sim.scenario.replay import AnotherRecording, Replay, ReplayedQueue
 from qsctl.sim.scenario.values import CONSUMERS, NAME, REAL, TEXT, choice, integer
 
 _HOLDER: Final = "settings."
@@ -47,6 +47,9 @@ REPLAYED_QUEUE = Form(
     ),
     key="name",
 )
+ANOTHER_RECORDING = Form(
+    "also", AnotherRecording, (Attribute("recording", "recording", TEXT, required=True),)
+)  # fmt: skip
 REPLAY = Form(
     "replay",
     Replay,
@@ -55,7 +58,7 @@ REPLAY = Form(
         Attribute("window", "window_samples", integer(1, unlimited=True)),
         Attribute("resample", "resample_blocks", integer(0, 1_000_000)),
     ),
-    (Child("queues", (REPLAYED_QUEUE,), many=True),),
+    (Child("queues", (REPLAYED_QUEUE,), many=True), Child("others", (ANOTHER_RECORDING,), many=True)),
     foreign=("service",),
     models=REPLAYS,
 )

@@ -10,7 +10,7 @@ from qsctl.errors import QsctlError
 from qsctl.eventlog.location import location
 from qsctl.eventlog.run_folder import RunInfo, read_run_info
 from qsctl.sim.scenario.places import Breach
-from qsctl.sim.scenario.replay import Replay
+from qsctl.sim.scenario.replay import AnotherRecording, Replay
 
 ARRIVALS: Final = "arrivals/"
 """Prefix of the names of the parts that a replay requires."""
@@ -30,19 +30,9 @@ def has_arrivals(info: RunInfo) -> bool:
 
 def replay_breaches(replay: Replay) -> Iterator[Breach]:
     """Yield every rule that a replay breaks."""
-    try:
-        info = read_run_info(location(replay.recording))
-    except QsctlError as error:
-        yield Breach(replay, error.message, replay.recording, "the folder of a recording")
-    else:
-        if not has_arrivals(info):
-            yield Breach(
-                replay,
-                f"{replay.recording} holds no arrivals: nothing can be replayed (model {info.model}, log level "
-                f"{info.log_level})",
-                replay.recording,
-                "a recording of a queuing service at level messages or events",
-            )
+    yield from _recording_breaches(replay)
+    for each in replay.others:
+        yield from _recording_breaches(each)
     names = short_names(replay.service)
     for queue in replay.queues:
         if queue.name not in names:
@@ -53,3 +43,19 @@ def replay_breaches(replay: Replay) -> Iterator[Breach]:
             yield Breach(queue, f"a second <queue> for {queue.name!r}", queue.name, "one <queue> for each queue")
     if not names:
         yield Breach(replay, "the service has no queue", replay.service.application_name, "at least one queue")
+
+
+def _recording_breaches(named: Replay | AnotherRecording) -> Iterator[Breach]:
+    try:
+        info = read_run_info(location(named.recording))
+    except QsctlError as error:
+        yield Breach(named, error.message, named.recording, "the folder of a recording")
+        return
+    if not has_arrivals(info):
+        yield Breach(
+            named,
+            f"{named.recording} holds no arrivals: nothing can be replayed (model {info.model}, log level "
+            f"{info.log_level})",
+            named.recording,
+            "a recording of a queuing service at level messages or events",
+        )

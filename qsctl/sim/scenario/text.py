@@ -18,7 +18,7 @@ from qsctl.eventlog.location import location
 from qsctl.eventlog.run_folder import SERVICE_FILE, read_run_info
 from qsctl.sim.scenario.form import Attribute, Child, Form, default_at, value_at
 from qsctl.sim.scenario.forms import QUEUE, SCENARIO, TRACE, WORKLOAD, queue_name
-from qsctl.sim.scenario.replay_forms import REPLAY, REPLAYED_QUEUE
+from qsctl.sim.scenario.replay_forms import ANOTHER_RECORDING, REPLAY, REPLAYED_QUEUE
 from qsctl.sim.scenario.scenario import QUEUE_ORDER, Model, Scenario, default_queue_limits
 from qsctl.sim.scenario.work_time import WorkKind, WorkTime, write_work
 
@@ -93,7 +93,7 @@ class _ScenarioWriter:
             return _digest_of(found)
         if self.portable and isinstance(found, WorkTime) and found.kind is WorkKind.EMPIRICAL:
             return write_work(dataclasses.replace(found, path=_digest_of(found.path)))
-        if form is REPLAY and self.portable and attribute.field == "recording":
+        if form in (REPLAY, ANOTHER_RECORDING) and self.portable and attribute.field == "recording":
             return read_run_info(location(found)).fingerprint
         default = default_at(form.type, attribute.field)
         if self.model not in attribute.models:

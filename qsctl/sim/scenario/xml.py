@@ -14,7 +14,7 @@ import os
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final, TypeVar, cast
 
 import msgspec
 from lxml import etree
@@ -29,6 +29,7 @@ from qsctl.shipped import shipped
 from qsctl.sim.scenario.build import ScenarioReading, build, elements_of
 from qsctl.sim.scenario.forms import SCENARIO
 from qsctl.sim.scenario.places import places_of
+from qsctl.sim.scenario.replay import AnotherRecording, Replay
 from qsctl.sim.scenario.rules import breaches_of
 from qsctl.sim.scenario.scenario import Model, Scenario, TraceArrivals, Traffic, WorkloadProducer
 
@@ -169,8 +170,9 @@ def _with_absolute_paths(scenario: Scenario, folder: Path, reading: ScenarioRead
             reading.remember(faulted, place)
         world = faulted
     replay = scenario.replay
-    if replay is not None and "://" not in replay.recording:
-        found = dataclasses.replace(replay, recording=str((folder / replay.recording).resolve()))
+    if replay is not None:
+        others = tuple(_recording_at(each, folder, reading) for each in replay.others)
+        found = dataclasses.replace(_recording_at(replay, folder, reading), others=others)
         place = reading.place_of(replay)
         if place is not None:
             reading.remember(found, place)
@@ -188,6 +190,20 @@ def _with_absolute_paths(scenario: Scenario, folder: Path, reading: ScenarioRead
     if place is not None:
         reading.remember(absolute_scenario, place)
     return absolute_scenario
+
+
+_Recording = TypeVar("_Recording", Replay, AnotherRecording)
+
+
+def _recording_at(named: _Recording, folder: Path, reading: ScenarioReading) -> _Recording:
+    """Return what names a recording with its absolute path, at the same place."""
+    if "://" in named.recording:
+        return named
+    found = dataclasses.replace(named, recording=str((folder / named.recording).resolve()))
+    place = reading.place_of(named)
+    if place is not None:
+        reading.remember(found, place)
+    return found
 
 
 def _moved(value: Any, folder: Path, reading: ScenarioReading) -> Any:

@@ -20,7 +20,7 @@ from qsctl.eventlog.location import location
 from qsctl.eventlog.run_folder import RUN_FILE, read_run_info
 from qsctl.own_folder import own_folder
 from qsctl.sim.replay.recording import files_of_replay
-from qsctl.sim.scenario.replay import Replay
+from qsctl.sim.scenario.replay import AnotherRecording, Replay
 from qsctl.sim.scenario.scenario import Scenario
 from qsctl.sim.scenario.traffic import TraceArrivals
 
@@ -28,7 +28,7 @@ FOLDER_NAME: Final = "qsctl-traces"
 MOST_BYTES: Final = 1 << 30
 """Of all files that travel: Spark broadcasts at most two gibibytes, and each worker has them in memory once."""
 
-Named = TraceArrivals | Replay
+Named = TraceArrivals | Replay | AnotherRecording
 """The parts of a scenario that name a file or a folder."""
 _Files = tuple[tuple[str, bytes], ...]
 """Names, below a folder, and contents."""
@@ -132,7 +132,10 @@ def _recording(path: str) -> _Files:
 
 def with_files(value: Any, change: Callable[[Named], Named]) -> Any:
     """Return a scenario, or a part of one, with each part changed that names a file or a folder."""
-    if isinstance(value, TraceArrivals | Replay):
+    if isinstance(value, Replay):
+        value = dataclasses.replace(value, others=with_files(value.others, change)) if value.others else value
+        return change(value)
+    if isinstance(value, TraceArrivals | AnotherRecording):
         return change(value)
     if isinstance(value, tuple) and type(value) is tuple:
         made = tuple(with_files(each, change) for each in value)

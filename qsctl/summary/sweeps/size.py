@@ -118,7 +118,7 @@ def size(
         settings: what may be varied.
         confidence: that what is stated of the answer is true.
         most_replications: a candidate's; one that is still open then counts as not meeting. By default as many as the
-            targets need.
+            targets need; of several recordings, one a recording.
         stated: what a measure of a queue is at most in every run, for targets on means.
         options: where Spark runs.
         runner: what simulates instead of Spark.
@@ -137,7 +137,11 @@ def size(
     highest = Point(tuple((each.path, each.value_text(each.high)) for each in settings))
     changed = scenario_at(scenario, highest)
     error = (1.0 - confidence) / _divided_among(settings, effects)
-    if most_replications is not None and not is_deterministic(changed):
+    recordings = 1 if scenario.replay is None else len(scenario.replay.recordings)
+    if most_replications is None and recordings > 1:
+        _check_recordings(targets, error, recordings)
+        most_replications = recordings
+    elif most_replications is not None and not is_deterministic(changed):
         _check_replications(targets, error, most_replications)
     runner = runner or SparkRunner(scenario, options)
     first = runner.run([Task(highest, 0, scenario.seed)])[0].figures
@@ -215,6 +219,18 @@ def _check_replications(targets: Sequence[Target], error: float, asked: int) -> 
                 f"--max-replications {asked} cannot show {target.text}: that less than {100 * target.share:g} % of "
                 f"runs violate it needs {needed} runs without one that does",
                 remedy=f"Allow {needed} or more, or ask for a larger proportion, as in 'P(…)<20%'.",
+            )
+
+
+def _check_recordings(targets: Sequence[Target], error: float, recordings: int) -> None:
+    for target in targets:
+        needed = runs_needed(target, error)
+        if target.kind is not TargetKind.MEAN and recordings < needed:
+            raise UsageError(
+                f"{recordings} recordings cannot show {target.text}: that less than {100 * target.share:g} % of runs "
+                f"violate it needs {needed} without one that does",
+                remedy=f"Name {needed} or more, ask for a larger proportion, as in 'P(…)<20%', or allow loads that are "
+                f"drawn from these recordings with --max-replications {needed}.",
             )
 
 

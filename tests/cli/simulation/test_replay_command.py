@@ -99,6 +99,36 @@ def test_a_replay_that_ends_before_the_first_arrival_states_it(tmp_path: Path) -
         (("replay", "MONDAY", "--set", "queue[Orders]/max-counts=1"), "did you mean max-count"),
         (("sweep", "burst", "--from", "MONDAY", "--grid", "seed=1,2"), "are both given"),
         (("sweep", "--grid", "seed=1,2"), "SCENARIO is missing"),
+        (
+            (
+                "size",
+                "--from",
+                "MONDAY",
+                "--from",
+                "MONDAY",
+                "--target",
+                "P(time_to_done_p99(Orders)>1ms)<20%",
+                "--vary",
+                "consumers(Orders)=1..4",
+            ),
+            "2 recordings cannot show P(time_to_done_p99(Orders)>1ms)<20%: that less than 20 % of runs violate",
+        ),
+        (
+            (
+                "size",
+                "--from",
+                "MONDAY",
+                "--from",
+                "MONDAY",
+                "--model",
+                "solace",
+                "--target",
+                "discards(G-1)=0",
+                "--vary",
+                "max-depth(G-1)=2..4",
+            ),
+            "several recordings are for the model replay",
+        ),
         (("sweep", "burst", "--model", "tibco", "--grid", "seed=1,2"), "are for a recording"),
     ],
 )
@@ -106,3 +136,16 @@ def test_what_does_not_fit_together_is_refused(arguments: tuple[str, ...], messa
     done = run(*(str(MONDAY) if each == "MONDAY" else each for each in arguments))
     assert done.exit_code == ExitStatus.USAGE
     assert message in " ".join(done.output.split())
+
+
+def test_a_size_for_several_recordings_has_one_run_for_each(tmp_path: Path) -> None:
+    days = [shutil.copytree(MONDAY, tmp_path / f"monday-{day}") for day in range(3)]
+    options = [word for day in days for word in ("--from", str(day))]
+    done = run(
+        "size", *options, "--target", "P(discards(Orders)>0)<80%", "--vary", "max_count(Orders)=5,60", "-o", "json"
+    )
+    assert done.exit_code == ExitStatus.DONE, done.output
+    document = json.loads(done.stdout)
+    assert document["reproduce"].count("--from ") == 3
+    assert {row["replications"] for row in document["candidates"]} == {3}
+    assert "The first 3 runs had the loads of the 3 recordings, one each" in done.stdout
