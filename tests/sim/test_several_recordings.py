@@ -65,7 +65,7 @@ def test_the_scenario_is_written_and_read_again_with_paths_of_its_own(other: Pat
     again = read_scenario(file)
     assert again.replay is not None
     assert again.replay.recordings == (str(MONDAY), str(other))
-    shutil.copytree(MONDAY, tmp_path / "moved")
+    shutil.copytree(other, tmp_path / "moved")
     file.write_text(text.replace(str(other), "moved"))
     moved = read_scenario(file)
     assert moved.replay is not None

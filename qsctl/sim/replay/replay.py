@@ -41,7 +41,7 @@ def with_recordings(scenario: Scenario, folders: Sequence[Location]) -> Scenario
 
     Raises:
         NotFound: a folder is not a run.
-        InvalidInput: one has no arrivals to replay, or of queues that the service lacks.
+        InvalidInput: one has no arrivals to replay, or of queues that the service lacks, or holds the same as another.
     """
     assert scenario.replay is not None
     known = set(queues_by_name(scenario.replay.service))
@@ -56,9 +56,11 @@ def with_recordings(scenario: Scenario, folders: Sequence[Location]) -> Scenario
             )
         horizon_ns = max(horizon_ns, recorded.info.horizon_ns)
     others = tuple(AnotherRecording(place_of(folder)) for folder in folders)
-    return dataclasses.replace(
+    changed = dataclasses.replace(
         scenario, horizon_ns=horizon_ns, replay=dataclasses.replace(scenario.replay, others=others)
     )
+    check_rules(changed)
+    return changed
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,8 +31,6 @@ def has_arrivals(info: RunInfo) -> bool:
 def replay_breaches(replay: Replay) -> Iterator[Breach]:
     """Yield every rule that a replay breaks."""
     yield from _recording_breaches(replay)
-    for each in replay.others:
-        yield from _recording_breaches(each)
     names = short_names(replay.service)
     for queue in replay.queues:
         if queue.name not in names:
@@ -45,17 +43,31 @@ def replay_breaches(replay: Replay) -> Iterator[Breach]:
         yield Breach(replay, "the service has no queue", replay.service.application_name, "at least one queue")
 
 
-def _recording_breaches(named: Replay | AnotherRecording) -> Iterator[Breach]:
-    try:
-        info = read_run_info(location(named.recording))
-    except QsctlError as error:
-        yield Breach(named, error.message, named.recording, "the folder of a recording")
-        return
-    if not has_arrivals(info):
-        yield Breach(
-            named,
-            f"{named.recording} holds no arrivals: nothing can be replayed (model {info.model}, log level "
-            f"{info.log_level})",
-            named.recording,
-            "a recording of a queuing service at level messages or events",
-        )
+def _recording_breaches(replay: Replay) -> Iterator[Breach]:
+    first: dict[str, str] = {}
+    """By what a recording holds: the folder that was named first."""
+    each_of: tuple[Replay | AnotherRecording, ...] = (replay, *replay.others)
+    for named in each_of:
+        try:
+            info = read_run_info(location(named.recording))
+        except QsctlError as error:
+            yield Breach(named, error.message, named.recording, "the folder of a recording")
+            continue
+        if not has_arrivals(info):
+            yield Breach(
+                named,
+                f"{named.recording} holds no arrivals: nothing can be replayed (model {info.model}, log level "
+                f"{info.log_level})",
+                named.recording,
+                "a recording of a queuing service at level messages or events",
+            )
+        elif info.fingerprint in first:
+            # What is stated of many days would rest on one.
+            yield Breach(
+                named,
+                f"{named.recording} holds the same as {first[info.fingerprint]}",
+                named.recording,
+                "each recording once",
+            )
+        elif info.fingerprint:
+            first[info.fingerprint] = named.recording

@@ -106,20 +106,6 @@ def test_a_replay_that_ends_before_the_first_arrival_states_it(tmp_path: Path) -
                 "MONDAY",
                 "--from",
                 "MONDAY",
-                "--target",
-                "P(time_to_done_p99(Orders)>1ms)<20%",
-                "--vary",
-                "consumers(Orders)=1..4",
-            ),
-            "2 recordings cannot show P(time_to_done_p99(Orders)>1ms)<20%: that less than 20 % of runs violate",
-        ),
-        (
-            (
-                "size",
-                "--from",
-                "MONDAY",
-                "--from",
-                "MONDAY",
                 "--model",
                 "solace",
                 "--target",
@@ -139,7 +125,13 @@ def test_what_does_not_fit_together_is_refused(arguments: tuple[str, ...], messa
 
 
 def test_a_size_for_several_recordings_has_one_run_for_each(tmp_path: Path) -> None:
-    days = [shutil.copytree(MONDAY, tmp_path / f"monday-{day}") for day in range(3)]
+    days = [MONDAY]
+    for count in (5, 6):
+        days.append(tmp_path / f"day-{count}")
+        assert (
+            run("replay", str(MONDAY), "--set", f"queue[Orders]/max-count={count}", "--out", str(days[-1])).exit_code
+            == 0
+        )
     options = [word for day in days for word in ("--from", str(day))]
     done = run(
         "size", *options, "--target", "P(discards(Orders)>0)<80%", "--vary", "max_count(Orders)=5,60", "-o", "json"
@@ -149,3 +141,31 @@ def test_a_size_for_several_recordings_has_one_run_for_each(tmp_path: Path) -> N
     assert document["reproduce"].count("--from ") == 3
     assert {row["replications"] for row in document["candidates"]} == {3}
     assert "The first 3 runs had the loads of the 3 recordings, one each" in done.stdout
+
+
+def test_a_recording_that_is_named_twice_is_not_two_days(tmp_path: Path) -> None:
+    again = shutil.copytree(MONDAY, tmp_path / "again")
+    done = run(
+        "size",
+        "--from",
+        str(MONDAY),
+        "--from",
+        str(again),
+        "--target",
+        "discards(Orders)=0",
+        "--vary",
+        "max_count(Orders)=5,60",
+    )
+    assert done.exit_code == ExitStatus.NO
+    assert f"{again} holds the same as {MONDAY} (allowed: each recording once)" in " ".join(done.output.split())
+
+
+def test_few_recordings_are_too_few_for_a_small_share_of_runs(tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    assert run("replay", str(MONDAY), "--set", "queue[Orders]/max-count=5", "--out", str(other)).exit_code == 0
+    target = "P(time_to_done_p99(Orders)>1ms)<20%"
+    done = run(
+        "size", "--from", str(MONDAY), "--from", str(other), "--target", target, "--vary", "consumers(Orders)=1..4"
+    )
+    assert done.exit_code == ExitStatus.USAGE
+    assert f"2 recordings cannot show {target}: that less than 20 % of runs violate" in " ".join(done.output.split())
