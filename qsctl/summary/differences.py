@@ -21,7 +21,7 @@ from qsctl.summary.asked_measures import AskedMeasures, checked_measures
 from qsctl.summary.comparison.run_differences import LEAST_FALSE_ALARM, LEAST_RUNS, change_points, outlying_values
 from qsctl.summary.engine import SummaryEngine
 from qsctl.summary.finishing.intervals import DEFAULT_CONFIDENCE
-from qsctl.summary.job import engine_for, whole_runs
+from qsctl.summary.job import computed
 from qsctl.summary.recorded_run import SummarizedRun, read_these
 from qsctl.summary.spark.session import SparkOptions
 from qsctl.summary.table_frames import RUNS, SummaryFrames
@@ -110,11 +110,11 @@ def compare_runs(
         by, SECOND_NS, _MEASURES, True, DEFAULT_CONFIDENCE, (), len(folders), names_runs=True
     )  # fmt: skip
     found, skipped = read_these(folders, skip_damaged=skip_damaged)
-    with engine_for(found, options) as (engine, compares_pages):
-        if compares_pages:
-            return _compared(engine, found, asked, skipped, group, false_alarm)
-        whole, skipped = whole_runs(found, skipped, skip_damaged=skip_damaged)
-        return _compared(engine, whole, asked, skipped, group, false_alarm)
+
+    def compared(engine: SummaryEngine, runs: Sequence[SummarizedRun], notes: tuple[str, ...]) -> ComparedRuns:
+        return _compared(engine, runs, asked, notes, group, false_alarm)
+
+    return computed(found, skipped, compared, options=options, skip_damaged=skip_damaged)
 
 
 def _compared(

@@ -6,10 +6,9 @@ with a message log are one plan of Spark, and those without another one: `batch_
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -117,29 +116,72 @@ def summarize_runs(
     )
     runs, skipped = read_these(folders, skip_damaged=skip_damaged)
     shown = MOST_ROWS_SHOWN if most_rows is None else most_rows
-    if not append and _is_for_this_process(runs, options, out):
-        whole, skipped = whole_runs(runs, skipped, skip_damaged=skip_damaged)
-        with local_engine() as engine:
-            return _summary(engine, whole, asked, out, shown, skipped, append=False)
-    spark = _spark_engine(runs, options)
-    return _of_whole_runs(spark, runs, asked, out, shown, skipped, append=append, skip_damaged=skip_damaged)
+
+    def summary(engine: SummaryEngine, whole: Sequence[SummarizedRun], notes: tuple[str, ...]) -> RunSummary:
+        return _summary(engine, whole, asked, out, shown, notes, append=append)
+
+    if append:
+        return _on_spark(_spark_engine(runs, options), runs, skipped, summary, skip_damaged=skip_damaged)
+    return computed(runs, skipped, summary, options=options, skip_damaged=skip_damaged, out=out)
 
 
-@contextmanager
-def engine_for(runs: Sequence[SummarizedRun], options: SparkOptions | None) -> Iterator[tuple[SummaryEngine, bool]]:
-    """Yield what computes frames of some runs, as `summarize_runs` chooses it, and whether it compares checksums.
+_Computed = TypeVar("_Computed")
+
+
+def computed(
+    runs: Sequence[SummarizedRun],
+    skipped: tuple[str, ...],
+    compute: Callable[[SummaryEngine, Sequence[SummarizedRun], tuple[str, ...]], _Computed],
+    *,
+    options: SparkOptions | None,
+    skip_damaged: bool,
+    out: Location | None = None,
+) -> _Computed:
+    """Return what is computed of some runs by the engine that `summarize_runs` chooses.
+
+    Args:
+        runs: all of them.
+        skipped: a sentence for each run that was left out before.
+        compute: gets the engine, the runs whose logs are as they were written, and the sentences for all others.
+        options: of Spark; None: this process computes, where it can.
+        skip_damaged: leave out damaged runs; else they are an error.
+        out: where `compute` writes tables.
 
     Raises:
         Unavailable: there is no Java for Spark.
-        Damaged: Spark meets a page that was changed.
+        Damaged: a run is, and `skip_damaged` is false, or all are.
     """
-    if _is_for_this_process(runs, options, None):
-        with local_engine() as engine:
-            yield engine, False
-        return
-    spark = _spark_engine(runs, options)
-    with spark_faults(lambda: check_logs(runs)):
-        yield spark, True
+    if not _is_for_this_process(runs, options, out):
+        return _on_spark(_spark_engine(runs, options), runs, skipped, compute, skip_damaged=skip_damaged)
+    # DuckDB compares no checksum of what it reads.
+    whole, damaged = without_damaged(runs) if skip_damaged else ([], ())
+    if not whole:
+        check_logs(runs)
+        whole, damaged = list(runs), ()
+    with local_engine() as engine:
+        return compute(engine, whole, (*skipped, *damaged))
+
+
+def _on_spark(
+    engine: SparkEngine,
+    runs: Sequence[SummarizedRun],
+    skipped: tuple[str, ...],
+    compute: Callable[[SummaryEngine, Sequence[SummarizedRun], tuple[str, ...]], _Computed],
+    *,
+    skip_damaged: bool,
+) -> _Computed:
+    """Return what is computed by Spark; where it meets a damaged page and `skip_damaged`, that of the other runs."""
+    try:
+        with spark_faults(lambda: check_logs(runs)):
+            return compute(engine, runs, skipped)
+    except Damaged:
+        if not skip_damaged:
+            raise
+        whole, damaged = without_damaged(runs)
+        if not damaged or not whole:
+            raise
+    with spark_faults(lambda: check_logs(whole)):
+        return compute(engine, whole, (*skipped, *damaged))
 
 
 def _is_for_this_process(runs: Sequence[SummarizedRun], options: SparkOptions | None, out: Location | None) -> bool:
@@ -155,21 +197,6 @@ def _spark_engine(runs: Sequence[SummarizedRun], options: SparkOptions | None) -
     with spark_faults():
         tune(spark, brief=brief)
     return SparkEngine(spark)
-
-
-def whole_runs(
-    runs: Sequence[SummarizedRun], skipped: tuple[str, ...], *, skip_damaged: bool
-) -> tuple[Sequence[SummarizedRun], tuple[str, ...]]:
-    """Return the runs whose logs are as they were written: DuckDB compares no checksum of what it reads.
-
-    Raises:
-        Damaged: a run is not, and `skip_damaged` is false, or none is.
-    """
-    whole, damaged = without_damaged(runs) if skip_damaged else ([], ())
-    if whole:
-        return whole, (*skipped, *damaged)
-    check_logs(runs)
-    return runs, skipped
 
 
 def _require_folder(out: Location | str | None, *, append: bool) -> None:
@@ -223,34 +250,11 @@ def summarize(
     asked = checked_measures(by, window_ns, measures, exact, confidence, tuple(clients), len(runs), names_runs=append)
     found, skipped = read_these([location(run) for run in runs], skip_damaged=skip_damaged)
     place = None if out is None else location(out)
-    return _of_whole_runs(
-        SparkEngine(spark), found, asked, place, MOST_ROWS_SHOWN, skipped, append=append, skip_damaged=skip_damaged
-    )
 
+    def summary(engine: SummaryEngine, whole: Sequence[SummarizedRun], notes: tuple[str, ...]) -> RunSummary:
+        return _summary(engine, whole, asked, place, MOST_ROWS_SHOWN, notes, append=append)
 
-def _of_whole_runs(
-    engine: SummaryEngine,
-    runs: Sequence[SummarizedRun],
-    asked: AskedMeasures,
-    out: Location | None,
-    most_rows: int,
-    skipped: tuple[str, ...],
-    *,
-    append: bool,
-    skip_damaged: bool,
-) -> RunSummary:
-    """Return the summary; where Spark meets a damaged page and `skip_damaged`, that of the other runs."""
-    try:
-        with spark_faults(lambda: check_logs(runs)):
-            return _summary(engine, runs, asked, out, most_rows, skipped, append=append)
-    except Damaged:
-        if not skip_damaged:
-            raise
-        whole, damaged = without_damaged(runs)
-        if not damaged or not whole:
-            raise
-    with spark_faults(lambda: check_logs(whole)):
-        return _summary(engine, whole, asked, out, most_rows, (*skipped, *damaged), append=append)
+    return _on_spark(SparkEngine(spark), found, skipped, summary, skip_damaged=skip_damaged)
 
 
 def _summary(
