@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +10,11 @@ import msgspec
 import numpy as np
 import pytest
 
-from qsctl.errors import Damaged, UsageError
+from qsctl.errors import UsageError
 from qsctl.eventlog.run_folder import read_run_info, write_run_info
 from qsctl.summary import differing_runs, summary_frames
 from qsctl.summary.comparison.run_differences import change_points, outlying_values
-from qsctl.summary.differences import _findings, compare_runs
-from qsctl.summary.spark.session import SparkOptions
-from tests.summary.conftest import message
+from qsctl.summary.differences import _findings
 
 RECORDING = Path(__file__).parents[2] / "fixtures/recordings/monday"
 
@@ -94,22 +91,3 @@ def test_runs_of_a_summary_are_compared_in_their_groups(spark: Any, tmp_path: Pa
         differing_runs({"runs": frames["runs"]})
     with pytest.raises(UsageError, match="is out of range"):
         differing_runs(frames, false_alarm=0)
-
-
-@pytest.mark.spark
-def test_a_run_with_a_changed_page_costs_itself_alone_on_spark(
-    make_run: Callable[..., Any], options: SparkOptions
-) -> None:
-    folders = [make_run([message(client_id=number) for number in range(20)]).folder for _ in range(6)]
-    part = next(folders[2].glob("messages/*/part-*"))
-    content = bytearray(part.read_bytes())
-    content[len(content) // 8] ^= 4  # in a page: found by Spark alone
-    part.write_bytes(content)
-    with pytest.raises(Damaged) as caught:
-        compare_runs(folders, options=options)
-    assert part.name in str(caught.value)
-    found = compare_runs(folders, options=options, skip_damaged=True)
-    assert found.runs == 5
-    (note,) = found.skipped
-    assert note.endswith("the run was left out.")
-    assert str(folders[2]) in note

@@ -17,6 +17,7 @@ from pyspark.errors import PySparkException
 from qsctl.errors import Damaged, ExitStatus, Refused
 from qsctl.eventlog.schema import MESSAGES
 from qsctl.summary import job, log_frames
+from qsctl.summary.differences import compare_runs
 from qsctl.summary.spark.session import SparkOptions
 from tests.campaigns import trials
 from tests.summary.conftest import MadeRun, message
@@ -58,6 +59,14 @@ def figures_of(folder: Path, options: SparkOptions) -> Any:
     return summary.queues, summary.tables
 
 
+def change_a_wait(folder: Path) -> Path:
+    """Change a bit in the page of the waits of a log, and return the file."""
+    part = part_of(folder)
+    waits = pq.read_metadata(part).row_group(0).column(MESSAGES.get_field_index("wait_ns"))
+    flip(part, waits.dictionary_page_offset + 100, 0)
+    return part
+
+
 @pytest.mark.campaign
 def test_a_summary_of_a_changed_log_is_refused_or_the_true_one(spaced_run: MadeRun, options: SparkOptions) -> None:
     part = part_of(spaced_run.folder)
@@ -83,15 +92,26 @@ def test_without_the_options_a_changed_log_gives_other_figures(
     spaced_run: MadeRun, options: SparkOptions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Why there are page checksums: Parquet decodes a number with another bit as another number."""
-    part = part_of(spaced_run.folder)
     truth = figures_of(spaced_run.folder, options)
-    row_group = pq.read_metadata(part).row_group(0)
-    waits = row_group.column(MESSAGES.get_field_index("wait_ns"))
-    flip(part, waits.dictionary_page_offset + 100, 0)
+    change_a_wait(spaced_run.folder)
     with pytest.raises(Damaged, match="a page of it does not have the checksum"):
         figures_of(spaced_run.folder, options)
     monkeypatch.setattr(log_frames, "PAGE_CHECKSUMS", {})
     assert figures_of(spaced_run.folder, options) != truth
+
+
+def test_compared_runs_are_without_one_that_was_changed_where_that_is_asked_for(
+    spaced_run: MadeRun, make_run: Callable[..., MadeRun], options: SparkOptions
+) -> None:
+    runs = [spaced_run.folder, *(make_run(spaced_run.messages).folder for _ in range(5))]
+    part = change_a_wait(runs[2])
+    with pytest.raises(Damaged, match=part.name):
+        compare_runs(runs, options=options)
+    found = compare_runs(runs, options=options, skip_damaged=True)
+    assert found.runs == 5
+    (note,) = found.skipped
+    assert str(runs[2]) in note
+    assert note.endswith("the run was left out.")
 
 
 def test_a_session_that_passes_over_damaged_files_does_not_pass_over_these(
