@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Annotated
 
-from qsctl.cli.output.results import Block, Column, LinesBlock, ListResult, Row, TableBlock, TextBlock, fields_of
+from qsctl.cli.output.declared import DeclaredRows, Heading, read, table_of
+from qsctl.cli.output.results import Block, LinesBlock, TextBlock
 
 if TYPE_CHECKING:
     from qsctl.core.integration.message import Message
@@ -17,8 +18,35 @@ def counted(messages: int) -> str:
     return f"{messages:,} message{'' if messages == 1 else 's'}"
 
 
+def _mid_text(message: Message) -> str:
+    return str(message.mid).strip("[]")
+
+
+def _stop_first(message: Message) -> str | None:
+    from qsctl.core.integration.administration import requirement_of
+
+    requirement = requirement_of(message)
+    return None if requirement is None else f"{requirement.keeper} {requirement.name}"
+
+
 @dataclass(frozen=True)
-class Deleted(ListResult):
+class DeletedMessage:
+    """A row: a message that was deleted."""
+
+    mid: Annotated[str, "message id, x.y.z"]
+    state: Annotated[int, "its number in the listing"]
+    state_name: Annotated[str, "the same in words"]
+    source: Annotated[str, "thread that it came in by"]
+    destination: Annotated[str, "thread that it was for"]
+    size_bytes: Annotated[int, "length of its data"]
+    stop_first: Annotated[
+        str | None, "kind and name of what must not run while it is deleted; empty for the error database"
+    ]
+    deleted: Annotated[bool, "false with --dry-run"]
+
+
+@dataclass(frozen=True)
+class Deleted(DeclaredRows, rows=DeletedMessage):
     """Messages that were deleted, or would be."""
 
     database: str
@@ -27,39 +55,18 @@ class Deleted(ListResult):
     advice: Sequence[str]
     """Processes or threads to stop before, of a database that an engine uses."""
 
-    field_help: ClassVar[Mapping[str, str]] = {
-        "mid": "message id, x.y.z",
-        "state": "its number in the listing",
-        "state_name": "the same in words",
-        "source": "thread that it came in by",
-        "destination": "thread that it was for",
-        "size_bytes": "length of its data",
-        "stop_first": "kind and name of what must not run while it is deleted; empty for the error database",
-        "deleted": "false with --dry-run",
-    }
-    row_fields: ClassVar[tuple[str, ...]] = tuple(field_help)
-
-    def rows(self) -> Sequence[Row]:
-        """One row a message."""
-        from qsctl.core.integration.administration import requirement_of
+    def items(self) -> Sequence[DeletedMessage]:
+        """Return the messages."""
         from qsctl.dumps.from_database import listed
         from qsctl.dumps.states import meaning_of
 
-        rows: list[Row] = []
-        for message in self.messages:
-            requirement = requirement_of(message)
-            code = listed(message).state
-            rows.append(
-                {
-                    "mid": str(message.mid).strip("[]"),
-                    "state": code,
-                    "state_name": meaning_of(code).name,
-                    **fields_of(message, "source", "destination", "size_bytes"),
-                    "stop_first": None if requirement is None else f"{requirement.keeper} {requirement.name}",
-                    "deleted": not self.dry_run,
-                }
+        return [
+            read(
+                DeletedMessage, each, mid=_mid_text(each), state=(code := listed(each).state),
+                state_name=meaning_of(code).name, stop_first=_stop_first(each), deleted=not self.dry_run,
             )
-        return rows
+            for each in self.messages
+        ]  # fmt: skip
 
     def blocks(self) -> Sequence[Block]:
         """Their listing, and what was done."""
@@ -74,69 +81,80 @@ class Deleted(ListResult):
 
 
 @dataclass(frozen=True)
-class Resent(ListResult):
+class ResentMessage:
+    """A row: a message of the error database that was sent again."""
+
+    mid: Annotated[str, "id that it had in the error database", Heading("Message Id")]
+    error: Annotated[int, "number of the error that it was there for", Heading("Error")]
+    error_name: Annotated[str, "the same in words", Heading("Why")]
+    new_mid: Annotated[str, "id that it has now; with --dry-run: that it would get", Heading("New Id")]
+    source_mid: Annotated[str, "id of the inbound message, which it keeps", Heading("Source Id")]
+    queue: Annotated[str, "queue that it enters", Heading("Queue")]
+    thread: Annotated[str, "thread of that queue", Heading("Thread")]
+    priority: Annotated[int, "its priority now", Heading("Priority")]
+    size_bytes: Annotated[int, "length of its data", Heading("Bytes")]
+    resent: Annotated[bool, "false with --dry-run"]
+
+
+@dataclass(frozen=True)
+class Resent(DeclaredRows, rows=ResentMessage):
     """Messages of the error database that were sent again, or would be: each as it was, and as it is now."""
 
     database: str
     pairs: Sequence[tuple[Message, Message]]
     dry_run: bool
 
-    field_help: ClassVar[Mapping[str, str]] = {
-        "mid": "id that it had in the error database",
-        "error": "number of the error that it was there for",
-        "error_name": "the same in words",
-        "new_mid": "id that it has now; with --dry-run: that it would get",
-        "source_mid": "id of the inbound message, which it keeps",
-        "queue": "queue that it enters",
-        "thread": "thread of that queue",
-        "priority": "its priority now",
-        "size_bytes": "length of its data",
-        "resent": "false with --dry-run",
-    }
-    row_fields: ClassVar[tuple[str, ...]] = tuple(field_help)
-
-    def rows(self) -> Sequence[Row]:
-        """One row a message."""
+    def items(self) -> Sequence[ResentMessage]:
+        """Return the messages."""
         from qsctl.dumps.states import meaning_of
 
         return [
-            {
-                "mid": str(old.mid).strip("[]"),
-                "error": old.error,
-                "error_name": meaning_of(old.error).name,
-                "new_mid": str(new.mid).strip("[]"),
-                "source_mid": str(new.source_mid).strip("[]"),
-                "queue": new.queue_name,
-                "thread": new.owner,
-                "priority": new.priority,
-                "size_bytes": new.size_bytes,
-                "resent": not self.dry_run,
-            }
+            ResentMessage(
+                mid=_mid_text(old),
+                error=old.error,
+                error_name=meaning_of(old.error).name,
+                new_mid=_mid_text(new),
+                source_mid=str(new.source_mid).strip("[]"),
+                queue=new.queue_name,
+                thread=new.owner,
+                priority=new.priority,
+                size_bytes=new.size_bytes,
+                resent=not self.dry_run,
+            )
             for old, new in self.pairs
         ]
 
     def blocks(self) -> Sequence[Block]:
         """Return a table, and what was done."""
         is_edited = any(old.priority != new.priority for old, new in self.pairs)
-        columns = [
-            Column("mid", "Message Id"),
-            Column("error", "Error", "right"),
-            Column("error_name", "Why"),
-            Column("new_mid", "New Id"),
-            Column("source_mid", "Source Id"),
-            Column("queue", "Queue"),
-            Column("thread", "Thread"),
-            *([Column("priority", "Priority", "right")] if is_edited else []),
-            Column("size_bytes", "Bytes", "right"),
-        ]
         done = "would be sent again" if self.dry_run else "sent again; the next run of the engine delivers"
         tail = "" if self.dry_run else " it" if len(self.pairs) == 1 else " them"
         summary = f"{self.database}: {counted(len(self.pairs))} {done}{tail}."
-        return [TableBlock(columns, self.rows()), TextBlock(summary)]
+        table = table_of(ResentMessage, self.items(), leave_out=() if is_edited else ("priority",))
+        return [table, TextBlock(summary)]
 
 
 @dataclass(frozen=True)
-class MovedMessages(ListResult):
+class MovedMessage:
+    """A row: a message of the recovery database that was moved."""
+
+    mid: Annotated[str, "message id, which it keeps", Heading("Message Id")]
+    from_state: Annotated[int, "number of the queue that it was in"]
+    from_queue: Annotated[str, "that queue's name"]
+    was: Annotated[str, Heading("Was in")]
+    from_thread: Annotated[str, "thread of that queue", Heading("Of thread")]
+    state: Annotated[int, "number of the queue that it is in now; in the error database that of the error"]
+    queue: Annotated[str, "that queue's name, or why it is in the error database"]
+    now: Annotated[str, Heading("Is in")]
+    thread: Annotated[str, "thread of that queue", Heading("Thread")]
+    destination: Annotated[str, "thread that it goes out by"]
+    priority: Annotated[int, "its priority now", Heading("Priority")]
+    stop_first: Annotated[str | None, "kind and name of what must not run while it is moved"]
+    moved: Annotated[bool, "false with --dry-run"]
+
+
+@dataclass(frozen=True)
+class MovedMessages(DeclaredRows, rows=MovedMessage):
     """Messages of the recovery database that were moved, or would be: each as it was, and as it is now."""
 
     database: str
@@ -145,60 +163,26 @@ class MovedMessages(ListResult):
     advice: Sequence[str]
     """Processes or threads to stop before, of a database that an engine uses."""
 
-    field_help: ClassVar[Mapping[str, str]] = {
-        "mid": "message id, which it keeps",
-        "from_state": "number of the queue that it was in",
-        "from_queue": "that queue's name",
-        "from_thread": "thread of that queue",
-        "state": "number of the queue that it is in now; in the error database that of the error",
-        "queue": "that queue's name, or why it is in the error database",
-        "thread": "thread of that queue",
-        "destination": "thread that it goes out by",
-        "priority": "its priority now",
-        "stop_first": "kind and name of what must not run while it is moved",
-        "moved": "false with --dry-run",
-    }
-    row_fields: ClassVar[tuple[str, ...]] = tuple(field_help)
-
-    def rows(self) -> Sequence[Row]:
-        """One row a message, in the order in which they go."""
-        from qsctl.core.integration.administration import requirement_of
+    def items(self) -> Sequence[MovedMessage]:
+        """Return the messages, in the order in which they go."""
         from qsctl.dumps.states import meaning_of
 
-        rows: list[Row] = []
+        rows: list[MovedMessage] = []
         for old, new in self.pairs:
-            requirement = requirement_of(old)
+            state = new.error or new.state.code
+            queue = meaning_of(new.error).name if new.is_error else new.queue_name
             rows.append(
-                {
-                    "mid": str(old.mid).strip("[]"),
-                    "from_state": old.state.code,
-                    "from_queue": old.queue_name,
-                    "from_thread": old.owner,
-                    "state": new.error or new.state.code,
-                    "queue": meaning_of(new.error).name if new.is_error else new.queue_name,
-                    "thread": new.owner,
-                    **fields_of(new, "destination", "priority"),
-                    "stop_first": None if requirement is None else f"{requirement.keeper} {requirement.name}",
-                    "moved": not self.dry_run,
-                }
-            )
+                read(
+                    MovedMessage, new, mid=_mid_text(old), from_state=old.state.code, from_queue=old.queue_name,
+                    was=f"{old.state.code} {old.queue_name}", from_thread=old.owner, state=state, queue=queue,
+                    now=f"{state} {queue}", thread=new.owner, stop_first=_stop_first(old), moved=not self.dry_run,
+                )
+            )  # fmt: skip
         return rows
 
     def blocks(self) -> Sequence[Block]:
         """Return a table, and what was done."""
-        columns = [
-            Column("mid", "Message Id"),
-            Column("was", "Was in"),
-            Column("from_thread", "Of thread"),
-            Column("now", "Is in"),
-            Column("thread", "Thread"),
-            Column("priority", "Priority", "right"),
-        ]
-        rows = [
-            {**row, "was": f"{row['from_state']} {row['from_queue']}", "now": f"{row['state']} {row['queue']}"}
-            for row in self.rows()
-        ]
         done = "would be moved" if self.dry_run else "moved; the next run of the engine finds"
         tail = "" if self.dry_run else " it there" if len(self.pairs) == 1 else " them there"
         summary = f"{self.database}: {counted(len(self.pairs))} {done}{tail}."
-        return [TableBlock(columns, rows), TextBlock(summary), *(TextBlock(line) for line in self.advice)]
+        return [self.table(), TextBlock(summary), *(TextBlock(line) for line in self.advice)]

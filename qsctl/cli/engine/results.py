@@ -6,8 +6,9 @@ import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Annotated, ClassVar, Final
 
+from qsctl.cli.output.declared import DeclaredResult, DeclaredRows, Heading
 from qsctl.cli.output.payloads import BASE64, TEXT
 from qsctl.cli.output.results import (
     Block,
@@ -16,11 +17,9 @@ from qsctl.cli.output.results import (
     LinesBlock,
     ListResult,
     Plain,
-    Result,
     Row,
     TableBlock,
     TextBlock,
-    fields_of,
 )
 from qsctl.errors import ExitStatus
 
@@ -216,22 +215,16 @@ def age_text(seconds: Plain) -> str | None:
 
 
 @dataclass(frozen=True)
-class MessageCount(Result):
+class MessageCount(DeclaredResult):
     """The number of messages."""
 
-    messages: int
+    messages: Annotated[int, "how many there are"]
     is_damaged: bool = False
-
-    field_help: ClassVar[Mapping[str, str]] = {"messages": "how many there are"}
 
     @property
     def exit_status(self) -> ExitStatus:
         """DAMAGED where not everything could be read."""
         return ExitStatus.DAMAGED if self.is_damaged else ExitStatus.DONE
-
-    def document(self) -> Plain:
-        """Return the number."""
-        return {"messages": self.messages}
 
     def blocks(self) -> Sequence[Block]:
         """Return the number alone, for scripts."""
@@ -239,41 +232,33 @@ class MessageCount(Result):
 
 
 @dataclass(frozen=True)
-class States(ListResult):
+class StateRow:
+    """A row: a number of the column State."""
+
+    state: Annotated[int, "number in the State column of a listing", Heading("State")]
+    name: Annotated[str, "what it is called here", Heading("Name")]
+    database: Annotated[str, "recovery or errors"]
+    meaning: Annotated[str, "what has happened to the message", Heading("Means")]
+    remedy: Annotated[str, "what to do about it", Heading("What to do")]
+    stop_before_delete: Annotated[
+        str | None, "thread or process: what must stop before it is deleted; else it is delivered after all"
+    ]
+
+
+@dataclass(frozen=True)
+class States(DeclaredRows, rows=StateRow):
     """The map from numbers of states to what they mean."""
 
     states: Sequence[StateMeaning]
 
-    field_help: ClassVar[Mapping[str, str]] = {
-        "state": "number in the State column of a listing",
-        "name": "what it is called here",
-        "database": "recovery or errors",
-        "meaning": "what has happened to the message",
-        "remedy": "what to do about it",
-        "stop_before_delete": "thread or process: what must stop before it is deleted; else it is delivered after all",
-    }
-
-    def rows(self) -> Sequence[Row]:
-        """One row a number."""
+    def items(self) -> Sequence[StateRow]:
+        """Return the numbers."""
         from qsctl.dumps.states import is_error
 
         return [
-            {
-                "state": each.code,
-                "name": each.name,
-                "database": "errors" if is_error(each.code) else "recovery",
-                **fields_of(each, "meaning", "remedy"),
-                "stop_before_delete": each.stop_first,
-            }
+            StateRow(
+                each.code, each.name, "errors" if is_error(each.code) else "recovery", each.meaning, each.remedy,
+                each.stop_first,
+            )
             for each in self.states
-        ]
-
-    def blocks(self) -> Sequence[Block]:
-        """Return a table."""
-        columns = [
-            Column("state", "State", "right"),
-            Column("name", "Name"),
-            Column("meaning", "Means"),
-            Column("remedy", "What to do"),
-        ]
-        return [TableBlock(columns, self.rows())]
+        ]  # fmt: skip

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Annotated, ClassVar, Final
 
-from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock, fields_of
-from qsctl.cli.simulation.durations import short_duration
+from qsctl.cli.output.declared import DeclaredRows, Heading, table_of
+from qsctl.cli.output.results import Block, Plain, TextBlock, fields_of
+from qsctl.cli.simulation.durations import short_duration, short_seconds
 from qsctl.errors import ExitStatus
 
 if TYPE_CHECKING:
-    from qsctl.sim.engine.crash_points import CrashReport
-    from qsctl.sim.engine.run_on_disk import EngineQueueState, EngineRun, EngineTotals
+    from qsctl.sim.engine.crash_points import CrashReport, PointRow
+    from qsctl.sim.engine.run_on_disk import EngineRun, EngineTotals
 
 _MOST_VIOLATIONS: Final = 20
 _WAITS_NS: Final = 1_000_000_000
@@ -20,22 +21,33 @@ _WAITS_NS: Final = 1_000_000_000
 
 
 @dataclass(frozen=True)
-class Ran(Result):
+class RanQueue:
+    """A row: a queue of a thread at the end of a run."""
+
+    thread: Annotated[str, "whose queue it is; of a post-translation queue, its destination", Heading("Thread")]
+    queue: Annotated[str, "one of the eight queues", Heading("Queue")]
+    length_messages: Annotated[int, "messages in it at the end", Heading("Length")]
+    oldest_s: Annotated[
+        float | None, "seconds that its oldest message is in it; null: it is empty",
+        Heading("Oldest", shown=short_seconds, cell="oldest"),
+    ]  # fmt: skip
+    arrived_messages: Annotated[int, "messages that were put into it"]
+    passed_messages: Annotated[int, "messages that left it, for work or to the next stage", Heading("Passed")]
+    wait_mean_s: Annotated[
+        float, "mean seconds that these were in it", Heading("Wait mean", shown=short_seconds, cell="mean")
+    ]
+    wait_max_s: Annotated[float, "the longest of them", Heading("Wait max", shown=short_seconds, cell="maximum")]
+
+
+@dataclass(frozen=True)
+class Ran(DeclaredRows, rows=RanQueue):
     """A run of an engine."""
 
     scenario: str
     database: str
     run: EngineRun
 
-    field_help: ClassVar[Mapping[str, str]] = {
-        "thread": "whose queue it is; of a post-translation queue, its destination",
-        "queue": "one of the eight queues",
-        "length_messages": "messages in it at the end",
-        "oldest_s": "seconds that its oldest message is in it; null: it is empty",
-        "arrived_messages": "messages that were put into it",
-        "passed_messages": "messages that left it, for work or to the next stage",
-        "wait_mean_s": "mean seconds that these were in it",
-        "wait_max_s": "the longest of them",
+    document_help: ClassVar[Mapping[str, str]] = {
         "scenario": "-o json and yaml: the scenario's name; with the rest of the run beside `queues`",
         "from_s": "virtual time at its beginning",
         "until_s": "virtual time at its end",
@@ -89,32 +101,29 @@ class Ran(Result):
             "queues": self.rows(),
         }
 
-    def rows(self) -> Sequence[Row]:
-        """One row a queue that a message met."""
-        return [_queue_row(each) for each in self.run.queues]
+    def items(self) -> Sequence[RanQueue]:
+        """Return the queues that a message met."""
+        from qsctl.eventlog.outcomes import Outcome
+
+        return [
+            RanQueue(
+                thread=each.thread,
+                queue=each.queue,
+                length_messages=each.length,
+                oldest_s=None if each.oldest_ns is None else each.oldest_ns / 1e9,
+                arrived_messages=each.counts.arrived,
+                passed_messages=(passed := each.counts.by_outcome[Outcome.DELIVERED]),
+                wait_mean_s=each.counts.wait_sum_ns // max(1, passed) / 1e9,
+                wait_max_s=each.counts.wait_max_ns / 1e9,
+            )
+            for each in self.run.queues
+        ]
 
     def blocks(self) -> Sequence[Block]:
         """Return the tables of messages by place, and of events."""
         run = self.run
-        columns = [
-            Column("thread", "Thread"),
-            Column("queue", "Queue"),
-            Column("length_messages", "Length", "right"),
-            Column("oldest", "Oldest", "right"),
-            Column("passed_messages", "Passed", "right"),
-            Column("mean", "Wait mean", "right"),
-            Column("maximum", "Wait max", "right"),
-        ]
-        rows = [
-            {
-                **_queue_row(each),
-                "oldest": None if each.oldest_ns is None else short_duration(each.oldest_ns),
-                "mean": short_duration(_mean_ns(each)),
-                "maximum": short_duration(each.counts.wait_max_ns),
-            }
-            for each in run.queues
-        ]
-        blocks: list[Block] = [TextBlock(self._headline()), TableBlock(columns, rows, empty="No message came.")]
+        table = table_of(RanQueue, self.items(), empty="No message came.")
+        blocks: list[Block] = [TextBlock(self._headline()), table]
         blocks += [TextBlock(line, "bad") for line in self._what_is_wrong()]
         if self.database:
             blocks.append(
@@ -167,44 +176,43 @@ def _counted(totals: EngineTotals) -> str:
     )
 
 
-def _queue_row(each: EngineQueueState) -> dict[str, Plain]:
-    from qsctl.eventlog.outcomes import Outcome
+@dataclass(frozen=True)
+class InterruptedStep:
+    """A row: all interruptions after one kind of step, as `PointRow` counts them."""
 
-    return {
-        "thread": each.thread,
-        "queue": each.queue,
-        "length_messages": each.length,
-        "oldest_s": None if each.oldest_ns is None else each.oldest_ns / 1e9,
-        "arrived_messages": each.counts.arrived,
-        "passed_messages": each.counts.by_outcome[Outcome.DELIVERED],
-        "wait_mean_s": _mean_ns(each) / 1e9,
-        "wait_max_s": each.counts.wait_max_ns / 1e9,
-    }
-
-
-def _mean_ns(each: EngineQueueState) -> int:
-    from qsctl.eventlog.outcomes import Outcome
-
-    return each.counts.wait_sum_ns // max(1, each.counts.by_outcome[Outcome.DELIVERED])
+    after: Annotated[str, "what was the last thing that happened", Heading("Interrupted after")]
+    points: Annotated[int, "interruptions there", Heading("Points")]
+    translated_again: Annotated[
+        int, "inbound messages found in translation: routing and translation began again",
+        Heading("Translated again", short="Translated", rank=2),
+    ]  # fmt: skip
+    moved_on: Annotated[
+        int, "results found in the partial queue without their inbound message: they went on",
+        Heading("Moved on", rank=3),
+    ]  # fmt: skip
+    returned: Annotated[
+        int, "messages on their way by ICL, back in the queue that they had left", Heading("Returned", rank=3)
+    ]
+    possible_duplicates: Annotated[
+        int, "messages that were being delivered, sent again and marked",
+        Heading("Possible duplicates", short="Duplicates", rank=1),
+    ]  # fmt: skip
+    dropped_copies: Annotated[
+        int, "copies of changes that were interrupted before their last record",
+        Heading("Dropped copies", short="Dropped", rank=2),
+    ]  # fmt: skip
+    lost: Annotated[
+        int, "results of connections without database logging that are lost, as they must be",
+        Heading("Lost, not logged", short="Lost"),
+    ]  # fmt: skip
+    violations: Annotated[int, "what must not have come out", Heading("Violations")]
 
 
 @dataclass(frozen=True)
-class InterruptedRun(Result):
+class InterruptedRun(DeclaredRows, rows=InterruptedStep):
     """Every interruption of an engine, and what recovery did there."""
 
     report: CrashReport
-
-    field_help: ClassVar[Mapping[str, str]] = {
-        "after": "what was the last thing that happened",
-        "points": "interruptions there",
-        "translated_again": "inbound messages found in translation: routing and translation began again",
-        "moved_on": "results found in the partial queue without their inbound message: they went on",
-        "returned": "messages on their way by ICL, back in the queue that they had left",
-        "possible_duplicates": "messages that were being delivered, sent again and marked",
-        "dropped_copies": "copies of changes that were interrupted before their last record",
-        "lost": "results of connections without database logging that are lost, as they must be",
-        "violations": "what must not have come out",
-    }
 
     @property
     def exit_status(self) -> ExitStatus:
@@ -231,31 +239,20 @@ class InterruptedRun(Result):
             ],
         }
 
-    def rows(self) -> Sequence[Row]:
-        """One row a kind of step."""
-        return [fields_of(each, *self.field_help) for each in self.report.rows]
+    def items(self) -> Sequence[PointRow]:
+        """Return the kinds of steps."""
+        return self.report.rows
 
     def blocks(self) -> Sequence[Block]:
         """Return the table, and the verdict."""
         report = self.report
-        columns = [
-            Column("after", "Interrupted after"),
-            Column("points", "Points", "right"),
-            Column("translated_again", "Translated again", "right", short="Translated", rank=2),
-            Column("moved_on", "Moved on", "right", rank=3),
-            Column("returned", "Returned", "right", rank=3),
-            Column("possible_duplicates", "Possible duplicates", "right", short="Duplicates", rank=1),
-            Column("dropped_copies", "Dropped copies", "right", short="Dropped", rank=2),
-            Column("lost", "Lost, not logged", "right", short="Lost"),
-            Column("violations", "Violations", "right"),
-        ]
         also = f", and again at {report.nested:,} points of the recovery" if report.nested else ""
         blocks: list[Block] = [
             TextBlock(
                 f"{report.scenario}: {report.sources:,} inbound messages, {report.records:,} records; interrupted at "
                 f"{report.points:,} points{also}."
             ),
-            TableBlock(columns, self.rows()),
+            self.table(),
         ]
         if not report.violations:
             return [

@@ -5,63 +5,47 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Annotated, ClassVar, Final
 
-from qsctl.cli.output.results import (
-    Block,
-    Column,
-    ListResult,
-    Plain,
-    Result,
-    Row,
-    TableBlock,
-    TextBlock,
-    counted,
-    fields_of,
-)
+from qsctl.cli.output.declared import DeclaredRows, Heading, row_of, table_of
+from qsctl.cli.output.results import Block, ListResult, Plain, Row, TableBlock, TextBlock, counted, fields_of
 from qsctl.errors import ExitStatus
 
 if TYPE_CHECKING:
     from qsctl.netconfig.inventory import ThreadRow, UseRow
     from qsctl.netconfig.lint import SiteFinding
     from qsctl.sim.captured.scenario import CapturedParameter
-    from qsctl.sim.site.balance import Balance
+    from qsctl.sim.site.balance import Balance, ProcessLoad
     from qsctl.sim.site.flows import SiteFlow
 
 _ROWS_SHOWN: Final = 30
 
 
 @dataclass(frozen=True)
-class ImportedEngine(Result):
+class AssumedValue:
+    """A row: a value of the scenario that is not captured, as `CapturedParameter` has it."""
+
+    path: Annotated[str, "what `--set` calls the value", Heading("Value")]
+    value: Annotated[str, "what it is", Heading("Is")]
+    why: Annotated[str, "what it was concluded from, or what is missing", Heading("Why")]
+    origin: Annotated[str, "derived: concluded from what was given; assumed: it is not known", Heading("From")]
+
+
+@dataclass(frozen=True)
+class ImportedEngine(DeclaredRows, rows=AssumedValue, items="values"):
     """The scenario that was written, and what of it is not known."""
 
-    file: str
-    name: str
-    processes: int
-    threads: int
+    file: Annotated[str, "-o json and yaml: the scenario file, with what it is of beside `values`"]
+    name: Annotated[str, "the scenario's name"]
+    processes: Annotated[int, "number of processes"]
+    threads: Annotated[int, "number of threads"]
     values: tuple[CapturedParameter, ...]
-    left_out: tuple[str, ...]
+    left_out: Annotated[tuple[str, ...], "what of the site the scenario has not, or has otherwise, and warnings"]
     text: str
-
-    field_help: ClassVar[Mapping[str, str]] = {
-        "path": "what `--set` calls the value",
-        "value": "what it is",
-        "origin": "derived: concluded from what was given; assumed: it is not known",
-        "why": "what it was concluded from, or what is missing",
-        "file": "-o json and yaml: the scenario file, with what it is of beside `values`",
-        "name": "the scenario's name",
-        "processes": "number of processes",
-        "threads": "number of threads",
-        "left_out": "what of the site the scenario has not, or has otherwise, and warnings",
-    }
 
     def document(self) -> Plain:
         """Return the file, what it is of, and the values that are not captured."""
-        return {**fields_of(self, "file", "name", "processes", "threads", "left_out"), "values": self.rows()}
-
-    def rows(self) -> Sequence[Row]:
-        """One row a value that is not captured."""
-        return [{**fields_of(each, "path", "value", "why"), "origin": str(each.origin)} for each in self.values]
+        return {**row_of(ImportedEngine, self), "values": self.rows()}
 
     def xml(self) -> str:
         """Return the scenario."""
@@ -74,58 +58,15 @@ class ImportedEngine(Result):
         about = f"; of its values {' and '.join(words)}" if words else ""
         processes = f"{self.processes} process{'es' * (self.processes != 1)}"
         head = f"{self.file}: {counted(self.threads, 'thread')} in {processes}{about}."
-        columns = [Column("path", "Value"), Column("value", "Is"), Column("origin", "From"), Column("why", "Why")]
-        rows = sorted(self.rows(), key=lambda row: str(row["origin"]))
+        shown = sorted(self.values, key=lambda each: str(each.origin))[:_ROWS_SHOWN]
         blocks: list[Block] = [TextBlock(head)]
-        if rows:
-            blocks.append(TableBlock(columns, rows[:_ROWS_SHOWN]))
-        if len(rows) > _ROWS_SHOWN:
-            blocks.append(
-                TextBlock(f"{len(rows) - _ROWS_SHOWN} more, with -o json and as comments in the file.", "faint")
-            )
+        if shown:
+            blocks.append(table_of(AssumedValue, shown, order=("path", "value", "origin", "why")))
+        if (more := len(self.values) - len(shown)) > 0:
+            blocks.append(TextBlock(f"{more} more, with -o json and as comments in the file.", "faint"))
         blocks += [TextBlock(f"Note: {each}", "faint") for each in self.left_out[:_ROWS_SHOWN]]
         if len(self.left_out) > _ROWS_SHOWN:
             blocks.append(TextBlock(f"{len(self.left_out) - _ROWS_SHOWN} more notes, with -o json.", "faint"))
-        return blocks
-
-
-@dataclass(frozen=True)
-class ExportedRoutes(ListResult):
-    """Routes between threads, with their rates."""
-
-    scenario: str
-    flows: tuple[SiteFlow, ...]
-    graph: str = ""
-
-    field_help: ClassVar[Mapping[str, str]] = {
-        "source": "thread that the messages come in by",
-        "process": "its process",
-        "transaction": "transaction id; *: any that no other route is for",
-        "destination": "thread that they go out by",
-        "destination_process": "its process",
-        "kind": "raw, translate or generate",
-        "per_s": "messages a second",
-    }
-
-    def rows(self) -> Sequence[Row]:
-        """One row a thread, transaction id and destination."""
-        return [fields_of(each, *self.field_help) for each in self.flows]
-
-    def blocks(self) -> Sequence[Block]:
-        """Return the table, and where the drawing is."""
-        columns = [
-            Column("source", "Source"),
-            Column("process", "Process", rank=1),
-            Column("transaction", "Transaction"),
-            Column("kind", "Kind", rank=2),
-            Column("destination", "Destination"),
-            Column("destination_process", "Its process", rank=1),
-            Column("rate", "Rate", "right"),
-        ]
-        rows = [{**row, "rate": _rate_text(each.per_s)} for row, each in zip(self.rows(), self.flows, strict=True)]
-        blocks: list[Block] = [TableBlock(columns, rows, empty="No route leads anywhere.")]
-        if self.graph:
-            blocks.append(TextBlock(f"Routes drawn: {self.graph}"))
         return blocks
 
 
@@ -134,6 +75,36 @@ def _rate_text(per_s: float) -> str:
         if per_s * seconds >= 1:
             return f"{per_s * seconds:.3g}/{unit}"
     return f"{per_s * 3600:.3g}/h"
+
+
+@dataclass(frozen=True)
+class ExportedRoute:
+    """A row: messages that one thread feeds another with, as `SiteFlow` has them."""
+
+    source: Annotated[str, "thread that the messages come in by", Heading("Source")]
+    process: Annotated[str, "its process", Heading("Process", rank=1)]
+    transaction: Annotated[str, "transaction id; *: any that no other route is for", Heading("Transaction")]
+    destination: Annotated[str, "thread that they go out by", Heading("Destination")]
+    destination_process: Annotated[str, "its process", Heading("Its process", rank=1)]
+    kind: Annotated[str, "raw, translate or generate", Heading("Kind", rank=2)]
+    per_s: Annotated[float, "messages a second", Heading("Rate", shown=_rate_text, cell="rate")]
+
+
+@dataclass(frozen=True)
+class ExportedRoutes(DeclaredRows, rows=ExportedRoute, items="flows"):
+    """Routes between threads, with their rates."""
+
+    scenario: str
+    flows: tuple[SiteFlow, ...]
+    graph: str = ""
+
+    def blocks(self) -> Sequence[Block]:
+        """Return the table, and where the drawing is."""
+        order = ("source", "process", "transaction", "kind", "destination", "destination_process", "per_s")
+        blocks: list[Block] = [table_of(ExportedRoute, self.flows, empty="No route leads anywhere.", order=order)]
+        if self.graph:
+            blocks.append(TextBlock(f"Routes drawn: {self.graph}"))
+        return blocks
 
 
 @dataclass(frozen=True)
@@ -233,22 +204,43 @@ class LintedSite(ListResult):
         return [*blocks, TextBlock(f"{self.file}: {', '.join(words)}.")]
 
 
+def _percent(share: float) -> str:
+    return f"{share:.1%}"
+
+
+def _waiting_text(value: float | None) -> str:
+    return "" if value is None else f"{value:,.3g}"
+
+
 @dataclass(frozen=True)
-class Balanced(Result):
+class BalancedProcess:
+    """A row: a process before and after, as `ProcessLoad` has it."""
+
+    process: Annotated[str, "process", Heading("Process")]
+    threads_before: Annotated[int, "its threads as it is", Heading("Threads")]
+    threads_after: Annotated[int, "its threads after the moves", Heading("After")]
+    load_before: Annotated[
+        float, "part of all time that it translates, in the busiest hour, as it is",
+        Heading("Load", shown=_percent, cell="before"),
+    ]  # fmt: skip
+    load_after: Annotated[float, "the same after the moves", Heading("After", shown=_percent, cell="after")]
+    waiting_before: Annotated[
+        float | None, "messages that wait for its translation thread, on average, as it is; simulated",
+        Heading("Waiting", shown=_waiting_text, cell="wait_before"),
+    ]  # fmt: skip
+    waiting_after: Annotated[
+        float | None, "the same after the moves", Heading("After", shown=_waiting_text, cell="wait_after")
+    ]
+
+
+@dataclass(frozen=True)
+class Balanced(DeclaredRows, rows=BalancedProcess):
     """The threads to move, and the benefit."""
 
-    scenario: str
+    scenario: Annotated[str, "-o json and yaml: the scenario, with the moves beside `processes`"]
     found: Balance
 
-    field_help: ClassVar[Mapping[str, str]] = {
-        "process": "process",
-        "threads_before": "its threads as it is",
-        "threads_after": "its threads after the moves",
-        "load_before": "part of all time that it translates, in the busiest hour, as it is",
-        "load_after": "the same after the moves",
-        "waiting_before": "messages that wait for its translation thread, on average, as it is; simulated",
-        "waiting_after": "the same after the moves",
-        "scenario": "-o json and yaml: the scenario, with the moves beside `processes`",
+    document_help: ClassVar[Mapping[str, str]] = {
         "moves": "threads to move: thread, source, target",
         "hour": "busiest hour of the day; null: rates do not change",
         "is_checked": "whether it was simulated",
@@ -270,17 +262,17 @@ class Balanced(Result):
             "processes": self.rows(),
         }
 
-    def rows(self) -> Sequence[Row]:
-        """One row a process."""
-        return [fields_of(each) for each in self.found.processes]
+    def items(self) -> Sequence[ProcessLoad]:
+        """Return the processes."""
+        return self.found.processes
 
     def blocks(self) -> Sequence[Block]:
         """Return what to move, the processes before and after, and how to simulate it."""
         found = self.found
         if not found.moves:
-            return [*self._table(), TextBlock(f"{self.scenario}: no move helps.")]
+            return [self.table(), TextBlock(f"{self.scenario}: no move helps.")]
         lines = [f"Move {each.thread} from {each.source} to {each.target}." for each in found.moves]
-        blocks: list[Block] = [TextBlock("\n".join(lines)), *self._table()]
+        blocks: list[Block] = [TextBlock("\n".join(lines)), self.table()]
         if not found.is_checked:
             return [*blocks, TextBlock("Computed, and not simulated.", "faint")]
         hour = "" if found.hour is None else f" of the hour from {found.hour}:00"
@@ -290,28 +282,7 @@ class Balanced(Result):
         values = " ".join(f"--set 'thread[{each.thread}]/process={each.target}'" for each in found.moves)
         return [*blocks, TextBlock(text, "plain" if found.is_better else "bad"), TextBlock(f"To use them: {values}")]
 
-    def _table(self) -> Sequence[Block]:
-        columns = [
-            Column("process", "Process"),
-            Column("threads_before", "Threads", "right"),
-            Column("threads_after", "After", "right"),
-            Column("before", "Load", "right"),
-            Column("after", "After", "right"),
-        ]
-        if self.found.is_checked:
-            columns += [Column("wait_before", "Waiting", "right"), Column("wait_after", "After", "right")]
-        rows: list[Row] = [
-            {
-                **fields_of(each, "process", "threads_before", "threads_after"),
-                "before": f"{each.load_before:.1%}",
-                "after": f"{each.load_after:.1%}",
-                "wait_before": _waiting_text(each.waiting_before),
-                "wait_after": _waiting_text(each.waiting_after),
-            }
-            for each in self.found.processes
-        ]
-        return [TableBlock(columns, rows)]
-
-
-def _waiting_text(value: float | None) -> str:
-    return "" if value is None else f"{value:,.3g}"
+    def table(self) -> TableBlock:
+        """Return the processes; what waits there only where it was simulated."""
+        unknown = () if self.found.is_checked else ("waiting_before", "waiting_after")
+        return table_of(BalancedProcess, self.found.processes, leave_out=unknown)

@@ -12,3 +12,8 @@ def short_duration(duration_ns: float | None) -> str:
         if value >= scale:
             return f"{value / scale:.4g} {unit}"
     return f"{value:.4g} ns"
+
+
+def short_seconds(seconds: float | None) -> str:
+    """Return a duration in seconds as `short_duration` has it."""
+    return short_duration(None if seconds is None else round(seconds * 1e9))

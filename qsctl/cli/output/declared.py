@@ -1,0 +1,247 @@
+"""Declared results: the fields of a row are written once, and everything that a result needs follows from them.
+
+A row is a frozen dataclass. Beside a field's type, `Annotated` has its help, a text with meaning and unit; and, where
+the field is a column of the table, a `Heading`:
+
+    @dataclass(frozen=True)
+    class StateRow:
+        state: Annotated[int, "number of the queue", Heading("State")]
+        queue: Annotated[str, "name of the queue", Heading("Queue", rank=1)]
+        oldest_s: Annotated[float | None, "age of its oldest message in seconds", Heading("Oldest", shown=age_text)]
+        database: Annotated[str, "recovery or errors"]
+        summary: Annotated[str, Heading("Means")]
+
+    @dataclass(frozen=True)
+    class States(DeclaredRows, rows=StateRow, items="states"):
+        states: Sequence[StateRow]
+
+Fields with help, here all but `summary`, are what `--format-help` lists and what JSON, YAML and CSV have, in this
+order; fields with a heading, here all but `database`, are the columns of the table. `States` needs no method. Its items
+may also be objects of another class that has attributes of these names; `read` makes rows of such objects with some
+fields computed. A result without rows, a `DeclaredResult`, declares its own fields in the same way.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+import typing
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from inspect import get_annotations
+from types import SimpleNamespace
+from typing import Any, ClassVar, Literal, TypeVar
+
+from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlock, plain
+
+_RowT = TypeVar("_RowT")
+_NUMBERS = (int, float, int | None, float | None)
+_PLAIN_TYPES = frozenset({bool, int, float, str, type(None)})
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """The column of a declared field.
+
+    Args:
+        text: the heading; empty: the column has none.
+        justify: the side that it leans to; by default numbers lean to the right.
+        short: the heading where the terminal is narrow.
+        rank: importance; the higher it is, the sooner the column is left out of a narrow terminal.
+        shown: returns the cell of a value; by default the value itself is shown.
+        cell: name of the cell, where it is not what `--columns` shows under the field's name: `age` of `age_s`.
+        when: returns whether the table has the column at all, by the field's values.
+    """
+
+    text: str
+    justify: Literal["left", "right"] | None = None
+    short: str = ""
+    rank: int = 0
+    shown: Callable[[Any], Plain] | None = None
+    cell: str = ""
+    when: Callable[[Sequence[Any]], bool] | None = None
+
+
+def varied(values: Sequence[object]) -> bool:
+    """Return whether values differ: a column `when` rows of several things are listed together."""
+    return len(set(values)) > 1
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredField:
+    """A field of a declaration; without help it is of the table alone, without a heading never in it."""
+
+    name: str
+    type: Any
+    help: str
+    heading: Heading | None
+
+    def column(self, text: str | None = None) -> Column:
+        """Return the column, with another heading where one is given."""
+        heading = self.heading
+        assert heading is not None, "columns are declared with a heading"
+        return Column(
+            heading.cell or self.name,
+            heading.text if text is None else text,
+            heading.justify or ("right" if self.type in _NUMBERS else "left"),
+            heading.short,
+            heading.rank,
+        )
+
+
+_DECLARED: dict[type, Mapping[str, DeclaredField]] = {}
+
+
+def declared(declaring: type) -> Mapping[str, DeclaredField]:
+    """Return the fields of a class that are annotated with help or a heading, by name, those of its bases first."""
+    found = _DECLARED.get(declaring)
+    if found is None:
+        found = _DECLARED[declaring] = {
+            name: field for base in reversed(declaring.__mro__) for name, field in _own_fields(base)
+        }
+    return found
+
+
+def _own_fields(declaring: type) -> Iterator[tuple[str, DeclaredField]]:
+    """Yield what a class itself declares."""
+    names = vars(sys.modules[declaring.__module__])
+    # Other fields may have types that are imported for type checking alone.
+    texts = {
+        name: text
+        for name, text in get_annotations(declaring).items()
+        if str(text).startswith("Annotated[") or hasattr(names.get(text), "__metadata__")
+    }
+    hints = typing.get_type_hints(SimpleNamespace(__annotations__=texts), names, include_extras=True)
+    for name, hint in hints.items():
+        marks = hint.__metadata__
+        help_text = next((each for each in marks if isinstance(each, str)), "")
+        heading = next((each for each in marks if isinstance(each, Heading)), None)
+        yield name, DeclaredField(name, hint.__origin__, help_text, heading)
+
+
+def documented(declaring: type) -> Mapping[str, str]:
+    """Return the declared fields that documents have, each with its help."""
+    return {name: field.help for name, field in declared(declaring).items() if field.help}
+
+
+def row_of(row_type: type, item: object) -> dict[str, Plain]:
+    """Return the documented fields of an item as data."""
+    row: dict[str, Plain] = {}
+    for name, field in declared(row_type).items():
+        if field.help:
+            row[name] = _data(getattr(item, name))
+    return row
+
+
+def _data(value: object) -> Plain:
+    return value if type(value) in _PLAIN_TYPES else plain(value)  # type: ignore[return-value]
+
+
+def read(row_type: type[_RowT], item: object, /, **computed: object) -> _RowT:
+    """Return a row whose fields are computed, or else attributes of an item."""
+    names = [field.name for field in dataclasses.fields(row_type)]  # type: ignore[arg-type]
+    return row_type(**{name: getattr(item, name) for name in names if name not in computed}, **computed)
+
+
+def table_of(
+    row_type: type,
+    items: Sequence[object],
+    *,
+    title: str = "",
+    empty: str = "(none)",
+    order: Sequence[str] = (),
+    leave_out: Collection[str] = (),
+    headings: Mapping[str, str] | None = None,
+    keeps_columns: bool = False,
+) -> TableBlock:
+    """Return items as a table.
+
+    Args:
+        row_type: class that declares the columns.
+        items: one a line, with the attributes that are declared.
+        title: of the table.
+        empty: text in place of a table without lines.
+        order: fields that are shown, in this order; by default those with a heading, as they are declared.
+        leave_out: fields that are not shown.
+        headings: by field, headings that depend on the data.
+        keeps_columns: whether no column is left out of a narrow terminal.
+    """
+    every = declared(row_type)
+    columns: list[Column] = []
+    cells: list[list[Plain]] = []
+    for name in order or every:
+        field = every[name]
+        if field.heading is None or name in leave_out:
+            continue
+        values = [getattr(item, name) for item in items]
+        if field.heading.when is not None and not field.heading.when(values):
+            continue
+        columns.append(field.column((headings or {}).get(name)))
+        shown = field.heading.shown
+        cells.append([_data(value if shown is None else shown(value)) for value in values])
+    names = [column.field for column in columns]
+    rows: list[Row] = [dict(zip(names, line, strict=True)) for line in zip(*cells, strict=True)]
+    return TableBlock(columns, rows, title, empty, keeps_columns)
+
+
+class DeclaredResult(Result):
+    """Base of results that are one object: the document is of the fields that the subclass declares."""
+
+    document_help: ClassVar[Mapping[str, str]] = {}
+    """Fields that the document has besides the declared ones, as nested ones, with their help."""
+
+    def __init_subclass__(cls) -> None:
+        """Derive the help of all fields from the declaration."""
+        super().__init_subclass__()
+        cls.row_fields = tuple(documented(cls))
+        cls.field_help = {**documented(cls), **cls.document_help}
+
+    def document(self) -> Plain:
+        """Return the declared fields."""
+        return row_of(type(self), self)
+
+
+class DeclaredRows(Result):
+    """Base of results that are rows: the document is the list of them, and people see a table of them.
+
+    Fields that the subclass itself declares are those that its document has besides; it then makes its `document`, of
+    `row_of` itself and its rows.
+    """
+
+    row_type: ClassVar[type]
+    items_name: ClassVar[str]
+    document_help: ClassVar[Mapping[str, str]] = {}
+    """Fields that the document has besides the declared ones, as nested ones, with their help."""
+
+    def __init_subclass__(cls, *, rows: type | None = None, items: str = "") -> None:
+        """Derive the help of all fields from the declarations of the rows and of the result.
+
+        Args:
+            rows: class that declares the fields of a row; by default that of the base class.
+            items: attribute with an object for each row; without one, the subclass or its base defines `items`.
+        """
+        super().__init_subclass__()
+        cls.row_type, cls.items_name = rows or cls.row_type, items
+        cls.row_fields = tuple(documented(cls.row_type))
+        cls.field_help = {**documented(cls.row_type), **documented(cls), **cls.document_help}
+
+    def items(self) -> Sequence[object]:
+        """Return an object for each row, with the attributes that the row type declares."""
+        found: Sequence[object] = getattr(self, self.items_name)
+        return found
+
+    def rows(self) -> Sequence[Row]:
+        """Return the documented fields of each item."""
+        return [row_of(self.row_type, each) for each in self.items()]
+
+    def document(self) -> Plain:
+        """Return a list with one object a row."""
+        return self.rows()
+
+    def table(self) -> TableBlock:
+        """Return the items as a table."""
+        return table_of(self.row_type, self.items())
+
+    def blocks(self) -> Sequence[Block]:
+        """Return the table alone."""
+        return [self.table()]
