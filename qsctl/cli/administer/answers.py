@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Annotated, ClassVar, Final, TypeAlias
 
-from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TextBlock
+from qsctl.cli.output.declared import DeclaredRows, Heading, varied
+from qsctl.cli.output.results import Block, Plain, TextBlock
 from qsctl.errors import NotFound
 
 if TYPE_CHECKING:
@@ -15,50 +16,38 @@ if TYPE_CHECKING:
 
 OK: Final = "OK"
 DRY_RUN: Final = "DRY_RUN"
-SERVICE_HELP = {"service": "application name of the service that answered"}
+AnsweringService: TypeAlias = Annotated[
+    str, "application name of the service that answered", Heading("Service", when=varied)
+]
+SERVICE_HELP: Final = {"service": "application name of the service that answered"}
 
 
 @dataclass(frozen=True)
 class ServiceAnswer:
-    """Reply of one service to a command that changes something."""
+    """A row: reply of one service to a command that changes something."""
 
-    service: str
-    return_code: str
-    message: str
+    return_code: Annotated[
+        str, "OK (gone before, too: --idempotent), DUPLICATED (created before, --idempotent) or DRY_RUN"
+    ]
+    resource: Annotated[str, "the resource identifier that the command was for"]
+    message: Annotated[str, "text of the reply"]
+    service: AnsweringService = ""
 
 
 @dataclass(frozen=True)
-class ServiceAnswers(Result):
+class ServiceAnswers(DeclaredRows, rows=ServiceAnswer, items="answers"):
     """The answers of the services that a command was for: one, unless the target pattern means several."""
 
-    resource: str
     answers: tuple[ServiceAnswer, ...]
 
-    field_help: ClassVar[Mapping[str, str]] = {
-        "return_code": "OK (gone before, too: --idempotent), DUPLICATED (created before, --idempotent) or DRY_RUN",
-        "resource": "the resource identifier that the command was for",
-        "message": "text of the reply",
-        **SERVICE_HELP,
+    document_help: ClassVar[Mapping[str, str]] = {
         "services": "where several answered: one object each (csv and jsonl: one row each); the rest is of the first",
     }
-    row_fields: ClassVar[tuple[str, ...]] = ("return_code", "resource", "message", "service")
 
     def document(self) -> Plain:
         """Return an object: the first answer, and the others under `services`."""
         rows = self.rows()
         return {**rows[0], **({"services": rows} if len(rows) > 1 else {})}
-
-    def rows(self) -> list[Row]:
-        """One row a service."""
-        return [
-            {
-                "return_code": each.return_code,
-                "resource": self.resource,
-                "message": each.message,
-                "service": each.service,
-            }
-            for each in self.answers
-        ]
 
     def blocks(self) -> list[Block]:
         """Return the code and the message on one line; the service before it where there are several."""
@@ -74,20 +63,20 @@ class ServiceAnswers(Result):
 
 def answers(resource: object, replies: Iterable[CommandReply]) -> ServiceAnswers:
     """Return the answers of services that carried the command out, or found it done."""
-    return ServiceAnswers(str(resource), tuple(_answer(each) for each in replies))
+    return ServiceAnswers(tuple(_answer(str(resource), each) for each in replies))
 
 
 def trial(resource: object, hits: Sequence[Hit]) -> ServiceAnswers:
     """Return the objects that a command would affect: one answer each, or one that states that there are none."""
-    found = tuple(ServiceAnswer(hit.service, DRY_RUN, hit.what) for hit in hits)
-    return ServiceAnswers(str(resource), found or (ServiceAnswer("", DRY_RUN, "nothing"),))
+    found = tuple(ServiceAnswer(DRY_RUN, str(resource), hit.what, hit.service) for hit in hits)
+    return ServiceAnswers(found or (ServiceAnswer(DRY_RUN, str(resource), "nothing"),))
 
 
-def _answer(reply: CommandReply) -> ServiceAnswer:
+def _answer(resource: str, reply: CommandReply) -> ServiceAnswer:
     code, text = reply.reply.retcode.name, reply.reply.text
     if reply.reply.not_found:  # what was to be deleted; where that is an error it has been raised
         code, text = OK, f"{text}: nothing to delete"
-    return ServiceAnswer(reply.replying_service, code, text)
+    return ServiceAnswer(code, resource, text, reply.replying_service)
 
 
 def deleted(name: str, delete: Callable[[], ServiceAnswers], *, idempotent: bool) -> ServiceAnswers:
@@ -97,9 +86,4 @@ def deleted(name: str, delete: Callable[[], ServiceAnswers], *, idempotent: bool
     except NotFound as error:
         if not idempotent:
             raise
-        return ServiceAnswers(name, (ServiceAnswer("", OK, f"{error.message}: nothing to delete"),))
-
-
-def service_column(rows: Sequence[Row]) -> list[Column]:
-    """Return the column with the service of each row, where rows of several are listed together."""
-    return [Column("service", "Service")] if len({row["service"] for row in rows}) > 1 else []
+        return ServiceAnswers((ServiceAnswer(OK, name, f"{error.message}: nothing to delete"),))

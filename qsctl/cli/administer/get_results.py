@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Annotated, ClassVar, Final
 
-from qsctl.cli.administer.answers import SERVICE_HELP, service_column
+from qsctl.cli.administer.answers import SERVICE_HELP, AnsweringService
 from qsctl.cli.administer.replication_results import REPLICATION_HELP, replication_fields
-from qsctl.cli.output.payloads import PAYLOAD_HELP, ContentReader, shown_in
+from qsctl.cli.output.declared import DeclaredRows, Heading, documented, read, row_of, table_of
+from qsctl.cli.output.payloads import ContentReader, PayloadEncodingField, PayloadField, shown
 from qsctl.cli.output.results import (
     Block,
     Column,
     LazyRows,
-    ListResult,
     Plain,
     Result,
     Row,
@@ -55,6 +55,7 @@ _VARIABLES: Final = {
     "sending_throughput": "samples a second that were sent",
 }
 
+_NO_QUEUES: Final = "No queues yet: `qsctl create-queue NAME` makes one."
 _CONSUMER_COLUMNS: Final = (
     Column("consumer_guid", "Consumer"),
     Column("outstanding_count", "Outstanding", "right"),
@@ -120,7 +121,7 @@ class Statuses(Result):
                     blocks.append(TableBlock(_CONSUMER_COLUMNS, [fields_of(each) for each in status.consumers]))
             return blocks
         columns = [
-            *service_column(rows),
+            *([Column("service", "Service")] if len({row["service"] for row in rows}) > 1 else []),
             Column("queue_name", "Queue"),
             Column("current_message_count", "Held", "right"),
             Column("current_sent_message_count", "With consumers", "right", short="Sent", rank=1),
@@ -136,7 +137,7 @@ class Statuses(Result):
         if any(row["role"] for row in rows):
             at = next(at for at, column in enumerate(columns) if column.field == "current_message_count")
             columns.insert(at, Column("role", "Role"))
-        return [TableBlock(columns, rows, empty="No queues yet: `qsctl create-queue NAME` makes one.")]
+        return [TableBlock(columns, rows, empty=_NO_QUEUES)]
 
     def _rows(self, shown: Callable[[StatisticVariable], Plain]) -> list[Row]:
         return [
@@ -151,24 +152,26 @@ class Statuses(Result):
 
 
 @dataclass(frozen=True)
-class QueueDataList(Result):
+class QueueRow:
+    """A row: a queue and what it is for."""
+
+    queue_name: Annotated[str, "PARTICIPANT/SUBSCRIBER/QUEUE", Heading("Queue")]
+    topic_name: Annotated[str, "the topic that producers write", Heading("Topic")]
+    resource: Annotated[str, "its resource identifier", Heading("Resource")]
+    type_name: Annotated[str, "the type of its samples", Heading("Type")]
+    is_dead_letter: Annotated[bool, "whether it holds the subscriber's undeliverable samples", Heading("Dead letters")]
+    service: AnsweringService
+
+
+@dataclass(frozen=True)
+class QueueDataList(DeclaredRows, rows=QueueRow):
     """Queues and what they are for."""
 
     queues: tuple[FromService[QueueData], ...]
 
-    field_help: ClassVar[Mapping[str, str]] = {
-        "queue_name": "PARTICIPANT/SUBSCRIBER/QUEUE",
-        "topic_name": "the topic that producers write",
-        "resource": "its resource identifier",
-        "type_name": "the type of its samples",
-        "is_dead_letter": "whether it holds the subscriber's undeliverable samples",
-        **SERVICE_HELP,
-    }
-
-    def rows(self) -> list[Row]:
-        """One row a queue."""
-        names = [name for name in self.field_help if name != "service"]
-        return [{**fields_of(queue, *names), "service": service} for service, queue in self.queues]
+    def items(self) -> Sequence[QueueRow]:
+        """Return the queues."""
+        return [read(QueueRow, queue, service=service) for service, queue in self.queues]
 
     def document(self) -> Plain:
         """Return an object with the queues."""
@@ -176,16 +179,16 @@ class QueueDataList(Result):
 
     def blocks(self) -> list[Block]:
         """Return a table of queues."""
-        rows = self.rows()
-        columns = [
-            *service_column(rows),
-            Column("queue_name", "Queue"),
-            Column("topic_name", "Topic"),
-            Column("type_name", "Type"),
-            Column("is_dead_letter", "Dead letters"),
-            Column("resource", "Resource"),
-        ]
-        return [TableBlock(columns, rows, empty="No queues yet: `qsctl create-queue NAME` makes one.")]
+        order = ("service", "queue_name", "topic_name", "type_name", "is_dead_letter", "resource")
+        return [table_of(QueueRow, self.items(), empty=_NO_QUEUES, order=order)]
+
+
+@dataclass(frozen=True)
+class ContainerRow:
+    """A row: a participant or subscriber, where queues can be made."""
+
+    service: AnsweringService
+    resource: Annotated[str, Heading("Participants and subscribers")]
 
 
 @dataclass(frozen=True)
@@ -207,11 +210,8 @@ class ServiceHolds(QueueDataList):
 
     def blocks(self) -> list[Block]:
         """Return the queues, then where more can be made."""
-        rows: list[Row] = [
-            {"service": service, "resource": name} for service, name in (*self.participants, *self.subscribers)
-        ]
-        columns = [*service_column(rows), Column("resource", "Participants and subscribers")]
-        return [*super().blocks(), TableBlock(columns, rows)]
+        containers = [ContainerRow(*each) for each in (*self.participants, *self.subscribers)]
+        return [*super().blocks(), table_of(ContainerRow, containers)]
 
 
 def holdings(found: Sequence[FromService[ServiceData]]) -> ServiceHolds:
@@ -227,68 +227,61 @@ def holdings(found: Sequence[FromService[ServiceData]]) -> ServiceHolds:
 
 
 @dataclass(frozen=True)
-class Messages(ListResult):
+class MessageRow:
+    """A row: a sample as it lies in its queue."""
+
+    queue_name: Annotated[str, "PARTICIPANT/SUBSCRIBER/QUEUE"]
+    position: Annotated[int, "place in the queue, never reused", Heading("Position", short="Pos")]
+    status: Annotated[str, "UNDELIVERED, SENT or DELIVERED", Heading("Status")]
+    identity: Annotated[str, "WRITER_GUID:SEQUENCE_NUMBER", Heading("Identity", rank=2)]
+    size_bytes: Annotated[int, "size of the content", Heading("Bytes")]
+    enqueued_at: Annotated[str, "instant of entering, UTC", Heading("Enqueued", rank=1)]
+    enqueued_at_ns: Annotated[int, "the same in nanoseconds since 1970"]
+    attempts: Annotated[int, "deliveries that failed", Heading("Attempts", short="Att", rank=1)]
+    redelivered: Annotated[
+        bool, "a consumer may have processed it already", Heading("Redelivered", short="Redel", rank=1)
+    ]
+    dead_letter_from: Annotated[
+        str, "in a dead-letter queue: TOPIC@SUBSCRIBER it came from", Heading("Dead letter from", when=any)
+    ]
+    dead_letter_reason: Annotated[str, "in a dead-letter queue: LIFESPAN or MAX_RETRIES"]
+    payload: PayloadField
+    payload_encoding: PayloadEncodingField
+    service: AnsweringService
+
+
+@dataclass(frozen=True)
+class Messages(DeclaredRows, rows=MessageRow):
     """Samples as they lie in their queue."""
 
     messages: tuple[FromService[MessageData], ...]
     reader: ContentReader = ContentReader()
 
-    field_help: ClassVar[Mapping[str, str]] = {
-        "queue_name": "PARTICIPANT/SUBSCRIBER/QUEUE",
-        "position": "place in the queue, never reused",
-        "status": "UNDELIVERED, SENT or DELIVERED",
-        "identity": "WRITER_GUID:SEQUENCE_NUMBER",
-        "size_bytes": "size of the content",
-        "enqueued_at": "instant of entering, UTC",
-        "enqueued_at_ns": "the same in nanoseconds since 1970",
-        "attempts": "deliveries that failed",
-        "redelivered": "a consumer may have processed it already",
-        "dead_letter_from": "in a dead-letter queue: TOPIC@SUBSCRIBER it came from",
-        "dead_letter_reason": "in a dead-letter queue: LIFESPAN or MAX_RETRIES",
-        **PAYLOAD_HELP,
-        **SERVICE_HELP,
-    }
-
     def rows(self) -> LazyRows[FromService[MessageData]]:
         """One row a sample."""
-        return LazyRows(self.messages, list(self.field_help), lambda found: self._row(*found))
+        names = list(documented(MessageRow))
+        return LazyRows(self.messages, names, lambda found: row_of(MessageRow, self._row(*found)))
 
     def blocks(self) -> list[Block]:
         """One line a sample, long contents cut."""
-        rows: list[Row] = []
-        for service, message in self.messages:
-            row = self._row(service, message)
-            came_from = f"{message.dead_letter_from} ({message.dead_letter_reason})" if message.dead_letter_from else ""
-            rows.append({**row, "payload": shown_in(row), "dead_letter_from": came_from})
-        columns = [
-            *service_column(rows),
-            Column("position", "Position", "right", short="Pos"),
-            Column("status", "Status"),
-            Column("identity", "Identity", rank=2),
-            Column("attempts", "Attempts", "right", short="Att", rank=1),
-            Column("redelivered", "Redelivered", short="Redel", rank=1),
-            Column("size_bytes", "Bytes", "right"),
-            Column("enqueued_at", "Enqueued", rank=1),
-            Column("payload", "Content"),
-        ]
-        if any(message.dead_letter_from for _, message in self.messages):
-            columns.insert(-1, Column("dead_letter_from", "Dead letter from"))
-        return [TableBlock(columns, rows, empty="No samples.")]
+        lines: list[MessageRow] = []
+        for each in self.messages:
+            row = self._row(*each)
+            origin = row.dead_letter_from and f"{row.dead_letter_from} ({row.dead_letter_reason})"
+            content = shown(row.payload, row.payload_encoding)
+            lines.append(replace(row, payload=content, dead_letter_from=origin))
+        order = (
+            "service", "position", "status", "identity", "attempts", "redelivered", "size_bytes", "enqueued_at",
+            "dead_letter_from", "payload",
+        )  # fmt: skip
+        return [table_of(MessageRow, lines, empty="No samples.", order=order)]
 
-    def _row(self, service: str, message: MessageData) -> dict[str, Plain]:
+    def _row(self, service: str, message: MessageData) -> MessageRow:
         payload, encoding = self.reader.for_origin(message.dead_letter_from).read(message.payload)
-        return {
-            **fields_of(message, "queue_name", "position"),
-            "status": message.status.name,
-            "identity": str(message.identity),
-            "size_bytes": message.size_bytes,
-            "enqueued_at": instant_text(message.enqueued_at_ns),
-            "enqueued_at_ns": message.enqueued_at_ns,
-            **fields_of(message, "attempts", "redelivered", "dead_letter_from", "dead_letter_reason"),
-            "payload": payload,
-            "payload_encoding": encoding,
-            "service": service,
-        }
+        return read(
+            MessageRow, message, status=message.status.name, identity=str(message.identity), payload=payload,
+            payload_encoding=encoding, enqueued_at=instant_text(message.enqueued_at_ns), service=service,
+        )  # fmt: skip
 
 
 def instant_text(instant_ns: int) -> str:

@@ -7,10 +7,11 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 
 import typer
 
+from qsctl.cli.output.declared import Heading
 from qsctl.cli.output.results import Plain, plain
 from qsctl.errors import InvalidInput
 
@@ -23,10 +24,10 @@ JSON: Final = "json"
 SHOWN_CHARACTERS: Final = 60
 """The most of a content that a table cell shows."""
 
-PAYLOAD_HELP: Final = {
-    "payload": "the sample's content; with --types an object by the queue's type",
-    "payload_encoding": "text (it is UTF-8), base64, or json (--types)",
-}
+PayloadField: TypeAlias = Annotated[
+    Any, "the sample's content; with --types an object by the queue's type", Heading("Content")
+]
+PayloadEncodingField: TypeAlias = Annotated[str | None, "text (it is UTF-8), base64, or json (--types)"]
 
 TypesOption = Annotated[
     Path | None,
@@ -83,12 +84,6 @@ def shown(content: Plain, encoding: str | None) -> str:
         line = f"base64:{content}" if encoding == BASE64 else str(content)
     line = "".join(character if character.isprintable() else repr(character)[1:-1] for character in line)
     return line if len(line) <= SHOWN_CHARACTERS else f"{line[: SHOWN_CHARACTERS - 1]}…"
-
-
-def shown_in(row: Mapping[str, Plain]) -> str:
-    """Return the table cell of a row that has `payload` and `payload_encoding`."""
-    encoding = row["payload_encoding"]
-    return shown(row["payload"], None if encoding is None else str(encoding))
 
 
 def _text(payload: bytes) -> str | None:

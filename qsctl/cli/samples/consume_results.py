@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Annotated
 
-from qsctl.cli.output.payloads import PAYLOAD_HELP, ContentReader, shown_in
-from qsctl.cli.output.results import Column, PartialResult, Plain, Row, TableBlock
+from qsctl.cli.output.declared import DeclaredRows, Heading, table_of
+from qsctl.cli.output.payloads import ContentReader, PayloadEncodingField, PayloadField, shown
+from qsctl.cli.output.results import PartialResult, TableBlock
 from qsctl.errors import ExitStatus
 
 if TYPE_CHECKING:
@@ -25,28 +26,31 @@ class ConsumerAnswer(StrEnum):
 
 
 @dataclass(frozen=True)
-class Consumed(PartialResult):
+class ConsumedRow:
+    """A row: a sample as its consumer received it."""
+
+    queue_name: Annotated[str, "PARTICIPANT/SUBSCRIBER/QUEUE"]
+    identity: Annotated[str, "WRITER_GUID:SEQUENCE_NUMBER", Heading("Identity")]
+    attempt: Annotated[int, "1 on the first delivery", Heading("Attempt")]
+    redelivered: Annotated[bool, "a consumer may have processed it already", Heading("Redelivered")]
+    last: Annotated[bool, "marked as the last one in the queue (mark_last_undelivered_sample)"]
+    source_guid: Annotated[str, "GUID that a reply is addressed to"]
+    related_source_guid: Annotated[str, "of a reply: GUID of its requester"]
+    related_identity: Annotated[str, "of a reply: the request"]
+    acknowledgment: Annotated[str, "accepted, rejected or none", Heading("Acknowledgment")]
+    size_bytes: Annotated[int, "size of the content", Heading("Bytes")]
+    payload: PayloadField
+    payload_encoding: PayloadEncodingField
+
+
+@dataclass(frozen=True)
+class Consumed(DeclaredRows, PartialResult, rows=ConsumedRow):
     """Samples in the order in which they came: all, or the next of them."""
 
     deliveries: Sequence[Delivery]
     acknowledgment: ConsumerAnswer
     reader: ContentReader = ContentReader()
     is_complete: bool = False
-
-    field_help: ClassVar[Mapping[str, str]] = {
-        "queue_name": "PARTICIPANT/SUBSCRIBER/QUEUE",
-        "identity": "WRITER_GUID:SEQUENCE_NUMBER",
-        "attempt": "1 on the first delivery",
-        "redelivered": "a consumer may have processed it already",
-        "last": "marked as the last one in the queue (mark_last_undelivered_sample)",
-        "source_guid": "GUID that a reply is addressed to",
-        "related_source_guid": "of a reply: GUID of its requester",
-        "related_identity": "of a reply: the request",
-        "acknowledgment": "accepted, rejected or none",
-        "size_bytes": "size of the content",
-        **PAYLOAD_HELP,
-    }
-    row_fields: ClassVar[tuple[str, ...]] = tuple(field_help)
 
     @property
     def exit_status(self) -> ExitStatus:
@@ -58,42 +62,34 @@ class Consumed(PartialResult):
         """Return whether as many samples were received as were wanted."""
         return self.is_complete
 
-    def rows(self) -> list[Row]:
-        """One row a sample."""
-        return self._rows
+    def items(self) -> Sequence[ConsumedRow]:
+        """Return the samples; their contents are read once."""
+        return self._items
 
     def table(self) -> TableBlock:
         """One line a sample, long contents cut."""
-        rows = [{**row, "payload": shown_in(row)} for row in self._rows]
-        columns = [
-            Column("identity", "Identity"),
-            Column("attempt", "Attempt", "right"),
-            Column("redelivered", "Redelivered"),
-            Column("acknowledgment", "Acknowledgment"),
-            Column("size_bytes", "Bytes", "right"),
-            Column("payload", "Content"),
-        ]
-        return TableBlock(columns, rows, empty="No samples.")
+        lines = [replace(each, payload=shown(each.payload, each.payload_encoding)) for each in self._items]
+        return table_of(ConsumedRow, lines, empty="No samples.")
 
     @cached_property
-    def _rows(self) -> list[Row]:
-        return [self._row(delivery) for delivery in self.deliveries]
+    def _items(self) -> Sequence[ConsumedRow]:
+        return [self._item(delivery) for delivery in self.deliveries]
 
-    def _row(self, delivery: Delivery) -> dict[str, Plain]:
+    def _item(self, delivery: Delivery) -> ConsumedRow:
         from qsctl.core.messages import SampleFlag
 
         payload, encoding = self.reader.for_origin(delivery.dead_letter_from).read(delivery.payload)
-        return {
-            "queue_name": delivery.queue,
-            "identity": str(delivery.original_identity),
-            "attempt": delivery.attempt,
-            "redelivered": bool(delivery.flags & SampleFlag.REDELIVERED),
-            "last": bool(delivery.flags & SampleFlag.LAST_SHARED_READER_QUEUE),
-            "source_guid": delivery.source_guid.hex(),
-            "related_source_guid": delivery.related_source_guid.hex(),
-            "related_identity": str(delivery.related_identity),
-            "acknowledgment": self.acknowledgment.value,
-            "size_bytes": len(delivery.payload or b""),
-            "payload": payload,
-            "payload_encoding": encoding,
-        }
+        return ConsumedRow(
+            queue_name=delivery.queue,
+            identity=str(delivery.original_identity),
+            attempt=delivery.attempt,
+            redelivered=bool(delivery.flags & SampleFlag.REDELIVERED),
+            last=bool(delivery.flags & SampleFlag.LAST_SHARED_READER_QUEUE),
+            source_guid=delivery.source_guid.hex(),
+            related_source_guid=delivery.related_source_guid.hex(),
+            related_identity=str(delivery.related_identity),
+            acknowledgment=self.acknowledgment.value,
+            size_bytes=len(delivery.payload or b""),
+            payload=payload,
+            payload_encoding=encoding,
+        )
