@@ -143,7 +143,7 @@ CALLED_FROM_OUTSIDE = {
 }
 STILL_THERE = {
     # The campaigns of `tests/world` count the faults of a run by it.
-    "qsctl.sim.world.verdict: JudgedWorld.done_counts",
+    "qsctl.sim.world.results.verdict: JudgedWorld.done_counts",
 }
 
 

@@ -15,7 +15,7 @@ from concurrent.futures import ProcessPoolExecutor
 from itertools import cycle, islice
 
 from qsctl.sim.world.invariants.replicas import CommittedIsNeverOverwritten
-from qsctl.sim.world.verdict import JudgedWorld
+from qsctl.sim.world.results.verdict import JudgedWorld
 from tests.world import kinds
 from tests.world.moments import Moments
 

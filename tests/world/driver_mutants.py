@@ -13,7 +13,7 @@ from qsctl.service.replicas import replica_stores
 from qsctl.service.replicas.replica_writes import ReplicaWrites
 from qsctl.service.stores import stores
 from qsctl.service.stores.stores import Stores
-from qsctl.sim.world.disk import MountedDisk
+from qsctl.sim.world.environment.disk import MountedDisk
 from qsctl.storage.base import Sync
 from qsctl.storage.log.segment_log import SegmentLog
 from qsctl.storage.log.written_file import WrittenFile

@@ -8,9 +8,9 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from qsctl.core.high_availability.roles import Role, RoleChanged
-from qsctl.sim.world.history import Observer
-from qsctl.sim.world.incarnations import OF_THE_FILE
-from qsctl.sim.world.stored import Install, Operation, Truncate
+from qsctl.sim.world.services.history import Observer
+from qsctl.sim.world.services.incarnations import OF_THE_FILE
+from qsctl.sim.world.services.stored import Install, Operation, Truncate
 
 if TYPE_CHECKING:
     from qsctl.sim.world.world import World

@@ -26,7 +26,7 @@ from qsctl.sim.scenario.overrides import apply_overrides
 from qsctl.sim.scenario.xml import find_scenario, read_scenario
 from qsctl.sim.simulate import simulate
 from qsctl.sim.sweep import parse_axes, plan_sweep, run_task
-from qsctl.sim.world.elections import Elections
+from qsctl.sim.world.results.elections import Elections
 from qsctl.summary.sweeps.points import point_measures
 from qsctl.summary.sweeps.sweep_folder import PointResult
 from tests.core.high_availability import mutants

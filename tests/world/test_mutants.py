@@ -12,8 +12,8 @@ from qsctl.instant import SECOND_NS
 from qsctl.sim.scenario.overrides import apply_overrides
 from qsctl.sim.scenario.scenario import Scenario
 from qsctl.sim.scenario.xml import find_scenario, read_scenario
-from qsctl.sim.world.schedule import parse_schedule, read_schedule
-from qsctl.sim.world.verdict import judge, shrink
+from qsctl.sim.world.faults.schedule import parse_schedule, read_schedule
+from qsctl.sim.world.results.verdict import judge, shrink
 from tests.core.high_availability import mutants
 from tests.world import driver_mutants, kinds
 

@@ -26,16 +26,16 @@ from qsctl.sim.model import OUTCOMES, Stop
 from qsctl.sim.scenario.overrides import apply_overrides
 from qsctl.sim.scenario.scenario import Scenario
 from qsctl.sim.scenario.xml import find_scenario, read_scenario
-from qsctl.sim.world.agenda import WorldAgenda
+from qsctl.sim.world.environment.agenda import WorldAgenda
+from qsctl.sim.world.environment.network import Conditions, Network
+from qsctl.sim.world.environment.session import Session
+from qsctl.sim.world.faults.schedule import parse_schedule
 from qsctl.sim.world.invariants.base import Ledger
 from qsctl.sim.world.invariants.stores import RestartGivesAPrefix
-from qsctl.sim.world.network import Conditions, Network
+from qsctl.sim.world.results.verdict import judge
 from qsctl.sim.world.run import prepare
-from qsctl.sim.world.schedule import parse_schedule
-from qsctl.sim.world.service import SimulatedService
-from qsctl.sim.world.session import Session
-from qsctl.sim.world.stored import Append, Drop, StoredState, StreamFile
-from qsctl.sim.world.verdict import judge
+from qsctl.sim.world.services.service import SimulatedService
+from qsctl.sim.world.services.stored import Append, Drop, StoredState, StreamFile
 from tests.core.high_availability import mutants
 
 RULES = {f"P{number}" for number in range(1, 13)} | {"P15", "clients", "core"}

@@ -10,10 +10,10 @@ from collections.abc import Callable
 import pytest
 
 from qsctl.sim.scenario.scenario import Scenario
-from qsctl.sim.world.history import Observer
-from qsctl.sim.world.schedule import parse_schedule
-from qsctl.sim.world.verdict import JudgedWorld, judge
-from qsctl.sim.world.vocabulary import Verb
+from qsctl.sim.world.faults.schedule import parse_schedule
+from qsctl.sim.world.faults.vocabulary import Verb
+from qsctl.sim.world.results.verdict import JudgedWorld, judge
+from qsctl.sim.world.services.history import Observer
 from tests.campaigns import trials
 from tests.processes import run
 from tests.world import kinds
@@ -99,7 +99,7 @@ def test_the_same_seed_gives_the_same_history(kind: Callable[[int], Scenario]) -
 
 def test_a_history_does_not_depend_on_the_hashes_of_a_process() -> None:
     program = (
-        "from tests.world import kinds; from qsctl.sim.world.verdict import judge;"
+        "from tests.world import kinds; from qsctl.sim.world.results.verdict import judge;"
         "print(judge(kinds.five(5)).world.trace.fingerprint)"
     )
     here = judge(kinds.five(5)).world.trace.fingerprint

@@ -1,5 +1,5 @@
 """The connections between programs and services: a program is connected where a service hosts its queues, see
-`session.py`.
+`environment/session.py`.
 
 Decides: a queue that a service deletes is gone for its programs, with messages in transit, and one that it creates has
 to be discovered, also where it has the name of one that was deleted.
@@ -13,13 +13,13 @@ from typing import TypeAlias
 from qsctl.core.messages import Delivery, Inbound, Outbound, ProducerLeft, Write, WriteAcknowledgment
 from qsctl.core.queue.shared_reader_queue import SharedReaderQueue
 from qsctl.instant import Nanoseconds
-from qsctl.sim.world.agenda import Trace, WorldAgenda
-from qsctl.sim.world.consuming import ConsumerProgram
-from qsctl.sim.world.history import Audience
-from qsctl.sim.world.network import Network
-from qsctl.sim.world.producing import ProducerProgram
-from qsctl.sim.world.service import SimulatedService
-from qsctl.sim.world.session import Session
+from qsctl.sim.world.environment.agenda import Trace, WorldAgenda
+from qsctl.sim.world.environment.network import Network
+from qsctl.sim.world.environment.session import Session
+from qsctl.sim.world.programs.consuming import ConsumerProgram
+from qsctl.sim.world.programs.producing import ProducerProgram
+from qsctl.sim.world.services.history import Audience
+from qsctl.sim.world.services.service import SimulatedService
 
 Program: TypeAlias = ProducerProgram | ConsumerProgram
 _Hosted: TypeAlias = tuple[SharedReaderQueue, ...]

@@ -15,12 +15,9 @@ from qsctl.errors import InvalidInput
 from qsctl.identity import SampleIdentity
 from qsctl.instant import INFINITE_NS, Nanoseconds, parse_duration
 from qsctl.resource import ResourceIdentifier
-from qsctl.sim.world.invariants.base import Ledger
-from qsctl.sim.world.invariants.samples import AnswersOfProducers
-from qsctl.sim.world.network import Conditions
-from qsctl.sim.world.schedule import Schedule, Step
-from qsctl.sim.world.service import SimulatedService
-from qsctl.sim.world.vocabulary import (
+from qsctl.sim.world.environment.network import Conditions
+from qsctl.sim.world.faults.schedule import Schedule, Step
+from qsctl.sim.world.faults.vocabulary import (
     CONDITIONS,
     CRASHING,
     MASTER,
@@ -36,6 +33,9 @@ from qsctl.sim.world.vocabulary import (
     Forgery,
     Verb,
 )
+from qsctl.sim.world.invariants.base import Ledger
+from qsctl.sim.world.invariants.samples import AnswersOfProducers
+from qsctl.sim.world.services.service import SimulatedService
 from qsctl.sim.world.world import World
 
 _NAMES_NODES: Final = (NODES, CRASHING, PROGRAM, PRODUCER, SAMPLE, SERVICE, SERVICES)

@@ -16,11 +16,11 @@ from qsctl.instant import Nanoseconds
 from qsctl.sim.model import CHUNK_ROWS, Event, ModelRun, Rows, Stop
 from qsctl.sim.scenario.overrides import apply_overrides
 from qsctl.sim.scenario.scenario import Scenario
-from qsctl.sim.world.configuration import instance_name
-from qsctl.sim.world.elections import Elections
-from qsctl.sim.world.schedule import Schedule, read_schedule
-from qsctl.sim.world.verdict import JudgedWorld, shrink
-from qsctl.sim.world.world_log import WorldLog
+from qsctl.sim.world.faults.schedule import Schedule, read_schedule
+from qsctl.sim.world.results.elections import Elections
+from qsctl.sim.world.results.verdict import JudgedWorld, shrink
+from qsctl.sim.world.results.world_log import WorldLog
+from qsctl.sim.world.services.configuration import instance_name
 
 REPLAY: Final = "world/random-faults/every"
 """Overrides for a replayed schedule: there are no other faults."""

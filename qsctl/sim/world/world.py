@@ -1,8 +1,8 @@
 """A cluster of service instances and the programs around it, on one virtual clock, with all simulated faults.
 
-The services run the live driver, see `process`, the programs have the state machines of live clients, and only the
-connections are decided here. A `Director` applies the faults; observers judge. The seed decides everything: no other
-randomness, no clock, and nothing in the order of a set.
+The services run the live driver, see `services.process`, the programs have the state machines of live clients, and only
+the connections are decided here. A `Director` applies the faults; observers judge. The seed decides everything: no
+other randomness, no clock, and nothing in the order of a set.
 """
 
 from __future__ import annotations
@@ -35,27 +35,27 @@ from qsctl.sim.arrivals.cursor import ArrivalCursor
 from qsctl.sim.scenario.intervals import occurrences
 from qsctl.sim.scenario.scenario import Scenario
 from qsctl.sim.service.peers import arrivals_scenario, guid_of, hosted_queues
-from qsctl.sim.world.administrator import WorldAdministrator
-from qsctl.sim.world.agenda import Trace, WorldAgenda
-from qsctl.sim.world.configuration import (
+from qsctl.sim.world.connections import Connections, Program
+from qsctl.sim.world.environment.agenda import Trace, WorldAgenda
+from qsctl.sim.world.environment.disk import SimulatedDisk
+from qsctl.sim.world.environment.links import CONFIGURATION, QUEUES, STRANGER_RUN
+from qsctl.sim.world.environment.network import Conditions, Network
+from qsctl.sim.world.faults.stranger import forged, letter_of
+from qsctl.sim.world.faults.vocabulary import Forgery
+from qsctl.sim.world.programs.administrator import WorldAdministrator
+from qsctl.sim.world.programs.producing import ProducerProgram
+from qsctl.sim.world.programs.workload import consumers_of, producers_of
+from qsctl.sim.world.services.configuration import (
     configuration_settings,
     created_settings,
     instance_count,
     instance_name,
     instance_settings,
 )
-from qsctl.sim.world.connections import Connections, Program
-from qsctl.sim.world.discovery import SimulatedDiscovery
-from qsctl.sim.world.disk import SimulatedDisk
-from qsctl.sim.world.history import Audience
-from qsctl.sim.world.incarnations import Incarnations, best_left, held_in
-from qsctl.sim.world.links import CONFIGURATION, QUEUES, STRANGER_RUN
-from qsctl.sim.world.network import Conditions, Network
-from qsctl.sim.world.producing import ProducerProgram
-from qsctl.sim.world.programs import consumers_of, producers_of
-from qsctl.sim.world.service import SimulatedService, Surroundings
-from qsctl.sim.world.stranger import forged, letter_of
-from qsctl.sim.world.vocabulary import Forgery
+from qsctl.sim.world.services.discovery import SimulatedDiscovery
+from qsctl.sim.world.services.history import Audience
+from qsctl.sim.world.services.incarnations import Incarnations, best_left, held_in
+from qsctl.sim.world.services.service import SimulatedService, Surroundings
 from qsctl.transport.dds.replicas.letter_box import Seen
 
 FILE_SIZES_KB: Final = (4, 16, 1000)

@@ -5,6 +5,6 @@
 - `deliveries.py`: P4, P8, P9: the deliveries to consumers;
 - `stores.py`: P7, P10: the content of disks; `liveness.py`: P12; `configuration.py`: P14; `strangers.py`: P15.
 
-P13, the same seed gives the same history, is two runs compared, see `verdict.py`. `client_view.py`, beside this
-package, judges by the programs' view alone.
+P13, the same seed gives the same history, is two runs compared, see `results/verdict.py`;
+`results/client_view.py` judges by the programs' view alone.
 """

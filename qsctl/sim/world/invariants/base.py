@@ -8,8 +8,8 @@ from typing import ClassVar, Final
 from qsctl.core.records import Enqueued, Record, Remembered, Removed
 from qsctl.identity import SampleIdentity
 from qsctl.instant import Nanoseconds
-from qsctl.sim.world.history import Observer
-from qsctl.sim.world.stored import Append, Compact, Drop, Install, Operation, Truncate
+from qsctl.sim.world.services.history import Observer
+from qsctl.sim.world.services.stored import Append, Compact, Drop, Install, Operation, Truncate
 
 VIOLATIONS_KEPT: Final = 20
 """Of one invariant; a world that is broken may break it at every step."""

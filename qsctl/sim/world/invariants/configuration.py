@@ -22,7 +22,7 @@ from qsctl.core.settings import queues_by_name
 from qsctl.identity import SampleIdentity
 from qsctl.instant import Nanoseconds
 from qsctl.sim.world.invariants.base import Invariant
-from qsctl.sim.world.stored import Append, Operation
+from qsctl.sim.world.services.stored import Append, Operation
 
 if TYPE_CHECKING:
     from qsctl.sim.world.world import World

@@ -12,9 +12,9 @@ from qsctl.core.ready import SERVICE_STREAM
 from qsctl.core.records import Enqueued, QueueDeleted, SubscriberDeleted
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.instant import Nanoseconds
-from qsctl.sim.world.incarnations import Incarnations
 from qsctl.sim.world.invariants.base import Invariant, Ledger
-from qsctl.sim.world.stored import Append, Operation
+from qsctl.sim.world.services.incarnations import Incarnations
+from qsctl.sim.world.services.stored import Append, Operation
 
 
 class OneDeliveryWithoutTheFlag(Invariant):

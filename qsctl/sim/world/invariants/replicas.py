@@ -9,11 +9,11 @@ from qsctl.core.high_availability.roles import Role, RoleChanged
 from qsctl.core.records import Record
 from qsctl.identity import SampleIdentity
 from qsctl.instant import Nanoseconds
-from qsctl.sim.world.incarnations import Incarnations
 from qsctl.sim.world.invariants.base import Invariant, Ledger
+from qsctl.sim.world.services.incarnations import Incarnations
 
 if TYPE_CHECKING:
-    from qsctl.sim.world.service import SimulatedService
+    from qsctl.sim.world.services.service import SimulatedService
 
 
 class OneMasterAnEpoch(Invariant):

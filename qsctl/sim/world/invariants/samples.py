@@ -8,9 +8,9 @@ from qsctl.core.messages import AckResponse, Delivery, Outbound, SampleFlag, Wri
 from qsctl.core.records import Enqueued, Record, RemovalCause
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.instant import Nanoseconds
-from qsctl.sim.world.administrator import WorldAdministrator
-from qsctl.sim.world.history import Observer
 from qsctl.sim.world.invariants.base import Invariant, Ledger, dead_letters, removals
+from qsctl.sim.world.programs.administrator import WorldAdministrator
+from qsctl.sim.world.services.history import Observer
 
 
 class AcceptedIsNeverLost(Invariant):

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from qsctl.core.messages import AckResponse, Outbound, WriteAcknowledgment
 from qsctl.instant import Nanoseconds
 from qsctl.sim.world.invariants.base import Invariant, Ledger
-from qsctl.sim.world.stored import held_positions
+from qsctl.sim.world.services.stored import held_positions
 
 if TYPE_CHECKING:
-    from qsctl.sim.world.service import SimulatedService
+    from qsctl.sim.world.services.service import SimulatedService
 
 
 class DurableBeforeAccepted(Invariant):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from qsctl.sim.world.faults.stranger import EPOCH_NEVER_REACHED
 from qsctl.sim.world.invariants.base import Invariant
-from qsctl.sim.world.stored import Operation, SetHardState
-from qsctl.sim.world.stranger import EPOCH_NEVER_REACHED
+from qsctl.sim.world.services.stored import Operation, SetHardState
 
 
 class StrangersChangeNothing(Invariant):

@@ -12,8 +12,8 @@ from typing import Final
 
 from qsctl.instant import MILLISECOND_NS, Nanoseconds
 from qsctl.sim.scenario.world import RandomFaults
-from qsctl.sim.world.schedule import Schedule, Step
-from qsctl.sim.world.vocabulary import CrashPoint, Forgery, Verb
+from qsctl.sim.world.faults.schedule import Schedule, Step
+from qsctl.sim.world.faults.vocabulary import CrashPoint, Forgery, Verb
 
 _Timed = list[tuple[Nanoseconds, int, Step]]
 SHORT_NS: Final[Nanoseconds] = 50 * MILLISECOND_NS

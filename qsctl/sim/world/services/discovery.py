@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from functools import partial
 
 from qsctl.instant import Nanoseconds
-from qsctl.sim.world.agenda import WorldAgenda
-from qsctl.sim.world.network import Network
-from qsctl.sim.world.service import SimulatedService
+from qsctl.sim.world.environment.agenda import WorldAgenda
+from qsctl.sim.world.environment.network import Network
+from qsctl.sim.world.services.service import SimulatedService
 from qsctl.transport.dds.replicas.letter_box import Seen
 
 

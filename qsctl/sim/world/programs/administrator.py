@@ -18,7 +18,7 @@ from qsctl.core.queue.hosting import participant_identifier, queue_identifier, s
 from qsctl.core.settings import ServiceSettings, queues_of
 from qsctl.identity import SampleIdentity
 from qsctl.instant import MILLISECOND_NS, Nanoseconds
-from qsctl.sim.world.agenda import WorldAgenda
+from qsctl.sim.world.environment.agenda import WorldAgenda
 
 ASKS_AGAIN_NS: Final[Nanoseconds] = 300 * MILLISECOND_NS
 """After so long a service that has not answered is sent the command again."""

@@ -12,9 +12,10 @@ from qsctl.core.queue.settings import PersistenceKind
 from qsctl.core.settings import queues_by_name
 from qsctl.instant import MILLISECOND_NS, Nanoseconds
 from qsctl.sim.scenario.scenario import Scenario
-from qsctl.sim.world.client_view import ClientView
 from qsctl.sim.world.director import Director
-from qsctl.sim.world.figures import Counts, WorldFigures
+from qsctl.sim.world.faults.random_faults import FaultGenerator
+from qsctl.sim.world.faults.schedule import Schedule, read_schedule
+from qsctl.sim.world.faults.vocabulary import Verb
 from qsctl.sim.world.invariants.base import Invariant, Ledger
 from qsctl.sim.world.invariants.configuration import SameConfiguration
 from qsctl.sim.world.invariants.deliveries import AttemptsAsConfigured, OneDeliveryWithoutTheFlag, ThresholdHolds
@@ -29,9 +30,8 @@ from qsctl.sim.world.invariants.samples import (
 )
 from qsctl.sim.world.invariants.stores import DurableBeforeAccepted, RestartGivesAPrefix
 from qsctl.sim.world.invariants.strangers import StrangersChangeNothing
-from qsctl.sim.world.random_faults import FaultGenerator
-from qsctl.sim.world.schedule import Schedule, read_schedule
-from qsctl.sim.world.vocabulary import Verb
+from qsctl.sim.world.results.client_view import ClientView
+from qsctl.sim.world.results.figures import Counts, WorldFigures
 from qsctl.sim.world.world import World
 
 SCHEDULE_UNMET: Final = "schedule"

@@ -23,8 +23,8 @@ from qsctl.sim.model import EVENT_ROW, NEVER, Event, Rows
 from qsctl.sim.recording.happenings import Happenings
 from qsctl.sim.recording.queue_log import QueueLog
 from qsctl.sim.service.peers import HostedQueue, number_of
-from qsctl.sim.world.history import Observer
 from qsctl.sim.world.invariants.base import Ledger, dead_letters, removals
+from qsctl.sim.world.services.history import Observer
 
 
 @dataclass(slots=True)

@@ -21,8 +21,8 @@ from qsctl.core.messages import AckResponse, SampleFlag, Write, WriteAcknowledgm
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.instant import Nanoseconds
 from qsctl.sim.service.peers import HostedQueue
-from qsctl.sim.world.agenda import WorldAgenda
-from qsctl.sim.world.session import Session
+from qsctl.sim.world.environment.agenda import WorldAgenda
+from qsctl.sim.world.environment.session import Session
 
 WINDOW_COUNT: Final = 64
 """Samples without an answer, where the scenario sets no window."""

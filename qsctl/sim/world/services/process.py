@@ -1,8 +1,8 @@
 """One process of a simulated service: the driver that runs live, over a simulated disk, links and clock.
 
 Decides: what the driver is given. Its stores, its log of replicas, its loop and its letters are those of a running
-service; in the place of files, threads and DDS it has `disk`, syncs on virtual time, and `links`. What passes the seams
-is shown to the judges, who keep their own account of it, see `stored`.
+service; in the place of files, threads and DDS it has `environment.disk`, syncs on virtual time, and
+`environment.links`. What passes the seams is shown to the judges, who keep their own account of it, see `stored`.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from qsctl.service.run.loop import COMPACT_AFTER_RECORDS, ServiceLoop
 from qsctl.service.stores.restore import restore
 from qsctl.service.stores.stores import Stores
 from qsctl.service.stores.sync_thread import QUICK_SYNC_S
-from qsctl.sim.world.agenda import WorldAgenda
-from qsctl.sim.world.database import DatabaseStandIn
-from qsctl.sim.world.disk import DIRECTORY, MountedDisk, ProcessHangs, SimulatedDisk
-from qsctl.sim.world.links import Links
-from qsctl.sim.world.stored import (
+from qsctl.sim.world.environment.agenda import WorldAgenda
+from qsctl.sim.world.environment.database import DatabaseStandIn
+from qsctl.sim.world.environment.disk import DIRECTORY, MountedDisk, ProcessHangs, SimulatedDisk
+from qsctl.sim.world.environment.links import Links
+from qsctl.sim.world.services.stored import (
     Append,
     Compact,
     Drop,

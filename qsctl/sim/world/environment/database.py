@@ -13,7 +13,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from qsctl.config.filesystem import FilesystemSettings
-from qsctl.sim.world.disk import MountedDisk, SimulatedDisk
+from qsctl.sim.world.environment.disk import MountedDisk, SimulatedDisk
 from qsctl.storage.base import Extent, Sync, WritesThenSyncs
 from qsctl.storage.codec import Record, RecordCodec
 from qsctl.storage.damage import DamageKind, DamageReport, refuse_loss

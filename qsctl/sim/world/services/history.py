@@ -14,7 +14,7 @@ from qsctl.identity import Guid, SampleIdentity
 
 if TYPE_CHECKING:
     from qsctl.core.high_availability.roles import RoleChanged
-    from qsctl.sim.world.stored import Operation
+    from qsctl.sim.world.services.stored import Operation
 
 
 class Observer:

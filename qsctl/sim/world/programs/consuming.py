@@ -14,8 +14,8 @@ from qsctl.core.messages import Acknowledgment, AckResponse, ConsumerJoined, Con
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.instant import Nanoseconds
 from qsctl.sim.service.peers import HostedQueue
-from qsctl.sim.world.agenda import WorldAgenda
-from qsctl.sim.world.session import Session
+from qsctl.sim.world.environment.agenda import WorldAgenda
+from qsctl.sim.world.environment.session import Session
 
 
 class ConsumerProgram:

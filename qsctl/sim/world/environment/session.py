@@ -14,8 +14,8 @@ from typing import Final, Generic, TypeAlias, TypeVar
 
 from qsctl.core.messages import Inbound, Outbound
 from qsctl.instant import MILLISECOND_NS, Nanoseconds
-from qsctl.sim.world.agenda import Action, WorldAgenda
-from qsctl.sim.world.network import Network
+from qsctl.sim.world.environment.agenda import Action, WorldAgenda
+from qsctl.sim.world.environment.network import Network
 
 RETRANSMISSION_NS: Final[Nanoseconds] = 10 * MILLISECOND_NS
 """After this a message that was lost is sent again."""

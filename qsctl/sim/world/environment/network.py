@@ -1,6 +1,6 @@
 """The network between replicas: datagrams that may be lost, doubled, late, overtaken, held, or cut off.
 
-Which pairs are cut off holds for the links to clients too, see `session.py`. A node is a name: a replica's number, or
+Which pairs are cut off holds for the links to clients too, see `session`. A node is a name: a replica's number, or
 the name of a client's program.
 """
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from random import Random
 
 from qsctl.instant import MICROSECOND_NS, Nanoseconds
-from qsctl.sim.world.agenda import Action, WorldAgenda
+from qsctl.sim.world.environment.agenda import Action, WorldAgenda
 
 
 @dataclass(slots=True)

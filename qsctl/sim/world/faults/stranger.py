@@ -13,7 +13,7 @@ from qsctl.core.high_availability.frames import Canvass, Confirmed, Entries, Fra
 from qsctl.core.records import EpochBegan
 from qsctl.identity import Incarnation
 from qsctl.instant import Nanoseconds
-from qsctl.sim.world.vocabulary import Forgery
+from qsctl.sim.world.faults.vocabulary import Forgery
 from qsctl.transport.dds.replicas.letter_box import Seen
 from qsctl.transport.dds.replicas.replica_letters import LETTER_VERSION, Letter, pieces_of
 

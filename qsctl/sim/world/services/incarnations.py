@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 from qsctl.core.high_availability.ballot import NEW_MEMBER, NO_LOG, NO_VOTER
 from qsctl.core.records import Enqueued, EpochBegan, Removed
 from qsctl.identity import SampleIdentity
-from qsctl.sim.world.administrator import WorldAdministrator
-from qsctl.sim.world.stored import StreamFile
+from qsctl.sim.world.programs.administrator import WorldAdministrator
+from qsctl.sim.world.services.stored import StreamFile
 
 if TYPE_CHECKING:
-    from qsctl.sim.world.service import SimulatedService
+    from qsctl.sim.world.services.service import SimulatedService
 
 OF_THE_FILE = 0
 """The creation of a queue that a service has from its configuration file."""

@@ -9,8 +9,8 @@ from qsctl.core.high_availability.roles import Role, RoleChanged
 from qsctl.core.messages import AckResponse, Delivery, Outbound, SampleFlag, WriteAcknowledgment
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.instant import Nanoseconds
-from qsctl.sim.world.history import Observer
-from qsctl.sim.world.producing import ProducerProgram
+from qsctl.sim.world.programs.producing import ProducerProgram
+from qsctl.sim.world.services.history import Observer
 
 
 @dataclass(slots=True)

@@ -16,8 +16,8 @@ from qsctl.eventlog.run_folder import ReplicatedQueue
 from qsctl.identity import SampleIdentity
 from qsctl.instant import Nanoseconds
 from qsctl.sim.model import Event
-from qsctl.sim.world.configuration import instance_name
-from qsctl.sim.world.history import Observer
+from qsctl.sim.world.services.configuration import instance_name
+from qsctl.sim.world.services.history import Observer
 
 _Attempt: TypeAlias = tuple[str, SampleIdentity, int]
 

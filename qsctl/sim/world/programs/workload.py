@@ -12,9 +12,9 @@ from qsctl.identity import Guid, SampleIdentity
 from qsctl.instant import SECOND_NS
 from qsctl.sim.scenario.scenario import Scenario
 from qsctl.sim.service.peers import CONSUMER, PRODUCER, HostedQueue, guid_of, queue_named, service_rate
-from qsctl.sim.world.agenda import WorldAgenda
-from qsctl.sim.world.consuming import ConsumerProgram
-from qsctl.sim.world.producing import ProducerProgram
+from qsctl.sim.world.environment.agenda import WorldAgenda
+from qsctl.sim.world.programs.consuming import ConsumerProgram
+from qsctl.sim.world.programs.producing import ProducerProgram
 
 LIVES_MAX: Final = 10_000
 """Lives of one consumer's program that have GUIDs of their own."""

@@ -24,14 +24,14 @@ from qsctl.errors import Damaged, Refused
 from qsctl.identity import DrawIncarnation, SampleIdentity
 from qsctl.instant import MILLISECOND_NS, SECOND_NS, Nanoseconds
 from qsctl.service.replicas.replication import Replication
-from qsctl.sim.world.agenda import Trace, WorldAgenda
-from qsctl.sim.world.configuration import instance_name
-from qsctl.sim.world.disk import PowerFailed, ProcessHangs, SimulatedDisk
-from qsctl.sim.world.history import Audience
-from qsctl.sim.world.links import Links
-from qsctl.sim.world.process import Process
-from qsctl.sim.world.stored import Operation, StoredState
-from qsctl.sim.world.vocabulary import CrashPoint
+from qsctl.sim.world.environment.agenda import Trace, WorldAgenda
+from qsctl.sim.world.environment.disk import PowerFailed, ProcessHangs, SimulatedDisk
+from qsctl.sim.world.environment.links import Links
+from qsctl.sim.world.faults.vocabulary import CrashPoint
+from qsctl.sim.world.services.configuration import instance_name
+from qsctl.sim.world.services.history import Audience
+from qsctl.sim.world.services.process import Process
+from qsctl.sim.world.services.stored import Operation, StoredState
 
 CLOCK_BEGINS_NS: Final[Nanoseconds] = 3600 * SECOND_NS
 """Reading of a correct clock when a world begins: one that is set back continues from there."""

@@ -24,7 +24,7 @@ from typing import Final
 from qsctl.config.problems import ConfigError, Problem, Severity, shown
 from qsctl.errors import InvalidInput, UsageError
 from qsctl.instant import SECOND_NS, Nanoseconds, format_duration, parse_duration
-from qsctl.sim.world.vocabulary import CONDITIONS, VERBS, Condition, Usage, Verb
+from qsctl.sim.world.faults.vocabulary import CONDITIONS, VERBS, Condition, Usage, Verb
 
 WITHIN_NS: Final[Nanoseconds] = 10 * SECOND_NS
 """Default time to wait for a condition."""
