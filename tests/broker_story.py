@@ -18,7 +18,7 @@ from qsctl.profiles.formats.file import parse_profiles
 from qsctl.sim.listings.broker_listings import client_queues, connections
 from qsctl.sim.listings.run_state import read_run_state
 from qsctl.sim.run import run
-from qsctl.sim.scenario.overlay import overlay
+from qsctl.sim.scenario.overrides.overlay import overlay
 from qsctl.sim.scenario.xml import read_scenario
 from tests import broker_server as b
 

@@ -249,7 +249,7 @@ def _connection(where: str, state_dir: Path) -> Iterator[Connection]:
 
 def _paths_of_scenario(typed: typer.Context) -> list[str]:
     from qsctl.cli.options import variables_of
-    from qsctl.sim.scenario.overrides import paths_of
+    from qsctl.sim.scenario.overrides.set_values import paths_of
     from qsctl.sim.scenario.xml import find_scenario, read_scenario
 
     # Where the word to complete is an option's value, the parser has not given the arguments their names.

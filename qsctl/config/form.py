@@ -70,7 +70,7 @@ class Setting:
     """A child element that may hold it instead."""
     option: Option | None = None
     replay: str = ""
-    """The attribute of a replayed queue that varies it, see `qsctl.sim.scenario.replay_forms`; empty: none does."""
+    """The attribute of a replayed queue that varies it, see `qsctl.sim.scenario.forms.replay`; empty: none does."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -108,7 +108,7 @@ def simulate_counters(
         InvalidInput: the scenario cannot be simulated.
     """
     from qsctl.eventlog.columns import counter_table
-    from qsctl.sim.scenario.text import scenario_digest
+    from qsctl.sim.scenario.forms.text import scenario_digest
 
     run = _counted(model or model_of(scenario), scenario, replication)
     return counter_table(run.counters(), run_id or scenario_digest(scenario))

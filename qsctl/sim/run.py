@@ -34,9 +34,9 @@ from qsctl.eventlog.run_folder import (
 from qsctl.eventlog.schema import LogLevel
 from qsctl.sim.model import CompiledModel
 from qsctl.sim.replication import ReplicationOutcome, ReplicationProgress, simulate_counters, simulate_replication
-from qsctl.sim.scenario.rules import check_rules
+from qsctl.sim.scenario.forms.text import scenario_digest, scenario_text
+from qsctl.sim.scenario.rules.scenario import check_rules
 from qsctl.sim.scenario.scenario import Scenario
-from qsctl.sim.scenario.text import scenario_digest, scenario_text
 
 if TYPE_CHECKING:
     import pyarrow as pa

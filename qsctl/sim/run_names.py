@@ -13,9 +13,9 @@ from qsctl.errors import QsctlError
 from qsctl.eventlog.names import TOPICS_MAX, names_from
 from qsctl.eventlog.recording.names import peers_in
 from qsctl.eventlog.schema import LogLevel
-from qsctl.sim.scenario.overrides import settings_of
+from qsctl.sim.scenario.overrides.set_values import settings_of
+from qsctl.sim.scenario.parts.traffic import TraceArrivals
 from qsctl.sim.scenario.scenario import Model, Scenario, Workload
-from qsctl.sim.scenario.traffic import TraceArrivals
 
 if TYPE_CHECKING:
     import pyarrow as pa

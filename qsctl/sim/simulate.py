@@ -11,8 +11,8 @@ from qsctl.eventlog.location import Location, location
 from qsctl.eventlog.run_folder import new_folder
 from qsctl.eventlog.schema import LogLevel
 from qsctl.sim.run import ReplicationProgress, RunReport, run
-from qsctl.sim.scenario.overrides import apply_overrides
-from qsctl.sim.scenario.rules import check_rules
+from qsctl.sim.scenario.overrides.set_values import apply_overrides
+from qsctl.sim.scenario.rules.scenario import check_rules
 from qsctl.sim.scenario.scenario import Scenario
 from qsctl.sim.scenario.xml import find_scenario, read_scenario
 

@@ -17,10 +17,10 @@ from typing import Final
 
 from qsctl.errors import InvalidInput, QsctlError, UsageError
 from qsctl.sim.figures import Figures
-from qsctl.sim.scenario.overrides import apply_overrides
-from qsctl.sim.scenario.rules import check_rules
+from qsctl.sim.scenario.overrides.set_values import apply_overrides
+from qsctl.sim.scenario.overrides.short_paths import whole_path
+from qsctl.sim.scenario.rules.scenario import check_rules
 from qsctl.sim.scenario.scenario import Scenario
-from qsctl.sim.scenario.short_paths import whole_path
 
 SEED_BITS: Final = 48
 MOST_POINTS: Final = 1_000_000

@@ -20,8 +20,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from qsctl.errors import InvalidInput, QsctlError, UsageError
-from qsctl.sim.scenario.overrides import apply_overrides
-from qsctl.sim.scenario.rules import check_rules
+from qsctl.sim.scenario.overrides.set_values import apply_overrides
+from qsctl.sim.scenario.rules.scenario import check_rules
 from qsctl.sim.scenario.scenario import Scenario
 from qsctl.web.context import PageView, WebContext
 from qsctl.web.events import EventStream

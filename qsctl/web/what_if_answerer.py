@@ -238,7 +238,7 @@ class Answerer:
 
 
 def _digest(scenario: Scenario) -> str:
-    from qsctl.sim.scenario.text import scenario_digest
+    from qsctl.sim.scenario.forms.text import scenario_digest
 
     return scenario_digest(scenario)
 

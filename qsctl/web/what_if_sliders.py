@@ -16,9 +16,9 @@ from typing import Any, Final
 from qsctl.config.values import Value
 from qsctl.errors import QsctlError
 from qsctl.instant import INFINITE_NS, MILLISECOND_NS, SECOND_NS
-from qsctl.sim.scenario.overrides import settings_of
+from qsctl.sim.scenario.overrides.set_values import settings_of
+from qsctl.sim.scenario.parts.work_time import BackOff, WorkKind, WorkTime
 from qsctl.sim.scenario.scenario import Model, Scenario
-from qsctl.sim.scenario.work_time import BackOff, WorkKind, WorkTime
 
 _PER_DECADE: Final = 12
 """Positions of a logarithmic slider for each power of ten."""

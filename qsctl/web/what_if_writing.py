@@ -12,7 +12,7 @@ from typing import Final
 
 from qsctl.config.problems import ConfigError
 from qsctl.errors import InvalidInput, QsctlError
-from qsctl.sim.scenario.overrides import apply_overrides, settings_of
+from qsctl.sim.scenario.overrides.set_values import apply_overrides, settings_of
 from qsctl.sim.scenario.scenario import Model, Scenario
 from qsctl.web.what_if_answerer import with_seed
 from qsctl.web.what_if_sources import Source, SourceKind
@@ -114,7 +114,7 @@ def _next(value: float) -> float:
 def _xml(shown: Shown, scenario: Scenario) -> Written:
     from dataclasses import replace
 
-    from qsctl.sim.scenario.text import scenario_text
+    from qsctl.sim.scenario.forms.text import scenario_text
 
     title, name = "Scenario", f"{scenario.name}.xml"
     if shown.source.kind is SourceKind.PRESET:

@@ -12,7 +12,7 @@ from typing import Any
 
 from qsctl.sim.arrivals.remembered import Memory, remembering
 from qsctl.sim.replication import simulate_figures
-from qsctl.sim.scenario.overrides import apply_overrides
+from qsctl.sim.scenario.overrides.set_values import apply_overrides
 from qsctl.sim.scenario.scenario import Scenario
 from qsctl.sim.scenario.xml import find_scenario, read_scenario
 from tests.benchmarks.ratios import keep_ratio

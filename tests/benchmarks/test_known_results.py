@@ -10,7 +10,7 @@ import statistics
 import time
 from typing import Any
 
-from qsctl.sim.scenario.overrides import apply_overrides
+from qsctl.sim.scenario.overrides.set_values import apply_overrides
 from qsctl.sim.scenario.scenario import Scenario
 from qsctl.sim.scenario.xml import find_scenario, read_scenario
 from qsctl.sim.sizing.targets import parse_setting, parse_target

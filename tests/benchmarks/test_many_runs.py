@@ -19,7 +19,7 @@ import pytest
 from qsctl.eventlog.run_folder import read_run_info, write_run_info
 from qsctl.eventlog.schema import LogLevel
 from qsctl.sim.run import run
-from qsctl.sim.scenario.overrides import apply_overrides
+from qsctl.sim.scenario.overrides.set_values import apply_overrides
 from qsctl.sim.scenario.xml import find_scenario, read_scenario
 from qsctl.summary import job
 from qsctl.summary.spark.session import SparkOptions, spark_session

@@ -20,7 +20,7 @@ from qsctl.instant import SECOND_NS
 from qsctl.sim.egress import solace
 from qsctl.sim.egress.runs.parallel_run import ParallelRun
 from qsctl.sim.model import Stop
-from qsctl.sim.scenario.overrides import apply_overrides
+from qsctl.sim.scenario.overrides.set_values import apply_overrides
 from qsctl.sim.scenario.scenario import (
     ClientGroup,
     ConstantSize,

@@ -11,7 +11,7 @@ import threading
 import time
 from typing import Any
 
-from qsctl.sim.scenario.overrides import apply_overrides
+from qsctl.sim.scenario.overrides.set_values import apply_overrides
 from qsctl.sim.scenario.scenario import Scenario
 from qsctl.sim.scenario.xml import find_scenario, read_scenario
 from qsctl.web.what_if_answerer import Answerer, WhatIfQuestion

@@ -20,7 +20,7 @@ from qsctl.eventlog.reader import open_run
 from qsctl.eventlog.schema import COUNTERS, SINCE_DONE, LogLevel, bucket_of
 from qsctl.instant import SECOND_NS
 from qsctl.sim.run import run, simulate_counters
-from qsctl.sim.scenario.overrides import apply_overrides
+from qsctl.sim.scenario.overrides.set_values import apply_overrides
 from qsctl.sim.scenario.scenario import (
     ClientGroup,
     ClientInterval,

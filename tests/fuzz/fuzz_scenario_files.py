@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 from qsctl.errors import QsctlError
-from qsctl.sim.scenario.text import scenario_text
+from qsctl.sim.scenario.forms.text import scenario_text
 from qsctl.sim.scenario.xml import read_scenario
 from tests.fuzz.target import MEMORY
 

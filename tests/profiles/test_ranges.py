@@ -10,8 +10,8 @@ from qsctl.profiles.client_profile import ClientProfile, Queue, Threshold, work_
 from qsctl.profiles.names import suggestion
 from qsctl.profiles.ranges import BY_FIELD, BY_SEMP_V2, SETTINGS, default_profile
 from qsctl.profiles.setting import ProfileSetting, ValueKind
-from qsctl.sim.scenario.forms import PROFILE
-from qsctl.sim.scenario.overrides import paths_of
+from qsctl.sim.scenario.forms.elements import PROFILE
+from qsctl.sim.scenario.overrides.set_values import paths_of
 from qsctl.sim.scenario.scenario import Profile, Scenario
 
 

@@ -12,7 +12,7 @@ from qsctl.instant import MILLISECOND_NS
 from qsctl.profiles.client_profile import ClientProfile
 from qsctl.profiles.ranges import default_profile
 from qsctl.profiles.sizing import ClientLoad, admitted_messages, levers, size
-from qsctl.sim.scenario.rules import check_rules
+from qsctl.sim.scenario.rules.scenario import check_rules
 from qsctl.sim.scenario.scenario import Scenario
 from qsctl.sim.sizing.memory import memory_bytes
 from qsctl.sim.sizing.offered_load import scenario_of

@@ -16,7 +16,7 @@ from qsctl.instant import MILLISECOND_NS, SECOND_NS
 from qsctl.sim.engine.behaviours import label_of
 from qsctl.sim.engine.peers import Peers, PeersChanged, StoredRecord
 from qsctl.sim.engine.world import EngineWorld, ReceivedMessage
-from qsctl.sim.scenario.engine import (
+from qsctl.sim.scenario.parts.engine import (
     Behaviour,
     Engine,
     EngineDetail,

@@ -19,11 +19,11 @@ from qsctl.instant import INFINITE_NS
 from qsctl.sim.arrivals.streams import ArrivalStreams
 from qsctl.sim.broker_queue.layout import arrivals_scenario
 from qsctl.sim.kernel.random import exponential, logarithm, normal, stream_key, uniform, uniform_bits
-from qsctl.sim.scenario import broker_queue as b
-from qsctl.sim.scenario.empirical import read_times
 from qsctl.sim.scenario.intervals import occurrences
+from qsctl.sim.scenario.parts import broker_queue as b
+from qsctl.sim.scenario.parts.empirical import read_times
+from qsctl.sim.scenario.parts.work_time import WORK_MAX_NS, WorkKind, WorkTime
 from qsctl.sim.scenario.scenario import ClientInterval, ConstantSize, Scenario
-from qsctl.sim.scenario.work_time import WORK_MAX_NS, WorkKind, WorkTime
 
 NEVER = -1
 PLANNED, AGENDA, DELAY, TIME_OUT, LIFE, ARRIVAL = range(6)

@@ -13,7 +13,7 @@ import numpy as np
 from qsctl.instant import INFINITE_NS
 from qsctl.sim.kernel.random import exponential, logarithm, normal, stream_key, uniform
 from qsctl.sim.kernel.records import FOREVER
-from qsctl.sim.scenario.client import (
+from qsctl.sim.scenario.parts.client import (
     ConstantTime,
     ExponentialTime,
     LognormalTime,

@@ -19,9 +19,9 @@ from qsctl.instant import INFINITE_NS, MILLISECOND_NS, SECOND_NS
 from qsctl.sim.engine.behaviours import DeclaredProcedure, DeclaredTranslation
 from qsctl.sim.integration.run import CompiledEngineRun
 from qsctl.sim.model import Rows, Stop
-from qsctl.sim.scenario import engine as e
-from qsctl.sim.scenario.engine import Behaviour, Spread
-from qsctl.sim.scenario.rules import breaches_of
+from qsctl.sim.scenario.parts import engine as e
+from qsctl.sim.scenario.parts.engine import Behaviour, Spread
+from qsctl.sim.scenario.rules.scenario import breaches_of
 from qsctl.sim.scenario.scenario import (
     ClientInterval,
     ConstantArrivals,

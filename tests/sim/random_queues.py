@@ -11,8 +11,9 @@ from qsctl.eventlog.schema import LogLevel, bucket_of
 from qsctl.instant import INFINITE_NS, MILLISECOND_NS, SECOND_NS
 from qsctl.sim.broker_queue.run import BrokerQueueRun
 from qsctl.sim.model import OUTCOMES, Stop
-from qsctl.sim.scenario import broker_queue as b
-from qsctl.sim.scenario.rules import breaches_of
+from qsctl.sim.scenario.parts import broker_queue as b
+from qsctl.sim.scenario.parts.work_time import BackOff, BackOffKind, WorkKind, WorkTime
+from qsctl.sim.scenario.rules.scenario import breaches_of
 from qsctl.sim.scenario.scenario import (
     ClientInterval,
     ConstantArrivals,
@@ -25,7 +26,6 @@ from qsctl.sim.scenario.scenario import (
     ScheduleArrivals,
     UniformSize,
 )
-from qsctl.sim.scenario.work_time import BackOff, BackOffKind, WorkKind, WorkTime
 from tests.sim.oracle_queue import PlainQueue
 
 MS = MILLISECOND_NS

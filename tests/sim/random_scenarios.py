@@ -13,7 +13,7 @@ from qsctl.sim.arrivals.streams import ArrivalStreams
 from qsctl.sim.egress.runs.run import EgressRun
 from qsctl.sim.kernel.records import ARRIVAL_TRAFFIC_SHIFT
 from qsctl.sim.model import EVENT_NAMES, OUTCOMES, Stop
-from qsctl.sim.scenario.client import (
+from qsctl.sim.scenario.parts.client import (
     ConstantTime,
     ExponentialTime,
     LognormalTime,

@@ -17,9 +17,9 @@ import pytest
 
 from qsctl.instant import SECOND_NS
 from qsctl.sim.replication import simulate_figures
-from qsctl.sim.scenario import broker_queue as b
+from qsctl.sim.scenario.parts import broker_queue as b
+from qsctl.sim.scenario.parts.work_time import WorkKind, WorkTime
 from qsctl.sim.scenario.scenario import ConstantArrivals, Model, PoissonArrivals, Scenario
-from qsctl.sim.scenario.work_time import WorkKind, WorkTime
 from qsctl.summary.inference.statistics import difference_of_means
 from tests.campaigns import trials
 

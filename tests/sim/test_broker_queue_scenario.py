@@ -12,11 +12,11 @@ from qsctl.eventlog.schema import LogLevel
 from qsctl.instant import INFINITE_NS, MILLISECOND_NS, SECOND_NS
 from qsctl.sim.broker_queue.run import prepare
 from qsctl.sim.replication import simulate_figures
-from qsctl.sim.scenario.overrides import apply_overrides
-from qsctl.sim.scenario.rules import check_rules
+from qsctl.sim.scenario.forms.text import scenario_digest, scenario_text
+from qsctl.sim.scenario.overrides.set_values import apply_overrides
+from qsctl.sim.scenario.parts.work_time import BACK_OFF, TIMEOUTS, WORK, WorkKind, WorkTime
+from qsctl.sim.scenario.rules.scenario import check_rules
 from qsctl.sim.scenario.scenario import Scenario
-from qsctl.sim.scenario.text import scenario_digest, scenario_text
-from qsctl.sim.scenario.work_time import BACK_OFF, TIMEOUTS, WORK, WorkKind, WorkTime
 from qsctl.sim.scenario.xml import read_scenario
 from qsctl.sim.sizing.targets import parse_setting
 from qsctl.sim.sweep import Axis, Point, Task, plan_sweep, run_task

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from qsctl.instant import SECOND_NS
-from qsctl.sim.scenario.client import ConstantTime, ExponentialTime, ServiceTime
+from qsctl.sim.scenario.parts.client import ConstantTime, ExponentialTime, ServiceTime
 from qsctl.sim.scenario.scenario import ConstantSize, PoissonArrivals, Traffic
 from tests.sim.brokers import BYTE_A_NS, ONE_AT_A_TIME, broker, limits, run
 

@@ -18,7 +18,7 @@ from qsctl.sim.integration import run as integration_run
 from qsctl.sim.integration.layout import lay_out_engine
 from qsctl.sim.integration.run import CompiledEngineRun
 from qsctl.sim.model import OUTCOMES, Event, Stop
-from qsctl.sim.scenario import engine as e
+from qsctl.sim.scenario.parts import engine as e
 from qsctl.sim.scenario.scenario import ClientInterval, ConstantArrivals, Model, PoissonArrivals, Scenario
 from qsctl.sim.scenario.xml import find_scenario, read_scenario
 from tests.campaigns import trials

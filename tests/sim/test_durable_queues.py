@@ -19,9 +19,10 @@ from qsctl.instant import INFINITE_NS, MILLISECOND_NS, SECOND_NS
 from qsctl.sim.listings.discards import explain_run
 from qsctl.sim.model import OUTCOMES, Event
 from qsctl.sim.run import run as simulate
-from qsctl.sim.scenario.client import ConstantTime, ExponentialTime
-from qsctl.sim.scenario.overrides import apply_overrides
-from qsctl.sim.scenario.rules import check_rules
+from qsctl.sim.scenario.forms.text import scenario_text
+from qsctl.sim.scenario.overrides.set_values import apply_overrides
+from qsctl.sim.scenario.parts.client import ConstantTime, ExponentialTime
+from qsctl.sim.scenario.rules.scenario import check_rules
 from qsctl.sim.scenario.scenario import (
     Access,
     Broker,
@@ -41,7 +42,6 @@ from qsctl.sim.scenario.scenario import (
     TimedChange,
     Traffic,
 )
-from qsctl.sim.scenario.text import scenario_text
 from qsctl.sim.scenario.xml import find_scenario, read_scenario
 from tests.sim.brokers import BYTE_A_NS, limits, run
 

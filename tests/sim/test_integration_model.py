@@ -18,7 +18,7 @@ from qsctl.sim.engine.client_names import client_names
 from qsctl.sim.engine.visit_log import QUEUE_NAMES, QUEUES
 from qsctl.sim.engine.world import EngineWorld
 from qsctl.sim.replication import simulate_counters
-from qsctl.sim.scenario.engine import (
+from qsctl.sim.scenario.parts.engine import (
     Behaviour,
     Engine,
     EngineDetail,

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from qsctl.instant import SECOND_NS
-from qsctl.sim.scenario.client import ExponentialTime
+from qsctl.sim.scenario.parts.client import ExponentialTime
 from qsctl.sim.scenario.randomness import is_deterministic
 from qsctl.sim.scenario.scenario import (
     Admission,

@@ -9,11 +9,11 @@ import pytest
 
 from qsctl.config.problems import ConfigError
 from qsctl.errors import InvalidInput
-from qsctl.sim.scenario.overrides import apply_overrides
+from qsctl.sim.scenario.forms.text import scenario_text
+from qsctl.sim.scenario.overrides.set_values import apply_overrides
 from qsctl.sim.scenario.places import Places, parts, place_of
-from qsctl.sim.scenario.rules import check_rules
+from qsctl.sim.scenario.rules.scenario import check_rules
 from qsctl.sim.scenario.scenario import Scenario
-from qsctl.sim.scenario.text import scenario_text
 from qsctl.sim.scenario.xml import read_scenario, ready_scenarios
 from qsctl.sim.sweep import Axis, plan_sweep
 

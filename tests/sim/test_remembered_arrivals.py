@@ -15,7 +15,7 @@ from qsctl.sim.arrivals.remembered import Memory, remembering
 from qsctl.sim.arrivals.streams import ArrivalStreams, digest_of
 from qsctl.sim.figures import Figures
 from qsctl.sim.replication import simulate_figures
-from qsctl.sim.scenario.overrides import apply_overrides
+from qsctl.sim.scenario.overrides.set_values import apply_overrides
 from qsctl.sim.scenario.scenario import Scenario
 from qsctl.sim.scenario.xml import find_scenario, read_scenario
 

@@ -20,8 +20,8 @@ from qsctl.sim.replay.services import Services
 from qsctl.sim.replay.settings import changed_service, replayed_queues
 from qsctl.sim.replay.then_and_now import then_and_now
 from qsctl.sim.run import run, simulate_counters
-from qsctl.sim.scenario.overrides import apply_overrides
-from qsctl.sim.scenario.replay import Replay
+from qsctl.sim.scenario.overrides.set_values import apply_overrides
+from qsctl.sim.scenario.parts.replay import Replay
 from qsctl.sim.scenario.scenario import Model, PoissonArrivals, Scenario, WorkloadConsumer, WorkloadProducer
 from qsctl.sim.sizing.memory import memory_bytes
 from tests.sim.recordings import DEAD, JOBS, ORDERS, mixed, recorded, service_of

@@ -18,11 +18,11 @@ from qsctl.errors import InvalidInput, NotFound, UsageError
 from qsctl.instant import INFINITE_NS, SECOND_NS
 from qsctl.shipped import shipped
 from qsctl.sim.scenario import scenario as s
-from qsctl.sim.scenario.form import Form
-from qsctl.sim.scenario.forms import SCENARIO
-from qsctl.sim.scenario.overrides import apply_overrides, paths_of
-from qsctl.sim.scenario.rules import breaches_of, check_rules
-from qsctl.sim.scenario.text import scenario_digest, scenario_text
+from qsctl.sim.scenario.forms.elements import SCENARIO
+from qsctl.sim.scenario.forms.form import Form
+from qsctl.sim.scenario.forms.text import scenario_digest, scenario_text
+from qsctl.sim.scenario.overrides.set_values import apply_overrides, paths_of
+from qsctl.sim.scenario.rules.scenario import breaches_of, check_rules
 from qsctl.sim.scenario.xml import SCHEMA, find_scenario, read_scenario, ready_scenarios
 from qsctl.sim.sizing.targets import parse_setting
 from qsctl.sim.sweep import parse_axes
@@ -371,7 +371,7 @@ def test_values_are_written_so_that_they_read_back(
     duration: int, bits: int, size: int, probability: float, rate: float
 ) -> None:
     from qsctl.config.values import DURATION
-    from qsctl.sim.scenario import values
+    from qsctl.sim.scenario.forms import values
 
     for value, number in (
         (DURATION, duration), (values.BIT_RATE, bits), (values.size(), size),

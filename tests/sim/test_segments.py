@@ -11,7 +11,7 @@ from qsctl.eventlog.schema import LogLevel
 from qsctl.instant import MILLISECOND_NS
 from qsctl.sim.egress.clients.traits import DEFERRED
 from qsctl.sim.egress.runs.run import EgressRun
-from qsctl.sim.scenario.client import ExponentialTime
+from qsctl.sim.scenario.parts.client import ExponentialTime
 from qsctl.sim.scenario.scenario import (
     ClientGroup,
     ClientInterval,

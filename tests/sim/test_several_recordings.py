@@ -14,8 +14,8 @@ from qsctl.eventlog.run_folder import SERVICE_FILE
 from qsctl.sim.replay.recording import read_recording
 from qsctl.sim.replay.replay import recorded_scenario, replay, with_recordings
 from qsctl.sim.replication import simulate_figures
+from qsctl.sim.scenario.forms.text import scenario_text
 from qsctl.sim.scenario.scenario import Scenario
-from qsctl.sim.scenario.text import scenario_text
 from qsctl.sim.scenario.xml import read_scenario
 from qsctl.summary.sweeps.carried import CarriedScenario
 

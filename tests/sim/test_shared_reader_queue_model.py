@@ -22,7 +22,7 @@ from qsctl.eventlog.schema import LogLevel
 from qsctl.identity import Guid
 from qsctl.instant import SECOND_NS
 from qsctl.sim.model import EVENT_NAMES, OUTCOMES, Stop
-from qsctl.sim.scenario.rules import check_rules
+from qsctl.sim.scenario.rules.scenario import check_rules
 from qsctl.sim.scenario.scenario import (
     ClientInterval,
     ConstantArrivals,

@@ -8,8 +8,8 @@ import pytest
 
 from qsctl.errors import InvalidInput, UsageError
 from qsctl.sim.scenario import scenario as s
-from qsctl.sim.scenario.overrides import apply_overrides, paths_of
-from qsctl.sim.scenario.text import scenario_text
+from qsctl.sim.scenario.forms.text import scenario_text
+from qsctl.sim.scenario.overrides.set_values import apply_overrides, paths_of
 from qsctl.sim.scenario.xml import read_scenario
 from tests.sim.scenario_files import problems_of, written
 

@@ -17,7 +17,7 @@ from qsctl.eventlog.outcomes import Outcome, column_of
 from qsctl.eventlog.schema import LogLevel
 from qsctl.instant import INFINITE_NS, MILLISECOND_NS, SECOND_NS
 from qsctl.sim.model import OUTCOMES, Event
-from qsctl.sim.scenario.client import ConstantTime
+from qsctl.sim.scenario.parts.client import ConstantTime
 from qsctl.sim.scenario.scenario import (
     ClientInterval,
     ConstantArrivals,

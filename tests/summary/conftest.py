@@ -32,7 +32,7 @@ from qsctl.eventlog.run_folder import (
 from qsctl.eventlog.schema import COUNTERS, MESSAGES, LogLevel, bucket_of
 from qsctl.instant import MILLISECOND_NS, SECOND_NS
 from qsctl.sim.run import run
-from qsctl.sim.scenario.overrides import apply_overrides
+from qsctl.sim.scenario.overrides.set_values import apply_overrides
 from qsctl.sim.scenario.xml import find_scenario, read_scenario
 from qsctl.summary.spark.session import SparkOptions, spark_session
 from tests.campaigns import is_campaign

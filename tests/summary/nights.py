@@ -10,7 +10,7 @@ from qsctl.eventlog.run_folder import read_run_info, write_run_info
 from qsctl.instant import SECOND_NS
 from qsctl.shipped import shipped
 from qsctl.sim.run import run
-from qsctl.sim.scenario.overrides import apply_overrides
+from qsctl.sim.scenario.overrides.set_values import apply_overrides
 from qsctl.sim.scenario.xml import find_scenario, read_scenario
 
 DAY_NS = 24 * 3600 * SECOND_NS

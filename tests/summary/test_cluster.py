@@ -11,7 +11,7 @@ import pytest
 
 from qsctl.instant import SECOND_NS
 from qsctl.sim.run import run
-from qsctl.sim.scenario.overrides import apply_overrides
+from qsctl.sim.scenario.overrides.set_values import apply_overrides
 from qsctl.sim.scenario.scenario import ClientGroup, ConstantSize, PoissonArrivals, Port, Profile, Scenario, Traffic
 from qsctl.sim.scenario.xml import find_scenario, read_scenario
 from qsctl.sim.sweep import parse_axes, plan_sweep, run_task

@@ -17,7 +17,7 @@ from qsctl.eventlog.schema import LogLevel, bucket_of
 from qsctl.instant import SECOND_NS
 from qsctl.sim.replay.replay import replay
 from qsctl.sim.run import run
-from qsctl.sim.scenario.overrides import apply_overrides
+from qsctl.sim.scenario.overrides.set_values import apply_overrides
 from qsctl.sim.scenario.scenario import (
     ClientGroup,
     ConstantSize,

@@ -12,7 +12,7 @@ import pytest
 
 from qsctl.errors import Damaged, Unavailable, UsageError
 from qsctl.sim.run import run, simulate_counters
-from qsctl.sim.scenario.overrides import apply_overrides
+from qsctl.sim.scenario.overrides.set_values import apply_overrides
 from qsctl.sim.scenario.xml import find_scenario, read_scenario
 from qsctl.sim.sizing.targets import parse_setting, parse_target
 from qsctl.sim.sweep import parse_axes, plan_sweep

@@ -14,7 +14,7 @@ from pyspark.sql.types import StructType
 
 from qsctl.eventlog.schema import LogLevel
 from qsctl.sim.run import run, simulate_counters
-from qsctl.sim.scenario.overrides import apply_overrides
+from qsctl.sim.scenario.overrides.set_values import apply_overrides
 from qsctl.sim.scenario.xml import find_scenario, read_scenario
 from qsctl.summary.log_frames import READ
 from qsctl.summary.measures import tables

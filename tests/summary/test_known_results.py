@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from qsctl.sim.figures import Figures
-from qsctl.sim.scenario.overrides import apply_overrides
+from qsctl.sim.scenario.overrides.set_values import apply_overrides
 from qsctl.sim.scenario.scenario import Scenario
 from qsctl.sim.simulate import open_scenario
 from qsctl.sim.sizing.targets import parse_setting, parse_target

@@ -23,7 +23,7 @@ from qsctl.eventlog.recording.story import RecordingEnded
 from qsctl.eventlog.run_folder import RecordingEnd
 from qsctl.eventlog.tables import LOG_TABLES
 from qsctl.sim.run import run
-from qsctl.sim.scenario.overrides import apply_overrides
+from qsctl.sim.scenario.overrides.set_values import apply_overrides
 from qsctl.sim.scenario.xml import find_scenario, read_scenario
 from qsctl.summary import read_runs
 from qsctl.summary.spark import recording_stream

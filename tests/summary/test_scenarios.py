@@ -13,7 +13,7 @@ from qsctl.eventlog.schema import LogLevel, bucket_of
 from qsctl.instant import SECOND_NS
 from qsctl.sim.done_times import DoneTimes
 from qsctl.sim.run import run
-from qsctl.sim.scenario.overrides import apply_overrides
+from qsctl.sim.scenario.overrides.set_values import apply_overrides
 from qsctl.sim.scenario.scenario import Scenario
 from qsctl.sim.scenario.xml import find_scenario, read_scenario, ready_scenarios
 from qsctl.summary import job

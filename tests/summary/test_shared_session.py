@@ -26,7 +26,7 @@ assert found is spark_session()
 assert found.sparkContext is own.sparkContext
 assert found.conf.get("spark.sql.session.timeZone") == "UTC"
 from qsctl.sim.simulate import open_scenario
-from qsctl.sim.scenario.overrides import apply_overrides
+from qsctl.sim.scenario.overrides.set_values import apply_overrides
 from qsctl.sim.sweep import Point, Task
 from qsctl.summary.sweeps.spark_runner import SparkRunner
 scenario = apply_overrides(open_scenario("burst", {}, {}), {"horizon": "100ms", "group[desks]/count": "1"})

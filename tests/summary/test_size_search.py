@@ -10,7 +10,7 @@ import pytest
 
 from qsctl.errors import UsageError
 from qsctl.instant import MILLISECOND_NS, SECOND_NS
-from qsctl.sim.scenario.overrides import apply_overrides
+from qsctl.sim.scenario.overrides.set_values import apply_overrides
 from qsctl.sim.scenario.scenario import (
     ClientGroup,
     ConstantSize,

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from qsctl.sim.scenario.overrides import apply_overrides
+from qsctl.sim.scenario.overrides.set_values import apply_overrides
 from qsctl.sim.sizing.targets import parse_setting, parse_target
 from qsctl.sim.sweep import Point, Task, plan_sweep, run_task
 from qsctl.summary.comparison.compare import MeasureVerdict, compare

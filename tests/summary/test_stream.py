@@ -23,8 +23,8 @@ import pytest
 from qsctl.errors import InvalidInput, NotFound
 from qsctl.instant import SECOND_NS
 from qsctl.sim.replay.replay import recorded_scenario
+from qsctl.sim.scenario.parts.traffic import ConstantSize, TraceArrivals
 from qsctl.sim.scenario.scenario import Scenario, Traffic
-from qsctl.sim.scenario.traffic import ConstantSize, TraceArrivals
 from qsctl.sim.sizing.targets import parse_setting, parse_target
 from qsctl.sim.sweep import Point, SweepPlan, Task, parse_axes, plan_sweep, run_task
 from qsctl.summary.sweeps import carried

@@ -15,6 +15,7 @@ from qsctl.core.queue.settings import (
 )
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
 from qsctl.instant import INFINITE_NS, MICROSECOND_NS, MILLISECOND_NS, SECOND_NS
+from qsctl.sim.scenario.parts.world import RandomFaults, WorldScenario
 from qsctl.sim.scenario.scenario import (
     Model,
     PoissonArrivals,
@@ -24,7 +25,6 @@ from qsctl.sim.scenario.scenario import (
     WorkloadConsumer,
     WorkloadProducer,
 )
-from qsctl.sim.scenario.world import RandomFaults, WorldScenario
 
 QUEUE = SharedReaderQueueSettings(
     "Orders",

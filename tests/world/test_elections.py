@@ -22,7 +22,7 @@ from qsctl.eventlog.run_folder import ReplicatedQueue, ReplicationInfo, RuleVerd
 from qsctl.instant import MILLISECOND_NS, SECOND_NS
 from qsctl.report.cluster_tables import cluster_tables
 from qsctl.sim.replication import simulate_figures
-from qsctl.sim.scenario.overrides import apply_overrides
+from qsctl.sim.scenario.overrides.set_values import apply_overrides
 from qsctl.sim.scenario.xml import find_scenario, read_scenario
 from qsctl.sim.simulate import simulate
 from qsctl.sim.sweep import parse_axes, plan_sweep, run_task

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from qsctl.instant import SECOND_NS
-from qsctl.sim.scenario.overrides import apply_overrides
+from qsctl.sim.scenario.overrides.set_values import apply_overrides
 from qsctl.sim.scenario.scenario import Scenario
 from qsctl.sim.scenario.xml import find_scenario, read_scenario
 from qsctl.sim.world.faults.schedule import parse_schedule, read_schedule

@@ -23,7 +23,7 @@ from qsctl.eventlog.schema import LogLevel
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.instant import SECOND_NS
 from qsctl.sim.model import OUTCOMES, Stop
-from qsctl.sim.scenario.overrides import apply_overrides
+from qsctl.sim.scenario.overrides.set_values import apply_overrides
 from qsctl.sim.scenario.scenario import Scenario
 from qsctl.sim.scenario.xml import find_scenario, read_scenario
 from qsctl.sim.world.environment.agenda import WorldAgenda

@@ -219,8 +219,8 @@ def init(
 
 def _of_broker(file: str, captures: Captures, *, force: bool) -> StarterFile:
     from qsctl.sim.captured.scenario import scenario_of
-    from qsctl.sim.scenario.rules import check_rules
-    from qsctl.sim.scenario.text import scenario_text
+    from qsctl.sim.scenario.forms.text import scenario_text
+    from qsctl.sim.scenario.rules.scenario import check_rules
 
     observation, profiles = captures.read()
     made = scenario_of(observation, profiles)

@@ -152,7 +152,7 @@ def crash_points(
 
 
 def _read(scenario: str, seed: int | None, changes: ScenarioChanges) -> Scenario:
-    from qsctl.sim.scenario.rules import check_rules
+    from qsctl.sim.scenario.rules.scenario import check_rules
     from qsctl.sim.scenario.scenario import Model
     from qsctl.sim.simulate import open_scenario
 

@@ -86,7 +86,7 @@ def import_site(
     """
     from qsctl.instant import INFINITE_NS, parse_duration
     from qsctl.netconfig.read import read_netconfig
-    from qsctl.sim.scenario.rules import check_rules
+    from qsctl.sim.scenario.rules.scenario import check_rules
     from qsctl.sim.site.marks import marked_text
     from qsctl.sim.site.scenario import site_scenario
 
@@ -307,7 +307,7 @@ def _scenario_of(site: str, sources: SiteSources, changes: ScenarioChanges) -> S
     if not _is_netconfig(site):
         return _read_scenario(site, changes)
     from qsctl.netconfig.read import read_netconfig
-    from qsctl.sim.scenario.overrides import apply_overrides
+    from qsctl.sim.scenario.overrides.set_values import apply_overrides
     from qsctl.sim.site.scenario import site_scenario
 
     config = read_netconfig(Path(site), sources.encoding).config
@@ -317,7 +317,7 @@ def _scenario_of(site: str, sources: SiteSources, changes: ScenarioChanges) -> S
 
 
 def _read_scenario(name: str, changes: ScenarioChanges) -> Scenario:
-    from qsctl.sim.scenario.rules import check_rules
+    from qsctl.sim.scenario.rules.scenario import check_rules
     from qsctl.sim.simulate import open_scenario
 
     read = _engine_of(open_scenario(name, changes.variables, changes.overrides, None))

@@ -123,7 +123,7 @@ def lint(
 def _path(round_trip: str, rate: str) -> tuple[Nanoseconds, int]:
     """Return the round trip and the bit rate of a client's connection; 0 where they are not known."""
     from qsctl.instant import INFINITE_NS, parse_duration
-    from qsctl.sim.scenario.values import BIT_RATE
+    from qsctl.sim.scenario.forms.values import BIT_RATE
 
     round_trip_ns, bits = parse_duration(round_trip), BIT_RATE.parse(rate)
     if round_trip_ns >= INFINITE_NS:
@@ -235,7 +235,7 @@ def size(
     )  # fmt: skip
     sizing = compute(profile, load)
     if scenario is not None:
-        from qsctl.sim.scenario.text import scenario_text
+        from qsctl.sim.scenario.forms.text import scenario_text
         from qsctl.sim.sizing.offered_load import scenario_of
 
         written(scenario_text(scenario_of(profile, load)), scenario, force=force)

@@ -46,7 +46,7 @@ def with_client_profiles(scenario: Scenario, options: Sequence[str] | None) -> t
 def with_client_profile(scenario: Scenario, option: str) -> tuple[Scenario, Mapping[str, str]]:
     """Return the scenario with the values of one client profile; see `with_client_profiles`."""
     from qsctl.profiles.formats.file import choose
-    from qsctl.sim.scenario.overlay import overlay
+    from qsctl.sim.scenario.overrides.overlay import overlay
 
     target, equals, name = option.partition("=")
     if not equals or target not in {profile.name for profile in scenario.profiles}:
@@ -79,8 +79,8 @@ def compared_runs(
     from qsctl.eventlog.run_folder import RunStatus, new_folder
     from qsctl.eventlog.schema import LogLevel
     from qsctl.sim.run import run
-    from qsctl.sim.scenario.overrides import apply_overrides
-    from qsctl.sim.scenario.rules import check_rules
+    from qsctl.sim.scenario.overrides.set_values import apply_overrides
+    from qsctl.sim.scenario.rules.scenario import check_rules
     from qsctl.sim.simulate import open_scenario
 
     scenario = open_scenario(name, variables, {}, seed)

@@ -105,8 +105,8 @@ def _to_brokers(
     from qsctl.eventlog.location import location
     from qsctl.eventlog.run_folder import new_folder
     from qsctl.sim.run import run
-    from qsctl.sim.scenario.overrides import apply_overrides
-    from qsctl.sim.scenario.rules import check_rules
+    from qsctl.sim.scenario.overrides.set_values import apply_overrides
+    from qsctl.sim.scenario.rules.scenario import check_rules
 
     plain = recorded.scenario(recording, changes.variables)
     profiled, of_profiles = with_client_profiles(plain, client_profile)

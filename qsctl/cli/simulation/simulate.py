@@ -158,8 +158,8 @@ def simulate(
     from qsctl.eventlog.run_folder import new_folder
     from qsctl.eventlog.schema import LogLevel
     from qsctl.sim.run import run
-    from qsctl.sim.scenario.overrides import apply_overrides
-    from qsctl.sim.scenario.rules import check_rules
+    from qsctl.sim.scenario.overrides.set_values import apply_overrides
+    from qsctl.sim.scenario.rules.scenario import check_rules
     from qsctl.sim.simulate import open_scenario
 
     variables, overrides = changes.variables, changes.overrides

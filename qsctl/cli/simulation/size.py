@@ -268,7 +268,7 @@ def size(
     """
     from qsctl.cli.simulation.sweep_input import checked_confidence
     from qsctl.errors import UsageError
-    from qsctl.sim.scenario.overrides import apply_overrides
+    from qsctl.sim.scenario.overrides.set_values import apply_overrides
     from qsctl.sim.sizing.targets import parse_bound, parse_setting, parse_target
     from qsctl.summary.sweeps.points import EVERY_MEASURE
     from qsctl.summary.sweeps.size import size as find_size

@@ -100,7 +100,7 @@ def sweep(
     """
     from qsctl.cli.simulation.sweep_input import checked_confidence
     from qsctl.eventlog.location import location
-    from qsctl.sim.scenario.overrides import apply_overrides
+    from qsctl.sim.scenario.overrides.set_values import apply_overrides
     from qsctl.sim.sweep import parse_axes, plan_sweep
     from qsctl.summary.sweeps.cost import Cost
     from qsctl.summary.sweeps.points import point_measures

@@ -148,7 +148,7 @@ def what_if(
 
 def _notes_of_work(base: QueueDraft, path: str, enough: Enough) -> tuple[str, ...]:
     """Return what must be known where each message takes the same time: then a prefetch of many hardly ever costs."""
-    from qsctl.sim.scenario.work_time import WORK, WorkKind
+    from qsctl.sim.scenario.parts.work_time import WORK, WorkKind
 
     work = base.words["work"]
     is_near_best = enough.below is None and enough.measure.startswith("time_")

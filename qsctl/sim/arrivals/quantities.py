@@ -17,7 +17,7 @@ from qsctl.sim.arrivals.draw import (
     SIZE_UNIFORM,
 )
 from qsctl.sim.kernel.random import logarithm
-from qsctl.sim.scenario.client import (
+from qsctl.sim.scenario.parts.client import (
     ConstantTime,
     ExponentialTime,
     LognormalTime,

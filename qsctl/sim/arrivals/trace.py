@@ -23,7 +23,7 @@ from qsctl.config.problems import shown
 from qsctl.errors import InvalidInput, NotFound
 from qsctl.sim.arrivals.draw import TRACE_ROW
 from qsctl.sim.kernel.records import SIZE_MASK
-from qsctl.sim.scenario.rules import PARQUET_SUFFIXES, is_trace_file
+from qsctl.sim.scenario.rules.scenario import PARQUET_SUFFIXES, is_trace_file
 from qsctl.sim.scenario.scenario import QUEUE_ORDER
 
 REQUIRED: Final = ("time_ns", "size_bytes")

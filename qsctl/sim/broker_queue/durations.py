@@ -1,4 +1,4 @@
-"""Draws of durations: work, start-ups and thinking times, out of the distributions of `scenario.work_time`.
+"""Draws of durations: work, start-ups and thinking times, out of the distributions of `scenario.parts.work_time`.
 
 Draw n of a key is the same whatever else is drawn. The gamma distribution is drawn by rejection (Marsaglia and Tsang,
 "A simple method for generating gamma variables", ACM Transactions on Mathematical Software 26, 2000), each draw from a
@@ -16,8 +16,8 @@ from qsctl.sim.arrivals.quantities import cumulative
 from qsctl.sim.broker_queue.records import DISTRIBUTION, VALUE
 from qsctl.sim.kernel.jit import part, row
 from qsctl.sim.kernel.random import exponential, logarithm, normal, uniform, uniform_bits
-from qsctl.sim.scenario.empirical import read_times
-from qsctl.sim.scenario.work_time import WORK_MAX_NS, WorkKind, WorkTime
+from qsctl.sim.scenario.parts.empirical import read_times
+from qsctl.sim.scenario.parts.work_time import WORK_MAX_NS, WorkKind, WorkTime
 
 CONSTANT: Final = 0
 EXPONENTIAL: Final = 1

@@ -12,7 +12,8 @@ from qsctl.instant import INFINITE_NS
 from qsctl.sim.broker_queue import records as r
 from qsctl.sim.broker_queue.durations import lay_work
 from qsctl.sim.kernel.random import stream_key
-from qsctl.sim.scenario.broker_queue import (
+from qsctl.sim.scenario.intervals import occurrences
+from qsctl.sim.scenario.parts.broker_queue import (
     BrokerQueue,
     ClosedArrivals,
     ConnectionLoss,
@@ -30,7 +31,7 @@ from qsctl.sim.scenario.broker_queue import (
     RefusalReaction,
     ReturnPlace,
 )
-from qsctl.sim.scenario.intervals import occurrences
+from qsctl.sim.scenario.parts.work_time import WorkTime
 from qsctl.sim.scenario.scenario import (
     ClientGroup,
     ClientInterval,
@@ -39,7 +40,6 @@ from qsctl.sim.scenario.scenario import (
     Scenario,
     Traffic,
 )
-from qsctl.sim.scenario.work_time import WorkTime
 
 BACKLOG_NAME: Final = "/backlog"
 """Of the stream of the messages that are there at the beginning: no publisher has this name."""

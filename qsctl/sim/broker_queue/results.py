@@ -14,7 +14,7 @@ from qsctl.instant import HOUR_NS, Nanoseconds
 from qsctl.sim.broker_queue import records as r
 from qsctl.sim.broker_queue.arrays import QueueArrays
 from qsctl.sim.broker_queue.fate import LETTERS, MAIN
-from qsctl.sim.scenario.broker_queue import BrokerQueue
+from qsctl.sim.scenario.parts.broker_queue import BrokerQueue
 
 _FIELDS: Final = {
     Outcome.DISCARDED: "discarded", Outcome.NOT_CONNECTED: "not_connected", Outcome.DISCONNECTED: "disconnected",

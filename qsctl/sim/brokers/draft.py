@@ -26,9 +26,9 @@ from qsctl.sim.brokers.kinds import BrokerKind
 from qsctl.sim.brokers.listed.model import ForeignQueue
 from qsctl.sim.brokers.presets import LOAD, preset_of
 from qsctl.sim.brokers.settings import BrokerSetting, round_duration
-from qsctl.sim.scenario.empirical import read_times
-from qsctl.sim.scenario.values import PROBABILITY, RATE, integer
-from qsctl.sim.scenario.work_time import WORK, WorkKind, WorkTime
+from qsctl.sim.scenario.forms.values import PROBABILITY, RATE, integer
+from qsctl.sim.scenario.parts.empirical import read_times
+from qsctl.sim.scenario.parts.work_time import WORK, WorkKind, WorkTime
 
 MESSAGES: Final = 15_000
 """Number of messages that arrive in a run."""

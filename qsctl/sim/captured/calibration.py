@@ -28,7 +28,7 @@ from qsctl.sim.captured.observed import CapturedClients
 from qsctl.sim.captured.scenario import CapturedGroup
 from qsctl.sim.model import EVENT_NAMES, Event
 from qsctl.sim.replication import simulate_counters_and_happenings
-from qsctl.sim.scenario.client import ClientGroup, ConstantTime
+from qsctl.sim.scenario.parts.client import ClientGroup, ConstantTime
 from qsctl.sim.scenario.scenario import Scenario
 
 CONFIDENCE: Final = 0.95

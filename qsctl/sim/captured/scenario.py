@@ -20,8 +20,8 @@ from qsctl.instant import MICROSECOND_NS, MILLISECOND_NS, SECOND_NS, format_dura
 from qsctl.profiles.client_profile import ClientProfile, Queue
 from qsctl.profiles.listings.slowness import SlowClient
 from qsctl.sim.captured.observed import CapturedClients, ObservedClient, ObservedQueue
-from qsctl.sim.scenario.client import ClientInterval, ConstantTime
-from qsctl.sim.scenario.overlay import overlay
+from qsctl.sim.scenario.overrides.overlay import overlay
+from qsctl.sim.scenario.parts.client import ClientInterval, ConstantTime
 from qsctl.sim.scenario.scenario import (
     ClientGroup,
     ConstantSize,

@@ -19,7 +19,7 @@ from qsctl.core.integration.procedures import ProcedureFailed, ProcedureMode, Pr
 from qsctl.core.integration.routes import ErrorControl, Step, TranslationProduced, XpmError
 from qsctl.instant import INFINITE_NS, Nanoseconds
 from qsctl.sim.kernel.random import logarithm, stream_key, uniform
-from qsctl.sim.scenario.engine import Behaviour, EngineProcedure, EngineTranslation, Spread
+from qsctl.sim.scenario.parts.engine import Behaviour, EngineProcedure, EngineTranslation, Spread
 
 _ROOT: Final = "m"
 

@@ -18,7 +18,7 @@ from qsctl.core.integration.settings import (
 )
 from qsctl.sim.engine.behaviours import DeclaredProcedure, DeclaredTranslation, Durations, label_of
 from qsctl.sim.kernel.random import stream_key, uniform
-from qsctl.sim.scenario.engine import (
+from qsctl.sim.scenario.parts.engine import (
     Engine,
     EngineDetail,
     EngineInbound,

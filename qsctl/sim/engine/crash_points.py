@@ -38,7 +38,7 @@ from qsctl.sim.engine.interruption import (
     timeline_of,
 )
 from qsctl.sim.engine.world import EngineWorld, ReceivedMessage
-from qsctl.sim.scenario.engine import Engine
+from qsctl.sim.scenario.parts.engine import Engine
 from qsctl.sim.scenario.scenario import Scenario
 
 Item: TypeAlias = tuple[str, str]

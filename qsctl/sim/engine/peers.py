@@ -20,7 +20,7 @@ from qsctl.identity import NIL_INCARNATION
 from qsctl.instant import Nanoseconds
 from qsctl.sim.engine.behaviours import label_of, new_payload
 from qsctl.sim.kernel.random import logarithm, uniform
-from qsctl.sim.scenario.engine import EngineOutbound
+from qsctl.sim.scenario.parts.engine import EngineOutbound
 
 
 class SenderChange(msgspec.Struct, frozen=True, array_like=True, gc=False):

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from qsctl.core.integration.engine import Down
 from qsctl.instant import INFINITE_NS, Nanoseconds
-from qsctl.sim.scenario.engine import Engine
 from qsctl.sim.scenario.intervals import occurrences
+from qsctl.sim.scenario.parts.engine import Engine
 from qsctl.sim.scenario.scenario import ClientInterval
 
 

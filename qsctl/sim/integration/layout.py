@@ -28,7 +28,7 @@ from qsctl.sim.engine.plan import Interruption, RunPlan
 from qsctl.sim.engine.visit_log import QUEUES
 from qsctl.sim.integration import records as r
 from qsctl.sim.kernel.random import stream_key
-from qsctl.sim.scenario.engine import Behaviour, EngineThread, EngineTransaction, Spread
+from qsctl.sim.scenario.parts.engine import Behaviour, EngineThread, EngineTransaction, Spread
 from qsctl.sim.scenario.scenario import ConstantArrivals, PoissonArrivals, Scenario
 
 _BEHAVIOURS: Final = {

@@ -25,9 +25,9 @@ from qsctl.profiles.listings.slowness import (
 )
 from qsctl.sim.listings.run_state import ClientState, RunState
 from qsctl.sim.model import EVENT_NAMES, Event
-from qsctl.sim.scenario import client as c
 from qsctl.sim.scenario.changes import read_changes
-from qsctl.sim.scenario.client import READERS_MAX
+from qsctl.sim.scenario.parts import client as c
+from qsctl.sim.scenario.parts.client import READERS_MAX
 from qsctl.sim.scenario.scenario import CongestionControl, Scenario
 
 ROOM: Final = 1.25

@@ -11,7 +11,7 @@ from qsctl.identity import NIL_GUID, Guid
 from qsctl.sim.replay.consumers import ConsumerSlot
 from qsctl.sim.replay.recording import PeerRow, Recorded
 from qsctl.sim.replay.services import Services
-from qsctl.sim.scenario.replay import AS_RECORDED, ReplayedQueue
+from qsctl.sim.scenario.parts.replay import AS_RECORDED, ReplayedQueue
 
 
 class Consumers:

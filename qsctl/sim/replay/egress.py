@@ -21,7 +21,7 @@ from qsctl.eventlog.recording.schema import Origin
 from qsctl.instant import Nanoseconds
 from qsctl.sim.replay.recording import Recorded, RecordedArrival, read_recording
 from qsctl.sim.replay.services import SampleKey, Services
-from qsctl.sim.scenario.replay_rules import short_names
+from qsctl.sim.scenario.rules.replay import short_names
 from qsctl.sim.scenario.scenario import (
     ClientGroup,
     Endpoint,

@@ -6,7 +6,7 @@ from collections.abc import Container, Iterator
 
 from qsctl.instant import Nanoseconds
 from qsctl.sim.replay.recording import Recorded
-from qsctl.sim.scenario.replay_rules import short_names
+from qsctl.sim.scenario.rules.replay import short_names
 
 
 def instants_of(recorded: Recorded, queues: Container[str] | None) -> list[Nanoseconds]:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from qsctl.core.queue.hosting import tied_queues
 from qsctl.core.settings import ServiceSettings, queues_by_name, with_queues
 from qsctl.sim.replay.recording import Recorded
-from qsctl.sim.scenario.replay import AS_RECORDED, Replay
-from qsctl.sim.scenario.replay_rules import short_names
+from qsctl.sim.scenario.parts.replay import AS_RECORDED, Replay
+from qsctl.sim.scenario.rules.replay import short_names
 
 
 def parts_of(service: ServiceSettings) -> list[ServiceSettings]:

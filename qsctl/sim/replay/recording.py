@@ -20,7 +20,7 @@ from qsctl.eventlog.reader import batches_of
 from qsctl.eventlog.run_folder import SERVICE_FILE, RunInfo, read_run_info
 from qsctl.identity import Guid
 from qsctl.instant import Nanoseconds
-from qsctl.sim.scenario.replay_rules import has_arrivals
+from qsctl.sim.scenario.rules.replay import has_arrivals
 
 if TYPE_CHECKING:
     import pyarrow as pa

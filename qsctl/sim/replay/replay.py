@@ -19,10 +19,10 @@ from qsctl.sim.replay.difference import ReplayDifference, difference_of
 from qsctl.sim.replay.recording import read_recording
 from qsctl.sim.replay.settings import changed_service, place_of, scenario_of
 from qsctl.sim.run import ReplicationProgress, RunReport, run
-from qsctl.sim.scenario.overrides import apply_overrides
-from qsctl.sim.scenario.replay import AnotherRecording
-from qsctl.sim.scenario.replay_rules import has_arrivals
-from qsctl.sim.scenario.rules import check_rules
+from qsctl.sim.scenario.overrides.set_values import apply_overrides
+from qsctl.sim.scenario.parts.replay import AnotherRecording
+from qsctl.sim.scenario.rules.replay import has_arrivals
+from qsctl.sim.scenario.rules.scenario import check_rules
 from qsctl.sim.scenario.scenario import Scenario
 
 DIFFERENCE_FILE: Final = "replay.json"

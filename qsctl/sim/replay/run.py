@@ -39,8 +39,8 @@ from qsctl.sim.replay.producers import Offer, Writer, was_accepted, writers_of
 from qsctl.sim.replay.recording import CommandRow, PeerRow, Recorded, RecordedArrival, read_recording
 from qsctl.sim.replay.resampled import ResampledLoad, resampled
 from qsctl.sim.replay.settings import changed_service
-from qsctl.sim.scenario.replay import Replay
-from qsctl.sim.scenario.replay_rules import short_names
+from qsctl.sim.scenario.parts.replay import Replay
+from qsctl.sim.scenario.rules.replay import short_names
 from qsctl.sim.scenario.scenario import Scenario
 
 

@@ -12,10 +12,10 @@ from qsctl.core.settings import (
     queues_by_name,
     with_queues,
 )
-from qsctl.sim.scenario.form import value_at, with_value
-from qsctl.sim.scenario.replay import Replay, ReplayedQueue
-from qsctl.sim.scenario.replay_forms import VARIED
-from qsctl.sim.scenario.replay_rules import short_names
+from qsctl.sim.scenario.forms.form import value_at, with_value
+from qsctl.sim.scenario.forms.replay import VARIED
+from qsctl.sim.scenario.parts.replay import Replay, ReplayedQueue
+from qsctl.sim.scenario.rules.replay import short_names
 from qsctl.sim.scenario.scenario import Model, Scenario
 
 from qsctl.eventlog.location import Location  # isort: skip

@@ -14,10 +14,10 @@ from typing import Final
 from qsctl.config.values import Value
 from qsctl.errors import InvalidInput, UsageError
 from qsctl.instant import INFINITE_NS, Nanoseconds, later, parse_duration
-from qsctl.sim.scenario.broker_queue import WorkOutage
-from qsctl.sim.scenario.forms import QUEUE, queue_name
+from qsctl.sim.scenario.forms.elements import QUEUE, queue_name
+from qsctl.sim.scenario.forms.values import integer
+from qsctl.sim.scenario.parts.broker_queue import WorkOutage
 from qsctl.sim.scenario.scenario import QUEUE_ORDER, ClientInterval, Model, Queue, Scenario, TimedChange
-from qsctl.sim.scenario.values import integer
 
 _QUEUE_CHANGE: Final = re.compile(r"profile\[([^]]+)\]/queue\[([^]]+)\]/(max[-_]depth|min[-_]msg[-_]burst|weight)")
 _PORT_CHANGE: Final = re.compile(r"port\[([^]]+)\]/rate")

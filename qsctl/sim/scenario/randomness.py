@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from qsctl.sim.scenario.broker_queue import BrokerQueue, ClosedArrivals
-from qsctl.sim.scenario.broker_queue_rules import works_of
-from qsctl.sim.scenario.client import ConstantTime
+from qsctl.sim.scenario.parts.broker_queue import BrokerQueue, ClosedArrivals
+from qsctl.sim.scenario.parts.client import ConstantTime
+from qsctl.sim.scenario.rules.broker_queue import works_of
 from qsctl.sim.scenario.scenario import (
     ConstantArrivals,
     ConstantSize,

@@ -1,6 +1,6 @@
 """A scenario as frozen dataclasses, in nanoseconds, bytes, bits a second and work units.
 
-`scenario_xml.py` reads them from XML (`schemas/qsctl_simulation.xsd`), `overrides.py` changes one value by its path,
+`xml.py` reads them from XML (`schemas/qsctl_simulation.xsd`), `overrides` changes one value by its path,
 the models turn them into arrays. The defaults of a client profile are in `profiles/ranges.py`.
 """
 
@@ -16,31 +16,31 @@ from qsctl.profiles.client_profile import QUEUE_ORDER as QUEUE_ORDER
 from qsctl.profiles.client_profile import WORK_UNIT_BYTES as WORK_UNIT_BYTES
 from qsctl.profiles.client_profile import Queue as Queue
 from qsctl.profiles.ranges import default_profile
-from qsctl.sim.scenario.broker_queue import BrokerQueue
-from qsctl.sim.scenario.client import ClientGroup as ClientGroup
-from qsctl.sim.scenario.client import ClientInterval as ClientInterval
-from qsctl.sim.scenario.durable import Access as Access
-from qsctl.sim.scenario.durable import DurableQueue as DurableQueue
-from qsctl.sim.scenario.durable import Flow as Flow
-from qsctl.sim.scenario.durable import FlowSettings, SpoolSettings
-from qsctl.sim.scenario.engine import Engine
+from qsctl.sim.scenario.parts.broker_queue import BrokerQueue
+from qsctl.sim.scenario.parts.client import ClientGroup as ClientGroup
+from qsctl.sim.scenario.parts.client import ClientInterval as ClientInterval
+from qsctl.sim.scenario.parts.durable import Access as Access
+from qsctl.sim.scenario.parts.durable import DurableQueue as DurableQueue
+from qsctl.sim.scenario.parts.durable import Flow as Flow
+from qsctl.sim.scenario.parts.durable import FlowSettings, SpoolSettings
+from qsctl.sim.scenario.parts.engine import Engine
+from qsctl.sim.scenario.parts.replay import Replay
+from qsctl.sim.scenario.parts.traffic import Arrivals as Arrivals
+from qsctl.sim.scenario.parts.traffic import ConstantArrivals as ConstantArrivals
+from qsctl.sim.scenario.parts.traffic import ConstantSize as ConstantSize
+from qsctl.sim.scenario.parts.traffic import ExponentialSize as ExponentialSize
+from qsctl.sim.scenario.parts.traffic import LognormalSize as LognormalSize
+from qsctl.sim.scenario.parts.traffic import MixedSize as MixedSize
+from qsctl.sim.scenario.parts.traffic import MmppArrivals as MmppArrivals
+from qsctl.sim.scenario.parts.traffic import OnOffArrivals as OnOffArrivals
+from qsctl.sim.scenario.parts.traffic import ParetoSize as ParetoSize
+from qsctl.sim.scenario.parts.traffic import PoissonArrivals as PoissonArrivals
+from qsctl.sim.scenario.parts.traffic import ScheduleArrivals as ScheduleArrivals
+from qsctl.sim.scenario.parts.traffic import Size as Size
+from qsctl.sim.scenario.parts.traffic import TraceArrivals as TraceArrivals
+from qsctl.sim.scenario.parts.traffic import UniformSize as UniformSize
+from qsctl.sim.scenario.parts.world import WorldScenario
 from qsctl.sim.scenario.places import Places
-from qsctl.sim.scenario.replay import Replay
-from qsctl.sim.scenario.traffic import Arrivals as Arrivals
-from qsctl.sim.scenario.traffic import ConstantArrivals as ConstantArrivals
-from qsctl.sim.scenario.traffic import ConstantSize as ConstantSize
-from qsctl.sim.scenario.traffic import ExponentialSize as ExponentialSize
-from qsctl.sim.scenario.traffic import LognormalSize as LognormalSize
-from qsctl.sim.scenario.traffic import MixedSize as MixedSize
-from qsctl.sim.scenario.traffic import MmppArrivals as MmppArrivals
-from qsctl.sim.scenario.traffic import OnOffArrivals as OnOffArrivals
-from qsctl.sim.scenario.traffic import ParetoSize as ParetoSize
-from qsctl.sim.scenario.traffic import PoissonArrivals as PoissonArrivals
-from qsctl.sim.scenario.traffic import ScheduleArrivals as ScheduleArrivals
-from qsctl.sim.scenario.traffic import Size as Size
-from qsctl.sim.scenario.traffic import TraceArrivals as TraceArrivals
-from qsctl.sim.scenario.traffic import UniformSize as UniformSize
-from qsctl.sim.scenario.world import WorldScenario
 
 _DEFAULT: Final = default_profile()
 KILOBYTE_BYTES: Final = 1024

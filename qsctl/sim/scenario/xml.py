@@ -1,7 +1,7 @@
 """A scenario from its XML file: parsed safely, variables replaced, checked, every problem reported in one error.
 
 Shares the hardened parser, the variables and the problems with the service's configuration. `scenario_build.py` reads
-the elements, `scenario_rules.py` checks what goes across them, and where neither finds anything the schema has the
+the elements, `rules` check what goes across them, and where neither finds anything the schema has the
 last word (`schemas/qsctl_simulation.xsd`; whatever the file itself names as its schema is never fetched).
 """
 
@@ -26,11 +26,11 @@ from qsctl.core.settings import ServiceSettings
 from qsctl.errors import UNREADABLE, NotFound
 from qsctl.eventlog.run_folder import SERVICE_FILE
 from qsctl.shipped import shipped
-from qsctl.sim.scenario.build import ScenarioReading, build, elements_of
-from qsctl.sim.scenario.forms import SCENARIO
+from qsctl.sim.scenario.forms.build import ScenarioReading, build, elements_of
+from qsctl.sim.scenario.forms.elements import SCENARIO
+from qsctl.sim.scenario.parts.replay import AnotherRecording, Replay
 from qsctl.sim.scenario.places import places_of
-from qsctl.sim.scenario.replay import AnotherRecording, Replay
-from qsctl.sim.scenario.rules import breaches_of
+from qsctl.sim.scenario.rules.scenario import breaches_of
 from qsctl.sim.scenario.scenario import Model, Scenario, TraceArrivals, Traffic, WorkloadProducer
 
 SCHEMA: Final = "schemas/qsctl_simulation.xsd"

@@ -19,8 +19,8 @@ import numpy.typing as npt
 from qsctl.errors import InvalidInput, UsageError
 from qsctl.instant import SECOND_NS, Nanoseconds
 from qsctl.sim.replication import simulate_counters
-from qsctl.sim.scenario.engine import Engine, EngineProcess
-from qsctl.sim.scenario.engine_paths import moved
+from qsctl.sim.scenario.overrides.engine_paths import moved
+from qsctl.sim.scenario.parts.engine import Engine, EngineProcess
 from qsctl.sim.scenario.scenario import PoissonArrivals, Scenario
 from qsctl.sim.site.flows import HOURS, ThreadWork, busiest_hour, is_over_a_day, rate_at, translation_work
 

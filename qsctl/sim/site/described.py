@@ -16,7 +16,7 @@ from qsctl.netconfig.model import (
     StackPlace,
 )
 from qsctl.netconfig.procedures import ProcedureRow, ProcedureTable
-from qsctl.sim.scenario.engine import Behaviour, EngineProcedure, EngineRoute
+from qsctl.sim.scenario.parts.engine import Behaviour, EngineProcedure, EngineRoute
 from qsctl.sim.scenario.places import Places, Way
 from qsctl.sim.scenario.scenario import Scenario
 from qsctl.sim.site.flows import mean_rate

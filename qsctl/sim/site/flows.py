@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from qsctl.instant import SECOND_NS, Nanoseconds
-from qsctl.sim.scenario.engine import (
+from qsctl.sim.scenario.parts.engine import (
     Behaviour,
     Engine,
     EngineDetail,
@@ -22,8 +22,8 @@ from qsctl.sim.scenario.engine import (
     EngineTranslation,
     Spread,
 )
+from qsctl.sim.scenario.parts.traffic import Arrivals
 from qsctl.sim.scenario.scenario import ConstantArrivals, MmppArrivals, OnOffArrivals, PoissonArrivals
-from qsctl.sim.scenario.traffic import Arrivals
 
 HOURS = 24
 _ROUNDS_MAX = 20

@@ -9,8 +9,8 @@ from typing import Final
 from lxml import etree
 
 from qsctl.sim.captured.scenario import CapturedParameter
+from qsctl.sim.scenario.forms.text import scenario_text
 from qsctl.sim.scenario.scenario import Scenario
-from qsctl.sim.scenario.text import scenario_text
 
 _STEP: Final = re.compile(r"([a-z-]+)(?:\[([^\]]*)\])?(?:/|$)")
 _KEYS: Final = ("name", "id", "transaction")

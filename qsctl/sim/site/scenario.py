@@ -18,7 +18,7 @@ from qsctl.netconfig.model import NetConfig, NetDetail, NetDetailKind, NetProced
 from qsctl.netconfig.procedures import ProcedureTable
 from qsctl.netconfig.routing import OTHER, representatives
 from qsctl.sim.captured.scenario import CapturedParameter, ValueOrigin
-from qsctl.sim.scenario.engine import (
+from qsctl.sim.scenario.parts.engine import (
     Behaviour,
     Engine,
     EngineDetail,

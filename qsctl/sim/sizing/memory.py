@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from qsctl.profiles.sizing import direct_work_units, guaranteed_work_units
-from qsctl.sim.scenario.replay import Replay
-from qsctl.sim.scenario.replay_rules import short_names
+from qsctl.sim.scenario.parts.replay import Replay
+from qsctl.sim.scenario.rules.replay import short_names
 from qsctl.sim.scenario.scenario import (
     QUEUE_ORDER,
     WORK_UNIT_BYTES,

@@ -12,7 +12,7 @@ from typing import Final
 from qsctl.instant import MILLISECOND_NS, SECOND_NS
 from qsctl.profiles.client_profile import ClientProfile, Queue
 from qsctl.profiles.sizing import KILOBYTE_BYTES, ClientLoad
-from qsctl.sim.scenario.overlay import overlay
+from qsctl.sim.scenario.overrides.overlay import overlay
 from qsctl.sim.scenario.scenario import (
     ClientGroup,
     ConstantArrivals,

@@ -17,8 +17,8 @@ from typing import Final
 from qsctl.errors import UsageError
 from qsctl.instant import parse_duration
 from qsctl.profiles.ranges import BY_FIELD
+from qsctl.sim.scenario.overrides.short_paths import whole_path
 from qsctl.sim.scenario.scenario import QUEUE_ORDER, TIBCO_QUEUE
-from qsctl.sim.scenario.short_paths import whole_path
 
 _DEPTH: Final = BY_FIELD["d_1_max_depth_work_units"]
 _BURST: Final = BY_FIELD["d_1_min_msg_burst"]

@@ -14,7 +14,7 @@ from qsctl.eventlog.run_folder import Happening, ReplicatedQueue, RuleVerdict
 from qsctl.eventlog.schema import LogLevel
 from qsctl.instant import Nanoseconds
 from qsctl.sim.model import CHUNK_ROWS, Event, ModelRun, Rows, Stop
-from qsctl.sim.scenario.overrides import apply_overrides
+from qsctl.sim.scenario.overrides.set_values import apply_overrides
 from qsctl.sim.scenario.scenario import Scenario
 from qsctl.sim.world.faults.schedule import Schedule, read_schedule
 from qsctl.sim.world.results.elections import Elections

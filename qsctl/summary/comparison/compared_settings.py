@@ -17,8 +17,8 @@ from qsctl.endings import TemporaryFolder
 from qsctl.errors import QsctlError
 from qsctl.eventlog.location import Location
 from qsctl.eventlog.run_folder import RUN_FILE, SCENARIO_FILE, SERVICE_FILE
+from qsctl.sim.scenario.forms.text import scenario_text
 from qsctl.sim.scenario.scenario import Scenario
-from qsctl.sim.scenario.text import scenario_text
 from qsctl.sim.scenario.xml import read_scenario
 
 _NO_SETTING: Final = ("name", "seed", "replications", "log-level", "description", "replay/recording")

@@ -87,8 +87,8 @@ class QsctlDataSource(DataSource):
             NotFound: there is no such scenario.
             InvalidInput: the scenario is not valid.
         """
-        from qsctl.sim.scenario.overrides import apply_overrides
-        from qsctl.sim.scenario.rules import check_rules
+        from qsctl.sim.scenario.overrides.set_values import apply_overrides
+        from qsctl.sim.scenario.rules.scenario import check_rules
         from qsctl.sim.scenario.xml import find_scenario, read_scenario
 
         path = self._path()

@@ -20,9 +20,9 @@ from qsctl.eventlog.location import location
 from qsctl.eventlog.run_folder import RUN_FILE, read_run_info
 from qsctl.own_folder import own_folder
 from qsctl.sim.replay.recording import files_of_replay
-from qsctl.sim.scenario.replay import AnotherRecording, Replay
+from qsctl.sim.scenario.parts.replay import AnotherRecording, Replay
+from qsctl.sim.scenario.parts.traffic import TraceArrivals
 from qsctl.sim.scenario.scenario import Scenario
-from qsctl.sim.scenario.traffic import TraceArrivals
 
 FOLDER_NAME: Final = "qsctl-traces"
 MOST_BYTES: Final = 1 << 30

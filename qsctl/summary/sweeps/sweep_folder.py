@@ -27,7 +27,7 @@ from qsctl.errors import UNREADABLE, Damaged, InvalidInput, NotFound
 from qsctl.eventlog.location import Location, move
 from qsctl.eventlog.run_folder import describe_text
 from qsctl.sim.figures import Figures
-from qsctl.sim.scenario.text import scenario_digest, scenario_text
+from qsctl.sim.scenario.forms.text import scenario_digest, scenario_text
 from qsctl.sim.sweep import SWEEP_FORMAT, Point, SweepPlan, plan_document
 from qsctl.summary.folder_lock import LOCK_FILE
 

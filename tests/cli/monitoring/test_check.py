@@ -16,7 +16,7 @@ from qsctl.cli.monitoring.nagios import CheckStatus, Range, number, parse_range,
 from qsctl.errors import UsageError
 from qsctl.eventlog.schema import LogLevel
 from qsctl.sim.run import run as simulate
-from qsctl.sim.scenario.overrides import apply_overrides
+from qsctl.sim.scenario.overrides.set_values import apply_overrides
 from qsctl.sim.scenario.xml import read_scenario
 from tests.commands import command_line
 

@@ -17,8 +17,8 @@ from qsctl.eventlog.reader import open_run
 from qsctl.eventlog.schema import LogLevel
 from qsctl.profiles.listings.discards import BY_KEY, BY_OUTCOME, CAUSES
 from qsctl.sim.run import run as simulate
-from qsctl.sim.scenario.overrides import apply_overrides
-from qsctl.sim.scenario.rules import check_rules
+from qsctl.sim.scenario.overrides.set_values import apply_overrides
+from qsctl.sim.scenario.rules.scenario import check_rules
 from qsctl.sim.scenario.xml import find_scenario, read_scenario, ready_scenarios
 from qsctl.sim.sizing.targets import parse_setting, parse_target
 from qsctl.summary.sweeps.points import EVERY_MEASURE

@@ -27,8 +27,8 @@ from qsctl.profiles.listings.write import write_connections
 from qsctl.sim.listings.broker_listings import connections
 from qsctl.sim.listings.slowness import mean_service_time_ns
 from qsctl.sim.run import run as simulate
-from qsctl.sim.scenario import client as c
-from qsctl.sim.scenario.overrides import apply_overrides
+from qsctl.sim.scenario.overrides.set_values import apply_overrides
+from qsctl.sim.scenario.parts import client as c
 from qsctl.sim.scenario.xml import find_scenario, read_scenario
 from tests.commands import command_line
 

@@ -192,7 +192,7 @@ def test_what_is_wrong_is_one_error(
 def test_a_client_that_takes_nothing_is_paused(two: tuple[Listings, Listings]) -> None:
     from qsctl.sim.captured.observed import observe
     from qsctl.sim.captured.scenario import scenario_of
-    from qsctl.sim.scenario.rules import check_rules
+    from qsctl.sim.scenario.rules.scenario import check_rules
 
     before, after = two
     stopped = replace(

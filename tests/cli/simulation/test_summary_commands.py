@@ -15,7 +15,7 @@ import pytest
 
 from qsctl.instant import SECOND_NS
 from qsctl.sim.run import run
-from qsctl.sim.scenario.overrides import apply_overrides
+from qsctl.sim.scenario.overrides.set_values import apply_overrides
 from qsctl.sim.scenario.xml import find_scenario, read_scenario
 from tests.cli.simulation.small_runs import SCENARIO, SPARK, qsctl
 

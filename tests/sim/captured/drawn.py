@@ -14,7 +14,7 @@ from qsctl.profiles.listings.write import write_clients, write_connections
 from qsctl.sim.listings.broker_listings import client_queues, connections
 from qsctl.sim.listings.run_state import read_run_state
 from qsctl.sim.run import run
-from qsctl.sim.scenario.client import ClientGroup, ConstantTime, ExponentialTime
+from qsctl.sim.scenario.parts.client import ClientGroup, ConstantTime, ExponentialTime
 from qsctl.sim.scenario.scenario import (
     ConstantSize,
     PoissonArrivals,

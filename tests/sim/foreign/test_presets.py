@@ -13,10 +13,10 @@ from qsctl.sim.brokers.kinds import BrokerKind
 from qsctl.sim.brokers.listed.model import ForeignQueue
 from qsctl.sim.brokers.presets import PRESETS, preset_of
 from qsctl.sim.brokers.settings import plain_word
-from qsctl.sim.scenario.broker_queue import BrokerQueue, DeliveryOrder, OverflowRule, QueueAccess, ReturnPlace
-from qsctl.sim.scenario.overrides import apply_overrides
+from qsctl.sim.scenario.overrides.set_values import apply_overrides
+from qsctl.sim.scenario.parts.broker_queue import BrokerQueue, DeliveryOrder, OverflowRule, QueueAccess, ReturnPlace
+from qsctl.sim.scenario.parts.work_time import WORK
 from qsctl.sim.scenario.scenario import Scenario
-from qsctl.sim.scenario.work_time import WORK
 from qsctl.sim.scenario.xml import read_scenario
 
 WORK_TEXT = "lognormal:45s,p99=280s"

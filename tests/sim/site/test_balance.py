@@ -11,7 +11,9 @@ from qsctl.core.integration.routes import DetailKind
 from qsctl.errors import InvalidInput, UsageError
 from qsctl.instant import MILLISECOND_NS, SECOND_NS
 from qsctl.sim.replication import simulate_counters
-from qsctl.sim.scenario.engine import (
+from qsctl.sim.scenario.overrides.engine_paths import moved
+from qsctl.sim.scenario.overrides.set_values import apply_overrides, paths_of
+from qsctl.sim.scenario.parts.engine import (
     Behaviour,
     Engine,
     EngineDetail,
@@ -25,10 +27,8 @@ from qsctl.sim.scenario.engine import (
     EngineTranslation,
     Spread,
 )
-from qsctl.sim.scenario.engine_paths import moved
-from qsctl.sim.scenario.overrides import apply_overrides, paths_of
+from qsctl.sim.scenario.parts.traffic import Arrivals
 from qsctl.sim.scenario.scenario import ClientInterval, MmppArrivals, Model, PoissonArrivals, Scenario
-from qsctl.sim.scenario.traffic import Arrivals
 from qsctl.sim.scenario.xml import find_scenario, read_scenario
 from qsctl.sim.site.balance import balance
 from qsctl.sim.site.flows import busiest_hour, rate_at, site_flows, translation_work

@@ -13,7 +13,7 @@ from qsctl.netconfig.load import KnownFigure, SiteLoad
 from qsctl.netconfig.read import parse_netconfig
 from qsctl.sim.captured.scenario import ValueOrigin
 from qsctl.sim.replication import simulate_counters
-from qsctl.sim.scenario.rules import check_rules
+from qsctl.sim.scenario.rules.scenario import check_rules
 from qsctl.sim.scenario.scenario import LognormalSize, MmppArrivals, PoissonArrivals, Scenario
 from qsctl.sim.scenario.xml import read_scenario
 from qsctl.sim.site.described import described

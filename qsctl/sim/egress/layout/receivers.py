@@ -13,7 +13,7 @@ from qsctl.sim.kernel.lines import zeros_in_lines
 from qsctl.sim.kernel.random import stream_keys
 from qsctl.sim.kernel.records import NONE, READER, RECEIVER, SHARE
 from qsctl.sim.scenario.changes import Outages
-from qsctl.sim.scenario.client import READERS_MAX, ConstantTime
+from qsctl.sim.scenario.parts.client import READERS_MAX, ConstantTime
 from qsctl.sim.scenario.scenario import ClientGroup, Profile, Scenario
 
 

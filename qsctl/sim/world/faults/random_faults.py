@@ -11,7 +11,7 @@ from random import Random
 from typing import Final
 
 from qsctl.instant import MILLISECOND_NS, Nanoseconds
-from qsctl.sim.scenario.world import RandomFaults
+from qsctl.sim.scenario.parts.world import RandomFaults
 from qsctl.sim.world.faults.schedule import Schedule, Step
 from qsctl.sim.world.faults.vocabulary import CrashPoint, Forgery, Verb
 

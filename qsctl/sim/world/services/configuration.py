@@ -6,8 +6,8 @@ import dataclasses
 
 from qsctl.core.queue.settings import ReplicationSettings, SharedReaderQueueSettings
 from qsctl.core.settings import ServiceSettings, queues_of
+from qsctl.sim.scenario.parts.world import WorldScenario
 from qsctl.sim.scenario.scenario import Scenario
-from qsctl.sim.scenario.world import WorldScenario
 
 
 def instance_name(number: int) -> str:

@@ -1,4 +1,4 @@
-"""The elements of a scenario's integration engine; see `forms`."""
+"""The elements of a scenario's integration engine; see `elements`."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from typing import Final
 from qsctl.config.values import DURATION
 from qsctl.core.integration.message import PRIORITY_MAX, PRIORITY_MIN
 from qsctl.core.integration.routes import DetailKind, ErrorControl, ErrorSeverity
-from qsctl.sim.scenario import engine as e
 from qsctl.sim.scenario import scenario as s
-from qsctl.sim.scenario.form import INTEGRATION, Attribute, Child, Form
-from qsctl.sim.scenario.values import (
+from qsctl.sim.scenario.forms.form import INTEGRATION, Attribute, Child, Form
+from qsctl.sim.scenario.forms.values import (
     BOOLEAN,
     FINITE_DURATION,
     NAME,
@@ -21,6 +20,7 @@ from qsctl.sim.scenario.values import (
     choice,
     integer,
 )
+from qsctl.sim.scenario.parts import engine as e
 
 _TAKES: Final = (
     Attribute("takes", "takes_ns", FINITE_DURATION),

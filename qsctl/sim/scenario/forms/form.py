@@ -1,4 +1,4 @@
-"""The building blocks of the table in `forms.py`: elements, their attributes and children, and the models that use
+"""The building blocks of the table in `elements.py`: elements, their attributes and children, and the models that use
 them.
 """
 

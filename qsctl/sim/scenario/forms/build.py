@@ -1,4 +1,4 @@
-"""The builder of a scenario: elements to dataclasses, by the table of `forms.py`; every problem is noted and reading
+"""The builder of a scenario: elements to dataclasses, by the table of `elements.py`; every problem is noted and reading
 continues.
 
 Names the element path, the value found and the values allowed. Structure is checked here and by the XSD alike: this
@@ -19,11 +19,11 @@ from qsctl.errors import InvalidInput
 from qsctl.profiles.names import WRONG_NAMES
 from qsctl.profiles.ranges import BY_FIELD, SETTINGS
 from qsctl.profiles.setting import ProfileSetting
-from qsctl.sim.scenario.form import SOLACE, Attribute, Child, Columns, Form, with_value
-from qsctl.sim.scenario.forms import CHANGE, PROFILE, QUEUE, TRAFFIC, WORKLOAD, queue_name
-from qsctl.sim.scenario.replay_forms import REPLAY
+from qsctl.sim.scenario.forms.elements import CHANGE, PROFILE, QUEUE, TRAFFIC, WORKLOAD, queue_name
+from qsctl.sim.scenario.forms.form import SOLACE, Attribute, Child, Columns, Form, with_value
+from qsctl.sim.scenario.forms.replay import REPLAY
+from qsctl.sim.scenario.forms.values import PORT_RATE
 from qsctl.sim.scenario.scenario import TIBCO_MIN_BURST_MESSAGES, Model, Queue, default_queue_limits
-from qsctl.sim.scenario.values import PORT_RATE
 
 if TYPE_CHECKING:
     from lxml import etree

@@ -12,12 +12,12 @@ from qsctl.config.values import DURATION, Value
 from qsctl.eventlog.schema import LogLevel
 from qsctl.profiles.ranges import BY_FIELD
 from qsctl.sim.scenario import scenario as s
-from qsctl.sim.scenario.broker_queue_forms import broker_queue_form
-from qsctl.sim.scenario.client_forms import ABSENCE, GROUP
-from qsctl.sim.scenario.engine_forms import engine_form
-from qsctl.sim.scenario.form import CLUSTER, EGRESS, SERVICE, SOLACE, Attribute, Child, Columns, Form
-from qsctl.sim.scenario.replay_forms import REPLAY
-from qsctl.sim.scenario.values import (
+from qsctl.sim.scenario.forms.broker_queue import broker_queue_form
+from qsctl.sim.scenario.forms.client import ABSENCE, GROUP
+from qsctl.sim.scenario.forms.engine import engine_form
+from qsctl.sim.scenario.forms.form import CLUSTER, EGRESS, SERVICE, SOLACE, Attribute, Child, Columns, Form
+from qsctl.sim.scenario.forms.replay import REPLAY
+from qsctl.sim.scenario.forms.values import (
     BIT_RATE,
     BOOLEAN,
     FINITE_DURATION,
@@ -35,7 +35,7 @@ from qsctl.sim.scenario.values import (
     size,
     whole_number_of,
 )
-from qsctl.sim.scenario.world import RandomFaults, WorldScenario
+from qsctl.sim.scenario.parts.world import RandomFaults, WorldScenario
 
 _MESSAGE_BYTES: Final = size(1, 2**31 - 1)
 

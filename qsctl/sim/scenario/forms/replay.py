@@ -1,4 +1,4 @@
-"""The elements of a replay: `<replay>` and its `<queue>` elements, see `forms.py`."""
+"""The elements of a replay: `<replay>` and its `<queue>` elements, see `elements.py`."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Final
 from qsctl.config.form import SettingPlace, settings_in
 from qsctl.config.tables.queue import QUEUE
 from qsctl.config.values import DURATION, Value
-from qsctl.sim.scenario.form import REPLAY as REPLAYS
-from qsctl.sim.scenario.form import Attribute, Child, Form
-from qsctl.sim.scenario.replay import AnotherRecording, Replay, ReplayedQueue
-from qsctl.sim.scenario.values import CONSUMERS, NAME, REAL, TEXT, choice, integer
+from qsctl.sim.scenario.forms.form import REPLAY as REPLAYS
+from qsctl.sim.scenario.forms.form import Attribute, Child, Form
+from qsctl.sim.scenario.forms.values import CONSUMERS, NAME, REAL, TEXT, choice, integer
+from qsctl.sim.scenario.parts.replay import AnotherRecording, Replay, ReplayedQueue
 
 _HOLDER: Final = "settings."
 

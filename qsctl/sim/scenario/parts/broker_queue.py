@@ -10,9 +10,9 @@ from enum import StrEnum
 from typing import TypeAlias
 
 from qsctl.instant import INFINITE_NS, MINUTE_NS, SECOND_NS, Nanoseconds
-from qsctl.sim.scenario.client import ClientInterval
-from qsctl.sim.scenario.traffic import Arrivals, ConstantSize, Size
-from qsctl.sim.scenario.work_time import NO_WORK, BackOff, WorkTime
+from qsctl.sim.scenario.parts.client import ClientInterval
+from qsctl.sim.scenario.parts.traffic import Arrivals, ConstantSize, Size
+from qsctl.sim.scenario.parts.work_time import NO_WORK, BackOff, WorkTime
 
 
 class DeliveryOrder(StrEnum):

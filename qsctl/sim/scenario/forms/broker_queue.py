@@ -1,14 +1,13 @@
-"""The elements of a queue of any broker; see `forms`."""
+"""The elements of a queue of any broker; see `elements`."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from qsctl.config.values import DURATION
-from qsctl.sim.scenario import broker_queue as b
 from qsctl.sim.scenario import scenario as s
-from qsctl.sim.scenario.form import MESSAGE_QUEUE, Attribute, Child, Form
-from qsctl.sim.scenario.values import (
+from qsctl.sim.scenario.forms.form import MESSAGE_QUEUE, Attribute, Child, Form
+from qsctl.sim.scenario.forms.values import (
     FINITE_DURATION,
     NAME,
     POSITIVE_DURATION,
@@ -19,7 +18,8 @@ from qsctl.sim.scenario.values import (
     integer,
     size,
 )
-from qsctl.sim.scenario.work_time import BACK_OFF, OPTIONAL_WORK, TIMEOUTS, WORK
+from qsctl.sim.scenario.parts import broker_queue as b
+from qsctl.sim.scenario.parts.work_time import BACK_OFF, OPTIONAL_WORK, TIMEOUTS, WORK
 
 KEYS_MAX: Final = 1_000_000
 PRIORITIES_MAX: Final = 32

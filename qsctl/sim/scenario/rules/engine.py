@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from qsctl.core.integration.routes import DetailKind
-from qsctl.sim.scenario.engine import (
+from qsctl.sim.scenario.parts.engine import (
     Behaviour,
     Engine,
     EngineDetail,

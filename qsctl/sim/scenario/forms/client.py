@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from qsctl.config.values import DURATION
-from qsctl.sim.scenario import client as c
-from qsctl.sim.scenario.form import EGRESS, SOLACE, Attribute, Child, Columns, Form
-from qsctl.sim.scenario.values import (
+from qsctl.sim.scenario.forms.form import EGRESS, SOLACE, Attribute, Child, Columns, Form
+from qsctl.sim.scenario.forms.values import (
     BIT_RATE,
     BOOLEAN,
     FINITE_DURATION,
@@ -19,6 +18,7 @@ from qsctl.sim.scenario.values import (
     integer,
     size,
 )
+from qsctl.sim.scenario.parts import client as c
 
 _INTERVAL: Final = (
     Attribute("start", "start_ns", FINITE_DURATION, required=True),

@@ -18,13 +18,13 @@ from typing import Any, Final
 
 from qsctl.config.values import Value
 from qsctl.errors import InvalidInput, UsageError
-from qsctl.sim.scenario.build import elsewhere_hint, semp_hint
-from qsctl.sim.scenario.engine_paths import engine_paths, thread_of, whole_engine_path, with_engine_value
-from qsctl.sim.scenario.form import Attribute, Child, Columns, Form, value_at, with_value
-from qsctl.sim.scenario.forms import QUEUE, SCENARIO, queue_name
+from qsctl.sim.scenario.forms.build import elsewhere_hint, semp_hint
+from qsctl.sim.scenario.forms.elements import QUEUE, SCENARIO, queue_name
+from qsctl.sim.scenario.forms.form import Attribute, Child, Columns, Form, value_at, with_value
+from qsctl.sim.scenario.overrides.engine_paths import engine_paths, thread_of, whole_engine_path, with_engine_value
+from qsctl.sim.scenario.overrides.short_paths import whole_path
 from qsctl.sim.scenario.places import place_of
 from qsctl.sim.scenario.scenario import QUEUE_ORDER, Model, Queue, QueueLimits, Scenario, default_queue_limits
-from qsctl.sim.scenario.short_paths import whole_path
 
 _STEP: Final = re.compile(r"([A-Za-z][A-Za-z0-9-]*)(?:\[([^\]]*)\])?(?:/|$)")
 EVERY: Final = "*"

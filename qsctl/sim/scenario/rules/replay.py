@@ -9,8 +9,8 @@ from qsctl.core.settings import ServiceSettings, queues_by_name
 from qsctl.errors import QsctlError
 from qsctl.eventlog.location import location
 from qsctl.eventlog.run_folder import RunInfo, read_run_info
+from qsctl.sim.scenario.parts.replay import AnotherRecording, Replay
 from qsctl.sim.scenario.places import Breach
-from qsctl.sim.scenario.replay import AnotherRecording, Replay
 
 ARRIVALS: Final = "arrivals/"
 """Prefix of the names of the parts that a replay requires."""

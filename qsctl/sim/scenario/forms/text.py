@@ -16,11 +16,11 @@ import msgspec
 
 from qsctl.eventlog.location import location
 from qsctl.eventlog.run_folder import SERVICE_FILE, read_run_info
-from qsctl.sim.scenario.form import Attribute, Child, Form, default_at, value_at
-from qsctl.sim.scenario.forms import QUEUE, SCENARIO, TRACE, WORKLOAD, queue_name
-from qsctl.sim.scenario.replay_forms import ANOTHER_RECORDING, REPLAY, REPLAYED_QUEUE
+from qsctl.sim.scenario.forms.elements import QUEUE, SCENARIO, TRACE, WORKLOAD, queue_name
+from qsctl.sim.scenario.forms.form import Attribute, Child, Form, default_at, value_at
+from qsctl.sim.scenario.forms.replay import ANOTHER_RECORDING, REPLAY, REPLAYED_QUEUE
+from qsctl.sim.scenario.parts.work_time import WorkKind, WorkTime, write_work
 from qsctl.sim.scenario.scenario import QUEUE_ORDER, Model, Scenario, default_queue_limits
-from qsctl.sim.scenario.work_time import WorkKind, WorkTime, write_work
 
 _INDENT: Final = "  "
 

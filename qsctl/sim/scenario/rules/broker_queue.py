@@ -1,4 +1,4 @@
-"""Rules for a queue of any broker beyond its elements' own values; see `rules`."""
+"""Rules for a queue of any broker beyond its elements' own values; see `scenario`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from qsctl.config.problems import shown
 from qsctl.errors import InvalidInput
 from qsctl.instant import INFINITE_NS, Nanoseconds, format_duration
-from qsctl.sim.scenario.broker_queue import (
+from qsctl.sim.scenario.parts.broker_queue import (
     BrokerQueue,
     ClosedArrivals,
     ConnectionLoss,
@@ -22,10 +22,10 @@ from qsctl.sim.scenario.broker_queue import (
     ReceiveMode,
     ReturnPlace,
 )
-from qsctl.sim.scenario.empirical import read_times
+from qsctl.sim.scenario.parts.empirical import read_times
+from qsctl.sim.scenario.parts.traffic import ConstantSize, TraceArrivals
+from qsctl.sim.scenario.parts.work_time import WorkKind, WorkTime
 from qsctl.sim.scenario.places import Breach
-from qsctl.sim.scenario.traffic import ConstantSize, TraceArrivals
-from qsctl.sim.scenario.work_time import WorkKind, WorkTime
 
 
 def broker_queue_breaches(queue: BrokerQueue) -> Iterator[Breach]:

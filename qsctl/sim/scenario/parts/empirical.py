@@ -9,7 +9,7 @@ from typing import Final
 from qsctl.config.problems import shown
 from qsctl.errors import InvalidInput
 from qsctl.instant import SECOND_NS, Nanoseconds
-from qsctl.sim.scenario.work_time import WORK_MAX_NS
+from qsctl.sim.scenario.parts.work_time import WORK_MAX_NS
 
 UNITS_NS: Final = {"duration_ns": 1, "duration_ms": SECOND_NS // 1000, "duration_s": SECOND_NS}
 """Columns that may contain a duration, and their units."""

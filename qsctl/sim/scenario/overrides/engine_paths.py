@@ -15,8 +15,9 @@ from typing import Any, Final
 
 from qsctl.errors import InvalidInput, UsageError
 from qsctl.instant import INFINITE_NS
-from qsctl.sim.scenario.client import ClientInterval
-from qsctl.sim.scenario.engine import (
+from qsctl.sim.scenario.forms.values import FINITE_DURATION
+from qsctl.sim.scenario.parts.client import ClientInterval
+from qsctl.sim.scenario.parts.engine import (
     Engine,
     EngineDetail,
     EngineInbound,
@@ -27,7 +28,6 @@ from qsctl.sim.scenario.engine import (
     EngineThread,
     EngineTranslation,
 )
-from qsctl.sim.scenario.values import FINITE_DURATION
 
 _THREAD: Final = re.compile(r"(?:engine/)?thread\[([^\]]+)\]/(.+)")
 _NAMED: Final = re.compile(r"(?:engine/)?(?:procedure|translation)\[([^\]]+)\]/takes")

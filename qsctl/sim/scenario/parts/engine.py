@@ -12,8 +12,8 @@ from enum import StrEnum
 from qsctl.core.integration.message import PRIORITY_DEFAULT
 from qsctl.core.integration.routes import DetailKind, ErrorControl, ErrorSeverity
 from qsctl.instant import INFINITE_NS, SECOND_NS, Nanoseconds
-from qsctl.sim.scenario.client import ClientInterval
-from qsctl.sim.scenario.traffic import Arrivals, Size
+from qsctl.sim.scenario.parts.client import ClientInterval
+from qsctl.sim.scenario.parts.traffic import Arrivals, Size
 
 
 class Behaviour(StrEnum):

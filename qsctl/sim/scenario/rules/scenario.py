@@ -15,15 +15,16 @@ from qsctl.config.problems import ConfigError, shown
 from qsctl.core.settings import queues_of
 from qsctl.errors import InvalidInput
 from qsctl.instant import INFINITE_NS, Nanoseconds, format_duration
-from qsctl.sim.scenario.broker_queue import BrokerQueue, QueueArrivals, QueuePublisher, WorkOutage
-from qsctl.sim.scenario.broker_queue_rules import broker_queue_breaches
 from qsctl.sim.scenario.changes import read_changes, spans
-from qsctl.sim.scenario.client import MixedTime, ParetoTime, ServiceTime, UniformTime
-from qsctl.sim.scenario.engine import Engine
-from qsctl.sim.scenario.engine_rules import engine_breaches
-from qsctl.sim.scenario.forms import PROFILE, SCENARIO
+from qsctl.sim.scenario.forms.elements import PROFILE, SCENARIO
+from qsctl.sim.scenario.parts.broker_queue import BrokerQueue, QueueArrivals, QueuePublisher, WorkOutage
+from qsctl.sim.scenario.parts.client import MixedTime, ParetoTime, ServiceTime, UniformTime
+from qsctl.sim.scenario.parts.engine import Engine
+from qsctl.sim.scenario.parts.world import WorldScenario
 from qsctl.sim.scenario.places import Breach, place_of, problem_in
-from qsctl.sim.scenario.replay_rules import replay_breaches
+from qsctl.sim.scenario.rules.broker_queue import broker_queue_breaches
+from qsctl.sim.scenario.rules.engine import engine_breaches
+from qsctl.sim.scenario.rules.replay import replay_breaches
 from qsctl.sim.scenario.scenario import (
     TIBCO_QUEUE,
     Access,
@@ -52,7 +53,6 @@ from qsctl.sim.scenario.scenario import (
     Workload,
     WorkloadProducer,
 )
-from qsctl.sim.scenario.world import WorldScenario
 
 PARQUET_SUFFIXES: Final = frozenset({".parquet", ".pq"})
 """Trace files with these endings are Parquet; CSV ends in `.csv`."""

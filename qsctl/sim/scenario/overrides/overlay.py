@@ -13,7 +13,7 @@ from qsctl.errors import InvalidInput, UsageError
 from qsctl.profiles.client_profile import ClientProfile
 from qsctl.profiles.formats.xml import scenario_text
 from qsctl.profiles.ranges import SETTINGS
-from qsctl.sim.scenario.overrides import apply_overrides
+from qsctl.sim.scenario.overrides.set_values import apply_overrides
 from qsctl.sim.scenario.scenario import Model, Scenario
 
 
