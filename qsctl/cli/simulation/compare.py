@@ -11,7 +11,8 @@ import typer
 
 from qsctl.cli.command import Commands
 from qsctl.cli.options import ScenarioChanges
-from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock, fields_of
+from qsctl.cli.output.declared import DeclaredRows, Heading, read, table_of
+from qsctl.cli.output.results import Block, Column, Plain, Row, TableBlock, TextBlock, fields_of
 from qsctl.cli.panels import SIMULATION_PANEL
 from qsctl.cli.simulation.durations import short_duration
 from qsctl.cli.simulation.long_run import YesOption
@@ -28,28 +29,45 @@ COMMANDS: Final = Commands(panel=SIMULATION_PANEL)
 
 
 @dataclass(frozen=True)
-class Compared(Result):
+class ComparedMeasure:
+    """A row: a measure of a queue at a point, on both sides."""
+
+    point: Annotated[str, "the point of a sweep; of two runs, the scenario as it is", Heading("Point")]
+    queue: Annotated[str, "the queue, over all clients", Heading("Queue")]
+    measure: Annotated[str, "what is compared", Heading("Measure")]
+    unit: Annotated[str, "the measure's unit"]
+    mean_a: Annotated[float, "mean of A over its replications"]
+    mean_b: Annotated[float, "mean of B over its replications"]
+    difference: Annotated[float, "mean of B − A"]
+    half_width: Annotated[
+        float | None, "difference ± half_width is its confidence interval, alone; null with one replication"
+    ]
+    replications: Annotated[int, "how many replications of the smaller side, or pairs of them, it is from"]
+    method: Annotated[str, "how the interval and the p-value were made"]
+    adjusted_p_value: Annotated[
+        float | None, "chance of such a difference between equals, adjusted for all shown (Holm)"
+    ]
+    relative_error: Annotated[
+        float, "how much too high a percentile may be, which comes from a histogram, as a share of it"
+    ]
+    paired: Annotated[bool, "whether replications were paired by common random numbers"]
+    a: Annotated[str, Heading("A", "right")]
+    b: Annotated[str, Heading("B", "right")]
+    b_less_a: Annotated[str, Heading("B − A", "right", cell="difference")]
+    better: Annotated[
+        str, "A, B, same or undecided: A or B where adjusted_p_value is at most 1 − confidence; or not compared: "
+        "the measure follows a load or a time that differs", Heading("Better"),
+    ]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Compared(DeclaredRows, rows=ComparedMeasure):
     """A comparison with its sentence."""
 
     sentence: str
     comparison: Comparison
 
-    field_help: ClassVar[Mapping[str, str]] = {
-        "point": "the point of a sweep; of two runs, the scenario as it is",
-        "queue": "the queue, over all clients",
-        "measure": "what is compared",
-        "unit": "the measure's unit",
-        "mean_a": "mean of A over its replications",
-        "mean_b": "mean of B over its replications",
-        "difference": "mean of B − A",
-        "half_width": "difference ± half_width is its confidence interval, alone; null with one replication",
-        "replications": "how many replications of the smaller side, or pairs of them, it is from",
-        "method": "how the interval and the p-value were made",
-        "adjusted_p_value": "chance of such a difference between equals, adjusted for all shown (Holm)",
-        "relative_error": "how much too high a percentile may be, which comes from a histogram, as a share of it",
-        "paired": "whether replications were paired by common random numbers",
-        "better": "A, B, same or undecided: A or B where adjusted_p_value is at most 1 − confidence; or not compared: "
-        "the measure follows a load or a time that differs",
+    document_help: ClassVar[Mapping[str, str]] = {
         "settings": "-o json and yaml: the settings that differ, by path, with both values; null where unknown",
         "load_differs": "-o json and yaml: whether what came, or for how long, was different",
     }
@@ -67,49 +85,23 @@ class Compared(Result):
             "differences": list(self.rows()),
         }
 
-    def rows(self) -> Sequence[Row]:
-        """One row a point, queue and measure."""
-        from qsctl.summary.sweeps.points import reading_error
-
-        return [
-            {
-                "point": str(each.point),
-                **fields_of(each, "queue", "measure"),
-                "unit": each.unit,
-                **fields_of(each, "mean_a", "mean_b"),
-                "difference": each.difference.mean,
-                "half_width": each.difference.half_width if math.isfinite(each.difference.half_width) else None,
-                "replications": each.difference.count,
-                "method": each.difference.method,
-                "adjusted_p_value": each.adjusted_p_value,
-                "relative_error": reading_error(each.measure),
-                "paired": each.paired,
-                "better": each.verdict.value,
-            }
-            for each in self.comparison.differences
-        ]
+    def items(self) -> Sequence[ComparedMeasure]:
+        """Return a row for each point, queue and measure."""
+        return [_line(each) for each in self.comparison.differences]
 
     def blocks(self) -> Sequence[Block]:
         """Return the sentence, then the measures that decide."""
         shown = [each for each in self.comparison.differences if each.measure in SHOWN]
-        several = len({each.point.key for each in shown}) > 1
-        columns = [
-            *([Column("point", "Point")] if several else []),
-            Column("queue", "Queue"),
-            Column("measure", "Measure"),
-            Column("a", "A", "right"),
-            Column("b", "B", "right"),
-            Column("difference", "B − A", "right"),
-            Column("better", "Better"),
-        ]
+        one_point = len({each.point.key for each in shown}) == 1
         methods = ", ".join(dict.fromkeys(each.difference.method for each in shown))
         blocks: list[Block] = [
             TextBlock(self.sentence, "good"),
             *([self._settings()] if self.comparison.settings else []),
-            TableBlock(
-                columns,
+            table_of(
+                ComparedMeasure,
                 [_line(each) for each in shown[:MOST_LINES]],
                 title=f"{100 * self.comparison.confidence:g} % intervals ({methods}), {_basis(shown)}",
+                leave_out=("point",) if one_point else (),
             ),
             TextBlock(
                 f"A winner is named where its difference stands among all {len(shown)} shown (Holm): with "
@@ -141,15 +133,16 @@ def _basis(shown: Sequence[Difference]) -> str:
     return f"{number} replications {'paired by common random numbers' if paired else 'not paired: the seeds differ'}"
 
 
-def _line(each: Difference) -> dict[str, Plain]:
-    return {
-        "point": str(each.point),
-        **fields_of(each, "queue", "measure"),
-        "a": _text(each.measure, each.mean_a),
-        "b": _text(each.measure, each.mean_b),
-        "difference": _difference(each),
-        "better": each.verdict.value,
-    }
+def _line(each: Difference) -> ComparedMeasure:
+    from qsctl.summary.sweeps.points import reading_error
+
+    found = each.difference
+    return read(
+        ComparedMeasure, each, point=str(each.point), difference=found.mean, replications=found.count,
+        half_width=found.half_width if math.isfinite(found.half_width) else None, method=found.method,
+        relative_error=reading_error(each.measure), a=_text(each.measure, each.mean_a),
+        b=_text(each.measure, each.mean_b), b_less_a=_difference(each), better=each.verdict.value,
+    )  # fmt: skip
 
 
 def _difference(each: Difference) -> str:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import Annotated, Final
 
 from qsctl.cli.command import Commands
-from qsctl.cli.output.results import Block, Plain, Result, TextBlock, fields_of
+from qsctl.cli.output.declared import DeclaredResult
+from qsctl.cli.output.results import Block, TextBlock
 from qsctl.cli.panels import MORE_PANEL
 from qsctl.cli.simulation.task_progress import task_progress
 from qsctl.distribution import is_missing, missing
@@ -24,25 +25,13 @@ _REPORT: Final = re.compile(r"(\d+) of (\d+): .*\n?")
 
 
 @dataclass(frozen=True)
-class CompiledKernels(Result):
+class CompiledKernels(DeclaredResult):
     """The folder of kernels that every run uses from now on."""
 
-    folder: str
-    kernels: int
-    processor: str
-    made: bool
-
-    field_help: ClassVar[Mapping[str, str]] = {
-        "folder": "folder of the compiled kernels",
-        "kernels": "number of kernels, each for one list of argument types",
-        "processor": "processors that they run on, by LLVM's name of the least of them",
-        "made": "whether they were compiled now; false: they were there",
-    }
-    row_fields: ClassVar[tuple[str, ...]] = tuple(field_help)
-
-    def document(self) -> Plain:
-        """Return the fields."""
-        return fields_of(self, *self.field_help)
+    folder: Annotated[str, "folder of the compiled kernels"]
+    kernels: Annotated[int, "number of kernels, each for one list of argument types"]
+    processor: Annotated[str, "processors that they run on, by LLVM's name of the least of them"]
+    made: Annotated[bool, "whether they were compiled now; false: they were there"]
 
     def blocks(self) -> Sequence[Block]:
         """Return a sentence."""

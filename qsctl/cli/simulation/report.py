@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, ClassVar, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from qsctl.cli.command import Commands
+from qsctl.cli.output.declared import DeclaredResult
 from qsctl.cli.output.render import is_unicode
-from qsctl.cli.output.results import Block, LinesBlock, Plain, Result, TextBlock, fields_of
+from qsctl.cli.output.results import Block, LinesBlock, TextBlock
 from qsctl.cli.panels import SIMULATION_PANEL
 from qsctl.cli.simulation.selection_options import BestOption, FrontOption, asked_criteria
 from qsctl.cli.simulation.spark_options import TaskOptions
@@ -30,25 +31,14 @@ SWEEP_FILE = "sweep.json"
 
 
 @dataclass(frozen=True)
-class Reported(Result):
+class Reported(DeclaredResult):
     """The report that was written, or printed, and its first sentences."""
 
-    file: str
-    bytes: int
-    verdict: tuple[str, ...]
+    file: Annotated[str, "the file that was written; empty: it was printed"]
+    bytes: Annotated[int, "size of what was written, pictures beside a page too"]
+    verdict: Annotated[tuple[str, ...], "its first sentences"]
     text: str = ""
-    """The whole of it, where it is printed."""
-
-    field_help: ClassVar[Mapping[str, str]] = {
-        "file": "the file that was written; empty: it was printed",
-        "bytes": "size of what was written, pictures beside a page too",
-        "verdict": "its first sentences",
-    }
-    row_fields: ClassVar[tuple[str, ...]] = tuple(field_help)
-
-    def document(self) -> Plain:
-        """Return the file and the verdict; the text is for people."""
-        return fields_of(self, *self.field_help)
+    """The whole of it, where it is printed: for people alone."""
 
     def blocks(self) -> Sequence[Block]:
         """Return the verdict and the file, or the report itself."""

@@ -13,8 +13,9 @@ import typer
 from qsctl.cli.broker_options import PROMETHEUS, http_client
 from qsctl.cli.command import Commands
 from qsctl.cli.input_files import reading
+from qsctl.cli.output.declared import DeclaredRows, Heading, table_of
 from qsctl.cli.output.render import note
-from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock, fields_of
+from qsctl.cli.output.results import Block, Plain, TextBlock, fields_of
 from qsctl.cli.panels import SIMULATION_PANEL
 from qsctl.errors import UsageError
 
@@ -26,34 +27,37 @@ COMMANDS: Final = Commands(panel=SIMULATION_PANEL)
 _SHOWN: Final = 20
 
 
+def _rate_text(per_second: float) -> str:
+    return f"{per_second:,.4g}"
+
+
 @dataclass(frozen=True)
-class TracedRates(Result):
+class TracedSeries:
+    """A row: a series, which is a client of the trace."""
+
+    client: Annotated[int, "number of the client in the trace, from 0", Heading("Client")]
+    series: Annotated[str, "labels of the series", Heading("Series")]
+    mean_per_second: Annotated[float, "mean rate", Heading("Mean/s", shown=_rate_text)]
+    peak_per_second: Annotated[float, "largest rate of a step", Heading("Peak/s", shown=_rate_text)]
+
+
+@dataclass(frozen=True)
+class TracedRates(DeclaredRows, rows=TracedSeries):
     """The trace that was written, and the rates that it was made from."""
 
-    file: str
-    messages: int
+    file: Annotated[str, "-o json and yaml: the trace; empty where none was written"]
+    messages: Annotated[int, "-o json and yaml: messages of the trace"]
     rates: RateRange
 
-    field_help: ClassVar[Mapping[str, str]] = {
-        "client": "number of the client in the trace, from 0",
-        "series": "labels of the series",
-        "mean_per_second": "mean rate",
-        "peak_per_second": "largest rate of a step",
-        "file": "-o json and yaml: the trace; empty where none was written",
-        "messages": "-o json and yaml: messages of the trace",
+    document_help: ClassVar[Mapping[str, str]] = {
         "step_seconds": "-o json and yaml: length of a step",
         "clients": "-o json and yaml: the rows",
     }
 
-    def rows(self) -> Sequence[Row]:
-        """Return one row a series."""
+    def items(self) -> Sequence[TracedSeries]:
+        """Return the series."""
         return [
-            {
-                "client": number,
-                "series": each.name,
-                "mean_per_second": sum(each.values) / len(each.values),
-                "peak_per_second": max(each.values),
-            }
+            TracedSeries(number, each.name, sum(each.values) / len(each.values), max(each.values))
             for number, each in enumerate(self.rates.series)
         ]
 
@@ -67,15 +71,7 @@ class TracedRates(Result):
 
     def blocks(self) -> Sequence[Block]:
         """Return a table of the series, and how a scenario reads the trace."""
-        columns = [
-            Column("client", "Client", "right"), Column("series", "Series"),
-            Column("mean_per_second", "Mean/s", "right"), Column("peak_per_second", "Peak/s", "right"),
-        ]  # fmt: skip
-        rows: list[Row] = [
-            {**row, **{key: f"{row[key]:,.4g}" for key in ("mean_per_second", "peak_per_second")}}
-            for row in self.rows()[:_SHOWN]
-        ]
-        blocks: list[Block] = [TableBlock(columns, rows)]
+        blocks: list[Block] = [table_of(TracedSeries, self.items()[:_SHOWN])]
         if len(self.rates.series) > _SHOWN:
             blocks.append(TextBlock(f"and {len(self.rates.series) - _SHOWN:,} more: -o csv has all.", "faint"))
         if self.file:
