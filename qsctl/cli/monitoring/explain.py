@@ -14,7 +14,8 @@ from qsctl.cli.command import Commands
 from qsctl.cli.configuration import explain_setting
 from qsctl.cli.monitoring import slow_subscriber
 from qsctl.cli.monitoring.listing_source import captured, is_a_run, joined, optional
-from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock
+from qsctl.cli.output.declared import DeclaredRows, Heading, read, table_of, varied
+from qsctl.cli.output.results import Block, Plain, TextBlock
 from qsctl.cli.panels import SIMULATION_PANEL
 
 if TYPE_CHECKING:
@@ -54,8 +55,30 @@ _DIRECT: Final = "D-1"
 """Places with the most congestion; a listing with queues names its own."""
 
 
+def _percent(share: float) -> str:
+    return f"{100 * share:.4g} %"
+
+
 @dataclass(frozen=True)
-class ExplainedDiscards(Result):
+class ExplainedCause:
+    """A row: a cause of discards."""
+
+    of: Annotated[str, "whose messages: a run, the broker, a message VPN or a client", Heading("Of", when=varied)]
+    cause: Annotated[str, "the cause's key"]
+    side: Annotated[str, "egress or ingress", Heading("Side")]
+    messages: Annotated[int, "messages discarded by it", Heading("Messages")]
+    share: Annotated[
+        float, "share of the discards of the same source and side", Heading("Share", shown=_percent, cell="share_text")
+    ]
+    meaning: Annotated[str, "the cause in words", Heading("Cause")]
+    is_loss: Annotated[bool, "whether a message is lost by it; an elided one is replaced by a newer one"]
+    most: Annotated[str, "the client and queue with most of them", Heading("Most at", when=any)]
+    lever: Annotated[str, "what helps"]
+    command: Annotated[str, "a simulation that shows what it would do; empty where the simulator has no such cause"]
+
+
+@dataclass(frozen=True)
+class ExplainedDiscards(DeclaredRows, rows=ExplainedCause):
     """The causes, with their levers."""
 
     source: str
@@ -66,42 +89,25 @@ class ExplainedDiscards(Result):
     """Usage of the spool and its endpoints, where it was captured: a line each."""
     notes: tuple[str, ...] = ()
 
-    field_help: ClassVar[Mapping[str, str]] = {
-        "of": "whose messages: a run, the broker, a message VPN or a client",
-        "cause": "the cause's key",
-        "side": "egress or ingress",
-        "messages": "messages discarded by it",
-        "share": "share of the discards of the same source and side",
-        "meaning": "the cause in words",
-        "is_loss": "whether a message is lost by it; an elided one is replaced by a newer one",
-        "most": "the client and queue with most of them",
-        "lever": "what helps",
-        "command": "a simulation that shows what it would do; empty where the simulator has no such cause",
+    document_help: ClassVar[Mapping[str, str]] = {
         "totals": "-o json and yaml: the totals that captured statistics state",
         "usage": "-o json and yaml: how full the message spool and its fullest queues were, where it was captured",
     }
 
-    def rows(self) -> Sequence[Row]:
-        """One row a cause, the most frequent first."""
+    def items(self) -> Sequence[ExplainedCause]:
+        """Return the causes, the most frequent first."""
         sums: dict[tuple[str, str], int] = {}
         for each in self.causes:
             key = (each.of, each.cause.side)
             sums[key] = sums.get(key, 0) + each.messages
         return [
-            {
-                "of": each.of,
-                "cause": each.cause.key,
-                "side": each.cause.side,
-                "messages": each.messages,
-                "share": each.messages / sums[each.of, each.cause.side],
-                "meaning": each.cause.words,
-                "is_loss": each.cause.is_loss,
-                "most": each.most,
-                "lever": each.cause.lever,
-                "command": each.command,
-            }
+            read(
+                ExplainedCause, each, cause=each.cause.key, side=each.cause.side, meaning=each.cause.words,
+                share=each.messages / sums[each.of, each.cause.side], is_loss=each.cause.is_loss,
+                lever=each.cause.lever,
+            )
             for each in self.causes
-        ]
+        ]  # fmt: skip
 
     def document(self) -> Plain:
         """Return the causes and the totals."""
@@ -111,8 +117,7 @@ class ExplainedDiscards(Result):
 
     def blocks(self) -> Sequence[Block]:
         """Return a table of losses by cause; then what helps, and how to check it."""
-        rows = self.rows()
-        if not rows:
+        if not self.causes:
             # Notes state what the source lacks, or what could not be read.
             text = "no discard is listed" if self.notes else "no message was discarded"
             return [
@@ -120,17 +125,8 @@ class ExplainedDiscards(Result):
                 *self._checks(),
                 *self._notes(),
             ]
-        several = len({row["of"] for row in rows}) > 1
-        columns = [
-            *([Column("of", "Of")] if several else []),
-            Column("side", "Side"),
-            Column("messages", "Messages", "right"),
-            Column("share_text", "Share", "right"),
-            Column("meaning", "Cause"),
-            *([Column("most", "Most at")] if any(row["most"] for row in rows) else []),
-        ]
-        shown = [{**row, "share_text": _percent(row["share"])} for row in rows]
-        blocks: list[Block] = [TableBlock(columns, shown, title=f"{self.source}: discards by cause"), *self._checks()]
+        table = table_of(ExplainedCause, self.items(), title=f"{self.source}: discards by cause")
+        blocks: list[Block] = [table, *self._checks()]
         for each in {each.cause.key: each for each in self.causes}.values():
             text = f"{each.cause.words}\n  Helps: {each.cause.lever}."
             blocks.append(TextBlock(f"{text}\n  Check: {each.command}" if each.command else text))
@@ -166,11 +162,6 @@ class ExplainedDiscards(Result):
 
     def _notes(self) -> list[Block]:
         return [TextBlock(note, "faint") for note in self.notes]
-
-
-def _percent(share: object) -> str:
-    assert isinstance(share, float)
-    return f"{100 * share:.4g} %"
 
 
 @COMMANDS.command(

@@ -11,7 +11,8 @@ import typer
 
 from qsctl.cli.command import Commands
 from qsctl.cli.engine.looks import LookOptions, SourcesArgument, WatchedEngine
-from qsctl.cli.output.results import Block, LinesBlock, ListResult, Plain, Result, Row, TextBlock
+from qsctl.cli.output.declared import DeclaredResult
+from qsctl.cli.output.results import Block, LinesBlock, ListResult, Plain, Row, TextBlock
 from qsctl.cli.panels import SAMPLES_PANEL
 from qsctl.cli.shipped_file import ForceOption, OutOption, ShippedFile, shipped_file
 from qsctl.errors import ExitStatus, UsageError
@@ -76,17 +77,12 @@ def alerts(out: OutOption = None, force: ForceOption = False) -> ShippedFile:
 
 
 @dataclass(frozen=True)
-class EngineMetrics(Result):
+class EngineMetrics(DeclaredResult):
     """The metrics of an engine, printed or written."""
 
     watched: WatchedEngine
-    text: str
-    file: str
-
-    field_help: ClassVar[Mapping[str, str]] = {
-        "text": "the metrics in the text format of Prometheus",
-        "file": "where they were written",
-    }
+    text: Annotated[str, "the metrics in the text format of Prometheus"]
+    file: Annotated[str, "where they were written"]
 
     @property
     def exit_status(self) -> ExitStatus:

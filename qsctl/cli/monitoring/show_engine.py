@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Annotated, ClassVar, Final
 
 from qsctl.cli.engine.looks import LookOptions, SourcesArgument, WatchedEngine
 from qsctl.cli.engine.results import age_text
-from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock, counted
+from qsctl.cli.output.declared import DeclaredRows, Heading, table_of
+from qsctl.cli.output.results import Block, Plain, Row, TextBlock, counted
 from qsctl.errors import ExitStatus
 
 if TYPE_CHECKING:
@@ -17,24 +18,53 @@ if TYPE_CHECKING:
 MINUTE_S: Final = 60.0
 
 
+def _rate_text(value: float | None) -> str | None:
+    return None if value is None else f"{value:.0f}" if abs(value) >= 10 else f"{value:.1f}"
+
+
 @dataclass(frozen=True)
-class ShownEngine(Result):
+class WaitingQueue:
+    """A row: a queue of a thread in which messages wait."""
+
+    thread: Annotated[str, "thread that holds the messages", Heading("Thread")]
+    state: Annotated[int, "number of the queue: qsctl engine states"]
+    queue: Annotated[str, "the queue's name"]
+    numbered: Annotated[str, Heading("Queue", cell="queue")]
+    messages: Annotated[int, "messages in it", Heading("Messages")]
+    size_bytes: Annotated[int, "length of their data"]
+    oldest_age_s: Annotated[
+        float | None, "seconds since the oldest of them came in; null: no time is stated",
+        Heading("Oldest", shown=age_text, cell="oldest"),
+    ]  # fmt: skip
+    arrived_per_min: Annotated[
+        float | None, "messages a minute that came into it, at least; null: there is nothing to compare with",
+        Heading("In/min", rank=1, shown=_rate_text, cell="arrived"),
+    ]  # fmt: skip
+    left_per_min: Annotated[
+        float | None, "messages a minute that left it, at least",
+        Heading("Out/min", rank=1, shown=_rate_text, cell="left"),
+    ]  # fmt: skip
+    growth_per_min: Annotated[
+        float | None, "by how many messages a minute it gets longer; below zero: shorter",
+        Heading("Growth/min", short="Growth", rank=2, shown=_rate_text, cell="growth"),
+    ]  # fmt: skip
+    empty_at: Annotated[
+        str | None, "when it is empty at this rate; null: never, or it is", Heading("Empty at", cell="empty")
+    ]
+    empty_in_s: Annotated[float | None, "in how many seconds that is"]
+
+
+_RATES: Final = ("arrived_per_min", "left_per_min", "growth_per_min", "empty_at")
+"""Columns that only a comparison with an earlier listing has."""
+
+
+@dataclass(frozen=True)
+class ShownEngine(DeclaredRows, rows=WaitingQueue):
     """An engine at one instant."""
 
     watched: WatchedEngine
 
-    field_help: ClassVar[Mapping[str, str]] = {
-        "thread": "thread that holds the messages",
-        "state": "number of the queue: qsctl engine states",
-        "queue": "the queue's name",
-        "messages": "messages in it",
-        "size_bytes": "length of their data",
-        "oldest_age_s": "seconds since the oldest of them came in; null: no time is stated",
-        "arrived_per_min": "messages a minute that came into it, at least; null: there is nothing to compare with",
-        "left_per_min": "messages a minute that left it, at least",
-        "growth_per_min": "by how many messages a minute it gets longer; below zero: shorter",
-        "empty_at": "when it is empty at this rate; null: never, or it is",
-        "empty_in_s": "in how many seconds that is",
+    document_help: ClassVar[Mapping[str, str]] = {
         "taken": "-o json and yaml: the instant, on the clock of the engine's host; with the rest beside `queues`",
         "compared_with": "the instant that rates are counted from",
         "sources": "files that were read",
@@ -44,7 +74,6 @@ class ShownEngine(Result):
         "threads": "by thread: last_receive_age_s of a source; received and delivered in all, of a database of ours",
         "damage": "damaged places of a database",
     }
-    row_fields: ClassVar[tuple[str, ...]] = tuple(field_help)[:11]
 
     @property
     def exit_status(self) -> ExitStatus:
@@ -67,10 +96,10 @@ class ShownEngine(Result):
             "queues": self.rows(),
         }
 
-    def rows(self) -> Sequence[Row]:
-        """One row a queue."""
+    def items(self) -> Sequence[WaitingQueue]:
+        """Return the queues."""
         history = self.watched.history
-        return [queue_row(each, history.now) for each in history.trends()]
+        return [_waiting(each, history.now) for each in history.trends()]
 
     def _threads(self) -> list[Row]:
         history = self.watched.history
@@ -89,26 +118,14 @@ class ShownEngine(Result):
         """Return the queues, the errors by number, and the last message of each source."""
         history = self.watched.history
         now = history.now
-        columns = [
-            Column("thread", "Thread"),
-            Column("queue", "Queue"),
-            Column("messages", "Messages", "right"),
-            Column("oldest", "Oldest", "right"),
-        ]
-        if history.before is not None:
-            columns += [
-                Column("arrived", "In/min", "right", rank=1),
-                Column("left", "Out/min", "right", rank=1),
-                Column("growth", "Growth/min", "right", short="Growth", rank=2),
-                Column("empty", "Empty at"),
-            ]
-        rows = [_shown(row) for row in self.rows()]
+        rates = () if history.before is not None else _RATES
+        table = table_of(WaitingQueue, self.items(), empty="Nothing waits.", leave_out=rates)
         since = "" if history.before is None else f", since {moment_text(history.before)}"
         text = (
             f"{moment_text(now)}{since}: {counted(now.recovery_messages, 'message')} in the recovery database, "
             f"{now.error_messages} in the error database."
         )
-        blocks: list[Block] = [TextBlock(text), TableBlock(columns, rows, empty="Nothing waits.")]
+        blocks: list[Block] = [TextBlock(text), table]
         blocks += [TextBlock(f"Damaged: {each}", "bad") for each in self.watched.damage]
         blocks += [TextBlock(f"Error {each['state']}, {each['name']}: {each['messages']}") for each in error_rows(now)]
         blocks += [
@@ -124,23 +141,23 @@ class ShownEngine(Result):
         return engine_metrics(self.watched)
 
 
-def queue_row(each: QueueTrend, now: EngineFigures) -> dict[str, Plain]:
-    """Return a queue as an object with stable names."""
+def _waiting(each: QueueTrend, now: EngineFigures) -> WaitingQueue:
     span_s, growth, empty_ns = each.span_ns / 1e9, each.growth_per_s, each.empty_after_ns
     per_min = MINUTE_S / span_s if span_s else None
-    return {
-        "thread": each.key.thread,
-        "state": each.key.state,
-        "queue": each.key.name,
-        "messages": each.messages,
-        "size_bytes": each.size_bytes,
-        "oldest_age_s": None if each.oldest_age_ns is None else each.oldest_age_ns / 1e9,
-        "arrived_per_min": None if per_min is None or each.arrived is None else each.arrived * per_min,
-        "left_per_min": None if per_min is None or each.left is None else each.left * per_min,
-        "growth_per_min": None if growth is None else growth * MINUTE_S,
-        "empty_at": None if empty_ns is None else empty_at(now, empty_ns),
-        "empty_in_s": None if empty_ns is None else empty_ns / 1e9,
-    }
+    return WaitingQueue(
+        thread=each.key.thread,
+        state=each.key.state,
+        queue=each.key.name,
+        numbered=f"{each.key.state} {each.key.name}",
+        messages=each.messages,
+        size_bytes=each.size_bytes,
+        oldest_age_s=None if each.oldest_age_ns is None else each.oldest_age_ns / 1e9,
+        arrived_per_min=None if per_min is None or each.arrived is None else each.arrived * per_min,
+        left_per_min=None if per_min is None or each.left is None else each.left * per_min,
+        growth_per_min=None if growth is None else growth * MINUTE_S,
+        empty_at=None if empty_ns is None else empty_at(now, empty_ns),
+        empty_in_s=None if empty_ns is None else empty_ns / 1e9,
+    )
 
 
 def empty_at(now: EngineFigures, after_ns: int) -> str:
@@ -166,21 +183,6 @@ def error_rows(now: EngineFigures) -> list[Row]:
         {"state": number, "name": meaning_of(number).name, "messages": count}
         for number, count in sorted(now.errors.items())
     ]
-
-
-def _shown(row: Row) -> Row:
-    shown = {name: _figure(row[f"{name}_per_min"]) for name in ("arrived", "left", "growth")}
-    return {
-        **row,
-        "queue": f"{row['state']} {row['queue']}",
-        "oldest": age_text(row["oldest_age_s"]),
-        **shown,
-        "empty": row["empty_at"],
-    }
-
-
-def _figure(value: Plain) -> str | None:
-    return None if not isinstance(value, int | float) else f"{value:.0f}" if abs(value) >= 10 else f"{value:.1f}"
 
 
 def show_engine(sources: SourcesArgument, *, options: LookOptions) -> ShownEngine:

@@ -5,18 +5,19 @@ from __future__ import annotations
 import dataclasses
 import math
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from qsctl.cli.broker_options import BrokerOptions
 from qsctl.cli.command import Commands
 from qsctl.cli.monitoring.listing_source import ReplicationOption, captured, is_a_run, joined, load_run, optional
-from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock
-from qsctl.cli.simulation.durations import short_duration
+from qsctl.cli.output.declared import DeclaredRows, Heading, any_known, read, table_of
+from qsctl.cli.output.results import Block, Plain, TextBlock
+from qsctl.cli.simulation.durations import short_seconds
 from qsctl.instant import MICROSECOND_NS, format_duration
 
 if TYPE_CHECKING:
@@ -43,8 +44,50 @@ _SHOWN: Final = 20
 """Clients whose figures the table's page explains one by one."""
 
 
+def _answer(value: bool | None) -> str:
+    return "?" if value is None else "Yes" if value else "No"
+
+
+def _percent(value: float | None) -> str:
+    return "?" if value is None else f"{value:g} %"
+
+
+def _count(value: int | None) -> str:
+    return "?" if value is None else f"{value:,}"
+
+
 @dataclass(frozen=True)
-class ExplainedSlowness(Result):
+class ExplainedClient:
+    """A row: a slow subscriber."""
+
+    client: Annotated[str, "name of the client", Heading("Client")]
+    slow_subscriber: Annotated[
+        bool | None, "whether the broker called it a slow subscriber; null: not known",
+        Heading("Slow", shown=_answer, cell="slow"),
+    ]  # fmt: skip
+    blocked_percent: Annotated[
+        float | None, "seconds of the last minute in which data could not be sent, with penalties, in percent",
+        Heading("Blocked", shown=_percent, cell="blocked"),
+    ]  # fmt: skip
+    since_seconds: Annotated[
+        float | None, "of a run: from its start to when the client first was one; null: not known",
+        Heading("Since", shown=short_seconds, cell="since", when=any_known),
+    ]  # fmt: skip
+    reason: Annotated[str, "application, loss, window, link, port, behind (link or port) or unknown"]
+    meaning: Annotated[str, "the reason in words", Heading("Why", cell="why")]
+    evidence: Annotated[str, "the figures from which the reason follows"]
+    discarded_messages: Annotated[
+        int | None, "messages discarded from its queues by congestion; null: not known",
+        Heading("Discards (Msgs)", shown=_count, cell="discarded"),
+    ]  # fmt: skip
+    lever: Annotated[str, "what helps"]
+    command: Annotated[
+        str, "a simulation that shows it or, of a run, the same run without it; empty where there is none"
+    ]
+
+
+@dataclass(frozen=True)
+class ExplainedSlowness(DeclaredRows, rows=ExplainedClient):
     """The slow subscribers, with what limits each."""
 
     source: str
@@ -53,36 +96,16 @@ class ExplainedSlowness(Result):
     is_captured: bool = False
     """Whether the source is what a broker listed: it may not have all that a run has."""
 
-    field_help: ClassVar[Mapping[str, str]] = {
-        "client": "name of the client",
-        "slow_subscriber": "whether the broker called it a slow subscriber; null: not known",
-        "blocked_percent": "seconds of the last minute in which data could not be sent, with penalties, in percent",
-        "since_seconds": "of a run: from its start to when the client first was one; null: not known",
-        "reason": "application, loss, window, link, port, behind (link or port) or unknown",
-        "meaning": "the reason in words",
-        "evidence": "the figures from which the reason follows",
-        "discarded_messages": "messages discarded from its queues by congestion; null: not known",
-        "lever": "what helps",
-        "command": "a simulation that shows it or, of a run, the same run without it; empty where there is none",
-    }
-
-    def rows(self) -> Sequence[Row]:
-        """One row a client, in the order in which they became slow, or the slowest first."""
+    def items(self) -> Sequence[ExplainedClient]:
+        """Return the clients, in the order in which they became slow, or the slowest first."""
         return [
-            {
-                "client": each.name,
-                "slow_subscriber": each.is_slow,
-                "blocked_percent": each.blocked_percent,
-                "since_seconds": None if each.since_ns is None else each.since_ns / 1e9,
-                "reason": each.reason.key,
-                "meaning": each.reason.words,
-                "evidence": each.evidence,
-                "discarded_messages": each.discarded_messages,
-                "lever": each.reason.lever,
-                "command": each.command,
-            }
+            read(
+                ExplainedClient, each, client=each.name, slow_subscriber=each.is_slow, reason=each.reason.key,
+                since_seconds=None if each.since_ns is None else each.since_ns / 1e9, meaning=each.reason.words,
+                lever=each.reason.lever,
+            )
             for each in self.clients
-        ]
+        ]  # fmt: skip
 
     def document(self) -> Plain:
         """Return the clients and the notes."""
@@ -96,26 +119,9 @@ class ExplainedSlowness(Result):
             none = TextBlock(f"{self.source}: no client is slow.", "good")
             none = TextBlock(f"{self.source}: no client is listed as slow.") if self.is_captured else none
             return [none, *notes]
-        rows = [
-            {
-                "client": each.name,
-                "slow": {True: "Yes", False: "No", None: "?"}[each.is_slow],
-                "blocked": "?" if each.blocked_percent is None else f"{each.blocked_percent:g} %",
-                "since": "" if each.since_ns is None else short_duration(each.since_ns),
-                "discarded": "?" if each.discarded_messages is None else f"{each.discarded_messages:,}",
-                "why": each.reason.words,
-            }
-            for each in self.clients
-        ]
-        columns = [
-            Column("client", "Client"),
-            Column("slow", "Slow"),
-            Column("blocked", "Blocked", "right"),
-            *([Column("since", "Since", "right")] if any(row["since"] for row in rows) else []),
-            Column("discarded", "Discards (Msgs)", "right"),
-            Column("why", "Why"),
-        ]
-        blocks: list[Block] = [TableBlock(columns, rows, title=f"{self.source}: slow subscribers"), self._figures()]
+        order = ("client", "slow_subscriber", "blocked_percent", "since_seconds", "discarded_messages", "meaning")
+        table = table_of(ExplainedClient, self.items(), title=f"{self.source}: slow subscribers", order=order)
+        blocks: list[Block] = [table, self._figures()]
         return [*blocks, *self._levers(), *notes]
 
     def _figures(self) -> Block:

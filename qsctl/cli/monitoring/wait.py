@@ -8,13 +8,14 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from qsctl.cli.command import Commands
 from qsctl.cli.location import seconds
-from qsctl.cli.output.results import Block, Plain, Result, Row, TextBlock
+from qsctl.cli.output.declared import DeclaredResult, row_of
+from qsctl.cli.output.results import Block, Plain, Row, TextBlock
 from qsctl.cli.panels import SAMPLES_PANEL
 from qsctl.cli.waiting_service import WaitingService
 from qsctl.errors import NoAnswer, NotFound, UsageError
@@ -74,27 +75,17 @@ class WaitedService(WaitingService):
 
 
 @dataclass(frozen=True)
-class Waited(Result):
+class Waited(DeclaredResult):
     """The condition that was waited for, and the time it took."""
 
-    queue_name: str
-    conditions: tuple[str, ...]
-    waited_s: float
-    values: dict[str, float]
-
-    field_help: ClassVar[Mapping[str, str]] = {
-        "queue_name": "PARTICIPANT/SUBSCRIBER/QUEUE",
-        "conditions": "what had to be so",
-        "waited_s": "how long that took, in seconds",
-        "values": "the figures of the conditions, by their names",
-    }
+    queue_name: Annotated[str, "PARTICIPANT/SUBSCRIBER/QUEUE"]
+    conditions: Annotated[tuple[str, ...], "what had to be so"]
+    waited_s: Annotated[float, "how long that took, in seconds"]
+    values: Annotated[dict[str, float], "the figures of the conditions, by their names"]
 
     def rows(self) -> list[Row]:
-        """One row."""
-        conditions = " and ".join(self.conditions)
-        return [
-            {"queue_name": self.queue_name, "conditions": conditions, "waited_s": self.waited_s, "values": self.values}
-        ]
+        """One row, with the conditions as one text."""
+        return [{**row_of(Waited, self), "conditions": " and ".join(self.conditions)}]
 
     def blocks(self) -> list[Block]:
         """Return a sentence."""

@@ -67,6 +67,11 @@ def varied(values: Sequence[object]) -> bool:
     return len(set(values)) > 1
 
 
+def any_known(values: Sequence[object]) -> bool:
+    """Return whether a value is not None: a column `when` it may be unknown of all."""
+    return any(each is not None for each in values)
+
+
 @dataclass(frozen=True, slots=True)
 class DeclaredField:
     """A field of a declaration; without help it is of the table alone, without a heading never in it."""
