@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import typer
 
-from qsctl.cli.output.results import Block, LinesBlock, Plain, Result, TextBlock
+from qsctl.cli.output.declared import DeclaredResult
+from qsctl.cli.output.results import Block, LinesBlock, Plain, TextBlock
 from qsctl.cli.output_files import written
 
 OutOption = Annotated[Path | None, typer.Option(metavar="FILE", help="File to write.", show_default="standard output")]
@@ -17,13 +17,11 @@ ForceOption = Annotated[bool, typer.Option("--force", help="Overwrite an existin
 
 
 @dataclass(frozen=True)
-class ShippedFile(Result):
+class ShippedFile(DeclaredResult):
     """A file that another program reads."""
 
-    text: str
-    file: str
-
-    field_help: ClassVar[Mapping[str, str]] = {"text": "the file's content", "file": "where it was written"}
+    text: Annotated[str, "the file's content"]
+    file: Annotated[str, "where it was written"]
 
     def document(self) -> Plain:
         """Return the content, or where it is."""

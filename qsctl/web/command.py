@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from qsctl.cli.broker_options import BrokerOptions
 from qsctl.cli.command import Commands
 from qsctl.cli.engine.looks import FILES_HELP, LookOptions
+from qsctl.cli.output.declared import DeclaredResult
 from qsctl.cli.output.payloads import TypesOption
-from qsctl.cli.output.results import Block, Result, TextBlock
+from qsctl.cli.output.results import Block, TextBlock
 from qsctl.cli.panels import SAMPLES_PANEL
 from qsctl.cli.service_options import TargetOptions
 from qsctl.errors import UsageError
@@ -31,17 +32,11 @@ _SHORTEST_S: Final = 0.2
 
 
 @dataclass(frozen=True)
-class ServedPage(Result):
+class ServedPage(DeclaredResult):
     """The address of the page."""
 
-    address: str
-    allow_changes: bool
-
-    field_help: ClassVar[Mapping[str, str]] = {
-        "address": "address of the page, with the token that opens it",
-        "allow_changes": "whether commands that change queues may be run from the page",
-    }
-    row_fields: ClassVar[tuple[str, ...]] = tuple(field_help)
+    address: Annotated[str, "address of the page, with the token that opens it"]
+    allow_changes: Annotated[bool, "whether commands that change queues may be run from the page"]
 
     def blocks(self) -> list[Block]:
         """Return the address, and how to end."""

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, ClassVar, Final
+from typing import Annotated, Final
 
 import typer
 
 from qsctl.cli.command import Commands
-from qsctl.cli.output.results import Block, Done, Result, TextBlock
+from qsctl.cli.output.declared import DeclaredResult
+from qsctl.cli.output.results import Block, Done, TextBlock
 from qsctl.cli.panels import MORE_PANEL
 from qsctl.errors import UsageError
 from qsctl.shipped import shipped
@@ -44,13 +44,11 @@ ShellOption = Annotated[
 
 
 @dataclass(frozen=True)
-class CompletionScript(Result):
+class CompletionScript(DeclaredResult):
     """A script to be evaluated or saved."""
 
-    shell: Shell
-    script: str
-
-    field_help: ClassVar[Mapping[str, str]] = {"shell": "the shell it is for", "script": "the text"}
+    shell: Annotated[Shell, "the shell it is for"]
+    script: Annotated[str, "the text"]
 
     def blocks(self) -> list[Block]:
         """Return the script alone, so that it can be piped."""

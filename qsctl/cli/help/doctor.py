@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, ClassVar, Final
+from typing import Annotated, Final
 
 import typer
 
@@ -17,7 +17,8 @@ from qsctl.cli.help.finding import Finding
 from qsctl.cli.help.migration import Migration, migration_of
 from qsctl.cli.help.peer_kinds import PEER_KINDS, PeerKinds
 from qsctl.cli.options import VariableOption, variables_of
-from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock, fields_of
+from qsctl.cli.output.declared import DeclaredRows
+from qsctl.cli.output.results import Block, Column, Plain, Row, TableBlock, TextBlock, fields_of
 from qsctl.cli.panels import MORE_PANEL
 from qsctl.cli.service_options import ANY_SERVICE, StateDirOption, TargetOption, TargetOptions, TimeoutOption
 from qsctl.distribution import installed, is_missing
@@ -27,19 +28,11 @@ COMMANDS: Final = Commands(panel=MORE_PANEL)
 
 
 @dataclass(frozen=True)
-class Health(Result):
+class Health(DeclaredRows, rows=Finding, items="findings"):
     """Every finding; the exit status is 1 where a needed part is missing."""
 
     findings: tuple[Finding, ...]
     all_well: str = "Everything that is needed is here."
-
-    field_help: ClassVar[Mapping[str, str]] = {
-        "part": "what was looked at",
-        "good": "whether it is there and usable",
-        "needed": "whether a command cannot do without it",
-        "found": "what was found",
-        "remedy": "what to do where it is not good",
-    }
 
     @property
     def exit_status(self) -> ExitStatus:
@@ -49,10 +42,6 @@ class Health(Result):
     def document(self) -> Plain:
         """Return an object with the findings."""
         return {"findings": self.rows()}
-
-    def rows(self) -> Sequence[Row]:
-        """One row a part."""
-        return [fields_of(each) for each in self.findings]
 
     def blocks(self) -> Sequence[Block]:
         """Return the list, then what to do."""

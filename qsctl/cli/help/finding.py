@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One part that was looked at. `needed` parts make the answer no when they are missing."""
 
-    part: str
-    good: bool
-    needed: bool
-    found: str
-    remedy: str = ""
+    part: Annotated[str, "what was looked at"]
+    good: Annotated[bool, "whether it is there and usable"]
+    needed: Annotated[bool, "whether a command cannot do without it"]
+    found: Annotated[str, "what was found"]
+    remedy: Annotated[str, "what to do where it is not good"] = ""

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from qsctl.cli.help.application_policies import (
     ABSENT,
@@ -26,7 +26,8 @@ from qsctl.cli.help.application_policies import (
     judge_policy,
     shown_value,
 )
-from qsctl.cli.output.results import Block, Column, ListResult, Row, TableBlock, TextBlock, fields_of
+from qsctl.cli.output.declared import DeclaredRows, Heading, table_of
+from qsctl.cli.output.results import Block, TextBlock
 
 if TYPE_CHECKING:
     from qsctl.config.problems import Problem
@@ -43,45 +44,26 @@ _CHILD: Final = re.compile(r"<(\w+)>")
 class MigrationStep:
     """A setting of a file, or a policy of an application: whether it is the same here, and what to do."""
 
-    place: str
-    setting: str
-    value: str
-    here: str
-    to_do: str
+    place: Annotated[str, "file and line", Heading("Where")]
+    setting: Annotated[str, "the element, or the policy of an application's profile", Heading("Setting")]
+    value: Annotated[str, "what the file has", Heading("Value")]
+    here: Annotated[str, "same, different or not there", Heading("Here")]
+    to_do: Annotated[str, "what to do", Heading("To do")]
 
 
 @dataclass(frozen=True)
-class Migration(ListResult):
+class Migration(DeclaredRows, rows=MigrationStep, items="steps"):
     """The checklist; the exit status is 0, for it is a list and not a judgement."""
 
     steps: tuple[MigrationStep, ...]
 
-    field_help: ClassVar[Mapping[str, str]] = {
-        "place": "file and line",
-        "setting": "the element, or the policy of an application's profile",
-        "value": "what the file has",
-        "here": "same, different or not there",
-        "to_do": "what to do",
-    }
-
-    def rows(self) -> Sequence[Row]:
-        """Return a row for each setting."""
-        return [fields_of(each) for each in self.steps]
-
     def blocks(self) -> Sequence[Block]:
         """Return what is not the same and what is advised, then a line that sums up."""
-        columns = [
-            Column("place", "Where"),
-            Column("setting", "Setting"),
-            Column("value", "Value"),
-            Column("here", "Here"),
-            Column("to_do", "To do"),
-        ]
         counts = Counter(each.here for each in self.steps)
         verdict = ", ".join(f"{counts[kind]} {kind}" for kind in (SAME, DIFFERENT, ABSENT))
-        rows = [row for row in self.rows() if row["here"] != SAME or row["to_do"] not in {"", OWN_LIBRARY}]
+        shown = [each for each in self.steps if each.here != SAME or each.to_do not in {"", OWN_LIBRARY}]
         text = TextBlock(f"{verdict} (-o json lists all of them)", "plain")
-        return [TableBlock(columns, rows, keeps_columns=True), text] if rows else [text]
+        return [table_of(MigrationStep, shown, keeps_columns=True), text] if shown else [text]
 
 
 def migration_of(file: Path | None, profiles: Path | None, variables: Mapping[str, str]) -> Migration:

@@ -6,11 +6,12 @@ that run against a service, or only the vendor's publications.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import Annotated, Final
 
-from qsctl.cli.output.results import Block, Column, ListResult, Row, TableBlock, TextBlock, fields_of
+from qsctl.cli.output.declared import DeclaredRows, Heading, table_of
+from qsctl.cli.output.results import Block, TextBlock
 from qsctl.shipped import shipped
 
 
@@ -18,11 +19,13 @@ from qsctl.shipped import shipped
 class PeerKind:
     """A kind of application: what it can do, what it must know, what it cannot do, and how that is known."""
 
-    application: str
-    can: str
-    must_know: str
-    cannot: str
-    seen: str
+    application: Annotated[str, "kind of DDS application", Heading("Application")]
+    can: Annotated[str, "what it can do with a queue of qsctl", Heading("Can")]
+    must_know: Annotated[str, "what it must know for it", Heading("Must know")]
+    cannot: Annotated[str, "what it cannot do", Heading("Cannot")]
+    seen: Annotated[
+        str, "by what that is known: programs that run against a service, or documents", Heading("Seen with")
+    ]
 
 
 _IDL: Final = "schemas/qsctl_queue.idl"
@@ -96,32 +99,14 @@ PEER_KINDS: Final[Sequence[PeerKind]] = (
 
 
 @dataclass(frozen=True)
-class PeerKinds(ListResult):
+class PeerKinds(DeclaredRows, rows=PeerKind, items="kinds"):
     """The table of kinds of applications."""
 
     kinds: tuple[PeerKind, ...]
 
-    field_help: ClassVar[Mapping[str, str]] = {
-        "application": "kind of DDS application",
-        "can": "what it can do with a queue of qsctl",
-        "must_know": "what it must know for it",
-        "cannot": "what it cannot do",
-        "seen": "by what that is known: programs that run against a service, or documents",
-    }
-
-    def rows(self) -> Sequence[Row]:
-        """One row a kind."""
-        return [fields_of(each) for each in self.kinds]
-
     def blocks(self) -> Sequence[Block]:
         """Return the table, and a reference to the page."""
-        columns = [
-            Column("application", "Application"),
-            Column("can", "Can"),
-            Column("must_know", "Must know"),
-            Column("cannot", "Cannot"),
-            Column("seen", "Seen with"),
-        ]
+        table = table_of(PeerKind, self.kinds, keeps_columns=True)
         where = f"The IDL is {shipped(_IDL)}, the programs are in {shipped('fixtures/foreign')}."
         more = "More: qsctl help any-dds-application. A peer that cannot match is named in the service's log."
-        return [TableBlock(columns, self.rows(), keeps_columns=True), TextBlock(where), TextBlock(more, "faint")]
+        return [table, TextBlock(where), TextBlock(more, "faint")]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
+from qsctl.cli.output.declared import DeclaredResult, DeclaredRows, Heading, table_of
 from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock, counted, fields_of, plain
 from qsctl.errors import ExitStatus
 from qsctl.profiles.formats.kinds import Format
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from qsctl.profiles.difference import DifferentSetting
     from qsctl.profiles.lint import LintFinding
     from qsctl.profiles.setting import ProfileSetting, Value
-    from qsctl.profiles.sizing import ClientSizing
+    from qsctl.profiles.sizing import ClientSizing, SizingLine
 
 
 def shown_value(value: Value) -> Plain:
@@ -128,24 +129,15 @@ class ShownProfile(Result):
 
 
 @dataclass(frozen=True)
-class ProfileText(Result):
+class ProfileText(DeclaredResult):
     """Profiles as a format writes them."""
 
-    text: str
-    file: str
-    format: str
-    profiles: tuple[str, ...]
-    lost: tuple[str, ...]
-    unknown: tuple[str, ...] = ()
-
-    field_help: ClassVar[Mapping[str, str]] = {
-        "text": "what was written",
-        "file": "the file written; empty for standard output",
-        "format": "its format",
-        "profiles": "the names of the profiles in it",
-        "lost": "settings whose values the format cannot hold, and that are not at their default",
-        "unknown": "settings that are left out, for the file does not have their values",
-    }
+    text: Annotated[str, "what was written"]
+    file: Annotated[str, "the file written; empty for standard output"]
+    format: Annotated[str, "its format"]
+    profiles: Annotated[tuple[str, ...], "the names of the profiles in it"]
+    lost: Annotated[tuple[str, ...], "settings whose values the format cannot hold, and that are not at their default"]
+    unknown: Annotated[tuple[str, ...], "settings that are left out, for the file does not have their values"] = ()
 
     @property
     def exit_status(self) -> ExitStatus:
@@ -167,7 +159,20 @@ class ProfileText(Result):
 
 
 @dataclass(frozen=True)
-class ProfileDifference(Result):
+class ProfileSettingRow:
+    """A row: a setting in which two profiles differ, as `DifferentSetting` has it."""
+
+    field: Annotated[str, "the setting", Heading("Setting")]
+    first: Annotated[
+        object, "its value in the first profile; null: the broker's platform decides",
+        Heading("First", "right", shown=shown_value),
+    ]  # fmt: skip
+    second: Annotated[object, "its value in the second one", Heading("Second", "right", shown=shown_value)]
+    default: Annotated[object, "the vendor's default", Heading("Default", "right", shown=shown_value)]
+
+
+@dataclass(frozen=True)
+class ProfileDifference(DeclaredRows, rows=ProfileSettingRow, items="differences"):
     """The settings in which two profiles differ."""
 
     first: str
@@ -178,11 +183,7 @@ class ProfileDifference(Result):
     unknown: tuple[str, ...] = ()
     """Those of them whose value a file states as something that is not known."""
 
-    field_help: ClassVar[Mapping[str, str]] = {
-        "field": "the setting",
-        "first": "its value in the first profile; null: the broker's platform decides",
-        "second": "its value in the second one",
-        "default": "the vendor's default",
+    document_help: ClassVar[Mapping[str, str]] = {
         "not_compared": "-o json and yaml: settings that may differ, and that one of the files does not hold or know",
     }
 
@@ -192,10 +193,6 @@ class ProfileDifference(Result):
         if self.differences:
             return ExitStatus.NO
         return ExitStatus.PARTLY_DONE if self.unknown else ExitStatus.DONE
-
-    def rows(self) -> Sequence[Row]:
-        """Return a row for each setting."""
-        return [fields_of(each) for each in self.differences]
 
     def document(self) -> Plain:
         """Return whether they are the same, and what differs."""
@@ -216,15 +213,8 @@ class ProfileDifference(Result):
         if not self.differences:
             words = "The profiles are the same in all that is compared." if rest else "The profiles are the same."
             return [TextBlock(words, "good"), *rest]
-        rows: list[Row] = [
-            {name: shown_value(getattr(each, name)) for name in ("field", "first", "second", "default")}
-            for each in self.differences
-        ]
-        columns = [
-            Column("field", "Setting"), Column("first", self.first, "right"), Column("second", self.second, "right"),
-            Column("default", "Default", "right"),
-        ]  # fmt: skip
-        return [TableBlock(columns, rows), *rest]
+        headings = {"first": self.first, "second": self.second}
+        return [table_of(ProfileSettingRow, self.differences, headings=headings), *rest]
 
 
 @dataclass(frozen=True)
@@ -276,8 +266,23 @@ class LintedProfile(Result):
         return [*blocks, TextBlock(count, "bad" if warnings or self.unread else "good")]
 
 
+def _figure(value: float) -> str:
+    return f"{int(value):,}" if value == int(value) else f"{value:,.6g}"
+
+
 @dataclass(frozen=True)
-class SizedProfile(Result):
+class SizedQuantity:
+    """A row: a line of the arithmetic, as `SizingLine` has it."""
+
+    quantity: Annotated[str, "what is computed", Heading("Quantity")]
+    formula: Annotated[str, "how", Heading("Formula")]
+    numbers: Annotated[str, "the formula with its numbers", Heading("With its numbers")]
+    value: Annotated[float, "the result", Heading("Value", shown=_figure)]
+    unit: Annotated[str, "its unit", Heading("Unit")]
+
+
+@dataclass(frozen=True)
+class SizedProfile(DeclaredRows, rows=SizedQuantity):
     """The arithmetic of a profile under a load."""
 
     profile: str
@@ -286,12 +291,7 @@ class SizedProfile(Result):
     check: str
     why_they_differ: tuple[str, ...]
 
-    field_help: ClassVar[Mapping[str, str]] = {
-        "quantity": "what is computed",
-        "formula": "how",
-        "numbers": "the formula with its numbers",
-        "value": "the result",
-        "unit": "its unit",
+    document_help: ClassVar[Mapping[str, str]] = {
         "limit": "-o json and yaml: what limits the guaranteed delivery of one client",
         "is_enough": "-o json and yaml: whether G-1 admits what the flows want",
         "levers": "-o json and yaml: what would make it enough",
@@ -299,9 +299,9 @@ class SizedProfile(Result):
         "why_they_differ": "-o json and yaml: why simulation finds other settings enough",
     }
 
-    def rows(self) -> Sequence[Row]:
-        """Return a row for each line."""
-        return [fields_of(each) for each in self.sizing.lines]
+    def items(self) -> Sequence[SizingLine]:
+        """Return the lines."""
+        return self.sizing.lines
 
     def document(self) -> Plain:
         """Return the lines, what limits and what to do."""
@@ -314,24 +314,14 @@ class SizedProfile(Result):
 
     def blocks(self) -> Sequence[Block]:
         """Return the verdict, the arithmetic, and how to check it."""
-        columns = [
-            Column("quantity", "Quantity"), Column("value", "Value", "right"), Column("unit", "Unit"),
-            Column("formula", "Formula"), Column("numbers", "With its numbers"),
-        ]  # fmt: skip
-        rows: list[Row] = [
-            {
-                **fields_of(line),
-                "value": f"{int(line.value):,}" if line.value == int(line.value) else f"{line.value:,.6g}",
-            }
-            for line in self.sizing.lines
-        ]
         verdict = f"{self.profile}: {self.sizing.limit} limits guaranteed delivery."
         if self.sizing.is_enough:
             verdict += " G-1 admits all that the flows want."
         blocks: list[Block] = [TextBlock(verdict, "good" if self.sizing.is_enough else "bad")]
         if self.levers:
             blocks.append(TextBlock("G-1 admits less than the flows want. Lever: " + ", ".join(self.levers) + "."))
-        blocks.append(TableBlock(columns, rows))
+        order = ("quantity", "value", "unit", "formula", "numbers")
+        blocks.append(table_of(SizedQuantity, self.sizing.lines, order=order))
         blocks.append(TextBlock(f"\nCheck it by simulation: {self.check}"))
         blocks += [TextBlock(f"They differ: {each}.", "faint") for each in self.why_they_differ]
         return blocks

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from qsctl.cli.administer.snippets import checked_selector
 from qsctl.cli.command import Commands
+from qsctl.cli.output.declared import DeclaredResult
 from qsctl.cli.output.payloads import ContentReader, TypesOption
-from qsctl.cli.output.results import Block, Result, TextBlock, counted
+from qsctl.cli.output.results import Block, TextBlock, counted
 from qsctl.cli.panels import SAMPLES_PANEL
 from qsctl.cli.samples.move import LimitOption
 from qsctl.cli.samples.sample_files import FileFormat, format_of
@@ -39,22 +40,14 @@ FormatOption = Annotated[
 
 
 @dataclass(frozen=True)
-class Exported(Result):
+class Exported(DeclaredResult):
     """A file with samples."""
 
-    queue_name: str
-    file: str
-    format: str
-    sample_count: int
-    size_bytes: int
-
-    field_help: ClassVar[Mapping[str, str]] = {
-        "queue_name": "PARTICIPANT/SUBSCRIBER/QUEUE",
-        "file": "the file that was written",
-        "format": "jsonl or parquet",
-        "sample_count": "samples in the file",
-        "size_bytes": "size of their contents",
-    }
+    queue_name: Annotated[str, "PARTICIPANT/SUBSCRIBER/QUEUE"]
+    file: Annotated[str, "the file that was written"]
+    format: Annotated[str, "jsonl or parquet"]
+    sample_count: Annotated[int, "samples in the file"]
+    size_bytes: Annotated[int, "size of their contents"]
 
     def blocks(self) -> list[Block]:
         """Return a sentence."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Final
+from typing import Annotated, Final
 
 import typer
 
 from qsctl.cli.command import Commands
-from qsctl.cli.output.results import Block, Result, TextBlock
+from qsctl.cli.output.declared import DeclaredResult
+from qsctl.cli.output.results import Block, TextBlock
 from qsctl.cli.panels import SAMPLES_PANEL
 from qsctl.cli.service_options import DdsOptions, QueueArgument
 from qsctl.errors import ExitStatus
@@ -18,17 +19,11 @@ COMMANDS: Final = Commands(panel=SAMPLES_PANEL)
 
 
 @dataclass(frozen=True)
-class AnsweredRequests(Result):
+class AnsweredRequests(DeclaredResult):
     """The number of answered requests."""
 
-    answered: int
-    rejected: int
-
-    field_help: ClassVar[Mapping[str, str]] = {
-        "answered": "requests whose replies are in the reply queue",
-        "rejected": "requests that were rejected",
-    }
-    row_fields: ClassVar[tuple[str, ...]] = ("answered", "rejected")
+    answered: Annotated[int, "requests whose replies are in the reply queue"]
+    rejected: Annotated[int, "requests that were rejected"]
 
     @property
     def exit_status(self) -> ExitStatus:

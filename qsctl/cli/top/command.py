@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, ClassVar, Final
+from typing import Annotated, Final
 
 import typer
 
 from qsctl.cli.broker_options import BrokerOptions
 from qsctl.cli.command import Commands
 from qsctl.cli.engine.looks import FILES_HELP, LookOptions
-from qsctl.cli.output.results import Block, Result
+from qsctl.cli.output.declared import DeclaredResult
+from qsctl.cli.output.results import Block
 from qsctl.cli.panels import SAMPLES_PANEL
 from qsctl.cli.service_options import TargetOptions
 from qsctl.errors import UsageError
@@ -25,13 +25,10 @@ _SHORTEST_S: Final = 0.1
 
 
 @dataclass(frozen=True)
-class Watched(Result):
+class Watched(DeclaredResult):
     """The person has seen it."""
 
-    watched: str
-
-    field_help: ClassVar[Mapping[str, str]] = {"watched": "service, run folder, engine or broker that was looked at"}
-    row_fields: ClassVar[tuple[str, ...]] = tuple(field_help)
+    watched: Annotated[str, "service, run folder, engine or broker that was looked at"]
 
     def blocks(self) -> list[Block]:
         """Nothing is left to show."""
