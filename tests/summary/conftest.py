@@ -18,6 +18,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import SparkSession
 
 from qsctl.eventlog.outcomes import DISCARDS, LOSSES, Outcome, column_of
 from qsctl.eventlog.run_folder import (
@@ -82,6 +83,18 @@ def computed(request: pytest.FixtureRequest, options: SparkOptions) -> SparkOpti
 @pytest.fixture
 def spark(options: SparkOptions) -> Any:
     return spark_session(options, brief=True)
+
+
+@pytest.fixture(autouse=True)
+def as_strict_as_connect(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Refuse what Spark Connect refuses and a session of this process takes; Connect itself is in a campaign."""
+    plain = SparkSession.createDataFrame
+
+    def strict(session: SparkSession, data: Any, *rest: Any, **named: Any) -> Any:
+        assert not isinstance(data, pa.Table) or data.num_rows, "Spark Connect makes no frame of a table without rows"
+        return plain(session, data, *rest, **named)
+
+    monkeypatch.setattr(SparkSession, "createDataFrame", strict)
 
 
 @dataclass(frozen=True)

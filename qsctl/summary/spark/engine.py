@@ -29,7 +29,11 @@ class SparkEngine:
 
     def frame(self, rows: pa.Table) -> DataFrame:
         """Return rows of this process as a frame, in one part: they are few."""
-        return self._spark.createDataFrame(rows).coalesce(1)
+        if rows.num_rows:
+            return self._spark.createDataFrame(rows).coalesce(1)
+        # Spark Connect takes no table without rows, though it has a schema.
+        unknown = pa.Table.from_pylist([dict.fromkeys(rows.schema.names)], pa.schema([*map(_nullable, rows.schema)]))
+        return self._spark.createDataFrame(unknown).limit(0)
 
     def materialized(self, frame: DataFrame) -> DataFrame:
         """Return the rows of a frame, computed now and kept in memory or on disk until nothing refers to them.
@@ -68,3 +72,7 @@ class SparkEngine:
         known = [each for each in stages if each is not None]
         tasks = sum(each.numTasks for each in known)
         return sum(each.numCompletedTasks for each in known) / tasks if tasks else 0.0
+
+
+def _nullable(field: pa.Field) -> pa.Field:
+    return field.with_nullable(True)
