@@ -489,3 +489,18 @@ def test_a_class_name_is_one_class() -> None:
                 homes.setdefault(node.name, set()).add(name(path))
     doubled = {each: where for each, where in homes.items() if len(where) > 1}
     assert set(doubled) == {"QueueConsumer", "QueueProducer", "QueueReplier", "QueueRequester"}, doubled
+
+
+def test_tests_that_docstrings_name_exist() -> None:
+    """The pages of design name the test that shows each claim; one that was renamed must be renamed there."""
+    definition = re.compile(r"^\s*def (test_\w+)|(?<=/)(test_\w+\.py)$", re.MULTILINE)
+    known = {found for path in SOURCES for match in definition.findall(text_of(path) + f"\n{path}") for found in match}
+    named = re.compile(r"\btest_\w+(?:\.py)?")
+    missing = {
+        f"{name(path)}: {each}"
+        for path in MODULES
+        if "test_" in text_of(path)
+        for text in documentation(path)
+        for each in named.findall(text)
+    }
+    assert {each for each in missing if each.partition(": ")[2] not in known} == set()

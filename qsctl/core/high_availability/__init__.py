@@ -1,22 +1,104 @@
 """Replicated queues: one log a replication group, one master an epoch, commit by a quorum [QS 7].
 
-Input: messages of clients, frames of other members, reports of what is durable, the time, and jitter. Output: writes
-for the store, frames, answers to clients. Invariants: a frame leaves once the writes that it rests on are durable; an
-answer leaves once the entry that it rests on is committed; a committed entry is never replaced.
-
-The log of a group is the records of its queues, so that a slave follows by the same replay that a start uses. The epoch
-of an entry is that of the last `EpochBegan` before it.
-
-The content of a frame is a claim. A group is its incarnation, not its name (`groups`); an epoch is followed one step at
-a time, or as its members themselves confirm it (`epochs`); a frame that no replica can have sent is refused with a
-reason and changes nothing, and a log that cannot be replayed is replaced by that of the master (`replica`). An
-assertion here is about a mistake of our own, never about a frame.
-
-Read `member` first: it composes a `ServiceEngine` with one `replica` for each group and is stepped like an engine. A
-replica is put together from `log`, `ballot` (elections), `epochs`, `groups`, `progress` (the other replicas), `learner`
-(a lost log), `staging` (samples that no log has ordered yet), `clients` (answers that wait), `follower` (the queues)
-and `outgoing` (writes and the frames that rest on them); `frames` are the messages between replicas.
-
 The protocol is that of Ongaro and Ousterhout, "In Search of an Understandable Consensus Algorithm" (Raft, 2014), with
-its pre-vote; the names are those of [QS 7].
+its pre-vote, here a *trial*; the names are those of [QS 7]. This is its contract, as `core.turn` has that of a driver.
+
+Promises, as long as more than half of the configured members (`queue_instances`) keep their logs:
+
+- A sample that was answered 1 is in the logs of a quorum. It is delivered and acknowledged, or becomes a dead letter,
+  expires, or is flushed or deleted with its queue. A committed entry is never replaced.
+- An attempt to write that every member answered 0 is in no log and never will be. Where a replica cannot be sure of
+  either it does not answer, and the producer writes again; identities suppress the duplicate (`producers`).
+- An epoch has at most one master. At most one delivery of a sample lacks the flag *redelivered*.
+- Replicas that applied the same entry are in the same state: a slave follows by the replay that a start uses.
+
+Assumptions:
+
+- Clocks run at the same rate; they may differ, and be set back (`steady_time`).
+- A sync that returned is durable. Only under `<synchronization>` FULL is a sync waited for at all.
+- The network may lose, double, delay and reorder letters. A forged one that no member can have sent is refused; but
+  letters are not signed, and a process that can write to the domain can write in a member's name.
+- The members are fixed: none is added or removed while the service runs.
+
+Who writes what, and when. The log of a group is the records of its queues (`log`); the epoch of an entry is that of
+the last `EpochBegan` before it. Beside it a replica stores its hard state (`ballot.HardState`).
+
+- Entries: the master's queues alone decide what becomes of samples, also of time-outs, expiry and retries; what they
+  record is appended. A slave appends what the master of its epoch sends; for that it takes back entries of its own that
+  contradict it and are not committed.
+- Snapshot: a replica replaces entries by the committed state that they led to (`compaction`), or installs the master's.
+- Epoch: raised by a candidate's canvass or a master's frame, to at most one above the highest in which a quorum was
+  seen (`epochs`); a trial raises none. Vote: one an epoch.
+- Floor: the longest log of those present when a group forms anew; a shorter one gets no vote after that.
+- Incarnation: of the group, from CREATE, else drawn by the first master. Frames of another creation of the queue have
+  no effect (`groups`).
+
+The steps of a sample, and what a crash of the master leaves after each:
+
+1. A write reaches the replicas; a slave keeps it aside (`staging`). Nothing of it is left: the producer has no answer,
+  and writes again.
+2. The master's queue records `Enqueued`, and the entry is to be written. As after 1, or as after 3.
+3. The entry is durable at the master, and only then sent to the others (`mastery`), without a payload of more than 64
+   octets that they have from the producer. The next master either has the entry, and commits it with one of its own
+   epoch, or does not, and the entry is taken back where it is. Until that is decided no replica that has it answers.
+4. A slave holds entry and payload durably, and confirms. It votes for no log that is less up to date than its own.
+5. A quorum holds the entry, and it or one behind it is of the master's own epoch: it is committed (`progress`). Answer
+   1 leaves. Every later master has the entry, and answers 1 to who asks again.
+6. `Assigned` is recorded. The delivery leaves once that is committed; or, where `synchronize_consumer_assignment` is
+   false and the log allows it (`SendsAhead`), once the sample's own entry is; never before an entry of the own epoch is
+   (`clients`). The next master delivers what was assigned to the same consumer first, flagged; where the log allowed to
+   send ahead, it flags all samples that are held.
+7. The consumer's acknowledgment is recorded as `Removed`. Until that is committed the next master delivers the sample
+   again, flagged.
+
+Elections (`replica`, `ballot`, `allegiance`). A replica without a sign of a master for `master_timeout`, and a random
+part of it more, begins a trial. With a quorum of it, it votes for itself in the next epoch, durably, and asks the
+others. They vote for one candidate an epoch, whose last entry is no less up to date than theirs: first by epoch, then
+by index. A vote leaves once it is durable. A replica that confirmed a master's frame votes for no other within
+`master_timeout`, nor within that time after its start, unless it is new to the group. A master without confirmations of
+a quorum for `master_timeout`, or whose clock was set back, follows. One that leaves in order waits until another holds
+all, and hands over (`Farewell`).
+
+Losses. A replica whose log is gone, damaged, or shorter than at its orderly close, and any volatile one that restarts,
+is a *learner*: it has no vote and counts for no quorum until an entry is committed that the others wrote after its loss
+(`ReplicaRejoined`). Where too few logs are left, a group forms by an operator's command (`qsctl member force-quorum`);
+volatile replicas form anew once all are present. A write or sync that failed is not tried again: the replica is silent
+until its process starts again.
+
+Refused without effect, counted, and reported (`FrameRefused`): a frame of a process that is not a member, or of another
+creation of the queue; an epoch that is too far ahead; entries or a snapshot of a second master of the epoch, of a queue
+of another group, or against a committed entry; a confirmation of what was not sent. Entries and canvasses of an earlier
+epoch are answered with the own one. A replica that cannot replay what is committed falls back alone: a master gives it
+the whole log. An assertion here is about a mistake of our own, never about a frame.
+
+Limits: a frame has at most `progress.ENTRIES_MAX` entries, and a slave at most `UNCONFIRMED_MAX` unconfirmed ones;
+octets are bounded by the transport alone (`LETTER_BYTES_MAX`). A master whose own disk does not end a sync may go on
+sending its heartbeats: it commits nothing new, and no other is elected meanwhile.
+
+Shown by these tests, in tests/core/high_availability where no other folder is named:
+
+- promises, under drawn faults: P1 to P15 of `sim.world.invariants`, tests/world, `test_no_seed_breaks_a_rule`; broken
+  replicas are caught by `test_random_search_catches` and `test_its_schedule_catches` there; with processes that are
+  killed, tests/dds, `test_no_accepted_sample_is_lost_when_masters_are_killed`;
+- what waits for the disk: `test_a_vote_leaves_once_it_is_durable`,
+  `test_a_confirmation_leaves_once_the_entry_is_durable`, `test_a_master_gives_away_only_what_is_durable_at_itself`;
+- commit: `test_an_entry_of_an_older_epoch_is_not_committed_by_counting`, `test_a_committed_entry_is_never_taken_back`;
+- answers: `test_a_replica_is_silent_on_what_is_in_its_log_and_not_committed`,
+  `test_without_a_master_every_replica_rejects_what_it_never_had`;
+- deliveries: `test_nothing_is_delivered_before_the_first_entry_of_the_own_epoch_is_committed`,
+  `test_what_was_assigned_goes_to_the_same_consumers_before_anything_else`,
+  `test_while_samples_are_sent_ahead_everything_held_is_flagged_after_a_take_over`;
+- elections: `test_a_voter_votes_once_an_epoch_also_after_a_restart`, `test_a_trial_raises_no_epoch`,
+  `test_a_voter_that_restarts_withholds_its_vote_as_long_as_a_master_may_count_on_it`;
+- losses: `test_a_replica_with_a_new_disk_has_no_vote_until_a_quorum_without_it_committed_an_entry`,
+  `test_a_store_that_fails_silences_its_replica_and_another_takes_over`, tests/service,
+  `test_a_log_that_lost_its_end_after_an_orderly_stop_has_no_vote`;
+- refusals: test_frames.py; replay: `test_every_prefix_of_a_log_replays_to_the_state_that_wrote_it`.
+
+Read `member` first: it composes a `ServiceEngine` with one `replica` for each group, is stepped like an engine, and has
+the loop of its driver in its docstring. A replica is put together from `log`, `ballot` (elections), `epochs`, `groups`,
+`mastery` and `progress` (the other replicas), `learner` (a lost log), `producers` and `staging` (samples that no log
+has ordered yet), `clients` (answers that wait), `follower` (the queues) and `outgoing` (writes and the frames that rest
+on them); `frames` are the messages between replicas. `configuration` orders the commands that create and delete queues,
+by a log of the same kind [QS 7.2].
 """

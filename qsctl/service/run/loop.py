@@ -46,15 +46,16 @@ class ServiceLoop:
     """An engine, its stores and a clock. Restore the engine before the first turn, see `restore`; close it before the
     stores.
 
-    A failing disk affects the queues whose stores fail, see `recovery`. Where the service's own store fails, nothing is
-    written any more and every call raises the same error: later changes may depend on lost ones.
+    A failing disk affects the queues, or the changes of the configuration, whose stores fail, see `recovery`. What
+    fails beside that, such as the files of a queue that is created, ends the loop: every later call raises the same
+    error.
 
     Args:
         engine: the engine whose turns are run.
         stores: the stores of its records.
         clock: Unix nanoseconds: the wall clock, or one that ignores changes of it.
-        on_finished: called in another thread when `pop_finished` has something; must not block. turns_ahead_max,
-        records_ahead_max: bounds on the turns and records that wait for the disk.
+        on_finished: called in another thread when `pop_finished` has something; must not block.
+        turns_ahead_max, records_ahead_max: bounds on the turns and records that wait for the disk.
         quick_sync_s: a sync on a disk that takes less is waited for; 0: none. By default every sync is waited for.
         replication: what steps the engine as a member of a cluster; None: nothing is replicated.
         limits: gives those of the service.
