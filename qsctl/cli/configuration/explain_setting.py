@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, ClassVar, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from qsctl.cli.command import Commands
-from qsctl.cli.output.results import Block, Result, Row, TextBlock
+from qsctl.cli.output.declared import DeclaredRows
+from qsctl.cli.output.results import Block, Plain, TextBlock
 from qsctl.errors import NotFound
 
 if TYPE_CHECKING:
@@ -20,24 +21,31 @@ COMMANDS: Final = Commands()
 
 
 @dataclass(frozen=True)
-class ExplainedSettings(Result):
+class ExplainedSetting:
+    """A row: a setting, and what it is."""
+
+    path: Annotated[
+        str, "the element below <queuing_service>; @name is an attribute, property/NAME an element of a <property>"
+    ]
+    meaning: Annotated[str, "what the setting is"]
+    allowed: Annotated[str, "its values"]
+    default: Annotated[str, "its value where nothing gives one; empty: it has none"]
+    section: Annotated[
+        str, "where the default is stated, in the Queuing Service User's Manual, or that it is an extension"
+    ]
+    inherited_from: Annotated[list[str], "the elements further out that may give it, the nearest first"]
+    option: Annotated[str, "the option of `qsctl create-queue` that sets it; empty: there is none"]
+
+
+@dataclass(frozen=True)
+class ExplainedSettings(DeclaredRows, rows=ExplainedSetting, items="settings"):
     """The settings of a name, each with what it is."""
 
-    settings: tuple[Row, ...]
+    settings: tuple[ExplainedSetting, ...]
 
-    field_help: ClassVar[Mapping[str, str]] = {
-        "path": "the element below <queuing_service>; @name is an attribute, property/NAME an element of a <property>",
-        "meaning": "what the setting is",
-        "allowed": "its values",
-        "default": "its value where nothing gives one; empty: it has none",
-        "section": "where the default is stated, in the Queuing Service User's Manual, or that it is an extension",
-        "inherited_from": "the elements further out that may give it, the nearest first",
-        "option": "the option of `qsctl create-queue` that sets it; empty: there is none",
-    }
-
-    def rows(self) -> Sequence[Row]:
-        """One row a setting."""
-        return self.settings
+    def document(self) -> Plain:
+        """Return an object with the settings."""
+        return {"settings": self.rows()}
 
     def blocks(self) -> Sequence[Block]:
         """Return a paragraph for each setting."""
@@ -84,25 +92,25 @@ def _names(place: SettingPlace) -> set[str]:
     return {place.path, place.setting.tag, *((option.name, option.name.lstrip("-")) if option else ())}
 
 
-def _row(place: SettingPlace) -> Row:
+def _row(place: SettingPlace) -> ExplainedSetting:
     item = place.setting
     default = place.default
-    return {
-        "path": place.path,
-        "meaning": item.help,
-        "allowed": item.value.allowed,
-        "default": "" if default is None or default == "" else item.value.write(default),
-        "section": item.section,
-        "inherited_from": [f"{each.path} of the {each.origin}" for each in place.inherits],
-        "option": item.option.name if item.option else "",
-    }
+    return ExplainedSetting(
+        path=place.path,
+        meaning=item.help,
+        allowed=item.value.allowed,
+        default="" if default is None or default == "" else item.value.write(default),
+        section=item.section,
+        inherited_from=[f"{each.path} of the {each.origin}" for each in place.inherits],
+        option=item.option.name if item.option else "",
+    )
 
 
-def _paragraph(row: Row) -> str:
-    lines = [str(row["path"]), f"  {row['meaning']}", f"  Values: {row['allowed']}"]
-    lines.append(f"  Default: {row['default'] or 'none'} ({row['section']})")
-    if row["inherited_from"]:
-        lines.append(f"  Inherited from: {', then '.join(map(str, row['inherited_from']))}")  # type: ignore[arg-type]
-    if row["option"]:
-        lines.append(f"  Option of create-queue: {row['option']}")
+def _paragraph(row: ExplainedSetting) -> str:
+    lines = [row.path, f"  {row.meaning}", f"  Values: {row.allowed}"]
+    lines.append(f"  Default: {row.default or 'none'} ({row.section})")
+    if row.inherited_from:
+        lines.append(f"  Inherited from: {', then '.join(row.inherited_from)}")
+    if row.option:
+        lines.append(f"  Option of create-queue: {row.option}")
     return "\n".join(lines)

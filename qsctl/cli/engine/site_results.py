@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar, Final
 
-from qsctl.cli.output.declared import DeclaredRows, Heading, row_of, table_of
+from qsctl.cli.output.declared import DeclaredRows, Heading, read, row_of, table_of
 from qsctl.cli.output.results import Block, ListResult, Plain, Row, TableBlock, TextBlock, counted, fields_of
 from qsctl.errors import ExitStatus
 
@@ -154,39 +154,33 @@ class SiteUses(ListResult):
 
 
 @dataclass(frozen=True)
-class LintedSite(ListResult):
+class SiteFault:
+    """A row: a fault of a site, as `SiteFinding` has it."""
+
+    file: Annotated[str, "the file"]
+    line: Annotated[int, "line of the part; 0: not known"]
+    severity: Annotated[str, "error, warning or note"]
+    rule: Annotated[str, "name of the rule"]
+    thread: Annotated[str, "thread or process that it is about"]
+    message: Annotated[str, "what is wrong"]
+    remedy: Annotated[str, "what to do"]
+
+
+@dataclass(frozen=True)
+class LintedSite(DeclaredRows, rows=SiteFault):
     """The faults of a site."""
 
     file: str
     findings: tuple[SiteFinding, ...]
-
-    field_help: ClassVar[Mapping[str, str]] = {
-        "file": "the file",
-        "line": "line of the part; 0: not known",
-        "severity": "error, warning or note",
-        "rule": "name of the rule",
-        "thread": "thread or process that it is about",
-        "message": "what is wrong",
-        "remedy": "what to do",
-    }
 
     @property
     def exit_status(self) -> ExitStatus:
         """NO where there is an error or a warning."""
         return ExitStatus.NO if any(each.severity != "note" for each in self.findings) else ExitStatus.DONE
 
-    def rows(self) -> Sequence[Row]:
-        """One row a finding."""
-        return [
-            {
-                "file": self.file,
-                "line": each.line,
-                "severity": str(each.severity),
-                "rule": str(each.rule),
-                **fields_of(each, "thread", "message", "remedy"),
-            }
-            for each in self.findings
-        ]
+    def items(self) -> Sequence[SiteFault]:
+        """Return the findings."""
+        return [read(SiteFault, each, file=self.file) for each in self.findings]
 
     def blocks(self) -> Sequence[Block]:
         """One paragraph a finding, then how many there are."""

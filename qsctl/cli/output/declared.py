@@ -214,7 +214,7 @@ class DeclaredRows(Result):
     """
 
     row_type: ClassVar[type]
-    items_name: ClassVar[str]
+    items_name: ClassVar[str] = ""
     document_help: ClassVar[Mapping[str, str]] = {}
     """Fields that the document has besides the declared ones, as nested ones, with their help."""
 
@@ -223,10 +223,13 @@ class DeclaredRows(Result):
 
         Args:
             rows: class that declares the fields of a row; by default that of the base class.
-            items: attribute with an object for each row; without one, the subclass or its base defines `items`.
+            items: attribute with an object for each row, by default that of the base class; where none is named, the
+                subclass defines `items`.
         """
         super().__init_subclass__()
-        cls.row_type, cls.items_name = rows or cls.row_type, items
+        assert not items or any(items in get_annotations(base) for base in cls.__mro__), f"{items} is an attribute"
+        cls.row_type = rows or cls.row_type
+        cls.items_name = items or cls.items_name
         cls.row_fields = tuple(documented(cls.row_type))
         cls.field_help = {**documented(cls.row_type), **documented(cls), **cls.document_help}
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar, TypeAlias
 
 import pytest
 
@@ -16,6 +16,7 @@ from qsctl.cli.output.declared import (
     DeclaredResult,
     DeclaredRows,
     Heading,
+    any_known,
     declared,
     read,
     row_of,
@@ -38,13 +39,16 @@ class Kind(StrEnum):
     PLAIN = "plain"
 
 
+ServiceField: TypeAlias = Annotated[str, "the service", Heading("Service", when=varied)]
+
+
 @dataclass(frozen=True)
 class Line:
     """A row of every kind of field."""
 
-    service: Annotated[str, "the service", Heading("Service", when=varied)]
+    service: ServiceField
     queue: Annotated[str, "name of the queue", Heading("Queue")]
-    held: Annotated[int | None, "samples", Heading("Held", short="H", rank=2)]
+    held: Annotated[int | None, "samples", Heading("Held", short="H", rank=2, when=any_known)]
     age_s: Annotated[float, "age in seconds", Heading("Age", shown=lambda value: f"{value:g} s", cell="age")]
     kind: Annotated[Kind, "kind of the queue"]
     place: Annotated[str, Heading("Where", "right")]
@@ -116,6 +120,7 @@ def test_table_has_the_fields_with_a_heading_alone() -> None:
 def test_column_is_left_out_unless_its_condition_holds() -> None:
     others = (*LINES.lines, Line("Two", "Q", 1, 1, Kind.PLAIN, "z"))
     assert [column.heading for column in table_of(Line, others).columns] == ["Service", "Queue", "Held", "Age", "Where"]
+    assert [column.heading for column in table_of(Line, LINES.lines[1:]).columns] == ["Queue", "Age", "Where"]
 
 
 def test_order_and_headings_of_a_table_may_depend_on_the_data() -> None:
@@ -154,3 +159,20 @@ def test_bases_are_declared_first() -> None:
         more: Annotated[int, "how many more"] = 0
 
     assert list(declared(Longer)) == [*declared(Line), "more"]
+
+
+def test_items_are_named_by_an_attribute() -> None:
+    with pytest.raises(AssertionError, match="row is an attribute"):
+
+        class _Misnamed(DeclaredRows, rows=Line, items="row"):
+            rows_of_it: tuple[Line, ...]
+
+
+def test_subclass_has_the_rows_of_its_base_and_fields_of_its_own() -> None:
+    @dataclass(frozen=True)
+    class Longer(Lines):
+        extent: Annotated[int, "how far it goes"] = 0
+
+    assert list(Longer.field_help) == ["service", "queue", "held", "age_s", "kind", "source", "extent", "notes"]
+    assert Longer("here", LINES.lines).rows() == DOCUMENT
+    assert Longer.row_fields == Lines.row_fields == ("service", "queue", "held", "age_s", "kind")
