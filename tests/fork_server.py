@@ -47,7 +47,9 @@ OPTIONS = frozenset({"stdin", "stdout", "stderr", "cwd", "env", "pass_fds", "tex
 """Options of a process that a forked one has, too."""
 
 PACKAGES = ("core", "config", "storage", "transport", "client", "service", "dumps", "profiles", "cli")
-NOT_IMPORTED = frozenset({"qsctl.service.recording.recorder", "qsctl.cli.top.recorded", "qsctl.cli.simulation.figures"})
+NOT_IMPORTED = frozenset(
+    {"qsctl.service.recording.recorder", "qsctl.cli.top.recorded", "qsctl.cli.simulation.results.figures"}
+)
 """What imports libraries that begin threads when they are imported."""
 
 LIBRARIES = ("pydantic", "rich.console", "rich.table", "typer._adapters", "multiprocessing.connection")

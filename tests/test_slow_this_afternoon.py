@@ -49,7 +49,7 @@ def test_the_page_prints_what_it_shows_and_changes_the_broker_once(
     monkeypatch.chdir(tmp_path / "work")
     monkeypatch.setenv("QSCTL_CONFIG", str(tmp_path / "config.toml"))
     monkeypatch.setenv("COLUMNS", "150")
-    monkeypatch.setattr("qsctl.cli.simulation.captures.time", Clock())
+    monkeypatch.setattr("qsctl.cli.simulation.options.captures.time", Clock())
     (change,) = re.findall(r"^```json\n(.*?)^```", TEXT, re.DOTALL | re.MULTILINE)
     Path("eliding.json").write_text(change)
     (add,) = [line for line in TEXT.splitlines() if line.startswith("qsctl context add")]

@@ -7,7 +7,7 @@ from os import PathLike, fspath
 from typing import TypeAlias
 
 from qsctl.cli.options import ScenarioChanges
-from qsctl.cli.simulation.spark_options import ClusterOptions, LocalProcesses, TaskOptions
+from qsctl.cli.simulation.options.spark import ClusterOptions, LocalProcesses, TaskOptions
 from qsctl.errors import UsageError
 from qsctl.programs.called import assignments
 

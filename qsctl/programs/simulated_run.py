@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from qsctl.cli.output.results import Row
-from qsctl.cli.simulation.interval_results import interval_rows
-from qsctl.cli.simulation.simulate_results import Simulated
+from qsctl.cli.simulation.results.intervals import interval_rows
+from qsctl.cli.simulation.results.simulate import Simulated
 from qsctl.programs.command_result import CommandResult
 
 if TYPE_CHECKING:

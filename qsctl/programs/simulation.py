@@ -15,8 +15,8 @@ from qsctl.programs.command_result import CommandResult
 from qsctl.programs.simulated_run import SimulatedRun
 
 if TYPE_CHECKING:
-    from qsctl.cli.simulation.rare_results import RareResult
-    from qsctl.cli.simulation.simulate_results import Simulated
+    from qsctl.cli.simulation.results.rare import RareResult
+    from qsctl.cli.simulation.results.simulate import Simulated
     from qsctl.eventlog.location import Location
     from qsctl.sim.replication import ReplicationProgress
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from qsctl.cli.simulation.recorded import RecordedOptions, ReplayModel
+from qsctl.cli.simulation.options.recorded import RecordedOptions, ReplayModel
 from qsctl.errors import UsageError
 from qsctl.programs.arguments import (
     PathName,
@@ -29,9 +29,9 @@ from qsctl.programs.sweep_result import SweepResult
 
 if TYPE_CHECKING:
     from qsctl.cli.simulation.compare import Compared
-    from qsctl.cli.simulation.replay_results import ReplayResult
+    from qsctl.cli.simulation.results.replay import ReplayResult
+    from qsctl.cli.simulation.results.what_if import WhatIf
     from qsctl.cli.simulation.size import Sized
-    from qsctl.cli.simulation.what_if_results import WhatIf
 
 Model: TypeAlias = Literal["replay", "solace", "tibco"]
 
@@ -381,7 +381,7 @@ def what_if(
     ['30s', '600s']
     """
     from qsctl.cli.simulation import what_if as command
-    from qsctl.cli.simulation.foreign_queue import ForeignQueueOptions
+    from qsctl.cli.simulation.options.foreign_queue import ForeignQueueOptions
     from qsctl.sim.brokers.kinds import BrokerKind
 
     if broker is not None and broker not in set(BrokerKind):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from qsctl.cli.simulation.sweep_results import SweepTable
+from qsctl.cli.simulation.results.sweep import SweepTable
 from qsctl.programs.command_result import CommandResult
 from qsctl.programs.reporting import Form, write_report
 

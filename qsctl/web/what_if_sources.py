@@ -13,7 +13,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
-from qsctl.cli.simulation.command_line import command_line
+from qsctl.cli.simulation.options.command_line import command_line
 from qsctl.errors import NotFound
 from qsctl.eventlog.run_folder import RUN_FILE
 from qsctl.instant import SECOND_NS, format_duration
@@ -129,7 +129,7 @@ def _of_file(path: Path) -> Source:
 
 def _of_profile(option: str, scenario: str) -> Source:
     from qsctl.cli.profiles.options import file_and_name
-    from qsctl.cli.simulation.profile_overlay import with_client_profile
+    from qsctl.cli.simulation.options.profile_overlay import with_client_profile
     from qsctl.sim.simulate import open_scenario
 
     file, _ = file_and_name(option.rpartition("=")[2])
@@ -152,7 +152,7 @@ def _of_recording(place: str) -> Source:
 
 def _of_preset(kind: BrokerKind) -> Source:
     def read() -> Scenario:
-        from qsctl.cli.simulation.foreign_queue import read_in
+        from qsctl.cli.simulation.options.foreign_queue import read_in
         from qsctl.sim.brokers.draft import draft_of
 
         with tempfile.TemporaryDirectory() as folder:

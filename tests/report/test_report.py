@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from qsctl.cli.output.results import TextBlock
-from qsctl.cli.simulation.summarize_results import loss_blocks
+from qsctl.cli.simulation.results.summarize import loss_blocks
 from qsctl.errors import InvalidInput, NotFound
 from qsctl.eventlog.schema import LogLevel
 from qsctl.instant import MILLISECOND_NS, SECOND_NS

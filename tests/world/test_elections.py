@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 from qsctl.cli.app import build_app
 from qsctl.cli.options import ScenarioChanges
+from qsctl.cli.simulation.results.sweep import SweepTable
 from qsctl.cli.simulation.sweep import broken_runs
-from qsctl.cli.simulation.sweep_results import SweepTable
 from qsctl.core.high_availability.roles import Role, RoleChanged
 from qsctl.errors import ExitStatus
 from qsctl.eventlog.explained import merged_replicated_queues

@@ -15,8 +15,8 @@ from qsctl.cli.output.render import note
 from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock, fields_of
 from qsctl.cli.output_files import written
 from qsctl.cli.panels import SERVICE_PANEL
-from qsctl.cli.simulation.captures import Captures
-from qsctl.cli.simulation.foreign_queue import ForeignQueueOptions, drafted, read_in
+from qsctl.cli.simulation.options.captures import Captures
+from qsctl.cli.simulation.options.foreign_queue import ForeignQueueOptions, drafted, read_in
 from qsctl.errors import UsageError
 from qsctl.shipped import shipped
 

@@ -11,9 +11,9 @@ import typer
 from qsctl.cli.command import Commands
 from qsctl.cli.engine.run_results import InterruptedRun, Ran
 from qsctl.cli.options import ScenarioChanges
-from qsctl.cli.simulation.progress import stop_on_interrupt
-from qsctl.cli.simulation.ready import ready_of_model
-from qsctl.cli.simulation.simulate_results import ReadyScenarios
+from qsctl.cli.simulation.options.ready import ready_of_model
+from qsctl.cli.simulation.progress.run_progress import stop_on_interrupt
+from qsctl.cli.simulation.results.simulate import ReadyScenarios
 from qsctl.errors import UsageError
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Final
 
 from qsctl.cli.output.declared import DeclaredRows, Heading, table_of
 from qsctl.cli.output.results import Block, Plain, TextBlock, fields_of
-from qsctl.cli.simulation.durations import short_duration, short_seconds
+from qsctl.cli.simulation.results.durations import short_duration, short_seconds
 from qsctl.errors import ExitStatus
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from qsctl.cli.command import Commands
 from qsctl.cli.monitoring.listing_source import ReplicationOption, captured, is_a_run, joined, load_run, optional
 from qsctl.cli.output.declared import DeclaredRows, Heading, any_known, read, table_of
 from qsctl.cli.output.results import Block, Plain, TextBlock
-from qsctl.cli.simulation.durations import short_seconds
+from qsctl.cli.simulation.results.durations import short_seconds
 from qsctl.instant import MICROSECOND_NS, format_duration
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from qsctl.cli.command import Commands
 from qsctl.cli.options import ScenarioChanges
 from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock, fields_of
 from qsctl.cli.panels import SIMULATION_PANEL
-from qsctl.cli.simulation.captures import Captures
+from qsctl.cli.simulation.options.captures import Captures
 from qsctl.errors import InvalidInput, UsageError
 
 if TYPE_CHECKING:

@@ -14,11 +14,11 @@ from qsctl.cli.options import ScenarioChanges
 from qsctl.cli.output.declared import DeclaredRows, Heading, read, table_of
 from qsctl.cli.output.results import Block, Column, Plain, Row, TableBlock, TextBlock, fields_of
 from qsctl.cli.panels import SIMULATION_PANEL
-from qsctl.cli.simulation.durations import short_duration
-from qsctl.cli.simulation.long_run import YesOption
-from qsctl.cli.simulation.profile_overlay import ClientProfileOption, compared_runs
-from qsctl.cli.simulation.summarize_results import MOST_LINES
-from qsctl.cli.simulation.sweep_results import SHOWN
+from qsctl.cli.simulation.options.profile_overlay import ClientProfileOption, compared_runs
+from qsctl.cli.simulation.progress.long_run import YesOption
+from qsctl.cli.simulation.results.durations import short_duration
+from qsctl.cli.simulation.results.summarize import MOST_LINES
+from qsctl.cli.simulation.results.sweep import SHOWN
 from qsctl.errors import UsageError
 
 if TYPE_CHECKING:
@@ -208,7 +208,7 @@ def compare(
     With the same seed on both sides replications are paired, which shows small differences with few of them. Give
     --client-profile twice to simulate a scenario with each of two profiles, under one load.
     """
-    from qsctl.cli.simulation.sweep_input import checked_confidence
+    from qsctl.cli.simulation.options.confidence import checked_confidence
     from qsctl.eventlog.location import location
     from qsctl.summary.comparison.compare import compare as compare_folders
     from qsctl.summary.comparison.compare_sentence import sentence

@@ -11,10 +11,10 @@ import typer
 from qsctl.cli.command import Commands
 from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock
 from qsctl.cli.panels import SIMULATION_PANEL
-from qsctl.cli.simulation.durations import short_duration
-from qsctl.cli.simulation.spark_options import TaskOptions
-from qsctl.cli.simulation.summarize_results import MOST_LINES
-from qsctl.cli.simulation.task_progress import task_progress
+from qsctl.cli.simulation.options.spark import TaskOptions
+from qsctl.cli.simulation.progress.task_progress import task_progress
+from qsctl.cli.simulation.results.durations import short_duration
+from qsctl.cli.simulation.results.summarize import MOST_LINES
 
 if TYPE_CHECKING:
     from qsctl.summary.differences import ComparedRuns

@@ -14,7 +14,7 @@ from qsctl.cli.command import Commands
 from qsctl.cli.output.declared import DeclaredResult
 from qsctl.cli.output.results import Block, TextBlock
 from qsctl.cli.panels import MORE_PANEL
-from qsctl.cli.simulation.task_progress import task_progress
+from qsctl.cli.simulation.progress.task_progress import task_progress
 from qsctl.distribution import is_missing, missing
 from qsctl.errors import ExitStatus, InvalidInput, Unavailable
 

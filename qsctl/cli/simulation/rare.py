@@ -7,9 +7,9 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from qsctl.cli.confirmation import agree_to_cost
-from qsctl.cli.simulation.progress import stop_on_interrupt
-from qsctl.cli.simulation.rare_results import RareResult
-from qsctl.cli.simulation.task_progress import task_progress
+from qsctl.cli.simulation.progress.run_progress import stop_on_interrupt
+from qsctl.cli.simulation.progress.task_progress import task_progress
+from qsctl.cli.simulation.results.rare import RareResult
 from qsctl.errors import Interrupted, InvalidInput, UsageError
 
 if TYPE_CHECKING:

@@ -10,13 +10,13 @@ import typer
 from qsctl.cli.command import Commands
 from qsctl.cli.options import ScenarioChanges
 from qsctl.cli.panels import SIMULATION_PANEL
-from qsctl.cli.simulation.command_line import command_line
-from qsctl.cli.simulation.long_run import YesOption
-from qsctl.cli.simulation.profile_overlay import ClientProfileOption, with_client_profiles
-from qsctl.cli.simulation.recorded import RecordedOptions, ReplayModel
-from qsctl.cli.simulation.replay_results import BrokerReplay, Replayed, ReplayResult
+from qsctl.cli.simulation.options.command_line import command_line
+from qsctl.cli.simulation.options.profile_overlay import ClientProfileOption, with_client_profiles
+from qsctl.cli.simulation.options.recorded import RecordedOptions, ReplayModel
+from qsctl.cli.simulation.progress.long_run import YesOption
+from qsctl.cli.simulation.progress.watched_run import watched_run
+from qsctl.cli.simulation.results.replay import BrokerReplay, Replayed, ReplayResult
 from qsctl.cli.simulation.simulate import workers_for
-from qsctl.cli.simulation.watched_run import watched_run
 
 COMMANDS: Final = Commands(panel=SIMULATION_PANEL)
 
@@ -100,8 +100,8 @@ def _to_brokers(
     out: str | None, seed: int | None, replications: int, workers: int, yes: bool, line: str,
 ) -> BrokerReplay:  # fmt: skip
     """Simulate a broker's clients under the recorded load."""
+    from qsctl.cli.simulation.options.spark import ClusterOptions
     from qsctl.cli.simulation.simulate import figures_shown, simulated_result
-    from qsctl.cli.simulation.spark_options import ClusterOptions
     from qsctl.eventlog.location import location
     from qsctl.eventlog.run_folder import new_folder
     from qsctl.sim.run import run

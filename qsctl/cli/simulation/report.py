@@ -14,9 +14,9 @@ from qsctl.cli.output.declared import DeclaredResult
 from qsctl.cli.output.render import is_unicode
 from qsctl.cli.output.results import Block, LinesBlock, TextBlock
 from qsctl.cli.panels import SIMULATION_PANEL
-from qsctl.cli.simulation.selection_options import BestOption, FrontOption, asked_criteria
-from qsctl.cli.simulation.spark_options import TaskOptions
-from qsctl.cli.simulation.task_progress import task_progress
+from qsctl.cli.simulation.options.selection import BestOption, FrontOption, asked_criteria
+from qsctl.cli.simulation.options.spark import TaskOptions
+from qsctl.cli.simulation.progress.task_progress import task_progress
 from qsctl.errors import UsageError
 from qsctl.report.formats import ReportFormat
 

@@ -16,14 +16,14 @@ from qsctl.cli.caller import program_caller
 from qsctl.cli.command import Commands
 from qsctl.cli.options import ScenarioChanges
 from qsctl.cli.panels import SIMULATION_PANEL
-from qsctl.cli.simulation.command_line import command_line
-from qsctl.cli.simulation.long_run import YesOption
-from qsctl.cli.simulation.profile_overlay import ClientProfileOption, with_client_profiles
-from qsctl.cli.simulation.ready import ready_of_model
-from qsctl.cli.simulation.simulate_results import Simulated, SimulateResult
-from qsctl.cli.simulation.spark_options import ClusterOptions
-from qsctl.cli.simulation.task_progress import task_progress
-from qsctl.cli.simulation.watched_run import watched_run
+from qsctl.cli.simulation.options.command_line import command_line
+from qsctl.cli.simulation.options.profile_overlay import ClientProfileOption, with_client_profiles
+from qsctl.cli.simulation.options.ready import ready_of_model
+from qsctl.cli.simulation.options.spark import ClusterOptions
+from qsctl.cli.simulation.progress.long_run import YesOption
+from qsctl.cli.simulation.progress.task_progress import task_progress
+from qsctl.cli.simulation.progress.watched_run import watched_run
+from qsctl.cli.simulation.results.simulate import Simulated, SimulateResult
 
 if TYPE_CHECKING:
     from qsctl.sim.run import RunReport
@@ -151,7 +151,7 @@ def simulate(
     if list_ready:
         return ready_of_model(None, "qsctl simulate NAME")
     if confidence is not None:
-        from qsctl.cli.simulation.sweep_input import checked_confidence
+        from qsctl.cli.simulation.options.confidence import checked_confidence
 
         checked_confidence(confidence)
     from qsctl.eventlog.location import location
@@ -244,7 +244,7 @@ def _enough(
         Declined: the user was asked, since it takes above a minute, and declined.
     """
     from qsctl.cli.confirmation import agree_to_cost
-    from qsctl.cli.simulation.sweep_input import checked_confidence
+    from qsctl.cli.simulation.options.confidence import checked_confidence
     from qsctl.sim.replication import simulate_figures
     from qsctl.summary.sweeps.cost import Cost
     from qsctl.summary.sweeps.precision import FEWEST, MOST, enough, parse_precision, precision_text
@@ -284,7 +284,7 @@ def figures_shown(
     report: RunReport, scenario: Scenario, by: By | None, spark: bool, cluster: ClusterOptions
 ) -> tuple[tuple[QueueFigures, ...], By, tuple[str, ...]]:
     """Return the table's lines: Spark's of the event log, or the simulator's own."""
-    from qsctl.cli.simulation.figures import client_count, figures_of_counters, group_of
+    from qsctl.cli.simulation.results.figures import client_count, figures_of_counters, group_of
     from qsctl.errors import UsageError
 
     few = client_count(scenario) <= FEW_CLIENTS or scenario.engine is not None  # its threads have no groups
@@ -312,7 +312,7 @@ def simulated_result(
     notes: tuple[str, ...], spark: bool,
 ) -> Simulated:  # fmt: skip
     """Return what a finished run shows."""
-    from qsctl.cli.simulation.figures import client_count
+    from qsctl.cli.simulation.results.figures import client_count
     from qsctl.eventlog.explained import (
         merged_happenings,
         merged_replicated_queues,

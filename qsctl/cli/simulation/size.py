@@ -15,11 +15,13 @@ from qsctl.cli.confirmation import agree_to_cost
 from qsctl.cli.options import ScenarioChanges
 from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock, fields_of
 from qsctl.cli.panels import SIMULATION_PANEL
-from qsctl.cli.simulation.command_line import command_line
-from qsctl.cli.simulation.long_run import YesOption
-from qsctl.cli.simulation.profile_overlay import ClientProfileOption, with_client_profiles
-from qsctl.cli.simulation.recorded import RecordedOptions, scenario_or_recording, with_other_recordings
-from qsctl.cli.simulation.size_words import (
+from qsctl.cli.simulation.options.command_line import command_line
+from qsctl.cli.simulation.options.profile_overlay import ClientProfileOption, with_client_profiles
+from qsctl.cli.simulation.options.recorded import RecordedOptions, scenario_or_recording, with_other_recordings
+from qsctl.cli.simulation.options.spark import TaskOptions
+from qsctl.cli.simulation.progress.long_run import YesOption
+from qsctl.cli.simulation.progress.task_progress import task_progress
+from qsctl.cli.simulation.results.size_words import (
     answer_text,
     evidence_text,
     load_text,
@@ -27,8 +29,6 @@ from qsctl.cli.simulation.size_words import (
     memory_text,
     statement_of,
 )
-from qsctl.cli.simulation.spark_options import TaskOptions
-from qsctl.cli.simulation.task_progress import task_progress
 from qsctl.errors import ExitStatus
 
 if TYPE_CHECKING:
@@ -266,7 +266,7 @@ def size(
     client, the time to done when it is acknowledged: only that one answers how much a client may accept ahead
     (prefetch, unacked-threshold, windows).
     """
-    from qsctl.cli.simulation.sweep_input import checked_confidence
+    from qsctl.cli.simulation.options.confidence import checked_confidence
     from qsctl.errors import UsageError
     from qsctl.sim.scenario.overrides.set_values import apply_overrides
     from qsctl.sim.sizing.targets import parse_bound, parse_setting, parse_target

@@ -8,9 +8,9 @@ import typer
 
 from qsctl.cli.command import Commands
 from qsctl.cli.panels import SIMULATION_PANEL
-from qsctl.cli.simulation.spark_options import TaskOptions
-from qsctl.cli.simulation.summarize_results import SparkSummary
-from qsctl.cli.simulation.task_progress import task_progress
+from qsctl.cli.simulation.options.spark import TaskOptions
+from qsctl.cli.simulation.progress.task_progress import task_progress
+from qsctl.cli.simulation.results.summarize import SparkSummary
 from qsctl.errors import UsageError
 from qsctl.instant import parse_duration
 

@@ -13,14 +13,14 @@ from qsctl.cli.command import Commands
 from qsctl.cli.confirmation import agree_to_cost
 from qsctl.cli.options import ScenarioChanges
 from qsctl.cli.panels import SIMULATION_PANEL
-from qsctl.cli.simulation.command_line import command_line
-from qsctl.cli.simulation.long_run import YesOption
-from qsctl.cli.simulation.recorded import FromOption, RecordedOptions, scenario_or_recording
-from qsctl.cli.simulation.selection_options import BestOption, FrontOption, asked_criteria
-from qsctl.cli.simulation.size_words import load_text
-from qsctl.cli.simulation.spark_options import TaskOptions
-from qsctl.cli.simulation.sweep_results import BrokenRun, SweepTable
-from qsctl.cli.simulation.task_progress import task_progress
+from qsctl.cli.simulation.options.command_line import command_line
+from qsctl.cli.simulation.options.recorded import FromOption, RecordedOptions, scenario_or_recording
+from qsctl.cli.simulation.options.selection import BestOption, FrontOption, asked_criteria
+from qsctl.cli.simulation.options.spark import TaskOptions
+from qsctl.cli.simulation.progress.long_run import YesOption
+from qsctl.cli.simulation.progress.task_progress import task_progress
+from qsctl.cli.simulation.results.size_words import load_text
+from qsctl.cli.simulation.results.sweep import BrokenRun, SweepTable
 
 if TYPE_CHECKING:
     from qsctl.summary.sweeps.precision import Precision, Reached
@@ -98,7 +98,7 @@ def sweep(
 
     Call it again with the same --out to go on after an interruption, or with more values to extend the grid.
     """
-    from qsctl.cli.simulation.sweep_input import checked_confidence
+    from qsctl.cli.simulation.options.confidence import checked_confidence
     from qsctl.eventlog.location import location
     from qsctl.sim.scenario.overrides.set_values import apply_overrides
     from qsctl.sim.sweep import parse_axes, plan_sweep

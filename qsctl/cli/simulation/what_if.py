@@ -14,11 +14,11 @@ from qsctl.cli.command import Commands
 from qsctl.cli.confirmation import agree_to_cost
 from qsctl.cli.output_files import written
 from qsctl.cli.panels import SIMULATION_PANEL
-from qsctl.cli.simulation.command_line import command_line
-from qsctl.cli.simulation.foreign_queue import ForeignQueueOptions, drafted, read_in
-from qsctl.cli.simulation.long_run import YesOption
-from qsctl.cli.simulation.task_progress import task_progress
-from qsctl.cli.simulation.what_if_results import WhatIf
+from qsctl.cli.simulation.options.command_line import command_line
+from qsctl.cli.simulation.options.foreign_queue import ForeignQueueOptions, drafted, read_in
+from qsctl.cli.simulation.progress.long_run import YesOption
+from qsctl.cli.simulation.progress.task_progress import task_progress
+from qsctl.cli.simulation.results.what_if import WhatIf
 from qsctl.errors import UsageError
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def what_if(
     values are simulated with the same arrivals. What is not given is the broker's default; what has none is assumed,
     and listed as such.
     """
-    from qsctl.cli.simulation.sweep_input import checked_confidence
+    from qsctl.cli.simulation.options.confidence import checked_confidence
     from qsctl.instant import parse_duration
     from qsctl.sim.brokers.draft import set_path
     from qsctl.sim.brokers.variation import is_ordered, longest_ns, parse_variation, with_value

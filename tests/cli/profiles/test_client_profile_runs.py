@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from qsctl.cli.simulation import watched_run as module
-from qsctl.cli.simulation.long_run import LongRun, RunCost
+from qsctl.cli.simulation.progress import watched_run as module
+from qsctl.cli.simulation.progress.long_run import LongRun, RunCost
 from qsctl.errors import ExitStatus
 from qsctl.shipped import shipped
 from qsctl.sim.replication import ReplicationProgress

@@ -10,8 +10,8 @@ import pytest
 import typer
 
 from qsctl.cli.confirmation import Declined
-from qsctl.cli.simulation import long_run as module
-from qsctl.cli.simulation.long_run import LongRun
+from qsctl.cli.simulation.progress import long_run as module
+from qsctl.cli.simulation.progress.long_run import LongRun
 from qsctl.sim.replication import ReplicationProgress
 
 MEMORY = 300 << 20

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from qsctl.cli.output.results import TextBlock
-from qsctl.cli.simulation.rare_results import RareResult
+from qsctl.cli.simulation.results.rare import RareResult
 from qsctl.errors import ExitStatus
 from qsctl.sim.splitting.question import parse_question
 from qsctl.summary.sweeps.rare import RareEstimate

@@ -12,8 +12,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import qsctl
-from qsctl.cli.simulation import watched_run as module
-from qsctl.cli.simulation.long_run import LongRun, RunCost
+from qsctl.cli.simulation.progress import watched_run as module
+from qsctl.cli.simulation.progress.long_run import LongRun, RunCost
 from qsctl.errors import ExitStatus, Interrupted
 from qsctl.eventlog.run_folder import read_run_info
 from qsctl.report.replay_report import replay_sentences, replay_tables

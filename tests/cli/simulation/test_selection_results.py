@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from typer.testing import CliRunner
 
-from qsctl.cli.simulation.sweep_results import selection_document
+from qsctl.cli.simulation.results.sweep import selection_document
 from qsctl.report.selection_words import is_separated, selection_text
 from qsctl.sim.sweep import Point
 from qsctl.summary.sweeps.selection import Criterion, Ranked, Selection

@@ -43,7 +43,7 @@ def test_compilation_is_announced_in_one_line_on_a_terminal_and_not_in_a_pipe(tm
         "class Terminal(io.StringIO):\n"
         "    def isatty(self): return {terminal}\n"
         "sys.stderr = kept = Terminal()\n"
-        "from qsctl.cli.simulation.progress import run_progress\n"
+        "from qsctl.cli.simulation.progress.run_progress import run_progress\n"
         "from qsctl.sim.replication import ReplicationProgress\n"
         "with run_progress('r', 2) as progress:\n"
         "    for number in (0, 1):\n"

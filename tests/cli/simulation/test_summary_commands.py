@@ -31,7 +31,7 @@ def document(*arguments: str | Path) -> Any:
 @pytest.fixture
 def one_processor(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have a search simulated in this process; the sweep below has processes beside it."""
-    monkeypatch.setattr("qsctl.cli.simulation.spark_options.processors", lambda: 1)
+    monkeypatch.setattr("qsctl.cli.simulation.options.spark.processors", lambda: 1)
 
 
 @pytest.fixture

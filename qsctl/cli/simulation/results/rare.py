@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from qsctl.cli.output.results import Block, Plain, TextBlock, fields_of
-from qsctl.cli.simulation.simulate_results import SimulateResult
+from qsctl.cli.simulation.results.simulate import SimulateResult
 from qsctl.errors import ExitStatus
 from qsctl.summary.sweeps.rare import EFFECTIVE_LEAST, EFFECTIVE_WANTED, SEEN_LEAST
 

@@ -9,8 +9,8 @@ import typer
 
 from qsctl.cli.output.render import note
 from qsctl.cli.profiles.options import file_and_name, open_file
-from qsctl.cli.simulation.command_line import command_line
-from qsctl.cli.simulation.watched_run import watched_run
+from qsctl.cli.simulation.options.command_line import command_line
+from qsctl.cli.simulation.progress.watched_run import watched_run
 from qsctl.errors import Interrupted
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from qsctl.cli.output.results import Block, Column, Plain, Row, TableBlock, TextBlock, fields_of
-from qsctl.cli.simulation.durations import short_duration
+from qsctl.cli.simulation.results.durations import short_duration
 from qsctl.instant import HOUR_NS
 
 if TYPE_CHECKING:

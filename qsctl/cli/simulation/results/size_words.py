@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from qsctl.cli.simulation.durations import short_duration
+from qsctl.cli.simulation.results.durations import short_duration
 
 if TYPE_CHECKING:
     from qsctl.sim.scenario.scenario import Scenario

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from qsctl.cli.output.results import Block, Column, Row, TableBlock, TextBlock, fields_of
-from qsctl.cli.simulation.durations import short_duration
+from qsctl.cli.simulation.results.durations import short_duration
 
 if TYPE_CHECKING:
     from qsctl.summary.inference.run_intervals import RunInterval

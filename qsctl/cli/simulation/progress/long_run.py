@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from qsctl.cli.confirmation import Declined
-from qsctl.cli.simulation.size_words import memory_text
+from qsctl.cli.simulation.results.size_words import memory_text
 
 if TYPE_CHECKING:
     from qsctl.eventlog.location import Location

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock, fields_of
-from qsctl.cli.simulation.durations import short_duration
-from qsctl.cli.simulation.summarize_results import MOST_LINES
+from qsctl.cli.simulation.results.durations import short_duration
+from qsctl.cli.simulation.results.summarize import MOST_LINES
 from qsctl.errors import ExitStatus
 from qsctl.report.selection_words import is_separated, selection_text
 

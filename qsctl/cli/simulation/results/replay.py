@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock, fields_of
-from qsctl.cli.simulation.durations import short_duration
+from qsctl.cli.simulation.results.durations import short_duration
 from qsctl.errors import ExitStatus
 
 if TYPE_CHECKING:
-    from qsctl.cli.simulation.simulate_results import Simulated
+    from qsctl.cli.simulation.results.simulate import Simulated
     from qsctl.sim.replay.difference import ReplayDifference
     from qsctl.sim.replay.then_and_now import Measured
 

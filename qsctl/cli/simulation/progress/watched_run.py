@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from qsctl.cli.simulation.long_run import LongRun
-from qsctl.cli.simulation.progress import run_progress, stop_on_interrupt
+from qsctl.cli.simulation.progress.long_run import LongRun
+from qsctl.cli.simulation.progress.run_progress import run_progress, stop_on_interrupt
 from qsctl.errors import Interrupted
 
 if TYPE_CHECKING:

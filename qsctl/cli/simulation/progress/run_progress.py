@@ -12,7 +12,7 @@ from qsctl.cli.caller import ProgramCaller, program_caller
 from qsctl.endings import INTERRUPTS
 
 if TYPE_CHECKING:
-    from qsctl.cli.simulation.long_run import LongRun
+    from qsctl.cli.simulation.progress.long_run import LongRun
     from qsctl.sim.replication import ReplicationProgress
 
 COMPILING: Final = (

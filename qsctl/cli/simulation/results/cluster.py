@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from qsctl.cli.output.results import Block, Column, Plain, Row, TableBlock, TextBlock, fields_of
-from qsctl.cli.simulation.durations import short_duration
+from qsctl.cli.simulation.results.durations import short_duration
 
 if TYPE_CHECKING:
     from qsctl.eventlog.run_folder import ReplicatedQueue, RuleVerdict

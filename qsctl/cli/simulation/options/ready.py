@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from qsctl.cli.simulation.simulate_results import ReadyScenario, ReadyScenarios
+from qsctl.cli.simulation.results.simulate import ReadyScenario, ReadyScenarios
 
 if TYPE_CHECKING:
     from qsctl.sim.scenario.scenario import Model

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock
-from qsctl.cli.simulation.durations import short_duration
+from qsctl.cli.simulation.results.durations import short_duration
 from qsctl.errors import ExitStatus
 from qsctl.sim.brokers.settings import round_duration
 
