@@ -9,7 +9,7 @@ import pytest
 
 from qsctl.eventlog.schema import LogLevel
 from qsctl.instant import INFINITE_NS, MILLISECOND_NS
-from qsctl.sim.egress.layout.scenario_layout import arrays as egress_arrays
+from qsctl.sim.egress.layout import arrays as egress_arrays
 from qsctl.sim.scenario.parts.client import MixedTime
 from qsctl.sim.scenario.scenario import (
     Access,

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qsctl.eventlog.schema import LogLevel
-from qsctl.sim.egress.layout.scenario_layout import arrays as egress_arrays
+from qsctl.sim.egress.layout import arrays as egress_arrays
 from qsctl.sim.scenario.scenario import Scenario
 from tests.example_counts import examples
 from tests.processes import run
@@ -59,7 +59,7 @@ import warnings
 from dataclasses import replace
 from hypothesis import HealthCheck, given, seed, settings
 from qsctl.sim.kernel.jit import COMPILED, row
-from qsctl.sim.egress.layout.scenario_layout import arrays as egress_arrays
+from qsctl.sim.egress.layout import arrays as egress_arrays
 from tests.sim.random_scenarios import solace_scenarios
 from tests.sim.compared_solace import compare
 import numpy as np
