@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from qsctl.config.filesystem import FilesystemSettings
+from qsctl.config.filesystem import FilesystemSettings, Synchronization
+from qsctl.config.settings import ServiceConfiguration, ServicePersistenceSettings, ServiceQosSettings
 from qsctl.core.admin.command import CreateQueue, DeleteQueue
 from qsctl.core.admin.reply import ReturnCode
 from qsctl.core.engine import Journal, ServiceEngine
@@ -29,10 +31,13 @@ from qsctl.errors import Damaged, InvalidInput, Refused
 from qsctl.identity import SampleIdentity, counted_incarnations
 from qsctl.resource import ResourceKind
 from qsctl.service.run.loop import COMPACT_AFTER_RECORDS, COMPACT_QUIET_AFTER_RECORDS, ServiceLoop
+from qsctl.service.run.open_service import DaemonOptions, open_service
 from qsctl.service.stores.restore import restore
 from qsctl.service.stores.stores import Stores
 from qsctl.storage.base import Sync
+from tests.earlier_formats import contents
 from tests.service.pipelines import (
+    IN_MEMORY,
     ON_DISK,
     ORDERS,
     READER,
@@ -133,6 +138,46 @@ def test_a_queue_that_is_not_to_be_restored_begins_empty(tmp_path: Path) -> None
     second = service(tmp_path, settings)
     assert payloads_of(second.turn([*writes(3), ConsumerJoined("P/S/orders", READER)]).messages) == [b"3"]
     second.stores.close()
+
+
+@pytest.mark.parametrize("persistence", [IN_MEMORY, ON_DISK], ids=["log", "database"])
+def test_a_start_that_damage_refuses_empties_no_queue(tmp_path: Path, persistence: PersistenceSettings) -> None:
+    """The error states that nothing was changed: a copy that is put back is of all queues."""
+    bills, orders = queue("bills", ON_DISK), queue(persistence=replace(persistence, restore=False))
+    first = service(tmp_path, orders, bills)
+    first.turn([*writes(1, 2), *writes(3, 4, topic="Bills")])
+    first.stores.close()
+    (file,) = tmp_path.glob("QSBills@*.db")
+    damaged = bytearray(file.read_bytes())
+    damaged[len(damaged) // 2 :] = bytes(len(damaged) - len(damaged) // 2)
+    file.write_bytes(damaged)
+    before = contents(tmp_path)
+    with pytest.raises(Damaged, match="nothing was changed"):
+        service(tmp_path, orders, bills)
+    assert contents(tmp_path) == before
+
+
+def test_a_start_that_damage_refuses_drops_no_configuration(tmp_path: Path) -> None:
+    participant = DomainParticipantSettings("P", 0, (SharedSubscriberSettings("S", queues=(queue("bills", ON_DISK),)),))
+    kept = ServiceConfiguration(
+        "app",
+        ServiceSettings("app", (participant,)),
+        filesystem=FilesystemSettings(synchronization=Synchronization.FULL),
+        service_qos=ServiceQosSettings(ServicePersistenceSettings(PersistenceKind.PERSISTENT)),
+    )
+    options = DaemonOptions(storage_directory=tmp_path)
+    engine, stores = open_service(kept, options)
+    ServiceLoop(engine, stores).turn(writes(1, 2, topic="Bills"))
+    stores.close()
+    (file,) = tmp_path.glob("QSBills@*.db")
+    content = file.read_bytes()
+    file.write_bytes(content[: len(content) // 2] + bytes(len(content) - len(content) // 2))
+    before = contents(tmp_path)
+    with pytest.raises(Damaged, match="nothing was changed"):
+        open_service(
+            replace(kept, service_qos=ServiceQosSettings(replace(kept.service_qos.persistence, restore=False))), options
+        )
+    assert contents(tmp_path) == before
 
 
 def test_a_volatile_queue_leaves_no_file(tmp_path: Path) -> None:

@@ -105,8 +105,7 @@ def open_service(
         discards_damaged=options.discards_damaged,
     )
     try:
-        if stores.service is not None and (options.forgets_configuration or not persistence.restore):
-            stores.service.compact([])
+        stores.drops_service_state = options.forgets_configuration or not persistence.restore
         restore(engine, stores, options.now())
     except BaseException:
         stores.abandon()

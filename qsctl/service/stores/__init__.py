@@ -43,11 +43,12 @@ The order of a start (`restore.restore`):
    [QS 2.14.1]. A loss in it is refused here.
 2. The logs of session processes that are gone are checkpointed into the queues' own files. A crash in between leaves
    the log, and this step is done again.
-3. Each queue's store is opened; a tail that a crash cut short is cut. A queue whose samples are not restored
-   (`<restore>` false) is emptied. The records are replayed; one that damage took is inferred where the others imply it
+3. Each queue's store is opened; a tail that a crash cut short is cut. The records are replayed, but for queues whose
+   samples are not restored (`<restore>` false); one that damage took is inferred where the others imply it
    (`restore.mended`).
 4. Judgment (`Stores.judge`): any loss, or files of another creation of a queue, refuses the start; with
-   `--discard-damaged` the damaged files are set aside, and what is whole is used. The register is written from here on.
+   `--discard-damaged` the damaged files are set aside, and what is whole is used. Only then is emptied what is not
+   restored, and the register written.
 5. Left-over files of deleted queues are deleted. What the log has of queues that are not hosted goes to files of their
    own, for another time.
 6. Deliveries in progress are void: their samples are Enqueued again, flagged; expired ones, and those without attempts
@@ -77,7 +78,7 @@ Shown by, in tests/service where no other folder is named:
   `test_unopened_streams_are_checkpointed_or_carried_over`;
 - losses: `test_damage_is_restored_around_and_never_silent`, `test_a_store_put_back_to_what_it_was_before_is_reported`,
   `test_files_of_two_queues_that_were_exchanged_are_refused`,
-  `test_serve_refuses_damaged_files_until_they_are_discarded_once`;
+  `test_serve_refuses_damaged_files_until_they_are_discarded_once`, `test_a_start_that_damage_refuses_empties_no_queue`;
 - a disk that refuses: `test_a_store_that_fails_suspends_its_queue_until_the_whole_of_it_is_stored_anew`,
   `test_a_sync_that_failed_is_not_tried_again`,
   `test_a_configuration_that_cannot_be_stored_is_answered_with_an_error_and_stored_later`,

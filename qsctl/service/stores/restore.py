@@ -37,14 +37,15 @@ def restore(engine: ServiceEngine, stores: Stores, now: Nanoseconds) -> None:
 
     What the engine has to store because of the restart is in its next `take_ready`.
 
-    Nothing is changed before all was read.
+    Nothing goes before all was read: what is not restored is emptied, and the register written, once no store refuses
+    the start.
 
     Raises:
         InvalidInput, Refused: a persistent queue cannot have files of its own.
         Damaged: something is lost, and is not to be discarded; or the disk refuses.
     """
     with _many_new_objects():
-        service_records = list(stores.service.load()) if stores.service else []
+        service_records = list(stores.load_service())
         stores.refuse_loss()
         _replay_configuration(engine, service_records, is_whole=stores.service is None or not stores.service.damage)
         places = places_of(engine.hosted)

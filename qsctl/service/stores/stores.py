@@ -111,7 +111,11 @@ class Stores:
             environment=environment,
         )
         self._is_judged = False
-        """Whether what was found at the start was whole, or was given up: nothing is noted before that."""
+        """Whether what was found at the start was whole, or was given up: nothing is noted or emptied before that."""
+        self._to_empty: set[QueueName] = set()
+        """Queues whose samples are not restored, and go once nothing refuses the start."""
+        self.drops_service_state = False
+        """Whether the service's state is not restored, and goes then, too."""
         self._holds_samples = holds_samples
         self._has_carried_over = claim is not None
         """Whether what other processes left in their logs was brought to the queues by the holder of the claim."""
@@ -184,7 +188,7 @@ class Stores:
             found: the incarnations of the queues' records, of each that has some; nil where they have none.
 
         Raises:
-            Damaged: something is lost, and it is not to be discarded.
+            Damaged: something is lost, and it is not to be discarded; or the disk refuses.
         """
         for name, incarnation in found.items():
             if name in self._opened:
@@ -192,7 +196,12 @@ class Stores:
         self.refuse_loss()
         self._is_judged = True
         if self.service is not None:
+            if self.drops_service_state:
+                self.service.compact([])
             self.files.note_service(self.service)
+        for name in self._to_empty:
+            self.queues[name].compact([])
+        self._to_empty.clear()
         self.note(self.queues)
 
     def refuse_loss(self) -> None:
@@ -248,8 +257,12 @@ class Stores:
             store.abandon()
 
     def load(self, queue: QueueName) -> Iterator[Record]:
-        """Return what a queue's store holds; nothing where it has none."""
-        return self.queues[queue].load() if queue in self.queues else iter(())
+        """Return what a queue's store holds; nothing where it has none, or where that is not restored."""
+        return self.queues[queue].load() if queue in self.queues and queue not in self._to_empty else iter(())
+
+    def load_service(self) -> Iterator[Record]:
+        """Return the stored configuration; nothing where none is kept, or where it is not restored."""
+        return iter(()) if self.service is None or self.drops_service_state else self.service.load()
 
     def payload(self, queue: QueueName, position: int) -> bytes:
         """Return the payload of a sample that is held (`Storage.payload`).
@@ -590,7 +603,11 @@ class Stores:
         store = self.files.open(name, place)
         self._opened[name] = place
         if not place.settings.persistence.restore and self.files.volatile_directory is None:
-            store.compact([])  # a restart; between the commands of an embedded service there is none
+            # A restart; between the commands of an embedded service there is none.
+            if self._is_judged:
+                store.compact([])
+            else:
+                self._to_empty.add(name)
         return store
 
     def note(self, names: Iterable[QueueName]) -> None:
